@@ -1,0 +1,20 @@
+/* budget.h: admission by bytes. Takers wait until their bytes fit, first come first served; a taker
+ * that wants more than the whole is admitted when everything else has been given back, so that a
+ * large item waits and does not fail. */
+#ifndef CLPIPE_BASE_BUDGET_H
+#define CLPIPE_BASE_BUDGET_H
+
+#include "base/error.h"
+#include <stdint.h>
+
+struct budget;
+
+enum status budget_open(struct budget **out, uint64_t bytes, struct error *err);
+/* Takes `bytes` (0 is free); false if the budget was aborted. */
+bool budget_take(struct budget *budget, uint64_t bytes);
+void budget_give(struct budget *budget, uint64_t bytes);
+/* Wakes all takers, which get false, now and later. */
+void budget_abort(struct budget *budget);
+void budget_close(struct budget **budget);
+
+#endif

@@ -1,0 +1,29 @@
+/* clock.h: time. */
+#ifndef CLPIPE_BASE_CLOCK_H
+#define CLPIPE_BASE_CLOCK_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Nanoseconds of CLOCK_MONOTONIC. */
+int64_t clock_now(void);
+
+/* Nanoseconds of clock_now() at which the process started (as near as the first call; called first
+ * thing in main). */
+int64_t clock_process_start(void);
+
+/* Initialises a condition variable that waits on CLOCK_MONOTONIC; returns pthread's error number.
+ */
+int cond_init_monotonic(pthread_cond_t *cond);
+
+/* Waits on such a condition variable until woken or until clock_now() >= deadline. */
+void cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline);
+
+/* Seconds since the epoch for `created`: SOURCE_DATE_EPOCH where set and valid, else now. */
+int64_t clock_created(void);
+
+/* ISO 8601 UTC, "2026-01-31T12:00:00Z", into buffer of at least 32 bytes; returns buffer. */
+char *clock_iso8601(char *buffer, int64_t seconds_since_epoch);
+
+#endif

@@ -1,0 +1,14 @@
+/* cpus.h: how many CPUs and how much memory this process may use. */
+#ifndef CLPIPE_BASE_CPUS_H
+#define CLPIPE_BASE_CPUS_H
+
+#include <stdint.h>
+
+/* The CPUs of the affinity mask, bounded by the cgroup's quota (v1 and v2, rounded up); at least 1.
+ */
+unsigned cpus_available(void);
+
+/* Peak resident set size of this process so far, in bytes. */
+uint64_t peak_rss_bytes(void);
+
+#endif

@@ -1,0 +1,62 @@
+/* error.h: how a run's errors travel.
+ *
+ * A function that can fail returns `enum status` and takes a `struct error *` as its last
+ * parameter, which it fills if (and only if) it does not return STATUS_OK. An error is filled once,
+ * where it happens, and passed up unchanged; a caller may add the subject it knows and the callee
+ * did not. Programmer errors are asserts. Errors of one item (a bad JPEG) are not these: see
+ * failure.h.
+ */
+#ifndef CLPIPE_BASE_ERROR_H
+#define CLPIPE_BASE_ERROR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The values up to STATUS_INTERRUPTED are the program's exit codes. */
+enum status {
+    STATUS_OK = 0,
+    STATUS_PARTIAL = 1,     /* done, but something was wrong with the data */
+    STATUS_USAGE = 2,       /* the request makes no sense */
+    STATUS_FAILED = 3,      /* could not do it: device, output, disk, memory */
+    STATUS_INTERRUPTED = 4, /* a stop was asked for; sealed work is kept */
+    STATUS_END = 5,         /* end of a stream; never leaves the program, never fills an error */
+};
+
+struct error {
+    enum status status;
+    int native;         /* errno, cl_int or 0 */
+    char name[48];      /* "ENOSPC", "CL_OUT_OF_RESOURCES" or "" */
+    char call[64];      /* the call that failed, or "" */
+    char subject[256];  /* file, device, kernel or dataset, or "" */
+    char sentence[768]; /* what failed and what to do; no newline */
+};
+
+#define ERROR_INIT                                                                                 \
+    {                                                                                              \
+        STATUS_OK, 0, "", "", "", ""                                                               \
+    }
+
+/* Fills *err with a formatted sentence and returns `status`. Control characters in the text become
+ * '?', so that a file name cannot garble the terminal. err may be NULL. */
+enum status error_set(struct error *err, enum status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for a failed system call: errno_value is kept with its name and text; the message reads
+ * "SENTENCE: No space left on device (ENOSPC in CALL)". */
+enum status error_errno(struct error *err, enum status status, int errno_value, const char *call,
+                        const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Names the file, device, kernel or dataset concerned; returns err->status. */
+enum status error_subject(struct error *err, const char *subject);
+
+/* Writes the error as one line without a newline (always terminated), returns buffer. */
+const char *error_line(char *buffer, size_t size, const struct error *err);
+
+/* "ENOSPC" for ENOSPC; "E#123" for a number without a name. The result is static or thread-local.
+ */
+const char *errno_name(int errno_value);
+
+/* Out of host memory, with the number of bytes wanted. */
+enum status error_memory(struct error *err, size_t bytes, const char *what);
+
+#endif

@@ -1,0 +1,52 @@
+/* failure.h: why a file gave no image. A closed list; the names are part of the file format.
+ *
+ * A failure belongs to one item and travels with it into /failures; it never stops a run. */
+#ifndef CLPIPE_BASE_FAILURE_H
+#define CLPIPE_BASE_FAILURE_H
+
+#include <stdbool.h>
+
+enum reason {
+    REASON_NONE = 0,        /* an image */
+    REASON_UNREADABLE,      /* open, stat or read failed: see errno */
+    REASON_VANISHED,        /* was there during the walk, is not now */
+    REASON_CHANGED,         /* changed while it was read */
+    REASON_EMPTY,           /* no bytes */
+    REASON_UNKNOWN_FORMAT,  /* the name promises an image, the content is no known one */
+    REASON_UNSUPPORTED,     /* a known format or variant that this build cannot decode */
+    REASON_CORRUPT,         /* the data contradicts itself */
+    REASON_TRUNCATED,       /* the data ends early */
+    REASON_TOO_LARGE,       /* over --max-pixels */
+    REASON_TOO_MANY_SCANS,  /* over --max-scans */
+    REASON_TIMEOUT,         /* over the decode time limit, where one was asked for */
+    REASON_OUT_OF_MEMORY,   /* the codec could not get memory */
+    REASON_DECODER_CRASHED, /* an isolated decoder died */
+    REASON_NOT_AN_IMAGE,    /* neither content nor name says image: skipped, not failed */
+    REASON_COUNT
+};
+
+struct failure {
+    enum reason reason;
+    int error_number;  /* errno, or 0 */
+    char message[200]; /* one line: the codec's own words or ours */
+};
+
+/* Fills *failure with a formatted message (control characters become '?'); returns reason. */
+enum reason failure_set(struct failure *failure, enum reason reason, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same with an errno, whose text is appended to the message. */
+enum reason failure_errno(struct failure *failure, enum reason reason, int errno_value,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* "not-an-image" for REASON_NOT_AN_IMAGE; the longest name has REASON_NAME_MAX - 1 characters. */
+const char *reason_name(enum reason reason);
+#define REASON_NAME_MAX 16
+
+/* The reason of that name, or REASON_COUNT. */
+enum reason reason_from_name(const char *name);
+
+/* A sentence for people on what such a failure means and what can be done. */
+const char *reason_advice(enum reason reason);
+
+#endif

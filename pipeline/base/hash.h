@@ -1,0 +1,38 @@
+/* hash.h: three digests, each with its source.
+ *
+ * murmur3: MurmurHash3_x64_128 (Austin Appleby, public domain, 2011), seed 0, streaming: the
+ * content digest of image files. Not for adversaries: it finds duplicates and changes. sha256: FIPS
+ * 180-4: identities and cache keys. crc32c:  CRC-32C (Castagnoli; RFC 3720 B.4): records in logs.
+ */
+#ifndef CLPIPE_BASE_HASH_H
+#define CLPIPE_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct murmur3 {
+    uint64_t h1, h2, length;
+    uint8_t tail[16];
+};
+
+void murmur3_init(struct murmur3 *state);
+void murmur3_update(struct murmur3 *state, const void *data, size_t size);
+/* digest[0] is h1 and digest[1] h2 of the reference implementation. */
+void murmur3_final(const struct murmur3 *state, uint64_t digest[2]);
+
+struct sha256 {
+    uint32_t h[8];
+    uint64_t length;
+    uint8_t block[64];
+};
+
+void sha256_init(struct sha256 *state);
+void sha256_update(struct sha256 *state, const void *data, size_t size);
+void sha256_final(struct sha256 *state, uint8_t digest[32]);
+/* 64 lower-case hexadecimal digits and a NUL. */
+void sha256_hex(char hex[65], const uint8_t digest[32]);
+
+/* CRC-32C of data, continuing from `crc` (0 to start). */
+uint32_t crc32c(uint32_t crc, const void *data, size_t size);
+
+#endif

@@ -1,0 +1,27 @@
+/* output.h: files that appear whole or not at all.
+ *
+ * The file is written under "NAME.tmp-PID" beside its final name, fsynced, renamed over it, and the
+ * directory is fsynced. A device node, FIFO or directory under the final name is refused. */
+#ifndef CLPIPE_BASE_OUTPUT_H
+#define CLPIPE_BASE_OUTPUT_H
+
+#include "base/error.h"
+
+struct output;
+
+/* Checks that `path` can be written (the directory exists and takes files; the name is free or a
+ * regular file) and creates the temporary file, empty. STATUS_FAILED says why not. */
+enum status output_open(struct output **out, const char *path, struct error *err);
+/* The temporary file's name, valid until close. */
+const char *output_temporary(const struct output *output);
+/* Its descriptor, open for reading and writing; owned by the output. */
+int output_descriptor(const struct output *output);
+/* fsync, rename, fsync of the directory. */
+enum status output_commit(struct output *output, struct error *err);
+/* Removes the temporary file if it was not committed. Accepts NULL and NULLs. */
+void output_close(struct output **output);
+
+/* write() until all is written; STATUS_FAILED with errno (ENOSPC: "free some space"). */
+enum status write_all(int fd, const void *data, size_t size, const char *path, struct error *err);
+
+#endif

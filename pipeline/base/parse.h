@@ -1,0 +1,32 @@
+/* parse.h: numbers, sizes and durations as people write them. Every function returns false, leaving
+ * *out alone, on anything but exactly one value: empty text, trailing text, overflow, sign. */
+#ifndef CLPIPE_BASE_PARSE_H
+#define CLPIPE_BASE_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A decimal number from min to max, both included. */
+bool parse_u64(uint64_t *out, const char *text, uint64_t min, uint64_t max);
+
+/* A size in bytes: a decimal number with an optional fraction and an optional suffix K, M, G or T
+ * (powers of 1024; k, KiB, KB and the like mean the same). */
+bool parse_size(uint64_t *out, const char *text);
+
+/* Seconds: a decimal number, optionally with a suffix s, m, h or d, or HH:MM:SS. */
+bool parse_seconds(double *out, const char *text);
+
+/* A finite non-negative decimal floating-point number. */
+bool parse_double(double *out, const char *text);
+
+/* "1.5 GB"-like text for people (powers of 1000, at most 3 significant digits), returns buffer. */
+char *format_bytes(char *buffer, size_t size, uint64_t bytes);
+
+/* "0.82 s", "12 s", "3 min 20 s", "2 h 05 min"; returns buffer. */
+char *format_duration(char *buffer, size_t size, double seconds);
+
+/* "12,345"; returns buffer. */
+char *format_count(char *buffer, size_t size, uint64_t count);
+
+#endif

@@ -1,0 +1,23 @@
+/* trace.h: spans of time on named tracks, written as Chrome trace-event JSON (opens in Perfetto).
+ *
+ * A NULL trace takes everything and does nothing. All functions from any thread. Spans on one track
+ * may overlap in time only where the track is a device queue. */
+#ifndef CLPIPE_BASE_TRACE_H
+#define CLPIPE_BASE_TRACE_H
+
+#include "base/error.h"
+#include <stdint.h>
+
+struct trace;
+
+enum status trace_open(struct trace **out, const char *path, struct error *err);
+/* A track for `group` ("host", "NVIDIA H200") and `name` ("decode 3", "upload"); returns its
+ * number, 0 for a NULL trace. Asking twice gives the same track. */
+unsigned trace_track(struct trace *trace, const char *group, const char *name);
+/* A span from start to end (clock_now() nanoseconds); `detail` may be NULL. */
+void trace_span(struct trace *trace, unsigned track, const char *name, int64_t start, int64_t end,
+                const char *detail);
+/* Completes the file; reports the first write error. Accepts NULL and NULLs. */
+enum status trace_close(struct trace **trace, struct error *err);
+
+#endif

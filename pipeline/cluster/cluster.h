@@ -1,0 +1,94 @@
+/* cluster.h: k-means over a matrix of float32 rows, in OpenCL. See docs/clustering.md for the
+ * definition that makes the answer the same on every device. */
+#ifndef CLPIPE_CLUSTER_CLUSTER_H
+#define CLPIPE_CLUSTER_CLUSTER_H
+
+#include "base/error.h"
+#include "base/stop.h"
+#include <stdint.h>
+
+struct ocl_context;
+
+enum cluster_metric { METRIC_EUCLIDEAN, METRIC_COSINE, METRIC_HELLINGER };
+enum cluster_init { INIT_KMEANSPP, INIT_KMEANS_PARALLEL, INIT_RANDOM, INIT_GIVEN };
+
+/* Where rows come from: read(first, count) fills `rows` with count x dimension floats, row by row.
+ * Called from one thread at a time, in any order, several times. */
+struct matrix_source {
+    uint64_t rows;
+    uint32_t dimension;
+    enum status (*read)(void *context, uint64_t first, uint64_t count, float *rows,
+                        struct error *err);
+    void *context;
+};
+
+struct cluster_config {
+    uint32_t k;
+    enum cluster_metric metric;
+    enum cluster_init init;
+    const float *initial; /* INIT_GIVEN: k x dimension, in the data's own space */
+    uint64_t seed;
+    uint32_t n_init, max_iter;
+    double tol;             /* 0: until no label changes */
+    uint32_t mini_batch;    /* 0: Lloyd */
+    uint64_t memory;        /* host bytes */
+    uint64_t device_memory; /* 0: what the device has */
+    unsigned threads;
+    struct stop *stop;
+    /* Called after each iteration, may be NULL. */
+    void (*progress)(void *context, uint32_t iteration, double inertia, uint64_t moved,
+                     double seconds);
+    void *progress_context;
+};
+
+void cluster_config_default(struct cluster_config *config);
+
+/* The outcome; arrays are owned by it. Centroids and distances are in the metric's space
+ * (hellinger: of the square roots; cosine: of the unit vectors). */
+struct cluster_outcome {
+    uint32_t k, dimension, iterations;
+    uint64_t rows;
+    bool converged;
+    double inertia;
+    float *centroids;        /* k x dimension */
+    int32_t *labels;         /* rows */
+    float *distances;        /* rows, squared */
+    uint64_t *sizes;         /* k */
+    int64_t *nearest;        /* k x 3 rows nearest to the centroid, -1 where there are fewer */
+    double *inertia_history; /* iterations */
+    double seconds_read, seconds_build, seconds_init, seconds_iterate;
+};
+
+/* Runs. STATUS_USAGE: k < 1; STATUS_FAILED: no rows, k larger than the number of distinct rows,
+ * NaN or infinite values (which row), zero rows under cosine, negative values under hellinger,
+ * device errors; STATUS_INTERRUPTED. */
+enum status cluster_run(struct cluster_outcome *out, struct ocl_context *ocl,
+                        const struct matrix_source *source, const struct cluster_config *config,
+                        struct error *err);
+
+/* Labels and squared distances of rows to given centroids (k x dimension, in the metric's space).
+ */
+enum status cluster_assign(int32_t *labels, float *distances, struct ocl_context *ocl,
+                           const struct matrix_source *source, const float *centroids, uint32_t k,
+                           const struct cluster_config *config, struct error *err);
+
+void cluster_outcome_clear(struct cluster_outcome *outcome);
+
+/* --- .npy ------------------------------------------------------------------------------------ */
+
+/* A two-dimensional little-endian float16/32/64 or integer .npy file (format 1.0 to 3.0, C order).
+ */
+struct npy;
+enum status npy_open(struct npy **out, const char *path, struct error *err);
+uint64_t npy_rows(const struct npy *npy);
+uint32_t npy_dimension(const struct npy *npy);
+enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *rows,
+                     struct error *err);
+void npy_close(struct npy **npy);
+
+/* Writes a C-order .npy, format 1.0, to `fd`. dtype is "<f4", "<i4"...; item_size its bytes. Header
+ * first, then the caller appends the data itself. */
+enum status npy_write_header(int fd, const char *dtype, uint64_t rows, uint64_t columns,
+                             const char *path, struct error *err);
+
+#endif

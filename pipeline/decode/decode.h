@@ -1,0 +1,90 @@
+/* decode.h: from a file's bytes to rows of RGB in memory that the caller owns.
+ *
+ * One `struct decode` per thread, reused for every file:
+ *
+ *     decode_begin   recognises the content and reads the header; allocates nothing that grows with
+ *                    the picture. info.memory says what going on will cost: admit it first.
+ *     decode_rows    any number of rows at a time, top to bottom as stored, straight into place
+ *     decode_end     checks what is behind the last row, reads the rest of the file for the digest,
+ *                    and looks whether the file changed meanwhile
+ *     decode_abort   instead of going on, at any point after decode_begin
+ *
+ * decode_begin that fails needs neither end nor abort. After any other failure call decode_abort.
+ * The outcome depends on the file and on the options, never on memory, threads or load.
+ * Pixels are those of the contract: 8-bit RGB, interleaved, 3 bytes a pixel, grey as R = G = B,
+ * alpha composited, rows in stored order (orientation is reported, not applied).
+ */
+#ifndef CLPIPE_DECODE_DECODE_H
+#define CLPIPE_DECODE_DECODE_H
+
+#include "base/error.h"
+#include "base/failure.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum alpha_mode { ALPHA_WHITE, ALPHA_BLACK, ALPHA_DROP };
+
+struct decode_options {
+    enum alpha_mode alpha;
+    uint64_t max_pixels; /* of the stored picture; more is REASON_TOO_LARGE */
+    uint32_t max_scans;  /* of a progressive or multi-scan JPEG; more is REASON_TOO_MANY_SCANS */
+    unsigned scale;      /* 1, 2, 4 or 8: JPEG only, the codec's own scaling; others ignore it */
+};
+
+/* white, 268435456, 100, 1 */
+void decode_options_default(struct decode_options *options);
+
+struct image_info {
+    char format[8];                 /* "jpeg", "png": short lower-case name, NUL-padded */
+    uint32_t width, height;         /* stored size, before orientation and scaling */
+    uint32_t out_width, out_height; /* of the rows that decode_rows gives: differ when scaled */
+    uint8_t orientation;            /* EXIF 1 to 8; 1 where absent or invalid */
+    uint8_t channels;   /* of the file's pixels: 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA or CMYK;
+                           a palette counts as 3, or 4 with transparency */
+    bool scale_ignored; /* options.scale > 1 and the format has no scaling */
+    uint64_t memory;    /* bytes the codec will hold beyond the caller's rows */
+};
+
+struct decode;
+
+/* options are copied. */
+enum status decode_open(struct decode **out, const struct decode_options *options,
+                        struct error *err);
+
+/* Starts on the file behind `fd` (positioned at 0; the caller closes it after end or abort). `path`
+ * only decides between unknown-format and not-an-image. Fills *info and returns REASON_NONE, or
+ * fills *failure. expected_bytes and expected_mtime_ns are what the walk saw; a difference is
+ * REASON_CHANGED. */
+enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64_t expected_bytes,
+                         int64_t expected_mtime_ns, struct image_info *info,
+                         struct failure *failure);
+
+/* Decodes the next `rows` rows to dst, dst + stride, ... (stride in bytes, at least 3 * out_width;
+ * bytes between rows are left alone). The sum of rows must not pass out_height. */
+enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,
+                        struct failure *failure);
+
+/* After the last row. digest: murmur3 of the whole file (base/hash.h). */
+enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure);
+
+void decode_abort(struct decode *decode);
+
+/* Bytes read from the file so far (the current or the last one). */
+uint64_t decode_bytes_read(const struct decode *decode);
+
+void decode_close(struct decode **decode);
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+/* A format that content is recognised as, decodable or not. */
+struct format {
+    const char *name;       /* "jpeg" */
+    const char *extensions; /* "jpg jpeg jpe jfif" */
+    const char *library; /* "libjpeg-turbo 2.1.5 (API 62)", or NULL: this build cannot decode it */
+    const char *notes;   /* "baseline, progressive, ...", or what would be needed */
+};
+
+/* Row i of `clpipe formats`, or NULL past the last. */
+const struct format *format_at(unsigned i);
+
+#endif

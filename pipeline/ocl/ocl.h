@@ -1,0 +1,169 @@
+/* ocl.h: everything clpipe knows of OpenCL: devices, contexts, queues, programs, and one wrapper
+ * for each enqueue, so that errors have names, events are traced and waiting never spins.
+ *
+ * OpenCL 1.2 is the floor. Contexts may be used from several threads; a queue belongs to one thread
+ * at a time.
+ */
+#ifndef CLPIPE_OCL_OCL_H
+#define CLPIPE_OCL_OCL_H
+
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+
+#include "base/error.h"
+#include "base/trace.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- errors ---------------------------------------------------------------------------------- */
+
+/* "CL_OUT_OF_RESOURCES"; "CL_ERROR_-9999" for one without a name (thread-local storage). */
+const char *ocl_error_name(cl_int code);
+
+/* Fills *err (STATUS_FAILED, native, name, call) with a formatted sentence. */
+enum status ocl_error(struct error *err, cl_int code, const char *call, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* --- devices --------------------------------------------------------------------------------- */
+
+struct ocl_device {
+    unsigned
+        index; /* as `clpipe devices` numbers them: platforms in ICD order, devices in theirs */
+    cl_platform_id platform_id;
+    cl_device_id id;
+    cl_device_type type;
+    char platform[128], platform_version[128], name[128], vendor[128], version[128], driver[128];
+    bool usable;
+    char reason[160];                                    /* why not usable */
+    unsigned compute_units, clock_mhz, memory_alignment; /* alignment in bytes */
+    uint64_t global_memory, max_allocation, local_memory, max_constant;
+    size_t max_work_group, max_work_item[3];
+    bool local_is_dedicated; /* CL_LOCAL: real on-chip memory */
+    bool unified_memory;     /* shares memory with the host: slots are mapped, not copied */
+    bool non_uniform_groups; /* by capability, not by version */
+    bool subgroups, fp64, int64_atomics, out_of_order, images;
+    bool nvidia;             /* takes inline PTX */
+    unsigned opencl_c_major; /* highest OpenCL C version: 1, 2 or 3 */
+};
+
+struct ocl_devices {
+    struct ocl_device *device;
+    unsigned count;
+};
+
+/* Lists every device of every platform. No platform at all is a success with count 0.
+ * `host_threads` bounds the threads of CPU runtimes that ask the environment (PoCL), unless the
+ * user has set that environment already; so this must be the process's first OpenCL call, made
+ * before other threads start. */
+enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, struct error *err);
+void ocl_devices_close(struct ocl_devices *devices);
+
+/* "cpu", "gpu", "accelerator", "custom". */
+const char *ocl_device_type_name(cl_device_type type);
+
+/* Chooses by --device: NULL (the best single usable device: GPU, accelerator, CPU; more compute
+ * units first), "cpu", "gpu", "all" (all usable), a number, or part of a name (case-insensitive;
+ * the best of several). Writes up to `max` indices into devices->device. STATUS_FAILED when none
+ * fits, with what there is and why it was passed over. */
+enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
+                               const struct ocl_devices *devices, const char *selector,
+                               struct error *err);
+
+/* --- contexts and queues --------------------------------------------------------------------- */
+
+struct ocl_context;
+struct ocl_queue;
+
+/* A context on one device (copied). trace may be NULL and must outlive the context. */
+enum status ocl_context_open(struct ocl_context **out, const struct ocl_device *device,
+                             struct trace *trace, struct error *err);
+void ocl_context_close(struct ocl_context **context);
+const struct ocl_device *ocl_context_device(const struct ocl_context *context);
+cl_context ocl_context_handle(const struct ocl_context *context);
+struct trace *ocl_context_trace(const struct ocl_context *context);
+
+/* An in-order queue with profiling; `track` names it in traces and in errors. */
+enum status ocl_queue_open(struct ocl_queue **out, struct ocl_context *context, const char *track,
+                           struct error *err);
+void ocl_queue_close(struct ocl_queue **queue); /* finishes it first */
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+/* clCreateBuffer; STATUS_FAILED names the size, the device's limit and `what`. */
+enum status ocl_buffer(cl_mem *out, struct ocl_context *context, cl_mem_flags flags, size_t bytes,
+                       void *host, const char *what, struct error *err);
+/* Releases and NULLs; accepts a pointer to NULL. */
+void ocl_buffer_release(cl_mem *buffer);
+
+/* --- programs -------------------------------------------------------------------------------- */
+
+/* Builds kernels/NAME.cl (embedded, includes expanded) for the context's device. `prologue` is
+ * OpenCL C put before it (may be NULL: for generated macros), `options` go to the compiler ("" for
+ * none). Results are cached on disk ($CLPIPE_CACHE_DIR, else $XDG_CACHE_HOME/clpipe, else
+ * ~/.cache/clpipe; CLPIPE_NO_CACHE=1 turns it off), keyed by source, options, device, driver and
+ * platform; safe for many processes at once; a cache that cannot be used only costs time. A failed
+ * build prints the whole build log through log_message and returns STATUS_FAILED. Any thread. */
+enum status ocl_program_build(cl_program *out, struct ocl_context *context, const char *name,
+                              const char *prologue, const char *options, struct error *err);
+
+/* The same from a source text that is not embedded (tests). */
+enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,
+                                     const char *source, const char *options, struct error *err);
+
+enum status ocl_kernel(cl_kernel *out, cl_program program, const char *name, struct error *err);
+
+/* Sets arguments 0, 1, ... from (size, pointer) pairs, ended by a size of OCL_ARGS_END. A local
+ * memory argument is (size, NULL). */
+#define OCL_ARGS_END ((size_t)-1)
+enum status ocl_args(cl_kernel kernel, struct error *err, ...);
+
+/* The embedded source of kernels/NAME.cl, or NULL. */
+const char *ocl_kernel_source(const char *name);
+
+/* --- enqueues -------------------------------------------------------------------------------- */
+/* `tag` (a string literal or one that outlives the queue) names the span in traces and the command
+ * in errors. `event`, where not NULL, receives an event the caller releases. Waits may be of other
+ * queues of the context: their queues must have been flushed. */
+
+struct ocl_waits {
+    cl_uint count;
+    const cl_event *events;
+};
+#define OCL_NO_WAITS ((struct ocl_waits){0, NULL})
+
+enum status ocl_enqueue_kernel(struct ocl_queue *queue, const char *tag, cl_kernel kernel,
+                               cl_uint dimensions, const size_t *global, const size_t *local,
+                               struct ocl_waits waits, cl_event *event, struct error *err);
+enum status ocl_enqueue_write(struct ocl_queue *queue, const char *tag, cl_mem buffer,
+                              bool blocking, size_t offset, size_t bytes, const void *host,
+                              struct ocl_waits waits, cl_event *event, struct error *err);
+enum status ocl_enqueue_read(struct ocl_queue *queue, const char *tag, cl_mem buffer, bool blocking,
+                             size_t offset, size_t bytes, void *host, struct ocl_waits waits,
+                             cl_event *event, struct error *err);
+/* Fills with a 32-bit pattern; offset and bytes are multiples of 4. */
+enum status ocl_enqueue_fill(struct ocl_queue *queue, const char *tag, cl_mem buffer,
+                             uint32_t pattern, size_t offset, size_t bytes, struct ocl_waits waits,
+                             cl_event *event, struct error *err);
+enum status ocl_enqueue_map(void **out, struct ocl_queue *queue, const char *tag, cl_mem buffer,
+                            bool blocking, cl_map_flags flags, size_t offset, size_t bytes,
+                            struct ocl_waits waits, cl_event *event, struct error *err);
+enum status ocl_enqueue_unmap(struct ocl_queue *queue, const char *tag, cl_mem buffer, void *mapped,
+                              struct ocl_waits waits, cl_event *event, struct error *err);
+
+enum status ocl_flush(struct ocl_queue *queue, struct error *err);
+
+/* Blocks until the event is complete, without spinning (a callback signals a condition); flushes
+ * `queue` first. An event that ended with a negative status is STATUS_FAILED. */
+enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err);
+
+/* Calls done(status, context) once when the event completes (status CL_COMPLETE) or fails (below
+ * zero). It may be called before this function returns, and on any thread: it may only post to a
+ * queue. */
+enum status ocl_on_complete(cl_event event, void (*done)(cl_int status, void *context),
+                            void *context, struct error *err);
+
+/* Start and end of a completed command in clock_now() nanoseconds; false where not available. */
+bool ocl_event_times(struct ocl_context *context, cl_event event, int64_t *start, int64_t *end);
+
+#endif

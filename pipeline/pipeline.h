@@ -1,0 +1,92 @@
+/* pipeline.h: ingest, from sources to a finished file. The flow, its threads and queues are drawn
+ * at the top of pipeline.c. */
+#ifndef CLPIPE_PIPELINE_H
+#define CLPIPE_PIPELINE_H
+
+#include "base/error.h"
+#include "base/failure.h"
+#include "base/stop.h"
+#include "decode/decode.h"
+#include "histogram/feature.h"
+#include "ocl/ocl.h"
+#include "store/store.h"
+#include <stdint.h>
+
+/* What the person sees while it runs. */
+struct ingest_progress {
+    const char *phase;    /* "walking", "images", "writing" */
+    uint64_t done, total; /* items: images, failures and skipped files */
+    uint64_t images, failed, skipped, unchanged;
+    uint64_t bytes_done, bytes_total; /* of files */
+    double seconds;                   /* since the phase began */
+};
+
+struct ingest_config {
+    const char *const *sources;
+    unsigned source_count;
+    const char *const *include;
+    unsigned include_count;
+    const char *const *exclude;
+    unsigned exclude_count;
+    bool follow_symlinks, hidden;
+    uint64_t limit;
+
+    struct decode_options decode;
+    struct feature_set features;
+    const char *parameters; /* as in store_config */
+
+    const char *output;
+    bool fresh, retry_failed, strict;
+    bool dry_run; /* walk and headers only: no device, no output */
+
+    const struct ocl_devices *devices; /* not used by a dry run */
+    const unsigned *chosen;            /* indices into devices */
+    unsigned chosen_count;
+    struct trace *trace; /* may be NULL */
+
+    unsigned threads; /* decode threads, at least 1 */
+    uint64_t memory;  /* bound on host buffers, bytes; at least 16 MiB is used */
+    uint64_t
+        device_memory;   /* bound on device buffers of each device, 0: no bound but the device's */
+    uint64_t slot_bytes; /* 0: chosen for the device */
+    unsigned slot_count; /* for each device, 0: chosen */
+
+    struct stop *stop;
+    void (*progress)(void *context,
+                     const struct ingest_progress *progress); /* about 10 a second, */
+    void *progress_context; /* on the thread that called pipeline_ingest */
+
+    /* For /runs. */
+    const char *command_line;
+};
+
+/* Seconds a stage's threads were busy, waited for input (starved), and waited for room downstream
+ * (blocked), summed over its threads. */
+struct stage_times {
+    const char *name; /* "walk" "decode" "upload" "histogram" "store" */
+    unsigned threads;
+    double busy, starved, blocked;
+};
+
+#define INGEST_STAGES 5
+
+struct ingest_report {
+    uint64_t images_ok, images_failed, images_unchanged, images_resumed, files_not_images;
+    uint64_t by_reason[REASON_COUNT];
+    uint64_t bytes_read, pixels;
+    double seconds; /* process start to durable file */
+    struct stage_times stage[INGEST_STAGES];
+    unsigned bottleneck; /* index into stage */
+    char device[256];    /* the names, joined by " + " */
+    uint64_t peak_rss_bytes;
+    struct store_summary summary; /* what the finished file holds */
+    bool file_written;            /* false: nothing new, or interrupted */
+    uint64_t sealed;              /* interrupted: records kept for the next run */
+};
+
+/* Runs. STATUS_OK also when files failed (report->images_failed says so). STATUS_PARTIAL: --strict
+ * stopped it. STATUS_INTERRUPTED: a stop was asked for. The report is filled in every case. */
+enum status pipeline_ingest(struct ingest_report *report, const struct ingest_config *config,
+                            struct error *err);
+
+#endif

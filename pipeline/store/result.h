@@ -1,0 +1,124 @@
+/* result.h: finished files, read: what `info`, `verify`, `export`, `cluster` and `assign` stand on.
+ *
+ * One thread per open result; HDF5 itself is not used from two threads. A result is untrusted
+ * input: types, shapes and ranges are checked when it is opened, sizes before anything is
+ * allocated. */
+#ifndef CLPIPE_STORE_RESULT_H
+#define CLPIPE_STORE_RESULT_H
+
+#include "base/error.h"
+#include "base/failure.h"
+#include "histogram/feature.h"
+#include <stdint.h>
+
+struct result;
+
+/* Opens a clpipe file read-only. STATUS_FAILED: not there, not HDF5, not clpipe's, damaged. */
+enum status result_open(struct result **out, const char *path, struct error *err);
+void result_close(struct result **result);
+
+uint64_t result_images(const struct result *result);
+uint64_t result_failures(const struct result *result);
+const char *result_path(const struct result *result);
+const char *result_parameters(const struct result *result); /* JSON */
+const char *result_version(const struct result *result);
+const char *result_created(const struct result *result);
+unsigned result_source_count(const struct result *result);
+const char *result_source(const struct result *result, unsigned i);
+
+struct result_feature {
+    char name[FEATURE_NAME_MAX];
+    char spec[128], kind[16], bins[32], grid[24], normalize[16];
+    uint64_t rows;
+    uint32_t dimension;
+    bool is_float; /* float32, else uint32 */
+};
+unsigned result_feature_count(const struct result *result);
+const struct result_feature *result_feature_at(const struct result *result, unsigned i);
+/* By name, or NULL. */
+const struct result_feature *result_feature_find(const struct result *result, const char *name);
+
+/* Reads rows [first, first + count) of a feature as float32 (counts are converted). */
+enum status result_feature_read(struct result *result, const struct result_feature *feature,
+                                uint64_t first, uint64_t count, float *rows, struct error *err);
+
+/* One row of /images; strings are valid until the next call. */
+struct result_image {
+    const char *path;     /* UTF-8 as stored */
+    const char *path_raw; /* the bytes */
+    uint32_t width, height;
+    uint8_t orientation, channels;
+    uint16_t source;
+    uint64_t bytes;
+    int64_t mtime_ns;
+    uint64_t digest[2];
+    char format[8];
+};
+enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
+                            struct error *err);
+
+struct result_failure {
+    const char *path;
+    enum reason reason;
+    const char *message;
+    uint64_t bytes;
+    int error_number;
+};
+enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
+                              struct error *err);
+
+struct result_clusters {
+    char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[16];
+    uint64_t rows;
+    uint32_t k, dimension, iterations;
+    bool converged;
+    int64_t seed;
+    double inertia;
+};
+unsigned result_clusters_count(const struct result *result);
+const struct result_clusters *result_clusters_at(const struct result *result, unsigned i);
+const struct result_clusters *result_clusters_find(const struct result *result, const char *name);
+/* Any of the outputs may be NULL: centroids k x dimension float32 row by row, labels rows int32,
+ * distances rows float32, sizes k uint64, nearest k x 3 int64 (rows of images, -1 where there are
+ * fewer). */
+enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
+                                 float *centroids, int32_t *labels, float *distances,
+                                 uint64_t *sizes, int64_t *nearest, struct error *err);
+
+/* Identity of the file: SHA-256 (64 hexadecimal digits) as docs/file-format.md defines it. */
+enum status result_identity(struct result *result, char hex[65], struct error *err);
+
+/* Identity of the rows of one feature (names, types, shapes, values): the `content` attribute of
+ * clusters made from it. */
+enum status result_feature_identity(struct result *result, const struct result_feature *feature,
+                                    char hex[65], struct error *err);
+
+/* Checks every invariant and calls `broken` with a line for each that does not hold; *count is the
+ * number of calls. */
+enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
+                          void *context, uint64_t *count, struct error *err);
+
+/* What /clusters/NAME is to hold. Shapes as in result_clusters_read. */
+struct result_clustering {
+    const char *name, *feature, *init, *metric, *parameters, *content;
+    uint32_t k, dimension, iterations;
+    uint64_t rows;
+    int64_t seed;
+    bool converged;
+    double inertia;
+    const float *centroids;
+    const int32_t *labels;
+    const float *distances;
+    const uint64_t *sizes;
+    const int64_t *nearest;        /* k x 3 */
+    const double *inertia_history; /* `iterations` values */
+};
+
+/* Writes a copy of `input` (a clpipe file) with the clustering added to `output` (may be the same
+ * name), which appears by rename. Without `replace` an existing /clusters/NAME is STATUS_USAGE.
+ * input NULL: a new file that holds only /clusters/NAME. */
+enum status result_write_clusters(const char *output, const char *input,
+                                  const struct result_clustering *clustering, bool replace,
+                                  struct error *err);
+
+#endif

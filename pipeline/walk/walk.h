@@ -1,0 +1,77 @@
+/* walk.h: from SOURCE arguments to a stream of items in their final order.
+ *
+ * walk_open reads everything that the sources name - directories recursively, lists line by line -
+ * and leaves the items, sorted, in a spool file; walk_next then hands them out one by one. Memory
+ * does not grow with the number of entries or the depth of the tree (sorted runs are merged on
+ * disk). The order: sources as given; within a directory source the bytes of the path relative to
+ * it; a list keeps its own order, a path given twice counting once.
+ *
+ * What becomes an item: every regular file and every symbolic link to one, and everything that
+ * could not be looked at (an unreadable directory, a dangling link), which carries its failure.
+ * FIFOs, sockets and device nodes become items that fail as not-an-image: they are never opened.
+ * Directories are no items.
+ */
+#ifndef CLPIPE_WALK_WALK_H
+#define CLPIPE_WALK_WALK_H
+
+#include "base/error.h"
+#include "base/failure.h"
+#include "base/stop.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct walk;
+
+struct walk_config {
+    const char *const *sources; /* directory, file, "@LIST" or "-"; bytes */
+    unsigned source_count;      /* 1 to 65535 */
+    const char *const *include; /* globs on the relative path; without '/' on the last component */
+    unsigned include_count;     /* 0: everything */
+    const char *const *exclude;
+    unsigned exclude_count;
+    bool follow_symlinks; /* symbolic links to directories */
+    bool hidden;          /* names that begin with a dot (never applied to a SOURCE itself) */
+    uint64_t limit;       /* hand out only this many items, 0 for all */
+    const char *spool_directory; /* an existing directory for temporary files */
+    uint64_t memory;             /* bytes for sorting, at least 1 MiB is used */
+    const char *const
+        *skip_paths; /* files never to be taken for input: the output, its temporaries */
+    unsigned skip_count;
+    struct stop *stop; /* may be NULL */
+};
+
+/* One entry. The pointers stay valid until the next walk_next. */
+struct walk_item {
+    uint64_t sequence; /* 0, 1, 2... in the final order */
+    uint16_t source;   /* index into sources */
+    const char
+        *path; /* relative to its source, NUL-terminated bytes; a source that is a file: its
+                  last component; in a list: as given, without leading "./" and doubled '/' */
+    uint32_t path_length;
+    uint64_t bytes; /* size of the file */
+    int64_t mtime_ns;
+    uint64_t device, inode;
+    struct failure failure; /* reason REASON_NONE: to be read */
+};
+
+/* Walks. On success walk_next can be called. STATUS_USAGE: a source does not exist (named with what
+ * to do); STATUS_FAILED: the spool cannot be written, or a list cannot be read; STATUS_INTERRUPTED.
+ */
+enum status walk_open(struct walk **out, const struct walk_config *config, struct error *err);
+
+/* Items that walk_next will hand out, and the sum of their sizes. */
+uint64_t walk_count(const struct walk *walk);
+uint64_t walk_bytes(const struct walk *walk);
+
+/* The next item, or STATUS_END. One thread at a time. */
+enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err);
+
+/* Opens an item's file for reading: O_RDONLY | O_CLOEXEC | O_NONBLOCK (so that a FIFO that took the
+ * file's place cannot hang us) and O_NOATIME where allowed. Returns a descriptor or -1 with errno.
+ * Any thread. `path` and `source` are those of the item. */
+int walk_open_file(const struct walk *walk, uint16_t source, const char *path);
+
+/* Frees everything and removes the spool. Accepts NULL and NULLs. */
+void walk_close(struct walk **walk);
+
+#endif
