@@ -8,6 +8,11 @@
  */
 unsigned cpus_available(void);
 
+/* The smallest CPU quota of this process's cgroups and their parents, rounded up to whole CPUs; 0
+ * if there is none. /proc/self and the cgroup mounts are looked for under `root`, "" for the
+ * machine itself. */
+unsigned cpus_cgroup_quota(const char *root);
+
 /* Peak resident set size of this process so far, in bytes. */
 uint64_t peak_rss_bytes(void);
 

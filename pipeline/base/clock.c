@@ -1,0 +1,74 @@
+/* clock.c: monotonic time for measuring and waiting, calendar time for what is written down. */
+#include "base/clock.h"
+#include "base/parse.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NANOSECONDS INT64_C(1000000000)
+/* 0000-01-01 and 9999-12-31: the years that four digits can name. */
+#define FIRST_SECOND INT64_C(-62167219200)
+#define LAST_SECOND  INT64_C(253402300799)
+
+int64_t clock_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NANOSECONDS + now.tv_nsec;
+}
+
+static pthread_once_t start_once = PTHREAD_ONCE_INIT;
+static int64_t start;
+
+static void start_note(void)
+{
+    start = clock_now();
+}
+
+int64_t clock_process_start(void)
+{
+    pthread_once(&start_once, start_note);
+    return start;
+}
+
+int cond_init_monotonic(pthread_cond_t *cond)
+{
+    pthread_condattr_t attributes;
+    int failed = pthread_condattr_init(&attributes);
+    if (failed)
+        return failed;
+    failed = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    if (!failed)
+        failed = pthread_cond_init(cond, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return failed;
+}
+
+void cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline)
+{
+    if (deadline < 0)
+        deadline = 0;
+    struct timespec until = {(time_t)(deadline / NANOSECONDS), (long)(deadline % NANOSECONDS)};
+    pthread_cond_timedwait(cond, mutex, &until);
+}
+
+int64_t clock_created(void)
+{
+    const char *epoch = getenv("SOURCE_DATE_EPOCH");
+    uint64_t seconds;
+    if (epoch && parse_u64(&seconds, epoch, 0, LAST_SECOND))
+        return (int64_t)seconds;
+    return (int64_t)time(NULL);
+}
+
+char *clock_iso8601(char *buffer, int64_t seconds_since_epoch)
+{
+    if (seconds_since_epoch < FIRST_SECOND)
+        seconds_since_epoch = FIRST_SECOND;
+    if (seconds_since_epoch > LAST_SECOND)
+        seconds_since_epoch = LAST_SECOND;
+    time_t seconds = (time_t)seconds_since_epoch;
+    struct tm utc;
+    gmtime_r(&seconds, &utc);
+    strftime(buffer, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return buffer;
+}

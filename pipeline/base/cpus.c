@@ -1,0 +1,244 @@
+/* cpus.c: what the kernel grants this process.
+ *
+ * A container's limit does not show in the affinity mask: it is a quota of CPU time per period, set
+ * on the process's cgroup or on any cgroup above it. Where the cgroups are mounted, and which of
+ * their directories the mount shows, is in /proc/self/mountinfo. */
+#include "base/cpus.h"
+#include "base/parse.h"
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* CPU_SETSIZE is only the size of the fixed type; larger machines exist. */
+#define MOST_CPUS (1u << 20)
+
+static unsigned cpus_affinity(void)
+{
+    for (unsigned cpus = CPU_SETSIZE; cpus <= MOST_CPUS; cpus *= 2) {
+        cpu_set_t *set = CPU_ALLOC(cpus);
+        if (!set)
+            return 1;
+        size_t size = CPU_ALLOC_SIZE(cpus);
+        CPU_ZERO_S(size, set);
+        int failed = sched_getaffinity(0, size, set) ? errno : 0;
+        int count = failed ? 0 : CPU_COUNT_S(size, set);
+        CPU_FREE(set);
+        if (!failed)
+            return count > 0 ? (unsigned)count : 1;
+        if (failed != EINVAL)
+            return 1;
+    }
+    return 1;
+}
+
+/* Reads the first line of the file ROOT DIRECTORY/NAME; false if there is none. */
+static bool read_line(char *line, size_t size, const char *root, const char *directory,
+                      const char *name)
+{
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof path, "%s%s/%s", root, directory, name) >= sizeof path)
+        return false;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    bool read = fgets(line, (int)size, file) != NULL;
+    fclose(file);
+    if (read)
+        line[strcspn(line, "\n")] = 0;
+    return read;
+}
+
+static unsigned whole_cpus(uint64_t quota, uint64_t period)
+{
+    uint64_t cpus = quota / period + (quota % period != 0);
+    return cpus < 1 ? 1 : cpus > MOST_CPUS ? MOST_CPUS : (unsigned)cpus;
+}
+
+/* The quota that one cgroup directory sets, or 0. */
+static unsigned directory_quota(const char *root, const char *directory, bool v2)
+{
+    char line[128], *rest;
+    uint64_t quota, period;
+    if (v2) {
+        /* "max 100000" or "150000 100000" */
+        if (!read_line(line, sizeof line, root, directory, "cpu.max"))
+            return 0;
+        rest = strchr(line, ' ');
+        if (!rest)
+            return 0;
+        *rest++ = 0;
+        if (!parse_u64(&quota, line, 1, UINT64_MAX) || !parse_u64(&period, rest, 1, UINT64_MAX))
+            return 0;
+    } else {
+        /* -1 means no quota, and is no number to parse_u64() */
+        if (!read_line(line, sizeof line, root, directory, "cpu.cfs_quota_us") ||
+            !parse_u64(&quota, line, 1, UINT64_MAX))
+            return 0;
+        if (!read_line(line, sizeof line, root, directory, "cpu.cfs_period_us") ||
+            !parse_u64(&period, line, 1, UINT64_MAX))
+            return 0;
+    }
+    return whole_cpus(quota, period);
+}
+
+/* The smallest quota from mount/cgroup up to the mount itself, or 0. */
+static unsigned quota_upwards(const char *root, const char *mount, const char *cgroup, bool v2)
+{
+    char directory[4096];
+    if ((size_t)snprintf(directory, sizeof directory, "%s%s", mount, cgroup) >= sizeof directory)
+        return 0;
+    unsigned least = 0;
+    for (size_t stem = strlen(mount);;) {
+        unsigned quota = directory_quota(root, directory, v2);
+        if (quota && (!least || quota < least))
+            least = quota;
+        char *slash = strrchr(directory, '/');
+        if (!slash || (size_t)(slash - directory) < stem || strlen(directory) <= stem)
+            return least;
+        *slash = 0;
+    }
+}
+
+/* True if `word` is one of the comma-separated words of `list`. */
+static bool lists(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at += n)
+        if ((at == list || at[-1] == ',') && (at[n] == 0 || at[n] == ','))
+            return true;
+    return false;
+}
+
+/* Undoes the \040 and the like of mountinfo, in place. */
+static void unescape(char *text)
+{
+    char *out = text;
+    for (const char *in = text; *in; out++) {
+        if (in[0] == '\\' && in[1] >= '0' && in[1] <= '3' && in[2] >= '0' && in[2] <= '7' &&
+            in[3] >= '0' && in[3] <= '7') {
+            *out = (char)((in[1] - '0') * 64 + (in[2] - '0') * 8 + (in[3] - '0'));
+            in += 4;
+        } else {
+            *out = *in++;
+        }
+    }
+    *out = 0;
+}
+
+/* The process's cgroup of the unified hierarchy (v2) or of the v1 cpu controller, from
+ * /proc/self/cgroup: lines "0::/path" and "4:cpu,cpuacct:/path". */
+static bool own_cgroup(char *out, size_t size, const char *root, bool v2)
+{
+    char path[4096], *line = NULL;
+    if ((size_t)snprintf(path, sizeof path, "%s/proc/self/cgroup", root) >= sizeof path)
+        return false;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    bool found = false;
+    size_t capacity = 0;
+    while (!found && getline(&line, &capacity, file) > 0) {
+        line[strcspn(line, "\n")] = 0;
+        char *controllers = strchr(line, ':');
+        char *cgroup = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!cgroup)
+            continue;
+        *cgroup++ = 0;
+        controllers++;
+        if (v2 ? *controllers == 0 : lists(controllers, "cpu"))
+            found = (size_t)snprintf(out, size, "%s", cgroup) < size;
+    }
+    free(line);
+    fclose(file);
+    return found;
+}
+
+/* Handles one line of mountinfo: "36 35 98:0 ROOT MOUNT options [tags] - TYPE SOURCE OPTIONS".
+ * Returns the quota found under this mount, or 0. */
+static unsigned mount_quota(const char *root, char *line)
+{
+    char *separator = strstr(line, " - "), *save = NULL;
+    if (!separator)
+        return 0;
+    *separator = 0;
+    char *type = strtok_r(separator + 3, " ", &save);
+    char *source = strtok_r(NULL, " ", &save), *options = strtok_r(NULL, " ", &save);
+    if (!type || !source)
+        return 0;
+    bool v2 = strcmp(type, "cgroup2") == 0;
+    if (!v2 && !(strcmp(type, "cgroup") == 0 && options && lists(options, "cpu")))
+        return 0;
+
+    char *shown = NULL, *mount = NULL, *word = strtok_r(line, " ", &save);
+    for (int field = 0; word && field < 5; field++, word = strtok_r(NULL, " ", &save)) {
+        if (field == 3)
+            shown = word;
+        else if (field == 4)
+            mount = word;
+    }
+    char cgroup[4096];
+    if (!shown || !mount || !own_cgroup(cgroup, sizeof cgroup, root, v2))
+        return 0;
+    unescape(shown);
+    unescape(mount);
+    /* The mount may show only a part of the hierarchy; what is above cannot be read. */
+    size_t n = strcmp(shown, "/") == 0 ? 0 : strlen(shown);
+    const char *below = "";
+    if (strncmp(cgroup, shown, n) == 0 && (cgroup[n] == '/' || cgroup[n] == 0))
+        below = strcmp(cgroup + n, "/") == 0 ? "" : cgroup + n;
+    return quota_upwards(root, mount, below, v2);
+}
+
+unsigned cpus_cgroup_quota(const char *root)
+{
+    char path[4096], *line = NULL;
+    if ((size_t)snprintf(path, sizeof path, "%s/proc/self/mountinfo", root) >= sizeof path)
+        return 0;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    unsigned least = 0;
+    size_t capacity = 0;
+    while (getline(&line, &capacity, file) > 0) {
+        line[strcspn(line, "\n")] = 0;
+        unsigned quota = mount_quota(root, line);
+        if (quota && (!least || quota < least))
+            least = quota;
+    }
+    free(line);
+    fclose(file);
+    return least;
+}
+
+unsigned cpus_available(void)
+{
+    unsigned cpus = cpus_affinity(), quota = cpus_cgroup_quota("");
+    return quota && quota < cpus ? quota : cpus;
+}
+
+uint64_t peak_rss_bytes(void)
+{
+    /* VmHWM first: ru_maxrss survives execve() and so may be that of the shell before us. */
+    FILE *file = fopen("/proc/self/status", "re");
+    uint64_t kilobytes = 0;
+    if (file) {
+        char line[256];
+        while (kilobytes == 0 && fgets(line, sizeof line, file))
+            if (strncmp(line, "VmHWM:", 6) == 0) {
+                char *end, *digits = line + 6 + strspn(line + 6, " \t");
+                end = digits + strspn(digits, "0123456789");
+                *end = 0;
+                if (!parse_u64(&kilobytes, digits, 1, UINT64_MAX / 1024))
+                    break;
+            }
+        fclose(file);
+    }
+    struct rusage usage;
+    if (kilobytes == 0 && getrusage(RUSAGE_SELF, &usage) == 0)
+        kilobytes = (uint64_t)usage.ru_maxrss;
+    return kilobytes * 1024;
+}

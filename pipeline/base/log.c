@@ -1,0 +1,174 @@
+/* log.c: messages and the status line on standard error.
+ *
+ * A message is put together with what takes the status line away before it and what draws it again
+ * after it, and goes out in one write(), so that neither threads nor other writers on the same
+ * terminal can come between. */
+#include "base/log.h"
+#include "base/text.h"
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ERASE_LINE "\r\033[K"
+/* Without wrapping a line drawn just before the window shrank stays one line. */
+#define WRAP_OFF "\033[?7l"
+#define WRAP_ON  "\033[?7h"
+
+static _Atomic int log_level = LOG_INFO;
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static char *status_line; /* what is on the terminal's last line, or NULL; under log_lock */
+
+static pthread_once_t terminal_once = PTHREAD_ONCE_INIT;
+static bool terminal, colour;
+
+static void terminal_look(void)
+{
+    const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+    terminal = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0;
+    colour = terminal && !(no_colour && no_colour[0]);
+}
+
+bool log_is_terminal(void)
+{
+    pthread_once(&terminal_once, terminal_look);
+    return terminal;
+}
+
+bool log_wants_colour(void)
+{
+    pthread_once(&terminal_once, terminal_look);
+    return colour;
+}
+
+void log_set_level(enum log_level level)
+{
+    atomic_store(&log_level, (int)level);
+}
+
+enum log_level log_get_level(void)
+{
+    return (enum log_level)atomic_load(&log_level);
+}
+
+/* A message that cannot be written has nobody to be told to. */
+static void write_stderr(const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(STDERR_FILENO, text, length);
+        if (n >= 0) {
+            text += n;
+            length -= (size_t)n;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            struct pollfd wait = {STDERR_FILENO, POLLOUT, 0};
+            poll(&wait, 1, 1000);
+        } else if (errno != EINTR) {
+            return;
+        }
+    }
+}
+
+/* "clpipe: ", coloured by level. */
+static const char *prefix_of(enum log_level level)
+{
+    if (level == LOG_INFO)
+        return "";
+    if (log_wants_colour() && level == LOG_ERROR)
+        return "\033[1;31mclpipe:\033[0m ";
+    if (log_wants_colour() && level == LOG_NOTICE)
+        return "\033[33mclpipe:\033[0m ";
+    return "clpipe: ";
+}
+
+void log_message(enum log_level level, const char *format, ...)
+{
+    assert(level > LOG_QUIET);
+    if (level > log_get_level())
+        return;
+    int saved_errno = errno;
+    char on_stack[1024], *text = on_stack;
+    va_list arguments;
+    va_start(arguments, format);
+    int wanted = vsnprintf(on_stack, sizeof on_stack, format, arguments);
+    va_end(arguments);
+    if (wanted < 0)
+        return;
+    if ((size_t)wanted >= sizeof on_stack) {
+        /* Build logs are long; without memory for them their beginning has to do. */
+        char *whole = malloc((size_t)wanted + 1);
+        if (whole) {
+            va_start(arguments, format);
+            vsnprintf(whole, (size_t)wanted + 1, format, arguments);
+            va_end(arguments);
+            text = whole;
+        }
+    }
+    text_clean(text, level >= LOG_INFO);
+
+    pthread_mutex_lock(&log_lock);
+    const char *prefix = prefix_of(level);
+    const char *status = status_line ? status_line : "";
+    const char *before = status_line ? ERASE_LINE : "";
+    const char *off = status_line ? WRAP_OFF : "", *on = status_line ? WRAP_ON : "";
+    char small[2048], *out = small;
+    const char *parts = "%s%s%s\n%s%s%s";
+    int size = snprintf(small, sizeof small, parts, before, prefix, text, off, status, on);
+    if (size >= (int)sizeof small) {
+        out = malloc((size_t)size + 1);
+        if (out)
+            snprintf(out, (size_t)size + 1, parts, before, prefix, text, off, status, on);
+    }
+    if (out) {
+        write_stderr(out, (size_t)size);
+    } else {
+        write_stderr(before, strlen(before));
+        write_stderr(prefix, strlen(prefix));
+        write_stderr(text, strlen(text));
+        write_stderr("\n", 1);
+    }
+    pthread_mutex_unlock(&log_lock);
+
+    if (out != small)
+        free(out);
+    if (text != on_stack)
+        free(text);
+    errno = saved_errno;
+}
+
+void log_error(const struct error *err)
+{
+    char line[sizeof err->sentence + sizeof err->subject + 4];
+    log_message(LOG_ERROR, "%s", error_line(line, sizeof line, err));
+}
+
+void log_status_line(const char *line)
+{
+    if (!log_is_terminal())
+        return;
+    int saved_errno = errno;
+    pthread_mutex_lock(&log_lock);
+    char *drawn = NULL;
+    if (line) {
+        size_t size = sizeof ERASE_LINE WRAP_OFF WRAP_ON + strlen(line);
+        char *out = malloc(size);
+        drawn = strdup(line);
+        if (out && drawn)
+            write_stderr(
+                out, (size_t)snprintf(out, size, "%s%s%s%s", ERASE_LINE, WRAP_OFF, line, WRAP_ON));
+        free(out);
+    } else if (status_line) {
+        write_stderr(ERASE_LINE, strlen(ERASE_LINE));
+    }
+    if (drawn || !line) {
+        free(status_line);
+        status_line = drawn;
+    }
+    pthread_mutex_unlock(&log_lock);
+    errno = saved_errno;
+}

@@ -1,0 +1,323 @@
+/* output.c: files that appear whole or not at all.
+ *
+ * The temporary file lies beside the final one because rename() is atomic only within a file
+ * system. A symbolic link under the final name is followed first, so that the link stays and its
+ * target is replaced. */
+#include "base/output.h"
+#include "base/path.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* As many as the kernel follows itself. */
+#define MOST_LINKS 40
+/* Temporary names of our own number that others have left behind, or hold. */
+#define MOST_NAMES 100
+
+struct output {
+    char *final;     /* after links */
+    char *temporary; /* final with a suffix; the same directory */
+    int directory, file;
+    bool exists; /* the temporary file, which is ours to remove */
+};
+
+/* An error about `path` from a failed call, with a sentence that says what to do instead of the
+ * system's text. */
+static enum status explain(struct error *err, int errno_value, const char *call, const char *path,
+                           const char *why)
+{
+    char shown[256];
+    enum status status = error_set(err, STATUS_FAILED, "cannot write %s: %s",
+                                   path_for_message(shown, sizeof shown, path), why);
+    if (err) {
+        err->native = errno_value;
+        snprintf(err->name, sizeof err->name, "%s", errno_value ? errno_name(errno_value) : "");
+        snprintf(err->call, sizeof err->call, "%s", call);
+    }
+    return status;
+}
+
+static enum status explain_errno(struct error *err, int errno_value, const char *call,
+                                 const char *path)
+{
+    char shown[256];
+    switch (errno_value) {
+    case ENOSPC:
+        return explain(err, errno_value, call, path,
+                       "the disk is full; free some space or name a file on another one");
+    case EDQUOT:
+        return explain(err, errno_value, call, path,
+                       "your disk quota is used up; free some space or name a file elsewhere");
+    case EROFS:
+        return explain(err, errno_value, call, path,
+                       "the file system is read-only; name a file on another one");
+    case ENAMETOOLONG:
+        return explain(err, errno_value, call, path,
+                       "the name is too long (a suffix is added to it while it is written); "
+                       "choose a shorter one");
+    case ELOOP:
+        return explain(err, errno_value, call, path,
+                       "its symbolic links lead in a circle; remove them or name another file");
+    case EFBIG:
+        return explain(err, errno_value, call, path,
+                       "the file would be larger than the file system or ulimit -f allows; raise "
+                       "the limit or name a file elsewhere");
+    default:
+        return error_errno(err, STATUS_FAILED, errno_value, call, "cannot write %s",
+                           path_for_message(shown, sizeof shown, path));
+    }
+}
+
+/* The part of `path` up to and including its last slash: "" where there is none. */
+static size_t directory_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Follows symbolic links under the final name; *resolved is the caller's to free. */
+static enum status follow_links(char **resolved, const char *path, struct error *err)
+{
+    char *at = strdup(path);
+    for (int links = 0; at; links++) {
+        char target[PATH_MAX];
+        /* A trailing slash asks for a directory, also at the end of a link. */
+        size_t prefix = directory_length(at);
+        ssize_t n = at[prefix] ? readlink(at, target, sizeof target - 1) : -1;
+        if (n < 0) {
+            *resolved = at;
+            return STATUS_OK;
+        }
+        if (links == MOST_LINKS) {
+            free(at);
+            return explain_errno(err, ELOOP, "readlink", path);
+        }
+        target[n] = 0;
+        if (target[0] == '/')
+            prefix = 0;
+        char *next = malloc(prefix + (size_t)n + 1);
+        if (next) {
+            memcpy(next, at, prefix);
+            memcpy(next + prefix, target, (size_t)n + 1);
+        }
+        free(at);
+        at = next;
+    }
+    return error_memory(err, PATH_MAX, "a file name");
+}
+
+static enum status open_directory(struct output *output, const char *path, struct error *err)
+{
+    size_t length = directory_length(output->final);
+    char *name = length ? strndup(output->final, length) : strdup(".");
+    if (!name)
+        return error_memory(err, length + 1, "a file name");
+    output->directory = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (output->directory < 0 && errno == EACCES)
+        /* A directory may take files and not show them. */
+        output->directory = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int failed = output->directory < 0 ? errno : 0;
+    char shown[256], why[512];
+    path_for_message(shown, sizeof shown, name);
+    free(name);
+    switch (failed) {
+    case 0:
+        return STATUS_OK;
+    case ENOENT:
+        snprintf(why, sizeof why,
+                 "the directory %s does not exist; create it or name a file in another", shown);
+        return explain(err, failed, "open", path, why);
+    case ENOTDIR:
+        snprintf(why, sizeof why, "%s is not a directory; name a file in a directory", shown);
+        return explain(err, failed, "open", path, why);
+    case EACCES:
+        snprintf(why, sizeof why,
+                 "you may not enter the directory %s; change its permissions or name a file in "
+                 "another",
+                 shown);
+        return explain(err, failed, "open", path, why);
+    default:
+        return explain_errno(err, failed, "open", path);
+    }
+}
+
+/* Looks at what lies under the final name; *mode gets the permissions to keep, or 0. */
+static enum status check_final(struct output *output, mode_t *mode, const char *path,
+                               struct error *err)
+{
+    const char *base = output->final + directory_length(output->final);
+    *mode = 0;
+    if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
+        return explain(err, EISDIR, "", path, "it is a directory; name a file inside it");
+    struct stat st, directory;
+    if (fstatat(output->directory, base, &st, AT_SYMLINK_NOFOLLOW)) {
+        if (errno == ENOENT)
+            return STATUS_OK;
+        return explain_errno(err, errno, "fstatat", path);
+    }
+    const char *kind = S_ISDIR(st.st_mode)                          ? NULL
+                       : S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) ? "a device node"
+                       : S_ISFIFO(st.st_mode)                       ? "a named pipe"
+                       : S_ISSOCK(st.st_mode)                       ? "a socket"
+                                                                    : "a symbolic link";
+    if (S_ISDIR(st.st_mode))
+        return explain(err, EISDIR, "", path, "it is a directory; name a file inside it");
+    if (!S_ISREG(st.st_mode)) {
+        char why[128];
+        snprintf(why, sizeof why, "it is %s and no regular file; name another file", kind);
+        return explain(err, EINVAL, "", path, why);
+    }
+    /* rename() would replace it all the same, but whoever took the permission away meant it. */
+    if (faccessat(output->directory, base, W_OK, AT_EACCESS) && errno == EACCES)
+        return explain(err, EACCES, "faccessat", path,
+                       "the file is there and write-protected; make it writable or name another");
+    /* In a sticky directory rename() over somebody else's file fails, which is better known now. */
+    if (fstat(output->directory, &directory) == 0 && (directory.st_mode & S_ISVTX) &&
+        geteuid() != 0 && st.st_uid != geteuid() && directory.st_uid != geteuid())
+        return explain(err, EPERM, "", path,
+                       "the file belongs to somebody else, in a directory where only its owner may "
+                       "replace it; name another file");
+    *mode = st.st_mode & 0777;
+    return STATUS_OK;
+}
+
+static enum status create_temporary(struct output *output, const char *path, struct error *err)
+{
+    size_t size = strlen(output->final) + 48;
+    output->temporary = malloc(size);
+    if (!output->temporary)
+        return error_memory(err, size, "a file name");
+    size_t prefix = directory_length(output->final);
+    for (int i = 0; i < MOST_NAMES; i++) {
+        snprintf(output->temporary, size, "%s.tmp-%ld", output->final, (long)getpid());
+        /* The number may be that of a process of another machine or container that writes to the
+         * same directory, or of one that was killed there: its file is not ours to touch. */
+        if (i > 0)
+            snprintf(output->temporary + strlen(output->temporary), 12, "-%d", i + 1);
+        output->file = openat(output->directory, output->temporary + prefix,
+                              O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (output->file >= 0) {
+            output->exists = true;
+            return STATUS_OK;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    int failed = errno;
+    if (failed == EACCES || failed == EPERM)
+        return explain(err, failed, "openat", path,
+                       "you may not create files in its directory; change the directory's "
+                       "permissions or name a file in another");
+    if (failed == ENOENT)
+        return explain(err, failed, "openat", path,
+                       "its directory was removed; create it or name a file in another");
+    if (failed == EEXIST)
+        return explain(err, failed, "openat", path,
+                       "its directory is full of temporary files of earlier runs; remove the "
+                       "*.tmp-* files beside it");
+    return explain_errno(err, failed, "openat", path);
+}
+
+enum status output_open(struct output **out, const char *path, struct error *err)
+{
+    *out = NULL;
+    if (!*path)
+        return error_set(err, STATUS_FAILED, "cannot write a file with an empty name; name one");
+    struct output *output = calloc(1, sizeof *output);
+    if (!output)
+        return error_memory(err, sizeof *output, "an output file");
+    output->directory = output->file = -1;
+    mode_t mode = 0;
+    enum status status = follow_links(&output->final, path, err);
+    if (!status)
+        status = open_directory(output, path, err);
+    if (!status)
+        status = check_final(output, &mode, path, err);
+    if (!status)
+        status = create_temporary(output, path, err);
+    /* A file that is replaced keeps its permissions, where the file system has such. */
+    if (!status && mode && fchmod(output->file, mode) && errno != EPERM && errno != ENOTSUP)
+        status = explain_errno(err, errno, "fchmod", path);
+    if (status)
+        output_close(&output);
+    *out = output;
+    return status;
+}
+
+const char *output_temporary(const struct output *output)
+{
+    return output->temporary;
+}
+
+int output_descriptor(const struct output *output)
+{
+    return output->file;
+}
+
+/* fsync(), where EINVAL and the like mean that there is nothing to sync on such a file system. */
+static int sync_descriptor(int fd)
+{
+    if (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF)
+        return 0;
+    return -1;
+}
+
+enum status output_commit(struct output *output, struct error *err)
+{
+    size_t prefix = directory_length(output->final);
+    const char *base = output->final + prefix;
+    mode_t mode;
+    if (sync_descriptor(output->file))
+        return explain_errno(err, errno, "fsync", output->final);
+    /* Hours may have passed: rename() would replace a FIFO made meanwhile. */
+    enum status status = check_final(output, &mode, output->final, err);
+    if (status)
+        return status;
+    if (renameat(output->directory, output->temporary + prefix, output->directory, base))
+        return explain_errno(err, errno, "renameat", output->final);
+    output->exists = false;
+    if (sync_descriptor(output->directory))
+        return explain_errno(err, errno, "fsync", output->final);
+    return STATUS_OK;
+}
+
+void output_close(struct output **output)
+{
+    if (!output || !*output)
+        return;
+    struct output *o = *output;
+    *output = NULL;
+    if (o->exists)
+        unlinkat(o->directory, o->temporary + directory_length(o->temporary), 0);
+    if (o->file >= 0)
+        close(o->file);
+    if (o->directory >= 0)
+        close(o->directory);
+    free(o->temporary);
+    free(o->final);
+    free(o);
+}
+
+enum status write_all(int fd, const void *data, size_t size, const char *path, struct error *err)
+{
+    const char *at = data;
+    while (size > 0) {
+        ssize_t n = write(fd, at, size);
+        if (n >= 0) {
+            at += n;
+            size -= (size_t)n;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            struct pollfd wait = {fd, POLLOUT, 0};
+            poll(&wait, 1, 1000);
+        } else if (errno != EINTR) {
+            return explain_errno(err, errno, "write", path);
+        }
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,262 @@
+/* parse.c: numbers from people and for people. Nothing here looks at the locale: a decimal point is
+ * '.' in every country. */
+#include "base/parse.h"
+#include "base/text.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Reads the digits at *text as a number and moves *text past them; false on none or overflow. */
+static bool take_u64(uint64_t *out, const char **text)
+{
+    const char *t = *text;
+    if (!is_digit(*t))
+        return false;
+    uint64_t value = 0;
+    for (; is_digit(*t); t++) {
+        uint64_t digit = (uint64_t)(*t - '0');
+        if (value > (UINT64_MAX - digit) / 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    *out = value;
+    *text = t;
+    return true;
+}
+
+bool parse_u64(uint64_t *out, const char *text, uint64_t min, uint64_t max)
+{
+    uint64_t value;
+    if (!take_u64(&value, &text) || *text || value < min || value > max)
+        return false;
+    *out = value;
+    return true;
+}
+
+/* The power of two that a suffix stands for, and where it ends; 0 for none. */
+static unsigned take_unit(const char **text)
+{
+    static const char units[] = "kmgt";
+    char lower = (char)(**text | 0x20);
+    const char *unit = **text ? strchr(units, lower) : NULL;
+    if (!unit)
+        return 0;
+    (*text)++;
+    if ((**text == 'i' || **text == 'I') && ((*text)[1] == 'B' || (*text)[1] == 'b'))
+        *text += 2;
+    else if (**text == 'B' || **text == 'b')
+        *text += 1;
+    return 10 * (unsigned)(unit - units + 1);
+}
+
+bool parse_size(uint64_t *out, const char *text)
+{
+    uint64_t whole = 0;
+    /* The fraction in units of 10^-18: what comes after is under a millionth of a byte. */
+    const uint64_t one = UINT64_C(1000000000000000000);
+    uint64_t fraction = 0;
+    bool any = is_digit(*text), fractional = false;
+    if (any && !take_u64(&whole, &text))
+        return false;
+    if (*text == '.') {
+        text++;
+        if (!is_digit(*text))
+            return false;
+        fractional = true;
+        for (uint64_t place = one / 10; is_digit(*text); text++, place /= 10)
+            fraction += place * (uint64_t)(*text - '0');
+    } else if (!any) {
+        return false;
+    }
+    unsigned bits = take_unit(&text);
+    if (*text || (fractional && bits == 0) || whole > (UINT64_MAX >> bits))
+        return false;
+    uint64_t part = 0;
+    for (unsigned i = 0; i < bits; i++) {
+        fraction *= 2;
+        part = part * 2 + (fraction >= one);
+        fraction -= fraction >= one ? one : 0;
+    }
+    *out = (whole << bits) + part;
+    return true;
+}
+
+/* A decimal number of the grammar digits [. digits] [e [+-] digits]; moves *text past it. strtod()
+ * alone would also take blanks, signs, hexadecimal, "inf" and the locale's decimal point. */
+static bool take_double(double *out, const char **text)
+{
+    const char *t = *text;
+    bool digits = is_digit(*t);
+    while (is_digit(*t))
+        t++;
+    if (*t == '.') {
+        t++;
+        if (!is_digit(*t))
+            return false;
+        digits = true;
+        while (is_digit(*t))
+            t++;
+    }
+    if (!digits)
+        return false;
+    if (*t == 'e' || *t == 'E') {
+        const char *e = t + 1;
+        if (*e == '+' || *e == '-')
+            e++;
+        if (!is_digit(*e))
+            return false;
+        while (is_digit(*e))
+            e++;
+        t = e;
+    }
+    char *end;
+    double value = strtod_l(*text, &end, text_c_locale());
+    if (end != t || !isfinite(value))
+        return false;
+    *out = value;
+    *text = t;
+    return true;
+}
+
+bool parse_double(double *out, const char *text)
+{
+    double value;
+    if (!take_double(&value, &text) || *text)
+        return false;
+    *out = value;
+    return true;
+}
+
+/* HH:MM:SS; hours may have any number of digits. */
+static bool parse_clock(double *out, const char *text)
+{
+    uint64_t hours, minutes, seconds;
+    if (!take_u64(&hours, &text) || *text++ != ':' || hours > UINT32_MAX)
+        return false;
+    const char *field = text;
+    if (!take_u64(&minutes, &text) || text - field != 2 || minutes > 59 || *text++ != ':')
+        return false;
+    field = text;
+    if (!take_u64(&seconds, &text) || text - field != 2 || seconds > 59 || *text)
+        return false;
+    *out = (double)(hours * 3600 + minutes * 60 + seconds);
+    return true;
+}
+
+bool parse_seconds(double *out, const char *text)
+{
+    if (parse_clock(out, text))
+        return true;
+    double value, unit = 1;
+    if (!take_double(&value, &text))
+        return false;
+    switch (*text) {
+    case 0:
+        break;
+    case 's':
+        text++;
+        break;
+    case 'm':
+        unit = 60;
+        text++;
+        break;
+    case 'h':
+        unit = 3600;
+        text++;
+        break;
+    case 'd':
+        unit = 86400;
+        text++;
+        break;
+    default:
+        return false;
+    }
+    if (*text || !isfinite(value * unit))
+        return false;
+    *out = value * unit;
+    return true;
+}
+
+char *format_bytes(char *buffer, size_t size, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    if (bytes < 1000) {
+        snprintf(buffer, size, "%u B", (unsigned)bytes);
+        return buffer;
+    }
+    /* unit is the largest power of 1000 in bytes; the value is rounded to `places` decimals. */
+    unsigned index = 0;
+    uint64_t unit = 1;
+    while (bytes / unit >= 1000) {
+        unit *= 1000;
+        index++;
+    }
+    unsigned places = bytes / unit >= 100 ? 0 : bytes / unit >= 10 ? 1 : 2;
+    uint64_t scale = places == 2 ? 100 : places == 1 ? 10 : 1;
+    uint64_t step = unit / scale, value = bytes / step + (bytes % step >= step - step / 2);
+    if (value >= 1000 * scale / (places == 0 ? 1 : scale)) {
+        /* Rounding reached the next power of ten: 9.995 is 10, 999.5 is 1 of the next unit. */
+        if (places == 0) {
+            value = 1;
+            index++;
+        } else {
+            value /= 10;
+            places--;
+        }
+    }
+    while (places > 0 && value % 10 == 0) {
+        value /= 10;
+        places--;
+    }
+    uint64_t divisor = places == 2 ? 100 : places == 1 ? 10 : 1;
+    if (places == 0)
+        snprintf(buffer, size, "%u %s", (unsigned)value, units[index]);
+    else
+        snprintf(buffer, size, "%u.%0*u %s", (unsigned)(value / divisor), (int)places,
+                 (unsigned)(value % divisor), units[index]);
+    return buffer;
+}
+
+char *format_duration(char *buffer, size_t size, double seconds)
+{
+    if (isnan(seconds) || seconds > 1e15) {
+        snprintf(buffer, size, "unknown");
+        return buffer;
+    }
+    if (seconds < 0)
+        seconds = 0;
+    unsigned hundredths = seconds < 60 ? (unsigned)(seconds * 100 + 0.5) : 6000;
+    uint64_t whole = (uint64_t)(seconds + 0.5);
+    if (hundredths < 1000)
+        snprintf(buffer, size, "%u.%02u s", hundredths / 100, hundredths % 100);
+    else if (whole < 60)
+        snprintf(buffer, size, "%u s", (unsigned)whole);
+    else if (whole < 3600)
+        snprintf(buffer, size, "%u min %02u s", (unsigned)(whole / 60), (unsigned)(whole % 60));
+    else
+        snprintf(buffer, size, "%llu h %02u min", (unsigned long long)((whole + 30) / 3600),
+                 (unsigned)((whole + 30) / 60 % 60));
+    return buffer;
+}
+
+char *format_count(char *buffer, size_t size, uint64_t count)
+{
+    char digits[32];
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    char grouped[48];
+    size_t at = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            grouped[at++] = ',';
+        grouped[at++] = digits[i];
+    }
+    grouped[at] = 0;
+    snprintf(buffer, size, "%s", grouped);
+    return buffer;
+}

@@ -1,0 +1,210 @@
+/* path.c: opening files by names of any bytes and any length, and showing such names to people. */
+#include "base/path.h"
+#include "base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Opens directories along `path` until what is left of it is short enough for one system call.
+ * Returns the descriptor that the rest is relative to (the caller closes it unless it is
+ * `directory` itself) and copies the rest to `rest`; -1 with errno.
+ *
+ * A part ends at a '/' and is resolved by the kernel, which therefore treats "..", symbolic links
+ * and permissions as it would in one call; O_PATH asks for no more permission than that. */
+static int descend(int directory, const char *path, char rest[PATH_MAX])
+{
+    /* Any number of slashes at the end says no more than one does. */
+    size_t length = strlen(path), trimmed = length;
+    while (trimmed > 1 && path[trimmed - 1] == '/' && path[trimmed - 2] == '/')
+        trimmed--;
+    int at = directory;
+    while (trimmed >= PATH_MAX) {
+        /* The cut: the last slash that leaves a part of fewer than PATH_MAX bytes and a rest. */
+        size_t cut = PATH_MAX - 2;
+        while (cut > 0 && path[cut] != '/')
+            cut--;
+        if (path[cut] != '/') {
+            errno = ENAMETOOLONG;
+            goto failed;
+        }
+        memcpy(rest, path, cut + 1);
+        rest[cut + 1] = 0;
+        while (path[cut] == '/')
+            cut++;
+        path += cut;
+        trimmed -= cut;
+        int next = openat(at, rest, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (next < 0)
+            goto failed;
+        if (at != directory)
+            close(at);
+        at = next;
+    }
+    memcpy(rest, path, trimmed);
+    rest[trimmed] = 0;
+    return at;
+
+failed:
+    if (at != directory) {
+        int saved = errno;
+        close(at);
+        errno = saved;
+    }
+    return -1;
+}
+
+int path_open_at(int directory, const char *path, int flags)
+{
+    if (strlen(path) < PATH_MAX)
+        return openat(directory, path, flags | O_CLOEXEC);
+    char rest[PATH_MAX];
+    int at = descend(directory, path, rest);
+    if (at == -1)
+        return -1;
+    int fd = openat(at, rest, flags | O_CLOEXEC);
+    if (at != directory) {
+        int saved = errno;
+        close(at);
+        errno = saved;
+    }
+    return fd;
+}
+
+int path_stat_at(int directory, const char *path, struct stat *st, int flags)
+{
+    if (strlen(path) < PATH_MAX)
+        return fstatat(directory, path, st, flags);
+    char rest[PATH_MAX];
+    int at = descend(directory, path, rest);
+    if (at == -1)
+        return -1;
+    int result = fstatat(at, rest, st, flags);
+    if (at != directory) {
+        int saved = errno;
+        close(at);
+        errno = saved;
+    }
+    return result;
+}
+
+bool utf8_valid(const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length;) {
+        size_t n = utf8_sequence(bytes + i, length - i);
+        if (n == 0)
+            return false;
+        i += n;
+    }
+    return true;
+}
+
+/* Writes \xHH for each of n bytes; returns the length written. */
+static size_t escape(char *out, const char *bytes, size_t n)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        *out++ = '\\';
+        *out++ = 'x';
+        *out++ = digits[byte >> 4];
+        *out++ = digits[byte & 15];
+    }
+    return 4 * n;
+}
+
+size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length)
+{
+    size_t at = 0;
+    (void)size;
+    for (size_t i = 0; i < length;) {
+        size_t n = utf8_sequence(bytes + i, length - i);
+        if (n > 0) {
+            memcpy(out + at, bytes + i, n);
+            at += n;
+            i += n;
+        } else {
+            at += escape(out + at, bytes + i, 1);
+            i++;
+        }
+    }
+    out[at] = 0;
+    return at;
+}
+
+/* Writes the first character of bytes, or its escape, to unit; returns how many bytes it was. */
+static size_t take_unit(char unit[8], size_t *written, const char *bytes, size_t length)
+{
+    size_t n = utf8_sequence(bytes, length);
+    if (n == 0 || utf8_is_control(bytes, n)) {
+        n = n ? n : 1;
+        *written = escape(unit, bytes, n);
+    } else {
+        memcpy(unit, bytes, n);
+        *written = n;
+    }
+    return n;
+}
+
+char *path_for_message(char *out, size_t size, const char *path)
+{
+    static const char dots[] = "...";
+    size_t length = strlen(path), total = 0, at = 0, written;
+    char unit[8];
+    if (size == 0)
+        return out;
+    for (size_t i = 0; i < length;) {
+        i += take_unit(unit, &written, path + i, length - i);
+        total += written;
+    }
+    /* The end of a path tells files apart, so it gets the larger half. */
+    size_t room = size - 1, head = total, tail = 0;
+    if (total > room) {
+        size_t kept = room > sizeof dots - 1 ? room - (sizeof dots - 1) : 0;
+        head = kept / 2;
+        tail = kept - head;
+    }
+    size_t position = 0;
+    bool cut = false;
+    for (size_t i = 0; i < length;) {
+        i += take_unit(unit, &written, path + i, length - i);
+        if ((!cut && position + written <= head) || position >= total - tail) {
+            memcpy(out + at, unit, written);
+            at += written;
+        } else if (!cut) {
+            cut = true;
+            size_t n = room < sizeof dots - 1 ? room : sizeof dots - 1;
+            memcpy(out + at, dots, n);
+            at += n;
+        }
+        position += written;
+    }
+    out[at] = 0;
+    return out;
+}
+
+bool path_promises_image(const char *path)
+{
+    static const char *const extensions[] = {
+        "jpg",  "jpeg", "jpe", "jfif", "png", "apng", "webp", "tif", "tiff", "bmp",
+        "dib",  "gif",  "pnm", "pbm",  "pgm", "ppm",  "pam",  "pfm", "heic", "heif",
+        "avif", "jxl",  "jp2", "j2k",  "ico", "psd",  "tga",  "exr", "hdr",  "qoi",
+        "svg",  "dng",  "cr2", "cr3",  "nef", "arw",  "orf",  "rw2", "raf"};
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot == name)
+        return false;
+    for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++) {
+        /* Not strcasecmp(): in a Turkish locale it need not know that I is i. */
+        const char *a = dot + 1, *b = extensions[i];
+        while (*a && *b && (*a >= 'A' && *a <= 'Z' ? *a + 32 : *a) == *b) {
+            a++;
+            b++;
+        }
+        if (*a == 0 && *b == 0)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,162 @@
+/* queue.c: the bounded queue: a ring under one lock, with a condition for either side. */
+#include "base/queue.h"
+#include "base/clock.h"
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct queue {
+    size_t capacity, item_size;
+    queue_drop_fn drop;
+    void *context;
+    pthread_mutex_t lock;
+    pthread_cond_t not_empty, not_full;
+    /* Under the lock: */
+    size_t head, length;
+    bool finished, aborted;
+    unsigned char items[];
+};
+
+enum status queue_open(struct queue **out, size_t capacity, size_t item_size, queue_drop_fn drop,
+                       void *context, struct error *err)
+{
+    assert(capacity > 0 && item_size > 0);
+    *out = NULL;
+    if (capacity > (SIZE_MAX - sizeof(struct queue)) / item_size)
+        return error_memory(err, SIZE_MAX, "a queue");
+    size_t size = sizeof(struct queue) + capacity * item_size;
+    struct queue *queue = calloc(1, size);
+    if (!queue)
+        return error_memory(err, size, "a queue");
+    queue->capacity = capacity;
+    queue->item_size = item_size;
+    queue->drop = drop;
+    queue->context = context;
+
+    const char *call = "pthread_mutex_init";
+    int failed = pthread_mutex_init(&queue->lock, NULL);
+    if (failed)
+        goto no_lock;
+    call = "pthread_cond_init";
+    failed = cond_init_monotonic(&queue->not_empty);
+    if (failed)
+        goto no_not_empty;
+    failed = cond_init_monotonic(&queue->not_full);
+    if (failed)
+        goto no_not_full;
+    *out = queue;
+    return STATUS_OK;
+
+no_not_full:
+    pthread_cond_destroy(&queue->not_empty);
+no_not_empty:
+    pthread_mutex_destroy(&queue->lock);
+no_lock:
+    free(queue);
+    return error_errno(err, STATUS_FAILED, failed, call, "cannot make a queue");
+}
+
+static void *slot(struct queue *queue, size_t index)
+{
+    return queue->items + (queue->head + index) % queue->capacity * queue->item_size;
+}
+
+enum queue_result queue_send(struct queue *queue, const void *item)
+{
+    enum queue_result result = QUEUE_OK;
+    pthread_mutex_lock(&queue->lock);
+    while (queue->length == queue->capacity && !queue->finished && !queue->aborted)
+        pthread_cond_wait(&queue->not_full, &queue->lock);
+    if (queue->aborted) {
+        result = QUEUE_ABORTED;
+    } else if (queue->finished) {
+        result = QUEUE_END;
+    } else {
+        memcpy(slot(queue, queue->length), item, queue->item_size);
+        queue->length++;
+        pthread_cond_signal(&queue->not_empty);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return result;
+}
+
+/* Takes the oldest item, or says why there is none: TIMEOUT while one may still come. */
+static enum queue_result take(struct queue *queue, void *item)
+{
+    if (queue->aborted)
+        return QUEUE_ABORTED;
+    if (queue->length == 0)
+        return queue->finished ? QUEUE_END : QUEUE_TIMEOUT;
+    memcpy(item, slot(queue, 0), queue->item_size);
+    queue->head = (queue->head + 1) % queue->capacity;
+    queue->length--;
+    pthread_cond_signal(&queue->not_full);
+    return QUEUE_OK;
+}
+
+enum queue_result queue_receive(struct queue *queue, void *item)
+{
+    enum queue_result result;
+    pthread_mutex_lock(&queue->lock);
+    while ((result = take(queue, item)) == QUEUE_TIMEOUT)
+        pthread_cond_wait(&queue->not_empty, &queue->lock);
+    pthread_mutex_unlock(&queue->lock);
+    return result;
+}
+
+enum queue_result queue_receive_for(struct queue *queue, void *item, int64_t nanoseconds)
+{
+    int64_t now = clock_now();
+    int64_t deadline = nanoseconds > INT64_MAX - now ? INT64_MAX : now + nanoseconds;
+    enum queue_result result;
+    pthread_mutex_lock(&queue->lock);
+    while ((result = take(queue, item)) == QUEUE_TIMEOUT && now < deadline) {
+        cond_wait_until(&queue->not_empty, &queue->lock, deadline);
+        now = clock_now();
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return result;
+}
+
+static void end(struct queue *queue, bool *how)
+{
+    pthread_mutex_lock(&queue->lock);
+    *how = true;
+    pthread_cond_broadcast(&queue->not_empty);
+    pthread_cond_broadcast(&queue->not_full);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void queue_finish(struct queue *queue)
+{
+    end(queue, &queue->finished);
+}
+
+void queue_abort(struct queue *queue)
+{
+    end(queue, &queue->aborted);
+}
+
+size_t queue_length(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    size_t length = queue->length;
+    pthread_mutex_unlock(&queue->lock);
+    return length;
+}
+
+void queue_close(struct queue **queue)
+{
+    if (!queue || !*queue)
+        return;
+    struct queue *q = *queue;
+    *queue = NULL;
+    if (q->drop)
+        for (size_t i = 0; i < q->length; i++)
+            q->drop(slot(q, i), q->context);
+    pthread_cond_destroy(&q->not_full);
+    pthread_cond_destroy(&q->not_empty);
+    pthread_mutex_destroy(&q->lock);
+    free(q);
+}

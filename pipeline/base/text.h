@@ -1,0 +1,29 @@
+/* text.h: what the messages of errors, failures and the log have in common: text that is valid
+ * UTF-8 and cannot garble a terminal, whatever bytes went in. */
+#ifndef CLPIPE_BASE_TEXT_H
+#define CLPIPE_BASE_TEXT_H
+
+#include <locale.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The length (1 to 4) of the valid UTF-8 sequence that `bytes` begins with; 0 if there is none or
+ * if it is a NUL. RFC 3629: no surrogates, no overlong forms. */
+size_t utf8_sequence(const char *bytes, size_t length);
+
+/* True if the sequence of that length is a control character: C0, DEL or C1. */
+bool utf8_is_control(const char *sequence, size_t length);
+
+/* Replaces control characters and bytes that are not UTF-8 by '?', in place. keep_layout: newlines
+ * and tabs stay. Returns the new length, which is not larger. */
+size_t text_clean(char *text, bool keep_layout);
+
+/* vsnprintf, cleaned; text that did not fit ends in "..." and not inside a character. */
+void text_format(char *buffer, size_t size, const char *format, va_list arguments)
+    __attribute__((format(printf, 3, 0)));
+
+/* The C locale, in which the decimal point is '.'. */
+locale_t text_c_locale(void);
+
+#endif
