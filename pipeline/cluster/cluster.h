@@ -86,8 +86,8 @@ enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *row
                      struct error *err);
 void npy_close(struct npy **npy);
 
-/* Writes a C-order .npy, format 1.0, to `fd`. dtype is "<f4", "<i4"...; item_size its bytes. Header
- * first, then the caller appends the data itself. */
+/* Writes a C-order .npy, format 1.0, to `fd`. dtype is "<f4", "<i4"...; columns 0: one-dimensional.
+ * Header first, then the caller appends the data itself. */
 enum status npy_write_header(int fd, const char *dtype, uint64_t rows, uint64_t columns,
                              const char *path, struct error *err);
 

@@ -41,6 +41,11 @@ const struct result_feature *result_feature_find(const struct result *result, co
 /* Reads rows [first, first + count) of a feature as float32 (counts are converted). */
 enum status result_feature_read(struct result *result, const struct result_feature *feature,
                                 uint64_t first, uint64_t count, float *rows, struct error *err);
+/* The same of a feature that is not float, as the uint32 counts that are stored (float32 holds them
+ * exactly only up to 2^24). */
+enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
+                                       uint64_t first, uint64_t count, uint32_t *rows,
+                                       struct error *err);
 
 /* One row of /images; strings are valid until the next call. */
 struct result_image {
@@ -74,6 +79,8 @@ struct result_clusters {
     bool converged;
     int64_t seed;
     double inertia;
+    const char *parameters; /* JSON; valid until result_close */
+    char content[65];       /* result_feature_identity of what it was made from, or "" */
 };
 unsigned result_clusters_count(const struct result *result);
 const struct result_clusters *result_clusters_at(const struct result *result, unsigned i);
@@ -84,6 +91,15 @@ const struct result_clusters *result_clusters_find(const struct result *result, 
 enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
                                  float *centroids, int32_t *labels, float *distances,
                                  uint64_t *sizes, int64_t *nearest, struct error *err);
+
+/* One /runs/N; strings are valid until the next call. */
+struct result_run {
+    const char *command, *device, *driver, *host, *json;
+    double seconds;
+};
+uint64_t result_run_count(const struct result *result);
+enum status result_run_at(struct result *result, uint64_t i, struct result_run *run,
+                          struct error *err);
 
 /* Identity of the file: SHA-256 (64 hexadecimal digits) as docs/file-format.md defines it. */
 enum status result_identity(struct result *result, char hex[65], struct error *err);
@@ -98,7 +114,8 @@ enum status result_feature_identity(struct result *result, const struct result_f
 enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
                           void *context, uint64_t *count, struct error *err);
 
-/* What /clusters/NAME is to hold. Shapes as in result_clusters_read. */
+/* What /clusters/NAME is to hold. Shapes as in result_clusters_read; labels that were assigned to
+ * given centroids have 0 iterations. */
 struct result_clustering {
     const char *name, *feature, *init, *metric, *parameters, *content;
     uint32_t k, dimension, iterations;
