@@ -1,0 +1,54 @@
+/* entry.c: what one path comes to. */
+#include "walk/entry.h"
+#include <errno.h>
+#include <string.h>
+
+static void nothing_known(struct entry *entry)
+{
+    entry->bytes = 0;
+    entry->mtime_ns = 0;
+    entry->device = 0;
+    entry->inode = 0;
+}
+
+void entry_from_stat(struct entry *entry, const struct stat *st)
+{
+    entry->bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+    entry->mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+    entry->device = st->st_dev;
+    entry->inode = st->st_ino;
+    entry->failure.reason = REASON_NONE;
+    if (S_ISREG(st->st_mode))
+        return;
+    const char *what = S_ISDIR(st->st_mode)
+                           ? "a directory: give it as a SOURCE to take the files below it"
+                       : S_ISFIFO(st->st_mode) ? "a FIFO (named pipe), not opened"
+                       : S_ISSOCK(st->st_mode) ? "a socket, not opened"
+                       : S_ISCHR(st->st_mode)  ? "a character device, not opened"
+                       : S_ISBLK(st->st_mode)  ? "a block device, not opened"
+                                               : "not a regular file, not opened";
+    failure_set(&entry->failure, REASON_NOT_AN_IMAGE, "%s", what);
+}
+
+void entry_broken_link(struct entry *entry, int number, bool promised)
+{
+    nothing_known(entry);
+    bool leads_nowhere = number == ENOENT || number == ENOTDIR || number == ELOOP;
+    enum reason reason = leads_nowhere && !promised ? REASON_NOT_AN_IMAGE : REASON_UNREADABLE;
+    failure_errno(&entry->failure, reason, number,
+                  number == ELOOP ? "a symbolic link that leads back to itself"
+                  : leads_nowhere ? "a symbolic link to something that is not there"
+                                  : "cannot follow the symbolic link");
+}
+
+void entry_unreadable(struct entry *entry, int number, const char *what)
+{
+    nothing_known(entry);
+    failure_errno(&entry->failure, REASON_UNREADABLE, number, "%s", what);
+}
+
+void entry_vanished(struct entry *entry)
+{
+    nothing_known(entry);
+    failure_errno(&entry->failure, REASON_VANISHED, ENOENT, "gone before it could be looked at");
+}

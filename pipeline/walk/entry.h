@@ -1,0 +1,37 @@
+/* entry.h: what the walk learns about one path, and which failure it comes to where it is no file
+ * to be read. */
+#ifndef CLPIPE_WALK_ENTRY_H
+#define CLPIPE_WALK_ENTRY_H
+
+#include "base/error.h"
+#include "base/failure.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+struct entry {
+    uint64_t bytes;
+    int64_t mtime_ns;
+    uint64_t device, inode;
+    struct failure failure; /* its message only where there is a reason */
+};
+
+/* Takes what a walk finds. `path` is NUL-terminated and valid during the call. */
+typedef enum status (*entry_fn)(void *context, const char *path, size_t length,
+                                const struct entry *entry, struct error *err);
+
+/* From a stat() that worked: a regular file is to be read, anything else is not-an-image and the
+ * message names it. */
+void entry_from_stat(struct entry *entry, const struct stat *st);
+
+/* From a stat() of a symbolic link that failed with `number`. `promised`: the name says image. */
+void entry_broken_link(struct entry *entry, int number, bool promised);
+
+/* From a stat() of a path that was listed, but could not be looked at. */
+void entry_unreadable(struct entry *entry, int number, const char *what);
+
+/* From a path that was listed and is no longer there. */
+void entry_vanished(struct entry *entry);
+
+#endif

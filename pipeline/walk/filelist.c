@@ -1,0 +1,237 @@
+/* filelist.c: lists of paths.
+ *
+ *   list ──> spool (is there a NUL?) ──> paths ──> sort by path ──> first of equals ──> sort by
+ * index
+ *
+ * The list is copied before it is looked at, for what separates its paths is known only at its end
+ * and standard input cannot be read twice. */
+#include "walk/filelist.h"
+#include "base/path.h"
+#include "walk/bytes.h"
+#include "walk/extsort.h"
+#include "walk/spool.h"
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK   (64 * 1024)
+#define POLL_MS 100
+
+struct filelist {
+    const char *source;
+    struct stop *stop;
+    struct spool *text; /* the list as it is */
+    bool has_nul;
+    struct extsort *by_path, *by_index;
+    uint64_t count;
+};
+
+static enum status look_at_stop(const struct filelist *list, struct error *err)
+{
+    if (list->stop && stop_requested(list->stop) != STOP_NONE)
+        return error_set(err, STATUS_INTERRUPTED, "interrupted while reading a list of files");
+    return STATUS_OK;
+}
+
+static const char *list_name(char shown[256], const struct filelist *list)
+{
+    if (strcmp(list->source, "-") == 0)
+        return "the list on standard input";
+    return path_for_message(shown, 256, list->source);
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+static enum status open_list(int *fd, const struct filelist *list, struct error *err)
+{
+    char shown[256];
+    if (strcmp(list->source, "-") == 0) {
+        *fd = STDIN_FILENO;
+        return STATUS_OK;
+    }
+    const char *path = list->source + 1;
+    if (*path == 0)
+        return error_set(err, STATUS_USAGE, "\"@\" names no list: give @FILE");
+    /* Without O_NONBLOCK, opening a FIFO would wait for its writer and not look at the stop word.
+     */
+    *fd = path_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (*fd >= 0)
+        return STATUS_OK;
+    bool missing = errno == ENOENT || errno == ENOTDIR;
+    return error_errno(err, missing ? STATUS_USAGE : STATUS_FAILED, errno, "open",
+                       "cannot open the list %s%s", list_name(shown, list),
+                       missing ? " (write ./@NAME for a file whose name begins with @)" : "");
+}
+
+/* Copies the list into the spool and looks for NULs. */
+static enum status copy_list(struct filelist *list, int fd, char *chunk, struct error *err)
+{
+    char shown[256];
+    for (;;) {
+        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+        enum status status = look_at_stop(list, err);
+        if (status != STATUS_OK)
+            return status;
+        if (poll(&poll_fd, 1, POLL_MS) != 1)
+            continue;
+        ssize_t n = read(fd, chunk, CHUNK);
+        if (n == 0)
+            return STATUS_OK;
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (n < 0)
+            return error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s",
+                               list_name(shown, list));
+        list->has_nul = list->has_nul || memchr(chunk, 0, (size_t)n);
+        if ((status = spool_write(list->text, chunk, (size_t)n, err)) != STATUS_OK)
+            return status;
+    }
+}
+
+size_t filelist_normalize(char *path, size_t length)
+{
+    size_t out = 0;
+    for (size_t i = 0; i < length; i++)
+        if (path[i] != '/' || out == 0 || path[out - 1] != '/')
+            path[out++] = path[i];
+    size_t start = 0;
+    while (out - start > 2 && path[start] == '.' && path[start + 1] == '/')
+        start += 2;
+    memmove(path, path + start, out - start);
+    return out - start;
+}
+
+/* --- each path once -------------------------------------------------------------------------- */
+
+/* Keys of the first sort are "PATH NUL INDEX": a path has no NUL, so they are ordered by path and
+ * then by place in the list. */
+#define INDEX_SIZE sizeof(uint64_t)
+
+static enum status add_path(struct filelist *list, struct bytes *path, struct error *err)
+{
+    bytes_cut(path, filelist_normalize(path->data, path->length));
+    if (path->length == 0)
+        return STATUS_OK;
+    uint64_t index = htobe64(list->count++);
+    enum status status = bytes_append(path, "\0", 1, err);
+    if (status == STATUS_OK)
+        status = bytes_append(path, (const char *)&index, INDEX_SIZE, err);
+    if (status != STATUS_OK)
+        return status;
+    struct extsort_record record = {.key = path->data, .key_length = (uint32_t)path->length};
+    return extsort_add(list->by_path, &record, err);
+}
+
+/* Cuts the text into paths. */
+static enum status split_list(struct filelist *list, char *chunk, struct error *err)
+{
+    char separator = list->has_nul ? 0 : '\n', shown[256];
+    struct bytes path = {0};
+    uint64_t size = spool_size(list->text);
+    enum status status = STATUS_OK;
+    for (uint64_t offset = 0; offset < size && status == STATUS_OK;) {
+        size_t filled = size - offset < CHUNK ? (size_t)(size - offset) : CHUNK;
+        status = spool_read(list->text, chunk, filled, offset, err);
+        offset += filled;
+        for (size_t at = 0; at < filled && status == STATUS_OK;) {
+            const char *end = memchr(chunk + at, separator, filled - at);
+            size_t length = end ? (size_t)(end - chunk) - at : filled - at;
+            if (path.length + length > FILELIST_PATH_MAX)
+                status = error_set(err, STATUS_FAILED,
+                                   "%s has a path longer than 1 MiB: it is no list of paths, one "
+                                   "per line or NUL-separated",
+                                   list_name(shown, list));
+            else
+                status = bytes_append(&path, chunk + at, length, err);
+            at += length + (end != NULL);
+            if (status == STATUS_OK && end) {
+                status = add_path(list, &path, err);
+                bytes_cut(&path, 0);
+            }
+        }
+    }
+    if (status == STATUS_OK && path.length > 0)
+        status = add_path(list, &path, err);
+    bytes_clear(&path);
+    return status;
+}
+
+/* Passes on the first of equal paths, to be sorted by index. */
+static enum status drop_duplicates(struct filelist *list, struct error *err)
+{
+    struct extsort_record record;
+    struct bytes last = {0};
+    enum status status;
+    while ((status = extsort_next(list->by_path, &record, err)) == STATUS_OK) {
+        size_t length = record.key_length - INDEX_SIZE; /* with its NUL */
+        if (last.length == length && memcmp(last.data, record.key, length) == 0)
+            continue;
+        bytes_cut(&last, 0);
+        status = bytes_append(&last, record.key, length, err);
+        if (status != STATUS_OK)
+            break;
+        struct extsort_record once = {.key = record.key + length,
+                                      .key_length = INDEX_SIZE,
+                                      .payload = record.key,
+                                      .payload_length = (uint32_t)length};
+        status = extsort_add(list->by_index, &once, err);
+        if (status != STATUS_OK)
+            break;
+    }
+    bytes_clear(&last);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+static enum status read_and_sort(struct filelist *list, const char *spool_directory,
+                                 uint64_t memory, struct error *err)
+{
+    int fd = -1;
+    char *chunk = malloc(CHUNK);
+    if (!chunk)
+        return error_memory(err, CHUNK, "reading a list of files");
+    enum status status = open_list(&fd, list, err);
+    if (status == STATUS_OK)
+        status = spool_open(&list->text, spool_directory, err);
+    if (status == STATUS_OK)
+        status = copy_list(list, fd, chunk, err);
+    if (fd >= 0 && fd != STDIN_FILENO)
+        close(fd);
+    if (status == STATUS_OK)
+        status = extsort_open(&list->by_path, spool_directory, memory / 2, list->stop, err);
+    if (status == STATUS_OK)
+        status = split_list(list, chunk, err);
+    free(chunk);
+    spool_close(&list->text);
+    if (status == STATUS_OK)
+        status = extsort_finish(list->by_path, err);
+    if (status == STATUS_OK)
+        status = extsort_open(&list->by_index, spool_directory, memory / 2, list->stop, err);
+    if (status == STATUS_OK)
+        status = drop_duplicates(list, err);
+    extsort_close(&list->by_path);
+    if (status == STATUS_OK)
+        status = extsort_finish(list->by_index, err);
+    return status;
+}
+
+enum status filelist_read(const char *source, const char *spool_directory, uint64_t memory,
+                          struct stop *stop, filelist_fn take, void *context, struct error *err)
+{
+    struct filelist list = {.source = source, .stop = stop};
+    struct extsort_record record;
+    enum status status = read_and_sort(&list, spool_directory, memory, err);
+    if (status == STATUS_OK)
+        while ((status = extsort_next(list.by_index, &record, err)) == STATUS_OK)
+            if ((status = take(context, record.payload, record.payload_length - 1, err)) !=
+                STATUS_OK)
+                break;
+    extsort_close(&list.by_path);
+    extsort_close(&list.by_index);
+    spool_close(&list.text);
+    return status == STATUS_END ? STATUS_OK : status;
+}

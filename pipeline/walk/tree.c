@@ -1,0 +1,340 @@
+/* tree.c: reading directories, breadth first.
+ *
+ * A directory is opened by its last component, relative to its parent: opening by the whole path
+ * would cost its whole length each time, which makes a deep chain quadratic. In breadth-first order
+ * a directory's subdirectories follow each other, and a chain's next link follows at once, so a
+ * handful of descriptors of directories seen last is enough to find the parent nearly always; where
+ * it is not among them it is opened by its path once, for all its children.
+ *
+ * Depth-first order was rejected: it needs a descriptor or a re-read position for each level. */
+#include "walk/tree.h"
+#include "base/path.h"
+#include "walk/bytes.h"
+#include "walk/pending.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RECENT     8   /* directories kept open */
+#define STOP_EVERY 256 /* entries between looks at the stop word */
+
+struct recent {
+    struct bytes path;
+    int fd; /* -1: free */
+    uint64_t used;
+};
+
+struct tree {
+    const struct tree_config *config;
+    struct pending *pending;
+    struct recent recent[RECENT];
+    uint64_t clock; /* of recent.used */
+    unsigned since_stop;
+    uint64_t *links_passed;
+
+    /* The directory being read. */
+    int fd;
+    struct stat st;
+    bool can_skip;      /* a name in it may be one to skip */
+    bool has_children;  /* directories in it were put into the queue */
+    unsigned flags;     /* enum pending_flags */
+    struct bytes path;  /* its path, "" for the root */
+    size_t prefix;      /* length of `child` up to the entry's name */
+    struct bytes child; /* the entry's path */
+};
+
+static enum status look_at_stop(struct tree *tree, struct error *err)
+{
+    struct stop *stop = tree->config->stop;
+    if (stop && stop_requested(stop) != STOP_NONE)
+        return error_set(err, STATUS_INTERRUPTED, "interrupted while listing directories");
+    return STATUS_OK;
+}
+
+/* --- descriptors of directories seen last ---------------------------------------------------- */
+
+static int recall(struct tree *tree, const char *path, size_t length)
+{
+    for (int i = 0; i < RECENT; i++) {
+        struct recent *recent = &tree->recent[i];
+        if (recent->fd >= 0 && recent->path.length == length &&
+            memcmp(recent->path.data, path, length) == 0) {
+            recent->used = ++tree->clock;
+            return recent->fd;
+        }
+    }
+    return -1;
+}
+
+/* Takes the descriptor over, in place of the one not used for longest. */
+static enum status remember(struct tree *tree, const char *path, size_t length, int fd,
+                            struct error *err)
+{
+    struct recent *oldest = &tree->recent[0];
+    for (int i = 1; i < RECENT; i++)
+        if (tree->recent[i].used < oldest->used)
+            oldest = &tree->recent[i];
+    if (oldest->fd >= 0)
+        close(oldest->fd);
+    oldest->fd = fd;
+    oldest->used = ++tree->clock;
+    bytes_cut(&oldest->path, 0);
+    return bytes_append(&oldest->path, path, length, err);
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+static bool is_shortage(int number)
+{
+    return number == EMFILE || number == ENFILE || number == ENOMEM;
+}
+
+/* Opens tree->path. On STATUS_OK *fd is a descriptor, or -1 with *number. */
+static enum status open_directory(int *fd, int *number, struct tree *tree, struct error *err)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    struct bytes *path = &tree->path;
+    int at = tree->config->root;
+    const char *name = path->data;
+    char *slash = strrchr(path->data, '/');
+    *fd = -1;
+    *number = 0;
+    if (slash) {
+        size_t length = (size_t)(slash - path->data);
+        at = recall(tree, path->data, length);
+        if (at < 0) {
+            *slash = 0;
+            at = path_open_at(tree->config->root, path->data, O_PATH | O_DIRECTORY);
+            *number = errno;
+            *slash = '/';
+            if (at >= 0) {
+                enum status status = remember(tree, path->data, length, at, err);
+                if (status != STATUS_OK)
+                    return status;
+            }
+        }
+        name = slash + 1;
+    }
+    if (at >= 0) {
+        *fd = openat(at, path->length ? name : ".",
+                     tree->flags & PENDING_LINK ? flags : flags | O_NOFOLLOW);
+        *number = errno;
+    }
+    if (*fd < 0 && is_shortage(*number)) {
+        char shown[256];
+        return error_errno(err, STATUS_FAILED, *number, "openat", "cannot open the directory %s",
+                           path_for_message(shown, sizeof shown, path->data));
+    }
+    return STATUS_OK;
+}
+
+/* Reports the directory itself as an entry: its path with a '/' at its end. */
+static enum status found_directory(struct tree *tree, const struct entry *entry, struct error *err)
+{
+    bytes_cut(&tree->child, 0);
+    const struct bytes *path = &tree->path;
+    enum status status = bytes_append(&tree->child, path->length ? path->data : ".",
+                                      path->length ? path->length : 1, err);
+    if (status == STATUS_OK)
+        status = bytes_append(&tree->child, "/", 1, err);
+    if (status != STATUS_OK)
+        return status;
+    return tree->config->found(tree->config->context, tree->child.data, tree->child.length, entry,
+                               err);
+}
+
+/* Of a directory at or below a followed link: does it lead back into one that it is in? That is
+ * seen by looking at those again, for a list of them would grow with the depth. Sets *number where
+ * the path cannot be followed as a whole (too many links in a row). */
+static bool leads_back(struct tree *tree, int *number)
+{
+    int root = tree->config->root;
+    struct stat st;
+    char *path = tree->path.data;
+    *number = path_stat_at(root, path, &st, 0) == 0 ? 0 : errno;
+    if (*number != 0)
+        return false;
+    for (size_t i = 0; i < tree->path.length; i++) {
+        if (i > 0 && path[i] != '/')
+            continue;
+        char cut = path[i];
+        path[i] = 0;
+        int result = path_stat_at(root, i ? path : ".", &st, 0);
+        path[i] = cut;
+        if (result == 0 && st.st_ino == tree->st.st_ino && st.st_dev == tree->st.st_dev)
+            return true;
+    }
+    return false;
+}
+
+/* --- entries --------------------------------------------------------------------------------- */
+
+static enum status found_subdirectory(struct tree *tree, unsigned flags, struct error *err)
+{
+    const struct pathglob *globs = tree->config->globs;
+    const struct bytes *child = &tree->child;
+    if (pathglob_excludes_directory(globs, child->data, child->length))
+        return STATUS_OK;
+    flags |= tree->flags & (PENDING_BELOW_LINK | PENDING_INCLUDED);
+    if (pathglob_includes_directory(globs, child->data, child->length))
+        flags |= PENDING_INCLUDED;
+    tree->has_children = true;
+    return pending_push(tree->pending, child->data, child->length, flags, err);
+}
+
+/* The entry of tree->child, named `name` in tree->fd. `type` is a d_type. */
+static enum status found_name(struct tree *tree, const char *name, unsigned char type,
+                              struct error *err)
+{
+    const struct tree_config *config = tree->config;
+    const struct bytes *child = &tree->child;
+    struct stat st;
+    struct entry entry;
+    if (type == DT_DIR)
+        return found_subdirectory(tree, 0, err);
+    bool wanted = pathglob_takes(config->globs, child->data, child->length,
+                                 (tree->flags & PENDING_INCLUDED) != 0);
+    if (!wanted && type != DT_LNK && type != DT_UNKNOWN)
+        return STATUS_OK;
+    bool link = type == DT_LNK;
+    int number = fstatat(tree->fd, name, &st, link ? 0 : AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+    if (number == 0 && S_ISLNK(st.st_mode)) {
+        link = true;
+        number = fstatat(tree->fd, name, &st, 0) == 0 ? 0 : errno;
+    }
+    if (number == 0 && S_ISDIR(st.st_mode)) {
+        if (!link)
+            return found_subdirectory(tree, 0, err);
+        if (config->follow_symlinks)
+            return found_subdirectory(tree, PENDING_LINK | PENDING_BELOW_LINK, err);
+        ++*tree->links_passed;
+        return STATUS_OK;
+    }
+    if (!wanted || (number == 0 && skip_identity(config->skip, &st)))
+        return STATUS_OK;
+    /* A link that is there but leads nowhere is told from one that has gone. */
+    bool broken = link && number != 0 && fstatat(tree->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (number == 0)
+        entry_from_stat(&entry, &st);
+    else if (broken)
+        entry_broken_link(&entry, number, path_promises_image(child->data));
+    else if (number == ENOENT)
+        entry_vanished(&entry);
+    else
+        entry_unreadable(&entry, number, "cannot look at the file");
+    return config->found(config->context, child->data, child->length, &entry, err);
+}
+
+static enum status read_entries(struct tree *tree, DIR *stream, struct error *err)
+{
+    enum status status;
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(stream);
+        if (!entry)
+            break;
+        if (++tree->since_stop >= STOP_EVERY) {
+            tree->since_stop = 0;
+            if ((status = look_at_stop(tree, err)) != STATUS_OK)
+                return status;
+        }
+        const char *name = entry->d_name;
+        if (name[0] == '.' &&
+            (!tree->config->hidden || name[1] == 0 || (name[1] == '.' && name[2] == 0)))
+            continue;
+        if (tree->can_skip && skip_name(tree->config->skip, &tree->st, name))
+            continue;
+        bytes_cut(&tree->child, tree->prefix);
+        if ((status = bytes_append(&tree->child, name, strlen(name), err)) != STATUS_OK ||
+            (status = found_name(tree, name, entry->d_type, err)) != STATUS_OK)
+            return status;
+    }
+    if (errno == 0)
+        return STATUS_OK;
+    struct entry entry;
+    entry_unreadable(&entry, errno, "cannot read all of the directory");
+    return found_directory(tree, &entry, err);
+}
+
+/* Reads the directory tree->path. */
+static enum status read_directory(struct tree *tree, struct error *err)
+{
+    struct entry entry;
+    int fd, number;
+    enum status status = open_directory(&fd, &number, tree, err);
+    if (status != STATUS_OK)
+        return status;
+    if (fd < 0) {
+        bool replaced = number == ENOTDIR || (number == ELOOP && !(tree->flags & PENDING_LINK));
+        if (number == ENOENT || replaced)
+            entry_vanished(&entry);
+        else
+            entry_unreadable(&entry, number, "cannot open the directory");
+        return found_directory(tree, &entry, err);
+    }
+
+    DIR *stream = fstat(fd, &tree->st) == 0 ? fdopendir(fd) : NULL;
+    if (!stream) {
+        number = errno;
+        close(fd);
+        if (is_shortage(number))
+            return error_memory(err, sizeof(struct dirent), "reading a directory");
+        entry_unreadable(&entry, number, "cannot read the directory");
+        return found_directory(tree, &entry, err);
+    }
+    tree->fd = fd;
+    tree->can_skip = skip_directory(tree->config->skip, &tree->st);
+    tree->has_children = false;
+    number = 0;
+    if (skip_identity(tree->config->skip, &tree->st) ||
+        (tree->flags & PENDING_BELOW_LINK && leads_back(tree, &number)))
+        goto out;
+    if (number != 0) {
+        entry_unreadable(&entry, number, "cannot follow the symbolic links to the directory");
+        status = found_directory(tree, &entry, err);
+        goto out;
+    }
+    bytes_cut(&tree->child, 0);
+    if (tree->path.length > 0 && ((status = bytes_append(&tree->child, tree->path.data,
+                                                         tree->path.length, err)) != STATUS_OK ||
+                                  (status = bytes_append(&tree->child, "/", 1, err)) != STATUS_OK))
+        goto out;
+    tree->prefix = tree->child.length;
+    status = read_entries(tree, stream, err);
+    if (status == STATUS_OK && tree->has_children && tree->path.length > 0) {
+        int kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        if (kept >= 0)
+            status = remember(tree, tree->path.data, tree->path.length, kept, err);
+    }
+out:
+    closedir(stream);
+    return status;
+}
+
+enum status tree_walk(uint64_t *links_passed, const struct tree_config *config, struct error *err)
+{
+    struct tree tree = {.config = config, .links_passed = links_passed};
+    for (int i = 0; i < RECENT; i++)
+        tree.recent[i].fd = -1;
+    enum status status = pending_open(&tree.pending, config->spool_directory, err);
+    if (status == STATUS_OK)
+        status = pending_push(tree.pending, "", 0, 0, err);
+    while (status == STATUS_OK) {
+        status = pending_pop(tree.pending, &tree.path, &tree.flags, err);
+        if (status == STATUS_OK)
+            status = look_at_stop(&tree, err);
+        if (status == STATUS_OK)
+            status = read_directory(&tree, err);
+    }
+    pending_close(&tree.pending);
+    for (int i = 0; i < RECENT; i++) {
+        if (tree.recent[i].fd >= 0)
+            close(tree.recent[i].fd);
+        bytes_clear(&tree.recent[i].path);
+    }
+    bytes_clear(&tree.path);
+    bytes_clear(&tree.child);
+    return status == STATUS_END ? STATUS_OK : status;
+}
