@@ -363,7 +363,11 @@ static enum status walk_sources(struct walk *walk, const struct walk_config *con
 
 enum status walk_open(struct walk **out, const struct walk_config *config, struct error *err)
 {
-    assert(config->source_count >= 1 && config->source_count <= UINT16_MAX);
+    assert(config->source_count >= 1);
+    if (config->source_count > UINT16_MAX)
+        return error_set(err, STATUS_USAGE,
+                         "%u SOURCEs are more than 65535: write them to a file and give @FILE",
+                         config->source_count);
     struct walk *walk = calloc(1, sizeof *walk);
     if (!walk)
         return error_memory(err, sizeof *walk, "the walk");

@@ -7,9 +7,24 @@
  * it; a list keeps its own order, a path given twice counting once.
  *
  * What becomes an item: every regular file and every symbolic link to one, and everything that
- * could not be looked at (an unreadable directory, a dangling link), which carries its failure.
- * FIFOs, sockets and device nodes become items that fail as not-an-image: they are never opened.
- * Directories are no items.
+ * could not be looked at, which carries its failure. Directories are no items. In particular:
+ *  - FIFOs, sockets and device nodes, also behind links, fail as not-an-image: never opened.
+ *  - A link that leads nowhere or to itself is unreadable (ENOENT, ENOTDIR, ELOOP) if its name
+ *    promises an image or if it was named as a SOURCE or in a list, else not-an-image.
+ *  - A directory that cannot be opened or read to its end is unreadable; its item's path ends in
+ *    '/' ("./" for a SOURCE itself). What was read of it stays. A SOURCE that cannot be opened at
+ *    all ends the walk.
+ *  - What was listed and is gone when it is looked at has vanished.
+ *  - In a list: a missing file is unreadable, a directory not-an-image.
+ *
+ * A SOURCE that is a symbolic link is always followed. Below it symbolic links to directories are
+ * followed only if asked (a notice counts them otherwise), and a directory reached through one that
+ * is the same as a directory above it is passed over: its files are there already.
+ *
+ * Names that begin with a dot are passed over unless asked for; that does not apply to a SOURCE or
+ * to what a list names. Include and exclude globs (rules in pathglob.h) apply to the path relative
+ * to its SOURCE, to the last component of a SOURCE that is a file, and to a path in a list as
+ * given.
  */
 #ifndef CLPIPE_WALK_WALK_H
 #define CLPIPE_WALK_WALK_H
@@ -33,9 +48,12 @@ struct walk_config {
     bool hidden;          /* names that begin with a dot (never applied to a SOURCE itself) */
     uint64_t limit;       /* hand out only this many items, 0 for all */
     const char *spool_directory; /* an existing directory for temporary files */
-    uint64_t memory;             /* bytes for sorting, at least 1 MiB is used */
-    const char *const
-        *skip_paths; /* files never to be taken for input: the output, its temporaries */
+    uint64_t memory;             /* bytes for sorting, at least 1 MiB is used; besides it less than
+                                    1 MiB and a few times the longest path */
+    /* Files and directories never to be taken for input: the output, its temporaries, its work
+     * directory. They are known by device and inode where they exist, by directory and name where
+     * not; "NAME.tmp-..." beside one is passed over too. */
+    const char *const *skip_paths;
     unsigned skip_count;
     struct stop *stop; /* may be NULL */
 };
@@ -55,11 +73,13 @@ struct walk_item {
 };
 
 /* Walks. On success walk_next can be called. STATUS_USAGE: a source does not exist (named with what
- * to do); STATUS_FAILED: the spool cannot be written, or a list cannot be read; STATUS_INTERRUPTED.
- */
+ * to do), is empty, or is a second "-", there are too many, or a
+ * glob names nothing; STATUS_FAILED: the spool cannot be
+ * written, a list or a SOURCE directory cannot be read, no memory or descriptors are left;
+ * STATUS_INTERRUPTED (the stop word is looked at every 1000 entries or fewer). */
 enum status walk_open(struct walk **out, const struct walk_config *config, struct error *err);
 
-/* Items that walk_next will hand out, and the sum of their sizes. */
+/* Items that walk_next will hand out, and the sum of their sizes; both within the limit. */
 uint64_t walk_count(const struct walk *walk);
 uint64_t walk_bytes(const struct walk *walk);
 
@@ -71,7 +91,8 @@ enum status walk_next(struct walk *walk, struct walk_item *item, struct error *e
  * Any thread. `path` and `source` are those of the item. */
 int walk_open_file(const struct walk *walk, uint16_t source, const char *path);
 
-/* Frees everything and removes the spool. Accepts NULL and NULLs. */
+/* Frees everything and the spool with it, which has no name in its directory. (On NFS it has one
+ * until it is closed: close the walk before removing the directory.) Accepts NULL and NULLs. */
 void walk_close(struct walk **walk);
 
 #endif
