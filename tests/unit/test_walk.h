@@ -4,10 +4,11 @@
 #ifndef CLPIPE_TESTS_UNIT_TEST_WALK_H
 #define CLPIPE_TESTS_UNIT_TEST_WALK_H
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include "walk/walk.h"

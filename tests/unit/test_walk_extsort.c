@@ -1,9 +1,11 @@
 /* test_walk_extsort.c: the external sort against qsort, in memory, over runs and over merge passes.
  */
+
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include "walk/extsort.h"
@@ -39,8 +41,7 @@ static uint64_t next_random(uint64_t *state)
 static int by_key_then_number(const void *a, const void *b)
 {
     const struct key *x = a, *y = b;
-    int order =
-        key_compare((const char *)x->bytes, x->length, (const char *)y->bytes, y->length);
+    int order = key_compare((const char *)x->bytes, x->length, (const char *)y->bytes, y->length);
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
@@ -58,9 +59,9 @@ static struct key make_key(enum fill fill, uint32_t number, uint32_t count, uint
             text[i] = (char)(next_random(state) % 3 + (next_random(state) % 2 ? 0 : 253));
         break;
     case FILL_PATHS:
-        key.length = (uint32_t)snprintf(
-            text, sizeof text, "%0200u/directory%u/image_%u.jpg", 0,
-            (unsigned)(next_random(state) % 7), (unsigned)(next_random(state) % (2 * count)));
+        key.length = (uint32_t)snprintf(text, sizeof text, "%0200u/directory%u/image_%u.jpg", 0,
+                                        (unsigned)(next_random(state) % 7),
+                                        (unsigned)(next_random(state) % (2 * count)));
         break;
     case FILL_EQUAL:
         key.length = (uint32_t)snprintf(text, sizeof text, "always the same");
@@ -261,13 +262,15 @@ static void test_no_directory(void **state)
     (void)state;
     struct error err = ERROR_INIT;
     struct extsort *sort = NULL;
-    assert_int_equal(extsort_open(&sort, "/nonexistent/spool", SMALL_MEMORY, NULL, &err), STATUS_OK);
+    assert_int_equal(extsort_open(&sort, "/nonexistent/spool", SMALL_MEMORY, NULL, &err),
+                     STATUS_OK);
     assert_int_equal(add_until_failure(sort, &err, 10000), STATUS_FAILED);
     assert_int_equal(err.native, ENOENT);
     extsort_close(&sort);
 
     /* What fits into memory needs none. */
-    assert_int_equal(extsort_open(&sort, "/nonexistent/spool", SMALL_MEMORY, NULL, &err), STATUS_OK);
+    assert_int_equal(extsort_open(&sort, "/nonexistent/spool", SMALL_MEMORY, NULL, &err),
+                     STATUS_OK);
     assert_int_equal(add_until_failure(sort, &err, 100), STATUS_OK);
     extsort_close(&sort);
     extsort_close(&sort);

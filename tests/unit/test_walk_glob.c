@@ -1,8 +1,10 @@
 /* test_walk_glob.c: the rules of --include and --exclude, as pathglob.h has them. */
+
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
+
 #include <cmocka.h>
 
 #include "walk/pathglob.h"
@@ -12,9 +14,9 @@ static struct pathglob *open_globs(const char *include, const char *exclude)
 {
     struct pathglob *globs = NULL;
     struct error err = ERROR_INIT;
-    assert_int_equal(pathglob_open(&globs, &include, include != NULL, &exclude, exclude != NULL,
-                                   &err),
-                     STATUS_OK);
+    assert_int_equal(
+        pathglob_open(&globs, &include, include != NULL, &exclude, exclude != NULL, &err),
+        STATUS_OK);
     return globs;
 }
 
