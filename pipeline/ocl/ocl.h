@@ -8,6 +8,7 @@
 #define CLPIPE_OCL_OCL_H
 
 #define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue: all that 1.2 has */
 #include <CL/cl.h>
 
 #include "base/error.h"
@@ -117,9 +118,6 @@ enum status ocl_kernel(cl_kernel *out, cl_program program, const char *name, str
  * memory argument is (size, NULL). */
 #define OCL_ARGS_END ((size_t)-1)
 enum status ocl_args(cl_kernel kernel, struct error *err, ...);
-
-/* The embedded source of kernels/NAME.cl, or NULL. */
-const char *ocl_kernel_source(const char *name);
 
 /* --- enqueues -------------------------------------------------------------------------------- */
 /* `tag` (a string literal or one that outlives the queue) names the span in traces and the command

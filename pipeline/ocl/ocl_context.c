@@ -1,0 +1,392 @@
+/* ocl_context.c: contexts, queues, buffers, and one wrapper for each enqueue.
+ *
+ * Tracing: with a trace, every command's event gets a completion callback that reads the profiling
+ * timestamps and writes a span on the queue's track. Device time is mapped to clock_now() once a
+ * context, by a marker whose end lies between two host clock readings (error: half of that
+ * interval, tens of microseconds).
+ */
+#include "ocl/ocl.h"
+
+#include "base/clock.h"
+#include "base/parse.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ocl_context {
+    struct ocl_device device;
+    cl_context handle;
+    struct trace *trace;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t untraced;
+    unsigned traced; /* completion callbacks still to come */
+    bool calibrated;
+    int64_t device_to_host; /* nanoseconds to add to a device timestamp */
+};
+
+struct ocl_queue {
+    struct ocl_context *context;
+    cl_command_queue handle;
+    char track_name[64];
+    unsigned track;
+};
+
+enum status ocl_context_open(struct ocl_context **out, const struct ocl_device *device,
+                             struct trace *trace, struct error *err)
+{
+    *out = NULL;
+    struct ocl_context *context = calloc(1, sizeof *context);
+    if (!context)
+        return error_memory(err, sizeof *context, "an OpenCL context");
+    context->device = *device;
+    context->trace = trace;
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_cond_init(&context->untraced, NULL);
+    cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                          (cl_context_properties)device->platform_id, 0};
+    cl_int code = CL_SUCCESS;
+    context->handle = clCreateContext(properties, 1, &device->id, NULL, NULL, &code);
+    if (code != CL_SUCCESS) {
+        ocl_error(err, code, "clCreateContext", "cannot use device %s", device->name);
+        ocl_context_close(&context);
+        return STATUS_FAILED;
+    }
+    *out = context;
+    return STATUS_OK;
+}
+
+void ocl_context_close(struct ocl_context **context)
+{
+    if (!*context)
+        return;
+    pthread_mutex_lock(&(*context)->lock);
+    while ((*context)->traced > 0)
+        pthread_cond_wait(&(*context)->untraced, &(*context)->lock);
+    pthread_mutex_unlock(&(*context)->lock);
+    if ((*context)->handle)
+        clReleaseContext((*context)->handle);
+    pthread_cond_destroy(&(*context)->untraced);
+    pthread_mutex_destroy(&(*context)->lock);
+    free(*context);
+    *context = NULL;
+}
+
+const struct ocl_device *ocl_context_device(const struct ocl_context *context)
+{
+    return &context->device;
+}
+
+cl_context ocl_context_handle(const struct ocl_context *context)
+{
+    return context->handle;
+}
+
+struct trace *ocl_context_trace(const struct ocl_context *context)
+{
+    return context->trace;
+}
+
+/* The clock of timestamps is measured on the first queue. */
+static void calibrate(struct ocl_context *context, cl_command_queue queue)
+{
+    pthread_mutex_lock(&context->lock);
+    bool wanted = !context->calibrated;
+    context->calibrated = true;
+    pthread_mutex_unlock(&context->lock);
+    if (!wanted)
+        return;
+    cl_event marker = NULL;
+    int64_t before = clock_now();
+    if (clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker) != CL_SUCCESS)
+        return;
+    clWaitForEvents(1, &marker);
+    int64_t after = clock_now();
+    cl_ulong end = 0;
+    if (clGetEventProfilingInfo(marker, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL) ==
+        CL_SUCCESS) {
+        pthread_mutex_lock(&context->lock);
+        context->device_to_host = before + (after - before) / 2 - (int64_t)end;
+        pthread_mutex_unlock(&context->lock);
+    }
+    clReleaseEvent(marker);
+}
+
+enum status ocl_queue_open(struct ocl_queue **out, struct ocl_context *context, const char *track,
+                           struct error *err)
+{
+    *out = NULL;
+    struct ocl_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return error_memory(err, sizeof *queue, "a command queue");
+    queue->context = context;
+    snprintf(queue->track_name, sizeof queue->track_name, "%s", track);
+    cl_int code = CL_SUCCESS;
+    queue->handle =
+        clCreateCommandQueue(context->handle, context->device.id, CL_QUEUE_PROFILING_ENABLE, &code);
+    if (code != CL_SUCCESS) {
+        ocl_error(err, code, "clCreateCommandQueue", "cannot make the %s queue of %s", track,
+                  context->device.name);
+        free(queue);
+        return STATUS_FAILED;
+    }
+    if (context->trace) {
+        queue->track = trace_track(context->trace, context->device.name, track);
+        calibrate(context, queue->handle);
+    }
+    *out = queue;
+    return STATUS_OK;
+}
+
+void ocl_queue_close(struct ocl_queue **queue)
+{
+    if (!*queue)
+        return;
+    if ((*queue)->handle) {
+        clFinish((*queue)->handle);
+        clReleaseCommandQueue((*queue)->handle);
+    }
+    free(*queue);
+    *queue = NULL;
+}
+
+enum status ocl_buffer(cl_mem *out, struct ocl_context *context, cl_mem_flags flags, size_t bytes,
+                       void *host, const char *what, struct error *err)
+{
+    cl_int code = CL_SUCCESS;
+    *out = clCreateBuffer(context->handle, flags, bytes, host, &code);
+    if (code == CL_SUCCESS)
+        return STATUS_OK;
+    *out = NULL;
+    char wanted[32], limit[32];
+    return ocl_error(err, code, "clCreateBuffer",
+                     "cannot allocate %s for %s on %s (largest allocation %s); try a smaller "
+                     "--device-memory",
+                     format_bytes(wanted, sizeof wanted, bytes), what, context->device.name,
+                     format_bytes(limit, sizeof limit, context->device.max_allocation));
+}
+
+void ocl_buffer_release(cl_mem *buffer)
+{
+    if (*buffer)
+        clReleaseMemObject(*buffer);
+    *buffer = NULL;
+}
+
+bool ocl_event_times(struct ocl_context *context, cl_event event, int64_t *start, int64_t *end)
+{
+    cl_ulong from = 0, to = 0;
+    if (clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof from, &from, NULL) !=
+            CL_SUCCESS ||
+        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof to, &to, NULL) !=
+            CL_SUCCESS)
+        return false;
+    pthread_mutex_lock(&context->lock);
+    int64_t shift = context->device_to_host;
+    pthread_mutex_unlock(&context->lock);
+    *start = (int64_t)from + shift;
+    *end = (int64_t)to + shift;
+    return to >= from;
+}
+
+struct traced {
+    struct ocl_context *context;
+    unsigned track;
+    const char *tag;
+};
+
+static void count_traced(struct ocl_context *context, int change)
+{
+    pthread_mutex_lock(&context->lock);
+    context->traced += (unsigned)change;
+    if (context->traced == 0)
+        pthread_cond_signal(&context->untraced);
+    pthread_mutex_unlock(&context->lock);
+}
+
+static void CL_CALLBACK trace_completed(cl_event event, cl_int status, void *user)
+{
+    struct traced *traced = user;
+    int64_t start, end;
+    if (status == CL_COMPLETE && ocl_event_times(traced->context, event, &start, &end))
+        trace_span(traced->context->trace, traced->track, traced->tag, start, end, NULL);
+    count_traced(traced->context, -1);
+    free(traced);
+}
+
+/* What every enqueue ends with: the error named, the event traced and handed on. `own` is an event
+ * that this file asked for. */
+static enum status enqueued(struct ocl_queue *queue, const char *tag, const char *call, cl_int code,
+                            cl_event own, cl_event *event, struct error *err)
+{
+    if (code != CL_SUCCESS)
+        return ocl_error(err, code, call, "device %s refused '%s'", queue->context->device.name,
+                         tag);
+    if (own && queue->context->trace) {
+        struct traced *traced = malloc(sizeof *traced);
+        if (traced) {
+            *traced = (struct traced){queue->context, queue->track, tag};
+            count_traced(queue->context, 1);
+            if (clSetEventCallback(own, CL_COMPLETE, trace_completed, traced) != CL_SUCCESS) {
+                count_traced(queue->context, -1);
+                free(traced);
+            }
+        }
+    }
+    if (event)
+        *event = own;
+    else if (own)
+        clReleaseEvent(own);
+    return STATUS_OK;
+}
+
+/* An event is asked for where the caller wants one or the trace does. */
+#define OWN_EVENT(queue, event, own) ((event) || (queue)->context->trace ? &(own) : NULL)
+
+enum status ocl_enqueue_kernel(struct ocl_queue *queue, const char *tag, cl_kernel kernel,
+                               cl_uint dimensions, const size_t *global, const size_t *local,
+                               struct ocl_waits waits, cl_event *event, struct error *err)
+{
+    cl_event own = NULL;
+    cl_int code = clEnqueueNDRangeKernel(queue->handle, kernel, dimensions, NULL, global, local,
+                                         waits.count, waits.events, OWN_EVENT(queue, event, own));
+    return enqueued(queue, tag, "clEnqueueNDRangeKernel", code, own, event, err);
+}
+
+enum status ocl_enqueue_write(struct ocl_queue *queue, const char *tag, cl_mem buffer,
+                              bool blocking, size_t offset, size_t bytes, const void *host,
+                              struct ocl_waits waits, cl_event *event, struct error *err)
+{
+    cl_event own = NULL;
+    cl_int code =
+        clEnqueueWriteBuffer(queue->handle, buffer, blocking ? CL_TRUE : CL_FALSE, offset, bytes,
+                             host, waits.count, waits.events, OWN_EVENT(queue, event, own));
+    return enqueued(queue, tag, "clEnqueueWriteBuffer", code, own, event, err);
+}
+
+enum status ocl_enqueue_read(struct ocl_queue *queue, const char *tag, cl_mem buffer, bool blocking,
+                             size_t offset, size_t bytes, void *host, struct ocl_waits waits,
+                             cl_event *event, struct error *err)
+{
+    cl_event own = NULL;
+    cl_int code =
+        clEnqueueReadBuffer(queue->handle, buffer, blocking ? CL_TRUE : CL_FALSE, offset, bytes,
+                            host, waits.count, waits.events, OWN_EVENT(queue, event, own));
+    return enqueued(queue, tag, "clEnqueueReadBuffer", code, own, event, err);
+}
+
+enum status ocl_enqueue_fill(struct ocl_queue *queue, const char *tag, cl_mem buffer,
+                             uint32_t pattern, size_t offset, size_t bytes, struct ocl_waits waits,
+                             cl_event *event, struct error *err)
+{
+    cl_event own = NULL;
+    cl_int code =
+        clEnqueueFillBuffer(queue->handle, buffer, &pattern, sizeof pattern, offset, bytes,
+                            waits.count, waits.events, OWN_EVENT(queue, event, own));
+    return enqueued(queue, tag, "clEnqueueFillBuffer", code, own, event, err);
+}
+
+enum status ocl_enqueue_map(void **out, struct ocl_queue *queue, const char *tag, cl_mem buffer,
+                            bool blocking, cl_map_flags flags, size_t offset, size_t bytes,
+                            struct ocl_waits waits, cl_event *event, struct error *err)
+{
+    cl_event own = NULL;
+    cl_int code = CL_SUCCESS;
+    *out =
+        clEnqueueMapBuffer(queue->handle, buffer, blocking ? CL_TRUE : CL_FALSE, flags, offset,
+                           bytes, waits.count, waits.events, OWN_EVENT(queue, event, own), &code);
+    return enqueued(queue, tag, "clEnqueueMapBuffer", code, own, event, err);
+}
+
+enum status ocl_enqueue_unmap(struct ocl_queue *queue, const char *tag, cl_mem buffer, void *mapped,
+                              struct ocl_waits waits, cl_event *event, struct error *err)
+{
+    cl_event own = NULL;
+    cl_int code = clEnqueueUnmapMemObject(queue->handle, buffer, mapped, waits.count, waits.events,
+                                          OWN_EVENT(queue, event, own));
+    return enqueued(queue, tag, "clEnqueueUnmapMemObject", code, own, event, err);
+}
+
+enum status ocl_flush(struct ocl_queue *queue, struct error *err)
+{
+    cl_int code = clFlush(queue->handle);
+    if (code != CL_SUCCESS)
+        return ocl_error(err, code, "clFlush", "device %s failed", queue->context->device.name);
+    return STATUS_OK;
+}
+
+struct completion {
+    void (*done)(cl_int status, void *context);
+    void *context;
+};
+
+static void CL_CALLBACK complete(cl_event event, cl_int status, void *user)
+{
+    (void)event;
+    struct completion completion = *(struct completion *)user;
+    free(user);
+    completion.done(status, completion.context);
+}
+
+enum status ocl_on_complete(cl_event event, void (*done)(cl_int status, void *context),
+                            void *context, struct error *err)
+{
+    struct completion *completion = malloc(sizeof *completion);
+    if (!completion)
+        return error_memory(err, sizeof *completion, "an event callback");
+    *completion = (struct completion){done, context};
+    cl_int code = clSetEventCallback(event, CL_COMPLETE, complete, completion);
+    if (code != CL_SUCCESS) {
+        free(completion);
+        return ocl_error(err, code, "clSetEventCallback", "cannot watch a command");
+    }
+    return STATUS_OK;
+}
+
+/* Lives on the stack of the waiting thread, which does not leave before the callback has run. */
+struct waiter {
+    pthread_mutex_t lock;
+    pthread_cond_t done_cond;
+    bool done;
+    cl_int status;
+};
+
+static void wake_waiter(cl_int status, void *context)
+{
+    struct waiter *waiter = context;
+    pthread_mutex_lock(&waiter->lock);
+    waiter->status = status;
+    waiter->done = true;
+    pthread_cond_signal(&waiter->done_cond);
+    pthread_mutex_unlock(&waiter->lock);
+}
+
+enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err)
+{
+    struct waiter waiter = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                            .done_cond = PTHREAD_COND_INITIALIZER};
+    enum status status = ocl_on_complete(event, wake_waiter, &waiter, err);
+    if (status != STATUS_OK)
+        return status;
+    struct error flush_error = ERROR_INIT;
+    enum status flushed = ocl_flush(queue, &flush_error);
+    if (flushed != STATUS_OK) {
+        /* The callback may never come: end the command first, so that `waiter` can go. */
+        clFinish(queue->handle);
+    }
+    pthread_mutex_lock(&waiter.lock);
+    while (!waiter.done)
+        pthread_cond_wait(&waiter.done_cond, &waiter.lock);
+    pthread_mutex_unlock(&waiter.lock);
+    pthread_mutex_destroy(&waiter.lock);
+    pthread_cond_destroy(&waiter.done_cond);
+    if (waiter.status < 0)
+        return ocl_error(err, waiter.status, "event",
+                         "a command on the %s queue of %s failed; the device may be lost or out of "
+                         "memory",
+                         queue->track_name, queue->context->device.name);
+    if (flushed != STATUS_OK && err)
+        *err = flush_error;
+    return flushed;
+}

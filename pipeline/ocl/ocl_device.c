@@ -1,0 +1,280 @@
+/* ocl_device.c: what devices there are, what each can do, and which one is taken. */
+#include "ocl/ocl.h"
+
+#include "base/parse.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEVICES_MAX 256
+
+static void query_text(char *out, size_t size, cl_device_id id, cl_device_info what)
+{
+    out[0] = '\0';
+    size_t length = 0;
+    char text[4096];
+    if (clGetDeviceInfo(id, what, sizeof text, text, &length) != CL_SUCCESS || length == 0)
+        return;
+    text[length < sizeof text ? length : sizeof text - 1] = '\0';
+    const char *start = text;
+    while (isspace((unsigned char)*start))
+        start++;
+    snprintf(out, size, "%s", start);
+    for (size_t n = strlen(out); n > 0 && isspace((unsigned char)out[n - 1]); n--)
+        out[n - 1] = '\0';
+}
+
+/* 0 where the device does not know the query. */
+static uint64_t query_number(cl_device_id id, cl_device_info what, size_t bytes)
+{
+    union {
+        cl_uint u32;
+        cl_ulong u64;
+        size_t size;
+    } value;
+    memset(&value, 0, sizeof value);
+    if (clGetDeviceInfo(id, what, bytes, &value, NULL) != CL_SUCCESS)
+        return 0;
+    return bytes == sizeof(cl_uint)    ? value.u32
+           : bytes == sizeof(cl_ulong) ? value.u64
+                                       : value.size;
+}
+
+static bool has_extension(cl_device_id id, const char *name)
+{
+    size_t length = 0;
+    if (clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, 0, NULL, &length) != CL_SUCCESS || length == 0)
+        return false;
+    char *text = malloc(length + 1);
+    if (!text)
+        return false;
+    bool found = false;
+    if (clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, length, text, NULL) == CL_SUCCESS) {
+        text[length] = '\0';
+        size_t n = strlen(name);
+        for (const char *p = text; !found && (p = strstr(p, name)); p += n)
+            found = (p == text || p[-1] == ' ') && (p[n] == '\0' || p[n] == ' ');
+    }
+    free(text);
+    return found;
+}
+
+/* The version numbers out of "OpenCL 1.2 vendor text" or "OpenCL C 3.0 ..."; 0 if not understood.
+ */
+static unsigned version_number(const char *text)
+{
+    while (*text && !isdigit((unsigned char)*text))
+        text++;
+    unsigned major = 0, minor = 0;
+    if (sscanf(text, "%u.%u", &major, &minor) != 2)
+        return 0;
+    return major * 100 + minor * 10;
+}
+
+static void describe(struct ocl_device *device)
+{
+    cl_device_id id = device->id;
+    query_text(device->name, sizeof device->name, id, CL_DEVICE_NAME);
+    query_text(device->vendor, sizeof device->vendor, id, CL_DEVICE_VENDOR);
+    query_text(device->version, sizeof device->version, id, CL_DEVICE_VERSION);
+    query_text(device->driver, sizeof device->driver, id, CL_DRIVER_VERSION);
+    device->type = (cl_device_type)query_number(id, CL_DEVICE_TYPE, sizeof(cl_ulong));
+    device->compute_units = (unsigned)query_number(id, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
+    device->clock_mhz = (unsigned)query_number(id, CL_DEVICE_MAX_CLOCK_FREQUENCY, 4);
+    device->memory_alignment = (unsigned)query_number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 4) / 8;
+    device->global_memory = query_number(id, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
+    device->max_allocation = query_number(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8);
+    device->local_memory = query_number(id, CL_DEVICE_LOCAL_MEM_SIZE, 8);
+    device->max_constant = query_number(id, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, 8);
+    device->max_work_group =
+        (size_t)query_number(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+    size_t items[16] = {0};
+    if (clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items, NULL) == CL_SUCCESS)
+        memcpy(device->max_work_item, items, sizeof device->max_work_item);
+    device->local_is_dedicated = query_number(id, CL_DEVICE_LOCAL_MEM_TYPE, 4) == CL_LOCAL;
+    /* Deprecated in 2.0 and still the only query that every runtime answers. */
+    device->unified_memory = query_number(id, CL_DEVICE_HOST_UNIFIED_MEMORY, 4) != 0 ||
+                             (device->type & CL_DEVICE_TYPE_CPU) != 0;
+
+    unsigned version = version_number(device->version);
+    char c_version[128];
+    query_text(c_version, sizeof c_version, id, CL_DEVICE_OPENCL_C_VERSION);
+    device->opencl_c_major = version_number(c_version) / 100;
+    if (version >= 300)
+        device->non_uniform_groups =
+            query_number(id, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, 4) != 0;
+    else
+        device->non_uniform_groups = version >= 200 || strstr(device->platform, "Oclgrind");
+    device->subgroups = has_extension(id, "cl_khr_subgroups") ||
+                        (version >= 300 && query_number(id, CL_DEVICE_MAX_NUM_SUB_GROUPS, 4) > 0);
+    device->fp64 = query_number(id, CL_DEVICE_DOUBLE_FP_CONFIG, 8) != 0;
+    device->int64_atomics = has_extension(id, "cl_khr_int64_base_atomics");
+    device->out_of_order = (query_number(id, CL_DEVICE_QUEUE_PROPERTIES, 8) &
+                            CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
+    device->images = query_number(id, CL_DEVICE_IMAGE_SUPPORT, 4) != 0;
+    device->nvidia = strstr(device->vendor, "NVIDIA") && strstr(device->platform, "NVIDIA");
+
+    const char *why = NULL;
+    if (!query_number(id, CL_DEVICE_AVAILABLE, 4))
+        why = "the driver says it is not available";
+    else if (!query_number(id, CL_DEVICE_COMPILER_AVAILABLE, 4))
+        why = "it has no OpenCL C compiler";
+    else if (!query_number(id, CL_DEVICE_ENDIAN_LITTLE, 4))
+        why = "it is not little-endian";
+    else if (version < 120)
+        why = "it is older than OpenCL 1.2";
+    else if (device->max_allocation < (16u << 20))
+        why = "it cannot allocate 16 MiB";
+    device->usable = !why;
+    snprintf(device->reason, sizeof device->reason, "%s", why ? why : "");
+}
+
+/* CPU runtimes take every core unless told otherwise, whatever the cgroup allows. */
+static void bound_cpu_runtimes(unsigned host_threads)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%u", host_threads ? host_threads : 1);
+    setenv("POCL_MAX_PTHREAD_COUNT", number, 0); /* PoCL up to 4 */
+    setenv("POCL_CPU_MAX_CU_COUNT", number, 0);  /* PoCL 5 and later */
+}
+
+enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, struct error *err)
+{
+    bound_cpu_runtimes(host_threads);
+    out->device = NULL;
+    out->count = 0;
+    cl_platform_id platform[64];
+    cl_uint platforms = 0;
+    cl_int code = clGetPlatformIDs(64, platform, &platforms);
+    if (code != CL_SUCCESS || platforms == 0)
+        return STATUS_OK; /* no platform: the loader answers with an error of its own */
+    if (platforms > 64)
+        platforms = 64;
+    struct ocl_device *device = calloc(DEVICES_MAX, sizeof *device);
+    if (!device)
+        return error_memory(err, DEVICES_MAX * sizeof *device, "the list of devices");
+    for (cl_uint p = 0; p < platforms; p++) {
+        cl_device_id id[DEVICES_MAX];
+        cl_uint count = 0;
+        if (clGetDeviceIDs(platform[p], CL_DEVICE_TYPE_ALL, DEVICES_MAX, id, &count) != CL_SUCCESS)
+            continue;
+        for (cl_uint d = 0; d < count && d < DEVICES_MAX && out->count < DEVICES_MAX; d++) {
+            struct ocl_device *one = &device[out->count];
+            one->index = out->count++;
+            one->platform_id = platform[p];
+            one->id = id[d];
+            clGetPlatformInfo(platform[p], CL_PLATFORM_NAME, sizeof one->platform - 1,
+                              one->platform, NULL);
+            clGetPlatformInfo(platform[p], CL_PLATFORM_VERSION, sizeof one->platform_version - 1,
+                              one->platform_version, NULL);
+            describe(one);
+        }
+    }
+    out->device = device;
+    return STATUS_OK;
+}
+
+void ocl_devices_close(struct ocl_devices *devices)
+{
+    free(devices->device);
+    devices->device = NULL;
+    devices->count = 0;
+}
+
+const char *ocl_device_type_name(cl_device_type type)
+{
+    return type & CL_DEVICE_TYPE_GPU           ? "gpu"
+           : type & CL_DEVICE_TYPE_ACCELERATOR ? "accelerator"
+           : type & CL_DEVICE_TYPE_CPU         ? "cpu"
+                                               : "custom";
+}
+
+static int rank(const struct ocl_device *device)
+{
+    return device->type & CL_DEVICE_TYPE_GPU           ? 3
+           : device->type & CL_DEVICE_TYPE_ACCELERATOR ? 2
+           : device->type & CL_DEVICE_TYPE_CPU         ? 1
+                                                       : 0;
+}
+
+static bool contains_ignoring_case(const char *text, const char *part)
+{
+    for (; *text; text++) {
+        size_t i = 0;
+        while (part[i] && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
+            i++;
+        if (!part[i])
+            return true;
+    }
+    return false;
+}
+
+/* Lists what there is into `text`, for a message. */
+static void list_devices(char *text, size_t size, const struct ocl_devices *devices)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < devices->count && used < size; i++) {
+        const struct ocl_device *device = &devices->device[i];
+        int n = snprintf(text + used, size - used, "%s%u: %s%s%s%s", i ? "; " : "", i, device->name,
+                         device->usable ? "" : " (not usable: ", device->reason,
+                         device->usable ? "" : ")");
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
+                               const struct ocl_devices *devices, const char *selector,
+                               struct error *err)
+{
+    *count = 0;
+    if (devices->count == 0)
+        return error_set(err, STATUS_FAILED,
+                         "no OpenCL device: no OpenCL platform is installed; install your GPU "
+                         "vendor's OpenCL driver, or PoCL for the CPU (package pocl-opencl-icd)");
+    char have[512];
+    list_devices(have, sizeof have, devices);
+
+    uint64_t number = 0;
+    if (selector && parse_u64(&number, selector, 0, UINT32_MAX)) {
+        if (number >= devices->count)
+            return error_set(err, STATUS_FAILED, "no device %s; there are %s", selector, have);
+        const struct ocl_device *device = &devices->device[number];
+        if (!device->usable)
+            return error_set(err, STATUS_FAILED, "device %s (%s) cannot be used: %s", selector,
+                             device->name, device->reason);
+        if (max > 0)
+            chosen[(*count)++] = (unsigned)number;
+        return STATUS_OK;
+    }
+
+    bool all = selector && strcmp(selector, "all") == 0;
+    const struct ocl_device *best = NULL;
+    for (unsigned i = 0; i < devices->count; i++) {
+        const struct ocl_device *device = &devices->device[i];
+        bool fits =
+            !selector || all ||
+            (strcmp(selector, "cpu") == 0   ? (device->type & CL_DEVICE_TYPE_CPU) != 0
+             : strcmp(selector, "gpu") == 0 ? (device->type & CL_DEVICE_TYPE_GPU) != 0
+                                            : contains_ignoring_case(device->name, selector));
+        if (!device->usable || !fits)
+            continue;
+        if (all && *count < max)
+            chosen[(*count)++] = i;
+        if (!best || rank(device) > rank(best) ||
+            (rank(device) == rank(best) && device->compute_units > best->compute_units))
+            best = device;
+    }
+    if (!best)
+        return error_set(err, STATUS_FAILED, "no usable device%s%s%s; there are %s",
+                         selector ? " fits --device " : "", selector ? selector : "",
+                         selector && strcmp(selector, "gpu") == 0
+                             ? " (is the vendor's OpenCL driver installed?)"
+                             : "",
+                         have);
+    if (!all && max > 0)
+        chosen[(*count)++] = best->index;
+    return STATUS_OK;
+}
