@@ -296,13 +296,13 @@ static void test_many_levels(void **state)
     put_directory("tree");
     for (int i = 0; i < 12; i++) {
         snprintf(top, sizeof top, "tree/%02d", i);
-        put_chain(top, "d", i ? 20 : 2500);
+        put_chain(top, "d", i ? 20 : 1000);
     }
     struct walk_config config = config_for(here);
     struct walk *walk = open_walk(&config);
-    assert_int_equal(walk_count(walk), 12 + 2500 + 11 * 20);
+    assert_int_equal(walk_count(walk), 12 + 1000 + 11 * 20);
     struct walk_item item = item_at(walk, 0);
-    assert_int_equal(item.path_length, strlen("00/") + 2 * 2500 + strlen("last"));
+    assert_int_equal(item.path_length, strlen("00/") + 2 * 1000 + strlen("last"));
     walk_close(&walk);
 }
 
@@ -321,12 +321,12 @@ static uint64_t digest_of_walk(struct walk *walk)
     return digest;
 }
 
-/* 9,600 paths of 4,500 bytes are 43 MB: 1 MiB sorts them in over 40 runs, which are more than it
- * merges at once. Everything must be as with memory for all of it. */
+/* Paths of 75,000 bytes, 20 MB in all: 1 MiB sorts them in some twenty runs and has room to merge
+ * thirteen of them at once. Everything must be as with memory for all of it. */
 static void test_runs_and_passes(void **state)
 {
     (void)state;
-    enum { LEVELS = 18, FILES = 9600 };
+    enum { LEVELS = 300, FILES = 120 };
     char name[251];
     memset(name, 'd', 250);
     name[250] = 0;
