@@ -160,8 +160,8 @@ static inline struct walk_item item_at(struct walk *walk, unsigned skip)
     return item;
 }
 
-/* Runs `body` in a child that may not read everything. After a failed assertion the child goes on as
- * a test program of its own, whose exit status then is not 0. */
+/* Runs `body` in a child that may not read everything. After a failed assertion the child goes on
+ * as a test program of its own, whose exit status then is not 0. */
 static inline void as_unprivileged(void (*body)(void))
 {
     fflush(NULL);
