@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #define NANOSECONDS INT64_C(1000000000)
-/* 0000-01-01 and 9999-12-31: the years that four digits can name. */
-#define FIRST_SECOND INT64_C(-62167219200)
+/* 1000-01-01 and 9999-12-31: the years that strftime() writes with four digits. */
+#define FIRST_SECOND INT64_C(-30610224000)
 #define LAST_SECOND  INT64_C(253402300799)
 
 int64_t clock_now(void)

@@ -36,8 +36,8 @@ struct error {
         STATUS_OK, 0, "", "", "", ""                                                               \
     }
 
-/* Fills *err with a formatted sentence and returns `status`. Control characters in the text become
- * '?', so that a file name cannot garble the terminal. err may be NULL. */
+/* Fills *err with a formatted sentence and returns `status`. Control characters and bytes that are
+ * not UTF-8 become '?', so that a file name cannot garble the terminal. err may be NULL. */
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

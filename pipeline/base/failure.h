@@ -31,7 +31,8 @@ struct failure {
     char message[200]; /* one line: the codec's own words or ours */
 };
 
-/* Fills *failure with a formatted message (control characters become '?'); returns reason. */
+/* Fills *failure with a formatted message (control characters and bytes that are not UTF-8 become
+ * '?'); returns reason. */
 enum reason failure_set(struct failure *failure, enum reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

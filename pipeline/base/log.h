@@ -13,8 +13,8 @@ enum log_level { LOG_QUIET = 0, LOG_ERROR, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 
-/* Writes "clpipe: MESSAGE\n" (LOG_INFO without the prefix). Control characters become '?', except
- * newlines in LOG_INFO and LOG_DEBUG texts. */
+/* Writes "clpipe: MESSAGE\n" (LOG_INFO without the prefix). Control characters and bytes
+ * that are not UTF-8 become '?', except newlines and tabs in LOG_INFO and LOG_DEBUG texts. */
 void log_message(enum log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

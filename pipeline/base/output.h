@@ -1,7 +1,9 @@
 /* output.h: files that appear whole or not at all.
  *
- * The file is written under "NAME.tmp-PID" beside its final name, fsynced, renamed over it, and the
- * directory is fsynced. A device node, FIFO or directory under the final name is refused. */
+ * The file is written under "NAME.tmp-PID" beside its final name ("NAME.tmp-PID-2" and so on where
+ * that is taken), fsynced, renamed over it, and the directory is fsynced. A device node, FIFO,
+ * socket or directory under the final name is refused; a symbolic link there stays, and its target
+ * is written. A file that is replaced keeps its permissions. */
 #ifndef CLPIPE_BASE_OUTPUT_H
 #define CLPIPE_BASE_OUTPUT_H
 

@@ -1,7 +1,8 @@
 /* trace.h: spans of time on named tracks, written as Chrome trace-event JSON (opens in Perfetto).
  *
  * A NULL trace takes everything and does nothing. All functions from any thread. Spans on one track
- * may overlap in time only where the track is a device queue. */
+ * may overlap in time only where the track is a device queue: they are shown on "NAME (2)" and so
+ * on. The file appears at the end, whole, or after a write error not at all. */
 #ifndef CLPIPE_BASE_TRACE_H
 #define CLPIPE_BASE_TRACE_H
 
