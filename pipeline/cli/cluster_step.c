@@ -1,0 +1,452 @@
+/* cluster_step.c: planning and running a clustering. */
+#include "cli/cluster_step.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "cli/quote.h"
+#include "cli/signals.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *const metric_names[] = {"euclidean", "cosine", "hellinger"};
+
+enum status check_name(const struct options *options, const char *name, struct error *err)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "_-.";
+    char shown[120];
+    path_for_message(shown, sizeof shown, name);
+    if (name[strspn(name, allowed)])
+        return misuse(err, options->command, "--name takes letters, digits, _ - and ., not '%s'",
+                      shown);
+    if (strlen(name) >= FEATURE_NAME_MAX)
+        return misuse(err, options->command, "--name has %d characters at most",
+                      FEATURE_NAME_MAX - 1);
+    if (strspn(name, ".") == strlen(name))
+        return misuse(err, options->command, "--name cannot be '%s'", shown);
+    return STATUS_OK;
+}
+
+/* --- parameters --------------------------------------------------------------------------------
+ */
+
+/* The raw value of a top-level key in compact canonical JSON; its length, or 0. */
+static size_t field(const char **value, const char *json, const char *key)
+{
+    char pattern[80];
+    snprintf(pattern, sizeof pattern, "\"%s\":", key);
+    const char *at = strstr(json, pattern);
+    if (!at)
+        return 0;
+    at += strlen(pattern);
+    *value = at;
+    size_t length = 0;
+    bool quoted = false;
+    for (; at[length] && (quoted || (at[length] != ',' && at[length] != '}')); length++) {
+        if (quoted && at[length] == '\\' && at[length + 1])
+            length++;
+        else if (at[length] == '"')
+            quoted = !quoted;
+    }
+    return length;
+}
+
+void parameters_text(char *text, size_t size, const char *json, const char *key)
+{
+    const char *value = "";
+    size_t length = field(&value, json, key);
+    bool quoted = length >= 2 && value[0] == '"';
+    snprintf(text, size, "%.*s", quoted ? (int)length - 2 : 0, quoted ? value + 1 : "");
+}
+
+bool parameters_differ(char *text, size_t size, const char *there, const char *here)
+{
+    static const char *const keys[] = {"k",    "feature",    "spec",    "metric",
+                                       "init", "seed",       "n_init",  "max_iter",
+                                       "tol",  "mini_batch", "clusters"};
+    if (strcmp(there, here) == 0)
+        return false;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *old = "", *new = "";
+        size_t old_length = field(&old, there, keys[i]), new_length = field(&new, here, keys[i]);
+        if (old_length != new_length || memcmp(old, new, old_length) != 0) {
+            snprintf(text, size, "%s is %.*s there and %.*s here", keys[i],
+                     old_length ? (int)old_length : 7, old_length ? old : "not set",
+                     new_length ? (int)new_length : 7, new_length ? new : "not set");
+            return true;
+        }
+    }
+    snprintf(text, size, "it was made by another version of clpipe");
+    return true;
+}
+
+static enum status write_parameters(struct cluster_plan *plan, struct error *err)
+{
+    struct json json;
+    json_init(&json, true);
+    json_open_object(&json, NULL);
+    json_uint(&json, "k", plan->config.k);
+    json_string(&json, "feature", plan->input.name);
+    json_string(&json, "spec", plan->input.feature ? plan->input.feature->spec : "");
+    json_string(&json, "metric", plan->metric);
+    json_string(&json, "init", plan->init);
+    json_uint(&json, "seed", plan->config.seed);
+    json_uint(&json, "n_init", plan->config.n_init);
+    json_uint(&json, "max_iter", plan->config.max_iter);
+    json_double(&json, "tol", plan->config.tol);
+    json_uint(&json, "mini_batch", plan->config.mini_batch);
+    json_close_object(&json);
+    const char *text = json_finish(&json);
+    plan->parameters = text ? strdup(text) : NULL;
+    json_clear(&json);
+    return plan->parameters ? STATUS_OK : error_memory(err, 256, "the parameters");
+}
+
+/* --- the plan ----------------------------------------------------------------------------------
+ */
+
+static void choose_metric(struct cluster_plan *plan, const struct options *options)
+{
+    const struct result_feature *feature = plan->input.feature;
+    if (options->metric >= 0)
+        plan->config.metric = (enum cluster_metric)options->metric;
+    else if (feature && strcmp(feature->normalize, "l1") == 0)
+        plan->config.metric = METRIC_HELLINGER;
+    else
+        plan->config.metric = METRIC_EUCLIDEAN;
+    snprintf(plan->metric, sizeof plan->metric, "%s", metric_names[plan->config.metric]);
+}
+
+static enum status read_initial(struct cluster_plan *plan, const char *path, struct error *err)
+{
+    struct npy *npy = NULL;
+    char shown[256];
+    path_for_message(shown, sizeof shown, path);
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return error_set(err, STATUS_USAGE,
+                         "--init is kmeans++, kmeans-parallel, random or a .npy file, and there is "
+                         "no file %s",
+                         shown);
+    enum status status = npy_open(&npy, path, err);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t rows = npy_rows(npy), columns = npy_dimension(npy);
+    if (rows != plan->config.k || columns != plan->input.source.dimension) {
+        npy_close(&npy);
+        return error_set(err, STATUS_USAGE,
+                         "--init %s holds %llu centroids of %llu values; wanted are %u of %u",
+                         shown, (unsigned long long)rows, (unsigned long long)columns,
+                         plan->config.k, plan->input.source.dimension);
+    }
+    size_t bytes = (size_t)(rows * columns) * sizeof *plan->initial;
+    plan->initial = malloc(bytes);
+    status = plan->initial ? npy_read(npy, 0, rows, plan->initial, err)
+                           : error_memory(err, bytes, "the first centroids");
+    npy_close(&npy);
+    if (status != STATUS_OK)
+        return status;
+    struct murmur3 state;
+    uint64_t digest[2];
+    murmur3_init(&state);
+    murmur3_update(&state, plan->initial, bytes);
+    murmur3_final(&state, digest);
+    snprintf(plan->init, sizeof plan->init, "given-%016llx%016llx", (unsigned long long)digest[0],
+             (unsigned long long)digest[1]);
+    plan->config.init = INIT_GIVEN;
+    plan->config.initial = plan->initial;
+    return STATUS_OK;
+}
+
+static enum status choose_init(struct cluster_plan *plan, const struct options *options,
+                               struct error *err)
+{
+    static const char *const names[] = {"kmeans++", "kmeans-parallel", "random"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(options->init, names[i]) == 0) {
+            plan->config.init = (enum cluster_init)i;
+            snprintf(plan->init, sizeof plan->init, "%s", names[i]);
+            return STATUS_OK;
+        }
+    return read_initial(plan, options->init, err);
+}
+
+/* Lowers a k that nobody asked for to the number of different rows. */
+static enum status fit_default_k(struct cluster_plan *plan, struct error *err)
+{
+    uint32_t distinct = 0;
+    enum status status = matrix_input_distinct(&plan->input, &distinct, plan->config.k,
+                                               plan->config.metric == METRIC_HELLINGER, err);
+    if (status == STATUS_OK && distinct > 0 && distinct < plan->config.k) {
+        log_message(LOG_NOTICE, "k is %u instead of %u: there are only %u different images",
+                    distinct, plan->config.k, distinct);
+        plan->config.k = distinct;
+    }
+    return status;
+}
+
+static bool same_path(const char *a, const char *b)
+{
+    struct stat one, two;
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
+/* Decides what is written: the clpipe file itself, or a file of its own, which may hold clusters
+ * of before but nothing else. *holder is the opened file that may hold /clusters/NAME, or NULL. */
+static enum status choose_output(struct cluster_plan *plan, struct result **holder,
+                                 const char *output, struct error *err)
+{
+    struct stat st;
+    char shown[256];
+    *holder = NULL;
+    if (!output || (plan->input.result && same_path(output, plan->input.path))) {
+        plan->output = plan->base = plan->input.path;
+        return STATUS_OK;
+    }
+    plan->output = output;
+    path_for_message(shown, sizeof shown, output);
+    if (stat(output, &st) != 0 || !S_ISREG(st.st_mode))
+        return STATUS_OK; /* what is wrong with it, output_open says below */
+    enum status status = result_open(holder, output, err);
+    if (status != STATUS_OK)
+        return error_set(err, STATUS_FAILED,
+                         "%s exists and is not a clpipe file, so it is not overwritten; name "
+                         "another file",
+                         shown);
+    if (result_images(*holder) > 0 || result_feature_count(*holder) > 0)
+        return error_set(err, STATUS_USAGE,
+                         "%s holds images of its own, so it is not overwritten; name another file",
+                         shown);
+    plan->base = output;
+    return STATUS_OK;
+}
+
+/* Looks whether the result is there already, or its name taken. */
+static enum status look_for_result(struct cluster_plan *plan, const struct result *holder,
+                                   const struct options *options, struct error *err)
+{
+    const struct result_clusters *old = holder ? result_clusters_find(holder, plan->name) : NULL;
+    char difference[300], shown[256];
+    if (!old)
+        return STATUS_OK;
+    plan->replace = true;
+    if (!parameters_differ(difference, sizeof difference, old->parameters, plan->parameters)) {
+        enum status status = matrix_input_identity(&plan->input, plan->content, err);
+        if (status != STATUS_OK)
+            return status;
+        if (strcmp(plan->content, old->content) == 0) {
+            plan->found = true;
+            return STATUS_OK;
+        }
+        snprintf(difference, sizeof difference, "it was made from other rows");
+    }
+    if (options->force)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "%s already holds /clusters/%s made otherwise (%s): add --force to replace "
+                     "it, or give another --name",
+                     path_for_message(shown, sizeof shown, plan->output), plan->name, difference);
+}
+
+static enum status plan_parts(struct cluster_plan *plan, const struct options *options,
+                              bool default_k, struct error *err)
+{
+    cluster_config_default(&plan->config);
+    plan->config.k = (uint32_t)options->k;
+    plan->config.seed = options->seed;
+    plan->config.n_init = (uint32_t)options->n_init;
+    plan->config.max_iter = (uint32_t)options->max_iter;
+    plan->config.tol = options->tol;
+    plan->config.mini_batch = (uint32_t)options->mini_batch;
+    plan->config.memory = options->memory;
+    plan->config.device_memory = options->device_memory;
+    plan->config.stop = signals_stop();
+    plan->name = options->name;
+    choose_metric(plan, options);
+    enum status status = default_k ? fit_default_k(plan, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = choose_init(plan, options, err);
+    if (status == STATUS_OK)
+        status = write_parameters(plan, err);
+    return status;
+}
+
+enum status cluster_plan_open(struct cluster_plan *out, const char *input,
+                              const struct options *options, bool default_k, struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    /* `run` has its output as INPUT and means the first feature unless told otherwise. */
+    bool running = strcmp(options->command->name, "run") == 0;
+    struct result *holder = NULL;
+    struct output *trial = NULL;
+    enum status status = check_name(options, options->name, err);
+    if (status == STATUS_OK)
+        status = matrix_input_open(&out->input, input, options->feature, running, err);
+    if (status == STATUS_OK && !out->input.result && !options->output)
+        status = misuse(err, options->command,
+                        "the result for this INPUT needs a file of its own: give -o R.h5");
+    if (status == STATUS_OK)
+        status = plan_parts(out, options, default_k, err);
+    if (status == STATUS_OK)
+        status = choose_output(out, &holder, running ? NULL : options->output, err);
+    if (status == STATUS_OK)
+        status = look_for_result(out, holder ? holder : out->input.result, options, err);
+    /* Better now than after an hour. */
+    if (status == STATUS_OK && !out->found)
+        status = output_open(&trial, out->output, err);
+    output_close(&trial);
+    result_close(&holder);
+    if (status != STATUS_OK)
+        cluster_plan_close(out);
+    return status;
+}
+
+void cluster_plan_close(struct cluster_plan *plan)
+{
+    matrix_input_close(&plan->input);
+    free(plan->initial);
+    free(plan->parameters);
+    memset(plan, 0, sizeof *plan);
+}
+
+/* --- the step ----------------------------------------------------------------------------------
+ */
+
+static enum status keep_sizes(struct cluster_result *out, const uint64_t *sizes,
+                              const int64_t *nearest, struct error *err)
+{
+    out->sizes = malloc(out->k * sizeof *out->sizes);
+    out->nearest = malloc(out->k * 3 * sizeof *out->nearest);
+    if (!out->sizes || !out->nearest)
+        return error_memory(err, out->k * 4 * sizeof *out->sizes, "cluster sizes");
+    if (sizes)
+        memcpy(out->sizes, sizes, out->k * sizeof *out->sizes);
+    if (nearest)
+        memcpy(out->nearest, nearest, out->k * 3 * sizeof *out->nearest);
+    return STATUS_OK;
+}
+
+static enum status read_found(struct cluster_result *out, struct cluster_plan *plan,
+                              struct error *err)
+{
+    struct result *holder = NULL;
+    enum status status = result_open(&holder, plan->output, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct result_clusters *clusters = result_clusters_find(holder, plan->name);
+    if (!clusters) {
+        char shown[256];
+        status = error_set(err, STATUS_FAILED, "%s changed while it was read",
+                           path_for_message(shown, sizeof shown, plan->output));
+    } else {
+        out->k = clusters->k;
+        out->dimension = clusters->dimension;
+        out->iterations = clusters->iterations;
+        out->rows = clusters->rows;
+        out->converged = clusters->converged;
+        out->inertia = clusters->inertia;
+        status = keep_sizes(out, NULL, NULL, err);
+        if (status == STATUS_OK)
+            status = result_clusters_read(holder, clusters, NULL, NULL, NULL, out->sizes,
+                                          out->nearest, err);
+    }
+    result_close(&holder);
+    return status;
+}
+
+static enum status store_outcome(const struct cluster_plan *plan,
+                                 const struct cluster_outcome *outcome, struct error *err)
+{
+    struct result_clustering clustering = {
+        .name = plan->name,
+        .feature = plan->input.name,
+        .init = plan->init,
+        .metric = plan->metric,
+        .parameters = plan->parameters,
+        .content = plan->content,
+        .k = outcome->k,
+        .dimension = outcome->dimension,
+        .iterations = outcome->iterations,
+        .rows = outcome->rows,
+        .seed = (int64_t)plan->config.seed,
+        .converged = outcome->converged,
+        .inertia = outcome->inertia,
+        .centroids = outcome->centroids,
+        .labels = outcome->labels,
+        .distances = outcome->distances,
+        .sizes = outcome->sizes,
+        .nearest = outcome->nearest,
+        .inertia_history = outcome->inertia_history,
+    };
+    return result_write_clusters(plan->output, plan->base, &clustering, plan->replace, err);
+}
+
+static enum status compute_clusters(struct cluster_result *out, struct cluster_plan *plan,
+                                    const struct compute *compute, struct progress *progress,
+                                    struct error *err)
+{
+    struct ocl_context *context = NULL;
+    struct cluster_outcome outcome;
+    memset(&outcome, 0, sizeof outcome);
+    enum status status = compute_context(&context, compute, err);
+    if (status == STATUS_OK) {
+        snprintf(out->device, sizeof out->device, "%s", ocl_context_device(context)->name);
+        plan->config.threads = compute->threads;
+        plan->config.progress = progress_cluster;
+        plan->config.progress_context = progress;
+        progress_step(progress, "k-means: reading rows and choosing the first centroids");
+        status = cluster_run(&outcome, context, &plan->input.source, &plan->config, err);
+    }
+    if (status == STATUS_OK && !plan->content[0]) {
+        progress_step(progress, "k-means: storing the result");
+        status = matrix_input_identity(&plan->input, plan->content, err);
+    }
+    if (status == STATUS_OK)
+        status = store_outcome(plan, &outcome, err);
+    if (status == STATUS_OK) {
+        out->k = outcome.k;
+        out->dimension = outcome.dimension;
+        out->iterations = outcome.iterations;
+        out->rows = outcome.rows;
+        out->converged = outcome.converged;
+        out->inertia = outcome.inertia;
+        out->seconds_read = outcome.seconds_read;
+        out->seconds_build = outcome.seconds_build;
+        out->seconds_init = outcome.seconds_init;
+        out->seconds_iterate = outcome.seconds_iterate;
+        status = keep_sizes(out, outcome.sizes, outcome.nearest, err);
+    }
+    cluster_outcome_clear(&outcome);
+    ocl_context_close(&context);
+    return status;
+}
+
+enum status cluster_step(struct cluster_result *out, struct cluster_plan *plan,
+                         const struct compute *compute, struct progress *progress,
+                         struct error *err)
+{
+    int64_t start = clock_now();
+    memset(out, 0, sizeof *out);
+    out->found = plan->found;
+    out->output = plan->output;
+    snprintf(out->name, sizeof out->name, "%s", plan->name);
+    snprintf(out->feature, sizeof out->feature, "%s", plan->input.name);
+    snprintf(out->metric, sizeof out->metric, "%s", plan->metric);
+    enum status status = plan->found ? read_found(out, plan, err)
+                                     : compute_clusters(out, plan, compute, progress, err);
+    progress_end(progress);
+    out->seconds = (double)(clock_now() - start) * 1e-9;
+    return status;
+}
+
+void cluster_result_clear(struct cluster_result *result)
+{
+    free(result->sizes);
+    free(result->nearest);
+    memset(result, 0, sizeof *result);
+}

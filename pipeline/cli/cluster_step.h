@@ -1,0 +1,64 @@
+/* cluster_step.h: from INPUT and options to /clusters/NAME, for `cluster` and `run`.
+ *
+ *     cluster_plan_open    everything that can be looked at before a device is needed; whether the
+ *                          result is there already
+ *     cluster_step         computes and stores it, or reads what is there
+ */
+#ifndef CLPIPE_CLI_CLUSTER_STEP_H
+#define CLPIPE_CLI_CLUSTER_STEP_H
+
+#include "cli/compute.h"
+#include "cli/matrix_input.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+
+/* The outcome, as summaries and reports tell it. */
+struct cluster_result {
+    uint32_t k, dimension, iterations;
+    uint64_t rows;
+    bool converged;
+    bool found; /* it was there already: nothing was computed */
+    double inertia;
+    double seconds, seconds_read, seconds_build, seconds_init, seconds_iterate;
+    char device[256];
+    char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16];
+    uint64_t *sizes;    /* k */
+    int64_t *nearest;   /* k x 3 */
+    const char *output; /* the file that holds it; the plan's */
+};
+
+struct cluster_plan {
+    struct matrix_input input;
+    struct cluster_config config;
+    float *initial;     /* of --init FILE.npy */
+    const char *output; /* what is written */
+    const char *base;   /* the clpipe file that a copy of gets the result, or NULL */
+    const char *name;   /* /clusters/NAME */
+    char init[48], metric[16];
+    char *parameters; /* canonical JSON */
+    char content[65]; /* identity of the rows; "" until known */
+    bool replace;
+    bool found;
+};
+
+/* default_k: k was not asked for and may be lowered to the number of different rows (a notice).
+ * STATUS_USAGE: the name is taken by a result made otherwise, and --force was not given. */
+enum status cluster_plan_open(struct cluster_plan *out, const char *input,
+                              const struct options *options, bool default_k, struct error *err);
+/* compute is not used where the plan found the result. */
+enum status cluster_step(struct cluster_result *out, struct cluster_plan *plan,
+                         const struct compute *compute, struct progress *progress,
+                         struct error *err);
+void cluster_plan_close(struct cluster_plan *plan);
+void cluster_result_clear(struct cluster_result *result);
+
+/* STATUS_USAGE unless `name` can name a dataset: letters, digits, "_", "-" and ".". */
+enum status check_name(const struct options *options, const char *name, struct error *err);
+
+/* Says in `text` how two canonical JSON objects differ ("k is 10 there and 5 here"); false: they
+ * are equal. */
+bool parameters_differ(char *text, size_t size, const char *there, const char *here);
+/* The text of a key in such an object, "" where it has none. */
+void parameters_text(char *text, size_t size, const char *json, const char *key);
+
+#endif

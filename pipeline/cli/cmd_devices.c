@@ -1,0 +1,120 @@
+/* cmd_devices.c: clpipe devices. */
+#include "base/parse.h"
+#include "cli/commands.h"
+#include "cli/compute.h"
+#include "cli/report_json.h"
+#include "cli/sink.h"
+#include <stdio.h>
+#include <string.h>
+
+static bool is_chosen(const unsigned *chosen, unsigned count, unsigned index)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (chosen[i] == index)
+            return true;
+    return false;
+}
+
+static unsigned widest_name(const struct ocl_devices *devices)
+{
+    size_t widest = 6;
+    for (unsigned i = 0; i < devices->count; i++)
+        if (strlen(devices->device[i].name) > widest)
+            widest = strlen(devices->device[i].name);
+    return (unsigned)(widest > 48 ? 48 : widest);
+}
+
+static enum status print_table(const struct ocl_devices *devices, const unsigned *chosen,
+                               unsigned count, struct error *err)
+{
+    struct sink sink;
+    enum status status = sink_open(&sink, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    int width = (int)widest_name(devices);
+    sink_printf(&sink, "   #  type  %-*s  %10s  %5s  platform\n", width, "device", "memory",
+                "units");
+    for (unsigned i = 0; i < devices->count; i++) {
+        const struct ocl_device *device = &devices->device[i];
+        char memory[32];
+        sink_printf(&sink, "%c %2u  %-4.4s  %-*.48s  %10s  %5u  %s (driver %s)\n",
+                    is_chosen(chosen, count, i) ? '*' : ' ', device->index,
+                    ocl_device_type_name(device->type), width, device->name,
+                    format_bytes(memory, sizeof memory, device->global_memory),
+                    device->compute_units, device->platform, device->driver);
+        if (!device->usable)
+            sink_printf(&sink, "            not usable: %s\n", device->reason);
+    }
+    sink_printf(&sink, "* is used%s\n", count ? " unless --device chooses another" : "");
+    return sink_close(&sink, true, err);
+}
+
+static void report_device(struct json *json, const struct ocl_device *device)
+{
+    json_open_object(json, NULL);
+    json_uint(json, "index", device->index);
+    report_bytes(json, "platform", device->platform);
+    report_bytes(json, "name", device->name);
+    json_string(json, "type", ocl_device_type_name(device->type));
+    report_bytes(json, "version", device->version);
+    report_bytes(json, "driver", device->driver);
+    json_bool(json, "usable", device->usable);
+    report_bytes(json, "reason", device->usable ? NULL : device->reason);
+    report_bytes(json, "vendor", device->vendor);
+    report_bytes(json, "platform_version", device->platform_version);
+    json_uint(json, "compute_units", device->compute_units);
+    json_uint(json, "clock_mhz", device->clock_mhz);
+    json_uint(json, "memory_alignment", device->memory_alignment);
+    json_uint(json, "global_memory", device->global_memory);
+    json_uint(json, "max_allocation", device->max_allocation);
+    json_uint(json, "local_memory", device->local_memory);
+    json_uint(json, "max_constant", device->max_constant);
+    json_uint(json, "max_work_group", device->max_work_group);
+    json_open_array(json, "max_work_item");
+    for (int i = 0; i < 3; i++)
+        json_uint(json, NULL, device->max_work_item[i]);
+    json_close_array(json);
+    json_bool(json, "local_is_dedicated", device->local_is_dedicated);
+    json_bool(json, "unified_memory", device->unified_memory);
+    json_bool(json, "non_uniform_groups", device->non_uniform_groups);
+    json_bool(json, "subgroups", device->subgroups);
+    json_bool(json, "fp64", device->fp64);
+    json_bool(json, "int64_atomics", device->int64_atomics);
+    json_bool(json, "out_of_order", device->out_of_order);
+    json_bool(json, "images", device->images);
+    json_bool(json, "nvidia", device->nvidia);
+    json_uint(json, "opencl_c_major", device->opencl_c_major);
+    json_close_object(json);
+}
+
+enum status command_devices(const struct options *options, struct error *err)
+{
+    struct ocl_devices devices = {0};
+    unsigned chosen[COMPUTE_DEVICES], count = 0;
+    enum status status = ocl_devices_open(&devices, compute_threads(options), err);
+    if (status != STATUS_OK)
+        return status;
+    /* The list is of use where nothing can be chosen, too: it says why. */
+    struct error none = ERROR_INIT;
+    enum status selected =
+        ocl_devices_select(chosen, &count, COMPUTE_DEVICES, &devices, options->device, &none);
+    if (selected != STATUS_OK)
+        count = 0;
+    if (devices.count > 0 && !report_owns_stdout(options))
+        status = print_table(&devices, chosen, count, err);
+    if (status == STATUS_OK && options->json) {
+        struct json json;
+        json_init(&json, false);
+        json_open_array(&json, NULL);
+        for (unsigned i = 0; i < devices.count; i++)
+            report_device(&json, &devices.device[i]);
+        json_close_array(&json);
+        status = report_write(options, &json, err);
+    }
+    if (status == STATUS_OK && selected != STATUS_OK) {
+        *err = none;
+        status = selected;
+    }
+    ocl_devices_close(&devices);
+    return status;
+}

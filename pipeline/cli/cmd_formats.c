@@ -1,0 +1,75 @@
+/* cmd_formats.c: clpipe formats. */
+#include "cli/commands.h"
+#include "cli/report_json.h"
+#include "cli/sink.h"
+#include "decode/decode.h"
+#include <stdlib.h>
+#include <string.h>
+
+static void print_rows(struct sink *sink, bool readable)
+{
+    const struct format *format;
+    for (unsigned i = 0; (format = format_at(i)); i++) {
+        if ((format->library != NULL) != readable)
+            continue;
+        sink_printf(sink, "  %-6s  %-26s  %s\n", format->name, format->extensions,
+                    format->library ? format->library : format->notes);
+        if (format->library && format->notes && format->notes[0])
+            sink_printf(sink, "  %-6s  %-26s  %s\n", "", "", format->notes);
+    }
+}
+
+static enum status print_table(struct error *err)
+{
+    struct sink sink;
+    enum status status = sink_open(&sink, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    sink_text(&sink, "read\n");
+    print_rows(&sink, true);
+    sink_text(&sink, "\nrecognised, but not read by this build (such files are listed as "
+                     "unsupported)\n");
+    print_rows(&sink, false);
+    return sink_close(&sink, true, err);
+}
+
+static void report_format(struct json *json, const struct format *format)
+{
+    json_open_object(json, NULL);
+    json_string(json, "name", format->name);
+    json_open_array(json, "extensions");
+    for (const char *at = format->extensions; at && *at;) {
+        char word[16];
+        size_t length = strcspn(at, " ");
+        if (length < sizeof word) {
+            memcpy(word, at, length);
+            word[length] = 0;
+            json_string(json, NULL, word);
+        }
+        at += length;
+        at += strspn(at, " ");
+    }
+    json_close_array(json);
+    json_bool(json, "readable", format->library != NULL);
+    report_bytes(json, "library", format->library);
+    report_bytes(json, "notes", format->notes);
+    json_close_object(json);
+}
+
+enum status command_formats(const struct options *options, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (!report_owns_stdout(options))
+        status = print_table(err);
+    if (status == STATUS_OK && options->json) {
+        struct json json;
+        const struct format *format;
+        json_init(&json, false);
+        json_open_array(&json, NULL);
+        for (unsigned i = 0; (format = format_at(i)); i++)
+            report_format(&json, format);
+        json_close_array(&json);
+        status = report_write(options, &json, err);
+    }
+    return status;
+}

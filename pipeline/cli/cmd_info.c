@@ -1,0 +1,344 @@
+/* cmd_info.c: clpipe info: what is inside a file, what failed and why. */
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "cli/clean.h"
+#include "cli/commands.h"
+#include "cli/report_json.h"
+#include "cli/sink.h"
+#include "cli/summary.h"
+#include "store/result.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define RUNS_SHOWN  3
+#define SIZES_SHOWN 16
+
+struct overview {
+    struct result *result;
+    uint64_t by_reason[REASON_COUNT];
+    uint64_t file_bytes;
+};
+
+static enum status count_failures(struct overview *overview, struct error *err)
+{
+    for (uint64_t i = 0; i < result_failures(overview->result); i++) {
+        struct result_failure failure;
+        enum status status = result_failure_at(overview->result, i, &failure, err);
+        if (status != STATUS_OK)
+            return status;
+        overview->by_reason[failure.reason]++;
+    }
+    return STATUS_OK;
+}
+
+/* --- text --------------------------------------------------------------------------------------
+ */
+
+static void print_head(struct sink *sink, const struct overview *overview)
+{
+    const struct result *result = overview->result;
+    char size[32], count[32];
+    sink_clean(sink, result_path(result));
+    sink_printf(sink, "   %s, made by clpipe ",
+                format_bytes(size, sizeof size, overview->file_bytes));
+    sink_clean(sink, result_version(result));
+    sink_text(sink, " on ");
+    sink_clean(sink, result_created(result));
+    sink_text(sink, "\n");
+    for (unsigned i = 0; i < result_source_count(result); i++) {
+        sink_printf(sink, "  %-9s ", i ? "" : "sources");
+        sink_clean(sink, result_source(result, i));
+        sink_text(sink, "\n");
+    }
+    sink_printf(sink, "  %-9s %s\n", "images",
+                format_count(count, sizeof count, result_images(result)));
+}
+
+static void print_features(struct sink *sink, const struct result *result)
+{
+    for (unsigned i = 0; i < result_feature_count(result); i++) {
+        const struct result_feature *feature = result_feature_at(result, i);
+        sink_printf(sink, "  %-9s %-14s %u values of %s, %s\n", i ? "" : "features", feature->name,
+                    feature->dimension, feature->is_float ? "float32" : "uint32", feature->spec);
+    }
+}
+
+static void print_failures(struct sink *sink, const struct overview *overview)
+{
+    char count[32], word[64];
+    uint64_t failed = failures_counted(overview->by_reason);
+    sink_printf(sink, "  %-9s %s\n", "failed", format_count(count, sizeof count, failed));
+    for (int i = REASON_NONE + 1; i < REASON_COUNT; i++) {
+        if (!overview->by_reason[i] || i == REASON_NOT_AN_IMAGE)
+            continue;
+        snprintf(word, sizeof word, "%s", reason_name((enum reason)i));
+        sink_printf(sink, "  %9s   %s: %s\n",
+                    format_count(count, sizeof count, overview->by_reason[i]), word,
+                    reason_advice((enum reason)i));
+    }
+    if (overview->by_reason[REASON_NOT_AN_IMAGE])
+        sink_printf(sink, "  %-9s %s that are no images\n", "skipped",
+                    format_count(count, sizeof count, overview->by_reason[REASON_NOT_AN_IMAGE]));
+}
+
+static enum status print_clusters(struct sink *sink, struct result *result, struct error *err)
+{
+    for (unsigned i = 0; i < result_clusters_count(result); i++) {
+        const struct result_clusters *clusters = result_clusters_at(result, i);
+        sink_printf(sink, "  %-9s %-14s k %u by %s (%s), %u iterations%s, inertia %.7g\n",
+                    i ? "" : "clusters", clusters->name, clusters->k, clusters->feature,
+                    clusters->metric, clusters->iterations,
+                    clusters->converged ? ", converged" : "", clusters->inertia);
+        uint64_t *sizes = malloc(clusters->k * sizeof *sizes);
+        if (!sizes)
+            return error_memory(err, clusters->k * sizeof *sizes, "cluster sizes");
+        enum status status =
+            result_clusters_read(result, clusters, NULL, NULL, NULL, sizes, NULL, err);
+        if (status == STATUS_OK) {
+            sink_printf(sink, "  %-9s %-14s sizes", "", "");
+            for (uint32_t j = 0; j < clusters->k && j < SIZES_SHOWN; j++)
+                sink_printf(sink, " %llu", (unsigned long long)sizes[j]);
+            sink_text(sink, clusters->k > SIZES_SHOWN ? " ...\n" : "\n");
+        }
+        free(sizes);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status print_runs(struct sink *sink, struct result *result, struct error *err)
+{
+    uint64_t count = result_run_count(result);
+    uint64_t first = count > RUNS_SHOWN ? count - RUNS_SHOWN : 0;
+    for (uint64_t i = first; i < count; i++) {
+        struct result_run run;
+        char time[32];
+        enum status status = result_run_at(result, i, &run, err);
+        if (status != STATUS_OK)
+            return status;
+        sink_printf(sink, "  %-9s %s on ", i == first ? (first ? "last runs" : "runs") : "",
+                    format_duration(time, sizeof time, run.seconds));
+        sink_clean(sink, run.device);
+        sink_text(sink, ": ");
+        sink_clean(sink, run.command);
+        sink_text(sink, "\n");
+    }
+    return STATUS_OK;
+}
+
+static enum status print_overview(const struct overview *overview, struct error *err)
+{
+    struct sink sink;
+    enum status status = sink_open(&sink, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    print_head(&sink, overview);
+    print_features(&sink, overview->result);
+    if (result_failures(overview->result) > 0)
+        print_failures(&sink, overview);
+    status = print_clusters(&sink, overview->result, err);
+    if (status == STATUS_OK)
+        status = print_runs(&sink, overview->result, err);
+    enum status closed = sink_close(&sink, true, status == STATUS_OK ? err : NULL);
+    return status == STATUS_OK ? closed : status;
+}
+
+static enum status list_failures(const struct overview *overview, struct error *err)
+{
+    struct sink sink;
+    enum status status = sink_open(&sink, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    for (uint64_t i = 0; i < result_failures(overview->result) && !sink.closed; i++) {
+        struct result_failure failure;
+        status = result_failure_at(overview->result, i, &failure, err);
+        if (status != STATUS_OK)
+            break;
+        if (failure.reason == REASON_NOT_AN_IMAGE)
+            continue;
+        sink_clean(&sink, failure.path);
+        sink_printf(&sink, "\t%s\t", reason_name(failure.reason));
+        sink_clean(&sink, failure.message);
+        sink_text(&sink, "\n");
+    }
+    enum status closed = sink_close(&sink, true, status == STATUS_OK ? err : NULL);
+    return status == STATUS_OK ? closed : status;
+}
+
+/* --- JSON --------------------------------------------------------------------------------------
+ */
+
+static void json_features(struct json *json, const struct result *result)
+{
+    json_open_array(json, "features");
+    for (unsigned i = 0; i < result_feature_count(result); i++) {
+        const struct result_feature *feature = result_feature_at(result, i);
+        json_open_object(json, NULL);
+        json_string(json, "name", feature->name);
+        json_string(json, "spec", feature->spec);
+        json_uint(json, "rows", feature->rows);
+        json_uint(json, "dimension", feature->dimension);
+        json_string(json, "type", feature->is_float ? "float32" : "uint32");
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
+static enum status json_clusters(struct json *json, struct result *result, struct error *err)
+{
+    enum status status = STATUS_OK;
+    json_open_array(json, "clusters");
+    for (unsigned i = 0; status == STATUS_OK && i < result_clusters_count(result); i++) {
+        const struct result_clusters *clusters = result_clusters_at(result, i);
+        uint64_t *sizes = malloc(clusters->k * sizeof *sizes);
+        if (!sizes)
+            return error_memory(err, clusters->k * sizeof *sizes, "cluster sizes");
+        status = result_clusters_read(result, clusters, NULL, NULL, NULL, sizes, NULL, err);
+        json_open_object(json, NULL);
+        json_string(json, "name", clusters->name);
+        json_string(json, "feature", clusters->feature);
+        json_string(json, "metric", clusters->metric);
+        json_string(json, "init", clusters->init);
+        json_int(json, "seed", clusters->seed);
+        json_uint(json, "k", clusters->k);
+        json_uint(json, "n", clusters->rows);
+        json_uint(json, "d", clusters->dimension);
+        json_uint(json, "iterations", clusters->iterations);
+        json_bool(json, "converged", clusters->converged);
+        json_double(json, "inertia", clusters->inertia);
+        json_open_array(json, "sizes");
+        for (uint32_t j = 0; status == STATUS_OK && j < clusters->k; j++)
+            json_uint(json, NULL, sizes[j]);
+        json_close_array(json);
+        json_close_object(json);
+        free(sizes);
+    }
+    json_close_array(json);
+    return status;
+}
+
+static enum status json_failures(struct json *json, struct result *result, struct error *err)
+{
+    json_open_array(json, "failures");
+    for (uint64_t i = 0; i < result_failures(result); i++) {
+        struct result_failure failure;
+        enum status status = result_failure_at(result, i, &failure, err);
+        if (status != STATUS_OK)
+            return status;
+        if (failure.reason == REASON_NOT_AN_IMAGE)
+            continue;
+        json_open_object(json, NULL);
+        report_bytes(json, "path", failure.path);
+        json_string(json, "reason", reason_name(failure.reason));
+        report_bytes(json, "message", failure.message);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    return STATUS_OK;
+}
+
+static enum status json_runs(struct json *json, struct result *result, struct error *err)
+{
+    json_open_array(json, "runs");
+    for (uint64_t i = 0; i < result_run_count(result); i++) {
+        struct result_run run;
+        enum status status = result_run_at(result, i, &run, err);
+        if (status != STATUS_OK)
+            return status;
+        json_open_object(json, NULL);
+        report_bytes(json, "command", run.command);
+        report_bytes(json, "device", run.device);
+        report_bytes(json, "driver", run.driver);
+        report_bytes(json, "host", run.host);
+        json_double(json, "seconds", run.seconds);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    return STATUS_OK;
+}
+
+static enum status write_json(const struct overview *overview, const struct options *options,
+                              struct error *err)
+{
+    struct result *result = overview->result;
+    struct json json;
+    char digest[65];
+    enum status status = STATUS_OK;
+    json_init(&json, false);
+    json_open_object(&json, NULL);
+    report_bytes(&json, "file", result_path(result));
+    json_uint(&json, "bytes", overview->file_bytes);
+    report_bytes(&json, "version", result_version(result));
+    report_bytes(&json, "created", result_created(result));
+    report_bytes(&json, "parameters", result_parameters(result));
+    json_open_array(&json, "sources");
+    for (unsigned i = 0; i < result_source_count(result); i++)
+        report_bytes(&json, NULL, result_source(result, i));
+    json_close_array(&json);
+    json_uint(&json, "images", result_images(result));
+    json_uint(&json, "failed", failures_counted(overview->by_reason));
+    json_uint(&json, "files_not_images", overview->by_reason[REASON_NOT_AN_IMAGE]);
+    json_open_object(&json, "by_reason");
+    for (int i = REASON_NONE + 1; i < REASON_COUNT; i++)
+        if (overview->by_reason[i])
+            json_uint(&json, reason_name((enum reason)i), overview->by_reason[i]);
+    json_close_object(&json);
+    json_features(&json, result);
+    status = json_clusters(&json, result, err);
+    if (status == STATUS_OK)
+        status = json_runs(&json, result, err);
+    if (status == STATUS_OK && options->failures)
+        status = json_failures(&json, result, err);
+    if (status == STATUS_OK && options->digest) {
+        status = result_identity(result, digest, err);
+        if (status == STATUS_OK)
+            json_string(&json, "digest", digest);
+    }
+    json_close_object(&json);
+    if (status == STATUS_OK)
+        return report_write(options, &json, err);
+    json_clear(&json);
+    return status;
+}
+
+static enum status print_digest(struct result *result, struct error *err)
+{
+    char digest[65];
+    struct sink sink;
+    enum status status = result_identity(result, digest, err);
+    if (status == STATUS_OK)
+        status = sink_open(&sink, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    sink_printf(&sink, "%s\n", digest);
+    return sink_close(&sink, true, err);
+}
+
+enum status command_info(const struct options *options, struct error *err)
+{
+    struct overview overview = {0};
+    struct stat st;
+    if (options->failures && options->digest && !options->json)
+        return misuse(err, options->command, "--failures and --digest are two questions: ask one");
+    enum status status = result_open(&overview.result, options->operand[0], err);
+    if (status == STATUS_OK && stat(options->operand[0], &st) == 0)
+        overview.file_bytes = (uint64_t)st.st_size;
+    if (status == STATUS_OK && (options->json || !options->digest))
+        status = count_failures(&overview, err);
+    if (status == STATUS_OK && !report_owns_stdout(options)) {
+        if (options->digest)
+            status = print_digest(overview.result, err);
+        else if (options->failures)
+            status = list_failures(&overview, err);
+        else
+            status = print_overview(&overview, err);
+    }
+    if (status == STATUS_OK && options->json)
+        status = write_json(&overview, options, err);
+    result_close(&overview.result);
+    return status;
+}

@@ -1,0 +1,42 @@
+/* cmd_ingest.c: clpipe ingest. */
+#include "cli/commands.h"
+#include "cli/ingest_step.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "cli/summary.h"
+#include <string.h>
+
+enum status command_ingest(const struct options *options, struct error *err)
+{
+    struct ingest_plan plan;
+    struct ingest_report report;
+    struct compute compute = {0};
+    struct progress progress;
+    memset(&report, 0, sizeof report);
+    signals_install();
+    signals_deadline(options->max_time);
+    enum status status = ingest_plan_open(&plan, options, err);
+    if (status == STATUS_OK)
+        status = compute_open(&compute, options, !options->dry_run, err);
+    bool ran = status == STATUS_OK;
+    if (ran) {
+        progress_init(&progress, options);
+        status = ingest_step(&report, &plan, options, &compute, &progress, err);
+    }
+    status = compute_close(&compute, status, err);
+    ingest_plan_close(&plan);
+    if (!ran || status == STATUS_USAGE || status == STATUS_FAILED)
+        return status;
+
+    summary_ingest(&report, options, status, true);
+    struct json json;
+    json_init(&json, false);
+    bool written = status == STATUS_OK && !options->dry_run;
+    report_ingest(&json, NULL, &report, written ? options->output : NULL);
+    struct error trouble = ERROR_INIT;
+    if (report_write(options, &json, &trouble) != STATUS_OK) {
+        *err = trouble;
+        return trouble.status;
+    }
+    return status == STATUS_OK ? ingest_verdict(&report, options) : status;
+}

@@ -1,0 +1,100 @@
+/* cmd_run.c: clpipe run: ingest, then clusters, then what to do next. */
+#include "base/log.h"
+#include "cli/cluster_step.h"
+#include "cli/commands.h"
+#include "cli/ingest_step.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "cli/summary.h"
+#include <string.h>
+
+/* A feature that run does not compute is known to be missing before hours of work. */
+static enum status check_cluster_feature(const struct ingest_plan *plan,
+                                         const struct options *options, struct error *err)
+{
+    if (!options->feature)
+        return STATUS_OK;
+    for (unsigned i = 0; i < plan->features.count; i++)
+        if (strcmp(plan->features.feature[i].name, options->feature) == 0)
+            return STATUS_OK;
+    return misuse(err, options->command,
+                  "--cluster-feature %s is none of the features of this run (the first is %s)",
+                  options->feature, plan->features.feature[0].name);
+}
+
+static enum status cluster_and_tell(const struct options *options, const struct compute *compute,
+                                    struct progress *progress, struct cluster_result *result,
+                                    struct error *err)
+{
+    struct cluster_plan plan;
+    bool default_k = !options_given(options, "k");
+    enum status status = cluster_plan_open(&plan, options->output, options, default_k, err);
+    if (status != STATUS_OK)
+        return status;
+    status = cluster_step(result, &plan, compute, progress, err);
+    if (status == STATUS_OK) {
+        summary_clusters(result, plan.input.result, true);
+        result->output = options->output;
+    }
+    cluster_plan_close(&plan);
+    return status;
+}
+
+/* The second half; `ingested` is what the first came to. */
+static enum status finish(const struct options *options, const struct ingest_report *report,
+                          enum status ingested, const struct compute *compute,
+                          struct progress *progress, struct error *err)
+{
+    struct cluster_result result = {0};
+    bool whole = ingested == STATUS_OK && !options->dry_run;
+    summary_ingest(report, options, ingested, false);
+    enum status status = ingested;
+    if (whole)
+        status = cluster_and_tell(options, compute, progress, &result, err);
+    if (status != STATUS_USAGE && status != STATUS_FAILED) {
+        struct json json;
+        json_init(&json, false);
+        json_open_object(&json, NULL);
+        report_ingest(&json, "ingest", report, whole ? options->output : NULL);
+        if (whole && status == STATUS_OK)
+            report_cluster(&json, "cluster", &result);
+        else
+            json_null(&json, "cluster");
+        json_close_object(&json);
+        struct error trouble = ERROR_INIT;
+        if (report_write(options, &json, &trouble) != STATUS_OK) {
+            *err = trouble;
+            status = trouble.status;
+        }
+    }
+    cluster_result_clear(&result);
+    return status == STATUS_OK ? ingest_verdict(report, options) : status;
+}
+
+enum status command_run(const struct options *options, struct error *err)
+{
+    struct ingest_plan plan;
+    struct ingest_report report;
+    struct compute compute = {0};
+    struct progress progress;
+    signals_install();
+    signals_deadline(options->max_time);
+    enum status status = ingest_plan_open(&plan, options, err);
+    if (status == STATUS_OK)
+        status = check_cluster_feature(&plan, options, err);
+    if (status == STATUS_OK)
+        status = check_name(options, options->name, err);
+    if (status == STATUS_OK)
+        status = compute_open(&compute, options, !options->dry_run, err);
+    if (status == STATUS_OK) {
+        progress_init(&progress, options);
+        status = ingest_step(&report, &plan, options, &compute, &progress, err);
+        if (status != STATUS_USAGE && status != STATUS_FAILED) {
+            progress_init(&progress, options);
+            status = finish(options, &report, status, &compute, &progress, err);
+        }
+    }
+    status = compute_close(&compute, status, err);
+    ingest_plan_close(&plan);
+    return status;
+}

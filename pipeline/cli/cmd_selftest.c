@@ -1,0 +1,171 @@
+/* cmd_selftest.c: clpipe self-test: a device's answers against plain C. */
+#include "base/log.h"
+#include "cli/clean.h"
+#include "cli/commands.h"
+#include "cli/compute.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "cluster/cluster.h"
+#include "histogram/selftest.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where lines go: standard output, and the JSON report. */
+struct transcript {
+    struct sink sink;
+    struct json json;
+    bool to_sink;
+};
+
+static void say(const char *line, void *context)
+{
+    struct transcript *transcript = context;
+    report_bytes(&transcript->json, NULL, line);
+    if (transcript->to_sink) {
+        sink_clean(&transcript->sink, line);
+        sink_text(&transcript->sink, "\n");
+        sink_flush(&transcript->sink); /* the next test takes a while */
+    }
+}
+
+/* --- k-means -----------------------------------------------------------------------------------
+ * Points on small integers, so that every distance and sum is exact and the answer can be told
+ * beforehand: POINTS_OF_ONE points around each of CENTRES corners, far from each other. */
+
+#define CENTRES       8u
+#define DIMENSION     16u
+#define POINTS_OF_ONE 37u
+#define POINTS        (CENTRES * POINTS_OF_ONE)
+
+static float coordinate(uint64_t row, uint32_t column)
+{
+    uint32_t centre = (uint32_t)(row % CENTRES);
+    uint32_t noise = (uint32_t)((row * 2654435761u + column * 40503u) >> 7) % 3u;
+    return (float)(64 * ((centre >> (column % 3)) & 1) + noise);
+}
+
+static enum status read_points(void *context, uint64_t first, uint64_t count, float *rows,
+                               struct error *err)
+{
+    (void)context;
+    (void)err;
+    for (uint64_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < DIMENSION; j++)
+            rows[i * DIMENSION + j] = coordinate(first + i, j);
+    return STATUS_OK;
+}
+
+/* True if every point has the label of its centre and its squared distance to the mean of it. */
+static bool is_right(const struct cluster_outcome *outcome)
+{
+    for (uint32_t centre = 0; centre < CENTRES; centre++) {
+        double mean[DIMENSION] = {0};
+        for (uint64_t row = centre; row < POINTS; row += CENTRES)
+            for (uint32_t j = 0; j < DIMENSION; j++)
+                mean[j] += (double)coordinate(row, j) / POINTS_OF_ONE;
+        for (uint64_t row = centre; row < POINTS; row += CENTRES) {
+            double distance = 0;
+            for (uint32_t j = 0; j < DIMENSION; j++) {
+                double difference = (double)coordinate(row, j) - mean[j];
+                distance += difference * difference;
+            }
+            if (outcome->labels[row] != (int32_t)centre ||
+                fabs((double)outcome->distances[row] - distance) > 1e-3 * (1 + distance))
+                return false;
+        }
+        if (outcome->sizes[centre] != POINTS_OF_ONE)
+            return false;
+    }
+    return true;
+}
+
+static enum status test_clustering(struct transcript *transcript, struct ocl_context *context,
+                                   unsigned threads, uint64_t *wrong, struct error *err)
+{
+    float initial[CENTRES * DIMENSION];
+    struct matrix_source source = {POINTS, DIMENSION, read_points, NULL};
+    struct cluster_config config;
+    struct cluster_outcome outcome;
+    memset(&outcome, 0, sizeof outcome);
+    read_points(NULL, 0, CENTRES, initial, NULL);
+    cluster_config_default(&config);
+    config.k = CENTRES;
+    config.init = INIT_GIVEN;
+    config.initial = initial;
+    config.memory = (uint64_t)64 << 20;
+    config.threads = threads;
+    config.stop = signals_stop();
+    enum status status = cluster_run(&outcome, context, &source, &config, err);
+    if (status == STATUS_OK) {
+        bool right = is_right(&outcome);
+        char line[120];
+        snprintf(line, sizeof line, "%s  k-means, %u points of %u values, k %u",
+                 right ? "ok   " : "WRONG", POINTS, DIMENSION, CENTRES);
+        say(line, transcript);
+        *wrong += !right;
+    }
+    cluster_outcome_clear(&outcome);
+    return status;
+}
+
+/* --- the command -------------------------------------------------------------------------------
+ */
+
+static enum status test_device(struct transcript *transcript, const struct compute *compute,
+                               unsigned chosen, uint64_t *wrong, struct error *err)
+{
+    struct ocl_context *context = NULL;
+    const struct ocl_device *device = &compute->devices.device[chosen];
+    enum status status = ocl_context_open(&context, device, compute->trace, err);
+    if (status == STATUS_OK) {
+        char line[400];
+        snprintf(line, sizeof line, "%s, driver %s", device->name, device->driver);
+        say(line, transcript);
+        uint64_t here = 0;
+        status = histogram_self_test(context, say, transcript, &here, err);
+        *wrong += here;
+    }
+    if (status == STATUS_OK)
+        status = test_clustering(transcript, context, compute->threads, wrong, err);
+    ocl_context_close(&context);
+    return status;
+}
+
+enum status command_self_test(const struct options *options, struct error *err)
+{
+    struct compute compute = {0};
+    struct transcript transcript = {.to_sink = !report_owns_stdout(options)};
+    uint64_t wrong = 0;
+    signals_install();
+    enum status status = compute_open(&compute, options, true, err);
+    if (status == STATUS_OK && transcript.to_sink)
+        status = sink_open(&transcript.sink, NULL, err);
+    if (status != STATUS_OK)
+        return compute_close(&compute, status, err);
+    json_init(&transcript.json, false);
+    json_open_object(&transcript.json, NULL);
+    json_open_array(&transcript.json, "lines");
+    for (unsigned i = 0; status == STATUS_OK && i < compute.count; i++)
+        status = test_device(&transcript, &compute, compute.chosen[i], &wrong, err);
+    json_close_array(&transcript.json);
+    json_uint(&transcript.json, "wrong", wrong);
+    json_close_object(&transcript.json);
+    enum status closed = sink_close(&transcript.sink, true, status == STATUS_OK ? err : NULL);
+    if (status == STATUS_OK)
+        status = closed;
+    if (status == STATUS_OK)
+        status = report_write(options, &transcript.json, err);
+    else
+        json_clear(&transcript.json);
+    if (status == STATUS_OK && wrong > 0) {
+        log_message(LOG_ERROR,
+                    "%llu of the device's answers %s wrong: do not use it, choose another with "
+                    "--device",
+                    (unsigned long long)wrong, wrong == 1 ? "is" : "are");
+        status = STATUS_PARTIAL;
+    } else if (status == STATUS_OK) {
+        log_message(LOG_INFO, "every answer is right");
+    }
+    return compute_close(&compute, status, err);
+}

@@ -1,0 +1,139 @@
+/* commands.c: the table of commands, with their help texts. */
+#include "cli/commands.h"
+
+#define JOB     "The whole job"
+#define STEPS   "Step by step"
+#define RESULTS "Look at results"
+#define MACHINE "This machine"
+
+const struct command commands[] = {
+    {.name = "run",
+     .goal = JOB,
+     .arguments = "SOURCE... [-k K] [-o F.h5] [OPTIONS]",
+     .summary = "features and clusters of the images in a directory",
+     .about = "Reads every image under the sources, computes its colour features, groups the "
+              "images with k-means and writes everything into one HDF5 file, with a list of the "
+              "files that failed and why. The same command again takes in only what is new; "
+              "interrupted, it goes on from there.\n"
+              "SOURCE is a directory, a file, @LIST (a file with one path for each line, or "
+              "separated by NUL) or - (such a list on standard input).",
+     .examples = "  clpipe run ~/Pictures\n"
+                 "  clpipe run photos scans -k 24 -o archive.h5\n"
+                 "  clpipe run photos --feature hsv:bins=8x4x4,grid=3x3 --exclude '*.png'",
+     .operand_name = "SOURCE",
+     .min_operands = 1,
+     .max_operands = 65535,
+     .computes = true,
+     .group = {&group_run_output, &group_ingest, &group_cluster_run},
+     .run = command_run},
+    {.name = "ingest",
+     .goal = STEPS,
+     .arguments = "SOURCE... -o F.h5 [OPTIONS]",
+     .summary = "features of images into a file",
+     .about = "Reads every image under the sources and writes its features into F.h5. An existing "
+              "clpipe file of the same sources and options is updated: only what is new or changed "
+              "is read. Interrupted, the same command goes on from there.\n"
+              "SOURCE is a directory, a file, @LIST (a file with one path for each line, or "
+              "separated by NUL) or - (such a list on standard input).",
+     .examples =
+         "  clpipe ingest photos -o photos.h5\n"
+         "  clpipe ingest photos -o photos.h5 --feature rgb:bins=8x8x8 --feature gray:bins=64\n"
+         "  find /data -name '*.jpg' -print0 | clpipe ingest - -o data.h5",
+     .operand_name = "SOURCE",
+     .min_operands = 1,
+     .max_operands = 65535,
+     .computes = true,
+     .group = {&group_ingest_output, &group_ingest},
+     .run = command_ingest},
+    {.name = "cluster",
+     .goal = STEPS,
+     .arguments = "INPUT -k K [OPTIONS]",
+     .summary = "group rows by k-means",
+     .about = "INPUT is a clpipe file (the clusters are stored in it), FILE.h5:/dataset of any "
+              "HDF5 file, or FILE.npy (both with -o). A clpipe file is written anew and renamed, "
+              "never changed in place.",
+     .examples = "  clpipe cluster photos.h5 -k 24\n"
+                 "  clpipe cluster photos.h5 -k 100 --name fine --n-init 5\n"
+                 "  clpipe cluster embeddings.npy -k 256 --metric cosine -o groups.h5",
+     .operand_name = "INPUT",
+     .min_operands = 1,
+     .max_operands = 1,
+     .computes = true,
+     .group = {&group_cluster},
+     .run = command_cluster},
+    {.name = "assign",
+     .goal = STEPS,
+     .arguments = "C.h5 T.h5 [OPTIONS]",
+     .summary = "label new images by the clusters of other ones",
+     .about = "Gives each image of T.h5 the label of the nearest centroid in C.h5 and stores the "
+              "labels in T.h5. Both files must hold the same feature.",
+     .examples = "  clpipe ingest new-photos -o new.h5\n"
+                 "  clpipe assign photos.h5 new.h5",
+     .operand_name = "C.h5 or T.h5",
+     .min_operands = 2,
+     .max_operands = 2,
+     .computes = true,
+     .group = {&group_assign},
+     .run = command_assign},
+    {.name = "info",
+     .goal = RESULTS,
+     .arguments = "F.h5 [OPTIONS]",
+     .summary = "what is inside a file, what failed and why",
+     .operand_name = "F.h5",
+     .min_operands = 1,
+     .max_operands = 1,
+     .group = {&group_info},
+     .run = command_info},
+    {.name = "export",
+     .goal = RESULTS,
+     .arguments = "F.h5 --what features|labels|failures|images|tree [OPTIONS]",
+     .summary = "tables for other programs, or a folder per cluster",
+     .about = "Tables go to standard output or to -o FILE. A tree is a new directory with one "
+              "folder for each cluster, in which every image appears as a link or a copy.",
+     .examples = "  clpipe export photos.h5 --what labels > labels.csv\n"
+                 "  clpipe export photos.h5 --what features --format npy -o features.npy\n"
+                 "  clpipe export photos.h5 --what tree --to sorted",
+     .operand_name = "F.h5",
+     .min_operands = 1,
+     .max_operands = 1,
+     .group = {&group_export},
+     .run = command_export},
+    {.name = "verify",
+     .goal = RESULTS,
+     .arguments = "F.h5 [OPTIONS]",
+     .summary = "check everything that a file promises",
+     .about =
+         "Prints a line for each promise that does not hold, and exits with 1 if there is one.",
+     .operand_name = "F.h5",
+     .min_operands = 1,
+     .max_operands = 1,
+     .group = {NULL},
+     .run = command_verify},
+    {.name = "devices",
+     .goal = MACHINE,
+     .arguments = "[OPTIONS]",
+     .summary = "OpenCL devices, which one is used and why not the others",
+     .operand_name = "",
+     .computes = true,
+     .group = {NULL},
+     .run = command_devices},
+    {.name = "formats",
+     .goal = MACHINE,
+     .arguments = "[OPTIONS]",
+     .summary = "image formats that this program reads",
+     .operand_name = "",
+     .group = {NULL},
+     .run = command_formats},
+    {.name = "self-test",
+     .goal = MACHINE,
+     .arguments = "[OPTIONS]",
+     .summary = "compare a device's answers with plain C",
+     .about =
+         "Runs every histogram variant that the device can run, on pictures made to break it, and "
+         "a small k-means, and compares the results bit by bit. Exits with 1 if one is wrong.",
+     .operand_name = "",
+     .computes = true,
+     .group = {NULL},
+     .run = command_self_test},
+    {.name = NULL},
+};

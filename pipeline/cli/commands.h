@@ -1,0 +1,22 @@
+/* commands.h: what each command does. Each returns its exit code as a status; where that is not
+ * STATUS_OK *err says why in one line, unless the command has said it already (err untouched). */
+#ifndef CLPIPE_CLI_COMMANDS_H
+#define CLPIPE_CLI_COMMANDS_H
+
+#include "cli/options.h"
+
+enum status command_run(const struct options *options, struct error *err);
+enum status command_ingest(const struct options *options, struct error *err);
+enum status command_cluster(const struct options *options, struct error *err);
+enum status command_assign(const struct options *options, struct error *err);
+enum status command_info(const struct options *options, struct error *err);
+enum status command_verify(const struct options *options, struct error *err);
+enum status command_export(const struct options *options, struct error *err);
+enum status command_devices(const struct options *options, struct error *err);
+enum status command_formats(const struct options *options, struct error *err);
+enum status command_self_test(const struct options *options, struct error *err);
+
+/* --version. */
+enum status print_version(struct error *err);
+
+#endif

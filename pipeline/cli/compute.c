@@ -1,0 +1,53 @@
+/* compute.c: devices, threads and the trace of a computing command. */
+#include "cli/compute.h"
+#include "base/cpus.h"
+#include "base/log.h"
+#include <string.h>
+
+unsigned compute_threads(const struct options *options)
+{
+    return options->threads ? (unsigned)options->threads : cpus_available();
+}
+
+enum status compute_open(struct compute *out, const struct options *options, bool device,
+                         struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->threads = compute_threads(options);
+    enum status status = STATUS_OK;
+    if (device) {
+        status = ocl_devices_open(&out->devices, out->threads, err);
+        if (status == STATUS_OK)
+            status = ocl_devices_select(out->chosen, &out->count, COMPUTE_DEVICES, &out->devices,
+                                        options->device, err);
+    }
+    if (status == STATUS_OK && options->profile)
+        status = trace_open(&out->trace, options->profile, err);
+    return status;
+}
+
+enum status compute_context(struct ocl_context **out, const struct compute *compute,
+                            struct error *err)
+{
+    const struct ocl_device *device = &compute->devices.device[compute->chosen[0]];
+    if (compute->count > 1)
+        log_message(LOG_NOTICE, "of the %u chosen devices only %s is used here", compute->count,
+                    device->name);
+    return ocl_context_open(out, device, compute->trace, err);
+}
+
+enum status compute_close(struct compute *compute, enum status status, struct error *err)
+{
+    struct error trouble = ERROR_INIT;
+    enum status traced = trace_close(&compute->trace, &trouble);
+    ocl_devices_close(&compute->devices);
+    memset(compute, 0, sizeof *compute);
+    if (traced == STATUS_OK)
+        return status;
+    if (err->status == STATUS_OK) {
+        *err = trouble;
+        return traced;
+    }
+    log_error(&trouble);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* compute.h: what a computing command needs of the machine, from --device, --threads, --profile. */
+#ifndef CLPIPE_CLI_COMPUTE_H
+#define CLPIPE_CLI_COMPUTE_H
+
+#include "base/trace.h"
+#include "cli/options.h"
+#include "ocl/ocl.h"
+
+#define COMPUTE_DEVICES 64
+
+struct compute {
+    unsigned threads;
+    struct ocl_devices devices;
+    unsigned chosen[COMPUTE_DEVICES], count;
+    struct trace *trace;
+};
+
+/* Finds and chooses devices (where `device` is true) and starts the trace. The process's first
+ * OpenCL call: before other threads start. STATUS_FAILED: no usable device, and what to do. */
+enum status compute_open(struct compute *out, const struct options *options, bool device,
+                         struct error *err);
+/* A context on the first chosen device, for commands that use one; a notice if more were chosen. */
+enum status compute_context(struct ocl_context **out, const struct compute *compute,
+                            struct error *err);
+/* Completes the trace; reports its error only if `status` has none, and returns the outcome.
+ * Accepts one that was never opened (zeroed). */
+enum status compute_close(struct compute *compute, enum status status, struct error *err);
+
+/* --threads, or what this process may use. */
+unsigned compute_threads(const struct options *options);
+
+#endif

@@ -1,0 +1,209 @@
+/* hdf5_matrix.c: a matrix in a foreign HDF5 file. */
+#include "cli/hdf5_matrix.h"
+#include "base/path.h"
+/* H5Ovisit changed its callback in 1.12. */
+#define H5_USE_110_API
+#include <hdf5.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Datasets named in an error, and objects looked at to find them. */
+#define MOST_NAMED   6
+#define MOST_VISITED 10000
+
+struct hdf5_matrix {
+    char *path;
+    hid_t file, dataset, space;
+    uint64_t rows;
+    uint32_t dimension;
+};
+
+/* HDF5 prints its error stack to standard error unless told not to; one line is enough. */
+static void silence(void)
+{
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+/* What a dataset is, in words; true if it is a matrix of numbers with at least one column. */
+static bool describe(char *text, size_t size, hid_t dataset, uint64_t *rows, uint64_t *columns)
+{
+    bool good = false;
+    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    H5T_class_t kind = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
+    int rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
+    if (kind != H5T_FLOAT && kind != H5T_INTEGER) {
+        snprintf(text, size, "its elements are no numbers");
+    } else if (rank != 2) {
+        snprintf(text, size, "it has %d dimensions, not 2", rank < 0 ? 0 : rank);
+    } else {
+        hsize_t extent[2] = {0, 0};
+        H5Sget_simple_extent_dims(space, extent, NULL);
+        *rows = extent[0];
+        *columns = extent[1];
+        if (extent[1] == 0 || extent[1] > UINT32_MAX / sizeof(float))
+            snprintf(text, size, "a row has %llu columns", (unsigned long long)extent[1]);
+        else if (extent[0] > INT64_MAX / (extent[1] * sizeof(float)))
+            snprintf(text, size, "%llu rows are too many", (unsigned long long)extent[0]);
+        else
+            good = true;
+    }
+    if (type >= 0)
+        H5Tclose(type);
+    if (space >= 0)
+        H5Sclose(space);
+    return good;
+}
+
+struct listing {
+    char *text;
+    size_t size, used;
+    unsigned named, visited, most;
+};
+
+static herr_t list_object(hid_t at, const char *name, const H5O_info_t *info, void *context)
+{
+    struct listing *listing = context;
+    if (listing->visited++ == MOST_VISITED || listing->named == listing->most)
+        return 1;
+    if (info->type != H5O_TYPE_DATASET)
+        return 0;
+    hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT);
+    char text[64], shown[160];
+    uint64_t rows, columns;
+    if (dataset >= 0 && describe(text, sizeof text, dataset, &rows, &columns) &&
+        listing->used < listing->size) {
+        path_for_message(shown, sizeof shown, name);
+        listing->used +=
+            (size_t)snprintf(listing->text + listing->used, listing->size - listing->used, "%s/%s",
+                             listing->named ? ", " : "", shown);
+        listing->named++;
+    }
+    if (dataset >= 0)
+        H5Dclose(dataset);
+    return 0;
+}
+
+/* The first matrices in the file, separated by commas. */
+static void list_matrices(char *text, size_t size, hid_t file, unsigned most)
+{
+    struct listing listing = {text, size, 0, 0, 0, most};
+    text[0] = 0;
+    H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, list_object, &listing);
+}
+
+bool hdf5_is_hdf5(const char *path)
+{
+    struct stat st;
+    silence();
+    /* Opening a FIFO would wait for a writer. */
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && H5Fis_hdf5(path) > 0;
+}
+
+bool hdf5_is_foreign(const char *path, char *example, size_t size)
+{
+    silence();
+    example[0] = 0;
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (file < 0)
+        return false;
+    bool foreign = H5Aexists(file, "clpipe_format") <= 0;
+    if (foreign)
+        list_matrices(example, size, file, 1);
+    H5Fclose(file);
+    return foreign;
+}
+
+static enum status open_parts(struct hdf5_matrix *matrix, const char *name, struct error *err)
+{
+    char shown[256], shown_name[160], text[700];
+    path_for_message(shown, sizeof shown, matrix->path);
+    path_for_message(shown_name, sizeof shown_name, name);
+    matrix->file = H5Fopen(matrix->path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (matrix->file < 0)
+        return error_set(err, STATUS_FAILED,
+                         "%s cannot be opened as an HDF5 file: it is another format, or damaged",
+                         shown);
+    matrix->dataset = H5Dopen2(matrix->file, name, H5P_DEFAULT);
+    if (matrix->dataset < 0) {
+        list_matrices(text, sizeof text, matrix->file, MOST_NAMED);
+        if (!text[0])
+            return error_set(err, STATUS_FAILED, "%s holds no dataset %s and no matrix at all",
+                             shown, shown_name);
+        return error_set(err, STATUS_FAILED, "%s holds no dataset %s; its matrices: %s", shown,
+                         shown_name, text);
+    }
+    uint64_t columns = 0;
+    if (!describe(text, sizeof text, matrix->dataset, &matrix->rows, &columns))
+        return error_set(err, STATUS_FAILED, "%s:%s is no matrix of numbers: %s", shown, shown_name,
+                         text);
+    matrix->dimension = (uint32_t)columns;
+    matrix->space = H5Dget_space(matrix->dataset);
+    if (matrix->space < 0)
+        return error_set(err, STATUS_FAILED, "%s:%s cannot be read", shown, shown_name);
+    return STATUS_OK;
+}
+
+enum status hdf5_matrix_open(struct hdf5_matrix **out, const char *path, const char *dataset,
+                             struct error *err)
+{
+    silence();
+    struct hdf5_matrix *matrix = calloc(1, sizeof *matrix);
+    if (!matrix)
+        return error_memory(err, sizeof *matrix, "an HDF5 dataset");
+    matrix->file = matrix->dataset = matrix->space = H5I_INVALID_HID;
+    matrix->path = strdup(path);
+    enum status status =
+        matrix->path ? open_parts(matrix, dataset, err) : error_memory(err, 1, "a file name");
+    if (status != STATUS_OK)
+        hdf5_matrix_close(&matrix);
+    *out = matrix;
+    return status;
+}
+
+uint64_t hdf5_matrix_rows(const struct hdf5_matrix *matrix)
+{
+    return matrix->rows;
+}
+
+uint32_t hdf5_matrix_dimension(const struct hdf5_matrix *matrix)
+{
+    return matrix->dimension;
+}
+
+enum status hdf5_matrix_read(struct hdf5_matrix *matrix, uint64_t first, uint64_t count,
+                             float *rows, struct error *err)
+{
+    hsize_t start[2] = {first, 0}, extent[2] = {count, matrix->dimension};
+    hid_t memory = H5Screate_simple(2, extent, NULL);
+    bool good =
+        memory >= 0 &&
+        H5Sselect_hyperslab(matrix->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
+        H5Dread(matrix->dataset, H5T_NATIVE_FLOAT, memory, matrix->space, H5P_DEFAULT, rows) >= 0;
+    if (memory >= 0)
+        H5Sclose(memory);
+    char shown[256];
+    if (!good)
+        return error_set(err, STATUS_FAILED,
+                         "%s: rows %llu to %llu cannot be read: the file is damaged, or packed "
+                         "with a filter that this HDF5 lacks",
+                         path_for_message(shown, sizeof shown, matrix->path),
+                         (unsigned long long)first, (unsigned long long)(first + count - 1));
+    return STATUS_OK;
+}
+
+void hdf5_matrix_close(struct hdf5_matrix **matrix)
+{
+    if (!*matrix)
+        return;
+    if ((*matrix)->space >= 0)
+        H5Sclose((*matrix)->space);
+    if ((*matrix)->dataset >= 0)
+        H5Dclose((*matrix)->dataset);
+    if ((*matrix)->file >= 0)
+        H5Fclose((*matrix)->file);
+    free((*matrix)->path);
+    free(*matrix);
+    *matrix = NULL;
+}

@@ -1,0 +1,28 @@
+/* ingest_step.h: from options to pipeline_ingest, for `ingest` and `run`. */
+#ifndef CLPIPE_CLI_INGEST_STEP_H
+#define CLPIPE_CLI_INGEST_STEP_H
+
+#include "cli/compute.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "pipeline.h"
+
+/* What is looked at before a device is needed: feature specs, sources, output. */
+struct ingest_plan {
+    struct feature_set features;
+    char *parameters; /* canonical JSON of the options that shape the content */
+};
+
+enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
+                             struct error *err);
+void ingest_plan_close(struct ingest_plan *plan);
+
+/* Runs; returns what pipeline_ingest returns. */
+enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
+                        const struct options *options, const struct compute *compute,
+                        struct progress *progress, struct error *err);
+
+/* The exit code of an ingest that went through: 1 if files failed in a run that did something. */
+enum status ingest_verdict(const struct ingest_report *report, const struct options *options);
+
+#endif

@@ -1,0 +1,86 @@
+/* main.c: which command, and what its outcome means to the caller. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/report_json.h"
+#include "cli/usage.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A file that we open must not become somebody's standard output. */
+static void keep_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            _exit(STATUS_FAILED);
+}
+
+/* True if -h or --help stands anywhere before "--". */
+static bool wants_help(int argc, char *const *argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
+            return true;
+    return false;
+}
+
+static enum status unknown_command(const char *name, const char *nearest, struct error *err)
+{
+    char shown[120];
+    path_for_message(shown, sizeof shown, name);
+    if (name[0] == '-')
+        return misuse(err, NULL, "the command comes first: clpipe COMMAND %s", shown);
+    if (nearest)
+        return misuse(err, NULL, "unknown command '%s' (did you mean %s?)", shown, nearest);
+    return misuse(err, NULL, "unknown command '%s'", shown);
+}
+
+static enum status dispatch(int argc, char *const *argv, struct error *err)
+{
+    const char *nearest = NULL;
+    const struct command *command = argc > 1 ? command_find(argv[1], &nearest) : NULL;
+    if (wants_help(argc, argv))
+        return command ? usage_command(command, err) : usage_program(err);
+    if (argc < 2) {
+        usage_short();
+        return STATUS_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        if (argc > 2)
+            return misuse(err, NULL, "--version takes no arguments");
+        return print_version(err);
+    }
+    if (!command)
+        return unknown_command(argv[1], nearest, err);
+
+    struct options options;
+    enum status status = options_parse(&options, command, argc, argv, err);
+    if (status == STATUS_OK) {
+        log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
+        status = report_check(&options, err);
+    }
+    if (status == STATUS_OK)
+        status = command->run(&options, err);
+    options_clear(&options);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    clock_process_start();
+    keep_standard_descriptors();
+    signal(SIGPIPE, SIG_IGN);
+    /* A file size limit is an error like a full disk, not a reason to be killed. */
+    signal(SIGXFSZ, SIG_IGN);
+    struct error err = ERROR_INIT;
+    enum status status = dispatch(argc, argv, &err);
+    log_status_line(NULL);
+    if (err.status != STATUS_OK)
+        log_error(&err);
+    return (int)status;
+}

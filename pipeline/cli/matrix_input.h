@@ -1,0 +1,46 @@
+/* matrix_input.h: INPUT of `cluster`: rows of a clpipe file, of a foreign HDF5 file or of a .npy.
+ */
+#ifndef CLPIPE_CLI_MATRIX_INPUT_H
+#define CLPIPE_CLI_MATRIX_INPUT_H
+
+#include "base/hash.h"
+#include "cli/hdf5_matrix.h"
+#include "cluster/cluster.h"
+#include "store/result.h"
+
+struct matrix_input {
+    struct matrix_source source; /* for cluster_run; its context is this struct */
+    /* Of a clpipe file: */
+    struct result *result;
+    const struct result_feature *feature;
+    /* Of something else: */
+    struct npy *npy;
+    struct hdf5_matrix *hdf5;
+    char name[FEATURE_NAME_MAX]; /* the feature's, or the file's or dataset's last part */
+    char *path;                  /* of the file, without the dataset */
+    /* A digest of foreign rows grows while they are read in order, so that it costs no pass. */
+    struct murmur3 digest;
+    uint64_t digested; /* rows */
+};
+
+/* Opens INPUT. feature: which one, NULL: the only one; first_feature: where there are several, the
+ * first is meant. STATUS_USAGE: no such file, several features; STATUS_FAILED: not what it must be.
+ */
+enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
+                              bool first_feature, struct error *err);
+/* Identity of the rows: result_feature_identity, or a digest of the shape and the float32 values.
+ */
+enum status matrix_input_identity(struct matrix_input *input, char hex[65], struct error *err);
+/* The number of different rows, but at most `most`: compared as square roots where asked. */
+enum status matrix_input_distinct(struct matrix_input *input, uint32_t *distinct, uint32_t most,
+                                  bool roots, struct error *err);
+void matrix_input_close(struct matrix_input *input);
+
+/* The feature of that name (NULL: the only one) with the errors of matrix_input_open. */
+enum status choose_feature(const struct result_feature **out, const struct result *result,
+                           const char *name, struct error *err);
+/* Likewise a clustering. */
+enum status choose_clusters(const struct result_clusters **out, const struct result *result,
+                            const char *name, struct error *err);
+
+#endif

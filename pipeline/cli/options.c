@@ -1,0 +1,375 @@
+/* options.c: the parser of the command line. */
+#include "cli/options.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "cli/quote.h"
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longest name that is compared for suggestions. */
+#define NAME_LONGEST 32
+
+enum status misuse(struct error *err, const struct command *command, const char *format, ...)
+{
+    char sentence[600];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    return error_set(err, STATUS_USAGE, "%s; see clpipe %s%s--help", sentence,
+                     command ? command->name : "", command ? " " : "");
+}
+
+/* --- names -------------------------------------------------------------------------------------
+ */
+
+/* Edits (insert, remove, replace, swap neighbours) that turn a into b. */
+static unsigned edits(const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b);
+    if (n > NAME_LONGEST || m > NAME_LONGEST)
+        return NAME_LONGEST;
+    unsigned cost[NAME_LONGEST + 1][NAME_LONGEST + 1];
+    for (size_t i = 0; i <= n; i++)
+        cost[i][0] = (unsigned)i;
+    for (size_t j = 0; j <= m; j++)
+        cost[0][j] = (unsigned)j;
+    for (size_t i = 1; i <= n; i++)
+        for (size_t j = 1; j <= m; j++) {
+            unsigned best = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            if (cost[i - 1][j] + 1 < best)
+                best = cost[i - 1][j] + 1;
+            if (cost[i][j - 1] + 1 < best)
+                best = cost[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                cost[i - 2][j - 2] + 1 < best)
+                best = cost[i - 2][j - 2] + 1;
+            cost[i][j] = best;
+        }
+    return cost[n][m];
+}
+
+/* Keeps in *best the candidate nearest to `typed`, if it is near enough to have been meant: a third
+ * of its letters may be wrong, and what was typed may be its beginning. */
+static void consider(const char **best, unsigned *best_cost, const char *typed,
+                     const char *candidate)
+{
+    size_t length = strlen(typed);
+    unsigned cost = edits(typed, candidate);
+    if (length >= 2 && strncmp(typed, candidate, length) == 0)
+        cost = 1;
+    if (cost <= (strlen(candidate) + 1) / 3 && cost < strlen(candidate) && cost < *best_cost) {
+        *best = candidate;
+        *best_cost = cost;
+    }
+}
+
+const struct command *command_find(const char *name, const char **nearest)
+{
+    unsigned cost = NAME_LONGEST;
+    *nearest = NULL;
+    for (const struct command *command = commands; command->name; command++) {
+        if (strcmp(command->name, name) == 0)
+            return command;
+        consider(nearest, &cost, name, command->name);
+    }
+    return NULL;
+}
+
+const struct option_group *option_group_at(const struct command *command, unsigned i)
+{
+    unsigned own = 0;
+    while (own < OPTION_GROUPS && command->group[own])
+        own++;
+    if (i < own)
+        return command->group[i];
+    return i == own ? &group_compute : i == own + 1 ? &group_general : NULL;
+}
+
+const struct option *option_find(const struct command *command, const char *name, size_t length)
+{
+    const struct option_group *group;
+    for (unsigned i = 0; (group = option_group_at(command, i)); i++)
+        for (const struct option *row = group->row; row->name; row++)
+            if (strlen(row->name) == length && strncmp(row->name, name, length) == 0)
+                return row;
+    return NULL;
+}
+
+static const struct option *find_letter(const struct command *command, char letter)
+{
+    const struct option_group *group;
+    for (unsigned i = 0; (group = option_group_at(command, i)); i++)
+        for (const struct option *row = group->row; row->name; row++)
+            if (row->letter && row->letter == letter)
+                return row;
+    return NULL;
+}
+
+static enum status unknown_option(const struct command *command, const char *typed, size_t length,
+                                  struct error *err)
+{
+    char name[NAME_LONGEST + 1], shown[120];
+    snprintf(name, sizeof name, "%.*s", (int)length, typed);
+    char *text = strndup(typed, length);
+    path_for_message(shown, sizeof shown, text ? text : name);
+    free(text);
+    const char *nearest = NULL;
+    unsigned cost = NAME_LONGEST;
+    const struct option_group *group;
+    for (unsigned i = 0; (group = option_group_at(command, i)); i++)
+        for (const struct option *row = group->row; row->name; row++)
+            consider(&nearest, &cost, name, row->name);
+    if (nearest)
+        return misuse(err, command, "unknown option --%s (did you mean --%s?)", shown, nearest);
+    /* It may be another command's. */
+    for (const struct command *other = commands; other->name; other++)
+        if (option_find(other, typed, length))
+            return misuse(err, command, "--%s is an option of clpipe %s, not of clpipe %s", shown,
+                          other->name, command->name);
+    return misuse(err, command, "unknown option --%s", shown);
+}
+
+/* --- values ------------------------------------------------------------------------------------
+ */
+
+/* The index of `word` among "a|b|c", or -1. */
+static int choice_index(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (int i = 0;; i++) {
+        size_t span = strcspn(words, "|");
+        if (span == length && strncmp(words, word, length) == 0)
+            return i;
+        if (!words[span])
+            return -1;
+        words += span + 1;
+    }
+}
+
+static bool list_append(struct text_list *list, const char *text)
+{
+    const char **grown = realloc(list->text, (list->count + 1u) * sizeof *grown);
+    if (!grown)
+        return false;
+    list->text = grown;
+    list->text[list->count++] = text;
+    return true;
+}
+
+/* Stores `text` as the value of a row. `typed` is how the option was written, for messages. */
+static enum status set_value(struct options *options, const struct option *row, const char *typed,
+                             const char *text, struct error *err)
+{
+    const struct command *command = options->command;
+    void *place = (char *)options + row->offset;
+    char shown[120];
+    path_for_message(shown, sizeof shown, text);
+    if (!text[0])
+        return misuse(err, command, "%s has an empty value", typed);
+    switch (row->type) {
+    case OPTION_FLAG:
+        break; /* has no value: handled by the caller */
+    case OPTION_TEXT:
+        *(const char **)place = text;
+        return STATUS_OK;
+    case OPTION_LIST:
+        if (!list_append(place, text))
+            return error_memory(err, sizeof text, "the command line");
+        return STATUS_OK;
+    case OPTION_NUMBER:
+        if (parse_u64(place, text, row->min, row->max ? row->max : UINT64_MAX))
+            return STATUS_OK;
+        if (row->max)
+            return misuse(err, command, "%s wants a number from %llu to %llu, not '%s'", typed,
+                          (unsigned long long)row->min, (unsigned long long)row->max, shown);
+        return misuse(err, command, "%s wants a number from %llu on, not '%s'", typed,
+                      (unsigned long long)row->min, shown);
+    case OPTION_SIZE:
+        if (parse_size(place, text))
+            return STATUS_OK;
+        return misuse(err, command, "%s wants a size like 64M or 2G, not '%s'", typed, shown);
+    case OPTION_SECONDS:
+        if (parse_seconds(place, text))
+            return STATUS_OK;
+        return misuse(err, command, "%s wants a time like 90, 15m or 01:30:00, not '%s'", typed,
+                      shown);
+    case OPTION_REAL:
+        if (parse_double(place, text))
+            return STATUS_OK;
+        return misuse(err, command, "%s wants a number from 0 on, not '%s'", typed, shown);
+    case OPTION_CHOICE: {
+        int index = choice_index(row->value, text);
+        if (index < 0)
+            return misuse(err, command, "%s is one of %s, not '%s'", typed, row->value, shown);
+        *(int *)place = index;
+        return STATUS_OK;
+    }
+    }
+    assert(!"every type of value is handled above");
+    return STATUS_FAILED;
+}
+
+static void set_defaults(struct options *options)
+{
+    const struct option_group *group;
+    for (unsigned i = 0; (group = option_group_at(options->command, i)); i++)
+        for (const struct option *row = group->row; row->name; row++) {
+            if (row->type == OPTION_CHOICE)
+                *(int *)((char *)options + row->offset) = -1;
+            /* A list's default holds only while nothing was given: its reader applies it. */
+            if (row->initial && row->type != OPTION_LIST) {
+                enum status status = set_value(options, row, row->name, row->initial, NULL);
+                assert(status == STATUS_OK);
+                (void)status;
+            }
+        }
+}
+
+static enum status mark_given(struct options *options, const struct option *row, struct error *err)
+{
+    for (unsigned i = 0; i < options->given_count; i++)
+        if (options->given[i] == row)
+            return STATUS_OK;
+    if (options->given_count == OPTIONS_MAX_GIVEN)
+        return misuse(err, options->command, "more than %d different options", OPTIONS_MAX_GIVEN);
+    options->given[options->given_count++] = row;
+    return STATUS_OK;
+}
+
+bool options_given(const struct options *options, const char *name)
+{
+    for (unsigned i = 0; i < options->given_count; i++)
+        if (strcmp(options->given[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+const char *option_choice(char *buffer, size_t size, const struct options *options,
+                          const char *name)
+{
+    const struct option *row = option_find(options->command, name, strlen(name));
+    assert(row && row->type == OPTION_CHOICE);
+    int index = *(const int *)((const char *)options + row->offset);
+    const char *word = row->value;
+    for (int i = 0; i < index; i++)
+        word += strcspn(word, "|") + 1;
+    snprintf(buffer, size, "%.*s", index < 0 ? 0 : (int)strcspn(word, "|"), word);
+    return buffer;
+}
+
+/* --- the line ----------------------------------------------------------------------------------
+ */
+
+/* argv[*at] is a long option. */
+static enum status parse_long(struct options *options, int argc, char *const *argv, int *at,
+                              struct error *err)
+{
+    const char *text = argv[*at] + 2;
+    size_t length = strcspn(text, "=");
+    const struct option *row = option_find(options->command, text, length);
+    if (!row)
+        return unknown_option(options->command, text, length, err);
+    char typed[NAME_LONGEST + 3];
+    snprintf(typed, sizeof typed, "--%s", row->name);
+    enum status status = mark_given(options, row, err);
+    if (status != STATUS_OK)
+        return status;
+    if (row->type == OPTION_FLAG) {
+        if (text[length])
+            return misuse(err, options->command, "%s takes no value", typed);
+        *(bool *)((char *)options + row->offset) = true;
+        return STATUS_OK;
+    }
+    if (text[length])
+        return set_value(options, row, typed, text + length + 1, err);
+    if (*at + 1 >= argc)
+        return misuse(err, options->command, "%s wants a value: %s", typed, row->value);
+    return set_value(options, row, typed, argv[++*at], err);
+}
+
+/* argv[*at] is one short option or several flags: "-k", "-k5", "-qv". */
+static enum status parse_short(struct options *options, int argc, char *const *argv, int *at,
+                               struct error *err)
+{
+    for (const char *text = argv[*at] + 1; *text; text++) {
+        const struct option *row = find_letter(options->command, *text);
+        char shown[120];
+        if (!row)
+            return misuse(err, options->command, "unknown option -%c in '%s'",
+                          *text > ' ' && *text < 127 ? *text : '?',
+                          path_for_message(shown, sizeof shown, argv[*at]));
+        enum status status = mark_given(options, row, err);
+        if (status != STATUS_OK)
+            return status;
+        if (row->type == OPTION_FLAG) {
+            *(bool *)((char *)options + row->offset) = true;
+            continue;
+        }
+        char typed[3] = {'-', row->letter, 0};
+        if (text[1])
+            return set_value(options, row, typed, text + 1 + (text[1] == '='), err);
+        if (*at + 1 >= argc)
+            return misuse(err, options->command, "%s wants a value: %s", typed, row->value);
+        return set_value(options, row, typed, argv[++*at], err);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_operands(const struct options *options, struct error *err)
+{
+    const struct command *command = options->command;
+    char shown[256];
+    if (options->operand_count < command->min_operands)
+        return misuse(err, command, "%s is missing: clpipe %s %s", command->operand_name,
+                      command->name, command->arguments);
+    if (options->operand_count > command->max_operands)
+        return misuse(
+            err, command, "'%s' is one argument too many: clpipe %s %s",
+            path_for_message(shown, sizeof shown, options->operand[command->max_operands]),
+            command->name, command->arguments);
+    for (unsigned i = 0; i < options->operand_count; i++)
+        if (!options->operand[i][0])
+            return misuse(err, command, "an empty name was given for %s", command->operand_name);
+    return STATUS_OK;
+}
+
+enum status options_parse(struct options *out, const struct command *command, int argc,
+                          char *const *argv, struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->command = command;
+    set_defaults(out);
+    out->operand = calloc((size_t)argc + 1, sizeof *out->operand);
+    out->command_line = quote_command(argc, argv);
+    if (!out->operand || !out->command_line)
+        return error_memory(err, (size_t)argc * sizeof *out->operand, "the command line");
+    bool ended = false;
+    for (int at = 2; at < argc; at++) {
+        enum status status = STATUS_OK;
+        if (ended || argv[at][0] != '-' || !argv[at][1])
+            out->operand[out->operand_count++] = argv[at];
+        else if (strcmp(argv[at], "--") == 0)
+            ended = true;
+        else if (argv[at][1] == '-')
+            status = parse_long(out, argc, argv, &at, err);
+        else
+            status = parse_short(out, argc, argv, &at, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return check_operands(out, err);
+}
+
+void options_clear(struct options *options)
+{
+    free(options->operand);
+    free(options->command_line);
+    free(options->features.text);
+    free(options->include.text);
+    free(options->exclude.text);
+    memset(options, 0, sizeof *options);
+}

@@ -1,0 +1,145 @@
+/* options.h: the command line. One table of option rows feeds the parser, the help texts and the
+ * defaults, so that none of them can say something else than the others.
+ *
+ * GNU style: --opt=value, --opt value, -o value, -ovalue, -qv, options and operands in any order,
+ * "--" ends the options. An option given twice: the last one counts, unless it is a list. */
+#ifndef CLPIPE_CLI_OPTIONS_H
+#define CLPIPE_CLI_OPTIONS_H
+
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct command;
+
+/* The values of a repeatable option, in the order given. */
+struct text_list {
+    const char **text;
+    unsigned count;
+};
+
+enum progress_mode { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
+enum export_what { WHAT_FEATURES, WHAT_LABELS, WHAT_FAILURES, WHAT_IMAGES, WHAT_TREE };
+enum export_format { FORMAT_CSV, FORMAT_TSV, FORMAT_JSONL, FORMAT_NPY };
+enum export_link { LINK_SYMBOLIC, LINK_HARD, LINK_COPY };
+
+#define OPTIONS_MAX_GIVEN 64
+
+/* Everything that any command can be told; texts are the caller's argv. A choice is the index of
+ * the word in its row, -1 for one that was not given and has no default. */
+struct options {
+    const struct command *command;
+    const char **operand;
+    unsigned operand_count;
+    char *command_line; /* as typed, quoted for a shell, UTF-8 */
+    const struct option *given[OPTIONS_MAX_GIVEN];
+    unsigned given_count;
+
+    /* every command */
+    const char *device, *profile, *json;
+    uint64_t threads, memory, device_memory;
+    int progress;
+    bool quiet, verbose;
+
+    /* ingest, run */
+    const char *output;
+    struct text_list features, include, exclude;
+    int normalize, alpha, decode_scale;
+    uint64_t max_pixels, max_scans, limit;
+    bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed;
+    double max_time;
+    uint64_t slot_size, slots;
+
+    /* cluster, run, assign */
+    uint64_t k, seed, n_init, max_iter, mini_batch;
+    const char *feature, *name, *init;
+    double tol;
+    int metric;
+    bool force;
+
+    /* info, export */
+    bool failures, digest;
+    int what, format, link;
+    const char *to;
+};
+
+enum option_type {
+    OPTION_FLAG,    /* bool */
+    OPTION_TEXT,    /* const char *, not empty */
+    OPTION_LIST,    /* struct text_list */
+    OPTION_NUMBER,  /* uint64_t from min to max */
+    OPTION_SIZE,    /* uint64_t, with K, M, G */
+    OPTION_SECONDS, /* double */
+    OPTION_REAL,    /* double */
+    OPTION_CHOICE,  /* int: which of the words in `value` */
+};
+
+struct option {
+    const char *name; /* without the dashes */
+    char letter;      /* 0: none */
+    enum option_type type;
+    size_t offset;       /* in struct options */
+    const char *value;   /* the value's name in help; of a choice its words, "a|b|c" */
+    const char *initial; /* the default, as it would be typed; NULL: none */
+    const char *note;    /* how help tells a default that depends; NULL: initial is shown */
+    uint64_t min, max;   /* OPTION_NUMBER; max 0: no bound */
+    const char *help;
+};
+
+/* Rows that belong together, ended by a row whose name is NULL. */
+struct option_group {
+    const char *title; /* in help */
+    const struct option *row;
+};
+
+#define OPTION_GROUPS 4
+
+struct command {
+    const char *name;
+    const char *goal;      /* "Get features and clusters": commands of one goal follow each other */
+    const char *arguments; /* "SOURCE... -o F.h5 [OPTIONS]" */
+    const char *summary;   /* one line for the list of commands */
+    const char *about;     /* paragraphs of the command's own help, a line each */
+    const char *examples;  /* lines, or NULL */
+    const char *operand_name; /* "SOURCE" */
+    unsigned min_operands, max_operands;
+    bool computes; /* uses a device or threads: --device and its like have an effect */
+    const struct option_group *const group[OPTION_GROUPS]; /* its own, ended by NULL */
+    enum status (*run)(const struct options *options, struct error *err);
+};
+
+/* All commands, ended by a row whose name is NULL. */
+extern const struct command commands[];
+/* Groups that every command takes. */
+extern const struct option_group group_general, group_compute;
+/* Groups of single commands. */
+extern const struct option_group group_ingest, group_ingest_output, group_run_output, group_cluster,
+    group_cluster_run, group_assign, group_info, group_export;
+
+/* The row of a command's option by its long name, or NULL. */
+const struct option *option_find(const struct command *command, const char *name, size_t length);
+/* Group i of a command, its own ones first, then those of all; NULL past the last. */
+const struct option_group *option_group_at(const struct command *command, unsigned i);
+
+/* Parses argv[2..] for `command` (argv[1]). STATUS_USAGE: one line that names the option, says what
+ * is wrong and points to the help. */
+enum status options_parse(struct options *out, const struct command *command, int argc,
+                          char *const *argv, struct error *err);
+void options_clear(struct options *options);
+
+/* True if the option with this long name stood on the command line. */
+bool options_given(const struct options *options, const char *name);
+
+/* The word that a choice stands for, into buffer of at least 32 bytes; returns buffer. */
+const char *option_choice(char *buffer, size_t size, const struct options *options,
+                          const char *name);
+
+/* STATUS_USAGE with a sentence that ends in "; see clpipe COMMAND --help". */
+enum status misuse(struct error *err, const struct command *command, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The command of that name, or NULL; *nearest is one that may have been meant, or NULL. */
+const struct command *command_find(const char *name, const char **nearest);
+
+#endif

@@ -1,0 +1,253 @@
+/* progress.c: the live line and its plain substitute.
+ *
+ * Rates are smoothed over about RATE_SECONDS, so that the time left follows the disk and not the
+ * first second; time left is reckoned by bytes, because decoding time follows them more closely
+ * than the number of files. */
+#include "cli/progress.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/parse.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define RATE_SECONDS  8.0
+#define PLAIN_SECONDS 10.0
+#define PARTS         6
+
+void progress_init(struct progress *progress, const struct options *options)
+{
+    memset(progress, 0, sizeof *progress);
+    progress->forced = options->progress == PROGRESS_ALWAYS;
+    bool wanted = progress->forced || (options->progress == PROGRESS_AUTO && !options->quiet);
+    progress->live = wanted && log_is_terminal();
+    progress->plain = wanted && !progress->live;
+    progress->phase = "";
+    progress->max_iter = (uint32_t)options->max_iter;
+}
+
+static unsigned terminal_columns(void)
+{
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return 80;
+}
+
+/* Shows the parts that fit: all in order, but those of the highest rank fall away first. */
+struct part {
+    char text[96];
+    unsigned rank;
+};
+
+static void join_parts(char *line, size_t size, const struct part *part, unsigned count,
+                       unsigned columns)
+{
+    unsigned worst = PARTS;
+    for (;;) {
+        size_t used = 0;
+        for (unsigned i = 0; i < count; i++) {
+            if (!part[i].text[0] || part[i].rank > worst)
+                continue;
+            size_t room = used < size ? size - used : 0;
+            used += (size_t)snprintf(room ? line + used : NULL, room, "%s%s", used ? "  " : "",
+                                     part[i].text);
+        }
+        if (used < columns && used < size)
+            return;
+        if (worst == 0) {
+            line[columns > 0 && columns - 1 < size ? columns - 1 : size - 1] = 0;
+            return;
+        }
+        worst--;
+    }
+}
+
+static void draw_bar(char *text, size_t size, double fraction, unsigned cells)
+{
+    unsigned full = (unsigned)(fraction * cells + 0.5);
+    if (full > cells)
+        full = cells;
+    if (cells + 3 > size)
+        return;
+    text[0] = '[';
+    memset(text + 1, '=', full);
+    memset(text + 1 + full, ' ', cells - full);
+    if (full > 0 && full < cells)
+        text[full] = '>';
+    text[cells + 1] = ']';
+    text[cells + 2] = 0;
+}
+
+static void plain_line(const struct progress *progress, const char *text)
+{
+    if (!progress->forced) {
+        log_message(LOG_INFO, "%s", text);
+        return;
+    }
+    /* With -q the log would drop it. */
+    char line[600];
+    int length = snprintf(line, sizeof line, "%s\n", text);
+    if (length > 0)
+        write_all(STDERR_FILENO, line, (size_t)length, "standard error", NULL);
+}
+
+/* True if the plain form is due: after a while, or at a tenth of the way. */
+static bool plain_due(struct progress *progress, double seconds, double fraction)
+{
+    uint64_t tenth = (uint64_t)(fraction * 10);
+    double pause = progress->forced ? 1 : PLAIN_SECONDS;
+    bool due = seconds - progress->shown_seconds >= pause ||
+               (tenth > progress->shown_tenth && seconds - progress->shown_seconds >= 1);
+    if (due) {
+        progress->shown_seconds = seconds;
+        progress->shown_tenth = tenth;
+    }
+    return due;
+}
+
+static void update_rates(struct progress *progress, const struct ingest_progress *report)
+{
+    double passed = report->seconds - progress->last_seconds;
+    if (passed < 0.05)
+        return;
+    double items = (double)(report->done - progress->last_items) / passed;
+    double bytes = (double)(report->bytes_done - progress->last_bytes) / passed;
+    /* While the phase is younger than the window this is its plain mean. */
+    double weight = 1 - exp(-passed / fmin(RATE_SECONDS, fmax(report->seconds, 0.05)));
+    if (!progress->has_rate)
+        weight = 1;
+    progress->items_rate += weight * (items - progress->items_rate);
+    progress->bytes_rate += weight * (bytes - progress->bytes_rate);
+    progress->has_rate = true;
+    progress->last_seconds = report->seconds;
+    progress->last_items = report->done;
+    progress->last_bytes = report->bytes_done;
+}
+
+static double fraction_of(const struct ingest_progress *report)
+{
+    if (report->bytes_total)
+        return (double)report->bytes_done / (double)report->bytes_total;
+    return report->total ? (double)report->done / (double)report->total : 0;
+}
+
+static double seconds_left(const struct progress *progress, const struct ingest_progress *report)
+{
+    if (report->bytes_total && progress->bytes_rate > 0)
+        return (double)(report->bytes_total - report->bytes_done) / progress->bytes_rate;
+    if (report->total && progress->items_rate > 0)
+        return (double)(report->total - report->done) / progress->items_rate;
+    return -1;
+}
+
+void progress_ingest(void *context, const struct ingest_progress *report)
+{
+    struct progress *progress = context;
+    if (!progress->live && !progress->plain)
+        return;
+    if (strcmp(progress->phase, report->phase) != 0) {
+        progress->phase = report->phase;
+        progress->last_seconds = progress->shown_seconds = 0;
+        progress->last_items = progress->last_bytes = 0;
+        progress->shown_tenth = 0;
+        progress->has_rate = false;
+    }
+    update_rates(progress, report);
+    double fraction = fraction_of(report);
+    if (progress->plain && !plain_due(progress, report->seconds, fraction))
+        return;
+
+    char done[32], total[32], rate[32], left[32], failed[32];
+    format_count(done, sizeof done, report->done);
+    format_count(total, sizeof total, report->total);
+    struct part part[PARTS] = {{{0}, 0}};
+    if (!report->total) {
+        /* Walking: nobody knows yet how much there is. */
+        snprintf(part[0].text, sizeof part[0].text, "%s: %s files", report->phase, done);
+    } else {
+        if (progress->live)
+            draw_bar(part[0].text, sizeof part[0].text, fraction, 24);
+        else
+            snprintf(part[0].text, sizeof part[0].text, "%3.0f %%", fraction * 100);
+        part[0].rank = 4;
+        snprintf(part[1].text, sizeof part[1].text, "%s/%s %s", done, total,
+                 strcmp(report->phase, "images") == 0 ? "files" : report->phase);
+        if (progress->has_rate && report->bytes_total) {
+            snprintf(part[2].text, sizeof part[2].text, "%.*f images/s",
+                     progress->items_rate < 10 ? 1 : 0, progress->items_rate);
+            part[2].rank = 3;
+            format_bytes(rate, sizeof rate, (uint64_t)progress->bytes_rate);
+            snprintf(part[3].text, sizeof part[3].text, "%s/s", rate);
+            part[3].rank = 5;
+        }
+        double eta = seconds_left(progress, report);
+        if (progress->has_rate && eta >= 0 && report->done < report->total) {
+            format_duration(left, sizeof left, eta < 10 ? ceil(eta) : eta);
+            snprintf(part[4].text, sizeof part[4].text, "%s left", left);
+            part[4].rank = 1;
+        }
+        if (report->failed) {
+            format_count(failed, sizeof failed, report->failed);
+            snprintf(part[5].text, sizeof part[5].text, "%s failed", failed);
+            part[5].rank = 2;
+        }
+    }
+    char line[600];
+    join_parts(line, sizeof line, part, PARTS, progress->live ? terminal_columns() : sizeof line);
+    if (progress->live)
+        log_status_line(line);
+    else
+        plain_line(progress, line);
+}
+
+void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_t moved,
+                      double seconds)
+{
+    struct progress *progress = context;
+    if (!progress->live && !progress->plain)
+        return;
+    if (progress->plain && !plain_due(progress, seconds, 0))
+        return;
+    char count[32];
+    struct part part[4] = {{{0}, 0}};
+    snprintf(part[0].text, sizeof part[0].text, "k-means: iteration %u of at most %u", iteration,
+             progress->max_iter);
+    snprintf(part[1].text, sizeof part[1].text, "%s moved",
+             format_count(count, sizeof count, moved));
+    part[1].rank = 1;
+    snprintf(part[2].text, sizeof part[2].text, "inertia %.6g", inertia);
+    part[2].rank = 3;
+    if (iteration > 0) {
+        snprintf(part[3].text, sizeof part[3].text, "%.3g s each", seconds / iteration);
+        part[3].rank = 2;
+    }
+    char line[400];
+    join_parts(line, sizeof line, part, 4, progress->live ? terminal_columns() : sizeof line);
+    if (progress->live)
+        log_status_line(line);
+    else
+        plain_line(progress, line);
+}
+
+void progress_step(struct progress *progress, const char *text)
+{
+    progress->phase = "";
+    progress->shown_seconds = 0;
+    if (!progress->live)
+        return;
+    char line[200];
+    struct part part = {{0}, 0};
+    snprintf(part.text, sizeof part.text, "%s", text);
+    join_parts(line, sizeof line, &part, 1, terminal_columns());
+    log_status_line(line);
+}
+
+void progress_end(struct progress *progress)
+{
+    if (progress->live)
+        log_status_line(NULL);
+    progress->live = progress->plain = false;
+}

@@ -1,0 +1,35 @@
+/* progress.h: what a person sees while a command works.
+ *
+ * On a terminal one live line: a bar, how much of how much, rates, the time left, failures. It is
+ * laid out anew for the terminal's width at every redraw: parts fall away, least important first,
+ * before anything could wrap. Elsewhere a plain line every ten seconds or ten per cent. */
+#ifndef CLPIPE_CLI_PROGRESS_H
+#define CLPIPE_CLI_PROGRESS_H
+
+#include "cli/options.h"
+#include "pipeline.h"
+
+struct progress {
+    bool live, plain, forced; /* forced: --progress always */
+    const char *phase;        /* of the last report; rates start anew with each */
+    double last_seconds;      /* of the phase: when rates were last updated, */
+    double shown_seconds;     /* and when something was last shown */
+    uint64_t last_items, last_bytes;
+    double items_rate, bytes_rate; /* smoothed, per second */
+    bool has_rate;
+    uint64_t shown_tenth;
+    uint32_t max_iter;
+};
+
+void progress_init(struct progress *progress, const struct options *options);
+/* For struct ingest_config; context is a struct progress. */
+void progress_ingest(void *context, const struct ingest_progress *report);
+/* For struct cluster_config. */
+void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_t moved,
+                      double seconds);
+/* A step without a measure: "reading rows". */
+void progress_step(struct progress *progress, const char *text);
+/* Takes the live line away. */
+void progress_end(struct progress *progress);
+
+#endif

@@ -1,0 +1,65 @@
+/* quote.c: words for a shell, so that a command in a message can be copied and run. */
+#include "cli/quote.h"
+#include "base/path.h"
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_plain(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./,:=@%+";
+    return word[0] && word[strspn(word, plain)] == 0;
+}
+
+static bool is_text(const char *word)
+{
+    for (const unsigned char *at = (const unsigned char *)word; *at; at++)
+        if (*at < ' ' || *at == 127)
+            return false;
+    return utf8_valid(word, strlen(word));
+}
+
+char *quote_word(char *buffer, size_t size, const char *word)
+{
+    if (is_plain(word)) {
+        snprintf(buffer, size, "%s", word);
+        return buffer;
+    }
+    bool text = is_text(word);
+    size_t used = (size_t)snprintf(buffer, size, "%s", text ? "'" : "$'");
+    for (const unsigned char *at = (const unsigned char *)word; *at && used + 8 < size; at++) {
+        char *put = buffer + used;
+        if (*at == '\'')
+            used += (size_t)snprintf(put, size - used, "%s", text ? "'\\''" : "\\'");
+        else if (!text && *at == '\\')
+            used += (size_t)snprintf(put, size - used, "\\\\");
+        else if (!text && (*at < ' ' || *at >= 127))
+            used += (size_t)snprintf(put, size - used, "\\%03o", *at);
+        else
+            used += (size_t)snprintf(put, size - used, "%c", *at);
+    }
+    if (used + 1 < size)
+        snprintf(buffer + used, size - used, "'");
+    return buffer;
+}
+
+char *quote_command(int argc, char *const *argv)
+{
+    size_t size = 1;
+    for (int i = 0; i < argc; i++)
+        size += 4 * strlen(argv[i]) + 9;
+    char *line = malloc(size);
+    if (!line)
+        return NULL;
+    size_t used = 0;
+    line[0] = 0;
+    for (int i = 0; i < argc; i++) {
+        if (i)
+            line[used++] = ' ';
+        quote_word(line + used, size - used, argv[i]);
+        used += strlen(line + used);
+    }
+    return line;
+}

@@ -1,0 +1,180 @@
+/* report_json.c: --json and the care for what it could overwrite. */
+#include "cli/report_json.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "cli/sink.h"
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool report_owns_stdout(const struct options *options)
+{
+    return options->json && strcmp(options->json, "-") == 0;
+}
+
+/* The file of an operand: of @LIST the list, of FILE.h5:/dataset the file. */
+static bool same_file(const struct stat *st, const char *operand)
+{
+    struct stat other;
+    const char *path = operand[0] == '@' ? operand + 1 : operand;
+    if (stat(path, &other) == 0)
+        return other.st_dev == st->st_dev && other.st_ino == st->st_ino;
+    const char *dataset = strstr(path, ":/");
+    char *file = dataset ? strndup(path, (size_t)(dataset - path)) : NULL;
+    bool same =
+        file && stat(file, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino;
+    free(file);
+    return same;
+}
+
+/* An existing file is replaced only where it can be a report of before: empty, or JSON. */
+static bool looks_like_json(const char *path)
+{
+    char start[64];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    ssize_t size = read(fd, start, sizeof start);
+    close(fd);
+    ssize_t at = 0;
+    while (at < size && isspace((unsigned char)start[at]))
+        at++;
+    return size == 0 || (at < size && (start[at] == '{' || start[at] == '['));
+}
+
+static enum status check_target(const struct options *options, const char *option, const char *path,
+                                struct error *err)
+{
+    struct stat st;
+    char shown[256];
+    path_for_message(shown, sizeof shown, path);
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+        bool taken = options->output && same_file(&st, options->output);
+        for (unsigned i = 0; i < options->operand_count; i++)
+            taken = taken || same_file(&st, options->operand[i]);
+        if (taken)
+            return misuse(err, options->command, "%s %s is a file that this command works on",
+                          option, shown);
+        if (!looks_like_json(path))
+            return error_set(err, STATUS_FAILED,
+                             "%s: %s exists and is not JSON, so it is not overwritten; name "
+                             "another file",
+                             option, shown);
+    }
+    if (options->output && strcmp(path, options->output) == 0)
+        return misuse(err, options->command, "%s and --output both name %s", option, shown);
+    struct output *trial = NULL;
+    enum status status = output_open(&trial, path, err);
+    output_close(&trial);
+    return status;
+}
+
+enum status report_check(const struct options *options, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (options->json && !report_owns_stdout(options))
+        status = check_target(options, "--json", options->json, err);
+    if (status == STATUS_OK && options->profile)
+        status = check_target(options, "--profile", options->profile, err);
+    if (status == STATUS_OK && options->json && options->profile &&
+        strcmp(options->json, options->profile) == 0)
+        return misuse(err, options->command, "--json and --profile name the same file");
+    return status;
+}
+
+void report_bytes(struct json *json, const char *key, const char *bytes)
+{
+    if (!bytes) {
+        json_null(json, key);
+        return;
+    }
+    size_t length = strlen(bytes), size = 4 * length + 1;
+    char *text = malloc(size);
+    if (!text) {
+        json->failed = true;
+        return;
+    }
+    path_to_utf8(text, size, bytes, length);
+    json_string(json, key, text);
+    free(text);
+}
+
+void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
+                   const char *output)
+{
+    json_open_object(json, key);
+    json_uint(json, "images_ok", report->images_ok);
+    json_uint(json, "images_failed", report->images_failed);
+    json_uint(json, "images_unchanged", report->images_unchanged);
+    json_uint(json, "images_resumed", report->images_resumed);
+    json_uint(json, "files_not_images", report->files_not_images);
+    json_uint(json, "bytes_read", report->bytes_read);
+    json_uint(json, "pixels", report->pixels);
+    json_double(json, "seconds", report->seconds);
+    json_double(json, "images_per_second",
+                report->seconds > 0 ? (double)report->images_ok / report->seconds : 0);
+    json_open_array(json, "stages");
+    for (unsigned i = 0; i < INGEST_STAGES; i++) {
+        if (!report->stage[i].name)
+            continue;
+        json_open_object(json, NULL);
+        json_string(json, "name", report->stage[i].name);
+        json_double(json, "busy_seconds", report->stage[i].busy);
+        json_double(json, "starved_seconds", report->stage[i].starved);
+        json_double(json, "blocked_seconds", report->stage[i].blocked);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    report_bytes(json, "bottleneck", report->stage[report->bottleneck].name);
+    report_bytes(json, "device", report->device[0] ? report->device : NULL);
+    json_uint(json, "peak_rss_bytes", report->peak_rss_bytes);
+    report_bytes(json, "output", output);
+    json_close_object(json);
+}
+
+void report_cluster(struct json *json, const char *key, const struct cluster_result *result)
+{
+    json_open_object(json, key);
+    json_uint(json, "k", result->k);
+    json_uint(json, "n", result->rows);
+    json_uint(json, "d", result->dimension);
+    json_uint(json, "iterations", result->iterations);
+    json_bool(json, "converged", result->converged);
+    json_double(json, "inertia", result->inertia);
+    json_double(json, "seconds", result->seconds);
+    json_double(json, "seconds_read", result->seconds_read);
+    json_double(json, "seconds_build", result->seconds_build);
+    json_double(json, "seconds_init", result->seconds_init);
+    json_double(json, "seconds_iterate", result->seconds_iterate);
+    report_bytes(json, "device", result->device[0] ? result->device : NULL);
+    json_open_array(json, "sizes");
+    for (uint32_t i = 0; i < result->k; i++)
+        json_uint(json, NULL, result->sizes[i]);
+    json_close_array(json);
+    report_bytes(json, "output", result->output);
+    json_close_object(json);
+}
+
+enum status report_write(const struct options *options, struct json *json, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (options->json) {
+        const char *text = json_finish(json);
+        struct sink sink = {0};
+        if (!text)
+            status = error_memory(err, json->length, "the JSON report");
+        else
+            status = sink_open(&sink, report_owns_stdout(options) ? NULL : options->json, err);
+        if (status == STATUS_OK) {
+            sink_text(&sink, text);
+            sink_text(&sink, "\n");
+            status = sink_close(&sink, true, err);
+        }
+    }
+    json_clear(json);
+    return status;
+}

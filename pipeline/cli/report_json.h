@@ -1,0 +1,29 @@
+/* report_json.h: --json: the outcome for programs, with the keys of the contract. */
+#ifndef CLPIPE_CLI_REPORT_JSON_H
+#define CLPIPE_CLI_REPORT_JSON_H
+
+#include "base/json.h"
+#include "cli/cluster_step.h"
+#include "cli/options.h"
+#include "pipeline.h"
+
+/* Looks before any work whether the files of --json and --profile can be written without harm:
+ * STATUS_USAGE for an input or the output of this command, STATUS_FAILED for an existing file that
+ * is not JSON and for a name that cannot be written. */
+enum status report_check(const struct options *options, struct error *err);
+
+/* True if --json - : standard output belongs to the JSON. */
+bool report_owns_stdout(const struct options *options);
+
+void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
+                   const char *output);
+void report_cluster(struct json *json, const char *key, const struct cluster_result *result);
+
+/* Writes the finished value where --json says, if it was given, and clears the writer. A string of
+ * bytes goes in by report_bytes. */
+enum status report_write(const struct options *options, struct json *json, struct error *err);
+
+/* json_string of bytes that may not be UTF-8; NULL becomes null. */
+void report_bytes(struct json *json, const char *key, const char *bytes);
+
+#endif

@@ -1,0 +1,109 @@
+/* sink.c: buffered output to a file or to standard output. */
+#include "cli/sink.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SINK_BUFFER ((size_t)1 << 16)
+
+enum status sink_open(struct sink *out, const char *path, struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->buffer = malloc(SINK_BUFFER);
+    if (!out->buffer)
+        return error_memory(err, SINK_BUFFER, "an output buffer");
+    out->fd = STDOUT_FILENO;
+    out->path = path ? path : "standard output";
+    if (!path)
+        return STATUS_OK;
+    enum status status = output_open(&out->file, path, err);
+    if (status != STATUS_OK) {
+        free(out->buffer);
+        out->buffer = NULL;
+        return status;
+    }
+    out->fd = output_descriptor(out->file);
+    return STATUS_OK;
+}
+
+static void put(struct sink *sink, const void *data, size_t size)
+{
+    if (sink->closed || size == 0)
+        return;
+    if (write_all(sink->fd, data, size, sink->path, &sink->error) != STATUS_OK) {
+        sink->closed = true;
+        if (!sink->file && sink->error.native == EPIPE)
+            sink->error = (struct error)ERROR_INIT;
+    }
+}
+
+void sink_flush(struct sink *sink)
+{
+    put(sink, sink->buffer, sink->used);
+    sink->used = 0;
+}
+
+void sink_write(struct sink *sink, const void *data, size_t size)
+{
+    if (size > SINK_BUFFER - sink->used)
+        sink_flush(sink);
+    if (size > SINK_BUFFER) {
+        put(sink, data, size);
+        return;
+    }
+    memcpy(sink->buffer + sink->used, data, size);
+    sink->used += size;
+}
+
+void sink_text(struct sink *sink, const char *text)
+{
+    sink_write(sink, text, strlen(text));
+}
+
+void sink_printf(struct sink *sink, const char *format, ...)
+{
+    char text[1024], *whole = text;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length >= (int)sizeof text) {
+        whole = malloc((size_t)length + 1);
+        if (!whole) {
+            if (!sink->closed)
+                error_memory(&sink->error, (size_t)length + 1, "a line of output");
+            sink->closed = true;
+            return;
+        }
+        va_start(arguments, format);
+        vsnprintf(whole, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+    }
+    if (length > 0)
+        sink_write(sink, whole, (size_t)length);
+    if (whole != text)
+        free(whole);
+}
+
+enum status sink_close(struct sink *sink, bool keep, struct error *err)
+{
+    if (!sink->buffer)
+        return STATUS_OK;
+    if (keep || !sink->file)
+        sink_flush(sink);
+    enum status status = STATUS_OK;
+    if (sink->error.status != STATUS_OK) {
+        if (err)
+            *err = sink->error;
+        status = sink->error.status;
+    } else if (keep && sink->file) {
+        status = output_commit(sink->file, err);
+    }
+    output_close(&sink->file);
+    free(sink->buffer);
+    sink->buffer = NULL;
+    return status;
+}

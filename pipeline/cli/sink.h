@@ -1,0 +1,34 @@
+/* sink.h: what a command was asked to print: to standard output, or to a file that appears whole.
+ *
+ * Errors stay with the sink until sink_close, so that writing needs no checks; a reader that closes
+ * the pipe is no error: everything after that is dropped quietly. One thread. */
+#ifndef CLPIPE_CLI_SINK_H
+#define CLPIPE_CLI_SINK_H
+
+#include "base/error.h"
+#include "base/output.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct sink {
+    int fd;
+    struct output *file; /* NULL: standard output */
+    const char *path;    /* for messages */
+    char *buffer;
+    size_t used;
+    bool closed; /* nobody reads any more, or an error: stop producing */
+    struct error error;
+};
+
+/* path NULL: standard output. The path is kept, not copied. */
+enum status sink_open(struct sink *out, const char *path, struct error *err);
+void sink_write(struct sink *sink, const void *data, size_t size);
+void sink_text(struct sink *sink, const char *text);
+void sink_printf(struct sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Writes out what is buffered, so that others may write to sink->fd. */
+void sink_flush(struct sink *sink);
+/* Flushes; the file appears if `keep` and nothing failed. Reports the first error. Accepts a sink
+ * that was never opened (zeroed). */
+enum status sink_close(struct sink *sink, bool keep, struct error *err);
+
+#endif

@@ -1,0 +1,390 @@
+/* summary.c: the end of a run, for people. */
+#include "cli/summary.h"
+#include "base/cpus.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "cli/compute.h"
+#include "cli/quote.h"
+#include "cli/signals.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CLUSTERS_SHOWN 20
+
+/* A text that grows; memory that is not to be had only shortens a summary. */
+struct text {
+    FILE *stream;
+    char *bytes;
+    size_t size;
+    bool colour;
+};
+
+static bool text_open(struct text *text)
+{
+    memset(text, 0, sizeof *text);
+    text->colour = log_wants_colour();
+    if (log_get_level() < LOG_INFO)
+        return false;
+    text->stream = open_memstream(&text->bytes, &text->size);
+    return text->stream != NULL;
+}
+
+/* The log would take colours out, and nothing else writes now. */
+static void text_show(struct text *text)
+{
+    if (fclose(text->stream) == 0) {
+        log_status_line(NULL);
+        write_all(STDERR_FILENO, text->bytes, text->size, "standard error", NULL);
+    }
+    free(text->bytes);
+}
+
+static const char *bold(const struct text *text)
+{
+    return text->colour ? "\033[1m" : "";
+}
+
+static const char *red(const struct text *text)
+{
+    return text->colour ? "\033[31m" : "";
+}
+
+static const char *plain(const struct text *text)
+{
+    return text->colour ? "\033[0m" : "";
+}
+
+/* "  label      value" */
+static void line(struct text *text, const char *label, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void line(struct text *text, const char *label, const char *format, ...)
+{
+    va_list arguments;
+    fprintf(text->stream, "  %-11s ", label);
+    va_start(arguments, format);
+    vfprintf(text->stream, format, arguments);
+    va_end(arguments);
+    fputc('\n', text->stream);
+}
+
+uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT])
+{
+    uint64_t sum = 0;
+    for (int i = REASON_NONE + 1; i < REASON_COUNT; i++)
+        if (i != REASON_NOT_AN_IMAGE)
+            sum += by_reason[i];
+    return sum;
+}
+
+/* --- ingest ------------------------------------------------------------------------------------
+ */
+
+static int per_cent(double part, double whole)
+{
+    return whole > 0 ? (int)lround(100 * part / whole) : 0;
+}
+
+static const struct stage_times *stage_named(const struct ingest_report *report, const char *name)
+{
+    for (unsigned i = 0; i < INGEST_STAGES; i++)
+        if (report->stage[i].name && strcmp(report->stage[i].name, name) == 0)
+            return &report->stage[i];
+    return NULL;
+}
+
+static int busy_per_cent(const struct stage_times *stage)
+{
+    return per_cent(stage->busy, stage->busy + stage->starved + stage->blocked);
+}
+
+static const char *what_to_change(const char *bound, const struct ingest_report *report,
+                                  const struct options *options, char *buffer, size_t size)
+{
+    const struct stage_times *decode = stage_named(report, "decode");
+    unsigned cpus = cpus_available();
+    if (strcmp(bound, "decode") == 0) {
+        if (decode && decode->threads < cpus)
+            snprintf(buffer, size, "give it --threads %u", cpus);
+        else if (options->decode_scale == 0)
+            snprintf(buffer, size,
+                     "more CPU cores make it faster, or --decode-scale 2 (other counts)");
+        else
+            snprintf(buffer, size, "more CPU cores make it faster");
+        return buffer;
+    }
+    if (strcmp(bound, "walk") == 0)
+        return "listing the files takes longest: a list of paths (@LIST) saves the walk";
+    if (strcmp(bound, "upload") == 0)
+        return "the way to the device is full: try --device cpu";
+    if (strcmp(bound, "histogram") == 0)
+        return "the device is full: try another --device (clpipe devices), or fewer features";
+    return "the output's disk is slow: write to a faster one";
+}
+
+void summary_bottleneck(char *text, size_t size, const struct ingest_report *report,
+                        const struct options *options)
+{
+    const struct stage_times *stage = &report->stage[report->bottleneck];
+    char advice[160];
+    text[0] = 0;
+    if (!stage->name || stage->busy + stage->starved + stage->blocked <= 0)
+        return;
+    /* Its opposite: the idlest of the device's and the decoders' sides. */
+    const struct stage_times *other =
+        stage_named(report, strcmp(stage->name, "decode") == 0 ? "histogram" : "decode");
+    size_t used =
+        (size_t)snprintf(text, size, "%s-bound: %u thread%s at %d %%", stage->name, stage->threads,
+                         stage->threads == 1 ? "" : "s", busy_per_cent(stage));
+    if (other && other != stage && used < size)
+        used += (size_t)snprintf(text + used, size - used, "; %s idle %d %%", other->name,
+                                 100 - busy_per_cent(other));
+    if (used < size)
+        snprintf(text + used, size - used, "; %s",
+                 what_to_change(stage->name, report, options, advice, sizeof advice));
+}
+
+/* "corrupt 2, truncated 1", most frequent first. */
+static void reasons_text(char *out, size_t size, const uint64_t by_reason[REASON_COUNT])
+{
+    bool shown[REASON_COUNT] = {false};
+    size_t used = 0;
+    out[0] = 0;
+    shown[REASON_NONE] = shown[REASON_NOT_AN_IMAGE] = true;
+    for (;;) {
+        int most = -1;
+        for (int i = 0; i < REASON_COUNT; i++)
+            if (!shown[i] && by_reason[i] && (most < 0 || by_reason[i] > by_reason[most]))
+                most = i;
+        if (most < 0 || used >= size)
+            return;
+        shown[most] = true;
+        char count[32];
+        used += (size_t)snprintf(out + used, size - used, "%s%s %s", used ? ", " : "",
+                                 reason_name((enum reason)most),
+                                 format_count(count, sizeof count, by_reason[most]));
+    }
+}
+
+/* `clpipe COMMAND WORD REST`, quoted, bytes escaped; ./ before a word that looks like an option. */
+static void command_line(struct text *text, const char *label, const char *command,
+                         const char *word, const char *rest)
+{
+    size_t size = 4 * strlen(word) + 10;
+    char *quoted = malloc(size);
+    if (!quoted)
+        return;
+    quote_word(quoted, size, word);
+    line(text, label, "%sclpipe %s %s%s%s%s", bold(text), command, word[0] == '-' ? "./" : "",
+         quoted, rest, plain(text));
+    free(quoted);
+}
+
+static const char *stop_text(void)
+{
+    switch (stop_requested(signals_stop())) {
+    case STOP_TIME:
+        return "the time of --max-time is over";
+    case STOP_STRICT:
+        return "a file failed (--strict)";
+    default:
+        return "interrupted";
+    }
+}
+
+static void output_line(struct text *text, const struct ingest_report *report, const char *output)
+{
+    char shown[300], size[32];
+    struct stat st;
+    path_for_message(shown, sizeof shown, output);
+    if (stat(output, &st) == 0)
+        line(text, "file", "%s (%s%s)", shown,
+             format_bytes(size, sizeof size, (uint64_t)st.st_size),
+             report->summary.unchanged ? ", unchanged" : "");
+}
+
+static void counts_lines(struct text *text, const struct ingest_report *report, bool unchanged)
+{
+    char count[32], total[32], reasons[300];
+    const uint64_t *by_reason = unchanged ? report->summary.by_reason : report->by_reason;
+    uint64_t failed = failures_counted(by_reason);
+    uint64_t skipped = by_reason[REASON_NOT_AN_IMAGE];
+    if (failed) {
+        reasons_text(reasons, sizeof reasons, by_reason);
+        line(text, "failed", "%s%s%s   %s", red(text), format_count(count, sizeof count, failed),
+             plain(text), reasons);
+    }
+    if (skipped)
+        line(text, "skipped", "%s that are no images", format_count(count, sizeof count, skipped));
+    if (report->images_resumed)
+        line(text, "resumed", "%s done by an earlier run",
+             format_count(count, sizeof count, report->images_resumed));
+    if (report->images_unchanged && !unchanged)
+        line(text, "unchanged", "%s of %s were in the file already",
+             format_count(count, sizeof count, report->images_unchanged),
+             format_count(total, sizeof total, report->summary.images));
+}
+
+void summary_ingest(const struct ingest_report *report, const struct options *options,
+                    enum status status, bool next)
+{
+    struct text text;
+    if (!text_open(&text))
+        return;
+    char images[32], time[32], rate[32], bottleneck[400];
+    bool finished = status == STATUS_OK && !options->dry_run;
+    bool unchanged = finished && report->summary.unchanged;
+    uint64_t shown = unchanged ? report->summary.images : report->images_ok;
+    format_count(images, sizeof images, shown);
+    format_duration(time, sizeof time, report->seconds);
+    fprintf(text.stream, "\n%s%s image%s%s", bold(&text), images, shown == 1 ? "" : "s",
+            plain(&text));
+    if (unchanged) {
+        fprintf(text.stream, ", nothing new; looked in %s\n", time);
+    } else {
+        fprintf(text.stream, " in %s", time);
+        if (report->seconds > 0 && report->images_ok) {
+            format_bytes(rate, sizeof rate,
+                         (uint64_t)((double)report->bytes_read / report->seconds));
+            fprintf(text.stream, "   %.*f images/s, %s/s",
+                    report->images_ok < 10 * report->seconds ? 1 : 0,
+                    (double)report->images_ok / report->seconds, rate);
+        }
+        fputc('\n', text.stream);
+    }
+    counts_lines(&text, report, unchanged);
+    if (options->dry_run) {
+        line(&text, "dry run", "only headers were read and nothing was written");
+        text_show(&text);
+        return;
+    }
+    if (report->device[0])
+        line(&text, "device", "%s", report->device);
+    summary_bottleneck(bottleneck, sizeof bottleneck, report, options);
+    if (bottleneck[0] && !unchanged)
+        line(&text, "speed", "%s", bottleneck);
+    if (finished) {
+        output_line(&text, report, options->output);
+        if (failures_counted(report->summary.by_reason))
+            command_line(&text, "what failed", "info", options->output, " --failures");
+        if (next)
+            command_line(&text, "next", "cluster", options->output, " -k 10");
+    } else {
+        char kept[32];
+        line(&text, "stopped", "%s; %s finished files are kept", stop_text(),
+             format_count(kept, sizeof kept, report->sealed));
+        line(&text, "next", "the same command goes on from there");
+    }
+    text_show(&text);
+}
+
+/* --- clusters ----------------------------------------------------------------------------------
+ */
+
+static int by_size(const void *a, const void *b, void *sizes)
+{
+    const uint64_t *size_of = sizes;
+    uint32_t one = *(const uint32_t *)a, two = *(const uint32_t *)b;
+    if (size_of[one] != size_of[two])
+        return size_of[one] > size_of[two] ? -1 : 1;
+    return one < two ? -1 : one > two;
+}
+
+static unsigned summary_width(void)
+{
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col < 60 ? 60 : size.ws_col;
+    return 120;
+}
+
+/* The three rows nearest to a centroid, by name where there are names. */
+static void nearest_text(char *out, size_t size, const int64_t nearest[3], struct result *images,
+                         size_t room)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (int i = 0; i < 3 && used < size; i++) {
+        struct result_image image;
+        char name[200];
+        if (nearest[i] < 0)
+            continue;
+        if (images && (uint64_t)nearest[i] < result_images(images) &&
+            result_image_at(images, (uint64_t)nearest[i], &image, NULL) == STATUS_OK)
+            path_for_message(name, room < sizeof name ? room : sizeof name, image.path);
+        else
+            snprintf(name, sizeof name, "row %lld", (long long)nearest[i]);
+        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "  " : "", name);
+    }
+}
+
+static void cluster_table(struct text *text, const struct cluster_result *result,
+                          struct result *images)
+{
+    uint32_t *order = malloc(result->k * sizeof *order);
+    if (!order)
+        return;
+    for (uint32_t i = 0; i < result->k; i++)
+        order[i] = i;
+    qsort_r(order, result->k, sizeof *order, by_size, result->sizes);
+
+    size_t room = (summary_width() - 34) / 3;
+    fprintf(text->stream, "\n  %scluster  %10s   share   nearest to its centre%s\n", bold(text),
+            images ? "images" : "rows", plain(text));
+    for (uint32_t i = 0; i < result->k && i < CLUSTERS_SHOWN; i++) {
+        char count[32], nearest[700];
+        uint32_t cluster = order[i];
+        nearest_text(nearest, sizeof nearest, result->nearest + 3 * (size_t)cluster, images,
+                     room > 12 ? room : 12);
+        fprintf(text->stream, "  %7u  %10s  %4.1f %%   %s\n", cluster,
+                format_count(count, sizeof count, result->sizes[cluster]),
+                result->rows ? 100.0 * (double)result->sizes[cluster] / (double)result->rows : 0,
+                nearest);
+    }
+    if (result->k > CLUSTERS_SHOWN)
+        fprintf(text->stream, "  and %u smaller ones\n", result->k - CLUSTERS_SHOWN);
+    fputc('\n', text->stream);
+    free(order);
+}
+
+void summary_clusters(const struct cluster_result *result, struct result *images, bool next)
+{
+    struct text text;
+    if (!text_open(&text))
+        return;
+    char rows[32], time[32];
+    fprintf(text.stream, "\n%s%u cluster%s%s of %s %s by %s (%s)\n", bold(&text), result->k,
+            result->k == 1 ? "" : "s", plain(&text), format_count(rows, sizeof rows, result->rows),
+            images ? "images" : "rows", result->feature, result->metric);
+    if (result->iterations)
+        line(&text, "k-means", "%u iteration%s, %s, inertia %.7g", result->iterations,
+             result->iterations == 1 ? "" : "s",
+             result->converged ? "converged" : "not converged (--max-iter goes further)",
+             result->inertia);
+    else
+        line(&text, "labels", "by given centroids, inertia %.7g", result->inertia);
+    if (result->found)
+        line(&text, "found", "in the file already: nothing was computed");
+    else
+        line(&text, "time", "%s on %s", format_duration(time, sizeof time, result->seconds),
+             result->device);
+    cluster_table(&text, result, images);
+    char shown[300];
+    line(&text, "stored", "/clusters/%s in %s", result->name,
+         path_for_message(shown, sizeof shown, result->output));
+    if (next) {
+        char rest[FEATURE_NAME_MAX + 40];
+        snprintf(rest, sizeof rest, " --name %s --what %s", result->name,
+                 images ? "tree --to by-colour" : "labels");
+        command_line(&text, "next", "export", result->output, rest);
+    }
+    text_show(&text);
+}

@@ -1,0 +1,24 @@
+/* summary.h: what a person reads when a command is done, on standard error. -q silences it. */
+#ifndef CLPIPE_CLI_SUMMARY_H
+#define CLPIPE_CLI_SUMMARY_H
+
+#include "cli/cluster_step.h"
+#include "cli/options.h"
+#include "pipeline.h"
+
+/* After ingest; `status` is pipeline_ingest's. next: also the next command. */
+void summary_ingest(const struct ingest_report *report, const struct options *options,
+                    enum status status, bool next);
+
+/* After a clustering: a table of the largest clusters. Names of images come from `images` (may be
+ * NULL: row numbers are shown), which may be the result itself. */
+void summary_clusters(const struct cluster_result *result, struct result *images, bool next);
+
+/* One line that says what binds the run and what to change. */
+void summary_bottleneck(char *text, size_t size, const struct ingest_report *report,
+                        const struct options *options);
+
+/* Ingest's files that failed (not those that are no images). */
+uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT]);
+
+#endif

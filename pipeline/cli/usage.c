@@ -1,0 +1,174 @@
+/* usage.c: help texts. */
+#include "cli/usage.h"
+#include "base/log.h"
+#include "cli/sink.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define TERM_COLUMN 26 /* where the explanations begin */
+
+static unsigned help_width(void)
+{
+    struct winsize size;
+    unsigned width = 80;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
+        width = size.ws_col;
+    return width < 60 ? 60 : width > 100 ? 100 : width;
+}
+
+/* A space at which no line is broken. */
+#define HARD_SPACE '\001'
+
+/* `text` wrapped between `column` and the width; the first line begins at `at`. */
+static void wrap(struct sink *sink, const char *text, unsigned at, unsigned column)
+{
+    unsigned width = help_width();
+    for (bool start = true; *text; start = false) {
+        size_t word = strcspn(text, " ");
+        if (start) {
+            sink_printf(sink, "%*s", (int)(column - at), "");
+            at = column;
+        } else if (at + 1 + word > width) {
+            sink_printf(sink, "\n%*s", (int)column, "");
+            at = column;
+        } else {
+            sink_text(sink, " ");
+            at++;
+        }
+        for (size_t i = 0; i < word; i++)
+            sink_write(sink, text[i] == HARD_SPACE ? " " : text + i, 1);
+        at += (unsigned)word;
+        text += word;
+        text += strspn(text, " ");
+    }
+    sink_text(sink, "\n");
+}
+
+/* `term`, then `text` beside it, or below where the term is long. */
+static void describe(struct sink *sink, const char *term, const char *text, unsigned column)
+{
+    unsigned at = (unsigned)strlen(term);
+    sink_text(sink, term);
+    if (at + 2 > column) {
+        sink_text(sink, "\n");
+        at = 0;
+    }
+    wrap(sink, text, at, column);
+}
+
+/* Paragraphs, one for each line of `text`. */
+static void paragraphs(struct sink *sink, const char *text)
+{
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        char *paragraph = strndup(text, length);
+        sink_text(sink, "\n");
+        if (paragraph)
+            wrap(sink, paragraph, 0, 0);
+        free(paragraph);
+        text += length;
+        text += strspn(text, "\n");
+    }
+}
+
+static void describe_option(struct sink *sink, const struct option *row)
+{
+    char term[160], letter[8] = "    ", text[700];
+    if (row->letter)
+        snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    snprintf(term, sizeof term, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",
+             row->value ? row->value : "");
+    const char *initial = row->note ? row->note : row->initial;
+    if (initial)
+        snprintf(text, sizeof text, "%s [default:%c%s]", row->help, HARD_SPACE, initial);
+    else
+        snprintf(text, sizeof text, "%s", row->help);
+    describe(sink, term, text, TERM_COLUMN);
+}
+
+static void describe_group(struct sink *sink, const struct option_group *group)
+{
+    sink_printf(sink, "\n%s\n", group->title);
+    for (const struct option *row = group->row; row->name; row++)
+        describe_option(sink, row);
+}
+
+enum status usage_command(const struct command *command, struct error *err)
+{
+    struct sink sink;
+    enum status status = sink_open(&sink, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    sink_printf(&sink, "clpipe %s: %s\n\nusage: clpipe %s %s\n", command->name, command->summary,
+                command->name, command->arguments);
+    if (command->about)
+        paragraphs(&sink, command->about);
+    for (unsigned i = 0; i < OPTION_GROUPS && command->group[i]; i++)
+        describe_group(&sink, command->group[i]);
+    if (command->computes)
+        describe_group(&sink, &group_compute);
+    describe_group(&sink, &group_general);
+    describe(&sink, "  -h, --help", "print this", TERM_COLUMN);
+    if (!command->computes) {
+        sink_text(&sink, "\nTaken like everywhere, without effect here\n ");
+        for (const struct option *row = group_compute.row; row->name; row++)
+            sink_printf(&sink, " --%s", row->name);
+        sink_text(&sink, "\n");
+    }
+    if (command->examples)
+        sink_printf(&sink, "\nExamples\n%s\n", command->examples);
+    return sink_close(&sink, true, err);
+}
+
+static void list_commands(struct sink *sink)
+{
+    const char *goal = "";
+    for (const struct command *command = commands; command->name; command++) {
+        if (strcmp(goal, command->goal) != 0)
+            sink_printf(sink, "\n%s\n", command->goal);
+        goal = command->goal;
+        char term[64];
+        snprintf(term, sizeof term, "  %s", command->name);
+        describe(sink, term, command->summary, 14);
+    }
+}
+
+enum status usage_program(struct error *err)
+{
+    struct sink sink;
+    enum status status = sink_open(&sink, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    sink_text(&sink,
+              "clpipe: colour features and clusters of any number of images, on any OpenCL device\n"
+              "\nusage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n");
+    list_commands(&sink);
+    sink_text(&sink,
+              "\nStart here\n"
+              "  clpipe run ~/Pictures          features and 10 clusters into clpipe.h5\n"
+              "  clpipe info clpipe.h5          what came out, and what failed\n"
+              "\nclpipe COMMAND --help explains a command and its options; clpipe --version says\n"
+              "what this program was built with.\n"
+              "\nExit codes: 0 done; 1 done, but some files failed; 2 the command line makes no\n"
+              "sense; 3 could not be done; 4 interrupted, the same command goes on from there.\n");
+    return sink_close(&sink, true, err);
+}
+
+void usage_short(void)
+{
+    char names[400];
+    size_t used = 0;
+    for (const struct command *command = commands; command->name; command++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                 command->name);
+    log_message(LOG_ERROR, "no command was given");
+    log_message(LOG_INFO,
+                "usage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n"
+                "  clpipe run DIRECTORY     features and clusters of the images in a directory\n"
+                "commands: %s\n"
+                "see clpipe --help",
+                names);
+}

@@ -1,0 +1,53 @@
+/* version.c: clpipe --version: what this program was built with and finds at run time. */
+#include "base/cpus.h"
+#include "cli/commands.h"
+#include "cli/sink.h"
+#include "decode/decode.h"
+#include "ocl/ocl.h"
+#include "version_generated.h"
+#include <hdf5.h>
+#include <zlib.h>
+
+static void print_platforms(struct sink *sink)
+{
+    struct ocl_devices devices = {0};
+    struct error trouble = ERROR_INIT;
+    char line[1100];
+    if (ocl_devices_open(&devices, cpus_available(), &trouble) != STATUS_OK)
+        sink_printf(sink, "  OpenCL      %s\n", error_line(line, sizeof line, &trouble));
+    else if (devices.count == 0)
+        sink_text(sink, "  OpenCL      no platform: clpipe devices says what to install\n");
+    for (unsigned i = 0; i < devices.count; i++)
+        if (i == 0 || devices.device[i].platform_id != devices.device[i - 1].platform_id)
+            sink_printf(sink, "  OpenCL      %s, %s\n", devices.device[i].platform,
+                        devices.device[i].platform_version);
+    ocl_devices_close(&devices);
+}
+
+enum status print_version(struct error *err)
+{
+    struct sink sink;
+    enum status status = sink_open(&sink, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    unsigned major = 0, minor = 0, release = 0;
+    H5get_libversion(&major, &minor, &release);
+    sink_printf(&sink, "clpipe " CLPIPE_VERSION "\n");
+    sink_printf(&sink, "  built       " CLPIPE_VARIANT ", " CLPIPE_COMPILER " (%s)\n", __VERSION__);
+    sink_printf(&sink, "  HDF5        %u.%u.%u\n", major, minor, release);
+    sink_printf(&sink, "  zlib        %s\n", zlibVersion());
+    const struct format *format;
+    for (unsigned i = 0; (format = format_at(i)); i++)
+        if (format->library)
+            sink_printf(&sink, "  %-10s  %s\n", format->name, format->library);
+    const char *separator = "  not read    ";
+    for (unsigned i = 0; (format = format_at(i)); i++)
+        if (!format->library) {
+            sink_printf(&sink, "%s%s", separator, format->name);
+            separator = ", ";
+        }
+    if (separator[0] == ',')
+        sink_text(&sink, "\n");
+    print_platforms(&sink);
+    return sink_close(&sink, true, err);
+}
