@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -202,6 +203,7 @@ static void test_loops(void **state)
 
     /* Out of the SOURCE and in again from above it: the plain directory in between is the loop. */
     put_directory("tree/c/deep");
+    put_file("tree/c/deep/w", "");
     put_link("../../..", "tree/c/deep/above");
     const char *deep[] = {"tree/c/deep"};
     config = config_for(deep);
@@ -209,7 +211,7 @@ static void test_loops(void **state)
     const char *exclude[] = {"spool", "to-*", "self", "up", "top"};
     config.exclude = exclude;
     config.exclude_count = 5;
-    assert_walks(&config, "above/tree/a/b/x\nabove/tree/c/y\n");
+    assert_walks(&config, "above/tree/a/b/x\nabove/tree/c/y\nw\n");
 }
 
 /* More links in a row than the kernel follows in one path: what could not be opened by its path
@@ -307,6 +309,29 @@ static void test_permissions(void **state)
     as_unprivileged(walk_without_permission);
     assert_int_equal(chmod("tree/closed", 0700), 0);
     assert_int_equal(chmod("tree/listed", 0700), 0);
+}
+
+/* The walk's own shortage is the run's error, not the directory's failure. */
+static void walk_without_descriptors(void)
+{
+    int next = dup(STDERR_FILENO);
+    assert_true(next >= 0);
+    close(next);
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = (rlim_t)next + 2; /* the working directory and the source */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    struct walk_config config = config_for(here);
+    struct error err = fail_to_open(&config, STATUS_FAILED);
+    assert_int_equal(err.native, EMFILE);
+}
+
+static void test_no_descriptors(void **state)
+{
+    (void)state;
+    put_directory("tree/d");
+    put_file("tree/d/a.jpg", "");
+    as_unprivileged(walk_without_descriptors);
 }
 
 static void test_vanishing(void **state)
@@ -460,6 +485,7 @@ int main(void)
         special_test(test_loops),
         special_test(test_many_links_in_a_row),
         special_test(test_permissions),
+        special_test(test_no_descriptors),
         special_test(test_vanishing),
         special_test(test_read_error),
         special_test(test_stop),
