@@ -125,7 +125,7 @@ static enum status open_directory(int *fd, int *number, struct tree *tree, struc
     if (*fd < 0 && is_shortage(*number)) {
         char shown[256];
         return error_errno(err, STATUS_FAILED, *number, "openat", "cannot open the directory %s",
-                           path_for_message(shown, sizeof shown, path->data));
+                           path_for_message(shown, sizeof shown, path->length ? path->data : "."));
     }
     return STATUS_OK;
 }

@@ -324,6 +324,7 @@ static void walk_without_descriptors(void)
     struct walk_config config = config_for(here);
     struct error err = fail_to_open(&config, STATUS_FAILED);
     assert_int_equal(err.native, EMFILE);
+    assert_non_null(strstr(err.sentence, "open the directory"));
 }
 
 static void test_no_descriptors(void **state)
