@@ -1,0 +1,74 @@
+# clpipe.bash: completion of clpipe's commands, options and their values in bash.
+
+_clpipe_options()
+{
+    local machine="--device --threads --memory --device-memory --profile"
+    local general="--progress --json --quiet --verbose --help"
+    local ingest="--feature --normalize --alpha --max-pixels --max-scans --decode-scale
+        --follow-symlinks --hidden --include --exclude --limit --dry-run --strict --fresh
+        --retry-failed --max-time --slot-size --slots"
+    local clustering="--k --name --init --seed --n-init --max-iter --tol --metric --mini-batch
+        --force"
+    case $1 in
+    run) echo "--output $ingest $clustering --cluster-feature" ;;
+    ingest) echo "--output $ingest" ;;
+    cluster) echo "--output --feature $clustering" ;;
+    assign) echo "--name --feature --force" ;;
+    info) echo "--failures --digest" ;;
+    export) echo "--what --format --feature --name --output --to --link" ;;
+    esac
+    echo "$machine $general"
+}
+
+_clpipe()
+{
+    local commands="run ingest cluster assign info export verify devices formats self-test"
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+    local command=${COMP_WORDS[1]}
+    COMPREPLY=()
+    if ((COMP_CWORD == 1)); then
+        COMPREPLY=($(compgen -W "$commands --version --help" -- "$current"))
+        return
+    fi
+    # bash takes --option=value apart at the equals sign.
+    if [[ $current == "=" ]]; then
+        current=
+    elif [[ $previous == "=" ]]; then
+        previous=${COMP_WORDS[COMP_CWORD-2]}
+    fi
+    case $previous in
+    --progress) COMPREPLY=($(compgen -W "auto always never" -- "$current")) ;;
+    --normalize) COMPREPLY=($(compgen -W "l1 none hellinger" -- "$current")) ;;
+    --alpha) COMPREPLY=($(compgen -W "white black drop" -- "$current")) ;;
+    --decode-scale) COMPREPLY=($(compgen -W "1 2 4 8" -- "$current")) ;;
+    --metric) COMPREPLY=($(compgen -W "euclidean cosine hellinger" -- "$current")) ;;
+    --init)
+        COMPREPLY=($(compgen -W "kmeans++ kmeans-parallel random" -- "$current")
+            $(compgen -f -X '!*.npy' -- "$current")) ;;
+    --what) COMPREPLY=($(compgen -W "features labels failures images tree" -- "$current")) ;;
+    --format) COMPREPLY=($(compgen -W "csv tsv jsonl npy" -- "$current")) ;;
+    --link) COMPREPLY=($(compgen -W "symlink hard copy" -- "$current")) ;;
+    --device) COMPREPLY=($(compgen -W "cpu gpu all" -- "$current")) ;;
+    --feature)
+        case $command in
+        run | ingest)
+            COMPREPLY=($(compgen -W "rgb:bins=256 rgb:bins=8x8x8 gray:bins=256 hsv:bins=8x4x4" \
+                -- "$current")) ;;
+        esac ;;
+    --to) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- "$current")) ;;
+    -o | --output | --json | --profile)
+        compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
+    --threads | --memory | --device-memory | --max-pixels | --max-scans | --limit | --max-time | \
+        --slot-size | --slots | -k | --k | --name | --seed | --n-init | --max-iter | --tol | \
+        --mini-batch | --include | --exclude | --cluster-feature) ;;
+    *)
+        if [[ $current == -* ]]; then
+            COMPREPLY=($(compgen -W "$(_clpipe_options "$command")" -- "$current"))
+        else
+            compopt -o filenames 2>/dev/null
+            COMPREPLY=($(compgen -f -- "$current"))
+        fi ;;
+    esac
+}
+
+complete -F _clpipe clpipe

@@ -1,0 +1,90 @@
+# clpipe.fish: completion of clpipe's commands, options and their values in fish.
+
+function __clpipe_needs_command
+    test (count (commandline -opc)) -eq 1
+end
+
+function __clpipe_using
+    set -l words (commandline -opc)
+    test (count $words) -ge 2; and contains -- $words[2] $argv
+end
+
+complete -c clpipe -n __clpipe_needs_command -f
+complete -c clpipe -n __clpipe_needs_command -l version -d 'what this program was built with'
+complete -c clpipe -s h -l help -d 'explain the command'
+
+complete -c clpipe -n __clpipe_needs_command -a run -d 'features and clusters of images'
+complete -c clpipe -n __clpipe_needs_command -a ingest -d 'features of images into a file'
+complete -c clpipe -n __clpipe_needs_command -a cluster -d 'group rows by k-means'
+complete -c clpipe -n __clpipe_needs_command -a assign -d 'label new images by other clusters'
+complete -c clpipe -n __clpipe_needs_command -a info -d 'what is inside a file, what failed'
+complete -c clpipe -n __clpipe_needs_command -a export -d 'tables, or a folder per cluster'
+complete -c clpipe -n __clpipe_needs_command -a verify -d 'check what a file promises'
+complete -c clpipe -n __clpipe_needs_command -a devices -d 'OpenCL devices'
+complete -c clpipe -n __clpipe_needs_command -a formats -d 'image formats'
+complete -c clpipe -n __clpipe_needs_command -a self-test -d 'compare a device with plain C'
+
+# Every command.
+set -l any 'not __clpipe_needs_command'
+complete -c clpipe -n $any -l device -x -a 'cpu gpu all' -d 'device to compute on'
+complete -c clpipe -n $any -l threads -x -d 'decode and host threads'
+complete -c clpipe -n $any -l memory -x -d 'bound on host buffers'
+complete -c clpipe -n $any -l device-memory -x -d 'bound on device buffers'
+complete -c clpipe -n $any -l profile -r -d 'record what ran when'
+complete -c clpipe -n $any -l progress -x -a 'auto always never' -d 'progress on standard error'
+complete -c clpipe -n $any -l json -r -d 'write the result as JSON'
+complete -c clpipe -n $any -s q -l quiet -d 'print errors only'
+complete -c clpipe -n $any -s v -l verbose -d 'print more'
+
+# ingest, run
+set -l ingest '__clpipe_using ingest run'
+complete -c clpipe -n $ingest -s o -l output -r -d 'the file to write or update'
+complete -c clpipe -n $ingest -l feature -x -a 'rgb:bins=256 rgb:bins=8x8x8 gray:bins=256 hsv:bins=8x4x4' -d 'what to compute'
+complete -c clpipe -n $ingest -l normalize -x -a 'l1 none hellinger' -d 'shares, counts or roots'
+complete -c clpipe -n $ingest -l alpha -x -a 'white black drop' -d 'what transparency is laid over'
+complete -c clpipe -n $ingest -l max-pixels -x -d 'larger pictures are failures'
+complete -c clpipe -n $ingest -l max-scans -x -d 'JPEG with more scans are failures'
+complete -c clpipe -n $ingest -l decode-scale -x -a '1 2 4 8' -d 'decode JPEG at a fraction'
+complete -c clpipe -n $ingest -l follow-symlinks -d 'go into linked directories'
+complete -c clpipe -n $ingest -l hidden -d 'take names that begin with a dot'
+complete -c clpipe -n $ingest -l include -x -d 'only files that match'
+complete -c clpipe -n $ingest -l exclude -x -d 'no files that match'
+complete -c clpipe -n $ingest -l limit -x -d 'only the first N files'
+complete -c clpipe -n $ingest -l dry-run -d 'read headers only, write nothing'
+complete -c clpipe -n $ingest -l strict -d 'stop at the first failure'
+complete -c clpipe -n $ingest -l fresh -d 'start over'
+complete -c clpipe -n $ingest -l retry-failed -d 'try files again that failed'
+complete -c clpipe -n $ingest -l max-time -x -d 'stop cleanly after this time'
+complete -c clpipe -n $ingest -l slot-size -x -d 'staging buffer'
+complete -c clpipe -n $ingest -l slots -x -d 'staging buffers of each device'
+
+# cluster, run
+set -l clustering '__clpipe_using cluster run'
+complete -c clpipe -n $clustering -s k -l k -x -d 'number of clusters'
+complete -c clpipe -n $clustering -l name -x -d 'store as /clusters/NAME'
+complete -c clpipe -n $clustering -l init -r -a 'kmeans++ kmeans-parallel random' -d 'first centroids'
+complete -c clpipe -n $clustering -l seed -x -d 'of the random choices'
+complete -c clpipe -n $clustering -l n-init -x -d 'runs, the best is kept'
+complete -c clpipe -n $clustering -l max-iter -x -d 'iterations at most'
+complete -c clpipe -n $clustering -l tol -x -d 'stop when centroids move less'
+complete -c clpipe -n $clustering -l metric -x -a 'euclidean cosine hellinger' -d 'distance'
+complete -c clpipe -n $clustering -l mini-batch -x -d 'rows for each iteration'
+complete -c clpipe -n $clustering -l force -d 'replace an earlier result'
+complete -c clpipe -n '__clpipe_using run' -l cluster-feature -x -d 'feature to cluster by'
+complete -c clpipe -n '__clpipe_using cluster' -l feature -x -d 'feature of a clpipe file'
+complete -c clpipe -n '__clpipe_using cluster' -s o -l output -r -d 'a file of its own'
+
+complete -c clpipe -n '__clpipe_using assign' -l name -x -d 'which clusters'
+complete -c clpipe -n '__clpipe_using assign' -l feature -x -d 'which feature of T.h5'
+complete -c clpipe -n '__clpipe_using assign' -l force -d 'replace an earlier result'
+
+complete -c clpipe -n '__clpipe_using info' -l failures -d 'list every file that failed'
+complete -c clpipe -n '__clpipe_using info' -l digest -d 'print the identity'
+
+complete -c clpipe -n '__clpipe_using export' -l what -x -a 'features labels failures images tree' -d 'what to write'
+complete -c clpipe -n '__clpipe_using export' -l format -x -a 'csv tsv jsonl npy' -d 'format of a table'
+complete -c clpipe -n '__clpipe_using export' -l feature -x -d 'which feature'
+complete -c clpipe -n '__clpipe_using export' -l name -x -d 'which clusters'
+complete -c clpipe -n '__clpipe_using export' -s o -l output -r -d 'the file to write'
+complete -c clpipe -n '__clpipe_using export' -l to -x -a '(__fish_complete_directories)' -d 'directory of the tree'
+complete -c clpipe -n '__clpipe_using export' -l link -x -a 'symlink hard copy' -d 'what entries are'
