@@ -9,7 +9,7 @@
  * begins in a picture's counters; TABLE where the feature begins in the table of the pass.
  * PASS_BINS is the sum of the CELL_BINS.
  */
-#include "histogram.h"
+#include "histogram_tile.h"
 
 #ifndef FEATURES
 #error "the host defines FEATURES"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BINS_AXIS_MAX 256u
+#define BINS_AXIS_MAX  256u
 #define BINS_JOINT_MAX 16384u
-#define GRID_MAX 256u
+#define GRID_MAX       256u
 
 const char *feature_kind_name(enum feature_kind kind)
 {
@@ -44,7 +44,8 @@ char *feature_bins_text(char *buffer, size_t size, const struct feature *feature
     return buffer;
 }
 
-/* "8x8x8" into at most `max` numbers of 1 to `limit`; returns how many, 0 if it is anything else. */
+/* "8x8x8" into at most `max` numbers of 1 to `limit`; returns how many, 0 if it is anything else.
+ */
 static unsigned parse_product(uint32_t *out, unsigned max, const char *text, uint32_t limit)
 {
     char copy[64];
@@ -69,8 +70,8 @@ static bool name_is_valid(const char *name)
 {
     if (!*name || strlen(name) >= FEATURE_NAME_MAX || name[0] == '.')
         return false;
-    return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")] ==
-           '\0';
+    return name[strspn(
+               name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")] == '\0';
 }
 
 /* One "bins=..." of a spec. */
@@ -79,25 +80,25 @@ static enum status parse_option(struct feature *feature, char *option, const cha
 {
     char *value = strchr(option, '=');
     if (!value)
-        return error_set(err, STATUS_USAGE,
-                         "feature '%s': '%s' is no option; there are bins=, grid= and normalize=",
-                         spec, option);
+        return error_set(
+            err, STATUS_USAGE,
+            "feature '%s': '%s' is no option; there are bins=, grid= and normalize=", spec, option);
     *value++ = '\0';
     if (strcmp(option, "bins") == 0) {
         feature->bins[0] = feature->bins[1] = feature->bins[2] = 0;
         unsigned axes = parse_product(feature->bins, 3, value, BINS_AXIS_MAX);
         if (axes != 1 && axes != 3)
             return error_set(err, STATUS_USAGE,
-                             "feature '%s': bins=%s must be one number or AxBxC, each 1 to %u", spec,
-                             value, BINS_AXIS_MAX);
+                             "feature '%s': bins=%s must be one number or AxBxC, each 1 to %u",
+                             spec, value, BINS_AXIS_MAX);
         return STATUS_OK;
     }
     if (strcmp(option, "grid") == 0) {
         uint32_t cells[2];
         if (parse_product(cells, 2, value, GRID_MAX) != 2)
             return error_set(err, STATUS_USAGE,
-                             "feature '%s': grid=%s must be ROWSxCOLUMNS, each 1 to %u", spec, value,
-                             GRID_MAX);
+                             "feature '%s': grid=%s must be ROWSxCOLUMNS, each 1 to %u", spec,
+                             value, GRID_MAX);
         feature->grid_rows = cells[0];
         feature->grid_columns = cells[1];
         return STATUS_OK;
@@ -126,7 +127,8 @@ static enum status settle(struct feature *feature, const char *kind, const char 
     } else if (strcmp(kind, "gray") == 0 || strcmp(kind, "grey") == 0) {
         feature->kind = FEATURE_GRAY;
         if (joint)
-            return error_set(err, STATUS_USAGE, "feature '%s': gray takes one number of bins", spec);
+            return error_set(err, STATUS_USAGE, "feature '%s': gray takes one number of bins",
+                             spec);
         if (!feature->bins[0])
             feature->bins[0] = 256;
     } else if (strcmp(kind, "hsv") == 0) {
@@ -150,8 +152,7 @@ static enum status settle(struct feature *feature, const char *kind, const char 
                          "feature '%s': %u bins; a joint histogram has at most %u", spec, bins,
                          BINS_JOINT_MAX);
     feature->cell_bins = feature->kind == FEATURE_RGB ? 3 * bins : bins;
-    uint64_t dimension =
-        (uint64_t)feature->cell_bins * feature->grid_rows * feature->grid_columns;
+    uint64_t dimension = (uint64_t)feature->cell_bins * feature->grid_rows * feature->grid_columns;
     if (dimension > FEATURE_DIMENSION_MAX)
         return error_set(err, STATUS_USAGE,
                          "feature '%s': %llu values an image; at most %u are possible", spec,
@@ -209,8 +210,8 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     if (name)
         snprintf(feature.name, sizeof feature.name, "%s", name);
     else
-        snprintf(feature.name, sizeof feature.name, "%s_%s%s", feature_kind_name(feature.kind), bins,
-                 grid);
+        snprintf(feature.name, sizeof feature.name, "%s_%s%s", feature_kind_name(feature.kind),
+                 bins, grid);
     snprintf(feature.spec, sizeof feature.spec, "%s:bins=%s,grid=%ux%u,normalize=%s",
              feature_kind_name(feature.kind), bins, feature.grid_rows, feature.grid_columns,
              feature_normalize_name(feature.normalize));

@@ -151,6 +151,9 @@ enum status ocl_enqueue_unmap(struct ocl_queue *queue, const char *tag, cl_mem b
 
 enum status ocl_flush(struct ocl_queue *queue, struct error *err);
 
+/* clFinish: for shutdown and tests only; errors are the events' business. */
+void ocl_finish(struct ocl_queue *queue);
+
 /* Blocks until the event is complete, without spinning (a callback signals a condition); flushes
  * `queue` first. An event that ended with a negative status is STATUS_FAILED. */
 enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err);

@@ -316,6 +316,11 @@ enum status ocl_flush(struct ocl_queue *queue, struct error *err)
     return STATUS_OK;
 }
 
+void ocl_finish(struct ocl_queue *queue)
+{
+    clFinish(queue->handle);
+}
+
 struct completion {
     void (*done)(cl_int status, void *context);
     void *context;

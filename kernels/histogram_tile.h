@@ -1,6 +1,6 @@
-/* histogram.h: what the host and the histogram kernels both read. */
-#ifndef CLPIPE_KERNELS_HISTOGRAM_H
-#define CLPIPE_KERNELS_HISTOGRAM_H
+/* histogram_tile.h: what the host and the histogram kernels both read. */
+#ifndef CLPIPE_KERNELS_HISTOGRAM_TILE_H
+#define CLPIPE_KERNELS_HISTOGRAM_TILE_H
 
 #ifdef __OPENCL_VERSION__
 #define HISTOGRAM_U32 uint

@@ -1,0 +1,65 @@
+/* histogram.h: the features of a run on one device: which kernels, in how many passes, over which
+ * tiles.
+ *
+ * A pass is one launch over a whole slot that counts one or several features of the same grid. The
+ * planner puts features into one pass while their tables fit where the kernel keeps them. A tile is
+ * a rectangle of one picture inside one grid cell; tiles are made on the host, in stored
+ * coordinates, so that kernels know neither orientation nor grids.
+ */
+#ifndef CLPIPE_HISTOGRAM_HISTOGRAM_H
+#define CLPIPE_HISTOGRAM_HISTOGRAM_H
+
+#include "histogram/feature.h"
+#include "histogram_tile.h"
+#include "ocl/ocl.h"
+
+#define HISTOGRAM_PASSES_MAX FEATURE_MAX
+
+enum histogram_variant {
+    HISTOGRAM_AUTO, /* private tables on CPUs, local memory elsewhere, global where nothing fits */
+    HISTOGRAM_PRIVATE, /* kernels/histogram_private.cl */
+    HISTOGRAM_LOCAL,   /* kernels/histogram_local.cl */
+    HISTOGRAM_GLOBAL,  /* kernels/histogram_global.cl */
+};
+
+/* "private" for HISTOGRAM_PRIVATE. */
+const char *histogram_variant_name(enum histogram_variant variant);
+
+struct histogram;
+
+/* A picture, or a part of one that lies in a slot. All coordinates are stored ones. */
+struct histogram_part {
+    uint32_t width, height; /* of the whole picture */
+    uint8_t orientation;
+    struct cell_rect rect; /* the part */
+    uint32_t offset;       /* of its first pixel in the slot, bytes */
+    uint32_t stride;       /* from row to row, bytes */
+    uint32_t counters;     /* index of the part's first counter */
+};
+
+/* Plans the passes; builds nothing yet. features and context must outlive it. STATUS_USAGE: the
+ * variant asked for cannot hold a feature on this device. */
+enum status histogram_open(struct histogram **out, struct ocl_context *context,
+                           const struct feature_set *features, enum histogram_variant variant,
+                           struct error *err);
+void histogram_close(struct histogram **histogram);
+
+unsigned histogram_passes(const struct histogram *histogram);
+enum histogram_variant histogram_pass_variant(const struct histogram *histogram, unsigned pass);
+
+/* The tiles of a part in one pass: writes them to `tiles` (NULL: only counts) and returns how many.
+ * Any thread. */
+uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *histogram,
+                         unsigned pass, const struct histogram_part *part);
+
+/* Builds the kernels (seconds on a cold cache). */
+enum status histogram_build(struct histogram *histogram, struct error *err);
+
+/* Enqueues one pass over tiles [first, first + count) of the `tiles` buffer; counters must have
+ * been zeroed before the first pass. One thread at a time. */
+enum status histogram_enqueue(struct histogram *histogram, unsigned pass, struct ocl_queue *queue,
+                              cl_mem pixels, cl_mem tiles, uint32_t first, uint32_t count,
+                              cl_mem counters, struct ocl_waits waits, cl_event *event,
+                              struct error *err);
+
+#endif

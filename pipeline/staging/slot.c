@@ -1,0 +1,195 @@
+/* slot.c: the buffers of a slot and its way through the three queues.
+ *
+ * Copied (discrete devices):
+ *   upload queue:   write tiles, write pixels ─ event U
+ *   compute queue:  fill counters, kernels (wait U) ─ event K
+ *   read queue:     read counters (wait K) ─ event R, whose callback ends the round
+ * Shared memory: unmap tiles and pixels instead of writing, map them and the counters instead of
+ * reading; nothing moves.
+ *
+ * Every queue is flushed before another waits on its event (OpenCL 1.2, 5.13).
+ */
+#include "staging/slot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum status array_init(struct slot_array *array, struct ocl_context *context,
+                              struct ocl_queue *queue, size_t bytes, bool shared,
+                              cl_map_flags flags, const char *what, struct error *err)
+{
+    array->bytes = bytes;
+    enum status status = STATUS_OK;
+    cl_mem mapped;
+    if (shared) {
+        status = ocl_buffer(&array->device, context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                            bytes, NULL, what, err);
+        mapped = array->device;
+    } else {
+        status = ocl_buffer(&array->device, context, CL_MEM_READ_WRITE, bytes, NULL, what, err);
+        if (status == STATUS_OK)
+            status = ocl_buffer(&array->pinned, context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                bytes, NULL, what, err);
+        mapped = array->pinned;
+    }
+    if (status == STATUS_OK)
+        status = ocl_enqueue_map(&array->host, queue, "map", mapped, true, flags, 0, bytes,
+                                 OCL_NO_WAITS, NULL, err);
+    return status;
+}
+
+static void array_clear(struct slot_array *array, struct ocl_queue *queue)
+{
+    cl_mem mapped = array->pinned ? array->pinned : array->device;
+    if (array->host && mapped)
+        ocl_enqueue_unmap(queue, "unmap", mapped, array->host, OCL_NO_WAITS, NULL, NULL);
+    ocl_buffer_release(&array->pinned);
+    ocl_buffer_release(&array->device);
+    array->host = NULL;
+}
+
+enum status slot_init(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
+                      const struct slot_shape *shape, struct error *err)
+{
+    slot->picture = calloc(shape->parts, sizeof *slot->picture);
+    if (!slot->picture)
+        return error_memory(err, shape->parts * sizeof *slot->picture, "a slot");
+    enum status status = array_init(&slot->pixels, context, queues.upload, shape->bytes,
+                                    shape->shared, CL_MAP_WRITE, "a slot of pixels", err);
+    if (status == STATUS_OK)
+        status = array_init(&slot->tile_table, context, queues.upload,
+                            (size_t)shape->passes * shape->tiles * sizeof(struct histogram_tile),
+                            shape->shared, CL_MAP_WRITE, "a table of tiles", err);
+    if (status == STATUS_OK)
+        status = array_init(&slot->counters, context, queues.read,
+                            (size_t)shape->parts * shape->counters * sizeof(uint32_t),
+                            shape->shared, CL_MAP_READ, "a slot's counters", err);
+    return status;
+}
+
+void slot_clear(struct slot *slot, struct slot_queues queues)
+{
+    array_clear(&slot->counters, queues.read);
+    array_clear(&slot->tile_table, queues.upload);
+    array_clear(&slot->pixels, queues.upload);
+    free(slot->picture);
+    slot->picture = NULL;
+}
+
+/* Gives the inputs to the device; the last command's event is slot->upload_event. */
+static enum status give(struct slot *slot, struct ocl_queue *queue, const struct slot_shape *shape,
+                        struct error *err)
+{
+    struct slot_array *tiles = &slot->tile_table, *pixels = &slot->pixels;
+    enum status status = STATUS_OK;
+    if (shape->shared) {
+        status = ocl_enqueue_unmap(queue, "unmap tiles", tiles->device, tiles->host, OCL_NO_WAITS,
+                                   NULL, err);
+        tiles->host = NULL;
+        if (status == STATUS_OK) {
+            status = ocl_enqueue_unmap(queue, "unmap pixels", pixels->device, pixels->host,
+                                       OCL_NO_WAITS, &slot->upload_event, err);
+            pixels->host = NULL;
+        }
+        return status;
+    }
+    for (uint32_t p = 0; p < shape->passes && status == STATUS_OK; p++) {
+        size_t offset = (size_t)p * shape->tiles * sizeof(struct histogram_tile);
+        if (slot->tiles[p] > 0)
+            status = ocl_enqueue_write(queue, "upload tiles", tiles->device, false, offset,
+                                       slot->tiles[p] * sizeof(struct histogram_tile),
+                                       (const char *)tiles->host + offset, OCL_NO_WAITS, NULL, err);
+    }
+    if (status == STATUS_OK)
+        status =
+            ocl_enqueue_write(queue, "upload pixels", pixels->device, false, 0, slot->used_bytes,
+                              pixels->host, OCL_NO_WAITS, &slot->upload_event, err);
+    return status;
+}
+
+/* Takes everything back; the last command's event is slot->read_event. */
+static enum status take(struct slot *slot, struct ocl_queue *queue, const struct slot_shape *shape,
+                        struct ocl_waits computed, size_t counter_bytes, struct error *err)
+{
+    struct slot_array *counters = &slot->counters;
+    if (!shape->shared)
+        return ocl_enqueue_read(queue, "read counters", counters->device, false, 0, counter_bytes,
+                                counters->host, computed, &slot->read_event, err);
+    enum status status =
+        ocl_enqueue_map(&slot->tile_table.host, queue, "map tiles", slot->tile_table.device, false,
+                        CL_MAP_WRITE, 0, slot->tile_table.bytes, computed, NULL, err);
+    if (status == STATUS_OK)
+        status =
+            ocl_enqueue_map(&slot->pixels.host, queue, "map pixels", slot->pixels.device, false,
+                            CL_MAP_WRITE, 0, slot->pixels.bytes, OCL_NO_WAITS, NULL, err);
+    if (status == STATUS_OK)
+        status =
+            ocl_enqueue_map(&counters->host, queue, "map counters", counters->device, false,
+                            CL_MAP_READ, 0, counters->bytes, OCL_NO_WAITS, &slot->read_event, err);
+    return status;
+}
+
+enum status slot_enqueue(struct slot *slot, struct slot_queues queues, struct histogram *histogram,
+                         const struct slot_shape *shape, void (*done)(cl_int status, void *context),
+                         struct error *err)
+{
+    size_t counter_bytes = (size_t)slot->parts * shape->counters * sizeof(uint32_t);
+    enum status status = STATUS_OK;
+    if (shape->shared) {
+        status = ocl_enqueue_unmap(queues.compute, "unmap counters", slot->counters.device,
+                                   slot->counters.host, OCL_NO_WAITS, NULL, err);
+        slot->counters.host = NULL;
+    }
+    if (status == STATUS_OK)
+        status = ocl_enqueue_fill(queues.compute, "zero counters", slot->counters.device, 0, 0,
+                                  counter_bytes, OCL_NO_WAITS, NULL, err);
+    if (status == STATUS_OK)
+        status = give(slot, queues.upload, shape, err);
+    if (status == STATUS_OK)
+        status = ocl_flush(queues.upload, err);
+
+    struct ocl_waits computed = {1, &slot->upload_event};
+    for (uint32_t p = 0; p < shape->passes && status == STATUS_OK; p++) {
+        if (slot->tiles[p] == 0)
+            continue;
+        status = histogram_enqueue(
+            histogram, p, queues.compute, slot->pixels.device, slot->tile_table.device,
+            p * shape->tiles, slot->tiles[p], slot->counters.device,
+            (struct ocl_waits){1, &slot->upload_event}, &slot->kernel_event[p], err);
+        /* The compute queue is in order: its last kernel stands for all. */
+        computed.events = &slot->kernel_event[p];
+    }
+    if (status == STATUS_OK)
+        status = ocl_flush(queues.compute, err);
+    if (status == STATUS_OK)
+        status = take(slot, queues.read, shape, computed, counter_bytes, err);
+    if (status != STATUS_OK)
+        return status;
+    slot->watched = true; /* cleared by `done`, which may come before the next line ends */
+    status = ocl_on_complete(slot->read_event, done, slot, err);
+    if (status != STATUS_OK) {
+        slot->watched = false;
+        return status;
+    }
+    return ocl_flush(queues.read, err);
+}
+
+static void release(cl_event *event, struct ocl_context *context, double *seconds)
+{
+    int64_t start, end;
+    if (!*event)
+        return;
+    if (ocl_event_times(context, *event, &start, &end))
+        *seconds += (double)(end - start) * 1e-9;
+    clReleaseEvent(*event);
+    *event = NULL;
+}
+
+void slot_release_events(struct slot *slot, struct ocl_context *context, unsigned passes,
+                         double seconds[3])
+{
+    release(&slot->upload_event, context, &seconds[0]);
+    for (unsigned p = 0; p < passes; p++)
+        release(&slot->kernel_event[p], context, &seconds[1]);
+    release(&slot->read_event, context, &seconds[2]);
+}

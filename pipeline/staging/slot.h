@@ -1,0 +1,69 @@
+/* slot.h: one slot of a lane: its buffers, and the commands that take it around. Inside staging. */
+#ifndef CLPIPE_STAGING_SLOT_H
+#define CLPIPE_STAGING_SLOT_H
+
+#include "histogram/histogram.h"
+#include "ocl/ocl.h"
+#include <stdint.h>
+
+struct lane;
+
+enum slot_state {
+    SLOT_FREE,
+    SLOT_FILLING, /* the lane's current one */
+    SLOT_SEALED,  /* nothing more goes in; parts may still be outstanding */
+    SLOT_BUSY,    /* the device has it */
+};
+
+/* One array that host and device share. Where they share memory there is one buffer, mapped while
+ * the host owns it; else a pinned buffer, always mapped, and its device twin. */
+struct slot_array {
+    cl_mem device, pinned; /* pinned: NULL where memory is shared */
+    void *host;            /* valid while the host owns the slot */
+    size_t bytes;
+};
+
+struct slot {
+    struct lane *lane;
+    enum slot_state state; /* this and the next eight are guarded by the staging's lock */
+    uint32_t used_bytes, parts, outstanding;
+    uint32_t tiles[HISTOGRAM_PASSES_MAX];
+    int64_t opened;    /* when the first part came */
+    struct slot *next; /* in the list of ready or of finished slots */
+    cl_int result;     /* of the last command */
+    bool watched;      /* `done` is still to come */
+    void **picture;    /* [parts] NULL: cancelled; each written by the part's owner */
+    struct slot_array pixels, tile_table, counters;
+    cl_event upload_event, kernel_event[HISTOGRAM_PASSES_MAX], read_event;
+};
+
+struct slot_queues {
+    struct ocl_queue *upload, *compute, *read;
+};
+
+struct slot_shape {
+    uint64_t bytes; /* of pixels */
+    uint32_t parts; /* at most */
+    uint32_t tiles; /* at most, for each pass */
+    uint32_t passes;
+    uint32_t counters; /* of one part */
+    bool shared;       /* memory is shared with the host */
+};
+
+/* Allocates the buffers and hands them to the host. */
+enum status slot_init(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
+                      const struct slot_shape *shape, struct error *err);
+/* Releases all; accepts a zeroed slot. The queues must still be open. */
+void slot_clear(struct slot *slot, struct slot_queues queues);
+
+/* Enqueues upload, kernels and read-back of what is inside; `done` is called when the host owns the
+ * slot again, with the counters in counters.host. */
+enum status slot_enqueue(struct slot *slot, struct slot_queues queues, struct histogram *histogram,
+                         const struct slot_shape *shape, void (*done)(cl_int status, void *context),
+                         struct error *err);
+
+/* After done: releases the events; adds device seconds. */
+void slot_release_events(struct slot *slot, struct ocl_context *context, unsigned passes,
+                         double seconds[3]);
+
+#endif
