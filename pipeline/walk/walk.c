@@ -28,7 +28,8 @@
 #define READ_BUFFER (64 * 1024)
 /* So many source directories are kept open; the others are opened by name each time. A shell's
  * pattern can give more of them than a process may have descriptors. */
-#define KEPT_OPEN 64
+#define KEPT_OPEN      64
+#define PROGRESS_EVERY 256 /* items */
 
 enum kind { KIND_DIRECTORY, KIND_FILE, KIND_LIST };
 
@@ -60,7 +61,7 @@ struct walking {
     struct extsort *sort;
     struct bytes last; /* path written last from this directory */
     uint16_t source;
-    uint64_t links_passed;
+    uint64_t found, links_passed;
 };
 
 /* An item in the spool, followed by the path, a NUL, the message and a NUL; and the payload of a
@@ -125,12 +126,19 @@ static enum status write_entry(struct walking *walking, const char *path, size_t
     return write_item(walking->walk, &packed, path, entry->failure.message, err);
 }
 
+static void count_found(struct walking *walking)
+{
+    if (++walking->found % PROGRESS_EVERY == 0 && walking->config->progress)
+        walking->config->progress(walking->config->progress_context, walking->found);
+}
+
 /* --- directories ----------------------------------------------------------------------------- */
 
 static enum status sort_entry(void *context, const char *path, size_t length,
                               const struct entry *entry, struct error *err)
 {
     struct walking *walking = context;
+    count_found(walking);
     struct packed packed = pack(entry, length, walking->source);
     char payload[sizeof packed + sizeof entry->failure.message];
     memcpy(payload, &packed, sizeof packed);
@@ -220,6 +228,7 @@ static enum status write_named(struct walking *walking, const char *open_path, c
     struct stat st;
     struct entry entry;
     int directory = walking->walk->working_directory;
+    count_found(walking);
     if (!pathglob_takes_alone(walking->globs, path, length))
         return STATUS_OK;
     if (path_stat_at(directory, open_path, &st, 0) == 0) {

@@ -56,6 +56,10 @@ struct walk_config {
     const char *const *skip_paths;
     unsigned skip_count;
     struct stop *stop; /* may be NULL */
+    /* Called every 1000 items found or fewer, with their number, on walk_open's thread. May be
+     * NULL. */
+    void (*progress)(void *context, uint64_t found);
+    void *progress_context;
 };
 
 /* One entry. The pointers stay valid until the next walk_next. */

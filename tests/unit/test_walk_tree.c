@@ -455,6 +455,38 @@ static void test_limit_and_sources(void **state)
     assert_int_equal(err.native, ENOENT);
 }
 
+struct progress {
+    unsigned calls;
+    uint64_t last;
+};
+
+static void note_progress(void *context, uint64_t found)
+{
+    struct progress *progress = context;
+    assert_in_range(found - progress->last, 1, 1000);
+    progress->last = found;
+    progress->calls++;
+}
+
+static void test_progress(void **state)
+{
+    (void)state;
+    put_directory("tree");
+    for (int i = 0; i < 1500; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "tree/%d", i);
+        put_file(path, "");
+    }
+    struct progress progress = {0, 0};
+    struct walk_config config = config_for(here);
+    config.progress = note_progress;
+    config.progress_context = &progress;
+    struct walk *walk = open_walk(&config);
+    walk_close(&walk);
+    assert_in_range(progress.calls, 1, 100);
+    assert_in_range(progress.last, 501, 1500);
+}
+
 /* The working directory may change after walk_open, and the directory be renamed. */
 static void test_open_file_elsewhere(void **state)
 {
@@ -491,6 +523,7 @@ int main(void)
         walk_test(test_runs_and_passes),
         walk_test(test_globs),
         walk_test(test_limit_and_sources),
+        walk_test(test_progress),
         walk_test(test_open_file_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
