@@ -35,10 +35,9 @@ const struct command commands[] = {
               "is read. Interrupted, the same command goes on from there.\n"
               "SOURCE is a directory, a file, @LIST (a file with one path for each line, or "
               "separated by NUL) or - (such a list on standard input).",
-     .examples =
-         "  clpipe ingest photos -o photos.h5\n"
-         "  clpipe ingest photos -o photos.h5 --feature rgb:bins=8x8x8 --feature gray:bins=64\n"
-         "  find /data -name '*.jpg' -print0 | clpipe ingest - -o data.h5",
+     .examples = "  clpipe ingest photos -o photos.h5\n"
+                 "  clpipe ingest photos -o photos.h5 --feature rgb:bins=8x8x8 --feature gray\n"
+                 "  find /data -name '*.jpg' -print0 | clpipe ingest - -o data.h5",
      .operand_name = "SOURCE",
      .min_operands = 1,
      .max_operands = 65535,

@@ -142,9 +142,8 @@ enum status usage_program(struct error *err)
     enum status status = sink_open(&sink, NULL, err);
     if (status != STATUS_OK)
         return status;
-    sink_text(&sink,
-              "clpipe: colour features and clusters of any number of images, on any OpenCL device\n"
-              "\nusage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n");
+    sink_text(&sink, "clpipe: colour features and clusters of images, on any OpenCL device\n"
+                     "\nusage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n");
     list_commands(&sink);
     sink_text(&sink,
               "\nStart here\n"

@@ -1,0 +1,123 @@
+"""What the whole-program tests share: the program, a runner, and small sets of images."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CLPIPE = Path(os.environ.get("CLPIPE", "build/release/clpipe"))
+if not CLPIPE.is_absolute():
+    CLPIPE = ROOT / CLPIPE
+
+
+def run_clpipe(*args, cwd=None, env=None, timeout=120, **kwargs):
+    """Runs the program; the environment is the caller's with `env` over it (None removes)."""
+    environment = dict(os.environ)
+    for key, value in (env or {}).items():
+        if value is None:
+            environment.pop(key, None)
+        else:
+            environment[key] = str(value)
+    kwargs.setdefault("capture_output", True)
+    kwargs.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run([str(CLPIPE), *map(str, args)], cwd=cwd, env=environment, text=True,
+                          timeout=timeout, **kwargs)
+
+
+def error_lines(result):
+    """The lines that begin with the program's name."""
+    return [line for line in result.stderr.splitlines() if line.startswith("clpipe: ")]
+
+
+def check_one_error(result, code, *parts):
+    """One clear line with all of `parts`, nothing on standard output, and the exit code."""
+    assert result.returncode == code, result.stderr
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("clpipe: ")
+    for part in parts:
+        assert str(part) in lines[0]
+    assert result.stdout == ""
+
+
+@pytest.fixture(scope="session")
+def program():
+    if not os.access(CLPIPE, os.X_OK):
+        pytest.skip(f"{CLPIPE} is not built")
+
+
+@pytest.fixture
+def clpipe(tmp_path, program):
+    """The runner, in a directory of the test's own."""
+    def run(*args, cwd=tmp_path, **kwargs):
+        return run_clpipe(*args, cwd=cwd, **kwargs)
+    return run
+
+
+def draw_photos(directory, count=12):
+    """Small pictures in three colours, JPEG and PNG, two of them equal; returns relative paths."""
+    import numpy
+    from PIL import Image
+    random = numpy.random.default_rng(7)
+    tints = {"red": (200, 40, 30), "green": (30, 180, 60), "blue": (40, 60, 210)}
+    names = []
+    for i in range(count):
+        name, tint = list(tints.items())[i % 3]
+        height, width = 40 + i, 60 + 3 * i
+        pixels = numpy.clip(numpy.array(tint) + random.normal(0, 12, (height, width, 3)), 0, 255)
+        path = Path(directory) / name / f"{i:02}.{'png' if i % 4 == 0 else 'jpg'}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels.astype("uint8")).save(path)
+        names.append(str(path.relative_to(directory)))
+    copy = Path(directory) / "red" / "copy of 00.png"
+    copy.write_bytes((Path(directory) / "red" / "00.png").read_bytes())
+    names.append(str(copy.relative_to(directory)))
+    return sorted(names, key=os.fsencode)
+
+
+def spoil(directory):
+    """Adds files that fail, and one that is no image; returns {path: reason}."""
+    directory = Path(directory)
+    jpeg = (directory / "green" / "01.jpg").read_bytes()
+    files = {
+        "bad/cut.jpg": (jpeg[:len(jpeg) // 2], "truncated"),
+        "bad/empty.png": (b"", "empty"),
+        "bad/text.jpg": (b"this is no picture at all\n" * 20, "unknown-format"),
+        "bad/with, comma and \"quotes\".png": (b"neither is this\n" * 20, "unknown-format"),
+        "notes.txt": (b"to be skipped\n", "not-an-image"),
+    }
+    (directory / "bad").mkdir()
+    for name, (content, _) in files.items():
+        (directory / name).write_bytes(content)
+    return {name: reason for name, (_, reason) in files.items()}
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory):
+    """Thirteen good pictures. Not to be changed by tests."""
+    directory = tmp_path_factory.mktemp("photos")
+    draw_photos(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def mixed(tmp_path_factory):
+    """The same with broken files. Not to be changed by tests."""
+    directory = tmp_path_factory.mktemp("mixed")
+    draw_photos(directory)
+    spoil(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def finished(mixed, tmp_path_factory, program):
+    """A result of `mixed` with two features and clusters. Not to be changed by tests."""
+    output = tmp_path_factory.mktemp("finished") / "result.h5"
+    ingest = run_clpipe("ingest", mixed, "-o", output, "--feature", "rgb:bins=8x8x8",
+                        "--feature", "counts=gray:bins=100,normalize=none")
+    assert ingest.returncode == 1, ingest.stderr
+    cluster = run_clpipe("cluster", output, "-k", 3, "--feature", "rgb_8x8x8")
+    assert cluster.returncode == 0, cluster.stderr
+    return output

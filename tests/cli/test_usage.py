@@ -1,0 +1,306 @@
+"""The command line: help, misuse, and that the man page and the completions know every option."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, check_one_error, draw_photos, error_lines
+
+COMMANDS = ["run", "ingest", "cluster", "assign", "info", "export", "verify", "devices", "formats",
+            "self-test"]
+# What a command needs to get past the check of its arguments.
+OPERANDS = {"run": ["x"], "ingest": ["x"], "cluster": ["x"], "assign": ["x", "y"], "info": ["x"],
+            "export": ["x"], "verify": ["x"], "devices": [], "formats": [], "self-test": []}
+MACHINE = {"device", "threads", "memory", "device-memory", "profile"}
+
+
+def options_in_help(text):
+    """{option: help with the value's name and the default} as --help tells them."""
+    found = {}
+    name = None
+    for line in text.splitlines():
+        match = re.match(r"  (?:-\w, |    |)--([a-z-]+)(.*)", line)
+        if match:
+            name = match[1]
+            found[name] = match[2]
+        elif name and line.startswith(" " * 20):
+            found[name] += " " + line.strip()
+        else:
+            name = None
+        if line.startswith("  --device --threads"):
+            found.update({word[2:]: "" for word in line.split()})
+    return found
+
+
+@pytest.fixture(scope="module")
+def help_options(program):
+    from conftest import run_clpipe
+    return {command: set(options_in_help(run_clpipe(command, "--help").stdout))
+            for command in COMMANDS}
+
+
+# --- help -------------------------------------------------------------------------------------
+
+def test_help_lists_the_commands(clpipe):
+    result = clpipe("--help")
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert re.findall(r"^  ([a-z-]+) +[a-zA-Z]", result.stdout, re.M)[:len(COMMANDS)] == COMMANDS
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+
+
+def test_no_command(clpipe):
+    result = clpipe()
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert error_lines(result) == ["clpipe: no command was given"]
+    assert "clpipe run" in result.stderr and "clpipe --help" in result.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["x", "--unknown", "-h"],
+                                       ["--json", "--help"]])
+def test_help_of_a_command(clpipe, command, arguments):
+    result = clpipe(command, *arguments)
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert result.stdout.startswith(f"clpipe {command}: ")
+    assert f"usage: clpipe {command}" in result.stdout
+    options = options_in_help(result.stdout)
+    assert MACHINE | {"progress", "json", "quiet", "verbose", "help"} <= set(options)
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+
+
+def test_help_after_the_end_of_options_is_an_operand(clpipe):
+    check_one_error(clpipe("info", "--", "--help"), 3, "--help")
+
+
+def test_defaults_of_the_contract(clpipe):
+    options = options_in_help(clpipe("run", "--help").stdout)
+    defaults = {name: match[1] for name, text in options.items()
+                if (match := re.search(r"\[default: (.*)\]$", text))}
+    assert {name: defaults[name] for name in [
+        "output", "feature", "normalize", "alpha", "max-pixels", "memory", "progress", "name",
+        "init", "seed", "n-init", "max-iter", "tol", "decode-scale"]} == {
+        "output": "clpipe.h5", "feature": "rgb:bins=256", "normalize": "l1", "alpha": "white",
+        "max-pixels": "268435456", "memory": "256M", "progress": "auto", "name": "kmeans",
+        "init": "kmeans++", "seed": "0", "n-init": "1", "max-iter": "100", "tol": "0",
+        "decode-scale": "1"}
+    assert defaults["k"].startswith("10")
+
+
+def test_help_where_nobody_reads(clpipe):
+    read, write = os.pipe()
+    os.close(read)
+    result = clpipe("--help", capture_output=False, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_help_on_a_full_device(clpipe):
+    with open("/dev/full", "w") as full:
+        result = clpipe("--help", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert result.returncode == 3
+    assert "standard output: the disk is full" in result.stderr
+
+
+def test_version(clpipe):
+    result = clpipe("--version")
+    assert result.returncode == 0, result.stderr
+    assert re.match(r"clpipe \d+\.\d+\.\d+\n", result.stdout)
+    for part in ["HDF5", "zlib", "jpeg", "png", "libjpeg-turbo", "OpenCL"]:
+        assert part in result.stdout
+    assert result.stderr == ""
+
+
+# --- misuse -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("arguments, parts", [
+    (["unknown"], ["unknown command 'unknown'", "see clpipe --help"]),
+    (["ignest"], ["did you mean ingest?", "see clpipe --help"]),
+    (["repair", "x"], ["unknown command 'repair'", "see clpipe --help"]),
+    (["tune"], ["unknown command 'tune'", "see clpipe --help"]),
+    (["-v", "run"], ["the command comes first", "see clpipe --help"]),
+    (["--version", "x"], ["takes no arguments", "see clpipe --help"]),
+    (["run"], ["SOURCE is missing", "see clpipe run --help"]),
+    (["run", ""], ["empty name", "see clpipe run --help"]),
+    (["ingest", "-o", "x.h5"], ["SOURCE is missing", "see clpipe ingest --help"]),
+    (["cluster"], ["INPUT is missing", "see clpipe cluster --help"]),
+    (["cluster", "a", "b", "-k", "3"], ["'b'", "one argument too many"]),
+    (["cluster", "a"], ["give -k K", "see clpipe cluster --help"]),
+    (["assign", "a"], ["T.h5 is missing", "see clpipe assign --help"]),
+    (["info"], ["F.h5 is missing", "see clpipe info --help"]),
+    (["info", "x", "--failures", "--digest"], ["--failures and --digest", "see clpipe info"]),
+    (["devices", "x"], ["one argument too many", "see clpipe devices --help"]),
+    (["run", "x", "--thread", "3"], ["--thread", "did you mean --threads?", "see clpipe run"]),
+    (["run", "x", "--what", "y"], ["is an option of clpipe export"]),
+    (["run", "x", "--zzz"], ["unknown option --zzz", "see clpipe run --help"]),
+    (["run", "x", "-Z"], ["unknown option -Z", "see clpipe run --help"]),
+    (["run", "x", "-qZ"], ["unknown option -Z", "-qZ"]),
+    (["run", "x", "--strict=yes"], ["--strict takes no value"]),
+    (["run", "x", "-k"], ["-k wants a value"]),
+    (["run", "x", "--memory"], ["--memory wants a value"]),
+    (["run", "x", "--json="], ["--json has an empty value"]),
+    (["run", "x", "-k", "0"], ["-k wants a number from 1"]),
+    (["run", "x", "-k", "-1"], ["-k wants a number from 1"]),
+    (["run", "x", "-k", "2:64"], ["-k wants a number from 1"]),
+    (["run", "x", "-k3x"], ["-k wants a number", "'3x'"]),
+    (["run", "x", "--threads", "0"], ["--threads wants a number from 1"]),
+    (["run", "x", "--threads", "99999999999999999999"], ["--threads wants a number"]),
+    (["run", "x", "--memory", "many"], ["--memory wants a size like"]),
+    (["run", "x", "--max-time", "soon"], ["--max-time wants a time like"]),
+    (["run", "x", "--tol", "-1"], ["--tol wants a number from 0"]),
+    (["run", "x", "--metric", "manhattan"], ["--metric is one of euclidean|cosine|hellinger"]),
+    (["run", "x", "--alpha", "grey"], ["--alpha is one of white|black|drop", "'grey'"]),
+    (["run", "x", "--decode-scale", "3"], ["--decode-scale is one of 1|2|4|8"]),
+    (["run", "x", "--normalize", "L1"], ["--normalize is one of"]),
+    (["run", "x", "--progress", "yes"], ["--progress is one of auto|always|never"]),
+    (["ingest", "."], ["give -o F.h5", "see clpipe ingest --help"]),
+    (["run", ".", "--name", "a/b"], ["--name takes letters", "'a/b'"]),
+    (["run", ".", "--name", "n" * 64], ["--name has 63 characters at most"]),
+    (["run", ".", "--name", ".."], ["--name cannot be '..'"]),
+    (["run", ".", "--cluster-feature", "hsv_8x4x4"], ["hsv_8x4x4", "rgb_256"]),
+    (["run", "-", "-"], ["SOURCE - can be given once"]),
+    (["export", "x"], ["--what features, labels, failures, images or tree"]),
+    (["export", "x", "--what", "tree"], ["--to DIR"]),
+    (["export", "x", "--what", "tree", "--to", "d", "-o", "f"], ["--to, not -o"]),
+    (["export", "x", "--what", "images", "--to", "d"], ["--what tree"]),
+    (["export", "x", "--what", "images", "--format", "npy"], ["csv, tsv or jsonl"]),
+    (["export", "x", "--what", "images", "--format", "xml"], ["csv|tsv|jsonl|npy"]),
+    (["export", "x", "--what", "images", "--json", "-"], ["both want standard output"]),
+])
+def test_misuse(clpipe, arguments, parts):
+    result = clpipe(*arguments)
+    check_one_error(result, 2, *parts)
+    assert re.search(r"; see clpipe ([a-z-]+ )?--help$", result.stderr.rstrip("\n"))
+
+
+@pytest.mark.parametrize("arguments, parts", [
+    (["run", "no-such-directory"], ["no-such-directory"]),
+    (["run", "@no-such-list"], ["list", "no-such-list"]),
+    (["ingest", "no-such-directory", "-o", "x.h5"], ["no-such-directory"]),
+    (["ingest", ".", "-o", "x.h5", "--feature", "rbg"], ["rbg"]),
+    (["ingest", ".", "-o", "x.h5", "--feature", "rgb:bins=0"], ["bins"]),
+    (["ingest", ".", "-o", "x.h5", "--feature", "rgb", "--feature", "rgb"], ["rgb_256"]),
+    (["cluster", "no-such-file.npy", "-k", "3"], ["no-such-file.npy"]),
+])
+def test_what_is_named_makes_no_sense(clpipe, tmp_path, arguments, parts):
+    check_one_error(clpipe(*arguments), 2, *parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_control_characters_do_not_reach_the_terminal(clpipe):
+    result = clpipe("run", "no\033[2Jsuch\nfile")
+    assert result.returncode == 2
+    assert "\033" not in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_ways_to_write_an_option(clpipe, photos, tmp_path):
+    shapes = [["--threads", "1"], ["--threads=1"], ["-qv"], ["-q", "-v"]]
+    for shape in shapes:
+        result = clpipe("ingest", *shape, "--dry-run", photos)
+        assert result.returncode == 0, result.stderr
+    (tmp_path / "-odd").mkdir()
+    draw_photos(tmp_path / "-odd", 3)
+    result = clpipe("ingest", "--dry-run", "--json=-", "--", "-odd")
+    assert result.returncode == 0, result.stderr
+    assert '"images_ok": 4' in result.stdout
+
+
+# --- the same options everywhere ----------------------------------------------------------------
+
+def test_every_command_takes_the_general_options(clpipe):
+    for command in COMMANDS:
+        result = clpipe(command, *OPERANDS[command], "--memory", "64M", "--threads", "1",
+                        "--device-memory=1G", "-q", "-v", "--progress=never", "--zzz")
+        check_one_error(result, 2, "unknown option --zzz")
+
+
+def test_man_page(help_options):
+    page = (ROOT / "docs" / "clpipe.1").read_text().replace("\\-", "-")
+    section, found = "", {}
+    for line in page.splitlines():
+        if match := re.match(r"\.S[HS] (.*)", line):
+            section = match[1]
+        elif line.startswith((".B", ".BI", ".BR")):
+            found.setdefault(section, set()).update(re.findall(r"--([a-z-]+)", line))
+    common = found["All commands"]
+    for command in COMMANDS:
+        own = set()
+        for title, options in found.items():
+            if command in title.split(", "):
+                own |= options
+        # Where two commands share a section, its text says which of them an option is for.
+        foreign = {"run": set(), "cluster": {"cluster-feature"}}.get(command, set())
+        assert (own | common) - foreign == help_options[command], command
+        assert re.search(rf"^\.B {command}$", page, re.M), command
+
+
+def test_man_page_is_well_formed():
+    if not shutil.which("groff"):
+        pytest.skip("groff is not installed")
+    result = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", ROOT / "docs" / "clpipe.1"],
+                            capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_bash_completion(help_options):
+    script = ROOT / "tools" / "completions" / "clpipe.bash"
+
+    def complete(*words):
+        code = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _clpipe; ' \
+               'printf "%s\\n" "${COMPREPLY[@]}"'
+        result = subprocess.run(["bash", "-c", code, "bash", script, *words], text=True,
+                                capture_output=True, check=True)
+        assert result.stderr == ""
+        return set(result.stdout.split())
+
+    assert complete("clpipe", "") == set(COMMANDS) | {"--version", "--help"}
+    for command in COMMANDS:
+        assert complete("clpipe", command, "--") == {"--" + o for o in help_options[command]}
+    assert complete("clpipe", "run", "--metric", "c") == {"cosine"}
+    assert complete("clpipe", "run", "--metric", "=", "h") == {"hellinger"}
+    assert complete("clpipe", "run", "--metric", "=") == {"euclidean", "cosine", "hellinger"}
+
+
+def test_zsh_completion(help_options):
+    script = ROOT / "tools" / "completions" / "clpipe.zsh"
+    text = script.read_text()
+    arrays = {name: set(re.findall(r"--([a-z-]+)", body))
+              for name, body in re.findall(r"^    (\w+)=\(\n(.*?)^    \)", text, re.M | re.S)}
+    arrays.update((name, set(re.findall(r"--([a-z-]+)", body)))
+                  for name, body in re.findall(r"^    (\w+)=\((.*)\)$", text, re.M))
+    cases = {name: set().union(*(arrays[part] for part in re.findall(r"\$(\w+)", body)))
+             for names, body in re.findall(r"^        ([a-z|-]+)\) options=\((.*)\) ;;", text, re.M)
+             for name in names.split("|")}
+    assert set(cases) == set(COMMANDS)
+    for command in COMMANDS:
+        assert cases[command] | arrays["machine"] | arrays["general"] == help_options[command]
+    if shutil.which("zsh"):
+        subprocess.run(["zsh", "-n", script], check=True)
+
+
+def test_fish_completion(help_options):
+    script = ROOT / "tools" / "completions" / "clpipe.fish"
+    groups = {"any": COMMANDS}
+    found = {command: {"help"} for command in COMMANDS}
+    names = set()
+    for line in script.read_text().splitlines():
+        if match := re.match(r"set -l (\w+) '__clpipe_using (.*)'", line):
+            groups[match[1]] = match[2].split()
+        if match := re.match(r"complete -c clpipe -n __clpipe_needs_command -a (\S+)", line):
+            names.add(match[1])
+        match = re.match(r"complete -c clpipe -n (?:\$(\w+)|'__clpipe_using (.*?)').* -l (\S+)",
+                         line)
+        if match:
+            for command in groups[match[1]] if match[1] else match[2].split():
+                found[command].add(match[3])
+    assert names == set(COMMANDS)
+    assert found == help_options
+    if shutil.which("fish"):
+        subprocess.run(["fish", "--no-execute", script], check=True)
