@@ -18,7 +18,7 @@ struct skip {
     struct skipped list[];
 };
 
-static const char temporary[] = ".tmp-";
+static const char temporary[] = ".tmp-", work[] = ".partial";
 
 static enum status learn(struct skipped *skipped, const char *path, struct error *err)
 {
@@ -87,7 +87,9 @@ static bool named(const struct skipped *skipped, const char *name)
     size_t length = strlen(skipped->name);
     if (strncmp(skipped->name, name, length) != 0)
         return false;
-    return name[length] == 0 || strncmp(name + length, temporary, sizeof temporary - 1) == 0;
+    name += length;
+    return *name == 0 || strcmp(name, work) == 0 ||
+           strncmp(name, temporary, sizeof temporary - 1) == 0;
 }
 
 bool skip_directory(const struct skip *skip, const struct stat *directory)

@@ -1,8 +1,9 @@
 /* skip.h: files that must never be taken for input: the run's own output and temporaries.
  *
  * A path to be skipped is known by its device and inode (where it exists when the walk begins,
- * whatever name leads to it), and by its directory and name; beside it "NAME.tmp-" with anything
- * after it is skipped too, for a temporary file may appear while we walk. */
+ * whatever name leads to it), and by its directory and name; beside it "NAME.partial" and
+ * "NAME.tmp-" with anything after it are skipped too, for they may appear while we walk.
+ */
 #ifndef CLPIPE_WALK_SKIP_H
 #define CLPIPE_WALK_SKIP_H
 

@@ -52,7 +52,7 @@ struct walk_config {
                                     1 MiB and a few times the longest path */
     /* Files and directories never to be taken for input: the output, its temporaries, its work
      * directory. They are known by device and inode where they exist, by directory and name where
-     * not; "NAME.tmp-..." beside one is passed over too. */
+     * not; "NAME.partial" and "NAME.tmp-..." beside one are passed over too. */
     const char *const *skip_paths;
     unsigned skip_count;
     struct stop *stop; /* may be NULL */

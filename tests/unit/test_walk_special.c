@@ -432,6 +432,9 @@ static void test_skipped(void **state)
     config.skip_paths = plain;
     config.spool_directory = "../spool";
     assert_walks(&config, "d/later\nd/out.h5\nd/out.h5.tmp-1\nout.h5.old\nout.h5.tmp\nx.jpg\n");
+    config.follow_symlinks = false; /* the work directory is known by its name alone */
+    config.skip_count = 1;
+    assert_walks(&config, "d/later\nd/out.h5\nd/out.h5.tmp-1\nout.h5.old\nout.h5.tmp\nx.jpg\n");
 }
 
 /* --- what makes no sense --------------------------------------------------------------------- */
