@@ -224,6 +224,14 @@ static enum status create_temporary(struct output *output, const char *path, str
     return explain_errno(err, failed, "openat", path);
 }
 
+/* A file that is replaced keeps its permissions, where the file system has such. */
+static enum status set_mode(struct output *output, mode_t mode, const char *path, struct error *err)
+{
+    if (fchmod(output->file, mode) == 0 || errno == EPERM || errno == ENOTSUP)
+        return STATUS_OK;
+    return explain_errno(err, errno, "fchmod", path);
+}
+
 enum status output_open(struct output **out, const char *path, struct error *err)
 {
     *out = NULL;
@@ -241,9 +249,10 @@ enum status output_open(struct output **out, const char *path, struct error *err
         status = check_final(output, &mode, path, err);
     if (!status)
         status = create_temporary(output, path, err);
-    /* A file that is replaced keeps its permissions, where the file system has such. */
-    if (!status && mode && fchmod(output->file, mode) && errno != EPERM && errno != ENOTSUP)
-        status = explain_errno(err, errno, "fchmod", path);
+    /* What others may not read of the file that is replaced they may not read of this one either,
+     * but we have to, until it is finished. */
+    if (!status && mode)
+        status = set_mode(output, mode | 0600, path, err);
     if (status)
         output_close(&output);
     *out = output;
@@ -260,12 +269,10 @@ int output_descriptor(const struct output *output)
     return output->file;
 }
 
-/* fsync(), where EINVAL and the like mean that there is nothing to sync on such a file system. */
+/* fsync(); EINVAL and ENOTSUP mean that the file system has nothing to sync. */
 static int sync_descriptor(int fd)
 {
-    if (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF)
-        return 0;
-    return -1;
+    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : -1;
 }
 
 enum status output_commit(struct output *output, struct error *err)
@@ -277,12 +284,15 @@ enum status output_commit(struct output *output, struct error *err)
         return explain_errno(err, errno, "fsync", output->final);
     /* Hours may have passed: rename() would replace a FIFO made meanwhile. */
     enum status status = check_final(output, &mode, output->final, err);
+    if (!status && mode)
+        status = set_mode(output, mode, output->final, err);
     if (status)
         return status;
     if (renameat(output->directory, output->temporary + prefix, output->directory, base))
         return explain_errno(err, errno, "renameat", output->final);
     output->exists = false;
-    if (sync_descriptor(output->directory))
+    /* EBADF: a directory that may not be read, and so not synced either. */
+    if (sync_descriptor(output->directory) && errno != EBADF)
         return explain_errno(err, errno, "fsync", output->final);
     return STATUS_OK;
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include <assert.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,8 @@ struct queue {
     /* Under the lock: */
     size_t head, length;
     bool finished, aborted;
-    unsigned char items[];
+    /* Items of any type, which the drop callback sees in place. */
+    _Alignas(max_align_t) unsigned char items[];
 };
 
 enum status queue_open(struct queue **out, size_t capacity, size_t item_size, queue_drop_fn drop,

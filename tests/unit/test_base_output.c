@@ -147,6 +147,18 @@ static void replaces_and_keeps_permissions(void **state)
     assert_int_equal(stat("kept", &st), 0);
     assert_int_equal(st.st_mode & 07777, 0640);
 
+    /* Private while it is written, and ours to read even where the old one was not. */
+    assert_int_equal(chmod("kept", 0200), 0);
+    struct output *output;
+    struct error err = ERROR_INIT;
+    assert_int_equal(output_open(&output, "kept", &err), STATUS_OK);
+    assert_int_equal(stat(output_temporary(output), &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(output_commit(output, &err), STATUS_OK);
+    output_close(&output);
+    assert_int_equal(stat("kept", &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0200);
+
     mode_t before = umask(027);
     write_output("masked", "x");
     umask(before);
