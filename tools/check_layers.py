@@ -1,81 +1,156 @@
 #!/usr/bin/env python3
-"""Checks the shape of the source tree; prints what is wrong and exits 1.
+"""Checks how the source tree hangs together.
 
-- Includes point one way: base <- ocl <- stages <- pipeline <- cli. A stage may use the types that a
-  neighbour's public header declares, as the table says, never its other headers.
-- A file's name is unique in the repository.
-- A C file or kernel opens with a comment that says what it is for, and has at most 650 lines.
+    tools/check_layers.py [ROOT]
+
+* Includes point one way: base <- ocl <- stages <- pipeline.[ch] <- cli. A stage includes base, ocl,
+  the kernels' headers and itself; the few headers that one stage reads of another are listed below.
+  Kernels include kernels.
+* A file name occurs once in pipeline/ and kernels/.
+* A file of more than 600 lines says "long because: REASON" near its top.
+
+Prints what is wrong, one line each, and exits 1; or prints nothing and exits 0.
 """
-import collections
 import os
 import re
 import sys
 
-# What each folder of pipeline/ may include from other folders. "ocl" where a stage talks to
-# devices; other stages' headers where data passes from one to the next.
-MAY_USE = {
-    "base": set(),
-    "ocl": {"base"},
-    "walk": {"base"},
-    "decode": {"base"},
-    "staging": {"base", "ocl", "decode", "histogram"},
-    "histogram": {"base", "ocl", "decode"},
-    "store": {"base", "decode", "histogram"},
-    "cluster": {"base", "ocl", "store", "histogram"},
-    ".": {"base", "ocl", "walk", "decode", "staging", "histogram", "store", "cluster"},
-    "cli": {"base", "ocl", "walk", "decode", "staging", "histogram", "store", "cluster", "."},
+STAGES = ("walk", "decode", "staging", "histogram", "store", "cluster")
+
+# Stage -> the other stages whose headers it may include.
+STAGE_INCLUDES = {
+    "staging": ("histogram",),
+    "store": ("histogram",),
 }
-LIMIT = 650
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+
+LINES_MAX = 600
+# "long because:" stands within this many lines of the top.
+REASON_WITHIN = 30
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+SOURCES = (".c", ".h", ".cl", ".py")
+SOURCE_DIRECTORIES = ("pipeline", "kernels", "tools", "tests", "datasets")
 
 
-def source_files(root):
-    for top in ("pipeline", "kernels", "tools", "datasets", "tests"):
-        for folder, folders, names in os.walk(os.path.join(root, top)):
-            folders[:] = sorted(f for f in folders if not f.startswith((".", "__")))
-            for name in sorted(names):
-                yield os.path.relpath(os.path.join(folder, name), root)
+def files_below(root, directory):
+    """Paths below root/directory, relative to root, sorted."""
+    found = []
+    for path, directories, names in os.walk(os.path.join(root, directory)):
+        directories[:] = [d for d in directories if not d.startswith((".", "__"))]
+        found += [os.path.relpath(os.path.join(path, n), root) for n in names]
+    return sorted(found)
 
 
-def folder_of(path):
-    """The layer of a path below pipeline/."""
-    parts = path.split("/")
-    return parts[0] if len(parts) > 1 else "."
+def layer_of(path):
+    """The layer of a path relative to the root: a folder's name, "pipeline" or "kernels"; None for
+    files that are in no layer."""
+    parts = path.split(os.sep)
+    if parts[0] == "kernels":
+        return "kernels"
+    if parts[0] == "pipeline":
+        return "pipeline" if len(parts) == 2 else parts[1]
+    return None
 
 
-def main():
-    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+def allowed(layer):
+    """The layers that a file of this layer may include; None for an unknown layer."""
+    if layer == "kernels":
+        return {"kernels"}
+    if layer == "base":
+        return {"base"}
+    if layer == "ocl":
+        return {"base", "ocl", "kernels"}
+    if layer in STAGES:
+        return {"base", "ocl", "kernels", layer} | set(STAGE_INCLUDES.get(layer, ()))
+    below = {"base", "ocl", "kernels", "pipeline"} | set(STAGES)
+    if layer == "pipeline":
+        return below
+    if layer == "cli":
+        return below | {"cli"}
+    return None
+
+
+def resolve(root, path, include):
+    """The included file relative to root, looked for as the compiler does; None if it is not in the
+    tree (generated, or a library's)."""
+    for directory in (os.path.dirname(path), "pipeline", "kernels"):
+        candidate = os.path.normpath(os.path.join(directory, include))
+        if os.path.isfile(os.path.join(root, candidate)):
+            return candidate
+    return None
+
+
+def read_lines(root, path):
+    with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
+        return file.read().splitlines()
+
+
+def check_includes(root, path, lines):
+    layer = layer_of(path)
+    may = allowed(layer)
+    if may is None:
+        return ["%s: the folder '%s' is no layer that tools/check_layers.py knows" % (path, layer)]
     wrong = []
-    names = collections.defaultdict(list)
-    for path in source_files(root):
-        names[os.path.basename(path)].append(path)
-        if not path.endswith((".c", ".h", ".cl")):
-            continue
-        with open(os.path.join(root, path), encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        if not lines or not lines[0].startswith("/*"):
-            wrong.append("%s: does not open with a comment on its purpose" % path)
-        if len(lines) > LIMIT:
-            wrong.append("%s: %d lines, more than %d" % (path, len(lines), LIMIT))
-        if not path.startswith("pipeline/"):
-            continue
-        layer = folder_of(path[len("pipeline/"):])
-        if layer not in MAY_USE:
-            wrong.append("%s: %s is no known layer" % (path, layer))
-            continue
-        for number, line in enumerate(lines, 1):
-            found = INCLUDE.match(line)
-            if not found or not os.path.exists(os.path.join(root, "pipeline", found[1])):
-                continue  # of the same folder, of kernels/, or generated
-            other = folder_of(found[1])
-            if other != layer and other not in MAY_USE[layer]:
-                wrong.append("%s:%d: %s must not include %s" % (path, number, layer, found[1]))
-    for name, paths in sorted(names.items()):
-        if len(paths) > 1 and not name.startswith("README"):
-            wrong.append("%s: one name, several files: %s" % (name, ", ".join(paths)))
-    print("\n".join(wrong) if wrong else "the layers are in order")
-    return bool(wrong)
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        target = match and resolve(root, path, match.group(1))
+        if target and layer_of(target) not in may:
+            wrong.append("%s:%d: includes %s, but %s may include only %s" %
+                         (path, number, match.group(1), layer, ", ".join(sorted(may))))
+    return wrong
+
+
+def check_length(path, lines):
+    if len(lines) <= LINES_MAX:
+        return []
+    if any(re.search(r"long because: *\S", line) for line in lines[:REASON_WITHIN]):
+        return []
+    return ["%s: %d lines, more than %d: split it, or say \"long because: REASON\" near its top" %
+            (path, len(lines), LINES_MAX)]
+
+
+def check_names(paths):
+    first = {}
+    wrong = []
+    for path in paths:
+        name = os.path.basename(path)
+        if name in first:
+            wrong.append("%s: there is %s already; file names are unique" % (path, first[name]))
+        first.setdefault(name, path)
+    return wrong
+
+
+def check(root):
+    """The list of everything that is wrong in the tree."""
+    wrong = []
+    named = []
+    for directory in SOURCE_DIRECTORIES:
+        for path in files_below(root, directory):
+            if directory in ("pipeline", "kernels"):
+                named.append(path)
+            if not path.endswith(SOURCES):
+                continue
+            lines = read_lines(root, path)
+            wrong += check_length(path, lines)
+            if directory in ("pipeline", "kernels"):
+                wrong += check_includes(root, path, lines)
+    return wrong + check_names(named)
+
+
+def main(arguments):
+    if len(arguments) > 2 or (len(arguments) == 2 and not os.path.isdir(arguments[1])):
+        print("usage: tools/check_layers.py [ROOT]", file=sys.stderr)
+        return 2
+    here = os.path.dirname(os.path.abspath(__file__))
+    root = arguments[1] if len(arguments) == 2 else os.path.dirname(here)
+    if not os.path.isdir(os.path.join(root, "pipeline")):
+        print("%s has no pipeline/ to check" % root, file=sys.stderr)
+        return 2
+    wrong = check(root)
+    for line in wrong:
+        print(line)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv))
