@@ -3,6 +3,7 @@
  * SHA-256 and CRC-32C have instructions of their own on many x86 CPUs; which CPU it is is asked at
  * run time, and plain C gives the same answer everywhere else. */
 #include "base/hash.h"
+#include <endian.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -13,27 +14,25 @@
 #include <immintrin.h>
 #endif
 
-/* Integers in files and blocks by byte order, not by the machine's; compilers make one load of it.
- */
+/* Integers in blocks have a byte order of their own. memcpy(), because the data lies anywhere. */
 static uint64_t load_le64(const uint8_t *p)
 {
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++)
-        value |= (uint64_t)p[i] << (8 * i);
-    return value;
+    uint64_t value;
+    memcpy(&value, p, sizeof value);
+    return le64toh(value);
 }
 
 static uint32_t load_be32(const uint8_t *p)
 {
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+    uint32_t value;
+    memcpy(&value, p, sizeof value);
+    return be32toh(value);
 }
 
 static void store_be32(uint8_t *p, uint32_t value)
 {
-    p[0] = (uint8_t)(value >> 24);
-    p[1] = (uint8_t)(value >> 16);
-    p[2] = (uint8_t)(value >> 8);
-    p[3] = (uint8_t)value;
+    value = htobe32(value);
+    memcpy(p, &value, sizeof value);
 }
 
 /* --- murmur3 ---------------------------------------------------------------------------------- */
@@ -159,31 +158,42 @@ static uint32_t rotate_right32(uint32_t value, int bits)
     return value >> bits | value << (32 - bits);
 }
 
-static void sha256_blocks_plain(uint32_t h[8], const uint8_t *data, size_t blocks)
+static void sha256_blocks_plain(uint32_t state[8], const uint8_t *data, size_t blocks)
 {
     for (; blocks > 0; blocks--, data += 64) {
-        uint32_t w[64], s[8];
+        uint32_t w[64];
         for (int i = 0; i < 16; i++)
             w[i] = load_be32(data + 4 * i);
         for (int i = 16; i < 64; i++) {
-            uint32_t a = w[i - 15], b = w[i - 2];
-            w[i] = w[i - 16] + w[i - 7] + (rotate_right32(a, 7) ^ rotate_right32(a, 18) ^ a >> 3) +
-                   (rotate_right32(b, 17) ^ rotate_right32(b, 19) ^ b >> 10);
+            uint32_t x = w[i - 15], y = w[i - 2];
+            w[i] = w[i - 16] + w[i - 7] + (rotate_right32(x, 7) ^ rotate_right32(x, 18) ^ x >> 3) +
+                   (rotate_right32(y, 17) ^ rotate_right32(y, 19) ^ y >> 10);
         }
-        memcpy(s, h, sizeof s);
+        uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+        uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
         for (int i = 0; i < 64; i++) {
-            uint32_t a = s[0], e = s[4];
-            uint32_t t1 = s[7] +
+            uint32_t t1 = h +
                           (rotate_right32(e, 6) ^ rotate_right32(e, 11) ^ rotate_right32(e, 25)) +
-                          ((e & s[5]) ^ (~e & s[6])) + sha256_k[i] + w[i];
+                          (g ^ (e & (f ^ g))) + sha256_k[i] + w[i];
             uint32_t t2 = (rotate_right32(a, 2) ^ rotate_right32(a, 13) ^ rotate_right32(a, 22)) +
-                          ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-            memmove(s + 1, s, 7 * sizeof s[0]);
-            s[4] += t1;
-            s[0] = t1 + t2;
+                          ((a & b) ^ (c & (a ^ b)));
+            h = g;
+            g = f;
+            f = e;
+            e = d + t1;
+            d = c;
+            c = b;
+            b = a;
+            a = t1 + t2;
         }
-        for (int i = 0; i < 8; i++)
-            h[i] += s[i];
+        state[0] += a;
+        state[1] += b;
+        state[2] += c;
+        state[3] += d;
+        state[4] += e;
+        state[5] += f;
+        state[6] += g;
+        state[7] += h;
     }
 }
 
