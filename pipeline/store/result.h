@@ -32,6 +32,7 @@ struct result_feature {
     uint64_t rows;
     uint32_t dimension;
     bool is_float; /* float32, else uint32 */
+    uint32_t decode_scale;
 };
 unsigned result_feature_count(const struct result *result);
 const struct result_feature *result_feature_at(const struct result *result, unsigned i);
@@ -62,12 +63,16 @@ struct result_image {
 enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
                             struct error *err);
 
+/* One row of /failures; strings are valid until the next call. */
 struct result_failure {
-    const char *path;
+    const char *path;     /* UTF-8 as stored */
+    const char *path_raw; /* the bytes */
     enum reason reason;
     const char *message;
     uint64_t bytes;
     int error_number;
+    uint16_t source;
+    int64_t mtime_ns;
 };
 enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
                               struct error *err);

@@ -48,7 +48,9 @@ struct store_record {
     uint32_t width, height; /* upright, of the stored picture (not scaled) */
     uint8_t orientation, channels;
     uint64_t digest[2];
-    const uint32_t *counters; /* features->counters of them */
+    const uint32_t *counters; /* features->counters of them; NULL if `origin` is set */
+    /* 0; store_prior sets it to where the store has this record already, values included. */
+    uint64_t origin;
 };
 
 /* Checks the output (STATUS_FAILED: not writable, a device node, not a clpipe file; STATUS_USAGE: a
@@ -59,9 +61,11 @@ enum status store_open(struct store **out, const struct store_config *config, st
 /* The work directory: the walk's spool may live there. */
 const char *store_work_directory(const struct store *store);
 
-/* Earlier work on this item: fills *record (pointers valid until the next call) and returns true if
- * a log or a finished file has it with the same bytes and mtime; *resumed tells a log from a
- * finished file. Items must be asked for in walk order, by one thread. */
+/* Earlier work on this item: fills *record and returns true if a log or a finished file has it with
+ * the same bytes and mtime; *resumed tells a log from a finished file. The record goes to store_put
+ * as it is, but for its sequence; its path is the one given here. Failures that say nothing about
+ * the file's content (unreadable, vanished, changed, out-of-memory) are never offered. Items must
+ * be asked for in walk order, by one thread. */
 bool store_prior(struct store *store, uint16_t source, const char *path, uint32_t path_length,
                  uint64_t bytes, int64_t mtime_ns, struct store_record *record, bool *resumed);
 

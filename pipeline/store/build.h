@@ -1,0 +1,36 @@
+/* build.h: OUT.h5 from a log, an order and, for an update, the file that it replaces. */
+#ifndef CLPIPE_STORE_BUILD_H
+#define CLPIPE_STORE_BUILD_H
+
+#include "store/feed.h"
+#include "store/store.h"
+#include "store/workdir.h"
+
+/* Paths of a table that are not UTF-8. */
+struct raw_tally {
+    uint64_t rows, bytes;
+};
+
+struct build_config {
+    const char *output;
+    const struct workdir *work;
+    const struct store_config *config;
+    struct feed_config feed; /* feed.finished is NULL where earlier work was to be ignored */
+    struct result *replaced; /* the file that is there now, or NULL */
+    const struct store_run *run;
+    uint64_t images, failures;
+    struct raw_tally raw_images, raw_failures;
+};
+
+/* How the rows to be compare with those of the finished file. */
+struct build_difference {
+    bool same_rows; /* the images' values are equal: clusters stay right */
+    bool same_all;  /* everything is: there is nothing to write */
+};
+enum status build_compare(struct build_difference *difference, const struct build_config *build,
+                          struct error *err);
+
+/* Writes the file. Clusters of build->replaced are carried over if `keep_clusters`. */
+enum status build_file(const struct build_config *build, bool keep_clusters, struct error *err);
+
+#endif

@@ -1,0 +1,218 @@
+/* workdir.c: a directory with a lock.
+ *
+ * The lock is flock()'s, so the kernel takes it away from a process that dies; what the file says
+ * is only for messages. The one race is with a process that finishes and removes the directory
+ * between our open() and our flock(): then the lock we hold is on a file that has no name any more,
+ * and we begin again. */
+#include "store/workdir.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/path.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUFFIX     ".partial"
+#define MOST_TRIES 100
+
+struct workdir {
+    char *path;
+    int directory, lock;
+};
+
+static enum status fail(struct error *err, const char *call, const char *path, int errno_value)
+{
+    char shown[256];
+    path_for_message(shown, sizeof shown, path);
+    if (errno_value == ENOTDIR || errno_value == EEXIST)
+        return error_set(err, STATUS_FAILED,
+                         "cannot keep unfinished work in %s: it is no directory; move it away",
+                         shown);
+    if (errno_value == ENOENT)
+        return error_set(err, STATUS_FAILED,
+                         "cannot create %s: its directory does not exist; create it or name "
+                         "another output",
+                         shown);
+    return error_errno(err, STATUS_FAILED, errno_value, call, "cannot create %s", shown);
+}
+
+/* Who holds the lock: "process 123 on HOST", or less where the file does not say. */
+static void read_holder(char *holder, size_t size, int lock)
+{
+    char text[128] = "", host[65] = "";
+    long pid = 0;
+    ssize_t n = pread(lock, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    int found = sscanf(text, "%ld %64s", &pid, host);
+    if (found == 2)
+        snprintf(holder, size, "process %ld on %s", pid, host);
+    else
+        snprintf(holder, size, "another process");
+}
+
+static enum status take_lock(struct workdir *workdir, const char *output, bool *again,
+                             struct error *err)
+{
+    char shown[256], holder[128];
+    *again = false;
+    workdir->directory = open(workdir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (workdir->directory < 0 && errno == ENOENT) {
+        *again = true;
+        return STATUS_OK;
+    }
+    if (workdir->directory < 0)
+        return fail(err, "open", workdir->path, errno);
+    workdir->lock =
+        openat(workdir->directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (workdir->lock < 0 && errno == ENOENT) {
+        *again = true;
+        return STATUS_OK;
+    }
+    if (workdir->lock < 0)
+        return fail(err, "openat", workdir->path, errno);
+    if (flock(workdir->lock, LOCK_EX | LOCK_NB)) {
+        if (errno == EWOULDBLOCK) {
+            read_holder(holder, sizeof holder, workdir->lock);
+            return error_set(err, STATUS_FAILED,
+                             "%s is being written by %s: wait for it, or name another output",
+                             path_for_message(shown, sizeof shown, output), holder);
+        }
+        log_message(LOG_NOTICE,
+                    "%s is on a file system without locks: nothing keeps a second run away from it",
+                    path_for_message(shown, sizeof shown, workdir->path));
+    }
+    struct stat mine, named;
+    if (fstat(workdir->lock, &mine) || fstatat(workdir->directory, "lock", &named, 0) ||
+        mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
+        *again = true;
+    return STATUS_OK;
+}
+
+static void write_holder(const struct workdir *workdir)
+{
+    char host[65] = "", text[128];
+    gethostname(host, sizeof host - 1);
+    int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : "?");
+    /* Only for messages: a full disk is noticed elsewhere. */
+    if (ftruncate(workdir->lock, 0) || pwrite(workdir->lock, text, (size_t)n, 0) < 0)
+        return;
+}
+
+static void release(struct workdir *workdir)
+{
+    if (workdir->lock >= 0)
+        close(workdir->lock);
+    if (workdir->directory >= 0)
+        close(workdir->directory);
+    workdir->lock = workdir->directory = -1;
+}
+
+/* Removes what a killed build has left beside the output. */
+static void remove_temporary(const struct workdir *workdir)
+{
+    char name[8192];
+    int fd = openat(workdir->directory, "temporary", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (n > 0) {
+        name[n] = 0;
+        const char *slash = strrchr(name, '/');
+        struct stat st;
+        if (strstr(slash ? slash : name, ".tmp-") && lstat(name, &st) == 0 && S_ISREG(st.st_mode))
+            unlink(name);
+    }
+    workdir_forget_temporary(workdir);
+}
+
+enum status workdir_open(struct workdir **out, const char *output, struct error *err)
+{
+    *out = NULL;
+    struct workdir *workdir = calloc(1, sizeof *workdir);
+    if (!workdir)
+        return error_memory(err, sizeof *workdir, "a work directory");
+    workdir->directory = workdir->lock = -1;
+    workdir->path = malloc(strlen(output) + sizeof SUFFIX);
+    enum status status = workdir->path ? STATUS_OK : error_memory(err, strlen(output), "a name");
+    bool again = !status;
+    if (workdir->path)
+        sprintf(workdir->path, "%s%s", output, SUFFIX);
+    for (int tries = 0; !status && again; tries++) {
+        release(workdir);
+        if (mkdir(workdir->path, 0777) && errno != EEXIST)
+            status = fail(err, "mkdir", workdir->path, errno);
+        else if (tries == MOST_TRIES)
+            status = fail(err, "open", workdir->path, EBUSY);
+        else
+            status = take_lock(workdir, output, &again, err);
+    }
+    if (!status) {
+        write_holder(workdir);
+        remove_temporary(workdir);
+    } else {
+        release(workdir);
+        free(workdir->path);
+        free(workdir);
+        workdir = NULL;
+    }
+    *out = workdir;
+    return status;
+}
+
+const char *workdir_path(const struct workdir *workdir)
+{
+    return workdir->path;
+}
+
+int workdir_descriptor(const struct workdir *workdir)
+{
+    return workdir->directory;
+}
+
+enum status workdir_sync(const struct workdir *workdir, struct error *err)
+{
+    if (fsync(workdir->directory) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF)
+        return STATUS_OK;
+    return fail(err, "fsync", workdir->path, errno);
+}
+
+void workdir_note_temporary(const struct workdir *workdir, const char *path)
+{
+    /* The next run may be started elsewhere. */
+    char *absolute = realpath(path, NULL);
+    int fd = openat(workdir->directory, "temporary",
+                    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd >= 0 && absolute)
+        write_all(fd, absolute, strlen(absolute), workdir->path, NULL);
+    if (fd >= 0)
+        close(fd);
+    free(absolute);
+}
+
+void workdir_forget_temporary(const struct workdir *workdir)
+{
+    unlinkat(workdir->directory, "temporary", 0);
+}
+
+void workdir_close(struct workdir **workdir, bool keep)
+{
+    if (!workdir || !*workdir)
+        return;
+    struct workdir *w = *workdir;
+    *workdir = NULL;
+    if (!keep) {
+        unlinkat(w->directory, "records", 0);
+        unlinkat(w->directory, "temporary", 0);
+        /* Last: while it has its name nobody else can begin here. */
+        unlinkat(w->directory, "lock", 0);
+        rmdir(w->path);
+    }
+    release(w);
+    free(w->path);
+    free(w);
+}
