@@ -10,8 +10,8 @@
 /* A decimal number from min to max, both included. */
 bool parse_u64(uint64_t *out, const char *text, uint64_t min, uint64_t max);
 
-/* A size in bytes: a decimal number with an optional suffix K, M, G or T (powers of 1024; k, KiB, KB
- * and the like mean the same), before which it may have a fraction; rounded down. */
+/* A size in bytes: a decimal number with an optional suffix K, M, G or T (powers of 1024; k, KiB,
+ * KB and the like mean the same), before which it may have a fraction; rounded down. */
 bool parse_size(uint64_t *out, const char *text);
 
 /* Seconds: a decimal number, optionally with a suffix s, m, h or d, or HH:MM:SS. */

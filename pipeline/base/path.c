@@ -1,6 +1,7 @@
 /* path.c: opening files by names of any bytes and any length, and showing such names to people. */
 #include "base/path.h"
 #include "base/text.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -117,6 +118,7 @@ static size_t escape(char *out, const char *bytes, size_t n)
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length)
 {
     size_t at = 0;
+    assert(size > 0 && (size - 1) / 4 >= length);
     (void)size;
     for (size_t i = 0; i < length;) {
         size_t n = utf8_sequence(bytes + i, length - i);
