@@ -29,6 +29,7 @@ enum status command_ingest(const struct options *options, struct error *err)
         return status;
 
     summary_ingest(&report, options, status, true);
+    summary_said(status, err);
     struct json json;
     json_init(&json, false);
     bool written = status == STATUS_OK && !options->dry_run;

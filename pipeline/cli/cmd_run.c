@@ -1,5 +1,4 @@
 /* cmd_run.c: clpipe run: ingest, then clusters, then what to do next. */
-#include "base/log.h"
 #include "cli/cluster_step.h"
 #include "cli/commands.h"
 #include "cli/ingest_step.h"
@@ -48,6 +47,7 @@ static enum status finish(const struct options *options, const struct ingest_rep
     struct cluster_result result = {0};
     bool whole = ingested == STATUS_OK && !options->dry_run;
     summary_ingest(report, options, ingested, false);
+    summary_said(ingested, err);
     enum status status = ingested;
     if (whole)
         status = cluster_and_tell(options, compute, progress, &result, err);

@@ -160,9 +160,8 @@ enum status command_self_test(const struct options *options, struct error *err)
         json_clear(&transcript.json);
     if (status == STATUS_OK && wrong > 0) {
         log_message(LOG_ERROR,
-                    "%llu of the device's answers %s wrong: do not use it, choose another with "
-                    "--device",
-                    (unsigned long long)wrong, wrong == 1 ? "is" : "are");
+                    "%llu wrong value%s: do not use this device, choose another with --device",
+                    (unsigned long long)wrong, wrong == 1 ? "" : "s");
         status = STATUS_PARTIAL;
     } else if (status == STATUS_OK) {
         log_message(LOG_INFO, "every answer is right");

@@ -10,6 +10,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "cli/signals.h"
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,10 +28,13 @@
 struct tree {
     const char *target; /* DIR, without slashes at its end */
     char *temporary;
-    int folder;        /* descriptor of the cluster's folder that was used last, */
-    int32_t folder_of; /* and which one that is */
-    char *working;     /* absolute working directory */
-    char *path;        /* scratch: of the image */
+    int folder;         /* descriptor of the cluster's folder that was used last, */
+    int32_t folder_of;  /* and which one that is */
+    char *working;      /* absolute working directory */
+    char *source;       /* the last image's, */
+    uint16_t source_of; /* its number, */
+    bool source_is_directory;
+    char *path; /* scratch: of the image */
     size_t path_size;
     enum export_link link;
     unsigned digits; /* in folder names */
@@ -58,19 +62,56 @@ static enum status reserve(struct tree *tree, size_t size, struct error *err)
     return STATUS_OK;
 }
 
+/* \xHH, as bytes that are not UTF-8 stand in the file, back into bytes; in place. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at;) {
+        unsigned byte;
+        if (at[0] == '\\' && at[1] == 'x' && isxdigit((unsigned char)at[2]) &&
+            isxdigit((unsigned char)at[3]) && sscanf(at + 2, "%2x", &byte) == 1 && byte) {
+            *to++ = (char)byte;
+            at += 4;
+        } else {
+            *to++ = *at++;
+        }
+    }
+    *to = 0;
+}
+
+/* A source's name: as the file has it, or with the bytes that stand for it there. */
+static enum status real_source(struct tree *tree, uint16_t number, const struct result *result,
+                               struct error *err)
+{
+    struct stat st;
+    if (tree->source && tree->source_of == number)
+        return STATUS_OK;
+    free(tree->source);
+    tree->source = strdup(result_source(result, number));
+    tree->source_of = number;
+    if (!tree->source)
+        return error_memory(err, strlen(result_source(result, number)) + 1, "a file name");
+    const char *path = tree->source[0] == '@' ? tree->source + 1 : tree->source;
+    if (stat(path, &st) != 0)
+        unescape(tree->source);
+    tree->source_is_directory = stat(tree->source, &st) == 0 && S_ISDIR(st.st_mode);
+    return STATUS_OK;
+}
+
 /* Puts the absolute path of an image into tree->path. The sources are as they were given, so
  * relative ones are looked for in the working directory. */
 static enum status locate(struct tree *tree, const struct result *result,
                           const struct result_image *image, struct error *err)
 {
-    const char *source = result_source(result, image->source), *path = image->path_raw;
-    struct stat st;
-    enum status status =
-        reserve(tree, strlen(tree->working) + strlen(source) + strlen(path) + 3, err);
+    enum status status = real_source(tree, image->source, result, err);
+    if (status != STATUS_OK)
+        return status;
+    const char *source = tree->source, *path = image->path_raw;
+    status = reserve(tree, strlen(tree->working) + strlen(source) + strlen(path) + 3, err);
     if (status != STATUS_OK)
         return status;
     bool list = source[0] == '@' || strcmp(source, "-") == 0;
-    bool directory = !list && stat(source, &st) == 0 && S_ISDIR(st.st_mode);
+    bool directory = !list && tree->source_is_directory;
     const char *first = list ? path : source;
     snprintf(tree->path, tree->path_size, "%s%s%s%s%s", first[0] == '/' ? "" : tree->working,
              first[0] == '/' ? "" : "/", first, directory ? "/" : "", directory ? path : "");
@@ -282,6 +323,7 @@ static void end(struct tree *tree)
     free(tree->temporary);
     free((char *)tree->target);
     free(tree->working);
+    free(tree->source);
     free(tree->path);
 }
 

@@ -6,6 +6,7 @@
 #include "cli/report_json.h"
 #include "cli/usage.h"
 #include <fcntl.h>
+#include <hdf5.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,9 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     /* A file size limit is an error like a full disk, not a reason to be killed. */
     signal(SIGXFSZ, SIG_IGN);
+    /* A file that HDF5 could not finish (a full disk) makes its exit handler crash. Everything is
+     * closed by then without it. */
+    H5dont_atexit();
     struct error err = ERROR_INIT;
     enum status status = dispatch(argc, argv, &err);
     log_status_line(NULL);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/parse.h"
+#include "cli/signals.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -146,6 +147,7 @@ static double seconds_left(const struct progress *progress, const struct ingest_
 void progress_ingest(void *context, const struct ingest_progress *report)
 {
     struct progress *progress = context;
+    signals_renew();
     if (!progress->live && !progress->plain)
         return;
     if (strcmp(progress->phase, report->phase) != 0) {
@@ -185,7 +187,10 @@ void progress_ingest(void *context, const struct ingest_progress *report)
         }
         double eta = seconds_left(progress, report);
         if (progress->has_rate && eta >= 0 && report->done < report->total) {
-            format_duration(left, sizeof left, eta < 10 ? ceil(eta) : eta);
+            if (eta < 100)
+                snprintf(left, sizeof left, "%.0f s", ceil(eta));
+            else
+                format_duration(left, sizeof left, eta);
             snprintf(part[4].text, sizeof part[4].text, "%s left", left);
             part[4].rank = 1;
         }
@@ -207,6 +212,7 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
                       double seconds)
 {
     struct progress *progress = context;
+    signals_renew();
     if (!progress->live && !progress->plain)
         return;
     if (progress->plain && !plain_due(progress, seconds, 0))

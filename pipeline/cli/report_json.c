@@ -3,6 +3,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "cli/sink.h"
+#include "cli/summary.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -116,7 +117,7 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
     json_uint(json, "pixels", report->pixels);
     json_double(json, "seconds", report->seconds);
     json_double(json, "images_per_second",
-                report->seconds > 0 ? (double)report->images_ok / report->seconds : 0);
+                report->seconds > 0 ? (double)images_done(report) / report->seconds : 0);
     json_open_array(json, "stages");
     for (unsigned i = 0; i < INGEST_STAGES; i++) {
         if (!report->stage[i].name)

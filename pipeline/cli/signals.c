@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -37,21 +38,35 @@ static void on_signal(int number)
     errno = saved_errno;
 }
 
-void signals_install(void)
+static const int caught[] = {SIGINT, SIGTERM, SIGUSR1, SIGALRM};
+static bool installed, ignore_interrupts;
+
+static void catch_all(void)
 {
-    static const int caught[] = {SIGINT, SIGTERM, SIGUSR1, SIGALRM};
-    atomic_store(&on_terminal, log_is_terminal());
     struct sigaction action = {0};
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++) {
-        struct sigaction old;
-        /* Started with SIGINT ignored (nohup, a background job of a script): it stays so. */
-        if (caught[i] == SIGINT && sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
-            continue;
-        sigaction(caught[i], &action, NULL);
-    }
+    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
+        if (caught[i] != SIGINT || !ignore_interrupts)
+            sigaction(caught[i], &action, NULL);
+}
+
+void signals_install(void)
+{
+    struct sigaction old;
+    atomic_store(&on_terminal, log_is_terminal());
+    /* Started with SIGINT ignored (nohup, a background job of a script): it stays so. */
+    ignore_interrupts = sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+    installed = true;
+    catch_all();
+}
+
+void signals_renew(void)
+{
+    struct sigaction now;
+    if (installed && sigaction(SIGUSR1, NULL, &now) == 0 && now.sa_handler != on_signal)
+        catch_all();
 }
 
 void signals_deadline(double seconds)

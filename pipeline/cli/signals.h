@@ -10,6 +10,11 @@
  * signal does what it does by default. Before other threads start. */
 void signals_install(void);
 
+/* Puts the handlers back where somebody has taken them: LLVM, inside CPU runtimes of OpenCL, takes
+ * SIGUSR1 for itself when it first compiles. To be called now and then; does nothing before
+ * signals_install. */
+void signals_renew(void);
+
 /* Asks for a stop (STOP_TIME) when the process is `seconds` old. 0: never. */
 void signals_deadline(double seconds);
 

@@ -188,6 +188,11 @@ static void command_line(struct text *text, const char *label, const char *comma
     free(quoted);
 }
 
+uint64_t images_done(const struct ingest_report *report)
+{
+    return report->images_ok - report->images_unchanged - report->images_resumed;
+}
+
 static const char *stop_text(void)
 {
     switch (stop_requested(signals_stop())) {
@@ -233,6 +238,12 @@ static void counts_lines(struct text *text, const struct ingest_report *report, 
              format_count(total, sizeof total, report->summary.images));
 }
 
+void summary_said(enum status status, struct error *err)
+{
+    if ((status == STATUS_INTERRUPTED || status == STATUS_PARTIAL) && log_get_level() >= LOG_INFO)
+        *err = (struct error)ERROR_INIT;
+}
+
 void summary_ingest(const struct ingest_report *report, const struct options *options,
                     enum status status, bool next)
 {
@@ -242,6 +253,7 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
     char images[32], time[32], rate[32], bottleneck[400];
     bool finished = status == STATUS_OK && !options->dry_run;
     bool unchanged = finished && report->summary.unchanged;
+    uint64_t done = images_done(report);
     uint64_t shown = unchanged ? report->summary.images : report->images_ok;
     format_count(images, sizeof images, shown);
     format_duration(time, sizeof time, report->seconds);
@@ -251,12 +263,12 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
         fprintf(text.stream, ", nothing new; looked in %s\n", time);
     } else {
         fprintf(text.stream, " in %s", time);
-        if (report->seconds > 0 && report->images_ok) {
+        if (report->seconds > 0 && done) {
             format_bytes(rate, sizeof rate,
                          (uint64_t)((double)report->bytes_read / report->seconds));
             fprintf(text.stream, "   %.*f images/s, %s/s",
-                    report->images_ok < 10 * report->seconds ? 1 : 0,
-                    (double)report->images_ok / report->seconds, rate);
+                    (double)done < 10 * report->seconds ? 1 : 0, (double)done / report->seconds,
+                    rate);
         }
         fputc('\n', text.stream);
     }
@@ -306,6 +318,15 @@ static unsigned summary_width(void)
     return 120;
 }
 
+/* Characters of UTF-8 text, and so about the columns it takes; no more than `room` fit. */
+static size_t columns_of(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
 /* The three rows nearest to a centroid, by name where there are names. */
 static void nearest_text(char *out, size_t size, const int64_t nearest[3], struct result *images,
                          size_t room)
@@ -322,8 +343,30 @@ static void nearest_text(char *out, size_t size, const int64_t nearest[3], struc
             path_for_message(name, room < sizeof name ? room : sizeof name, image.path);
         else
             snprintf(name, sizeof name, "row %lld", (long long)nearest[i]);
-        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "  " : "", name);
+        used += (size_t)snprintf(out + used, size - used, "%s%*s", name,
+                                 i < 2 ? (int)(room + 1 - columns_of(name)) : 0, "");
     }
+    while (used > 0 && used < size && out[used - 1] == ' ')
+        out[--used] = 0;
+}
+
+/* Bytes for each name, with its NUL: as many as the longest needs, but three must fit the line. */
+static size_t nearest_room(const struct cluster_result *result, struct result *images)
+{
+    size_t most = (summary_width() - 32) / 3 - 1, longest = 12;
+    if (most < 12)
+        most = 12;
+    if (most > 80)
+        most = 80;
+    for (uint64_t i = 0; i < 3 * (uint64_t)result->k && longest < most; i++) {
+        struct result_image image;
+        int64_t row = result->nearest[i];
+        if (images && row >= 0 && (uint64_t)row < result_images(images) &&
+            result_image_at(images, (uint64_t)row, &image, NULL) == STATUS_OK &&
+            strlen(image.path) + 1 > longest)
+            longest = strlen(image.path) + 1;
+    }
+    return longest < most ? longest : most;
 }
 
 static void cluster_table(struct text *text, const struct cluster_result *result,
@@ -336,14 +379,13 @@ static void cluster_table(struct text *text, const struct cluster_result *result
         order[i] = i;
     qsort_r(order, result->k, sizeof *order, by_size, result->sizes);
 
-    size_t room = (summary_width() - 34) / 3;
+    size_t room = nearest_room(result, images);
     fprintf(text->stream, "\n  %scluster  %10s   share   nearest to its centre%s\n", bold(text),
             images ? "images" : "rows", plain(text));
     for (uint32_t i = 0; i < result->k && i < CLUSTERS_SHOWN; i++) {
         char count[32], nearest[700];
         uint32_t cluster = order[i];
-        nearest_text(nearest, sizeof nearest, result->nearest + 3 * (size_t)cluster, images,
-                     room > 12 ? room : 12);
+        nearest_text(nearest, sizeof nearest, result->nearest + 3 * (size_t)cluster, images, room);
         fprintf(text->stream, "  %7u  %10s  %4.1f %%   %s\n", cluster,
                 format_count(count, sizeof count, result->sizes[cluster]),
                 result->rows ? 100.0 * (double)result->sizes[cluster] / (double)result->rows : 0,

@@ -10,6 +10,9 @@
 void summary_ingest(const struct ingest_report *report, const struct options *options,
                     enum status status, bool next);
 
+/* Clears *err where the summary has told already why the run stopped. */
+void summary_said(enum status status, struct error *err);
+
 /* After a clustering: a table of the largest clusters. Names of images come from `images` (may be
  * NULL: row numbers are shown), which may be the result itself. */
 void summary_clusters(const struct cluster_result *result, struct result *images, bool next);
@@ -20,5 +23,8 @@ void summary_bottleneck(char *text, size_t size, const struct ingest_report *rep
 
 /* Ingest's files that failed (not those that are no images). */
 uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT]);
+
+/* Images that this run decoded: not those that earlier ones had done. */
+uint64_t images_done(const struct ingest_report *report);
 
 #endif

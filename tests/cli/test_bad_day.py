@@ -1,0 +1,315 @@
+"""What goes wrong on a bad day: one clear line, the contract's exit code, nothing half-written,
+nothing of others overwritten."""
+
+import os
+import resource
+import shutil
+import subprocess
+import stat
+import sys
+
+import pytest
+
+from conftest import CLPIPE, check_one_error, draw_photos, error_lines, run_clpipe
+
+NOBODY = 65534
+
+
+def contents(directory):
+    """{path: bytes} of a directory, for comparing before and after."""
+    found = {}
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, directory)] = file.read()
+    return found
+
+
+def last_line(result, code, *parts):
+    """The outcome is told by the last line, and by one error line only."""
+    assert result.returncode == code, result.stderr
+    assert len(error_lines(result)) == 1, result.stderr
+    for part in parts:
+        assert str(part) in error_lines(result)[0]
+    assert result.stdout == ""
+
+
+COMPUTE = [["ingest", "-o", "x.h5"], ["run", "-k", "3", "-o", "x.h5"]]
+
+
+# --- devices ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("command", COMPUTE)
+def test_no_opencl_platform(clpipe, photos, tmp_path, command):
+    (tmp_path / "vendors").mkdir()
+    result = clpipe(*command, photos, env={"OCL_ICD_VENDORS": tmp_path / "vendors",
+                                           "OCL_ICD_FILENAMES": None})
+    last_line(result, 3, "OpenCL")
+    assert os.listdir(tmp_path) == ["vendors"]
+
+
+def test_devices_without_a_platform(clpipe, tmp_path):
+    empty = {"OCL_ICD_VENDORS": tmp_path, "OCL_ICD_FILENAMES": None}
+    last_line(clpipe("devices", env=empty), 3, "OpenCL")
+    version = clpipe("--version", env=empty)
+    assert version.returncode == 0 and "no platform" in version.stdout
+    assert clpipe("formats", env=empty).returncode == 0
+    result = clpipe("devices", "--json", "-", env=empty)
+    assert result.returncode == 3 and result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("selector", ["no such device", "99", "accelerator of nobody"])
+@pytest.mark.parametrize("command", COMPUTE)
+def test_unknown_device(clpipe, photos, tmp_path, command, selector):
+    last_line(clpipe(*command, photos, "--device", selector), 3, selector)
+    assert os.listdir(tmp_path) == []
+
+
+# --- outputs ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("command", ["ingest", "run"])
+def test_output_directory_missing(clpipe, photos, tmp_path, command):
+    last_line(clpipe(command, photos, "-o", "no/such/x.h5"), 3, "no/such")
+    assert os.listdir(tmp_path) == []
+
+
+def as_nobody(cwd, *args):
+    """Runs as an unprivileged user: as itself if the tests are not root's."""
+    def give_up():
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+    return subprocess.run([str(CLPIPE), *map(str, args)], cwd=cwd, capture_output=True, text=True,
+                          preexec_fn=give_up, timeout=60, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "HOME": str(cwd / "home")})
+
+
+@pytest.fixture
+def everybody(tmp_path, photos):
+    """A directory that everybody may enter, with photos and a directory that nobody may write."""
+    if os.geteuid() == 0:
+        for parent in [CLPIPE, *CLPIPE.parents]:
+            if not os.stat(parent).st_mode & stat.S_IXOTH:
+                pytest.skip(f"{parent} is closed to other users")
+        parent = tmp_path
+        while parent != parent.parent and parent.owner() == "root" and parent != parent.root:
+            if not os.stat(parent).st_mode & stat.S_IXOTH:
+                os.chmod(parent, 0o755)
+            parent = parent.parent
+    shutil.copytree(photos, tmp_path / "photos")
+    os.chmod(tmp_path / "photos", 0o755)
+    (tmp_path / "locked").mkdir(mode=0o555)
+    # PoCL is no platform without a directory for its cache.
+    (tmp_path / "home").mkdir()
+    os.chmod(tmp_path / "home", 0o777)
+    yield tmp_path
+    os.chmod(tmp_path / "locked", 0o755)
+
+
+@pytest.mark.parametrize("command", ["ingest", "run"])
+def test_output_directory_not_writable(program, everybody, command):
+    result = as_nobody(everybody, command, "photos", "-o", "locked/x.h5")
+    last_line(result, 3, "locked", "ermission")
+    assert os.listdir(everybody / "locked") == []
+
+
+def test_export_where_nothing_may_be_written(program, everybody):
+    assert run_clpipe("run", "photos", "-k", 3, "-o", "r.h5", cwd=everybody).returncode == 0
+    os.chmod(everybody / "r.h5", 0o644)
+    for target in [["--what", "labels", "-o", "locked/labels.csv"],
+                   ["--what", "tree", "--to", "locked/tree"]]:
+        last_line(as_nobody(everybody, "export", "r.h5", *target), 3, "locked")
+    assert os.listdir(everybody / "locked") == []
+
+
+def test_unreadable_files_are_failures(program, everybody):
+    os.chmod(everybody / "photos" / "red" / "00.png", 0)
+    (everybody / "open").mkdir()
+    os.chmod(everybody / "open", 0o777)
+    result = as_nobody(everybody, "ingest", "photos", "-o", "open/x.h5")
+    assert result.returncode == 1, result.stderr
+    assert "unreadable 1" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["ingest", "run"])
+def test_output_is_a_device_node(clpipe, photos, tmp_path, command):
+    for device in ["/dev/null", "/dev/full"]:
+        before = os.stat(device)
+        last_line(clpipe(command, photos, "-o", device), 3, device)
+        after = os.stat(device)
+        assert stat.S_ISCHR(after.st_mode)
+        assert (before.st_ino, before.st_rdev) == (after.st_ino, after.st_rdev)
+    os.mkfifo(tmp_path / "fifo")
+    last_line(clpipe(command, photos, "-o", "fifo"), 3, "fifo")
+    (tmp_path / "directory").mkdir()
+    last_line(clpipe(command, photos, "-o", "directory"), 3, "directory")
+    assert sorted(os.listdir(tmp_path)) == ["directory", "fifo"]
+    assert os.listdir(tmp_path / "directory") == []
+
+
+@pytest.mark.parametrize("fresh", [[], ["--fresh"]])
+@pytest.mark.parametrize("command", ["ingest", "run"])
+def test_output_is_somebody_elses(clpipe, photos, tmp_path, command, fresh):
+    import h5py
+    (tmp_path / "thesis.h5").write_text("years of work\n")
+    with h5py.File(tmp_path / "foreign.h5", "w") as file:
+        file["data"] = [1, 2, 3]
+    before = contents(tmp_path)
+    for name in ["thesis.h5", "foreign.h5"]:
+        last_line(clpipe(command, photos, "-o", name, *fresh), 3, name)
+    assert contents(tmp_path) == before
+    assert sorted(os.listdir(tmp_path)) == ["foreign.h5", "thesis.h5"]
+
+
+def test_output_made_with_other_parameters(clpipe, photos, tmp_path):
+    assert clpipe("ingest", photos, "-o", "x.h5").returncode == 0
+    before = contents(tmp_path)
+    last_line(clpipe("ingest", photos, "-o", "x.h5", "--alpha", "black"), 2, "x.h5", "alpha")
+    assert contents(tmp_path) == before
+    assert os.listdir(tmp_path) == ["x.h5"]
+
+
+def test_json_overwrites_nothing(clpipe, photos, tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work\n")
+    (tmp_path / "old.json").write_text('{"old": 1}\n')
+    assert clpipe("ingest", photos, "-o", "x.h5").returncode == 0
+    before = contents(tmp_path)
+    check = ["ingest", photos, "-o", "y.h5", "--json"]
+    last_line(clpipe(*check, "thesis.txt"), 3, "thesis.txt", "not JSON")
+    last_line(clpipe(*check, "x.h5"), 3, "x.h5")
+    last_line(clpipe(*check, "y.h5"), 2, "y.h5")
+    last_line(clpipe(*check, "no/report.json"), 3, "no/")
+    last_line(clpipe(*check, "/dev/null"), 3, "/dev/null")
+    last_line(clpipe("info", "x.h5", "--json", "x.h5"), 2, "x.h5")
+    last_line(clpipe("ingest", photos, "-o", "y.h5", "--profile", "thesis.txt"), 3, "thesis.txt")
+    assert contents(tmp_path) == before
+    assert clpipe("info", "x.h5", "--json", "old.json").returncode == 0
+    assert '"images": 13' in (tmp_path / "old.json").read_text()
+
+
+# --- sources --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("command", ["ingest", "run"])
+def test_no_images(clpipe, tmp_path, command):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "texts" / "deep").mkdir(parents=True)
+    (tmp_path / "texts" / "deep" / "notes.txt").write_text("no picture\n")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "x.jpg").write_bytes(b"")
+    before = contents(tmp_path)
+    for name in ["empty", "texts", "broken"]:
+        last_line(clpipe(command, name, "-o", "x.h5"), 3, "no image", name)
+    assert contents(tmp_path) == before
+    assert sorted(os.listdir(tmp_path)) == ["broken", "empty", "texts"]
+
+
+def test_missing_source(clpipe, photos, tmp_path):
+    check_one_error(clpipe("run", photos, "not here"), 2, "not here")
+    check_one_error(clpipe("run", photos / "red" / "00.png" / "x"), 2, "00.png/x")
+    assert os.listdir(tmp_path) == []
+
+
+# --- a full disk ----------------------------------------------------------------------------------
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 192 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192k", "tmpfs", place],
+                             capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_full_disk(program, small_disk, photos):
+    features = [f"--feature=rgb:bins=8x8x8,grid={n}x{n}" for n in (4, 5, 6)]
+    result = run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features)
+    last_line(result, 3, "free")
+    assert not (small_disk / "x.h5").exists()
+    # With space again the same command succeeds.
+    subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
+    result = run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features)
+    assert result.returncode == 0, result.stderr
+    assert os.listdir(small_disk) == ["x.h5"]
+
+
+def test_full_disk_keeps_the_old_result(program, small_disk, photos):
+    output = small_disk / "x.h5"
+    assert run_clpipe("ingest", photos, "-o", output).returncode == 0
+    before = output.read_bytes()
+    (small_disk / "filler").write_bytes(b"\0" * (small_disk_free(small_disk) - 8192))
+    result = run_clpipe("cluster", output, "-k", 3)
+    last_line(result, 3, "free")
+    assert output.read_bytes() == before
+    assert sorted(os.listdir(small_disk)) == ["filler", "x.h5"]
+    result = run_clpipe("export", output, "--what", "features", "-o", small_disk / "t.csv")
+    last_line(result, 3, "t.csv", "disk is full")
+    result = run_clpipe("export", output, "--what", "tree", "--link", "copy", "--to",
+                        small_disk / "tree")
+    assert result.returncode == 3
+    assert sorted(os.listdir(small_disk)) == ["filler", "x.h5"]
+
+
+def small_disk_free(place):
+    status = os.statvfs(place)
+    return status.f_bavail * status.f_frsize
+
+
+@pytest.mark.parametrize("limit", [0, 4096, 65536, 400000])
+def test_file_size_limit(program, photos, tmp_path, limit):
+    """What a full disk does, where nothing can be mounted: every write beyond the limit fails."""
+    def confine():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    command = ["ingest", str(photos), "-o", "x.h5",
+               *(f"--feature=rgb:bins=8x8x8,grid={n}x{n}" for n in (4, 5, 6))]
+    # The kernels come from the cache: the compiler inside the runtime dies of the limit.
+    (tmp_path / "warm").mkdir()
+    assert run_clpipe(*command, cwd=tmp_path / "warm").returncode == 0
+    shutil.rmtree(tmp_path / "warm")
+    result = subprocess.run([str(CLPIPE), *command], cwd=tmp_path, capture_output=True, text=True,
+                            preexec_fn=confine, timeout=60)
+    last_line(result, 3)
+    assert not (tmp_path / "x.h5").exists()
+    again = run_clpipe(*command, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert os.listdir(tmp_path) == ["x.h5"]
+
+
+# --- the surroundings -----------------------------------------------------------------------------
+
+def test_closed_standard_streams(program, photos, tmp_path):
+    """A file that is opened must not take the place of a closed stream."""
+    result = subprocess.run(["bash", "-c", f"'{CLPIPE}' ingest '{photos}' -o x.h5 >&- 2>&- <&-"],
+                            cwd=tmp_path, timeout=60)
+    assert result.returncode == 0
+    assert run_clpipe("verify", "x.h5", cwd=tmp_path).returncode == 0
+    result = subprocess.run(["bash", "-c", f"'{CLPIPE}' info x.h5 >&-"], cwd=tmp_path, text=True,
+                            capture_output=True, timeout=60)
+    assert result.returncode == 3 and "standard output" in result.stderr
+
+
+def test_cache_that_cannot_be_written(clpipe, photos, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = clpipe("ingest", photos, "-o", "x.h5", env={"CLPIPE_CACHE_DIR": tmp_path / "file" / "x"})
+    assert result.returncode == 0, result.stderr
+
+
+def test_strange_names(clpipe, tmp_path):
+    draw_photos(tmp_path / "plain", 3)
+    directory = os.fsencode(tmp_path) + b"/od\xffd \n'name"
+    os.rename(tmp_path / "plain", directory)
+    os.rename(directory + b"/red/00.png", directory + b"/red/\xfe\t.png")
+    result = clpipe("run", os.fsdecode(directory), "-k", 2, "-o", "x.h5")
+    assert result.returncode == 0, result.stderr
+    assert "\t" not in result.stderr.replace("\n", "")
+    result = clpipe("export", "x.h5", "--what", "tree", "--to", "tree")
+    assert result.returncode == 0, result.stderr
+    names = [name for _, _, names in os.walk(os.fsencode(tmp_path / "tree")) for name in names]
+    assert b"red_\xfe\t.png" in names
+    assert clpipe("info", "x.h5").returncode == 0

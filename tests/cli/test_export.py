@@ -1,0 +1,292 @@
+"""info, verify and export: what they print is what h5py reads."""
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+
+import h5py
+import numpy
+import pytest
+
+from conftest import check_one_error, run_clpipe
+
+
+def text(dataset):
+    return [value.decode() if isinstance(value, bytes) else value for value in dataset]
+
+
+def read_csv(output, **options):
+    return list(csv.reader(io.StringIO(output, newline=""), strict=True, **options))
+
+
+@pytest.fixture(scope="module")
+def h5(finished):
+    with h5py.File(finished, "r") as file:
+        yield file
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+def test_images(clpipe, finished, mixed, h5):
+    result = clpipe("export", finished, "--what", "images")
+    assert (result.returncode, result.stderr) == (0, "")
+    rows = read_csv(result.stdout)
+    assert rows[0] == ["path", "source", "width", "height", "orientation", "channels", "format",
+                       "bytes", "mtime_ns", "digest"]
+    images = h5["images"]
+    assert [row[0] for row in rows[1:]] == text(images["path"])
+    assert {row[1] for row in rows[1:]} == {str(mixed)}
+    for column, name in enumerate(["width", "height", "orientation", "channels"], 2):
+        assert [int(row[column]) for row in rows[1:]] == list(images[name])
+    assert [row[6] for row in rows[1:]] == text(images["format"])
+    assert [int(row[7]) for row in rows[1:]] == list(images["bytes"])
+    assert [int(row[8]) for row in rows[1:]] == list(images["mtime_ns"])
+    assert [row[9] for row in rows[1:]] == [f"{a:016x}{b:016x}" for a, b in images["digest"]]
+    for path, bytes_, mtime in [(row[0], row[7], row[8]) for row in rows[1:]]:
+        stat = (mixed / path).stat()
+        assert (int(bytes_), int(mtime)) == (stat.st_size, stat.st_mtime_ns)
+
+
+def test_failures(clpipe, finished, h5):
+    csv_rows = read_csv(clpipe("export", finished, "--what", "failures").stdout)
+    tsv_rows = read_csv(clpipe("export", finished, "--what", "failures", "--format", "tsv").stdout,
+                        delimiter="\t")
+    assert csv_rows == tsv_rows
+    assert csv_rows[0] == ["path", "source", "reason", "message", "bytes", "errno"]
+    failures = h5["failures"]
+    assert [row[0] for row in csv_rows[1:]] == text(failures["path"])
+    assert [row[2] for row in csv_rows[1:]] == text(failures["reason"])
+    assert [row[3] for row in csv_rows[1:]] == text(failures["message"])
+    assert [int(row[4]) for row in csv_rows[1:]] == list(failures["bytes"])
+    assert 'bad/with, comma and "quotes".png' in [row[0] for row in csv_rows]
+    assert dict((row[0], row[2]) for row in csv_rows[1:]) == {
+        "bad/cut.jpg": "truncated", "bad/empty.png": "empty", "bad/text.jpg": "unknown-format",
+        'bad/with, comma and "quotes".png': "unknown-format", "notes.txt": "not-an-image"}
+
+
+def test_labels(clpipe, finished, h5):
+    rows = read_csv(clpipe("export", finished, "--what", "labels").stdout)
+    assert rows[0] == ["path", "source", "label", "distance"]
+    clusters = h5["clusters/kmeans"]
+    assert [row[0] for row in rows[1:]] == text(h5["images/path"])
+    assert [int(row[2]) for row in rows[1:]] == list(clusters["labels"])
+    distances = numpy.array([row[3] for row in rows[1:]], numpy.float32)
+    assert distances.tobytes() == clusters["distances"][:].tobytes()
+
+
+@pytest.mark.parametrize("feature", ["rgb_8x8x8", "counts"])
+def test_features_in_every_format(clpipe, finished, h5, tmp_path, feature):
+    stored = h5["features"][feature][:]
+    paths = text(h5["images/path"])
+    for form in ["csv", "tsv", "jsonl", "npy"]:
+        output = tmp_path / f"features.{form}"
+        result = clpipe("export", finished, "--what", "features", "--feature", feature,
+                        "--format", form, "-o", output)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout == ""
+        if form == "npy":
+            values = numpy.load(output)
+        elif form == "jsonl":
+            lines = [json.loads(line) for line in output.read_text().splitlines()]
+            assert [line["path"] for line in lines] == paths
+            values = numpy.array([line[feature] for line in lines])
+        else:
+            rows = read_csv(output.read_text(), delimiter="," if form == "csv" else "\t")
+            assert rows[0][:3] == ["path", "source", f"{feature}_0"]
+            assert [row[0] for row in rows[1:]] == paths
+            values = numpy.array([row[2:] for row in rows[1:]]).astype(stored.dtype)
+        assert values.shape == stored.shape
+        assert values.astype(stored.dtype).tobytes() == stored.tobytes()
+        if form == "npy":
+            assert values.dtype == stored.dtype
+    assert stored.dtype == (numpy.uint32 if feature == "counts" else numpy.float32)
+
+
+def test_labels_as_npy(clpipe, finished, h5, tmp_path):
+    result = clpipe("export", finished, "--what", "labels", "--format", "npy", "-o", "labels.npy")
+    assert result.returncode == 0, result.stderr
+    labels = numpy.load(tmp_path / "labels.npy")
+    assert labels.shape == h5["clusters/kmeans/labels"].shape
+    assert labels.dtype == numpy.int32
+    assert (labels == h5["clusters/kmeans/labels"][:]).all()
+
+
+def test_jsonl(clpipe, finished, h5):
+    lines = clpipe("export", finished, "--what", "images", "--format", "jsonl").stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["path"] for row in rows] == text(h5["images/path"])
+    assert [row["width"] for row in rows] == list(h5["images/width"])
+    lines = clpipe("export", finished, "--what", "failures", "--format", "jsonl").stdout
+    assert [json.loads(line)["reason"] for line in lines.splitlines()] == \
+        text(h5["failures/reason"])
+
+
+def test_which_feature(clpipe, finished):
+    check_one_error(clpipe("export", finished, "--what", "features"), 2, "--feature", "rgb_8x8x8",
+                    "counts")
+    check_one_error(clpipe("export", finished, "--what", "features", "--feature", "none"), 2,
+                    "'none'", "rgb_8x8x8")
+    check_one_error(clpipe("export", finished, "--what", "labels", "--name", "none"), 2, "none",
+                    "kmeans")
+
+
+def test_closed_pipe_is_quiet(finished):
+    command = f"'{os.path.abspath(run_clpipe.__globals__['CLPIPE'])}' export '{finished}' " \
+              "--what features --feature rgb_8x8x8 --format jsonl | head -c 10; " \
+              "echo ${PIPESTATUS[0]}"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert result.stderr == ""
+    assert result.stdout.splitlines()[-1].endswith("0")
+
+
+def test_a_table_replaces_no_result(clpipe, finished, tmp_path):
+    copy = tmp_path / "copy.h5"
+    shutil.copy(finished, copy)
+    before = copy.read_bytes()
+    check_one_error(clpipe("export", finished, "--what", "images", "-o", copy), 3, "copy.h5",
+                    "not overwritten")
+    check_one_error(clpipe("export", copy, "--what", "images", "-o", copy), 3, "copy.h5")
+    check_one_error(clpipe("export", copy, "--what", "images", "-o", "t.csv", "--json", copy), 2,
+                    "copy.h5")
+    assert copy.read_bytes() == before
+    assert os.listdir(tmp_path) == ["copy.h5"]
+
+
+def test_report(clpipe, finished, tmp_path):
+    result = clpipe("export", finished, "--what", "images", "-o", "t.csv", "--json", "-")
+    assert json.loads(result.stdout) == {"what": "images", "rows": 13, "output": "t.csv"}
+
+
+# --- trees ------------------------------------------------------------------------------------
+
+@pytest.fixture
+def sorted_photos(clpipe, photos, tmp_path):
+    """A copy of the photos, its result and the clusters by path."""
+    shutil.copytree(photos, tmp_path / "photos")
+    shutil.copy(tmp_path / "photos" / "red" / "00.png", tmp_path / "photos" / "red_00.png")
+    result = clpipe("run", "photos", "-k", 3, "-o", "r.h5")
+    assert result.returncode == 0, result.stderr
+    with h5py.File(tmp_path / "r.h5", "r") as file:
+        return dict(zip(text(file["images/path"]), file["clusters/kmeans/labels"]))
+
+
+@pytest.mark.parametrize("link", ["symlink", "hard", "copy"])
+def test_tree(clpipe, tmp_path, sorted_photos, link):
+    result = clpipe("export", "r.h5", "--what", "tree", "--to", "tree", "--link", link)
+    assert result.returncode == 0, result.stderr
+    found = {}
+    for folder, _, names in os.walk(tmp_path / "tree"):
+        for name in names:
+            path = os.path.join(folder, name)
+            assert os.path.islink(path) == (link == "symlink")
+            if link == "symlink":
+                assert os.path.isabs(os.readlink(path))
+            found[os.path.basename(folder), name] = path
+    assert sorted(os.listdir(tmp_path / "tree")) == ["cluster_0", "cluster_1", "cluster_2"]
+    assert len(found) == len(sorted_photos)
+    for path, label in sorted_photos.items():
+        name = path.replace("/", "_")
+        same = [at for (folder, at_name), at in found.items() if folder == f"cluster_{label}" and
+                at_name.split("~")[0].split(".")[0] == name.split(".")[0]]
+        original = tmp_path / "photos" / path
+        if link == "copy":
+            assert any(open(at, "rb").read() == original.read_bytes() for at in same)
+        else:
+            assert any(os.path.samefile(at, original) for at in same)
+    # red/00.png and red_00.png come to one name.
+    assert sum(name.startswith("red_00") for _, name in found) == 2
+    assert sorted(os.listdir(tmp_path)) == ["photos", "r.h5", "tree"]
+
+
+def test_tree_overwrites_nothing(clpipe, tmp_path, sorted_photos):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "empty").mkdir()
+    tree = ["export", "r.h5", "--what", "tree", "--to"]
+    check_one_error(clpipe(*tree, "full"), 3, "full", "not empty")
+    check_one_error(clpipe(*tree, "file"), 3, "file", "no directory")
+    check_one_error(clpipe(*tree, "missing/tree"), 3, "missing/tree")
+    assert (tmp_path / "full" / "mine").read_text() == "mine"
+    assert (tmp_path / "file").read_text() == "mine"
+    assert clpipe(*tree, "empty").returncode == 0
+    assert len(os.listdir(tmp_path / "empty")) == 3
+    assert sorted(os.listdir(tmp_path)) == ["empty", "file", "full", "photos", "r.h5"]
+
+
+def test_tree_of_images_that_are_gone(clpipe, tmp_path, sorted_photos):
+    (tmp_path / "elsewhere").mkdir()
+    result = clpipe("export", tmp_path / "r.h5", "--what", "tree", "--to", "tree",
+                    cwd=tmp_path / "elsewhere")
+    check_one_error(result, 3, "run this in the directory in which")
+    assert os.listdir(tmp_path / "elsewhere") == []
+    (tmp_path / "photos" / "red" / "00.png").unlink()
+    result = clpipe("export", "r.h5", "--what", "tree", "--to", "tree")
+    assert result.returncode == 1
+    assert "1 image is not there any more" in result.stderr and "red/00.png" in result.stderr
+    assert sum(len(names) for _, _, names in os.walk(tmp_path / "tree")) == \
+        len(sorted_photos) - 1
+
+
+# --- info, verify -------------------------------------------------------------------------------
+
+def test_info(clpipe, finished, mixed, h5):
+    result = clpipe("info", finished)
+    assert (result.returncode, result.stderr) == (0, "")
+    for part in [str(mixed), "images    13", "rgb_8x8x8", "512 values of float32", "counts",
+                 "100 values of uint32", "failed    4", "2   unknown-format", "1   truncated",
+                 "1 that are no images", "kmeans", "k 3 by rgb_8x8x8 (hellinger)",
+                 "clpipe ingest"]:
+        assert part in result.stdout
+    report = json.loads(clpipe("info", finished, "--json", "-").stdout)
+    assert report["images"] == 13
+    assert report["failed"] == 4
+    assert report["by_reason"] == {"empty": 1, "unknown-format": 2, "truncated": 1,
+                                   "not-an-image": 1}
+    assert [feature["dimension"] for feature in report["features"]] == [512, 100]
+    assert report["clusters"][0]["sizes"] == list(h5["clusters/kmeans/sizes"])
+
+
+def test_info_failures(clpipe, finished):
+    result = clpipe("info", finished, "--failures")
+    assert result.returncode == 0
+    rows = [line.split("\t") for line in result.stdout.splitlines()]
+    assert [(row[0], row[1]) for row in rows] == [
+        ("bad/cut.jpg", "truncated"), ("bad/empty.png", "empty"),
+        ("bad/text.jpg", "unknown-format"), ('bad/with, comma and "quotes".png', "unknown-format")]
+    assert all(row[2] for row in rows)
+
+
+def test_info_digest(clpipe, finished):
+    result = clpipe("info", finished, "--digest")
+    assert result.returncode == 0
+    assert len(result.stdout) == 65 and int(result.stdout, 16)
+    assert json.loads(clpipe("info", finished, "--digest", "--json", "-").stdout)["digest"] == \
+        result.stdout.strip()
+
+
+def test_verify(clpipe, finished, tmp_path):
+    result = clpipe("verify", finished)
+    assert (result.returncode, result.stdout) == (0, "")
+    damaged = tmp_path / "damaged.h5"
+    shutil.copy(finished, damaged)
+    with h5py.File(damaged, "r+") as file:
+        file["features/counts"][3, 5] += 1
+    result = clpipe("verify", damaged)
+    assert result.returncode == 1, result.stderr
+    assert "counts" in result.stdout
+    report = json.loads(clpipe("verify", damaged, "--json", "-").stdout)
+    assert report["ok"] is False and len(report["broken"]) == len(result.stdout.splitlines())
+
+
+@pytest.mark.parametrize("command", [["info"], ["verify"], ["export", "--what", "images"],
+                                     ["assign", "x.h5"]])
+def test_no_result(clpipe, tmp_path, command):
+    (tmp_path / "text.h5").write_text("this is no HDF5 file\n" * 100)
+    with h5py.File(tmp_path / "foreign.h5", "w") as file:
+        file["data"] = numpy.zeros((3, 4))
+    for name in ["missing.h5", "text.h5", "foreign.h5"]:
+        check_one_error(clpipe(*command, name), 3, name if command[0] != "assign" else "x.h5")

@@ -1,0 +1,490 @@
+"""run, ingest, cluster and assign on small sets: the whole way, what a person sees, JSON."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import h5py
+import numpy
+import pytest
+
+from conftest import CLPIPE, check_one_error, draw_photos, error_lines, run_clpipe
+
+INGEST_KEYS = {"images_ok", "images_failed", "images_unchanged", "images_resumed",
+               "files_not_images", "bytes_read", "pixels", "seconds", "images_per_second", "stages",
+               "bottleneck", "device", "peak_rss_bytes", "output"}
+CLUSTER_KEYS = {"k", "n", "d", "iterations", "converged", "inertia", "seconds", "seconds_read",
+                "seconds_build", "seconds_init", "seconds_iterate", "device", "sizes", "output"}
+
+
+def paths_of(file):
+    return [path.decode() if isinstance(path, bytes) else path for path in file["images/path"]]
+
+
+def inode(path):
+    status = os.stat(path)
+    return status.st_ino, status.st_mtime_ns
+
+
+# --- run --------------------------------------------------------------------------------------
+
+def test_run(clpipe, photos, tmp_path):
+    result = clpipe("run", photos, "-k", 3, "--json", "report.json")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ""
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert set(report) == {"ingest", "cluster"}
+    assert set(report["ingest"]) == INGEST_KEYS
+    assert set(report["cluster"]) == CLUSTER_KEYS
+    assert [stage["name"] for stage in report["ingest"]["stages"]] == \
+        ["walk", "decode", "upload", "histogram", "store"]
+    assert set(report["ingest"]["stages"][0]) == {"name", "busy_seconds", "starved_seconds",
+                                                  "blocked_seconds"}
+    assert report["ingest"]["images_ok"] == 13
+    assert report["ingest"]["output"] == report["cluster"]["output"] == "clpipe.h5"
+    assert (report["cluster"]["k"], report["cluster"]["n"], report["cluster"]["d"]) == (3, 13, 768)
+    assert sum(report["cluster"]["sizes"]) == 13
+    with h5py.File(tmp_path / "clpipe.h5", "r") as file:
+        paths = paths_of(file)
+        labels = file["clusters/kmeans/labels"][:]
+        assert file["clusters/kmeans"].attrs["metric"] in ("hellinger", b"hellinger")
+    # The three colours are three clusters.
+    colours = {path: path.split("/")[0] for path in paths}
+    assert len({(colours[path], label) for path, label in zip(paths, labels)}) == 3
+    for part in ["13 images", "images/s", "3 clusters of 13 images by rgb_256 (hellinger)",
+                 "converged", "clpipe.h5", "clpipe export clpipe.h5", "nearest to its centre"]:
+        assert part in result.stderr
+    assert sorted(os.listdir(tmp_path)) == ["clpipe.h5", "report.json"]
+
+
+def test_run_again_computes_nothing(clpipe, photos, tmp_path):
+    first = clpipe("run", photos, "-k", 3)
+    assert first.returncode == 0, first.stderr
+    before = inode(tmp_path / "clpipe.h5")
+    again = clpipe("run", photos, "-k", 3, "--json", "-")
+    assert again.returncode == 0, again.stderr
+    assert inode(tmp_path / "clpipe.h5") == before
+    assert "nothing new" in again.stderr and "in the file already" in again.stderr
+    report = json.loads(again.stdout)
+    assert report["ingest"]["images_unchanged"] == 13
+    assert report["cluster"]["k"] == 3 and sum(report["cluster"]["sizes"]) == 13
+
+
+def test_run_with_another_k_wants_force(clpipe, photos, tmp_path):
+    assert clpipe("run", photos, "-k", 3).returncode == 0
+    before = inode(tmp_path / "clpipe.h5")
+    refused = clpipe("run", photos, "-k", 4)
+    assert refused.returncode == 2
+    assert error_lines(refused)[-1].startswith("clpipe: clpipe.h5 already holds /clusters/kmeans")
+    assert "k is 3 there and 4 here" in refused.stderr and "--force" in refused.stderr
+    assert inode(tmp_path / "clpipe.h5") == before
+    assert clpipe("run", photos, "-k", 4, "--force").returncode == 0
+    assert clpipe("run", photos, "-k", 2, "--name", "two").returncode == 0
+    with h5py.File(tmp_path / "clpipe.h5", "r") as file:
+        assert file["clusters/kmeans/centroids"].shape == (4, 768)
+        assert file["clusters/two/centroids"].shape == (2, 768)
+
+
+def test_default_k_fits_a_small_directory(clpipe, tmp_path):
+    draw_photos(tmp_path / "few", 3)  # and a copy of one of them
+    result = clpipe("run", "few")
+    assert result.returncode == 0, result.stderr
+    assert "k is 3 instead of 10: there are only 3 different images" in result.stderr
+    again = clpipe("run", "few", "--json", "-")
+    assert again.returncode == 0, again.stderr
+    assert "in the file already" in again.stderr
+    assert json.loads(again.stdout)["cluster"]["k"] == 3
+    # A k that was asked for stands.
+    asked = clpipe("run", "few", "-k", 10, "-o", "other.h5")
+    assert asked.returncode == 3
+    assert "distinct" in asked.stderr.splitlines()[-1]
+
+
+def test_new_images_are_taken_in_and_clustered(clpipe, tmp_path):
+    draw_photos(tmp_path / "photos")
+    assert clpipe("run", "photos", "-k", 3).returncode == 0
+    shutil.copy(tmp_path / "photos/blue/02.jpg", tmp_path / "photos/zz.jpg")
+    result = clpipe("run", "photos", "-k", 3, "--json", "-")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert (report["ingest"]["images_ok"], report["ingest"]["images_unchanged"]) == (14, 13)
+    assert report["cluster"]["n"] == 14
+
+
+def test_failures_are_told(clpipe, mixed, tmp_path):
+    result = clpipe("run", mixed, "-k", 3, "-o", "my photos.h5")
+    assert result.returncode == 1, result.stderr
+    assert re.search(r"failed +4 +unknown-format 2, truncated 1|"
+                     r"failed +4 +unknown-format 2, empty 1, truncated 1", result.stderr)
+    assert re.search(r"skipped +1 that are no images", result.stderr)
+    assert "clpipe info 'my photos.h5' --failures" in result.stderr
+    # Nothing new to do is 0.
+    assert clpipe("run", mixed, "-k", 3, "-o", "my photos.h5").returncode == 0
+
+
+def test_quiet(clpipe, photos):
+    result = clpipe("run", photos, "-k", 3, "-q")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_json_on_stdout_is_alone(clpipe, photos):
+    result = clpipe("ingest", photos, "-o", "x.h5", "--json=-")
+    assert set(json.loads(result.stdout)) == INGEST_KEYS
+    assert "13 images" in result.stderr
+
+
+def test_dry_run(clpipe, mixed, tmp_path):
+    result = clpipe("ingest", mixed, "--dry-run", "--json", "-")
+    assert result.returncode == 1
+    report = json.loads(result.stdout)
+    assert set(report) == INGEST_KEYS
+    assert report["output"] is None and report["device"] is None
+    assert report["images_ok"] + report["images_failed"] == 17
+    assert os.listdir(tmp_path) == []
+
+
+def test_strict(clpipe, mixed, tmp_path):
+    result = clpipe("ingest", mixed, "-o", "x.h5", "--strict")
+    assert result.returncode == 1
+    assert "--strict" in error_lines(result)[0] and "bad/" in error_lines(result)[0]
+    assert not (tmp_path / "x.h5").exists()
+
+
+def test_parameters_and_command_are_recorded(clpipe, photos, tmp_path):
+    result = clpipe("ingest", photos, "-o", "x.h5", "--feature", "a=gray:bins=10", "--feature",
+                    "rgb:bins=8x8x8,grid=2x2", "--normalize=hellinger", "--exclude", "*b c*",
+                    "--include", "*.png", "--include=*.jpg", "--decode-scale", "2")
+    assert result.returncode == 0, result.stderr
+    with h5py.File(tmp_path / "x.h5", "r") as file:
+        text = file.attrs["parameters"]
+        command = file["runs/0" if "0" in file["runs"] else "runs/1"].attrs["command"]
+    text = text.decode() if isinstance(text, bytes) else text
+    command = command.decode() if isinstance(command, bytes) else command
+    parameters = json.loads(text)
+    assert list(parameters) == ["features", "alpha", "max_pixels", "max_scans", "decode_scale",
+                                "follow_symlinks", "hidden", "include", "exclude", "limit"]
+    assert parameters["features"] == ["a=gray:bins=10,grid=1x1,normalize=hellinger",
+                                      "rgb_8x8x8_2x2=rgb:bins=8x8x8,grid=2x2,normalize=hellinger"]
+    assert parameters["include"] == ["*.png", "*.jpg"] and parameters["exclude"] == ["*b c*"]
+    assert parameters["decode_scale"] == 2
+    assert text == json.dumps(parameters, separators=(",", ":"))
+    assert "'*b c*'" in command and command.endswith("--decode-scale 2")
+
+
+def test_lists(clpipe, photos, tmp_path):
+    names = ["red/00.png", "green/01.jpg", "red/00.png"]
+    (tmp_path / "list").write_text("\n".join(str(photos / name) for name in names) + "\n")
+    assert clpipe("ingest", "@list", "-o", "a.h5").returncode == 0
+    with open(tmp_path / "list") as stdin:
+        assert clpipe("ingest", "-", "-o", "b.h5", stdin=stdin).returncode == 0
+    for output in ["a.h5", "b.h5"]:
+        with h5py.File(tmp_path / output, "r") as file:
+            assert paths_of(file) == [str(photos / name) for name in names[:2]]
+
+
+# --- cluster, assign ----------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def mixture():
+    random = numpy.random.default_rng(3)
+    centres = random.normal(0, 10, (5, 20))
+    labels = numpy.arange(500) % 5
+    return (centres[labels] + random.normal(0, 0.5, (500, 20))).astype(numpy.float32), labels
+
+
+def same_partition(a, b):
+    return len(set(zip(a, b))) == len(set(a)) == len(set(b))
+
+
+def test_cluster_npy(clpipe, tmp_path, mixture):
+    rows, labels = mixture
+    numpy.save(tmp_path / "rows.npy", rows)
+    check_one_error(clpipe("cluster", "rows.npy", "-k", 5), 2, "-o R.h5")
+    result = clpipe("cluster", "rows.npy", "-k", 5, "-o", "r.h5", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert set(report) == CLUSTER_KEYS
+    assert (report["n"], report["d"], report["output"]) == (500, 20, "r.h5")
+    assert report["sizes"] == [100] * 5
+    assert "5 clusters of 500 rows by rows.npy (euclidean)" in result.stderr
+    with h5py.File(tmp_path / "r.h5", "r") as file:
+        assert same_partition(file["clusters/kmeans/labels"][:], labels)
+    before = inode(tmp_path / "r.h5")
+    again = clpipe("cluster", "rows.npy", "-k", 5, "-o", "r.h5")
+    assert again.returncode == 0 and "in the file already" in again.stderr
+    assert inode(tmp_path / "r.h5") == before
+    other = clpipe("cluster", "rows.npy", "-k", 5, "-o", "r.h5", "--seed", 1)
+    check_one_error(other, 2, "seed is 0 there and 1 here", "--force")
+    more = clpipe("cluster", "rows.npy", "-k", 2, "-o", "r.h5", "--name", "two")
+    assert more.returncode == 0, more.stderr
+    with h5py.File(tmp_path / "r.h5", "r") as file:
+        assert set(file["clusters"]) == {"kmeans", "two"}
+    labels_csv = clpipe("export", "r.h5", "--what", "labels", "--name", "two").stdout
+    assert labels_csv.startswith("row,label,distance\n0,")
+    rows[0] += 1
+    numpy.save(tmp_path / "rows.npy", rows)
+    check_one_error(clpipe("cluster", "rows.npy", "-k", 5, "-o", "r.h5"), 2, "other rows")
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "<f8", ">f8", "i2", "u1", "i8"])
+def test_cluster_foreign_hdf5(clpipe, tmp_path, mixture, dtype):
+    rows, labels = mixture
+    with h5py.File(tmp_path / "foreign.h5", "w") as file:
+        file.create_dataset("deep/vectors", data=(rows + 100).astype(dtype), chunks=(64, 7),
+                            compression="gzip")
+    result = clpipe("cluster", "foreign.h5:/deep/vectors", "-k", 5, "-o", "r.h5")
+    assert result.returncode == 0, result.stderr
+    with h5py.File(tmp_path / "r.h5", "r") as file:
+        assert same_partition(file["clusters/kmeans/labels"][:], labels)
+
+
+def test_foreign_hdf5_that_is_no_matrix(clpipe, tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["matrix"] = numpy.zeros((4, 3))
+        file["cube"] = numpy.zeros((2, 2, 2))
+        file["names"] = [b"one", b"two"]
+        file["group/other"] = numpy.ones((4, 2), int)
+    ask = lambda text, *more: clpipe("cluster", text, "-k", 2, "-o", "r.h5", *more)
+    check_one_error(ask("f.h5"), 2, "not one of clpipe's", "f.h5:/")
+    check_one_error(ask("f.h5:/none"), 3, "no dataset /none", "/matrix", "/group/other")
+    check_one_error(ask("f.h5:/group"), 3, "no dataset /group")
+    check_one_error(ask("f.h5:/cube"), 3, "3 dimensions")
+    check_one_error(ask("f.h5:/names"), 3, "no numbers")
+    check_one_error(ask("f.h5:/matrix", "--feature", "x"), 2, "--feature")
+    check_one_error(ask("f.h5:/matrix"), 3, "distinct")
+    assert os.listdir(tmp_path) == ["f.h5"]
+
+
+def test_cluster_options(clpipe, tmp_path, finished, mixture):
+    rows, _ = mixture
+    copy = tmp_path / "copy.h5"
+    shutil.copy(finished, copy)
+    check_one_error(clpipe("cluster", copy, "-k", 2, "--name", "new"), 2, "--feature", "rgb_8x8x8")
+    check_one_error(clpipe("cluster", copy, "-k", 2, "--feature", "rgb_8x8x8"), 2,
+                    "already holds /clusters/kmeans", "k is 3 there and 2 here")
+    check_one_error(clpipe("cluster", copy, "-k", 2, "--feature", "counts", "--init", "no.npy"), 2,
+                    "no.npy")
+    numpy.save(tmp_path / "init.npy", numpy.zeros((3, 100), numpy.float32))
+    check_one_error(clpipe("cluster", copy, "-k", 2, "--feature", "counts", "--init", "init.npy"),
+                    2, "3 centroids of 100", "2 of 100")
+    # The dataset named in full is the feature.
+    result = clpipe("cluster", f"{copy}:/features/counts", "-k", 2, "--name", "c", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    assert "by counts (euclidean)" in result.stderr
+    with h5py.File(copy, "r") as file:
+        assert set(file["clusters"]) == {"kmeans", "c"}
+        first = file["features/counts"][:2].astype(numpy.float32)
+    numpy.save(tmp_path / "init.npy", first)
+    result = clpipe("cluster", copy, "-k", 2, "--feature", "counts", "--init", "init.npy", "--name",
+                    "given", "-o", "own.h5")
+    assert result.returncode == 0, result.stderr
+    with h5py.File(tmp_path / "own.h5", "r") as file:
+        assert set(file["clusters"]) == {"given"} and "images" not in file
+    # Images of another file are not clusters' to replace.
+    check_one_error(clpipe("cluster", copy, "-k", 2, "--feature", "counts", "-o", finished), 2,
+                    "images of its own")
+
+
+def test_assign(clpipe, tmp_path, photos):
+    draw_photos(tmp_path / "more", 6)
+    assert clpipe("run", photos, "-k", 3, "-o", "c.h5").returncode == 0
+    assert clpipe("ingest", "more", "-o", "t.h5").returncode == 0
+    result = clpipe("assign", "c.h5", "t.h5", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert (report["k"], report["n"], report["iterations"]) == (3, 7, 0)
+    with h5py.File(tmp_path / "c.h5", "r") as c, h5py.File(tmp_path / "t.h5", "r") as t:
+        known = {path.split("/")[0]: label
+                 for path, label in zip(paths_of(c), c["clusters/kmeans/labels"])}
+        assert [known[path.split("/")[0]] for path in paths_of(t)] == \
+            list(t["clusters/kmeans/labels"])
+        centroids = c["clusters/kmeans/centroids"][:].astype(float)
+        assert (centroids == t["clusters/kmeans/centroids"][:]).all()
+        roots = numpy.sqrt(t["features/rgb_256"][:].astype(float))
+        distances = ((roots[:, None] - centroids[None]) ** 2).sum(2)
+        assert numpy.allclose(t["clusters/kmeans/distances"], distances.min(1), atol=1e-5)
+        assert (t["clusters/kmeans/labels"][:] == distances.argmin(1)).all()
+        nearest = t["clusters/kmeans/nearest"][:]
+        for cluster in range(3):
+            rows = numpy.flatnonzero(distances.argmin(1) == cluster)
+            order = rows[numpy.argsort(t["clusters/kmeans/distances"][:][rows], kind="stable")][:3]
+            assert list(nearest[cluster][:len(order)]) == list(order)
+    before = inode(tmp_path / "t.h5")
+    again = clpipe("assign", "c.h5", "t.h5")
+    assert again.returncode == 0 and "in the file already" in again.stderr
+    assert inode(tmp_path / "t.h5") == before
+    assert clpipe("verify", "t.h5").returncode == 0
+
+
+def test_assign_other_features(clpipe, tmp_path, photos):
+    assert clpipe("run", photos, "-k", 3, "-o", "c.h5").returncode == 0
+    assert clpipe("ingest", photos, "-o", "gray.h5", "--feature", "gray").returncode == 0
+    assert clpipe("ingest", photos, "-o", "counts.h5", "--normalize", "none").returncode == 0
+    check_one_error(clpipe("assign", "c.h5", "gray.h5"), 2, "rgb_256", "gray_256")
+    check_one_error(clpipe("assign", "c.h5", "gray.h5", "--feature", "gray_256"), 3, "256", "768")
+    check_one_error(clpipe("assign", "c.h5", "counts.h5"), 3, "normalize=l1", "normalize=none")
+    check_one_error(clpipe("assign", "gray.h5", "c.h5"), 3, "holds no clusters")
+
+
+# --- devices, formats, self-test ----------------------------------------------------------------
+
+def test_devices(clpipe):
+    result = clpipe("devices", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    devices = json.loads(result.stdout)
+    assert devices and any(device["usable"] for device in devices)
+    for i, device in enumerate(devices):
+        assert device["index"] == i
+        assert {"platform", "name", "type", "version", "driver", "usable", "reason", "global_memory",
+                "local_memory", "max_work_group", "unified_memory"} <= set(device)
+    table = clpipe("devices").stdout
+    assert sum(line.startswith("*") for line in table.splitlines()) == 2  # the device, the legend
+    for device in devices:
+        assert device["name"][:48] in table
+
+
+def test_formats(clpipe):
+    result = clpipe("formats")
+    assert (result.returncode, result.stderr) == (0, "")
+    formats = {row["name"]: row for row in json.loads(clpipe("formats", "--json=-").stdout)}
+    assert formats["jpeg"]["readable"] and formats["png"]["readable"]
+    assert formats["jpeg"]["extensions"] == ["jpg", "jpeg", "jpe", "jfif"]
+    for row in formats.values():
+        assert row["name"] in result.stdout
+
+
+def test_self_test(clpipe):
+    result = clpipe("self-test", "--json", "report.json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "k-means" in result.stdout and "WRONG" not in result.stdout
+
+
+# --- progress -----------------------------------------------------------------------------------
+
+def in_terminal(*args, columns, cwd, then=None, env=None):
+    """Runs the program on a terminal of that width; returns (exit code, all that was written)."""
+    import fcntl
+    import struct
+    import termios
+    child, parent = None, None
+    parent, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    child = subprocess.Popen([str(CLPIPE), *map(str, args)], cwd=cwd, stderr=slave,
+                             stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                             env={**os.environ, "TERM": "xterm", **(env or {})})
+    os.close(slave)
+    output = b""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            piece = os.read(parent, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        output += piece
+        if then:
+            then(output, child, parent)
+    os.close(parent)
+    return child.wait(timeout=60), output.decode()
+
+
+@pytest.mark.parametrize("columns", [200, 80, 40, 12])
+def test_live_line_fits(clpipe, photos, tmp_path, columns):
+    code, output = in_terminal("run", photos, "-k", 3, columns=columns, cwd=tmp_path)
+    assert code == 0, output
+    lines = re.findall(r"\r\033\[K\033\[\?7l(.*?)\033\[\?7h", output)
+    assert lines
+    assert all(len(line) < columns for line in lines)
+    assert output.rstrip().splitlines()[-1].startswith("  next")
+
+
+def test_no_colour(program, photos, tmp_path):
+    _, coloured = in_terminal("run", photos, "-k", 3, columns=80, cwd=tmp_path)
+    assert "\033[1m" in coloured
+    _, plain = in_terminal("run", photos, "-k", 3, columns=80, cwd=tmp_path, env={"NO_COLOR": "1"})
+    assert not re.search(r"\033\[\d*m", plain)
+
+
+def test_progress_never(program, photos, tmp_path):
+    _, output = in_terminal("run", photos, "-k", 3, "--progress", "never", columns=80, cwd=tmp_path)
+    assert "\033[?7l" not in output
+
+
+def test_no_live_line_in_a_pipe(clpipe, photos):
+    result = clpipe("run", photos, "-k", 3)
+    assert "\r" not in result.stderr and "\033" not in result.stderr
+
+
+# --- signals ------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Enough pictures that a run takes a while; hard links, so that they are quickly made."""
+    from PIL import Image
+    directory = tmp_path_factory.mktemp("many")
+    random = numpy.random.default_rng(5)
+    noise = random.integers(0, 256, (1200, 1600, 3), dtype=numpy.uint8)
+    Image.fromarray(noise).save(directory / "0.jpg", quality=95)
+    for i in range(1, 400):
+        os.link(directory / "0.jpg", directory / f"{i}.jpg")
+    return directory
+
+
+def interrupt(directory, cwd, *signals, pause=0.0, arguments=()):
+    child = subprocess.Popen([str(CLPIPE), "ingest", str(directory), "-o", "x.h5", "--progress",
+                              "never", "--threads", "1", *arguments], cwd=cwd,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    work = cwd / "x.h5.partial"
+    deadline = time.monotonic() + 30
+    while not work.exists() and child.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(1.0)
+    for number in signals:
+        child.send_signal(number)
+        time.sleep(pause)
+    out, err = child.communicate(timeout=30)
+    return child.returncode, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_one_signal_stops_cleanly(program, many, tmp_path, number):
+    code, err = interrupt(many, tmp_path, number)
+    assert code == 4, err
+    assert "interrupted" in err and "the same command goes on from there" in err
+    assert not (tmp_path / "x.h5").exists()
+
+
+def test_interrupted_run_goes_on(program, many, tmp_path):
+    code, err = interrupt(many, tmp_path, signal.SIGINT)
+    assert code == 4, err
+    result = run_clpipe("ingest", many, "-o", "x.h5", "--json", "-", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["images_ok"] == 400
+    assert report["images_resumed"] > 0
+    assert os.listdir(tmp_path) == ["x.h5"]
+
+
+def test_second_interrupt_ends_at_once(program, many, tmp_path):
+    start = time.monotonic()
+    code, err = interrupt(many, tmp_path, signal.SIGINT, signal.SIGINT, pause=0.002,
+                          arguments=["--memory", "64M"])
+    assert code in (130, 4)
+    if code == 4:
+        pytest.skip("the first signal was quicker")
+    assert time.monotonic() - start < 20
+    assert not (tmp_path / "x.h5").exists()
+
+
+def test_max_time(program, many, tmp_path):
+    result = run_clpipe("ingest", many, "-o", "x.h5", "--threads", "1", "--max-time", "1.5",
+                        cwd=tmp_path)
+    assert result.returncode == 4, result.stderr
+    assert "--max-time is over" in result.stderr
+    assert not (tmp_path / "x.h5").exists()
