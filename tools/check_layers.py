@@ -3,9 +3,10 @@
 
     tools/check_layers.py [ROOT]
 
-* Includes point one way: base <- ocl <- stages <- pipeline.[ch] <- cli. A stage includes base, ocl,
-  the kernels' headers and itself; the few headers that one stage reads of another are listed below.
-  Kernels include kernels.
+* Includes point one way: base <- ocl <- stages <- pipeline.[ch] <- cli. A stage includes base and
+  itself; which stages see OpenCL and kernels, and which see another stage, is listed below. Kernels
+  include kernels.
+* A C file, header or kernel opens with a comment on its purpose.
 * A file name occurs once in pipeline/ and kernels/.
 * A file of more than 600 lines says "long because: REASON" near its top.
 
@@ -15,12 +16,14 @@ import os
 import re
 import sys
 
-STAGES = ("walk", "decode", "staging", "histogram", "store", "cluster")
-
-# Stage -> the other stages whose headers it may include.
+# Stage -> what it may include besides base and itself.
 STAGE_INCLUDES = {
-    "staging": ("histogram",),
+    "walk": (),
+    "decode": (),
+    "staging": ("ocl", "kernels", "histogram"),
+    "histogram": ("ocl", "kernels"),
     "store": ("histogram",),
+    "cluster": ("ocl", "kernels"),
 }
 
 LINES_MAX = 600
@@ -60,9 +63,9 @@ def allowed(layer):
         return {"base"}
     if layer == "ocl":
         return {"base", "ocl", "kernels"}
-    if layer in STAGES:
-        return {"base", "ocl", "kernels", layer} | set(STAGE_INCLUDES.get(layer, ()))
-    below = {"base", "ocl", "kernels", "pipeline"} | set(STAGES)
+    if layer in STAGE_INCLUDES:
+        return {"base", layer} | set(STAGE_INCLUDES[layer])
+    below = {"base", "ocl", "kernels", "pipeline"} | set(STAGE_INCLUDES)
     if layer == "pipeline":
         return below
     if layer == "cli":
@@ -109,6 +112,12 @@ def check_length(path, lines):
             (path, len(lines), LINES_MAX)]
 
 
+def check_purpose(path, lines):
+    if not path.endswith((".c", ".h", ".cl")) or (lines and lines[0].startswith("/*")):
+        return []
+    return ["%s: does not open with a comment on its purpose" % path]
+
+
 def check_names(paths):
     first = {}
     wrong = []
@@ -131,7 +140,7 @@ def check(root):
             if not path.endswith(SOURCES):
                 continue
             lines = read_lines(root, path)
-            wrong += check_length(path, lines)
+            wrong += check_purpose(path, lines) + check_length(path, lines)
             if directory in ("pipeline", "kernels"):
                 wrong += check_includes(root, path, lines)
     return wrong + check_names(named)
