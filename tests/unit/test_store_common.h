@@ -2,11 +2,12 @@
 #ifndef TEST_STORE_COMMON_H
 #define TEST_STORE_COMMON_H
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include "base/log.h"
 #include "histogram/feature.h"
@@ -52,7 +53,10 @@ static inline int remove_tree(const char *path)
 static inline int fixture_open(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
+    /* In memory where possible: these tests sync often. */
     const char *base = getenv("TMPDIR");
+    if (!base && access("/dev/shm", W_OK) == 0)
+        base = "/dev/shm";
     struct error error = ERROR_INIT;
     setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
     log_set_level(LOG_QUIET);
@@ -204,6 +208,15 @@ static inline void print_broken(const char *line, void *context)
     print_error("broken: %s\n", line);
 }
 
+static inline void identity_of_unverified(char hex[65], const char *path)
+{
+    struct error error = ERROR_INIT;
+    struct result *result;
+    assert_ok(result_open(&result, path, &error));
+    assert_ok(result_identity(result, hex, &error));
+    result_close(&result);
+}
+
 static inline void identity_of(char hex[65], const char *path)
 {
     struct error error = ERROR_INIT;
@@ -212,8 +225,8 @@ static inline void identity_of(char hex[65], const char *path)
     assert_ok(result_open(&result, path, &error));
     assert_ok(result_verify(result, print_broken, NULL, &broken, &error));
     assert_int_equal(broken, 0);
-    assert_ok(result_identity(result, hex, &error));
     result_close(&result);
+    identity_of_unverified(hex, path);
 }
 
 /* A file's bytes; free them. */
