@@ -364,6 +364,19 @@ def test_self_test(clpipe):
     assert "k-means" in result.stdout and "WRONG" not in result.stdout
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Enough pictures that a run takes a while; hard links, so that they are quickly made."""
+    from PIL import Image
+    directory = tmp_path_factory.mktemp("many")
+    random = numpy.random.default_rng(5)
+    noise = random.integers(0, 256, (1200, 1600, 3), dtype=numpy.uint8)
+    Image.fromarray(noise).save(directory / "0.jpg", quality=95)
+    for i in range(1, 400):
+        os.link(directory / "0.jpg", directory / f"{i}.jpg")
+    return directory
+
+
 # --- progress -----------------------------------------------------------------------------------
 
 def in_terminal(*args, columns, cwd, then=None, env=None):
@@ -421,20 +434,32 @@ def test_no_live_line_in_a_pipe(clpipe, photos):
     assert "\r" not in result.stderr and "\033" not in result.stderr
 
 
+def test_live_line_follows_the_window(many, tmp_path):
+    """Lines drawn after the window has shrunk fit it."""
+    import fcntl
+    import struct
+    import termios
+    drawn = re.compile(r"\r\033\[K\033\[\?7l(.*?)\033\[\?7h")
+    before = []
+
+    def shrink(output, child, terminal):
+        count = len(drawn.findall(output.decode(errors="replace")))
+        if not before and count >= 3:
+            before.append(count)
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
+            child.send_signal(signal.SIGWINCH)
+
+    code, output = in_terminal("ingest", many, "-o", "x.h5", "--limit", 60, columns=120,
+                               cwd=tmp_path, then=shrink)
+    assert code == 0, output
+    lines = drawn.findall(output)
+    assert before and len(lines) > before[0] + 1
+    assert any(len(line) >= 30 for line in lines[:before[0]])
+    # One more may have been under way.
+    assert all(len(line) < 30 for line in lines[before[0] + 1:])
+
+
 # --- signals ------------------------------------------------------------------------------------
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory):
-    """Enough pictures that a run takes a while; hard links, so that they are quickly made."""
-    from PIL import Image
-    directory = tmp_path_factory.mktemp("many")
-    random = numpy.random.default_rng(5)
-    noise = random.integers(0, 256, (1200, 1600, 3), dtype=numpy.uint8)
-    Image.fromarray(noise).save(directory / "0.jpg", quality=95)
-    for i in range(1, 400):
-        os.link(directory / "0.jpg", directory / f"{i}.jpg")
-    return directory
-
 
 def interrupt(directory, cwd, *signals, pause=0.0, arguments=()):
     child = subprocess.Popen([str(CLPIPE), "ingest", str(directory), "-o", "x.h5", "--progress",
