@@ -1,0 +1,24 @@
+/* kmeans.h: what the k-means kernels and their host code agree on. docs/clustering.md gives the
+ * definitions and derives the bounds. */
+#ifndef CLPIPE_KMEANS_H
+#define CLPIPE_KMEANS_H
+
+/* The canonical distance of two rows has this many partial sums: lane l adds up the columns l, l +
+ * 16, l + 32, ... Rows are padded with zeros to a multiple of it, which changes nothing. */
+#define KMEANS_LANES 16
+
+/* Sums over rows (of seeding weights, of distances) are pairwise within blocks of this many rows,
+ * and the blocks' sums are added in order. A power of two. */
+#define KMEANS_BLOCK_ROWS 256
+
+/* The filter adds up this many columns before it adds that partial sum to the score, which keeps
+ * the bound on its rounding errors small. */
+#define KMEANS_FILTER_COLUMNS 128
+
+/* Candidates of one round of seeding, at most; also the lanes of their panel. */
+#define KMEANS_TRIALS_MAX 16
+
+/* Entries of the update: a row of the tile, and whether it leaves the cluster. */
+#define KMEANS_ENTRY_LEAVES 0x80000000u
+
+#endif

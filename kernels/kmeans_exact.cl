@@ -1,0 +1,222 @@
+/* kmeans_exact.cl: the canonical distance and what is decided by it, on devices with float64.
+ * pipeline/cluster/canonical.c gives the same bits.
+ *
+ * -D GROUP=n      work-items of a group (1 on CPUs, where a work-item's vectors do the work)
+ * -D SPAN=1|16    lanes of a panel that a work-item scores at once
+ * -D WIDTH=n      lanes of a panel
+ * -D CENTRED=0|1  a centre is taken off each row before it is scored
+ */
+#include "kmeans.h"
+
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#pragma OPENCL FP_CONTRACT OFF
+
+#if !defined(GROUP) || !defined(SPAN) || !defined(WIDTH) || !defined(CENTRED)
+#error "GROUP, SPAN, WIDTH and CENTRED must be given"
+#endif
+
+#if SPAN == 16
+typedef float16 span;
+#define LOAD_SPAN(p)     vload16(0, (p))
+#define STORE_SPAN(v, p) vstore16((v), 0, (p))
+#elif SPAN == 1
+typedef float span;
+#define LOAD_SPAN(p)     (*(p))
+#define STORE_SPAN(v, p) (*(p) = (v))
+#else
+#error "SPAN is 1 or 16"
+#endif
+
+/* Independent chains, so that one need not wait for the other. */
+#define CHAINS 8
+
+static double canonical(__global const float *restrict x, __global const float *restrict c,
+                        uint stride)
+{
+    double16 sum = (double16)(0.0);
+    for (uint j = 0; j < stride; j += KMEANS_LANES) {
+        double16 t = convert_double16(vload16(0, x + j)) - convert_double16(vload16(0, c + j));
+        sum = fma(t, t, sum);
+    }
+    double8 a = sum.lo + sum.hi;
+    double4 b = a.lo + a.hi;
+    double2 d = b.lo + b.hi;
+    return d.x + d.y;
+}
+
+/* The scores of one row against SPAN lanes, as in the filter; the order of the sum is another, which
+ * the bound allows. */
+static span lane_scores(__global const float *restrict row, float norm,
+                        __global const float *restrict centre, __global const float *restrict lanes,
+                        uint columns)
+{
+    span score = LOAD_SPAN(lanes);
+    score = fma((span)(norm), LOAD_SPAN(lanes + (size_t)(columns + 1) * WIDTH), score);
+    __global const float *factor = lanes + WIDTH;
+    for (uint from = 0; from < columns; from += KMEANS_FILTER_COLUMNS) {
+        const uint to = min(columns, from + KMEANS_FILTER_COLUMNS);
+        span sum[CHAINS];
+#pragma unroll
+        for (int i = 0; i < CHAINS; i++)
+            sum[i] = (span)(0.0f);
+        /* Rows are padded with zeros, but panels are not padded: the tail goes one by one. */
+        uint j = from;
+        for (; j + CHAINS <= to; j += CHAINS)
+#pragma unroll
+            for (int i = 0; i < CHAINS; i++, factor += WIDTH) {
+#if CENTRED
+                float value = row[j + i] - centre[j + i];
+#else
+                float value = row[j + i];
+#endif
+                sum[i] = fma((span)(value), LOAD_SPAN(factor), sum[i]);
+            }
+        for (; j < to; j++, factor += WIDTH) {
+#if CENTRED
+            float value = row[j] - centre[j];
+#else
+            float value = row[j];
+#endif
+            sum[0] = fma((span)(value), LOAD_SPAN(factor), sum[0]);
+        }
+#pragma unroll
+        for (int reach = CHAINS / 2; reach > 0; reach /= 2)
+            for (int i = 0; i < reach; i++)
+                sum[i] += sum[i + reach];
+        score += sum[0];
+    }
+    return score;
+}
+
+/* Decides the rows that the filter left in doubt: every centroid whose score is not above the row's
+ * limit is evaluated; ties go to the lowest index. A group to a row. */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+assign_exact(__global const float *restrict x, __global const float *restrict panels,
+             __global const int *restrict ids, __global const float *restrict centroids,
+             __global const float *restrict norms, __global const float *restrict centre,
+             __global const uint *restrict rows, __global int *labels, __global float *scores,
+             __global const float *restrict upper, uint stride, uint columns, uint panel_count,
+             uint with_own)
+{
+    __local double nearest[GROUP];
+    __local int nearest_id[GROUP];
+    __local float nearest_score[GROUP];
+    const uint lid = (uint)get_local_id(0);
+    const uint at = rows[get_group_id(0)];
+    __global const float *row = x + (size_t)at * stride;
+    const float norm = norms[at], limit = upper[at];
+    double best = INFINITY;
+    int best_id = INT_MAX;
+    float best_score = 0.0f;
+    if (with_own && lid == 0) {
+        best_id = labels[at];
+        best_score = scores[at];
+        best = canonical(row, centroids + (size_t)best_id * stride, stride);
+    }
+    for (uint q = 0; q < panel_count; q++)
+        for (uint l = lid * SPAN; l < WIDTH; l += GROUP * SPAN) {
+            float t[SPAN];
+            STORE_SPAN(lane_scores(row, norm, centre,
+                                   panels + (size_t)q * (columns + 2) * WIDTH + l, columns),
+                       t);
+            for (uint i = 0; i < SPAN; i++) {
+                int id = ids[q * WIDTH + l + i];
+                if (t[i] > limit || id < 0)
+                    continue;
+                double distance = canonical(row, centroids + (size_t)id * stride, stride);
+                if (distance < best || (distance == best && id < best_id)) {
+                    best = distance;
+                    best_id = id;
+                    best_score = t[i];
+                }
+            }
+        }
+    nearest[lid] = best;
+    nearest_id[lid] = best_id;
+    nearest_score[lid] = best_score;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid != 0)
+        return;
+    for (uint i = 1; i < GROUP; i++)
+        if (nearest[i] < best || (nearest[i] == best && nearest_id[i] < best_id)) {
+            best = nearest[i];
+            best_id = nearest_id[i];
+            best_score = nearest_score[i];
+        }
+    labels[at] = best_id;
+    scores[at] = best_score;
+}
+
+/* The canonical distance of each row to its centroid. */
+__kernel void label_distances(__global const float *restrict x,
+                              __global const float *restrict centroids,
+                              __global const int *restrict labels, __global double *distances,
+                              uint count, uint stride)
+{
+    const uint i = (uint)get_global_id(0);
+    if (i < count)
+        distances[i] =
+            canonical(x + (size_t)i * stride, centroids + (size_t)labels[i] * stride, stride);
+}
+
+/* Seeding: for each block of rows and each candidate, the sum of weights if that candidate were
+ * taken: weight[i] * min(distances[i], distance to the candidate). Bits of `mask` stay set only
+ * where the candidate is nearer. A group to a block. */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+seed_exact(__global const float *restrict x, __global const float *restrict candidates,
+           __global uint *mask, __global const double *restrict distances,
+           __global const double *restrict weights, __global double *sums, uint count, uint stride,
+           uint trials, uint weighted)
+{
+    __local double value[KMEANS_BLOCK_ROWS];
+    const uint lid = (uint)get_local_id(0);
+    const uint first = (uint)get_group_id(0) * KMEANS_BLOCK_ROWS;
+    const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
+    for (uint trial = 0; trial < trials; trial++) {
+        for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP) {
+            double least = 0.0;
+            if (i < rows) {
+                least = distances[first + i];
+                if (mask[first + i] >> trial & 1) {
+                    double other = canonical(x + (size_t)(first + i) * stride,
+                                             candidates + (size_t)trial * stride, stride);
+                    if (other < least)
+                        least = other;
+                    else
+                        mask[first + i] &= ~(1u << trial);
+                }
+                if (weighted)
+                    least *= weights[first + i];
+            }
+            value[i] = least;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint reach = KMEANS_BLOCK_ROWS / 2; reach > 0; reach /= 2) {
+            for (uint i = lid; i < reach; i += GROUP)
+                value[i] += value[i + reach];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (lid == 0)
+            sums[(size_t)get_group_id(0) * KMEANS_TRIALS_MAX + trial] = value[0];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+/* Seeding: takes one candidate: rows that it is nearer to (all rows, if first) get its distance, and
+ * the threshold that the filter's scores are compared with. */
+__kernel void seed_commit(__global const float *restrict x,
+                          __global const float *restrict candidates,
+                          __global const uint *restrict mask, __global const float *restrict centre,
+                          __global double *distances, __global float *thresholds, uint count,
+                          uint stride, uint trial, uint all, double scale)
+{
+    const uint i = (uint)get_global_id(0);
+    if (i >= count || !(all || (mask[i] >> trial & 1)))
+        return;
+    __global const float *row = x + (size_t)i * stride;
+    double distance = canonical(row, candidates + (size_t)trial * stride, stride);
+    double length = canonical(row, centre, stride);
+    distances[i] = distance;
+    thresholds[i] =
+        convert_float_rtp(scale * (distance * (1 + 0x1p-30) - length * (1 - 0x1p-30)) + 0x1p-100);
+}

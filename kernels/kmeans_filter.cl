@@ -1,0 +1,200 @@
+/* kmeans_filter.cl: which centroid is nearest, almost always, in float32. For devices whose local
+ * memory is not on the chip (CPUs); kmeans_filter_tiled.cl is its twin for the others.
+ *
+ * Centroids come in panels of WIDTH lanes: row 0 holds where a score starts, rows 1..columns hold
+ * the factors of the columns, the last row the factor of the row's norm. So a score is one chain of
+ * fma, 16 centroids wide, and a work-item keeps POINTS x VECTORS of them in registers while it walks
+ * down a panel. The factors are made so that a score is a lower bound on the squared distance less
+ * what all centroids have in common, and at most 2 * (offset + slope * norm) below it. A row whose
+ * best score plus that width stays below its second score is decided; the others are listed, to be
+ * decided by the canonical distance.
+ *
+ * -D POINTS=n     rows a work-item
+ * -D VECTORS=n    vectors of 16 lanes a panel: WIDTH is 16 * VECTORS
+ * -D CENTRED=0|1  a centre is taken off each row first (data with a large common offset)
+ */
+#include "kmeans.h"
+
+#pragma OPENCL FP_CONTRACT OFF
+
+#if !defined(POINTS) || !defined(VECTORS) || !defined(CENTRED)
+#error "POINTS, VECTORS and CENTRED must be given"
+#endif
+
+#define WIDTH (16 * VECTORS)
+
+#if CENTRED
+#define VALUE(row, centre, j) ((row)[j] - (centre)[j])
+#else
+#define VALUE(row, centre, j) ((row)[j])
+#endif
+
+/* Adds columns [from, to) of POINTS rows to `sum`; `panel` points at the factors of column `from`.
+ */
+static void add_columns(float16 sum[POINTS][VECTORS], __global const float *const row[POINTS],
+                        __global const float *centre, __global const float *panel, uint from,
+                        uint to)
+{
+    for (uint j = from; j < to; j++, panel += WIDTH) {
+        float16 factor[VECTORS];
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++)
+            factor[v] = vload16(v, panel);
+#pragma unroll
+        for (int p = 0; p < POINTS; p++) {
+            float16 value = (float16)(VALUE(row[p], centre, j));
+#pragma unroll
+            for (int v = 0; v < VECTORS; v++)
+                sum[p][v] = fma(value, factor[v], sum[p][v]);
+        }
+    }
+}
+
+/* The scores of POINTS rows against one panel. */
+static void panel_scores(float16 score[POINTS][VECTORS], __global const float *const row[POINTS],
+                         const float norm[POINTS], __global const float *centre,
+                         __global const float *panel, uint columns)
+{
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+        float16 start = vload16(v, panel);
+        float16 slope = vload16(v, panel + (size_t)(columns + 1) * WIDTH);
+#pragma unroll
+        for (int p = 0; p < POINTS; p++)
+            score[p][v] = fma((float16)(norm[p]), slope, start);
+    }
+    for (uint from = 0; from < columns; from += KMEANS_FILTER_COLUMNS) {
+        float16 sum[POINTS][VECTORS];
+#pragma unroll
+        for (int p = 0; p < POINTS; p++)
+#pragma unroll
+            for (int v = 0; v < VECTORS; v++)
+                sum[p][v] = (float16)(0.0f);
+        add_columns(sum, row, centre, panel + (size_t)(1 + from) * WIDTH, from,
+                    min(columns, from + KMEANS_FILTER_COLUMNS));
+#pragma unroll
+        for (int p = 0; p < POINTS; p++)
+#pragma unroll
+            for (int v = 0; v < VECTORS; v++)
+                score[p][v] += sum[p][v];
+    }
+}
+
+/* The best of 16 lanes, where it was, and the second. */
+static void reduce_lanes(float *best, float *second, int *where, float16 bests, float16 seconds,
+                         int16 vectors)
+{
+    float b[16], s[16];
+    int at[16];
+    vstore16(bests, 0, b);
+    vstore16(seconds, 0, s);
+    vstore16(vectors, 0, at);
+    *best = b[0];
+    *second = s[0];
+    *where = at[0] * 16;
+    for (int l = 1; l < 16; l++) {
+        *second = fmin(fmin(*second, s[l]), fmax(*best, b[l]));
+        if (b[l] < *best) {
+            *best = b[l];
+            *where = at[l] * 16 + l;
+        }
+    }
+}
+
+/* Assigns `count` rows: those listed in `rows` if use_rows, else 0, 1, ... If with_own, the row's
+ * present label and score take part as well (its centroid is not in the panels). Rows in doubt go to
+ * `flagged` (their number is counts[flagged_count]), with `upper` the score above which no centroid
+ * can be the nearest. */
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+assign_filter(__global const float *restrict x, __global const float *restrict panels,
+              __global const int *restrict ids, __global const float *restrict slope,
+              __global const float *restrict offset, __global const float *restrict norms,
+              __global const float *restrict centre, __global const uint *restrict rows,
+              __global int *labels, __global float *scores, __global float *upper,
+              __global uint *flagged, __global uint *counts, uint flagged_count, uint count,
+              uint stride, uint columns, uint panel_count, uint use_rows, uint with_own,
+              float slack)
+{
+    const uint first = (uint)get_group_id(0) * POINTS;
+    uint at[POINTS];
+    __global const float *row[POINTS];
+    float norm[POINTS];
+    float16 best[POINTS], second[POINTS];
+    int16 vector[POINTS];
+    for (int p = 0; p < POINTS; p++) {
+        uint i = min(first + p, count - 1);
+        at[p] = use_rows ? rows[i] : i;
+        row[p] = x + (size_t)at[p] * stride;
+        norm[p] = norms[at[p]];
+        best[p] = second[p] = (float16)(INFINITY);
+        vector[p] = (int16)(0);
+    }
+
+    for (uint q = 0; q < panel_count; q++) {
+        float16 score[POINTS][VECTORS];
+        panel_scores(score, row, norm, centre, panels + (size_t)q * (columns + 2) * WIDTH, columns);
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) {
+            int16 here = (int16)((int)(q * VECTORS) + v);
+#pragma unroll
+            for (int p = 0; p < POINTS; p++) {
+                float16 t = score[p][v];
+                vector[p] = select(vector[p], here, t < best[p]);
+                second[p] = fmin(second[p], fmax(best[p], t));
+                best[p] = fmin(best[p], t);
+            }
+        }
+    }
+
+    for (int p = 0; p < POINTS && first + p < count; p++) {
+        float b, s;
+        int where;
+        reduce_lanes(&b, &s, &where, best[p], second[p], vector[p]);
+        int id = ids[where];
+        if (with_own) {
+            float own = scores[at[p]];
+            s = fmin(s, fmax(b, own));
+            if (!(b < own)) {
+                b = own;
+                id = labels[at[p]];
+            }
+        }
+        float limit = b + 2.0f * fma(norm[p], slope[id], offset[id]) + slack * norm[p] * norm[p];
+        if (s > limit) {
+            labels[at[p]] = id;
+            scores[at[p]] = b;
+        } else {
+            upper[at[p]] = limit;
+            flagged[atomic_inc(&counts[flagged_count])] = at[p];
+        }
+    }
+}
+
+#if VECTORS == 1
+/* Seeding: bit i of mask is set where candidate i may be nearer than the row's threshold. */
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+seed_filter(__global const float *restrict x, __global const float *restrict panel,
+            __global const float *restrict norms, __global const float *restrict centre,
+            __global const float *restrict thresholds, __global uint *mask, uint count, uint stride,
+            uint columns)
+{
+    const uint first = (uint)get_group_id(0) * POINTS;
+    __global const float *row[POINTS];
+    float norm[POINTS];
+    for (int p = 0; p < POINTS; p++) {
+        uint i = min(first + p, count - 1);
+        row[p] = x + (size_t)i * stride;
+        norm[p] = norms[i];
+    }
+    float16 score[POINTS][VECTORS];
+    panel_scores(score, row, norm, centre, panel, columns);
+    for (int p = 0; p < POINTS && first + p < count; p++) {
+        int lanes[16];
+        vstore16(score[p][0] < (float16)(thresholds[first + p]), 0, lanes);
+        uint bits = 0;
+        for (int l = 0; l < 16; l++)
+            bits |= (lanes[l] ? 1u : 0u) << l;
+        mask[first + p] = bits;
+    }
+}
+#endif

@@ -1,0 +1,69 @@
+/* kmeans_rows.cl: what is done to each row outside the distance kernels, without float64: norms,
+ * and the split of a tile's rows by whether their centroid moved.
+ *
+ * -D CENTRED=0|1  a centre is taken off each row first
+ */
+#include "kmeans.h"
+
+#pragma OPENCL FP_CONTRACT OFF
+
+#ifndef CENTRED
+#error "CENTRED must be given"
+#endif
+
+/* norms[i] is an upper bound on the length of row i less the centre, times half * half, which is a
+ * power of two that brings the data's largest value below 1. */
+__kernel void row_norms(__global const float *restrict x, __global const float *restrict centre,
+                        __global float *norms, uint count, uint stride, float half_scale,
+                        float growth, float tiny)
+{
+    const uint i = (uint)get_global_id(0);
+    if (i >= count)
+        return;
+    __global const float *row = x + (size_t)i * stride;
+    float total = 0.0f;
+    for (uint from = 0; from < stride; from += KMEANS_FILTER_COLUMNS) {
+        const uint to = min(stride, from + KMEANS_FILTER_COLUMNS);
+        float16 sum = (float16)(0.0f);
+        for (uint j = from; j < to; j += 16) {
+            float16 value = vload16(0, row + j);
+#if CENTRED
+            value -= vload16(0, centre + j);
+#endif
+            value = value * half_scale * half_scale;
+            sum = fma(value, value, sum);
+        }
+        float8 a = sum.lo + sum.hi;
+        float4 b = a.lo + a.hi;
+        float2 c = b.lo + b.hi;
+        total += c.x + c.y;
+    }
+    norms[i] = sqrt(fma(total, growth, tiny)) * (1.0f + 0x1p-19f);
+}
+
+/* Splits rows into those that need a full search (their centroid moved, or their score is not
+ * known) and those for which only moved centroids can be nearer than their own. Each work-item does
+ * ROWS_PER_ITEM of them, so that the counters are touched seldom. The order within the lists does
+ * not matter. */
+#define ROWS_PER_ITEM 64
+
+__kernel void split_rows(__global const int *restrict labels, __global const float *restrict scores,
+                         __global const uchar *restrict moved, __global uint *full,
+                         __global uint *partial, __global uint *counts, uint count)
+{
+    const uint from = (uint)get_global_id(0) * ROWS_PER_ITEM;
+    if (from >= count)
+        return;
+    const uint to = min(count, from + ROWS_PER_ITEM);
+    uint wanted = 0;
+    for (uint i = from; i < to; i++)
+        wanted += moved[labels[i]] || isnan(scores[i]) ? 1 : 0;
+    uint at_full = atomic_add(&counts[0], wanted);
+    uint at_partial = atomic_add(&counts[1], to - from - wanted);
+    for (uint i = from; i < to; i++) {
+        if (moved[labels[i]] || isnan(scores[i]))
+            full[at_full++] = i;
+        else
+            partial[at_partial++] = i;
+    }
+}

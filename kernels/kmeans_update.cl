@@ -1,0 +1,97 @@
+/* kmeans_update.cl: exact sums of the rows of each cluster, in 64-bit fixed point.
+ *
+ * Only rows that changed their cluster are summed: they join the new one and leave the old one.
+ * Integers do not care for order, so any partition gives the same sums. The entries come sorted by
+ * cluster and cut into segments; a work-item adds up a few columns of one segment in registers, and
+ * a second kernel adds the segments to their clusters. Nothing is atomic.
+ *
+ * -D VECTOR=1|16   columns that a work-item takes as one vector
+ * -D VECTORS=n     such vectors a work-item
+ */
+#include "kmeans.h"
+
+#if !defined(VECTOR) || !defined(VECTORS)
+#error "VECTOR and VECTORS must be given"
+#endif
+
+#if VECTOR == 16
+typedef int16 ints;
+typedef long16 longs;
+#define LOAD_INTS(p)      vload16(0, (p))
+#define LOAD_LONGS(p)     vload16(0, (p))
+#define STORE_LONGS(v, p) vstore16((v), 0, (p))
+#define TO_LONGS(v)       convert_long16(v)
+#elif VECTOR == 1
+typedef int ints;
+typedef long longs;
+#define LOAD_INTS(p)      (*(p))
+#define LOAD_LONGS(p)     (*(p))
+#define STORE_LONGS(v, p) (*(p) = (v))
+#define TO_LONGS(v)       convert_long(v)
+#else
+#error "VECTOR is 1 or 16"
+#endif
+
+/* The bits of float32 values as fixed point: canonical_fixed() of the host, without branches. */
+static longs fixed_point(ints bits, ints scale)
+{
+    ints exponent = (bits >> 23) & 255;
+    ints normal = min(exponent, (ints)(1));
+    ints fraction = (bits & 0x7fffff) | (normal << 23);
+    ints shift = exponent + ((ints)(1) - normal) - 150 + scale;
+    longs magnitude = TO_LONGS(fraction);
+    longs left = TO_LONGS(clamp(shift, (ints)(0), (ints)(63)));
+    longs right = TO_LONGS(clamp(-shift, (ints)(0), (ints)(26)));
+    /* Half a unit of the places shifted out; 0 where none are. */
+    longs round = ((longs)(1) << right) >> 1;
+    longs value = ((magnitude << left) + round) >> right;
+    /* All ones for negative numbers. */
+    longs sign = TO_LONGS(bits >> 31);
+    return (value ^ sign) - sign;
+}
+
+/* Sums of one segment's entries: dimension 0 is columns, dimension 1 the segment. */
+__kernel void sum_segments(__global const int *restrict x, __global const int *restrict scales,
+                           __global const uint *restrict entries,
+                           __global const uint *restrict segments, __global long *sums,
+                           uint stride)
+{
+    const uint column = (uint)get_global_id(0) * VECTOR * VECTORS;
+    const uint segment = (uint)get_global_id(1);
+    if (column >= stride)
+        return;
+    ints scale[VECTORS];
+    longs sum[VECTORS];
+    const uint vectors = min((uint)VECTORS, (stride - column) / VECTOR);
+    for (uint v = 0; v < VECTORS; v++) {
+        scale[v] = v < vectors ? LOAD_INTS(scales + column + v * VECTOR) : (ints)(0);
+        sum[v] = (longs)(0);
+    }
+    for (uint e = segments[segment]; e < segments[segment + 1]; e++) {
+        const uint entry = entries[e];
+        const longs leaves = (longs)(entry & KMEANS_ENTRY_LEAVES ? -1 : 0);
+        __global const int *row = x + (size_t)(entry & ~KMEANS_ENTRY_LEAVES) * stride + column;
+        for (uint v = 0; v < vectors; v++) {
+            longs value = fixed_point(LOAD_INTS(row + v * VECTOR), scale[v]);
+            sum[v] += (value ^ leaves) - leaves;
+        }
+    }
+    for (uint v = 0; v < vectors; v++)
+        STORE_LONGS(sum[v], sums + (size_t)segment * stride + column + v * VECTOR);
+}
+
+/* Adds the segments [begins[i], begins[i + 1]) to cluster clusters[i]: dimension 0 is columns,
+ * dimension 1 is i. */
+__kernel void add_segments(__global const long *restrict sums, __global const uint *restrict begins,
+                           __global const uint *restrict clusters, __global long *totals,
+                           uint stride)
+{
+    const uint column = (uint)get_global_id(0);
+    const uint i = (uint)get_global_id(1);
+    if (column >= stride)
+        return;
+    long total = totals[(size_t)clusters[i] * stride + column];
+    for (uint s = begins[i]; s < begins[i + 1]; s++)
+        total += sums[(size_t)s * stride + column];
+    totals[(size_t)clusters[i] * stride + column] = total;
+}

@@ -1,0 +1,108 @@
+/* canonical.c: the defining arithmetic in plain C. */
+#include "cluster/canonical.h"
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* fma() is a library call that may take a hundred instructions where the compiler may not use the
+ * processor's own; so the same source is compiled for both where that is a question. */
+static inline __attribute__((always_inline)) double distance_body(const float *x, const float *c,
+                                                                  uint32_t stride)
+{
+    double sum[KMEANS_LANES] = {0};
+    for (uint32_t j = 0; j < stride; j += KMEANS_LANES)
+        for (uint32_t l = 0; l < KMEANS_LANES; l++) {
+            double t = (double)x[j + l] - (double)c[j + l];
+            sum[l] = __builtin_fma(t, t, sum[l]);
+        }
+    for (uint32_t half = KMEANS_LANES / 2; half > 0; half /= 2)
+        for (uint32_t l = 0; l < half; l++)
+            sum[l] += sum[l + half];
+    return sum[0];
+}
+
+#if defined(__x86_64__) && !defined(__FMA__)
+
+__attribute__((target("avx2,fma"))) static double distance_fma(const float *x, const float *c,
+                                                               uint32_t stride)
+{
+    return distance_body(x, c, stride);
+}
+
+double canonical_distance(const float *x, const float *c, uint32_t stride)
+{
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return distance_fma(x, c, stride);
+    return distance_body(x, c, stride);
+}
+
+#else
+
+double canonical_distance(const float *x, const float *c, uint32_t stride)
+{
+    return distance_body(x, c, stride);
+}
+
+#endif
+
+double canonical_block_sum(double values[KMEANS_BLOCK_ROWS], uint32_t count)
+{
+    for (uint32_t i = count; i < KMEANS_BLOCK_ROWS; i++)
+        values[i] = 0;
+    for (uint32_t half = KMEANS_BLOCK_ROWS / 2; half > 0; half /= 2)
+        for (uint32_t i = 0; i < half; i++)
+            values[i] += values[i + half];
+    return values[0];
+}
+
+/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, 2011). */
+double canonical_random(uint64_t seed, uint32_t stream, uint64_t counter)
+{
+    uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t x[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), stream, 0};
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * x[0], b = (uint64_t)0xCD9E8D57u * x[2];
+        uint32_t next[4] = {(uint32_t)(b >> 32) ^ x[1] ^ key[0], (uint32_t)b,
+                            (uint32_t)(a >> 32) ^ x[3] ^ key[1], (uint32_t)a};
+        memcpy(x, next, sizeof x);
+        key[0] += 0x9E3779B9u;
+        key[1] += 0xBB67AE85u;
+    }
+    uint64_t bits = (uint64_t)x[0] << 32 | x[1];
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
+uint32_t canonical_nearest(double *distance, const float *x, const float *centroids, uint32_t k,
+                           uint32_t stride)
+{
+    uint32_t nearest = 0;
+    *distance = canonical_distance(x, centroids, stride);
+    for (uint32_t i = 1; i < k; i++) {
+        double other = canonical_distance(x, centroids + (size_t)i * stride, stride);
+        if (other < *distance) {
+            *distance = other;
+            nearest = i;
+        }
+    }
+    return nearest;
+}
+
+int64_t canonical_fixed(float x, int scale)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int exponent = (int)(bits >> 23 & 255);
+    int64_t magnitude = bits & 0x7fffff;
+    if (exponent > 0)
+        magnitude |= 0x800000;
+    else
+        exponent = 1;
+    int shift = exponent - 150 + scale;
+    if (shift >= 0)
+        magnitude <<= shift & 63;
+    else if (shift >= -25)
+        magnitude = (magnitude + ((int64_t)1 << (-shift - 1))) >> -shift;
+    else
+        magnitude = 0;
+    return bits >> 31 ? -magnitude : magnitude;
+}

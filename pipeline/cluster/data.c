@@ -1,0 +1,508 @@
+/* data.c: tiles, resident on the device or streamed to it. */
+#include "cluster/data.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "cluster/reader.h"
+#include "kmeans.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A slot is where the reader writes rows. */
+struct slot {
+    cl_mem host_buffer; /* what `host` is mapped from */
+    float *host;        /* while the reader may write */
+    cl_mem device;      /* where the rows are computed on: host_buffer itself on zero-copy lanes */
+    cl_event uploaded;
+    uint32_t tile;
+};
+
+/* What a pass over streamed data needs; resident data has it only while it is loaded. */
+struct stream {
+    struct slot slots[DATA_SLOTS];
+    size_t slot_bytes;
+    struct reader *reader;
+    uint32_t requested;          /* tiles asked for in this pass */
+    uint32_t staged[DATA_SLOTS]; /* slots taken from the reader, oldest first */
+    unsigned staged_count;
+    uint32_t order[DATA_SLOTS]; /* slots in the order of their requests, oldest first */
+    unsigned outstanding;
+};
+
+static size_t row_bytes(const struct data *data)
+{
+    return (size_t)data->stride * sizeof(float);
+}
+
+static size_t tile_bytes(const struct data *data, const struct tile *tile)
+{
+    return tile->rows * row_bytes(data);
+}
+
+/* --- the plan -------------------------------------------------------------------------------- */
+
+static uint32_t whole_blocks(uint64_t rows, uint64_t most)
+{
+    if (rows > most)
+        rows = most;
+    rows -= rows % KMEANS_BLOCK_ROWS;
+    return rows < KMEANS_BLOCK_ROWS ? KMEANS_BLOCK_ROWS : (uint32_t)rows;
+}
+
+/* Decides what stays on the device, and the tiles. Row numbers within a tile have 31 bits. */
+static enum status plan(struct data *data, const struct cluster_config *config, size_t *slot_rows,
+                        struct error *err)
+{
+    const struct ocl_device *device = data->lane->device;
+    const uint64_t row = row_bytes(data), most_rows = INT_MAX / 2;
+    uint64_t host = config->memory, on_device = config->device_memory;
+    if (on_device == 0)
+        on_device = device->unified_memory ? host : device->global_memory / 8 * 7;
+    if (on_device > device->global_memory)
+        on_device = device->global_memory;
+    uint64_t need;
+    /* Beside the row itself: labels, scores, norms, lists, and what seeding keeps. */
+    data->resident = !__builtin_mul_overflow(data->rows, row + 48, &need) && need <= on_device;
+    uint64_t allocation = device->max_allocation ? device->max_allocation : on_device;
+    uint64_t staging = host / 2 / DATA_SLOTS,
+             preferred = data->lane->tiled ? 128u << 20 : 16u << 20;
+    if (staging > preferred)
+        staging = preferred;
+    uint64_t streamed = on_device / 2 / DATA_SLOTS < staging ? on_device / 2 / DATA_SLOTS : staging;
+    uint64_t bytes = data->resident ? allocation : streamed < allocation ? streamed : allocation;
+    data->tile_rows = whole_blocks(bytes / row, most_rows);
+    *slot_rows = data->resident ? whole_blocks(staging / row, data->tile_rows) : data->tile_rows;
+    if (data->tile_rows > data->rows)
+        data->tile_rows = (uint32_t)data->rows;
+    if (*slot_rows > data->tile_rows)
+        *slot_rows = data->tile_rows;
+    if (row > allocation / data->tile_rows) {
+        char text[32];
+        return error_set(err, STATUS_FAILED,
+                         "rows of %u values are too long for %s: %u of them must fit in one "
+                         "allocation of at most %s",
+                         data->dimension, device->name, data->tile_rows,
+                         format_bytes(text, sizeof text, allocation));
+    }
+    uint64_t tiles = (data->rows + data->tile_rows - 1) / data->tile_rows;
+    if (tiles > UINT32_MAX)
+        return error_set(err, STATUS_FAILED, "%llu rows are more than clpipe can tile",
+                         (unsigned long long)data->rows);
+    data->tile_count = (uint32_t)tiles;
+    return STATUS_OK;
+}
+
+static enum status open_tile(struct data *data, uint32_t i, struct error *err)
+{
+    struct tile *tile = &data->tiles[i];
+    struct ocl_context *ocl = data->lane->ocl;
+    tile->first = (uint64_t)i * data->tile_rows;
+    tile->rows = data->rows - tile->first < data->tile_rows ? (uint32_t)(data->rows - tile->first)
+                                                            : data->tile_rows;
+    cl_mem_flags flags = CL_MEM_READ_WRITE | (data->lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0);
+    size_t each = (size_t)tile->rows * sizeof(float);
+    enum status status = ocl_buffer(&tile->labels, ocl, flags, each, NULL, "labels", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&tile->scores, ocl, flags, each, NULL, "scores", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&tile->norms, ocl, flags, each, NULL, "norms", err);
+    if (status == STATUS_OK && data->resident)
+        status = ocl_buffer(&tile->x, ocl, flags, tile_bytes(data, tile), NULL, "rows", err);
+    return status;
+}
+
+/* --- slots ----------------------------------------------------------------------------------- */
+
+static enum status map_slot(struct data *data, struct slot *slot, size_t bytes, struct error *err)
+{
+    void *host = NULL;
+    enum status status =
+        ocl_enqueue_map(&host, data->lane->compute, "map slot", slot->host_buffer, true,
+                        CL_MAP_WRITE_INVALIDATE_REGION, 0, bytes, OCL_NO_WAITS, NULL, err);
+    slot->host = host;
+    return status;
+}
+
+static enum status unmap_slot(struct data *data, struct slot *slot, struct error *err)
+{
+    void *host = slot->host;
+    slot->host = NULL;
+    return ocl_enqueue_unmap(data->lane->compute, "unmap slot", slot->host_buffer, host,
+                             OCL_NO_WAITS, NULL, err);
+}
+
+static void close_stream(struct data *data)
+{
+    struct stream *stream = data->stream;
+    if (!stream)
+        return;
+    reader_close(&stream->reader);
+    struct error ignored = ERROR_INIT;
+    for (unsigned i = 0; i < DATA_SLOTS; i++) {
+        struct slot *slot = &stream->slots[i];
+        if (slot->uploaded) {
+            ocl_wait(data->lane->upload, slot->uploaded, &ignored);
+            clReleaseEvent(slot->uploaded);
+        }
+        if (slot->host)
+            unmap_slot(data, slot, &ignored);
+        if (slot->device != slot->host_buffer)
+            ocl_buffer_release(&slot->device);
+        ocl_buffer_release(&slot->host_buffer);
+    }
+    free(stream);
+    data->stream = NULL;
+}
+
+/* Slots of `rows` rows; with device twins where rows are computed on from there. */
+static enum status open_stream(struct data *data, size_t rows, bool twins, struct error *err)
+{
+    struct stream *stream = data->stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return error_memory(err, sizeof *stream, "reading rows");
+    struct ocl_context *ocl = data->lane->ocl;
+    stream->slot_bytes = rows * row_bytes(data);
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < DATA_SLOTS && status == STATUS_OK; i++) {
+        struct slot *slot = &stream->slots[i];
+        status = ocl_buffer(&slot->host_buffer, ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                            stream->slot_bytes, NULL, "rows on the host", err);
+        if (status == STATUS_OK && twins && !data->lane->zero_copy)
+            status = ocl_buffer(&slot->device, ocl, CL_MEM_READ_ONLY, stream->slot_bytes, NULL,
+                                "rows", err);
+        else
+            slot->device = slot->host_buffer;
+        if (status == STATUS_OK)
+            status = map_slot(data, slot, stream->slot_bytes, err);
+    }
+    return status;
+}
+
+/* --- loading --------------------------------------------------------------------------------- */
+
+static enum status wait_upload(struct data *data, struct slot *slot, struct error *err)
+{
+    if (!slot->uploaded)
+        return STATUS_OK;
+    cl_event event = slot->uploaded;
+    slot->uploaded = NULL;
+    enum status status = ocl_wait(data->lane->upload, event, err);
+    clReleaseEvent(event);
+    return status;
+}
+
+/* Reads all rows through the slots; copies them to the tiles where those are resident and not
+ * mapped. */
+static enum status load_through_slots(struct data *data, size_t slot_rows, struct reader *reader,
+                                      struct error *err)
+{
+    struct stream *stream = data->stream;
+    const uint64_t fills = (data->rows + slot_rows - 1) / slot_rows;
+    enum status status = STATUS_OK;
+    for (uint64_t asked = 0, taken = 0; taken < fills && status == STATUS_OK;) {
+        if (asked < fills && asked - taken < DATA_SLOTS) {
+            struct slot *slot = &stream->slots[asked % DATA_SLOTS];
+            uint64_t first = asked * slot_rows;
+            uint64_t left = data->rows - first;
+            struct fill fill = {first, (uint32_t)(left < slot_rows ? left : slot_rows), slot->host};
+            status = wait_upload(data, slot, err);
+            if (status == STATUS_OK)
+                status = reader_request(reader, &fill, err);
+            asked++;
+            continue;
+        }
+        struct fill fill;
+        struct slot *slot = &stream->slots[taken++ % DATA_SLOTS];
+        status = reader_take(reader, &fill, err);
+        if (status == STATUS_OK)
+            status = lane_check_stop(data->lane, err);
+        /* A fill lies within one tile: resident tiles are whole numbers of fills. */
+        if (status == STATUS_OK && data->resident) {
+            struct tile *tile = data_tile_of(data, fill.first);
+            status = ocl_enqueue_write(data->lane->upload, "load rows", tile->x, false,
+                                       (size_t)(fill.first - tile->first) * row_bytes(data),
+                                       fill.rows * row_bytes(data), fill.to, OCL_NO_WAITS,
+                                       &slot->uploaded, err);
+            if (status == STATUS_OK)
+                status = ocl_flush(data->lane->upload, err);
+        }
+    }
+    for (unsigned i = 0; i < DATA_SLOTS && status == STATUS_OK; i++)
+        status = wait_upload(data, &stream->slots[i], err);
+    return status;
+}
+
+/* Reads all rows straight into the mapped tiles. */
+static enum status load_in_place(struct data *data, size_t slot_rows, struct reader *reader,
+                                 struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++) {
+        struct tile *tile = &data->tiles[i];
+        void *host = NULL;
+        status = ocl_enqueue_map(&host, data->lane->compute, "map rows", tile->x, true,
+                                 CL_MAP_WRITE_INVALIDATE_REGION, 0, tile_bytes(data, tile),
+                                 OCL_NO_WAITS, NULL, err);
+        if (status != STATUS_OK)
+            return status;
+        for (uint32_t done = 0; done < tile->rows && status == STATUS_OK;) {
+            uint32_t left = tile->rows - done;
+            uint32_t rows = left < slot_rows ? left : (uint32_t)slot_rows;
+            struct fill fill = {tile->first + done, rows,
+                                (float *)host + (size_t)done * data->stride};
+            status = reader_request(reader, &fill, err);
+            if (status == STATUS_OK)
+                status = reader_take(reader, &fill, err);
+            if (status == STATUS_OK)
+                status = lane_check_stop(data->lane, err);
+            done += rows;
+        }
+        struct error ignored = ERROR_INIT;
+        enum status unmapped =
+            ocl_enqueue_unmap(data->lane->compute, "unmap rows", tile->x, host, OCL_NO_WAITS, NULL,
+                              status == STATUS_OK ? err : &ignored);
+        if (status == STATUS_OK)
+            status = unmapped;
+    }
+    return status;
+}
+
+static enum status load(struct data *data, size_t slot_rows, struct error *err)
+{
+    const bool in_place = data->resident && data->lane->zero_copy;
+    struct reader *reader = NULL;
+    enum status status = STATUS_OK;
+    if (!in_place)
+        status = open_stream(data, slot_rows, !data->resident, err);
+    if (status == STATUS_OK)
+        status = reader_open(&reader, data->source, &data->transform, data->lane->workers,
+                             &data->stats, DATA_SLOTS, err);
+    if (status == STATUS_OK)
+        status = in_place ? load_in_place(data, slot_rows, reader, err)
+                          : load_through_slots(data, slot_rows, reader, err);
+    reader_close(&reader);
+    if (data->resident)
+        close_stream(data);
+    return status;
+}
+
+enum status data_open(struct data *data, struct lane *lane, const struct matrix_source *source,
+                      const struct cluster_config *config, struct error *err)
+{
+    const int64_t start = clock_now();
+    *data = (struct data){
+        .lane = lane, .source = source, .rows = source->rows, .dimension = source->dimension};
+    if (data->dimension > UINT32_MAX - KMEANS_LANES)
+        return error_set(err, STATUS_FAILED, "rows of %u values are too long", data->dimension);
+    data->stride = (data->dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
+    data->transform = (struct transform){config->metric, data->dimension, data->stride, "row"};
+    size_t slot_rows = 0;
+    enum status status = plan(data, config, &slot_rows, err);
+    if (status == STATUS_OK)
+        status = column_stats_open(&data->stats, data->dimension, err);
+    if (status == STATUS_OK) {
+        data->tiles = calloc(data->tile_count, sizeof *data->tiles);
+        if (!data->tiles)
+            status = error_memory(err, data->tile_count * sizeof *data->tiles, "tiles");
+    }
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+        status = open_tile(data, i, err);
+    if (status == STATUS_OK)
+        status = load(data, slot_rows, err);
+    data->seconds_read = (double)(clock_now() - start) * 1e-9;
+    if (status != STATUS_OK)
+        data_close(data);
+    return status;
+}
+
+void data_close(struct data *data)
+{
+    if (data->lane)
+        close_stream(data);
+    for (uint32_t i = 0; data->tiles && i < data->tile_count; i++) {
+        struct tile *tile = &data->tiles[i];
+        ocl_buffer_release(&tile->labels);
+        ocl_buffer_release(&tile->scores);
+        ocl_buffer_release(&tile->norms);
+        if (data->resident)
+            ocl_buffer_release(&tile->x);
+    }
+    free(data->tiles);
+    column_stats_close(&data->stats);
+    *data = (struct data){0};
+}
+
+/* --- passes ---------------------------------------------------------------------------------- */
+
+static enum status request_tile(struct data *data, unsigned slot, struct error *err)
+{
+    struct stream *stream = data->stream;
+    const struct tile *tile = &data->tiles[stream->requested];
+    struct fill fill = {tile->first, tile->rows, stream->slots[slot].host};
+    stream->slots[slot].tile = stream->requested++;
+    stream->order[stream->outstanding++] = slot;
+    return reader_request(stream->reader, &fill, err);
+}
+
+enum status data_begin(struct data *data, struct error *err)
+{
+    data->next_tile = 0;
+    if (data->resident)
+        return STATUS_OK;
+    struct stream *stream = data->stream;
+    stream->requested = 0;
+    stream->staged_count = stream->outstanding = 0;
+    enum status status = reader_open(&stream->reader, data->source, &data->transform,
+                                     data->lane->workers, NULL, DATA_SLOTS, err);
+    for (unsigned i = 0; i < DATA_SLOTS && i < data->tile_count && status == STATUS_OK; i++)
+        status = request_tile(data, i, err);
+    return status;
+}
+
+/* Takes one filled slot from the reader and sends it on its way to the device. */
+static enum status stage(struct data *data, struct error *err)
+{
+    struct stream *stream = data->stream;
+    struct fill fill;
+    enum status status = reader_take(stream->reader, &fill, err);
+    if (status != STATUS_OK)
+        return status;
+    unsigned at = stream->order[0];
+    memmove(stream->order, stream->order + 1, sizeof stream->order - sizeof stream->order[0]);
+    stream->outstanding--;
+    stream->staged[stream->staged_count++] = at;
+    struct slot *slot = &stream->slots[at];
+    if (data->lane->zero_copy)
+        return unmap_slot(data, slot, err);
+    status = ocl_enqueue_write(data->lane->upload, "upload rows", slot->device, false, 0,
+                               fill.rows * row_bytes(data), slot->host, OCL_NO_WAITS,
+                               &slot->uploaded, err);
+    return status == STATUS_OK ? ocl_flush(data->lane->upload, err) : status;
+}
+
+enum status data_next(struct data *data, struct tile **tile, struct error *err)
+{
+    enum status status = lane_check_stop(data->lane, err);
+    if (status != STATUS_OK)
+        return status;
+    if (data->next_tile == data->tile_count)
+        return STATUS_END;
+    *tile = &data->tiles[data->next_tile++];
+    if (data->resident)
+        return STATUS_OK;
+    struct stream *stream = data->stream;
+    while (status == STATUS_OK &&
+           (stream->staged_count == 0 || (stream->outstanding > 0 && reader_ready(stream->reader))))
+        status = stage(data, err);
+    if (status != STATUS_OK)
+        return status;
+    struct slot *slot = &stream->slots[stream->staged[0]];
+    (*tile)->x = slot->device;
+    return wait_upload(data, slot, err);
+}
+
+enum status data_done(struct data *data, struct tile *tile, struct error *err)
+{
+    if (data->resident)
+        return STATUS_OK;
+    struct stream *stream = data->stream;
+    unsigned at = stream->staged[0];
+    memmove(stream->staged, stream->staged + 1, sizeof stream->staged - sizeof stream->staged[0]);
+    stream->staged_count--;
+    tile->x = NULL;
+    enum status status = STATUS_OK;
+    if (data->lane->zero_copy)
+        status = map_slot(data, &stream->slots[at], stream->slot_bytes, err);
+    if (status == STATUS_OK && stream->requested < data->tile_count)
+        status = request_tile(data, at, err);
+    return status;
+}
+
+void data_end(struct data *data)
+{
+    if (data->resident || !data->stream)
+        return;
+    /* After an error slots may be in any state: all are the host's again for the next pass. */
+    struct stream *stream = data->stream;
+    struct error ignored = ERROR_INIT;
+    reader_close(&stream->reader);
+    for (unsigned i = 0; i < DATA_SLOTS; i++) {
+        wait_upload(data, &stream->slots[i], &ignored);
+        if (stream->slots[i].host_buffer && !stream->slots[i].host)
+            map_slot(data, &stream->slots[i], stream->slot_bytes, &ignored);
+    }
+}
+
+struct tile *data_tile_of(struct data *data, uint64_t row)
+{
+    return &data->tiles[row / data->tile_rows];
+}
+
+#define READS_AT_ONCE 64
+
+/* Up to READS_AT_ONCE rows of resident data. All reads that were begun have ended on return, so
+ * that `out` may go. */
+static enum status read_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
+                             struct error *err)
+{
+    cl_event events[READS_AT_ONCE];
+    enum status status = STATUS_OK;
+    uint32_t begun = 0;
+    while (begun < count && status == STATUS_OK) {
+        struct tile *tile = data_tile_of(data, rows[begun]);
+        status =
+            ocl_enqueue_read(data->lane->compute, "read row", tile->x, false,
+                             (size_t)(rows[begun] - tile->first) * row_bytes(data), row_bytes(data),
+                             out + (size_t)begun * data->stride, OCL_NO_WAITS, &events[begun], err);
+        begun += status == STATUS_OK;
+    }
+    struct error ignored = ERROR_INIT;
+    for (uint32_t i = begun; i-- > 0;) {
+        enum status waited =
+            ocl_wait(data->lane->compute, events[i], status == STATUS_OK ? err : &ignored);
+        clReleaseEvent(events[i]);
+        if (status == STATUS_OK)
+            status = waited;
+    }
+    return status;
+}
+
+enum status data_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
+                      struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (!data->resident) {
+        float *row = malloc(data->dimension * sizeof *row);
+        if (!row)
+            return error_memory(err, data->dimension * sizeof *row, "a row");
+        for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+            status = data->source->read(data->source->context, rows[i], 1, row, err);
+            if (status == STATUS_OK)
+                status = transform_rows(&data->transform, data->lane->workers,
+                                        out + (size_t)i * data->stride, row, rows[i], 1, err);
+        }
+        free(row);
+        return status;
+    }
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i += READS_AT_ONCE) {
+        uint32_t part = count - i < READS_AT_ONCE ? count - i : READS_AT_ONCE;
+        status = read_rows(data, out + (size_t)i * data->stride, rows + i, part, err);
+    }
+    return status;
+}
+
+enum status data_map(float **rows, struct data *data, struct tile *tile, struct error *err)
+{
+    void *host = NULL;
+    enum status status =
+        ocl_enqueue_map(&host, data->lane->compute, "map rows", tile->x, true, CL_MAP_READ, 0,
+                        tile_bytes(data, tile), OCL_NO_WAITS, NULL, err);
+    *rows = host;
+    return status;
+}
+
+enum status data_unmap(struct data *data, struct tile *tile, float *rows, struct error *err)
+{
+    return ocl_enqueue_unmap(data->lane->compute, "unmap rows", tile->x, rows, OCL_NO_WAITS, NULL,
+                             err);
+}

@@ -1,0 +1,69 @@
+/* data.h: the matrix as the device sees it: tiles of rows in the metric's space.
+ *
+ * data_open reads everything once: it checks the rows, gathers the columns' statistics and, where
+ * they fit, leaves the rows on the device. Where they do not fit, each pass reads them again:
+ *
+ *   main: request ──> reader thread: read, transform into a slot ──> main: upload, compute, request
+ *
+ * with three slots, so that one is read, one is uploaded and one is computed on at the same time.
+ * On devices that share memory with the host a slot is mapped, not copied. */
+#ifndef CLPIPE_CLUSTER_DATA_H
+#define CLPIPE_CLUSTER_DATA_H
+
+#include "cluster/lane.h"
+#include "cluster/transform.h"
+
+#define DATA_SLOTS 3
+
+struct tile {
+    uint64_t first; /* row */
+    uint32_t rows;
+    cl_mem x; /* rows x stride float32; while acquired, where the data is not resident */
+    /* A value for each row, kept between passes. */
+    cl_mem labels; /* int32 */
+    cl_mem scores; /* float32: the filter's score of the label; NaN where it is not known */
+    cl_mem norms;  /* float32: the filter's upper bound on the length */
+    bool has_norms;
+};
+
+struct data {
+    struct lane *lane;
+    const struct matrix_source *source;
+    struct transform transform;
+    uint64_t rows;
+    uint32_t dimension, stride;
+    struct column_stats stats;
+    double seconds_read; /* of data_open */
+    struct tile *tiles;
+    uint32_t tile_count, tile_rows; /* tile_rows: of the largest */
+    bool resident;
+    struct stream *stream; /* slots and the reader; NULL for resident data */
+    uint32_t next_tile;
+};
+
+enum status data_open(struct data *data, struct lane *lane, const struct matrix_source *source,
+                      const struct cluster_config *config, struct error *err);
+void data_close(struct data *data);
+
+/* A pass over all tiles: begin, then next and done in turn, then end (also after an error). The
+ * tile's `x` may be used by commands of the compute queue enqueued between next and done; when done
+ * is called they must have been waited for. next gives STATUS_END after the last tile and
+ * STATUS_INTERRUPTED when a stop was asked for. */
+enum status data_begin(struct data *data, struct error *err);
+enum status data_next(struct data *data, struct tile **tile, struct error *err);
+enum status data_done(struct data *data, struct tile *tile, struct error *err);
+void data_end(struct data *data);
+
+/* Copies rows (stride values each) to host memory; not during a pass of data that is not resident.
+ */
+enum status data_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
+                      struct error *err);
+
+/* The tile of a row. */
+struct tile *data_tile_of(struct data *data, uint64_t row);
+
+/* Gives the host all of a tile's rows while the tile is acquired, and takes them back. */
+enum status data_map(float **rows, struct data *data, struct tile *tile, struct error *err);
+enum status data_unmap(struct data *data, struct tile *tile, float *rows, struct error *err);
+
+#endif

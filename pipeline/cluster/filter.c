@@ -1,0 +1,432 @@
+/* filter.c: laying centroids out for the filter, with the bound on its errors folded in.
+ *
+ * The names follow docs/clustering.md: u is float32's unit roundoff, eta the least normal float32
+ * (what a device that flushes subnormals may lose at each step), zeta the length of a centroid less
+ * the centre, scaled by 2^-exponent. */
+#include "cluster/filter.h"
+#include "kmeans.h"
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define U            0x1p-24
+#define ETA          0x1p-126
+#define EXPONENT_MIN (-120)
+/* Covers the few operations that the derivation rounds up: see docs/clustering.md. */
+#define MARGIN 1.02
+
+/* A centre pays (its kernel is slower) where the columns' means are this much larger than what the
+ * rows scatter around them. */
+#define CENTRE_WORTH 16.0
+
+double canonical_error(uint32_t stride)
+{
+    return (stride / KMEANS_LANES + 8) * 0x1p-53;
+}
+
+/* The least float not below a non-negative double. */
+static float float_up(double value)
+{
+    if (value > (double)FLT_MAX)
+        return INFINITY;
+    float rounded = (float)value;
+    return (double)rounded < value ? nextafterf(rounded, INFINITY) : rounded;
+}
+
+static int exponent_above(double value)
+{
+    int exponent = 0;
+    if (value > 0)
+        frexp(value, &exponent);
+    return exponent;
+}
+
+/* --- centre and scale ------------------------------------------------------------------------ */
+
+static enum status choose_centre(struct filter *filter, struct error *err)
+{
+    const struct data *data = filter->data;
+    const struct column_stats *stats = &data->stats;
+    double mean_squares = 0, scatter = 0;
+    for (uint32_t j = 0; j < data->dimension; j++) {
+        double mean = column_stats_mean(stats, j);
+        mean_squares += mean * mean;
+        scatter += column_stats_scatter(stats, j) / (double)data->rows;
+    }
+    filter->centred = mean_squares > CENTRE_WORTH * scatter;
+    filter->centre = calloc(data->stride, sizeof *filter->centre);
+    if (!filter->centre)
+        return error_memory(err, data->stride * sizeof *filter->centre, "the centre");
+    double largest = 0;
+    for (uint32_t j = 0; j < data->dimension && filter->centred; j++) {
+        float mean = (float)column_stats_mean(stats, j);
+        filter->centre[j] = fabsf(mean) < FLT_MIN ? 0 : mean;
+        largest = fmax(largest, (double)stats->largest[j] + fabs((double)mean));
+    }
+    /* Differences must not overflow; data that large is left as it is. */
+    if (largest > (double)FLT_MAX / 2) {
+        filter->centred = false;
+        memset(filter->centre, 0, data->stride * sizeof *filter->centre);
+    }
+    if (!filter->centred)
+        for (uint32_t j = 0; j < data->dimension; j++)
+            largest = fmax(largest, (double)stats->largest[j]);
+    int exponent = exponent_above(largest);
+    /* Even, so that its half is a whole exponent; not so low that factors overflow. */
+    exponent = exponent % 2 != 0 ? exponent + 1 : exponent;
+    filter->row_exponent = exponent < EXPONENT_MIN ? EXPONENT_MIN : exponent;
+    return STATUS_OK;
+}
+
+/* --- programs -------------------------------------------------------------------------------- */
+
+void filter_options(char *text, size_t size, const struct filter *filter)
+{
+    snprintf(text, size, "-DCENTRED=%d -DWIDTH=%u", filter->centred ? 1 : 0, filter->width);
+}
+
+/* Register tiles that fit the device's vectors: 16 floats a register and 32 of them, or 8 and 16,
+ * or less. */
+static void choose_tile(struct filter *filter, uint32_t k)
+{
+    if (filter->lane->tiled) {
+        filter->points = filter->width = 128;
+        filter->vectors = 0;
+        return;
+    }
+    cl_uint native = 0;
+    clGetDeviceInfo(filter->lane->device->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof native,
+                    &native, NULL);
+    filter->points = native >= 16 ? 8 : native >= 8 ? 4 : 2;
+    /* A second vector halves the loads of x, unless it would be mostly empty lanes. */
+    filter->vectors = native >= 16 && (k >= 128 || (k + 15) / 16 % 2 == 0) ? 2 : 1;
+    filter->width = 16 * filter->vectors;
+}
+
+static enum status build(struct filter *filter, struct error *err)
+{
+    struct lane *lane = filter->lane;
+    char options[128];
+    snprintf(options, sizeof options, "-DCENTRED=%d", filter->centred ? 1 : 0);
+    enum status status = lane_build(&filter->rows_program, lane, "kmeans_rows", options, err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&filter->norms, filter->rows_program, "row_norms", err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&filter->split, filter->rows_program, "split_rows", err);
+    const char *name = lane->tiled ? "kmeans_filter_tiled" : "kmeans_filter";
+    if (!lane->tiled)
+        snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=%u",
+                 filter->centred ? 1 : 0, filter->points, filter->vectors);
+    if (status == STATUS_OK)
+        status = lane_build(&filter->assign_program, lane, name, options, err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&filter->assign, filter->assign_program, "assign_filter", err);
+    return status;
+}
+
+/* Seeding has 16 lanes. */
+static enum status build_seed(struct filter *filter, struct error *err)
+{
+    struct lane *lane = filter->lane;
+    cl_program program = filter->assign_program;
+    enum status status = STATUS_OK;
+    if (!lane->tiled && filter->vectors != 1) {
+        char options[128];
+        snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=1",
+                 filter->centred ? 1 : 0, filter->points);
+        status = lane_build(&filter->seed_program, lane, "kmeans_filter", options, err);
+        program = filter->seed_program;
+    }
+    return status == STATUS_OK ? ocl_kernel(&filter->seed, program, "seed_filter", err) : status;
+}
+
+/* --- buffers --------------------------------------------------------------------------------- */
+
+static void close_panels(struct panels *panels)
+{
+    ocl_buffer_release(&panels->factors);
+    ocl_buffer_release(&panels->ids);
+    free(panels->host);
+    free(panels->host_ids);
+    *panels = (struct panels){0};
+}
+
+static enum status open_panels(struct panels *panels, struct filter *filter, uint32_t width,
+                               uint32_t lanes, struct error *err)
+{
+    struct ocl_context *ocl = filter->lane->ocl;
+    *panels = (struct panels){.width = width, .capacity = (lanes + width - 1) / width};
+    size_t ids = (size_t)panels->capacity * width;
+    size_t values = ids * ((size_t)filter->data->dimension + 2);
+    panels->host = malloc(values * sizeof *panels->host);
+    panels->host_ids = malloc(ids * sizeof *panels->host_ids);
+    if (!panels->host || !panels->host_ids)
+        return error_memory(err, values * sizeof *panels->host, "centroids");
+    enum status status = ocl_buffer(&panels->factors, ocl, CL_MEM_READ_ONLY,
+                                    values * sizeof *panels->host, NULL, "centroids", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&panels->ids, ocl, CL_MEM_READ_ONLY, ids * sizeof *panels->host_ids,
+                            NULL, "centroids", err);
+    return status;
+}
+
+enum status filter_open(struct filter *filter, struct data *data, uint32_t capacity,
+                        struct error *err)
+{
+    *filter = (struct filter){.lane = data->lane, .data = data, .capacity = capacity};
+    struct ocl_context *ocl = data->lane->ocl;
+    size_t row = data->stride * sizeof(float), values;
+    if (__builtin_mul_overflow((size_t)capacity + 256, row + 64, &values))
+        return error_memory(err, SIZE_MAX, "centroids");
+    enum status status = choose_centre(filter, err);
+    if (status != STATUS_OK)
+        return status;
+    choose_tile(filter, capacity);
+    /* Operations in the longest chain of a score; the tiled kernel has one chain for all columns.
+     */
+    double chain = filter->lane->tiled
+                       ? data->dimension
+                       : KMEANS_FILTER_COLUMNS + data->dimension / KMEANS_FILTER_COLUMNS + 1;
+    chain += 16;
+    filter->gamma = chain * U / (1 - chain * U);
+    filter->host_slope = malloc(capacity * sizeof *filter->host_slope);
+    filter->host_offset = malloc(capacity * sizeof *filter->host_offset);
+    if (!filter->host_slope || !filter->host_offset)
+        status = error_memory(err, capacity * sizeof *filter->host_slope, "centroids");
+    if (status == STATUS_OK)
+        status = build(filter, err);
+    if (status == STATUS_OK)
+        status = open_panels(&filter->all, filter, filter->width, capacity, err);
+    if (status == STATUS_OK)
+        status = open_panels(&filter->some, filter, filter->width, capacity, err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&filter->centroids, ocl, CL_MEM_READ_ONLY, capacity * row, NULL,
+                            "centroids", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&filter->slope, ocl, CL_MEM_READ_ONLY, capacity * sizeof(float), NULL,
+                            "error bounds", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&filter->offset, ocl, CL_MEM_READ_ONLY, capacity * sizeof(float), NULL,
+                            "error bounds", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&filter->moved, ocl, CL_MEM_READ_ONLY, capacity, NULL, "flags", err);
+    if (status == STATUS_OK)
+        status =
+            ocl_buffer(&filter->centre_buffer, ocl, CL_MEM_READ_ONLY, row, NULL, "the centre", err);
+    if (status == STATUS_OK)
+        status =
+            lane_write(filter->lane, "centre", filter->centre_buffer, 0, row, filter->centre, err);
+    return status;
+}
+
+static void release_kernel(cl_kernel *kernel)
+{
+    if (*kernel)
+        clReleaseKernel(*kernel);
+    *kernel = NULL;
+}
+
+static void release_program(cl_program *program)
+{
+    if (*program)
+        clReleaseProgram(*program);
+    *program = NULL;
+}
+
+void filter_close(struct filter *filter)
+{
+    release_kernel(&filter->norms);
+    release_kernel(&filter->split);
+    release_kernel(&filter->assign);
+    release_kernel(&filter->seed);
+    release_program(&filter->rows_program);
+    release_program(&filter->assign_program);
+    release_program(&filter->seed_program);
+    close_panels(&filter->all);
+    close_panels(&filter->some);
+    close_panels(&filter->trial);
+    ocl_buffer_release(&filter->candidates);
+    ocl_buffer_release(&filter->centroids);
+    ocl_buffer_release(&filter->slope);
+    ocl_buffer_release(&filter->offset);
+    ocl_buffer_release(&filter->moved);
+    ocl_buffer_release(&filter->centre_buffer);
+    free(filter->centre);
+    free(filter->host_slope);
+    free(filter->host_offset);
+    *filter = (struct filter){0};
+}
+
+/* --- laying out ------------------------------------------------------------------------------ */
+
+struct layout {
+    const struct filter *filter;
+    struct panels *panels;
+    const float *centroids;
+    float *slope, *offset; /* by lane id; may be NULL */
+};
+
+/* A centroid's value less the centre, and its factor, flushed where a device might flush it. */
+static double less_centre(const struct filter *filter, const float *centroid, uint32_t j)
+{
+    return (double)(float)((double)centroid[j] - (double)filter->centre[j]);
+}
+
+static void lay_out_lane(const struct layout *layout, float *lane, int32_t id)
+{
+    const struct filter *filter = layout->filter;
+    const uint32_t columns = filter->data->dimension, width = layout->panels->width;
+    const double scale = ldexp(1.0, -filter->exponent);
+    float *last = lane + (size_t)(columns + 1) * width;
+    if (id < 0) {
+        for (uint32_t j = 0; j < columns + 2; j++)
+            lane[(size_t)j * width] = j == 0 ? INFINITY : 0;
+        return;
+    }
+    const float *centroid = layout->centroids + (size_t)id * filter->data->stride;
+    double square = 0;
+    for (uint32_t j = 0; j < columns; j++) {
+        double value = less_centre(filter, centroid, j);
+        float factor = (float)(-2 * value * scale * scale);
+        lane[(size_t)(1 + j) * width] = fabsf(factor) < FLT_MIN ? 0 : factor;
+        square += value * scale * (value * scale);
+    }
+    const double zeta = sqrt(square), root = sqrt((double)columns), gamma = filter->gamma;
+    const double kappa = canonical_error(filter->data->stride);
+    const double rows = ldexp(scale, filter->row_exponent);
+    const double slope = MARGIN * (rows * (2 * gamma + (filter->centred ? 8 * U : 0)) * zeta +
+                                   2 * root * ldexp(ETA, filter->row_exponent));
+    const double offset = MARGIN * ((gamma + 4 * U + 4 * kappa) * square +
+                                    4 * root * zeta * scale * ETA + 4 * (columns + 256.0) * ETA);
+    lane[0] = (float)(square - offset);
+    *last = -float_up(slope);
+    if (layout->slope) {
+        layout->slope[id] = float_up(slope);
+        layout->offset[id] = float_up(offset);
+    }
+}
+
+static void lay_out_panel(void *context, uint64_t panel)
+{
+    const struct layout *layout = context;
+    struct panels *panels = layout->panels;
+    float *start =
+        panels->host + panel * panels->width * ((size_t)layout->filter->data->dimension + 2);
+    for (uint32_t l = 0; l < panels->width; l++)
+        lay_out_lane(layout, start + l, panels->host_ids[panel * panels->width + l]);
+}
+
+/* Fills the panels from `ids` (already in host_ids, `lanes` of them) and sends them to the device.
+ */
+static enum status lay_out(struct filter *filter, struct panels *panels, uint32_t lanes,
+                           const float *centroids, float *slope, float *offset, struct error *err)
+{
+    panels->count = (lanes + panels->width - 1) / panels->width;
+    if (panels->count == 0)
+        return STATUS_OK;
+    size_t ids = (size_t)panels->count * panels->width;
+    for (size_t l = lanes; l < ids; l++)
+        panels->host_ids[l] = -1;
+    struct layout layout = {filter, panels, centroids, slope, offset};
+    workers_run(filter->lane->workers, lay_out_panel, &layout, panels->count);
+    enum status status = lane_write(filter->lane, "centroid ids", panels->ids, 0,
+                                    ids * sizeof *panels->host_ids, panels->host_ids, err);
+    if (status == STATUS_OK)
+        status = lane_write(filter->lane, "centroid panels", panels->factors, 0,
+                            ids * ((size_t)filter->data->dimension + 2) * sizeof *panels->host,
+                            panels->host, err);
+    return status;
+}
+
+/* The exponent that rows and these centroids stay below. */
+static int common_exponent(const struct filter *filter, const float *centroids, uint32_t k)
+{
+    const struct data *data = filter->data;
+    double largest = 0;
+    for (uint32_t i = 0; i < k; i++)
+        for (uint32_t j = 0; j < data->dimension; j++)
+            largest = fmax(largest, fabs((double)centroids[(size_t)i * data->stride + j] -
+                                         (double)filter->centre[j]));
+    int exponent = exponent_above(largest);
+    return exponent > filter->row_exponent ? exponent : filter->row_exponent;
+}
+
+enum status filter_set_centroids(struct filter *filter, bool *comparable, const float *centroids,
+                                 uint32_t k, const uint8_t *moved, struct error *err)
+{
+    const int exponent = common_exponent(filter, centroids, k);
+    *comparable = filter->k > 0 && exponent == filter->exponent;
+    filter->exponent = exponent;
+    filter->k = k;
+    for (uint32_t i = 0; i < k; i++)
+        filter->all.host_ids[i] = (int32_t)i;
+    enum status status =
+        lay_out(filter, &filter->all, k, centroids, filter->host_slope, filter->host_offset, err);
+    filter->some.count = 0;
+    if (status == STATUS_OK && moved && *comparable) {
+        uint32_t lanes = 0;
+        for (uint32_t i = 0; i < k; i++)
+            if (moved[i])
+                filter->some.host_ids[lanes++] = (int32_t)i;
+        status = lay_out(filter, &filter->some, lanes, centroids, NULL, NULL, err);
+        if (status == STATUS_OK)
+            status = lane_write(filter->lane, "moved", filter->moved, 0, k, moved, err);
+    }
+    if (status == STATUS_OK)
+        status = lane_write(filter->lane, "centroids", filter->centroids, 0,
+                            (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);
+    if (status == STATUS_OK)
+        status = lane_write(filter->lane, "error bounds", filter->slope, 0,
+                            k * sizeof *filter->host_slope, filter->host_slope, err);
+    if (status == STATUS_OK)
+        status = lane_write(filter->lane, "error bounds", filter->offset, 0,
+                            k * sizeof *filter->host_offset, filter->host_offset, err);
+    return status;
+}
+
+enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,
+                                  struct error *err)
+{
+    const size_t row = filter->data->stride * sizeof *candidates;
+    enum status status = STATUS_OK;
+    if (!filter->seed) {
+        status = build_seed(filter, err);
+        if (status == STATUS_OK)
+            status = open_panels(&filter->trial, filter, KMEANS_TRIALS_MAX, KMEANS_TRIALS_MAX, err);
+        if (status == STATUS_OK)
+            status = ocl_buffer(&filter->candidates, filter->lane->ocl, CL_MEM_READ_ONLY,
+                                KMEANS_TRIALS_MAX * row, NULL, "candidates", err);
+    }
+    if (status != STATUS_OK)
+        return status;
+    /* Candidates are rows: they stay below the rows' exponent. */
+    filter->exponent = filter->row_exponent;
+    filter->k = 0;
+    for (uint32_t i = 0; i < count; i++)
+        filter->trial.host_ids[i] = (int32_t)i;
+    status = lay_out(filter, &filter->trial, count, candidates, NULL, NULL, err);
+    if (status == STATUS_OK)
+        status = lane_write(filter->lane, "candidates", filter->candidates, 0, count * row,
+                            candidates, err);
+    return status;
+}
+
+enum status filter_norms(struct filter *filter, struct tile *tile, struct error *err)
+{
+    if (tile->has_norms)
+        return STATUS_OK;
+    const cl_uint rows = tile->rows, stride = filter->data->stride;
+    const cl_float half = (float)ldexp(1.0, -filter->row_exponent / 2);
+    const cl_float growth = float_up(1 + 4 * filter->gamma);
+    const cl_float tiny = float_up(stride * 0x1p-120);
+    enum status status = ocl_args(
+        filter->norms, err, sizeof tile->x, &tile->x, sizeof filter->centre_buffer,
+        &filter->centre_buffer, sizeof tile->norms, &tile->norms, sizeof rows, &rows, sizeof stride,
+        &stride, sizeof half, &half, sizeof growth, &growth, sizeof tiny, &tiny, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(filter->lane, "row norms", filter->norms, rows, 64, err);
+    tile->has_norms = status == STATUS_OK;
+    return status;
+}

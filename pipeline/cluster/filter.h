@@ -1,0 +1,68 @@
+/* filter.h: the float32 search and its error bound.
+ *
+ * A score of row x against centroid c is a lower bound on s (|c - m|^2 - 2 (x - m).(c - m)), which
+ * is the squared distance less |x - m|^2, times a power of two s; m is a centre, zero for most
+ * data. It is at most 2 (offset_c + slope_c * norm_x) below. docs/clustering.md derives offset and
+ * slope. */
+#ifndef CLPIPE_CLUSTER_FILTER_H
+#define CLPIPE_CLUSTER_FILTER_H
+
+#include "cluster/data.h"
+
+/* Centroids laid out for the kernels: panels of `width` lanes, dimension + 2 rows each. */
+struct panels {
+    cl_mem factors, ids; /* ids: which centroid a lane is, -1 for a lane without one */
+    float *host;
+    int32_t *host_ids;
+    uint32_t width, count, capacity; /* count, capacity: in panels */
+};
+
+struct filter {
+    struct lane *lane;
+    struct data *data;
+    uint32_t points; /* rows of a work-item or a work-group */
+    uint32_t width, vectors;
+    bool centred;
+    float *centre; /* stride values */
+    cl_mem centre_buffer;
+    int row_exponent; /* every |x - m| is below 2 to this */
+    int exponent;     /* the same for rows and centroids: scores are scaled by 2^(-2 exponent) */
+    double gamma;     /* bound on the relative rounding error of a sum */
+    cl_program rows_program, assign_program, seed_program;
+    cl_kernel norms, split, assign, seed;
+    uint32_t k, capacity; /* centroids */
+    cl_mem centroids;     /* k x stride */
+    cl_mem slope, offset; /* k each */
+    float *host_slope, *host_offset;
+    cl_mem moved;            /* k bytes */
+    struct panels all, some; /* all centroids; those that moved */
+    cl_mem candidates;       /* KMEANS_TRIALS_MAX x stride */
+    struct panels trial;     /* the candidates of seeding, 16 lanes */
+};
+
+/* For data and up to `capacity` centroids. */
+enum status filter_open(struct filter *filter, struct data *data, uint32_t capacity,
+                        struct error *err);
+void filter_close(struct filter *filter);
+
+/* Takes k centroids (k x stride values); `moved` (k bytes) marks those to lay out in `some`, NULL
+ * for none. *comparable tells whether scores of earlier centroids may be compared with the new
+ * ones.
+ */
+enum status filter_set_centroids(struct filter *filter, bool *comparable, const float *centroids,
+                                 uint32_t k, const uint8_t *moved, struct error *err);
+
+/* Takes up to KMEANS_TRIALS_MAX candidates of seeding. */
+enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,
+                                  struct error *err);
+
+/* Makes the tile's norms if it has none yet. */
+enum status filter_norms(struct filter *filter, struct tile *tile, struct error *err);
+
+/* Rounding error of the canonical distance, relative. */
+double canonical_error(uint32_t stride);
+
+/* -D options that say how rows are centred and panels are laid out. */
+void filter_options(char *text, size_t size, const struct filter *filter);
+
+#endif

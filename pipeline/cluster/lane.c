@@ -1,0 +1,87 @@
+/* lane.c: opening a lane and the few enqueues that all of k-means shares. */
+#include "cluster/lane.h"
+#include "base/clock.h"
+#include <string.h>
+
+enum status lane_open(struct lane *lane, struct ocl_context *ocl, unsigned threads,
+                      struct stop *stop, const struct lane_choice *choice, struct error *err)
+{
+    const struct ocl_device *device = ocl_context_device(ocl);
+    *lane = (struct lane){.ocl = ocl, .device = device, .stop = stop};
+    lane->tiled = device->type != CL_DEVICE_TYPE_CPU && device->local_is_dedicated &&
+                  device->max_work_group >= 256;
+    lane->host_exact = !device->fp64;
+    lane->zero_copy = device->unified_memory;
+    if (choice && choice->forced) {
+        lane->tiled = choice->tiled;
+        lane->host_exact = choice->host_exact || !device->fp64;
+        lane->zero_copy = device->unified_memory && !choice->copies;
+    }
+    enum status status = workers_open(&lane->workers, threads, err);
+    if (status == STATUS_OK)
+        status = ocl_queue_open(&lane->compute, ocl, "cluster", err);
+    if (status == STATUS_OK)
+        status = ocl_queue_open(&lane->upload, ocl, "cluster upload", err);
+    if (status != STATUS_OK)
+        lane_close(lane);
+    return status;
+}
+
+void lane_close(struct lane *lane)
+{
+    ocl_queue_close(&lane->upload);
+    ocl_queue_close(&lane->compute);
+    workers_close(&lane->workers);
+}
+
+enum status lane_check_stop(const struct lane *lane, struct error *err)
+{
+    if (lane->stop && stop_requested(lane->stop) != STOP_NONE)
+        return error_set(err, STATUS_INTERRUPTED,
+                         "clustering was interrupted; nothing of it is stored");
+    return STATUS_OK;
+}
+
+enum status lane_build(cl_program *out, struct lane *lane, const char *name, const char *options,
+                       struct error *err)
+{
+    int64_t start = clock_now();
+    enum status status = ocl_program_build(out, lane->ocl, name, NULL, options, err);
+    lane->seconds_build += (double)(clock_now() - start) * 1e-9;
+    return status;
+}
+
+static enum status wait_and_release(struct lane *lane, cl_event event, struct error *err)
+{
+    enum status status = ocl_wait(lane->compute, event, err);
+    clReleaseEvent(event);
+    return status;
+}
+
+enum status lane_read(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
+                      size_t bytes, void *host, struct error *err)
+{
+    cl_event event = NULL;
+    enum status status = ocl_enqueue_read(lane->compute, tag, buffer, false, offset, bytes, host,
+                                          OCL_NO_WAITS, &event, err);
+    return status == STATUS_OK ? wait_and_release(lane, event, err) : status;
+}
+
+enum status lane_write(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
+                       size_t bytes, const void *host, struct error *err)
+{
+    cl_event event = NULL;
+    enum status status = ocl_enqueue_write(lane->compute, tag, buffer, false, offset, bytes, host,
+                                           OCL_NO_WAITS, &event, err);
+    return status == STATUS_OK ? wait_and_release(lane, event, err) : status;
+}
+
+enum status lane_launch(struct lane *lane, const char *tag, cl_kernel kernel, uint64_t items,
+                        size_t group, struct error *err)
+{
+    size_t global = (size_t)items;
+    if (group > 1)
+        global = (global + group - 1) / group * group;
+    return ocl_enqueue_kernel(lane->compute, tag, kernel, 1, &global, group ? &group : NULL,
+                              OCL_NO_WAITS, NULL, err);
+}

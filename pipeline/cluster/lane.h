@@ -1,0 +1,51 @@
+/* lane.h: one device as k-means uses it: its two queues, its host threads, and what it can do. */
+#ifndef CLPIPE_CLUSTER_LANE_H
+#define CLPIPE_CLUSTER_LANE_H
+
+#include "base/error.h"
+#include "base/stop.h"
+#include "cluster/workers.h"
+#include "ocl/ocl.h"
+#include <stdint.h>
+
+/* What is decided by the device unless a test decides it. */
+struct lane_choice {
+    bool forced;
+    bool tiled;      /* kernels with local tiles (GPUs) */
+    bool host_exact; /* canonical evaluation on the host (no float64) */
+    bool copies;     /* do not map, even if the device shares memory */
+};
+
+struct lane {
+    struct ocl_context *ocl;
+    const struct ocl_device *device;
+    struct ocl_queue *compute, *upload;
+    struct workers *workers;
+    struct stop *stop; /* may be NULL */
+    bool tiled, host_exact, zero_copy;
+    double seconds_build; /* of programs, so far */
+};
+
+enum status lane_open(struct lane *lane, struct ocl_context *ocl, unsigned threads,
+                      struct stop *stop, const struct lane_choice *choice, struct error *err);
+void lane_close(struct lane *lane);
+
+/* STATUS_INTERRUPTED once a stop was asked for. */
+enum status lane_check_stop(const struct lane *lane, struct error *err);
+
+/* Builds a program; the time counts as seconds_build. */
+enum status lane_build(cl_program *out, struct lane *lane, const char *name, const char *options,
+                       struct error *err);
+
+/* Reads a buffer into host memory, or writes it, and waits for it. */
+enum status lane_read(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
+                      size_t bytes, void *host, struct error *err);
+enum status lane_write(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
+                       size_t bytes, const void *host, struct error *err);
+
+/* Launches over at least `items` work-items in groups of `group` (0: the runtime's choice of
+ * group). */
+enum status lane_launch(struct lane *lane, const char *tag, cl_kernel kernel, uint64_t items,
+                        size_t group, struct error *err);
+
+#endif

@@ -1,0 +1,365 @@
+/* lloyd.c: Lloyd's iterations.
+ *
+ * An iteration assigns every row and then moves the centroids to the means. Where a row's centroid
+ * has not moved since, only centroids that did can have become nearer: the assignment makes use of
+ * that, which is exact and needs no bounds. */
+#include "cluster/lloyd.h"
+#include "base/clock.h"
+#include "cluster/canonical.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update *update,
+                       const struct cluster_config *config, struct error *err)
+{
+    struct data *data = assign->data;
+    *lloyd = (struct lloyd){
+        .config = config, .lane = assign->lane, .data = data, .assign = assign, .update = update};
+    size_t bytes = (size_t)config->k * data->stride * sizeof(float);
+    lloyd->centroids = calloc(1, bytes);
+    lloyd->previous = calloc(1, bytes);
+    lloyd->changed = calloc(config->k, 1);
+    lloyd->tile_labels = malloc(data->tile_rows * sizeof *lloyd->tile_labels);
+    lloyd->tile_distances = malloc(data->tile_rows * sizeof *lloyd->tile_distances);
+    if (lloyd->centroids && lloyd->previous && lloyd->changed && lloyd->tile_labels &&
+        lloyd->tile_distances)
+        return STATUS_OK;
+    return error_memory(err, bytes, "centroids");
+}
+
+void lloyd_close(struct lloyd *lloyd)
+{
+    free(lloyd->centroids);
+    free(lloyd->previous);
+    free(lloyd->changed);
+    free(lloyd->tile_labels);
+    free(lloyd->tile_distances);
+    *lloyd = (struct lloyd){0};
+}
+
+/* --- passes ---------------------------------------------------------------------------------- */
+
+/* Makes the device work with lloyd->centroids; *incremental tells whether the tiles' labels help.
+ */
+static enum status use_centroids(struct lloyd *lloyd, bool *incremental, struct error *err)
+{
+    return assign_centroids(lloyd->assign, incremental, lloyd->centroids, lloyd->config->k,
+                            lloyd->has_labels ? lloyd->changed : NULL, err);
+}
+
+/* Assigns all rows; the sums follow. */
+static enum status assign_pass(struct lloyd *lloyd, int32_t *labels, uint64_t *moved,
+                               struct error *err)
+{
+    bool incremental;
+    struct tile *tile;
+    *moved = 0;
+    enum status status = use_centroids(lloyd, &incremental, err);
+    if (status == STATUS_OK)
+        status = data_begin(lloyd->data, err);
+    while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
+        uint64_t tile_moved = 0;
+        status = assign_tile(lloyd->assign, tile, incremental, err);
+        if (status == STATUS_OK)
+            status = lane_read(lloyd->lane, "labels", tile->labels, 0, tile->rows * sizeof *labels,
+                               lloyd->tile_labels, err);
+        if (status == STATUS_OK)
+            status = update_tile(&tile_moved, lloyd->update, tile, labels + tile->first,
+                                 lloyd->tile_labels, err);
+        /* The sums' commands must be over before the tile goes. */
+        if (status == STATUS_OK && !lloyd->data->resident)
+            status = update_wait(lloyd->update, err);
+        if (status == STATUS_OK) {
+            memcpy(labels + tile->first, lloyd->tile_labels, tile->rows * sizeof *labels);
+            *moved += tile_moved;
+            status = data_done(lloyd->data, tile, err);
+        }
+    }
+    data_end(lloyd->data);
+    if (status != STATUS_END)
+        return status;
+    lloyd->has_labels = true;
+    memset(lloyd->changed, 0, lloyd->config->k);
+    return update_read(lloyd->update, err);
+}
+
+/* The canonical distances of all rows to their centroids, n of them. */
+static enum status distance_pass(struct lloyd *lloyd, double *distances, struct error *err)
+{
+    struct tile *tile;
+    enum status status = data_begin(lloyd->data, err);
+    while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
+        status = assign_tile_distances(lloyd->assign, tile, distances + tile->first, err);
+        if (status == STATUS_OK)
+            status = data_done(lloyd->data, tile, err);
+    }
+    data_end(lloyd->data);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+/* --- empty clusters -------------------------------------------------------------------------- */
+
+struct far_row {
+    double distance;
+    uint64_t row;
+};
+
+static int by_distance(const void *a, const void *b)
+{
+    const struct far_row *x = a, *y = b;
+    if (x->distance != y->distance)
+        return x->distance > y->distance ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static uint32_t count_empty(const struct lloyd *lloyd)
+{
+    uint32_t empty = 0;
+    for (uint32_t c = 0; c < lloyd->config->k; c++)
+        empty += lloyd->update->counts[c] == 0;
+    return empty;
+}
+
+/* Gives one row to an empty cluster. */
+static enum status give_row(struct lloyd *lloyd, int32_t *labels, uint64_t row, const float *values,
+                            uint32_t cluster, struct error *err)
+{
+    struct tile *tile = data_tile_of(lloyd->data, row);
+    const uint32_t from = (uint32_t)labels[row];
+    const int32_t label = (int32_t)cluster;
+    labels[row] = label;
+    lloyd->changed[from] = lloyd->changed[cluster] = 1;
+    memcpy(lloyd->centroids + (size_t)cluster * lloyd->data->stride, values,
+           lloyd->data->stride * sizeof *values);
+    enum status status =
+        lane_write(lloyd->lane, "label", tile->labels, (size_t)(row - tile->first) * sizeof label,
+                   sizeof label, &label, err);
+    return status == STATUS_OK ? update_move_row(lloyd->update, values, from, cluster, err)
+                               : status;
+}
+
+/* Gives each empty cluster the row farthest from its centroid (ties to the lowest), rows of equal
+ * values once. A row that is alone in its cluster is at distance zero unless the centroid is not
+ * the mean yet; taking it would only empty another cluster, so it stays. */
+static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *err)
+{
+    const uint64_t n = lloyd->data->rows;
+    const uint32_t stride = lloyd->data->stride, empty = count_empty(lloyd);
+    double *distances = malloc(n * sizeof *distances);
+    struct far_row *rows = malloc(n * sizeof *rows);
+    float *values = malloc((size_t)empty * stride * sizeof *values);
+    enum status status = STATUS_OK;
+    if (!distances || !rows || !values)
+        status = error_memory(err, n * sizeof *rows, "relocating empty clusters");
+    if (status == STATUS_OK)
+        status = distance_pass(lloyd, distances, err);
+    for (uint64_t i = 0; i < n && status == STATUS_OK; i++)
+        rows[i] = (struct far_row){distances[i], i};
+    if (status == STATUS_OK)
+        qsort(rows, n, sizeof *rows, by_distance);
+    uint32_t given = 0, cluster = 0;
+    for (uint64_t i = 0; i < n && given < empty && status == STATUS_OK; i++) {
+        if (rows[i].distance == 0) /* every row lies on its centroid */
+            break;
+        if (lloyd->update->counts[labels[rows[i].row]] == 1)
+            continue;
+        float *value = values + (size_t)given * stride;
+        status = data_rows(lloyd->data, value, &rows[i].row, 1, err);
+        bool again = false;
+        for (uint32_t g = 0; g < given && !again; g++)
+            again = canonical_distance(value, values + (size_t)g * stride, stride) == 0;
+        if (again || status != STATUS_OK)
+            continue;
+        while (lloyd->update->counts[cluster] > 0)
+            cluster++;
+        status = give_row(lloyd, labels, rows[i].row, value, cluster, err);
+        given++;
+    }
+    if (status == STATUS_OK && given == 0)
+        status =
+            error_set(err, STATUS_FAILED,
+                      "k is %u and larger than the number of distinct rows; choose a smaller k",
+                      lloyd->config->k);
+    free(distances);
+    free(rows);
+    free(values);
+    return status;
+}
+
+/* --- iterations ------------------------------------------------------------------------------ */
+
+/* Moves the centroids to the means; *shift is the sum of their squared moves. */
+static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *shift, bool *relocated,
+                               struct error *err)
+{
+    const uint32_t k = lloyd->config->k, stride = lloyd->data->stride;
+    memcpy(lloyd->previous, lloyd->centroids, (size_t)k * stride * sizeof *lloyd->centroids);
+    *relocated = count_empty(lloyd) > 0;
+    enum status status = *relocated ? relocate(lloyd, labels, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    update_centroids(lloyd->update, lloyd->centroids);
+    *shift = 0;
+    for (uint32_t c = 0; c < k; c++) {
+        const float *now = lloyd->centroids + (size_t)c * stride;
+        const float *before = lloyd->previous + (size_t)c * stride;
+        if (memcmp(now, before, stride * sizeof *now) != 0) {
+            lloyd->changed[c] = 1;
+            *shift += canonical_distance(now, before, stride);
+        }
+    }
+    return STATUS_OK;
+}
+
+static double tolerance(const struct lloyd *lloyd)
+{
+    const struct data *data = lloyd->data;
+    double variance = 0;
+    for (uint32_t j = 0; j < data->dimension; j++)
+        variance += column_stats_scatter(&data->stats, j) / (double)data->rows;
+    return lloyd->config->tol * (variance / data->dimension);
+}
+
+/* Runs until the centroids are final; *settled tells whether the labels are theirs already. */
+static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, bool *settled,
+                           struct error *err)
+{
+    const struct cluster_config *config = lloyd->config;
+    const double tol = tolerance(lloyd);
+    *settled = false;
+    out->converged = false;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < config->max_iter && !out->converged && status == STATUS_OK; i++) {
+        const int64_t start = clock_now();
+        uint64_t moved = 0;
+        double shift = 0;
+        bool relocated = false;
+        status = assign_pass(lloyd, out->labels, &moved, err);
+        if (status != STATUS_OK)
+            break;
+        out->inertia_history[i] = update_inertia(lloyd->update, lloyd->centroids);
+        status = update_pass(lloyd, out->labels, &shift, &relocated, err);
+        out->iterations = i + 1;
+        /* Equal labels give equal sums: nothing can change any more. */
+        *settled = moved == 0 && !relocated;
+        out->converged = *settled || (!relocated && shift <= tol);
+        if (status == STATUS_OK && config->progress)
+            config->progress(config->progress_context, i + 1, out->inertia_history[i], moved,
+                             (double)(clock_now() - start) * 1e-9);
+    }
+    return status;
+}
+
+/* --- the outcome ----------------------------------------------------------------------------- */
+
+struct nearest_row {
+    double distance;
+    int64_t row;
+};
+
+static void keep_nearest(struct nearest_row *three, double distance, int64_t row)
+{
+    for (int i = 0; i < 3; i++)
+        if (three[i].row < 0 || distance < three[i].distance) {
+            struct nearest_row out = three[i];
+            three[i] = (struct nearest_row){distance, row};
+            distance = out.distance;
+            row = out.row;
+            if (row < 0)
+                return;
+        }
+}
+
+/* Distances, inertia (pairwise within blocks of rows, blocks in order), sizes and nearest rows. */
+static enum status measure(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+{
+    const uint32_t k = lloyd->config->k;
+    struct tile *tile;
+    struct nearest_row *nearest = malloc((size_t)k * 3 * sizeof *nearest);
+    if (!nearest)
+        return error_memory(err, (size_t)k * 3 * sizeof *nearest, "nearest rows");
+    for (size_t i = 0; i < (size_t)k * 3; i++)
+        nearest[i] = (struct nearest_row){0, -1};
+    memset(out->sizes, 0, k * sizeof *out->sizes);
+    out->inertia = 0;
+    enum status status = data_begin(lloyd->data, err);
+    while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
+        double *distances = lloyd->tile_distances;
+        status = assign_tile_distances(lloyd->assign, tile, distances, err);
+        if (status != STATUS_OK)
+            break;
+        for (uint32_t i = 0; i < tile->rows; i++) {
+            uint64_t row = tile->first + i;
+            int32_t label = out->labels[row];
+            out->distances[row] = (float)distances[i];
+            out->sizes[label]++;
+            keep_nearest(nearest + (size_t)label * 3, distances[i], (int64_t)row);
+        }
+        for (uint32_t i = 0; i < tile->rows; i += KMEANS_BLOCK_ROWS) {
+            double block[KMEANS_BLOCK_ROWS];
+            uint32_t rows = tile->rows - i < KMEANS_BLOCK_ROWS ? tile->rows - i : KMEANS_BLOCK_ROWS;
+            memcpy(block, distances + i, rows * sizeof *block);
+            out->inertia += canonical_block_sum(block, rows);
+        }
+        status = data_done(lloyd->data, tile, err);
+    }
+    data_end(lloyd->data);
+    for (size_t i = 0; i < (size_t)k * 3; i++)
+        out->nearest[i] = nearest[i].row;
+    free(nearest);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+{
+    const uint32_t k = lloyd->config->k, stride = lloyd->data->stride;
+    bool settled = false;
+    for (uint64_t i = 0; i < lloyd->data->rows; i++)
+        out->labels[i] = -1;
+    lloyd->has_labels = false;
+    memset(lloyd->changed, 0, k);
+    enum status status = update_reset(lloyd->update, err);
+    if (status == STATUS_OK)
+        status = iterate(lloyd, out, &settled, err);
+    /* The last assignment; a cluster that it leaves empty gets a row, whose distance falls to zero
+     * and no other grows, so this ends. */
+    while (status == STATUS_OK && !settled) {
+        uint64_t moved;
+        status = assign_pass(lloyd, out->labels, &moved, err);
+        settled = count_empty(lloyd) == 0;
+        if (status == STATUS_OK && !settled)
+            status = relocate(lloyd, out->labels, err);
+    }
+    if (status == STATUS_OK)
+        status = measure(lloyd, out, err);
+    for (uint32_t c = 0; c < k && status == STATUS_OK; c++)
+        memcpy(out->centroids + (size_t)c * out->dimension, lloyd->centroids + (size_t)c * stride,
+               out->dimension * sizeof *out->centroids);
+    return status;
+}
+
+enum status lloyd_label(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+{
+    bool incremental;
+    struct tile *tile;
+    enum status status = use_centroids(lloyd, &incremental, err);
+    if (status == STATUS_OK)
+        status = data_begin(lloyd->data, err);
+    while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
+        double *distances = lloyd->tile_distances;
+        status = assign_tile(lloyd->assign, tile, false, err);
+        if (status == STATUS_OK)
+            status = assign_tile_distances(lloyd->assign, tile, distances, err);
+        if (status == STATUS_OK)
+            status = lane_read(lloyd->lane, "labels", tile->labels, 0,
+                               tile->rows * sizeof *out->labels, out->labels + tile->first, err);
+        for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
+            out->distances[tile->first + i] = (float)distances[i];
+        if (status == STATUS_OK)
+            status = data_done(lloyd->data, tile, err);
+    }
+    data_end(lloyd->data);
+    return status == STATUS_END ? STATUS_OK : status;
+}

@@ -1,0 +1,33 @@
+/* lloyd.h: the iterations, from first centroids to an outcome. */
+#ifndef CLPIPE_CLUSTER_LLOYD_H
+#define CLPIPE_CLUSTER_LLOYD_H
+
+#include "cluster/assign.h"
+#include "cluster/cluster.h"
+#include "cluster/update.h"
+
+struct lloyd {
+    const struct cluster_config *config;
+    struct lane *lane;
+    struct data *data;
+    struct assign *assign;
+    struct update *update;
+    float *centroids, *previous; /* k x stride */
+    uint8_t *changed;            /* k: centroids that are not what they were */
+    bool has_labels;             /* tiles hold labels for `previous` */
+    int32_t *tile_labels;        /* tile_rows */
+    double *tile_distances;      /* tile_rows */
+};
+
+enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update *update,
+                       const struct cluster_config *config, struct error *err);
+void lloyd_close(struct lloyd *lloyd);
+
+/* Iterates from lloyd->centroids and fills the outcome, whose arrays are there. */
+enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err);
+
+/* Only labels and distances for lloyd->centroids, as `assign` wants them; labels are out->labels,
+ * distances out->distances. */
+enum status lloyd_label(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err);
+
+#endif

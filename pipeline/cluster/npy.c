@@ -1,0 +1,439 @@
+/* npy.c: NumPy's array file, formats 1.0 to 3.0, read as float32 and written as a header.
+ *
+ * The header is a Python dictionary in text. It is untrusted: it is parsed by a small grammar that
+ * takes exactly what NumPy writes, and every size is checked against the file's own before anything
+ * is allocated. */
+#include "base/output.h"
+#include "base/path.h"
+#include "cluster/cluster.h"
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEADER_MAX   (1u << 20)
+#define BUFFER_BYTES (1u << 20)
+
+typedef void (*convert_fn)(float *out, const unsigned char *in, size_t count);
+
+struct npy {
+    int fd;
+    char path[512]; /* for messages */
+    uint64_t rows;
+    uint32_t dimension;
+    uint64_t data; /* offset of the first value */
+    size_t item;
+    convert_fn convert;
+    unsigned char *buffer; /* BUFFER_BYTES */
+};
+
+/* --- values ---------------------------------------------------------------------------------- */
+
+/* Little-endian on any host. */
+static uint64_t load(const unsigned char *in, unsigned bytes)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < bytes; i++)
+        value |= (uint64_t)in[i] << 8 * i;
+    return value;
+}
+
+static float half_to_float(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31,
+             fraction = half & 1023;
+    uint32_t bits;
+    if (exponent == 31) {
+        bits = sign | 0x7f800000u | fraction << 13;
+    } else if (exponent > 0) {
+        bits = sign | (exponent + 112) << 23 | fraction << 13;
+    } else {
+        float value = (float)fraction * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+#define CONVERTER(NAME, BYTES, EXPRESSION)                                                         \
+    static void NAME(float *out, const unsigned char *in, size_t count)                            \
+    {                                                                                              \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            uint64_t v = load(in + i * (BYTES), (BYTES));                                          \
+            out[i] = (EXPRESSION);                                                                 \
+        }                                                                                          \
+    }
+
+static float from_single(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float from_double(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return (float)value;
+}
+
+CONVERTER(convert_f2, 2, half_to_float((uint16_t)v))
+CONVERTER(convert_f4, 4, from_single((uint32_t)v))
+CONVERTER(convert_f8, 8, from_double(v))
+CONVERTER(convert_i1, 1, (float)(int8_t)v)
+CONVERTER(convert_i2, 2, (float)(int16_t)v)
+CONVERTER(convert_i4, 4, (float)(int32_t)v)
+CONVERTER(convert_i8, 8, (float)(int64_t)v)
+CONVERTER(convert_u1, 1, (float)v)
+CONVERTER(convert_u2, 2, (float)v)
+CONVERTER(convert_u4, 4, (float)v)
+CONVERTER(convert_u8, 8, (float)v)
+
+static const struct npy_type {
+    char kind;
+    unsigned char item;
+    convert_fn convert;
+} npy_types[] = {
+    {'f', 2, convert_f2}, {'f', 4, convert_f4}, {'f', 8, convert_f8}, {'i', 1, convert_i1},
+    {'i', 2, convert_i2}, {'i', 4, convert_i4}, {'i', 8, convert_i8}, {'u', 1, convert_u1},
+    {'u', 2, convert_u2}, {'u', 4, convert_u4}, {'u', 8, convert_u8},
+};
+
+/* --- the header ------------------------------------------------------------------------------ */
+
+static void skip_space(const char **at)
+{
+    while (**at && isspace((unsigned char)**at))
+        ++*at;
+}
+
+static bool take(const char **at, char c)
+{
+    skip_space(at);
+    if (**at != c)
+        return false;
+    ++*at;
+    return true;
+}
+
+static bool take_word(const char **at, const char *word)
+{
+    skip_space(at);
+    size_t length = strlen(word);
+    if (strncmp(*at, word, length) != 0 || isalnum((unsigned char)(*at)[length]))
+        return false;
+    *at += length;
+    return true;
+}
+
+/* A quoted string without escapes, shorter than `size`. */
+static bool take_string(const char **at, char *out, size_t size)
+{
+    skip_space(at);
+    char quote = **at;
+    if (quote != '\'' && quote != '"')
+        return false;
+    const char *start = *at + 1, *end = strchr(start, quote);
+    if (!end || (size_t)(end - start) >= size || memchr(start, '\\', (size_t)(end - start)))
+        return false;
+    memcpy(out, start, (size_t)(end - start));
+    out[end - start] = 0;
+    *at = end + 1;
+    return true;
+}
+
+static bool take_number(const char **at, uint64_t *out)
+{
+    skip_space(at);
+    if (!isdigit((unsigned char)**at))
+        return false;
+    uint64_t value = 0;
+    for (; isdigit((unsigned char)**at); ++*at)
+        if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(**at - '0'), &value))
+            return false;
+    if (**at == 'L') /* Python 2 */
+        ++*at;
+    *out = value;
+    return true;
+}
+
+struct header {
+    char descr[32];
+    bool structured, fortran;
+    unsigned axes;
+    uint64_t shape[2];
+};
+
+static bool take_shape(const char **at, struct header *header)
+{
+    if (!take(at, '('))
+        return false;
+    while (!take(at, ')')) {
+        uint64_t value;
+        if (!take_number(at, &value))
+            return false;
+        if (header->axes < 2)
+            header->shape[header->axes] = value;
+        header->axes++;
+        if (!take(at, ',')) {
+            skip_space(at);
+            if (**at != ')')
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool parse_header(struct header *header, const char *text)
+{
+    const char *at = text;
+    unsigned seen = 0;
+    if (!take(&at, '{'))
+        return false;
+    while (!take(&at, '}')) {
+        char key[32];
+        if (!take_string(&at, key, sizeof key) || !take(&at, ':'))
+            return false;
+        if (strcmp(key, "descr") == 0 && !(seen & 1)) {
+            seen |= 1;
+            skip_space(&at);
+            if (*at == '[' || *at == '(') {
+                header->structured = true;
+                return true; /* refused for that; the rest does not matter */
+            }
+            if (!take_string(&at, header->descr, sizeof header->descr))
+                return false;
+        } else if (strcmp(key, "fortran_order") == 0 && !(seen & 2)) {
+            seen |= 2;
+            header->fortran = take_word(&at, "True");
+            if (!header->fortran && !take_word(&at, "False"))
+                return false;
+        } else if (strcmp(key, "shape") == 0 && !(seen & 4)) {
+            seen |= 4;
+            if (!take_shape(&at, header))
+                return false;
+        } else {
+            return false;
+        }
+        if (!take(&at, ',')) {
+            skip_space(&at);
+            if (*at != '}')
+                return false;
+        }
+    }
+    skip_space(&at);
+    return *at == 0 && seen == 7;
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+static enum status read_at(struct npy *npy, void *out, size_t size, uint64_t offset,
+                           struct error *err)
+{
+    char *to = out;
+    while (size > 0) {
+        ssize_t got = pread(npy->fd, to, size, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_errno(err, STATUS_FAILED, errno, "pread", "cannot read %s", npy->path);
+        if (got == 0)
+            return error_set(err, STATUS_FAILED, "%s ended early: it was cut while being read",
+                             npy->path);
+        to += got;
+        offset += (uint64_t)got;
+        size -= (size_t)got;
+    }
+    return STATUS_OK;
+}
+
+/* What the header says, checked; `size` is the file's. */
+static enum status adopt(struct npy *npy, const struct header *header, uint64_t size,
+                         struct error *err)
+{
+    if (header->structured)
+        return error_set(err, STATUS_FAILED,
+                         "%s holds records with named fields; save one plain two-dimensional array",
+                         npy->path);
+    const char *descr = header->descr;
+    char *end = NULL;
+    unsigned long item =
+        strlen(descr) >= 3 && isdigit((unsigned char)descr[2]) ? strtoul(descr + 2, &end, 10) : 0;
+    const struct npy_type *type = NULL;
+    for (size_t i = 0; i < sizeof npy_types / sizeof npy_types[0] && item && !*end; i++)
+        if (npy_types[i].kind == descr[1] && npy_types[i].item == item)
+            type = &npy_types[i];
+    if (!type || !strchr("<>|=", descr[0]))
+        return error_set(err, STATUS_FAILED,
+                         "%s holds values of type '%s'; save them as float16, float32, float64 or "
+                         "integers: numpy.save(name, array.astype('<f4'))",
+                         npy->path, descr);
+    if (descr[0] == '>' && item > 1)
+        return error_set(err, STATUS_FAILED,
+                         "%s is big-endian ('%s'); save it as numpy.save(name, "
+                         "array.astype('<f4'))",
+                         npy->path, descr);
+    if (header->axes != 2)
+        return error_set(err, STATUS_FAILED,
+                         "%s has %u axes; wanted is a two-dimensional array, a row for each vector",
+                         npy->path, header->axes);
+    if (header->fortran)
+        return error_set(err, STATUS_FAILED,
+                         "%s is in Fortran order (column by column); save it as numpy.save(name, "
+                         "numpy.ascontiguousarray(array))",
+                         npy->path);
+    uint64_t values, bytes;
+    if (header->shape[1] > UINT32_MAX ||
+        __builtin_mul_overflow(header->shape[0], header->shape[1], &values) ||
+        __builtin_mul_overflow(values, (uint64_t)item, &bytes) || bytes > INT64_MAX - npy->data)
+        return error_set(err, STATUS_FAILED, "%s claims an impossible shape of %llu x %llu",
+                         npy->path, (unsigned long long)header->shape[0],
+                         (unsigned long long)header->shape[1]);
+    if (bytes > size - npy->data)
+        return error_set(err, STATUS_FAILED,
+                         "%s is truncated: its header promises %llu x %llu values (%llu bytes) and "
+                         "%llu bytes are there",
+                         npy->path, (unsigned long long)header->shape[0],
+                         (unsigned long long)header->shape[1], (unsigned long long)bytes,
+                         (unsigned long long)(size - npy->data));
+    npy->rows = header->shape[0];
+    npy->dimension = (uint32_t)header->shape[1];
+    npy->item = item;
+    npy->convert = type->convert;
+    return STATUS_OK;
+}
+
+static enum status read_header(struct npy *npy, struct error *err)
+{
+    struct stat st;
+    if (fstat(npy->fd, &st) != 0)
+        return error_errno(err, STATUS_FAILED, errno, "fstat", "cannot read %s", npy->path);
+    if (!S_ISREG(st.st_mode))
+        return error_set(err, STATUS_FAILED, "%s is not a regular file", npy->path);
+    uint64_t size = (uint64_t)st.st_size;
+    unsigned char start[12] = {0};
+    enum status status = read_at(npy, start, size < 12 ? (size_t)size : 12, 0, err);
+    if (status != STATUS_OK)
+        return status;
+    if (size < 10 || memcmp(start, "\223NUMPY", 6) != 0)
+        return error_set(err, STATUS_FAILED, "%s is not a .npy file", npy->path);
+    if (start[6] < 1 || start[6] > 3 || start[7] != 0)
+        return error_set(err, STATUS_FAILED, "%s is .npy format %u.%u; 1.0 to 3.0 are known",
+                         npy->path, start[6], start[7]);
+    uint64_t prefix = start[6] == 1 ? 10 : 12;
+    uint64_t length = load(start + 8, start[6] == 1 ? 2 : 4);
+    if (size < prefix || length > size - prefix || length > HEADER_MAX)
+        return error_set(err, STATUS_FAILED, "the header of %s is damaged (%llu bytes long)",
+                         npy->path, (unsigned long long)length);
+    char *text = malloc((size_t)length + 1);
+    if (!text)
+        return error_memory(err, (size_t)length + 1, "a .npy header");
+    status = read_at(npy, text, (size_t)length, prefix, err);
+    text[length] = 0;
+    npy->data = prefix + length;
+    struct header header = {.axes = 0};
+    if (status == STATUS_OK && (memchr(text, 0, (size_t)length) || !parse_header(&header, text)))
+        status = error_set(err, STATUS_FAILED, "the header of %s is damaged", npy->path);
+    if (status == STATUS_OK)
+        status = adopt(npy, &header, size, err);
+    free(text);
+    return status;
+}
+
+enum status npy_open(struct npy **out, const char *path, struct error *err)
+{
+    *out = NULL;
+    struct npy *npy = calloc(1, sizeof *npy);
+    if (!npy)
+        return error_memory(err, sizeof *npy, "a .npy file");
+    path_for_message(npy->path, sizeof npy->path, path);
+    enum status status = STATUS_OK;
+    npy->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (npy->fd < 0)
+        status = error_errno(err, STATUS_FAILED, errno, "open", "cannot open %s", npy->path);
+    if (status == STATUS_OK)
+        status = read_header(npy, err);
+    if (status == STATUS_OK && !(npy->buffer = malloc(BUFFER_BYTES)))
+        status = error_memory(err, BUFFER_BYTES, "reading a .npy file");
+    if (status != STATUS_OK) {
+        npy_close(&npy);
+        return status;
+    }
+    *out = npy;
+    return STATUS_OK;
+}
+
+uint64_t npy_rows(const struct npy *npy)
+{
+    return npy->rows;
+}
+
+uint32_t npy_dimension(const struct npy *npy)
+{
+    return npy->dimension;
+}
+
+enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *rows,
+                     struct error *err)
+{
+    if (first > npy->rows || count > npy->rows - first)
+        return error_set(err, STATUS_FAILED, "%s has %llu rows; asked for %llu from %llu",
+                         npy->path, (unsigned long long)npy->rows, (unsigned long long)count,
+                         (unsigned long long)first);
+    uint64_t values = count * npy->dimension;
+    uint64_t offset = npy->data + first * npy->dimension * npy->item;
+    const size_t most = BUFFER_BYTES / npy->item;
+    while (values > 0) {
+        size_t part = values < most ? (size_t)values : most;
+        enum status status = read_at(npy, npy->buffer, part * npy->item, offset, err);
+        if (status != STATUS_OK)
+            return status;
+        npy->convert(rows, npy->buffer, part);
+        rows += part;
+        values -= part;
+        offset += part * npy->item;
+    }
+    return STATUS_OK;
+}
+
+void npy_close(struct npy **npy)
+{
+    if (!*npy)
+        return;
+    if ((*npy)->fd >= 0)
+        close((*npy)->fd);
+    free((*npy)->buffer);
+    free(*npy);
+    *npy = NULL;
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+enum status npy_write_header(int fd, const char *dtype, uint64_t rows, uint64_t columns,
+                             const char *path, struct error *err)
+{
+    /* Magic, version and length are 10 bytes; the whole is padded with spaces to a multiple of 64
+     * and ends in a newline. */
+    char text[192], shape[64];
+    if (columns > 0)
+        snprintf(shape, sizeof shape, "%llu, %llu", (unsigned long long)rows,
+                 (unsigned long long)columns);
+    else
+        snprintf(shape, sizeof shape, "%llu,", (unsigned long long)rows);
+    int length = snprintf(text + 10, sizeof text - 10,
+                          "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", dtype, shape);
+    size_t used = 10 + (size_t)length, total = (used + 1 + 63) / 64 * 64;
+    memcpy(text, "\223NUMPY\1\0", 8);
+    text[8] = (char)((total - 10) & 255);
+    text[9] = (char)((total - 10) >> 8);
+    memset(text + used, ' ', total - used);
+    text[total - 1] = '\n';
+    return write_all(fd, text, total, path, err);
+}

@@ -1,0 +1,131 @@
+/* reader.c: requests come in on one queue and go out, filled, on another, in order. */
+#include "cluster/reader.h"
+#include "base/queue.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Bytes read at a time: they should still be in the cache when they are transformed. */
+#define PIECE_BYTES (1u << 20)
+
+struct reader {
+    const struct matrix_source *source;
+    const struct transform *transform;
+    struct workers *workers;
+    struct column_stats *stats;
+    struct queue *wanted, *filled;
+    pthread_t thread;
+    bool started;
+    float *piece; /* rows as they are read, where they are not read in place */
+    uint32_t piece_rows;
+    struct error error; /* written by the thread before it aborts the queues */
+};
+
+static enum status fill_rows(struct reader *reader, const struct fill *fill, struct error *err)
+{
+    const struct matrix_source *source = reader->source;
+    const uint32_t stride = reader->transform->stride;
+    for (uint32_t done = 0; done < fill->rows;) {
+        uint32_t rows =
+            fill->rows - done < reader->piece_rows ? fill->rows - done : reader->piece_rows;
+        float *to = fill->to + (size_t)done * stride;
+        float *from = reader->piece ? reader->piece : to;
+        uint64_t first = fill->first + done;
+        enum status status = source->read(source->context, first, rows, from, err);
+        if (status == STATUS_OK)
+            status = transform_rows(reader->transform, reader->workers, to, from, first, rows, err);
+        if (status != STATUS_OK)
+            return status;
+        if (reader->stats)
+            column_stats_add(reader->stats, reader->workers, to, rows, stride);
+        done += rows;
+    }
+    return STATUS_OK;
+}
+
+static void *read_ahead(void *argument)
+{
+    struct reader *reader = argument;
+    struct fill fill;
+    while (queue_receive(reader->wanted, &fill) == QUEUE_OK) {
+        if (fill_rows(reader, &fill, &reader->error) != STATUS_OK) {
+            queue_abort(reader->filled);
+            break;
+        }
+        if (queue_send(reader->filled, &fill) != QUEUE_OK)
+            break;
+    }
+    return NULL;
+}
+
+enum status reader_open(struct reader **out, const struct matrix_source *source,
+                        const struct transform *transform, struct workers *workers,
+                        struct column_stats *stats, unsigned depth, struct error *err)
+{
+    *out = NULL;
+    struct reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return error_memory(err, sizeof *reader, "reading rows");
+    *reader = (struct reader){source, transform, workers, stats, .error = ERROR_INIT};
+    size_t row = (size_t)transform->dimension * sizeof(float);
+    reader->piece_rows = row < PIECE_BYTES ? (uint32_t)(PIECE_BYTES / row) : 1;
+    enum status status = queue_open(&reader->wanted, depth, sizeof(struct fill), NULL, NULL, err);
+    if (status == STATUS_OK)
+        status = queue_open(&reader->filled, depth, sizeof(struct fill), NULL, NULL, err);
+    if (status == STATUS_OK && transform->stride != transform->dimension) {
+        reader->piece = malloc(reader->piece_rows * row);
+        if (!reader->piece)
+            status = error_memory(err, reader->piece_rows * row, "reading rows");
+    }
+    if (status == STATUS_OK) {
+        int failed = pthread_create(&reader->thread, NULL, read_ahead, reader);
+        reader->started = !failed;
+        if (failed)
+            status = error_errno(err, STATUS_FAILED, failed, "pthread_create",
+                                 "cannot start the thread that reads rows");
+    }
+    if (status != STATUS_OK) {
+        reader_close(&reader);
+        return status;
+    }
+    *out = reader;
+    return STATUS_OK;
+}
+
+enum status reader_request(struct reader *reader, const struct fill *fill, struct error *err)
+{
+    /* A thread that ended by an error still lets requests in: reader_take tells. */
+    if (queue_send(reader->wanted, fill) != QUEUE_OK)
+        return error_set(err, STATUS_FAILED, "the thread that reads rows is gone");
+    return STATUS_OK;
+}
+
+enum status reader_take(struct reader *reader, struct fill *fill, struct error *err)
+{
+    if (queue_receive(reader->filled, fill) == QUEUE_OK)
+        return STATUS_OK;
+    *err = reader->error;
+    return reader->error.status;
+}
+
+bool reader_ready(struct reader *reader)
+{
+    return queue_length(reader->filled) > 0;
+}
+
+void reader_close(struct reader **reader)
+{
+    struct reader *r = *reader;
+    if (!r)
+        return;
+    if (r->wanted)
+        queue_abort(r->wanted);
+    if (r->filled)
+        queue_abort(r->filled);
+    if (r->started)
+        pthread_join(r->thread, NULL);
+    queue_close(&r->wanted);
+    queue_close(&r->filled);
+    free(r->piece);
+    free(r);
+    *reader = NULL;
+}

@@ -1,0 +1,28 @@
+/* reader.h: the thread that reads rows ahead of the computation. */
+#ifndef CLPIPE_CLUSTER_READER_H
+#define CLPIPE_CLUSTER_READER_H
+
+#include "cluster/transform.h"
+
+struct reader;
+
+/* Rows [first, first + rows) are wanted at `to`, which belongs to the reader until reader_take. */
+struct fill {
+    uint64_t first;
+    uint32_t rows;
+    float *to;
+};
+
+/* Starts the thread. `stats` may be NULL. At most `depth` requests may be outstanding. */
+enum status reader_open(struct reader **out, const struct matrix_source *source,
+                        const struct transform *transform, struct workers *workers,
+                        struct column_stats *stats, unsigned depth, struct error *err);
+enum status reader_request(struct reader *reader, const struct fill *fill, struct error *err);
+/* Waits for the oldest request. An error of the reading thread comes out here. */
+enum status reader_take(struct reader *reader, struct fill *fill, struct error *err);
+/* True if reader_take would not wait. */
+bool reader_ready(struct reader *reader);
+/* Ends the thread, whatever is outstanding. Accepts NULL and NULLs. */
+void reader_close(struct reader **reader);
+
+#endif

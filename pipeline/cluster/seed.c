@@ -1,0 +1,328 @@
+/* seed.c: the ways to first centroids. */
+#include "cluster/seed.h"
+#include "cluster/canonical.h"
+#include "cluster/seed_pass.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Streams of random numbers: this many for each restart. */
+enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAMS };
+
+/* k-means||: rounds at least, and candidates a round for each centroid (Bahmani, Moseley, Vattani,
+ * Kumar, Vassilvitskii: Scalable k-means++, 2012, take 5 and 2). */
+#define PARALLEL_ROUNDS 5
+#define OVERSAMPLING    2
+
+static enum status too_few(uint32_t k, uint64_t distinct, struct error *err)
+{
+    return error_set(err, STATUS_FAILED,
+                     "k is %u, and there are only %llu distinct rows; choose a smaller k", k,
+                     (unsigned long long)distinct);
+}
+
+enum status seed_given(float *centroids, const struct data *data,
+                       const struct cluster_config *config, struct error *err)
+{
+    struct transform transform = data->transform;
+    transform.what = "given centroid";
+    return transform_rows(&transform, data->lane->workers, centroids, config->initial, 0, config->k,
+                          err);
+}
+
+/* --- random ---------------------------------------------------------------------------------- */
+
+/* k of n rows, each set equally likely, in one walk over the row numbers (selection sampling). */
+static enum status random_rows(float *centroids, struct data *data,
+                               const struct cluster_config *config, uint32_t stream,
+                               struct error *err)
+{
+    const uint32_t k = config->k;
+    uint64_t *rows = malloc(k * sizeof *rows);
+    if (!rows)
+        return error_memory(err, k * sizeof *rows, "random rows");
+    uint32_t taken = 0;
+    for (uint64_t row = 0; taken < k; row++) {
+        double left = (double)(data->rows - row);
+        if (canonical_random(config->seed, stream, row) * left < (double)(k - taken))
+            rows[taken++] = row;
+    }
+    enum status status = data_rows(data, centroids, rows, k, err);
+    free(rows);
+    return status;
+}
+
+/* --- k-means++ ------------------------------------------------------------------------------- */
+
+static uint32_t trials_for(uint32_t k)
+{
+    uint32_t trials = 2 + (uint32_t)log((double)k);
+    return trials < KMEANS_TRIALS_MAX ? trials : KMEANS_TRIALS_MAX;
+}
+
+/* A row with a chance proportional to its weight. */
+static uint64_t first_row(const struct data *data, const double *weights, double random)
+{
+    if (!weights)
+        return (uint64_t)(random * (double)data->rows);
+    double total = 0, reached = 0;
+    for (uint64_t i = 0; i < data->rows; i++)
+        total += weights[i];
+    for (uint64_t i = 0; i < data->rows; i++) {
+        reached += weights[i];
+        if (reached > random * total)
+            return i;
+    }
+    return data->rows - 1;
+}
+
+/* Greedy k-means++: of 2 + floor(ln k) rows drawn in proportion to weight and squared distance, the
+ * one that leaves least is taken (ties to the first). */
+static enum status plus_plus(float *centroids, struct assign *assign, const double *weights,
+                             const struct cluster_config *config, uint32_t stream,
+                             struct error *err)
+{
+    struct data *data = assign->data;
+    const uint32_t k = config->k, trials = trials_for(k);
+    const size_t stride = data->stride;
+    struct seeding seeding = {0};
+    uint64_t counter = 0, rows[KMEANS_TRIALS_MAX];
+    float *candidates = malloc(KMEANS_TRIALS_MAX * stride * sizeof *candidates);
+    enum status status =
+        candidates ? STATUS_OK : error_memory(err, KMEANS_TRIALS_MAX * stride * 4, "seeding");
+    if (status == STATUS_OK)
+        status = seeding_open(&seeding, assign, weights, err);
+    rows[0] = first_row(data, weights, canonical_random(config->seed, stream, counter++));
+    if (status == STATUS_OK)
+        status = data_rows(data, centroids, rows, 1, err);
+    if (status == STATUS_OK)
+        status = seeding_first(&seeding, centroids, err);
+    for (uint32_t c = 1; c < k && status == STATUS_OK; c++) {
+        double remaining[KMEANS_TRIALS_MAX];
+        if (seeding_remaining(&seeding) == 0) {
+            status = too_few(k, c, err);
+            break;
+        }
+        for (uint32_t t = 0; t < trials && status == STATUS_OK; t++)
+            status = seeding_draw(&rows[t], &seeding,
+                                  canonical_random(config->seed, stream, counter++), err);
+        if (status == STATUS_OK)
+            status = data_rows(data, candidates, rows, trials, err);
+        if (status == STATUS_OK)
+            status = seeding_evaluate(&seeding, remaining, candidates, trials, err);
+        uint32_t best = 0;
+        for (uint32_t t = 1; t < trials && status == STATUS_OK; t++)
+            if (remaining[t] < remaining[best])
+                best = t;
+        if (status == STATUS_OK)
+            status = seeding_take(&seeding, candidates, best, err);
+        if (status == STATUS_OK)
+            memcpy(centroids + c * stride, candidates + best * stride, stride * sizeof *centroids);
+    }
+    seeding_close(&seeding);
+    free(candidates);
+    return status;
+}
+
+/* --- k-means|| ------------------------------------------------------------------------------- */
+
+struct parallel {
+    struct data *data;
+    struct filter filter;
+    struct assign assign;
+    float *candidates; /* capacity x stride */
+    uint8_t *added;    /* capacity: candidates of this round */
+    uint64_t *rows;    /* capacity: picked in this round */
+    uint32_t count, capacity;
+    double *distances; /* rows */
+    double *weights;   /* capacity */
+    int32_t *labels;   /* tile_rows */
+};
+
+static enum status open_parallel(struct parallel *parallel, struct data *data, uint32_t k,
+                                 struct error *err)
+{
+    *parallel = (struct parallel){.data = data};
+    double most =
+        1 + PARALLEL_ROUNDS * (OVERSAMPLING * (double)k + 10 * sqrt(OVERSAMPLING * (double)k) + 32);
+    if (most > (double)data->rows)
+        most = (double)data->rows;
+    if (most > INT32_MAX / 2)
+        return error_memory(err, SIZE_MAX, "candidates of k-means||");
+    parallel->capacity = (uint32_t)most;
+    const size_t capacity = parallel->capacity;
+    parallel->candidates = malloc(capacity * data->stride * sizeof *parallel->candidates);
+    parallel->added = calloc(capacity, 1);
+    parallel->rows = malloc(capacity * sizeof *parallel->rows);
+    parallel->distances = malloc(data->rows * sizeof *parallel->distances);
+    parallel->weights = calloc(capacity, sizeof *parallel->weights);
+    parallel->labels = malloc(data->tile_rows * sizeof *parallel->labels);
+    if (!parallel->candidates || !parallel->added || !parallel->rows || !parallel->distances ||
+        !parallel->weights || !parallel->labels)
+        return error_memory(err, capacity * data->stride * 4 + data->rows * 8,
+                            "candidates of k-means||");
+    enum status status = filter_open(&parallel->filter, data, parallel->capacity, err);
+    return status == STATUS_OK ? assign_open(&parallel->assign, &parallel->filter, err) : status;
+}
+
+static void close_parallel(struct parallel *parallel)
+{
+    assign_close(&parallel->assign);
+    filter_close(&parallel->filter);
+    free(parallel->candidates);
+    free(parallel->added);
+    free(parallel->rows);
+    free(parallel->distances);
+    free(parallel->weights);
+    free(parallel->labels);
+}
+
+/* Labels all rows by the candidates so far, of which only the added ones are new; *remaining is the
+ * sum of their distances. Counts the rows of each candidate into the weights. */
+static enum status label_by_candidates(struct parallel *parallel, double *remaining,
+                                       struct error *err)
+{
+    struct data *data = parallel->data;
+    struct tile *tile;
+    bool incremental;
+    const bool first = parallel->count == 1;
+    memset(parallel->weights, 0, parallel->capacity * sizeof *parallel->weights);
+    *remaining = 0;
+    enum status status = assign_centroids(&parallel->assign, &incremental, parallel->candidates,
+                                          parallel->count, first ? NULL : parallel->added, err);
+    if (status == STATUS_OK)
+        status = data_begin(data, err);
+    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
+        double *distances = parallel->distances + tile->first;
+        status = assign_tile(&parallel->assign, tile, incremental, err);
+        if (status == STATUS_OK)
+            status = assign_tile_distances(&parallel->assign, tile, distances, err);
+        if (status == STATUS_OK)
+            status = lane_read(data->lane, "labels", tile->labels, 0,
+                               tile->rows * sizeof *parallel->labels, parallel->labels, err);
+        for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
+            parallel->weights[parallel->labels[i]]++;
+        for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i += KMEANS_BLOCK_ROWS) {
+            double block[KMEANS_BLOCK_ROWS];
+            uint32_t rows = tile->rows - i < KMEANS_BLOCK_ROWS ? tile->rows - i : KMEANS_BLOCK_ROWS;
+            memcpy(block, distances + i, rows * sizeof *block);
+            *remaining += canonical_block_sum(block, rows);
+        }
+        if (status == STATUS_OK)
+            status = data_done(data, tile, err);
+    }
+    data_end(data);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+/* Picks rows for one round, each by its own random number; at least the farthest. */
+static uint32_t pick_rows(struct parallel *parallel, double remaining, uint64_t round,
+                          const struct cluster_config *config, uint32_t stream)
+{
+    const uint64_t n = parallel->data->rows;
+    const double factor = OVERSAMPLING * (double)config->k / remaining;
+    uint32_t picked = 0, room = parallel->capacity - parallel->count;
+    uint64_t farthest = 0;
+    for (uint64_t i = 0; i < n && picked < room; i++) {
+        const double distance = parallel->distances[i];
+        if (distance > parallel->distances[farthest])
+            farthest = i;
+        if (canonical_random(config->seed, stream, round * n + i) < factor * distance)
+            parallel->rows[picked++] = i;
+    }
+    if (picked == 0 && room > 0)
+        parallel->rows[picked++] = farthest;
+    return picked;
+}
+
+static enum status gather_candidates(struct parallel *parallel, const struct cluster_config *config,
+                                     uint32_t stream, struct error *err)
+{
+    struct data *data = parallel->data;
+    const size_t stride = data->stride;
+    double remaining = 0;
+    parallel->rows[0] = first_row(data, NULL, canonical_random(config->seed, stream, 0));
+    enum status status = data_rows(data, parallel->candidates, parallel->rows, 1, err);
+    parallel->count = 1;
+    if (status == STATUS_OK)
+        status = label_by_candidates(parallel, &remaining, err);
+    for (uint64_t round = 1; status == STATUS_OK; round++) {
+        if (remaining == 0 && parallel->count < config->k)
+            return too_few(config->k, parallel->count, err);
+        if (remaining == 0 || parallel->count == parallel->capacity ||
+            (round > PARALLEL_ROUNDS && parallel->count >= config->k))
+            break;
+        uint32_t picked = pick_rows(parallel, remaining, round, config, stream);
+        memset(parallel->added, 0, parallel->count);
+        memset(parallel->added + parallel->count, 1, picked);
+        status = data_rows(data, parallel->candidates + parallel->count * stride, parallel->rows,
+                           picked, err);
+        parallel->count += picked;
+        if (status == STATUS_OK)
+            status = label_by_candidates(parallel, &remaining, err);
+    }
+    return status;
+}
+
+/* The candidates as a matrix of their own. */
+static enum status read_candidates(void *context, uint64_t first, uint64_t count, float *rows,
+                                   struct error *err)
+{
+    (void)err;
+    const struct parallel *parallel = context;
+    const size_t stride = parallel->data->stride, dimension = parallel->data->dimension;
+    for (uint64_t i = 0; i < count; i++)
+        memcpy(rows + i * dimension, parallel->candidates + (first + i) * stride,
+               dimension * sizeof *rows);
+    return STATUS_OK;
+}
+
+/* k of the candidates by k-means++, each weighing as much as the rows nearest to it. */
+static enum status recluster(float *centroids, struct parallel *parallel,
+                             const struct cluster_config *config, uint32_t stream,
+                             struct error *err)
+{
+    struct cluster_config as_is = *config;
+    as_is.metric = METRIC_EUCLIDEAN; /* they are in the metric's space already */
+    struct matrix_source source = {parallel->count, parallel->data->dimension, read_candidates,
+                                   parallel};
+    struct data data = {0};
+    struct filter filter = {0};
+    struct assign assign = {0};
+    enum status status = data_open(&data, parallel->data->lane, &source, &as_is, err);
+    if (status == STATUS_OK)
+        status = filter_open(&filter, &data, config->k, err);
+    if (status == STATUS_OK)
+        status = assign_open(&assign, &filter, err);
+    if (status == STATUS_OK)
+        status = plus_plus(centroids, &assign, parallel->weights, config, stream, err);
+    assign_close(&assign);
+    filter_close(&filter);
+    data_close(&data);
+    return status;
+}
+
+static enum status parallel_rows(float *centroids, struct data *data,
+                                 const struct cluster_config *config, uint32_t stream,
+                                 struct error *err)
+{
+    struct parallel parallel;
+    enum status status = open_parallel(&parallel, data, config->k, err);
+    if (status == STATUS_OK)
+        status = gather_candidates(&parallel, config, stream + STREAM_PARALLEL, err);
+    if (status == STATUS_OK)
+        status = recluster(centroids, &parallel, config, stream + STREAM_RECLUSTER, err);
+    close_parallel(&parallel);
+    return status;
+}
+
+enum status seed_centroids(float *centroids, struct assign *assign,
+                           const struct cluster_config *config, uint32_t run, struct error *err)
+{
+    const uint32_t stream = run * STREAMS;
+    if (config->init == INIT_RANDOM)
+        return random_rows(centroids, assign->data, config, stream + STREAM_RANDOM, err);
+    if (config->init == INIT_KMEANS_PARALLEL)
+        return parallel_rows(centroids, assign->data, config, stream, err);
+    return plus_plus(centroids, assign, NULL, config, stream + STREAM_PLUSPLUS, err);
+}

@@ -1,0 +1,395 @@
+/* seed_pass.c: the passes of seeding, on the device, and on the host where it has no float64. */
+#include "cluster/seed_pass.h"
+#include "cluster/canonical.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIALS KMEANS_TRIALS_MAX
+
+static uint64_t blocks_of(uint64_t rows)
+{
+    return (rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+}
+
+enum status seeding_open(struct seeding *seeding, struct assign *assign, const double *weights,
+                         struct error *err)
+{
+    struct data *data = assign->data;
+    struct lane *lane = data->lane;
+    *seeding = (struct seeding){.assign = assign, .data = data, .lane = lane, .weights = weights};
+    seeding->blocks = blocks_of(data->rows);
+    seeding->sums = malloc(seeding->blocks * TRIALS * sizeof *seeding->sums);
+    seeding->upto = malloc(seeding->blocks * sizeof *seeding->upto);
+    seeding->tiles = calloc(data->tile_count, sizeof *seeding->tiles);
+    if (lane->host_exact)
+        seeding->host_distances = malloc(data->rows * sizeof *seeding->host_distances);
+    if (!seeding->sums || !seeding->upto || !seeding->tiles ||
+        (lane->host_exact && !seeding->host_distances))
+        return error_memory(err, seeding->blocks * TRIALS * sizeof *seeding->sums, "seeding");
+    enum status status = STATUS_OK;
+    if (!lane->host_exact) {
+        status = ocl_kernel(&seeding->exact, assign->program, "seed_exact", err);
+        if (status == STATUS_OK)
+            status = ocl_kernel(&seeding->commit, assign->program, "seed_commit", err);
+        if (status == STATUS_OK)
+            status = ocl_buffer(&seeding->block_sums, lane->ocl, CL_MEM_READ_WRITE,
+                                blocks_of(data->tile_rows) * TRIALS * sizeof(double), NULL,
+                                "seeding", err);
+    }
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++) {
+        struct seed_tile *tile = &seeding->tiles[i];
+        const size_t rows = data->tiles[i].rows;
+        status = ocl_buffer(&tile->thresholds, lane->ocl, CL_MEM_READ_WRITE, rows * sizeof(float),
+                            NULL, "seeding", err);
+        if (status == STATUS_OK)
+            status = ocl_buffer(&tile->mask, lane->ocl, CL_MEM_READ_WRITE, rows * sizeof(cl_uint),
+                                NULL, "seeding", err);
+        if (status == STATUS_OK && !lane->host_exact)
+            status = ocl_buffer(&tile->distances, lane->ocl, CL_MEM_READ_WRITE,
+                                rows * sizeof(double), NULL, "seeding", err);
+        if (status == STATUS_OK && !lane->host_exact && weights) {
+            status = ocl_buffer(&tile->weights, lane->ocl, CL_MEM_READ_ONLY, rows * sizeof(double),
+                                NULL, "seeding", err);
+            if (status == STATUS_OK)
+                status = lane_write(lane, "weights", tile->weights, 0, rows * sizeof(double),
+                                    weights + data->tiles[i].first, err);
+        }
+    }
+    return status;
+}
+
+void seeding_close(struct seeding *seeding)
+{
+    for (uint32_t i = 0; seeding->tiles && i < seeding->data->tile_count; i++) {
+        ocl_buffer_release(&seeding->tiles[i].distances);
+        ocl_buffer_release(&seeding->tiles[i].thresholds);
+        ocl_buffer_release(&seeding->tiles[i].mask);
+        ocl_buffer_release(&seeding->tiles[i].weights);
+    }
+    if (seeding->exact)
+        clReleaseKernel(seeding->exact);
+    if (seeding->commit)
+        clReleaseKernel(seeding->commit);
+    ocl_buffer_release(&seeding->block_sums);
+    free(seeding->tiles);
+    free(seeding->sums);
+    free(seeding->upto);
+    free(seeding->host_distances);
+    *seeding = (struct seeding){0};
+}
+
+static struct seed_tile *of_tile(struct seeding *seeding, const struct tile *tile)
+{
+    return &seeding->tiles[tile->first / seeding->data->tile_rows];
+}
+
+static double *sums_of(struct seeding *seeding, const struct tile *tile)
+{
+    return seeding->sums + tile->first / KMEANS_BLOCK_ROWS * TRIALS;
+}
+
+/* --- on the host ----------------------------------------------------------------------------- */
+
+struct host_pass {
+    struct seeding *seeding;
+    const float *rows, *candidates;
+    const double *weights; /* of the tile, or NULL */
+    double *distances, *sums;
+    float *thresholds;
+    uint32_t *mask;
+    uint32_t count, trials;
+};
+
+/* As seed_exact of kernels/kmeans_exact.cl. */
+static void evaluate_block(void *context, uint64_t block)
+{
+    struct host_pass *pass = context;
+    const uint32_t stride = pass->seeding->data->stride;
+    const uint32_t first = (uint32_t)block * KMEANS_BLOCK_ROWS;
+    const uint32_t left = pass->count - first;
+    const uint32_t rows = left < KMEANS_BLOCK_ROWS ? left : KMEANS_BLOCK_ROWS;
+    for (uint32_t trial = 0; trial < pass->trials; trial++) {
+        double value[KMEANS_BLOCK_ROWS];
+        for (uint32_t i = 0; i < rows; i++) {
+            value[i] = pass->distances[first + i];
+            if (pass->mask[first + i] >> trial & 1) {
+                double other =
+                    canonical_distance(pass->rows + (size_t)(first + i) * stride,
+                                       pass->candidates + (size_t)trial * stride, stride);
+                if (other < value[i])
+                    value[i] = other;
+                else
+                    pass->mask[first + i] &= ~(1u << trial);
+            }
+            if (pass->weights)
+                value[i] *= pass->weights[first + i];
+        }
+        pass->sums[block * TRIALS + trial] = canonical_block_sum(value, rows);
+    }
+}
+
+/* As seed_commit; `trials` is the one to take, or TRIALS for all rows. */
+static void commit_block(void *context, uint64_t block)
+{
+    struct host_pass *pass = context;
+    const struct filter *filter = pass->seeding->assign->filter;
+    const uint32_t stride = pass->seeding->data->stride;
+    const double scale = ldexp(1.0, -2 * filter->exponent);
+    const uint32_t first = (uint32_t)block * KMEANS_BLOCK_ROWS;
+    const uint32_t left = pass->count - first;
+    const uint32_t end = first + (left < KMEANS_BLOCK_ROWS ? left : KMEANS_BLOCK_ROWS);
+    const bool all = pass->trials == TRIALS;
+    const float *seed = pass->candidates + (all ? 0 : (size_t)pass->trials * stride);
+    for (uint32_t i = first; i < end; i++) {
+        if (!all && !(pass->mask[i] >> pass->trials & 1))
+            continue;
+        const float *row = pass->rows + (size_t)i * stride;
+        double distance = canonical_distance(row, seed, stride);
+        double length = canonical_distance(row, filter->centre, stride);
+        double value = scale * (distance * (1 + 0x1p-30) - length * (1 - 0x1p-30)) + 0x1p-100;
+        float rounded = (float)value;
+        pass->distances[i] = distance;
+        pass->thresholds[i] = (double)rounded < value ? nextafterf(rounded, INFINITY) : rounded;
+    }
+}
+
+/* Runs `part` over the tile's blocks with everything that it needs on the host. */
+static enum status host_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
+                             uint32_t trials, void (*part)(void *context, uint64_t block),
+                             struct error *err)
+{
+    struct lane *lane = seeding->lane;
+    struct seed_tile *own = of_tile(seeding, tile);
+    const size_t rows = tile->rows;
+    struct host_pass pass = {
+        .seeding = seeding,
+        .candidates = candidates,
+        .weights = seeding->weights ? seeding->weights + tile->first : NULL,
+        .distances = seeding->host_distances + tile->first,
+        .sums = sums_of(seeding, tile),
+        .count = tile->rows,
+        .trials = trials,
+    };
+    float *mapped = NULL;
+    pass.thresholds = malloc(rows * sizeof *pass.thresholds);
+    pass.mask = malloc(rows * sizeof *pass.mask);
+    enum status status = STATUS_OK;
+    if (!pass.thresholds || !pass.mask)
+        status = error_memory(err, rows * sizeof *pass.mask, "seeding");
+    if (status == STATUS_OK)
+        status = lane_read(lane, "thresholds", own->thresholds, 0, rows * sizeof(float),
+                           pass.thresholds, err);
+    if (status == STATUS_OK)
+        status = lane_read(lane, "mask", own->mask, 0, rows * sizeof(cl_uint), pass.mask, err);
+    if (status == STATUS_OK)
+        status = data_map(&mapped, seeding->data, tile, err);
+    if (status == STATUS_OK) {
+        pass.rows = mapped;
+        workers_run(lane->workers, part, &pass, blocks_of(tile->rows));
+        status = data_unmap(seeding->data, tile, mapped, err);
+    }
+    if (status == STATUS_OK)
+        status = lane_write(lane, "thresholds", own->thresholds, 0, rows * sizeof(float),
+                            pass.thresholds, err);
+    if (status == STATUS_OK)
+        status = lane_write(lane, "mask", own->mask, 0, rows * sizeof(cl_uint), pass.mask, err);
+    free(pass.thresholds);
+    free(pass.mask);
+    return status;
+}
+
+/* --- a tile ---------------------------------------------------------------------------------- */
+
+static enum status filter_tile(struct seeding *seeding, struct tile *tile, struct error *err)
+{
+    struct filter *filter = seeding->assign->filter;
+    struct seed_tile *own = of_tile(seeding, tile);
+    const cl_uint rows = tile->rows, stride = seeding->data->stride;
+    const cl_uint columns = seeding->data->dimension;
+    enum status status = filter_norms(filter, tile, err);
+    if (status == STATUS_OK)
+        status = ocl_args(filter->seed, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
+                          &filter->trial.factors, sizeof(cl_mem), &tile->norms, sizeof(cl_mem),
+                          &filter->centre_buffer, sizeof(cl_mem), &own->thresholds, sizeof(cl_mem),
+                          &own->mask, sizeof rows, &rows, sizeof stride, &stride, sizeof columns,
+                          &columns, OCL_ARGS_END);
+    if (status != STATUS_OK)
+        return status;
+    const bool tiled = seeding->lane->tiled;
+    const size_t group = tiled ? 256 : 1, points = tiled ? 16 : filter->points;
+    return lane_launch(seeding->lane, "seed filter", filter->seed,
+                       (rows + points - 1) / points * group, group, err);
+}
+
+static enum status exact_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
+                              cl_uint trials, struct error *err)
+{
+    if (seeding->lane->host_exact)
+        return host_tile(seeding, tile, candidates, trials, evaluate_block, err);
+    struct filter *filter = seeding->assign->filter;
+    struct seed_tile *own = of_tile(seeding, tile);
+    const cl_uint rows = tile->rows, stride = seeding->data->stride;
+    const cl_uint weighted = own->weights ? 1 : 0;
+    cl_mem weights = own->weights ? own->weights : own->distances;
+    enum status status =
+        ocl_args(seeding->exact, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
+                 sizeof(cl_mem), &own->mask, sizeof(cl_mem), &own->distances, sizeof(cl_mem),
+                 &weights, sizeof(cl_mem), &seeding->block_sums, sizeof rows, &rows, sizeof stride,
+                 &stride, sizeof trials, &trials, sizeof weighted, &weighted, OCL_ARGS_END);
+    const size_t group = seeding->lane->tiled ? filter->width : 1;
+    if (status == STATUS_OK)
+        status = lane_launch(seeding->lane, "seed exact", seeding->exact, blocks_of(rows) * group,
+                             group, err);
+    if (status == STATUS_OK)
+        status = lane_read(seeding->lane, "seed sums", seeding->block_sums, 0,
+                           blocks_of(rows) * TRIALS * sizeof(double), sums_of(seeding, tile), err);
+    return status;
+}
+
+static enum status commit_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
+                               cl_uint trial, bool first, struct error *err)
+{
+    if (seeding->lane->host_exact)
+        return host_tile(seeding, tile, candidates, first ? TRIALS : trial, commit_block, err);
+    struct filter *filter = seeding->assign->filter;
+    struct seed_tile *own = of_tile(seeding, tile);
+    const cl_uint rows = tile->rows, stride = seeding->data->stride, all = first ? 1 : 0;
+    const cl_double scale = ldexp(1.0, -2 * filter->exponent);
+    enum status status = ocl_args(
+        seeding->commit, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
+        sizeof(cl_mem), &own->mask, sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem),
+        &own->distances, sizeof(cl_mem), &own->thresholds, sizeof rows, &rows, sizeof stride,
+        &stride, sizeof trial, &trial, sizeof all, &all, sizeof scale, &scale, OCL_ARGS_END);
+    return status == STATUS_OK
+               ? lane_launch(seeding->lane, "seed commit", seeding->commit, rows, 64, err)
+               : status;
+}
+
+/* --- passes ---------------------------------------------------------------------------------- */
+
+/* Adds up what remains if `trial` is taken, block by block. */
+static void add_up(struct seeding *seeding, uint32_t trial)
+{
+    double total = 0;
+    for (uint64_t b = 0; b < seeding->blocks; b++) {
+        total += seeding->sums[b * TRIALS + trial];
+        seeding->upto[b] = total;
+    }
+}
+
+enum status seeding_first(struct seeding *seeding, const float *seed, struct error *err)
+{
+    struct tile *tile;
+    enum status status = filter_set_candidates(seeding->assign->filter, seed, 1, err);
+    if (status == STATUS_OK)
+        status = data_begin(seeding->data, err);
+    while (status == STATUS_OK && (status = data_next(seeding->data, &tile, err)) == STATUS_OK) {
+        struct seed_tile *own = of_tile(seeding, tile);
+        status = ocl_enqueue_fill(seeding->lane->compute, "zero mask", own->mask, 0, 0,
+                                  tile->rows * sizeof(cl_uint), OCL_NO_WAITS, NULL, err);
+        if (status == STATUS_OK)
+            status = commit_tile(seeding, tile, seed, 0, true, err);
+        /* No candidate is nearer anywhere: the sums of what is. */
+        if (status == STATUS_OK)
+            status = exact_tile(seeding, tile, seed, 1, err);
+        if (status == STATUS_OK)
+            status = data_done(seeding->data, tile, err);
+    }
+    data_end(seeding->data);
+    if (status != STATUS_END)
+        return status;
+    add_up(seeding, 0);
+    return STATUS_OK;
+}
+
+enum status seeding_evaluate(struct seeding *seeding, double *remaining, const float *candidates,
+                             uint32_t count, struct error *err)
+{
+    struct tile *tile;
+    enum status status = filter_set_candidates(seeding->assign->filter, candidates, count, err);
+    if (status == STATUS_OK)
+        status = data_begin(seeding->data, err);
+    while (status == STATUS_OK && (status = data_next(seeding->data, &tile, err)) == STATUS_OK) {
+        status = filter_tile(seeding, tile, err);
+        if (status == STATUS_OK)
+            status = exact_tile(seeding, tile, candidates, count, err);
+        if (status == STATUS_OK)
+            status = data_done(seeding->data, tile, err);
+    }
+    data_end(seeding->data);
+    if (status != STATUS_END)
+        return status;
+    for (uint32_t trial = 0; trial < count; trial++) {
+        remaining[trial] = 0;
+        for (uint64_t b = 0; b < seeding->blocks; b++)
+            remaining[trial] += seeding->sums[b * TRIALS + trial];
+    }
+    return STATUS_OK;
+}
+
+enum status seeding_take(struct seeding *seeding, const float *candidates, uint32_t trial,
+                         struct error *err)
+{
+    struct tile *tile;
+    enum status status = data_begin(seeding->data, err);
+    while (status == STATUS_OK && (status = data_next(seeding->data, &tile, err)) == STATUS_OK) {
+        status = commit_tile(seeding, tile, candidates, trial, false, err);
+        if (status == STATUS_OK && !seeding->data->resident) {
+            cl_uint one;
+            status = lane_read(seeding->lane, "mask", of_tile(seeding, tile)->mask, 0, sizeof one,
+                               &one, err);
+        }
+        if (status == STATUS_OK)
+            status = data_done(seeding->data, tile, err);
+    }
+    data_end(seeding->data);
+    if (status != STATUS_END)
+        return status;
+    add_up(seeding, trial);
+    return STATUS_OK;
+}
+
+double seeding_remaining(const struct seeding *seeding)
+{
+    return seeding->upto[seeding->blocks - 1];
+}
+
+enum status seeding_draw(uint64_t *row, struct seeding *seeding, double random, struct error *err)
+{
+    const double target = random * seeding_remaining(seeding);
+    /* The first block that reaches beyond the target; in the rare case that rounding left none, the
+     * last that adds anything. */
+    uint64_t low = 0, high = seeding->blocks - 1;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (seeding->upto[middle] > target)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    while (low > 0 && !(seeding->upto[low] > seeding->upto[low - 1]))
+        low--;
+    const uint64_t first = low * KMEANS_BLOCK_ROWS, left = seeding->data->rows - first;
+    const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
+    double values[KMEANS_BLOCK_ROWS];
+    const struct tile *tile = data_tile_of(seeding->data, first);
+    enum status status = STATUS_OK;
+    if (seeding->host_distances)
+        memcpy(values, seeding->host_distances + first, rows * sizeof *values);
+    else
+        status = lane_read(seeding->lane, "seed distances", of_tile(seeding, tile)->distances,
+                           (size_t)(first - tile->first) * sizeof *values, rows * sizeof *values,
+                           values, err);
+    double reached = low > 0 ? seeding->upto[low - 1] : 0;
+    *row = first;
+    for (uint32_t i = 0; i < rows && status == STATUS_OK; i++) {
+        double value = seeding->weights ? values[i] * seeding->weights[first + i] : values[i];
+        if (value > 0)
+            *row = first + i;
+        reached += value;
+        if (value > 0 && reached > target)
+            break;
+    }
+    return status;
+}

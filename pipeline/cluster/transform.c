@@ -1,0 +1,191 @@
+/* transform.c: the metrics' spaces, and the columns' statistics. */
+#include "cluster/transform.h"
+#include "kmeans.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows that one thread takes at a time; columns likewise. */
+#define ROWS_PART    64
+#define COLUMNS_PART 64
+
+struct row_job {
+    const struct transform *transform;
+    float *to;
+    const float *from;
+    uint64_t first;
+    uint32_t rows;
+    struct error *errors; /* one a part */
+};
+
+static enum status refuse(const struct row_job *job, uint32_t row, uint32_t column,
+                          const char *problem, struct error *err)
+{
+    return error_set(err, STATUS_FAILED, "%s %llu (counted from 0) %s in column %u",
+                     job->transform->what, (unsigned long long)(job->first + row), problem, column);
+}
+
+static enum status check_finite(const struct row_job *job, const float *from, uint32_t row,
+                                struct error *err)
+{
+    /* All exponents at once first: the common case has no branches. */
+    uint32_t worst = 0, dimension = job->transform->dimension;
+    for (uint32_t j = 0; j < dimension; j++) {
+        uint32_t bits;
+        memcpy(&bits, from + j, sizeof bits);
+        bits &= 0x7fffffffu;
+        worst = bits > worst ? bits : worst;
+    }
+    if (worst < 0x7f800000u)
+        return STATUS_OK;
+    for (uint32_t j = 0; j < dimension; j++)
+        if (!isfinite(from[j]))
+            return refuse(job, row, j, isnan(from[j]) ? "holds NaN" : "holds an infinity", err);
+    return STATUS_OK;
+}
+
+static enum status to_roots(const struct row_job *job, float *to, const float *from, uint32_t row,
+                            struct error *err)
+{
+    for (uint32_t j = 0; j < job->transform->dimension; j++) {
+        if (from[j] < 0)
+            return refuse(job, row, j, "is negative, which --metric hellinger cannot take,", err);
+        to[j] = (float)sqrt((double)from[j]);
+    }
+    return STATUS_OK;
+}
+
+static enum status to_unit(const struct row_job *job, float *to, const float *from, uint32_t row,
+                           struct error *err)
+{
+    const uint32_t dimension = job->transform->dimension;
+    double sum[KMEANS_LANES] = {0};
+    for (uint32_t j = 0; j < dimension; j++)
+        sum[j % KMEANS_LANES] += (double)from[j] * (double)from[j];
+    for (uint32_t reach = KMEANS_LANES / 2; reach > 0; reach /= 2)
+        for (uint32_t l = 0; l < reach; l++)
+            sum[l] += sum[l + reach];
+    if (sum[0] == 0)
+        return error_set(err, STATUS_FAILED,
+                         "%s %llu (counted from 0) is all zeros and has no direction: --metric "
+                         "cosine cannot take it",
+                         job->transform->what, (unsigned long long)(job->first + row));
+    const double length = sqrt(sum[0]);
+    for (uint32_t j = 0; j < dimension; j++)
+        to[j] = (float)((double)from[j] / length);
+    return STATUS_OK;
+}
+
+static void transform_part(void *context, uint64_t part)
+{
+    struct row_job *job = context;
+    const struct transform *transform = job->transform;
+    const uint32_t dimension = transform->dimension, stride = transform->stride;
+    uint32_t row = (uint32_t)part * ROWS_PART;
+    uint32_t end = job->rows - row > ROWS_PART ? row + ROWS_PART : job->rows;
+    enum status status = STATUS_OK;
+    for (; row < end && status == STATUS_OK; row++) {
+        const float *from = job->from + (size_t)row * dimension;
+        float *to = job->to + (size_t)row * stride;
+        status = check_finite(job, from, row, &job->errors[part]);
+        if (status != STATUS_OK)
+            break;
+        if (transform->metric == METRIC_HELLINGER)
+            status = to_roots(job, to, from, row, &job->errors[part]);
+        else if (transform->metric == METRIC_COSINE)
+            status = to_unit(job, to, from, row, &job->errors[part]);
+        else if (to != from)
+            memcpy(to, from, dimension * sizeof *to);
+        for (uint32_t j = dimension; j < stride; j++)
+            to[j] = 0;
+    }
+}
+
+enum status transform_rows(const struct transform *transform, struct workers *workers, float *to,
+                           const float *from, uint64_t first, uint32_t rows, struct error *err)
+{
+    uint64_t parts = ((uint64_t)rows + ROWS_PART - 1) / ROWS_PART;
+    struct error *errors = calloc(parts ? parts : 1, sizeof *errors);
+    if (!errors)
+        return error_memory(err, parts * sizeof *errors, "reading rows");
+    struct row_job job = {transform, to, from, first, rows, errors};
+    workers_run(workers, transform_part, &job, parts);
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; i < parts && status == STATUS_OK; i++)
+        if (errors[i].status != STATUS_OK) {
+            status = errors[i].status;
+            *err = errors[i];
+        }
+    free(errors);
+    return status;
+}
+
+/* --- columns --------------------------------------------------------------------------------- */
+
+enum status column_stats_open(struct column_stats *stats, uint32_t dimension, struct error *err)
+{
+    *stats = (struct column_stats){.dimension = dimension};
+    stats->origin = calloc(dimension, sizeof *stats->origin);
+    stats->largest = calloc(dimension, sizeof *stats->largest);
+    stats->sum = calloc(dimension, sizeof *stats->sum);
+    stats->squares = calloc(dimension, sizeof *stats->squares);
+    if (stats->origin && stats->largest && stats->sum && stats->squares)
+        return STATUS_OK;
+    column_stats_close(stats);
+    return error_memory(err, (size_t)dimension * 24, "the columns' statistics");
+}
+
+void column_stats_close(struct column_stats *stats)
+{
+    free(stats->origin);
+    free(stats->largest);
+    free(stats->sum);
+    free(stats->squares);
+    *stats = (struct column_stats){0};
+}
+
+struct column_job {
+    struct column_stats *stats;
+    const float *rows;
+    uint32_t count, stride;
+};
+
+static void stats_part(void *context, uint64_t part)
+{
+    struct column_job *job = context;
+    struct column_stats *stats = job->stats;
+    uint32_t from = (uint32_t)part * COLUMNS_PART;
+    uint32_t to = stats->dimension - from > COLUMNS_PART ? from + COLUMNS_PART : stats->dimension;
+    for (uint32_t row = 0; row < job->count; row++) {
+        const float *values = job->rows + (size_t)row * job->stride;
+        for (uint32_t j = from; j < to; j++) {
+            float size = fabsf(values[j]);
+            double t = (double)values[j] - (double)stats->origin[j];
+            stats->largest[j] = size > stats->largest[j] ? size : stats->largest[j];
+            stats->sum[j] += t;
+            stats->squares[j] += t * t;
+        }
+    }
+}
+
+void column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
+                      uint32_t count, uint32_t stride)
+{
+    if (stats->rows == 0 && count > 0)
+        memcpy(stats->origin, rows, stats->dimension * sizeof *stats->origin);
+    struct column_job job = {stats, rows, count, stride};
+    workers_run(workers, stats_part, &job,
+                ((uint64_t)stats->dimension + COLUMNS_PART - 1) / COLUMNS_PART);
+    stats->rows += count;
+}
+
+double column_stats_mean(const struct column_stats *stats, uint32_t j)
+{
+    return (double)stats->origin[j] + stats->sum[j] / (double)stats->rows;
+}
+
+double column_stats_scatter(const struct column_stats *stats, uint32_t j)
+{
+    double scatter = stats->squares[j] - stats->sum[j] * (stats->sum[j] / (double)stats->rows);
+    return scatter > 0 ? scatter : 0;
+}

@@ -1,0 +1,45 @@
+/* transform.h: rows as they come from a file become rows in the metric's space; what is known of
+ * the columns is gathered on the way. */
+#ifndef CLPIPE_CLUSTER_TRANSFORM_H
+#define CLPIPE_CLUSTER_TRANSFORM_H
+
+#include "base/error.h"
+#include "cluster/cluster.h"
+#include "cluster/workers.h"
+#include <stdint.h>
+
+struct transform {
+    enum cluster_metric metric;
+    uint32_t dimension, stride; /* stride: dimension rounded up to a multiple of KMEANS_LANES */
+    const char *what;           /* "row" or "given centroid", for messages */
+};
+
+/* Writes `rows` rows of `stride` values, padded with zeros, to `to`; `from` holds rows of
+ * `dimension` values and may be `to` where both are equal. euclidean: as they are; hellinger:
+ * square roots; cosine: divided by their length, everything in float64 and rounded once. NaN,
+ * infinities, negative values under hellinger and zero rows under cosine are STATUS_FAILED; the
+ * message counts rows from `first`. */
+enum status transform_rows(const struct transform *transform, struct workers *workers, float *to,
+                           const float *from, uint64_t first, uint32_t rows, struct error *err);
+
+/* Per column, over all rows so far, in row order and float64: sums of x - x_0 and of its square,
+ * x_0 being the first row's value. */
+struct column_stats {
+    uint32_t dimension;
+    uint64_t rows;
+    float *origin;  /* dimension: the first row */
+    float *largest; /* dimension: the greatest absolute value */
+    double *sum, *squares;
+};
+
+enum status column_stats_open(struct column_stats *stats, uint32_t dimension, struct error *err);
+void column_stats_close(struct column_stats *stats);
+/* Adds rows of `stride` values. */
+void column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
+                      uint32_t count, uint32_t stride);
+/* The mean of column j. */
+double column_stats_mean(const struct column_stats *stats, uint32_t j);
+/* The sum over rows of the squared difference from the mean of column j. */
+double column_stats_scatter(const struct column_stats *stats, uint32_t j);
+
+#endif

@@ -1,0 +1,336 @@
+/* update.c: sorting a tile's moves by cluster, and what follows from the sums. */
+#include "cluster/update.h"
+#include "cluster/canonical.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of segments' sums on the device at a time, and entries of a segment: many short segments
+ * where there are many work-items to keep busy. */
+#define PARTIAL_BYTES (32u << 20)
+#define SEGMENT_CPU   1024
+#define SEGMENT_TILED 64
+#define GROUP_TILED   64
+#define SUM_BITS      62
+
+static int bits_for(uint64_t n)
+{
+    int bits = 0;
+    while (bits < 63 && (uint64_t)1 << bits < n)
+        bits++;
+    return bits;
+}
+
+static enum status choose_scales(struct update *update, struct error *err)
+{
+    const struct data *data = update->data;
+    const int row_bits = bits_for(data->rows);
+    update->scales = calloc(data->stride, sizeof *update->scales);
+    update->units = calloc(data->stride, sizeof *update->units);
+    if (!update->scales || !update->units)
+        return error_memory(err, data->stride * sizeof *update->units, "scales");
+    for (uint32_t j = 0; j < data->dimension; j++) {
+        int exponent = 0; /* every |x_j| < 2^exponent */
+        if (data->stats.largest[j] > 0)
+            frexpf(data->stats.largest[j], &exponent);
+        update->scales[j] = SUM_BITS - row_bits - exponent;
+        update->units[j] = ldexp(1.0, -update->scales[j]);
+    }
+    return STATUS_OK;
+}
+
+static enum status open_buffers(struct update *update, struct error *err)
+{
+    struct ocl_context *ocl = update->lane->ocl;
+    const size_t row = update->data->stride * sizeof(cl_long);
+    const size_t entries = 2 * (size_t)update->data->tile_rows;
+    update->segments_max = row < PARTIAL_BYTES / 64 ? (uint32_t)(PARTIAL_BYTES / row) : 64;
+    const size_t segments = update->segments_max;
+    struct {
+        cl_mem *buffer;
+        size_t bytes;
+    } wanted[] = {
+        {&update->scale_buffer, update->data->stride * sizeof(cl_int)},
+        {&update->totals, update->k * row},
+        {&update->entries, entries * sizeof(cl_uint)},
+        {&update->segments, (segments + 1) * sizeof(cl_uint)},
+        {&update->begins, (segments + 1) * sizeof(cl_uint)},
+        {&update->clusters, segments * sizeof(cl_uint)},
+        {&update->partial, segments * row},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
+        status = ocl_buffer(wanted[i].buffer, ocl, CL_MEM_READ_WRITE, wanted[i].bytes, NULL,
+                            "sums of clusters", err);
+    update->sums = malloc(update->k * row);
+    update->counts = calloc(update->k, sizeof *update->counts);
+    update->host_entries = malloc(entries * sizeof *update->host_entries);
+    update->host_segments = malloc((segments + 1) * sizeof *update->host_segments);
+    update->host_begins = malloc((segments + 1) * sizeof *update->host_begins);
+    update->host_clusters = malloc(segments * sizeof *update->host_clusters);
+    update->cluster_end = malloc(update->k * sizeof *update->cluster_end);
+    update->parts = malloc(update->k * sizeof *update->parts);
+    if (!update->sums || !update->counts || !update->host_entries || !update->host_segments ||
+        !update->host_begins || !update->host_clusters || !update->cluster_end || !update->parts)
+        status = error_memory(err, update->k * row, "sums of clusters");
+    return status;
+}
+
+enum status update_open(struct update *update, struct data *data, uint32_t k, struct error *err)
+{
+    struct lane *lane = data->lane;
+    *update = (struct update){.lane = lane, .data = data, .k = k};
+    enum status status = choose_scales(update, err);
+    if (status != STATUS_OK)
+        return status;
+    const uint32_t vectors = data->stride / 16;
+    update->vectors = lane->tiled ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
+    char options[64];
+    snprintf(options, sizeof options, "-DVECTOR=%d -DVECTORS=%u", lane->tiled ? 1 : 16,
+             update->vectors);
+    status = lane_build(&update->program, lane, "kmeans_update", options, err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&update->sum, update->program, "sum_segments", err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&update->add, update->program, "add_segments", err);
+    if (status == STATUS_OK)
+        status = open_buffers(update, err);
+    if (status == STATUS_OK)
+        status = lane_write(lane, "scales", update->scale_buffer, 0,
+                            data->stride * sizeof *update->scales, update->scales, err);
+    return status == STATUS_OK ? update_reset(update, err) : status;
+}
+
+void update_close(struct update *update)
+{
+    if (update->sum)
+        clReleaseKernel(update->sum);
+    if (update->add)
+        clReleaseKernel(update->add);
+    if (update->program)
+        clReleaseProgram(update->program);
+    ocl_buffer_release(&update->scale_buffer);
+    ocl_buffer_release(&update->totals);
+    ocl_buffer_release(&update->entries);
+    ocl_buffer_release(&update->segments);
+    ocl_buffer_release(&update->begins);
+    ocl_buffer_release(&update->clusters);
+    ocl_buffer_release(&update->partial);
+    free(update->scales);
+    free(update->units);
+    free(update->sums);
+    free(update->counts);
+    free(update->host_entries);
+    free(update->host_segments);
+    free(update->host_begins);
+    free(update->host_clusters);
+    free(update->cluster_end);
+    free(update->parts);
+    *update = (struct update){0};
+}
+
+enum status update_reset(struct update *update, struct error *err)
+{
+    memset(update->counts, 0, update->k * sizeof *update->counts);
+    return ocl_enqueue_fill(update->lane->compute, "zero sums", update->totals, 0, 0,
+                            (size_t)update->k * update->data->stride * sizeof(cl_long),
+                            OCL_NO_WAITS, NULL, err);
+}
+
+/* --- a tile's moves -------------------------------------------------------------------------- */
+
+/* Counting sort of the moves by cluster into host_entries; cluster_end[c] is where c's end. */
+static uint64_t sort_entries(struct update *update, const int32_t *old_labels,
+                             const int32_t *new_labels, uint32_t rows)
+{
+    uint32_t *end = update->cluster_end;
+    uint64_t moved = 0;
+    memset(end, 0, update->k * sizeof *end);
+    for (uint32_t i = 0; i < rows; i++)
+        if (old_labels[i] != new_labels[i]) {
+            moved++;
+            end[new_labels[i]]++;
+            update->counts[new_labels[i]]++;
+            if (old_labels[i] >= 0) {
+                end[old_labels[i]]++;
+                update->counts[old_labels[i]]--;
+            }
+        }
+    if (moved == 0)
+        return 0;
+    uint32_t begin = 0;
+    for (uint32_t c = 0; c < update->k; c++) {
+        uint32_t count = end[c];
+        end[c] = begin;
+        begin += count;
+    }
+    for (uint32_t i = 0; i < rows; i++)
+        if (old_labels[i] != new_labels[i]) {
+            update->host_entries[end[new_labels[i]]++] = i;
+            if (old_labels[i] >= 0)
+                update->host_entries[end[old_labels[i]]++] = i | KMEANS_ENTRY_LEAVES;
+        }
+    return moved;
+}
+
+/* Sums the segments laid out in host_segments and adds them to the `clusters` of host_clusters. */
+static enum status run_batch(struct update *update, struct tile *tile, uint32_t segments,
+                             uint32_t clusters, struct error *err)
+{
+    struct lane *lane = update->lane;
+    const cl_uint stride = update->data->stride;
+    enum status status = lane_write(lane, "segments", update->segments, 0,
+                                    (segments + 1) * sizeof(cl_uint), update->host_segments, err);
+    if (status == STATUS_OK)
+        status = lane_write(lane, "segments", update->begins, 0, (clusters + 1) * sizeof(cl_uint),
+                            update->host_begins, err);
+    if (status == STATUS_OK)
+        status = lane_write(lane, "segments", update->clusters, 0, clusters * sizeof(cl_uint),
+                            update->host_clusters, err);
+    if (status == STATUS_OK)
+        status = ocl_args(update->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
+                          &update->scale_buffer, sizeof(cl_mem), &update->entries, sizeof(cl_mem),
+                          &update->segments, sizeof(cl_mem), &update->partial, sizeof stride,
+                          &stride, OCL_ARGS_END);
+    const size_t local[2] = {lane->tiled ? GROUP_TILED : 1, 1};
+    size_t columns = lane->tiled ? stride : stride / 16 / update->vectors;
+    size_t global[2] = {(columns + local[0] - 1) / local[0] * local[0], segments};
+    if (status == STATUS_OK)
+        status = ocl_enqueue_kernel(lane->compute, "sum segments", update->sum, 2, global, local,
+                                    OCL_NO_WAITS, NULL, err);
+    if (status == STATUS_OK)
+        status = ocl_args(update->add, err, sizeof(cl_mem), &update->partial, sizeof(cl_mem),
+                          &update->begins, sizeof(cl_mem), &update->clusters, sizeof(cl_mem),
+                          &update->totals, sizeof stride, &stride, OCL_ARGS_END);
+    const size_t add_local[2] = {GROUP_TILED, 1};
+    size_t add_global[2] = {(stride + GROUP_TILED - 1) / GROUP_TILED * GROUP_TILED, clusters};
+    if (status == STATUS_OK)
+        status = ocl_enqueue_kernel(lane->compute, "add segments", update->add, 2, add_global,
+                                    add_local, OCL_NO_WAITS, NULL, err);
+    return status;
+}
+
+enum status update_tile(uint64_t *moved, struct update *update, struct tile *tile,
+                        const int32_t *old_labels, const int32_t *new_labels, struct error *err)
+{
+    *moved = sort_entries(update, old_labels, new_labels, tile->rows);
+    if (*moved == 0)
+        return STATUS_OK;
+    const uint32_t total = update->cluster_end[update->k - 1];
+    const uint32_t most = update->lane->tiled ? SEGMENT_TILED : SEGMENT_CPU;
+    enum status status = lane_write(update->lane, "entries", update->entries, 0,
+                                    total * sizeof(cl_uint), update->host_entries, err);
+    uint32_t at = 0, segments = 0, clusters = 0;
+    for (uint32_t c = 0; c < update->k && status == STATUS_OK; c++) {
+        const uint32_t end = update->cluster_end[c];
+        while (at < end && status == STATUS_OK) {
+            if (clusters == 0 || update->host_clusters[clusters - 1] != c) {
+                update->host_begins[clusters] = segments;
+                update->host_clusters[clusters++] = c;
+            }
+            update->host_segments[segments++] = at;
+            at += end - at < most ? end - at : most;
+            update->host_segments[segments] = at;
+            update->host_begins[clusters] = segments;
+            if (segments == update->segments_max || at == total) {
+                status = run_batch(update, tile, segments, clusters, err);
+                segments = clusters = 0;
+            }
+        }
+    }
+    return status;
+}
+
+enum status update_wait(struct update *update, struct error *err)
+{
+    return lane_read(update->lane, "sums", update->totals, 0, sizeof *update->sums, update->sums,
+                     err);
+}
+
+enum status update_read(struct update *update, struct error *err)
+{
+    return lane_read(update->lane, "sums", update->totals, 0,
+                     (size_t)update->k * update->data->stride * sizeof *update->sums, update->sums,
+                     err);
+}
+
+enum status update_move_row(struct update *update, const float *row, uint32_t from, uint32_t to,
+                            struct error *err)
+{
+    const uint32_t stride = update->data->stride;
+    const uint32_t changed[2] = {from, to};
+    for (uint32_t j = 0; j < stride; j++) {
+        int64_t value = canonical_fixed(row[j], update->scales[j]);
+        update->sums[(size_t)from * stride + j] -= value;
+        update->sums[(size_t)to * stride + j] += value;
+    }
+    update->counts[from]--;
+    update->counts[to]++;
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 2 && status == STATUS_OK; i++) {
+        size_t at = (size_t)changed[i] * stride;
+        status = lane_write(update->lane, "sums", update->totals, at * sizeof *update->sums,
+                            stride * sizeof *update->sums, update->sums + at, err);
+    }
+    return status;
+}
+
+/* --- what follows from the sums -------------------------------------------------------------- */
+
+struct cluster_job {
+    const struct update *update;
+    float *centroids;
+    const float *about;
+    double *inertia;
+};
+
+static void mean_of_cluster(void *context, uint64_t cluster)
+{
+    const struct cluster_job *job = context;
+    const struct update *update = job->update;
+    const uint32_t stride = update->data->stride;
+    const cl_long *sums = update->sums + cluster * stride;
+    float *centroid = job->centroids + cluster * stride;
+    const double count = (double)update->counts[cluster];
+    for (uint32_t j = 0; j < stride && count > 0; j++)
+        centroid[j] = (float)((double)sums[j] / count * update->units[j]);
+}
+
+void update_centroids(const struct update *update, float *centroids)
+{
+    struct cluster_job job = {.update = update, .centroids = centroids};
+    workers_run(update->lane->workers, mean_of_cluster, &job, update->k);
+}
+
+/* With m the columns' means, a cluster of n rows of sum S has about c the inertia
+ * (sum of |x - m|^2) - 2 (c - m).(S - n m) + n |c - m|^2. */
+static void inertia_of_cluster(void *context, uint64_t cluster)
+{
+    const struct cluster_job *job = context;
+    const struct update *update = job->update;
+    const struct data *data = update->data;
+    const cl_long *sums = update->sums + cluster * data->stride;
+    const float *about = job->about + cluster * data->stride;
+    const double count = (double)update->counts[cluster];
+    double total = 0;
+    for (uint32_t j = 0; j < data->dimension && count > 0; j++) {
+        double mean = column_stats_mean(&data->stats, j), shift = (double)about[j] - mean;
+        double sum = (double)sums[j] * update->units[j] - count * mean;
+        total += shift * (count * shift - 2 * sum);
+    }
+    job->inertia[cluster] = total;
+}
+
+double update_inertia(const struct update *update, const float *centroids)
+{
+    double *parts = update->parts;
+    struct cluster_job job = {.update = update, .about = centroids, .inertia = parts};
+    workers_run(update->lane->workers, inertia_of_cluster, &job, update->k);
+    double total = 0;
+    for (uint32_t j = 0; j < update->data->dimension; j++)
+        total += column_stats_scatter(&update->data->stats, j);
+    for (uint32_t c = 0; c < update->k; c++)
+        total += parts[c];
+    return total > 0 ? total : 0;
+}

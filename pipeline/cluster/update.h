@@ -1,0 +1,59 @@
+/* update.h: exact sums of the clusters' rows, kept from iteration to iteration.
+ *
+ * Column j is summed in units of 2^-scale_j, chosen before the first iteration so that no sum of
+ * any of the rows can leave 62 bits; order and partition do not matter. */
+#ifndef CLPIPE_CLUSTER_UPDATE_H
+#define CLPIPE_CLUSTER_UPDATE_H
+
+#include "cluster/data.h"
+
+struct update {
+    struct lane *lane;
+    struct data *data;
+    uint32_t k;
+    uint32_t vectors; /* a work-item takes so many vectors of columns */
+    cl_program program;
+    cl_kernel sum, add;
+    cl_int *scales;      /* stride */
+    double *units;       /* 2^-scale, stride */
+    cl_long *sums;       /* k x stride, the host's copy as of update_read */
+    uint64_t *counts;    /* rows of each cluster */
+    cl_mem scale_buffer; /* stride */
+    cl_mem totals;       /* k x stride */
+    cl_mem entries, segments, begins, clusters, partial;
+    uint32_t segments_max; /* that fit in `partial` */
+    /* Of one tile, sorted by cluster: */
+    cl_uint *host_entries, *host_segments, *host_begins, *host_clusters;
+    uint32_t *cluster_end; /* k */
+    double *parts;         /* k: of a sum over clusters */
+};
+
+enum status update_open(struct update *update, struct data *data, uint32_t k, struct error *err);
+void update_close(struct update *update);
+
+/* Forgets all rows. */
+enum status update_reset(struct update *update, struct error *err);
+
+/* Moves the rows of an acquired tile from their old labels (-1: none yet) to the new ones; *moved
+ * is their number. */
+enum status update_tile(uint64_t *moved, struct update *update, struct tile *tile,
+                        const int32_t *old_labels, const int32_t *new_labels, struct error *err);
+
+/* Waits until the tiles given so far have been summed. */
+enum status update_wait(struct update *update, struct error *err);
+
+/* Brings the sums to the host. */
+enum status update_read(struct update *update, struct error *err);
+
+/* Moves one row (its `stride` values) after update_read; the host's sums follow. */
+enum status update_move_row(struct update *update, const float *row, uint32_t from, uint32_t to,
+                            struct error *err);
+
+/* The means of the clusters that have rows; others keep their centroid. */
+void update_centroids(const struct update *update, float *centroids);
+
+/* The inertia of the summed rows about `centroids`, from the sums: exact but for the rounding of
+ * float64 relative to the data's whole scatter. */
+double update_inertia(const struct update *update, const float *centroids);
+
+#endif
