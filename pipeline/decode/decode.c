@@ -1,0 +1,171 @@
+/* decode.c: the driver around the codecs: what a file is, whether it stayed the same while it was
+ * read, its digest, and which failure it ends as.
+ */
+#include "decode/decode.h"
+
+#include "base/path.h"
+#include "decode/codec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define CODECS 2
+
+/* In the order of the first rows of the formats. */
+static const struct codec *const codecs[CODECS] = {&codec_jpeg, &codec_png};
+
+struct decode {
+    struct decode_options options;
+    struct input input;
+    void *state[CODECS];
+    int codec; /* under way, or -1 */
+    int64_t mtime_ns;
+    uint64_t bytes;
+};
+
+void decode_options_default(struct decode_options *options)
+{
+    *options = (struct decode_options){
+        .alpha = ALPHA_WHITE, .max_pixels = 268435456, .max_scans = 100, .scale = 1};
+}
+
+enum status decode_open(struct decode **out, const struct decode_options *options,
+                        struct error *err)
+{
+    *out = NULL;
+    struct decode *decode = calloc(1, sizeof *decode);
+    if (!decode)
+        return error_memory(err, sizeof *decode, "a decoder");
+    decode->options = *options;
+    decode->codec = -1;
+    bool ok = input_init(&decode->input);
+    for (int i = 0; i < CODECS && ok; i++)
+        ok = (decode->state[i] = codecs[i]->create()) != NULL;
+    if (!ok) {
+        decode_close(&decode);
+        return error_memory(err, INPUT_BUFFER, "a decoder");
+    }
+    *out = decode;
+    return STATUS_OK;
+}
+
+void decode_close(struct decode **out)
+{
+    if (!*out)
+        return;
+    for (int i = 0; i < CODECS; i++) {
+        if ((*out)->state[i])
+            codecs[i]->destroy((*out)->state[i]);
+    }
+    input_clear(&(*out)->input);
+    free(*out);
+    *out = NULL;
+}
+
+enum reason codec_short(const struct input *input, struct failure *failure, const char *message)
+{
+    if (input->error_number)
+        return failure_errno(failure, REASON_UNREADABLE, input->error_number, "read failed");
+    return failure_set(failure, input->at_end ? REASON_TRUNCATED : REASON_CORRUPT, "%s", message);
+}
+
+static int64_t mtime_of(const struct stat *st)
+{
+    return st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
+}
+
+/* Is the file still what it was? */
+static enum reason check_unchanged(struct decode *decode, struct failure *failure)
+{
+    struct stat st;
+    if (fstat(decode->input.fd, &st) != 0)
+        return failure_errno(failure, REASON_UNREADABLE, errno, "cannot look at the file");
+    if (!S_ISREG(st.st_mode))
+        return failure_set(failure, REASON_CHANGED, "no regular file any more");
+    if ((uint64_t)st.st_size != decode->bytes || mtime_of(&st) != decode->mtime_ns)
+        return failure_set(failure, REASON_CHANGED, "the file changed while it was read");
+    return REASON_NONE;
+}
+
+/* Recognises the content and starts its codec. */
+static enum reason start_codec(struct decode *decode, const char *path, struct image_info *info,
+                               struct failure *failure)
+{
+    size_t have = input_peek(&decode->input, SNIFF_BYTES);
+    if (decode->input.error_number)
+        return failure_errno(failure, REASON_UNREADABLE, decode->input.error_number, "read failed");
+    bool promises = path_promises_image(path);
+    if (have == 0)
+        return promises ? failure_set(failure, REASON_EMPTY, "no bytes")
+                        : failure_set(failure, REASON_NOT_AN_IMAGE, "an empty file");
+    int format = sniff_format(decode->input.buffer + decode->input.position, have);
+    if (format < 0)
+        return promises ? failure_set(failure, REASON_UNKNOWN_FORMAT,
+                                      "the content is no known image format")
+                        : failure_set(failure, REASON_NOT_AN_IMAGE, "no image");
+    const struct format *row = format_at((unsigned)format);
+    if (format >= CODECS)
+        return failure_set(failure, REASON_UNSUPPORTED,
+                           "content is %s, which this build cannot decode (see clpipe formats)",
+                           row->name);
+    memset(info->format, 0, sizeof info->format);
+    memcpy(info->format, row->name, strnlen(row->name, sizeof info->format - 1));
+    decode->codec = format;
+    return codecs[format]->begin(decode->state[format], &decode->input, &decode->options,
+                                 decode->bytes, info, failure);
+}
+
+enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64_t expected_bytes,
+                         int64_t expected_mtime_ns, struct image_info *info,
+                         struct failure *failure)
+{
+    *info = (struct image_info){.orientation = 1};
+    *failure = (struct failure){0};
+    input_begin(&decode->input, fd);
+    decode->bytes = expected_bytes;
+    decode->mtime_ns = expected_mtime_ns;
+    if (check_unchanged(decode, failure) == REASON_NONE)
+        start_codec(decode, path, info, failure);
+    if (failure->reason != REASON_NONE)
+        decode_abort(decode);
+    return failure->reason;
+}
+
+enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,
+                        struct failure *failure)
+{
+    assert(decode->codec >= 0);
+    return codecs[decode->codec]->rows(decode->state[decode->codec], dst, stride, rows, failure);
+}
+
+enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure)
+{
+    assert(decode->codec >= 0);
+    if (codecs[decode->codec]->end(decode->state[decode->codec], failure) != REASON_NONE)
+        return failure->reason;
+    input_skip(&decode->input, UINT64_MAX);
+    if (decode->input.error_number)
+        return failure_errno(failure, REASON_UNREADABLE, decode->input.error_number, "read failed");
+    if (decode->input.total != decode->bytes)
+        return failure_set(failure, REASON_CHANGED, "the file changed while it was read");
+    if (check_unchanged(decode, failure) != REASON_NONE)
+        return failure->reason;
+    murmur3_final(&decode->input.digest, digest);
+    decode_abort(decode);
+    return REASON_NONE;
+}
+
+void decode_abort(struct decode *decode)
+{
+    if (decode->codec >= 0)
+        codecs[decode->codec]->reset(decode->state[decode->codec]);
+    decode->codec = -1;
+}
+
+uint64_t decode_bytes_read(const struct decode *decode)
+{
+    return decode->input.total;
+}

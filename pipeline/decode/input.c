@@ -1,0 +1,99 @@
+/* input.c: reading. Every byte that leaves the kernel goes into the digest once, in order. */
+#include "decode/input.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool input_init(struct input *input)
+{
+    memset(input, 0, sizeof *input);
+    input->fd = -1;
+    input->buffer = malloc(INPUT_BUFFER);
+    return input->buffer != NULL;
+}
+
+void input_clear(struct input *input)
+{
+    free(input->buffer);
+    input->buffer = NULL;
+}
+
+void input_begin(struct input *input, int fd)
+{
+    input->fd = fd;
+    input->position = input->end = 0;
+    input->total = 0;
+    input->at_end = false;
+    input->error_number = 0;
+    murmur3_init(&input->digest);
+}
+
+/* Reads behind `end`; false at the end of the file and on errors. */
+static bool read_more(struct input *input)
+{
+    if (input->at_end)
+        return false;
+    ssize_t got;
+    do
+        got = read(input->fd, input->buffer + input->end, INPUT_BUFFER - input->end);
+    while (got < 0 && errno == EINTR);
+    if (got <= 0) {
+        input->at_end = true;
+        input->error_number = got < 0 ? errno : 0;
+        return false;
+    }
+    murmur3_update(&input->digest, input->buffer + input->end, (size_t)got);
+    input->end += (size_t)got;
+    input->total += (uint64_t)got;
+    return true;
+}
+
+bool input_fill(struct input *input)
+{
+    if (input->position < input->end)
+        return true;
+    input->position = input->end = 0;
+    return read_more(input);
+}
+
+size_t input_peek(struct input *input, size_t want)
+{
+    while (input->end - input->position < want) {
+        if (input->position > 0) {
+            memmove(input->buffer, input->buffer + input->position, input->end - input->position);
+            input->end -= input->position;
+            input->position = 0;
+        }
+        if (input->end == INPUT_BUFFER || !read_more(input))
+            break;
+    }
+    return input->end - input->position;
+}
+
+size_t input_read(struct input *input, void *out, size_t size)
+{
+    uint8_t *dst = out;
+    size_t done = 0;
+    while (done < size && input_fill(input)) {
+        size_t n = input->end - input->position;
+        n = n < size - done ? n : size - done;
+        memcpy(dst + done, input->buffer + input->position, n);
+        input->position += n;
+        done += n;
+    }
+    return done;
+}
+
+uint64_t input_skip(struct input *input, uint64_t size)
+{
+    uint64_t done = 0;
+    while (done < size && input_fill(input)) {
+        uint64_t n = input->end - input->position;
+        n = n < size - done ? n : size - done;
+        input->position += (size_t)n;
+        done += n;
+    }
+    return done;
+}

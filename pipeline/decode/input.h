@@ -1,0 +1,43 @@
+/* input.h: a file read front to back through one reusable buffer, digested on the way.
+ *
+ * No mmap: a file that shrinks under us would be a signal instead of an error. */
+#ifndef CLPIPE_DECODE_INPUT_H
+#define CLPIPE_DECODE_INPUT_H
+
+#include "base/hash.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INPUT_BUFFER (128u << 10)
+
+struct input {
+    int fd;
+    uint8_t *buffer;      /* INPUT_BUFFER bytes, owned */
+    size_t position, end; /* what is still unread in the buffer */
+    uint64_t total;       /* bytes read from the file */
+    bool at_end;          /* read() has said so */
+    int error_number;     /* of a failed read, or 0 */
+    struct murmur3 digest;
+};
+
+/* Allocates the buffer; false if there is no memory. */
+bool input_init(struct input *input);
+void input_clear(struct input *input);
+
+/* Starts on another file. */
+void input_begin(struct input *input, int fd);
+
+/* Makes sure that unread bytes are in the buffer: true; at the end or after an error: false. */
+bool input_fill(struct input *input);
+
+/* At least `want` unread bytes (at most INPUT_BUFFER) or as many as there are; returns how many. */
+size_t input_peek(struct input *input, size_t want);
+
+/* Copies up to `size` bytes out; returns how many. */
+size_t input_read(struct input *input, void *out, size_t size);
+
+/* Skips up to `size` bytes; returns how many there were. */
+uint64_t input_skip(struct input *input, uint64_t size);
+
+#endif

@@ -1,0 +1,380 @@
+/* jpeg.c: JPEG through libjpeg-turbo's libjpeg API.
+ *
+ * The library's default decoder: accurate integer IDCT (ISLOW) and fancy upsampling. Rows go
+ * straight into the caller's memory; only CMYK passes through a row of our own. Errors come back by
+ * longjmp.
+ *
+ * A warning that data is missing or wrong ends the picture at once: the library would go on with
+ * grey, for hours if the header asks for it. When the file ends inside a scan that is `truncated`,
+ * otherwise `corrupt`. Warnings about metadata and stray bytes between markers do not count.
+ * Progressive and other multi-scan files are read whole before the first row comes out; scans are
+ * counted while they are, so that a file cannot buy hours with a megabyte.
+ */
+#include "decode/codec.h"
+#include "decode/exif.h"
+
+#include <setjmp.h>
+#include <stdio.h> /* jpeglib.h needs FILE */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jerror.h>
+#include <jpeglib.h>
+
+#define EXIF_MAX 65533u
+
+struct jpeg {
+    struct jpeg_decompress_struct info;
+    struct jpeg_error_mgr errors;
+    struct jpeg_source_mgr source;
+    struct jpeg_progress_mgr progress;
+    jmp_buf escape;
+    struct input *input;
+    struct failure *failure; /* of the call under way */
+    bool started, ended;     /* decompression; the end of the file was met */
+    uint32_t max_scans;
+    uint8_t *cmyk; /* one row, or NULL */
+};
+
+const char *codec_jpeg_library(void)
+{
+#define TEXT(x)  TEXT_(x)
+#define TEXT_(x) #x
+#ifdef LIBJPEG_TURBO_VERSION
+    return "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION) " (API " TEXT(JPEG_LIB_VERSION) ")";
+#else
+    return "libjpeg (API " TEXT(JPEG_LIB_VERSION) ")";
+#endif
+#undef TEXT
+#undef TEXT_
+}
+
+/* --- errors ---------------------------------------------------------------------------------- */
+
+_Noreturn static void escape(struct jpeg *jpeg)
+{
+    longjmp(jpeg->escape, 1);
+}
+
+static enum reason reason_of_error(const struct jpeg *jpeg, int code)
+{
+    switch (code) {
+    case JERR_OUT_OF_MEMORY:
+        return REASON_OUT_OF_MEMORY;
+    case JERR_SOF_UNSUPPORTED:
+    case JERR_BAD_PRECISION:
+    case JERR_ARITH_NOTIMPL:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_NOT_COMPILED:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+        return REASON_UNSUPPORTED;
+    case JERR_INPUT_EMPTY:
+    case JERR_INPUT_EOF:
+        return REASON_TRUNCATED;
+    default:
+        return jpeg->ended ? REASON_TRUNCATED : REASON_CORRUPT;
+    }
+}
+
+static void on_error(j_common_ptr common)
+{
+    struct jpeg *jpeg = common->client_data;
+    char text[JMSG_LENGTH_MAX];
+    common->err->format_message(common, text);
+    if (jpeg->input->error_number)
+        failure_errno(jpeg->failure, REASON_UNREADABLE, jpeg->input->error_number, "read failed");
+    else
+        failure_set(jpeg->failure, reason_of_error(jpeg, common->err->msg_code), "%s", text);
+    escape(jpeg);
+}
+
+/* Warnings that leave every pixel as it should be. */
+static bool is_benign(int code)
+{
+    return code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_EXTRANEOUS_DATA ||
+           code == JWRN_JPEG_EOF || code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_ICC;
+}
+
+static void on_message(j_common_ptr common, int level)
+{
+    struct jpeg *jpeg = common->client_data;
+    int code = common->err->msg_code;
+    if (level >= 0 || is_benign(code))
+        return;
+    char text[JMSG_LENGTH_MAX];
+    common->err->format_message(common, text);
+    if (jpeg->input->error_number)
+        failure_errno(jpeg->failure, REASON_UNREADABLE, jpeg->input->error_number, "read failed");
+    else
+        failure_set(jpeg->failure, jpeg->ended ? REASON_TRUNCATED : REASON_CORRUPT, "%s", text);
+    escape(jpeg);
+}
+
+static void on_output(j_common_ptr common)
+{
+    (void)common;
+}
+
+/* Called while scans are read: the cap on their number. */
+static void on_progress(j_common_ptr common)
+{
+    struct jpeg *jpeg = common->client_data;
+    if ((uint32_t)jpeg->info.input_scan_number <= jpeg->max_scans)
+        return;
+    failure_set(jpeg->failure, REASON_TOO_MANY_SCANS, "more than %u scans (--max-scans)",
+                jpeg->max_scans);
+    escape(jpeg);
+}
+
+/* --- the source ------------------------------------------------------------------------------ */
+
+static void source_init(j_decompress_ptr info)
+{
+    (void)info;
+}
+
+static boolean source_fill(j_decompress_ptr info)
+{
+    static const JOCTET end_of_image[2] = {0xff, JPEG_EOI};
+    struct jpeg *jpeg = info->client_data;
+    jpeg->input->position = jpeg->input->end;
+    if (!input_fill(jpeg->input)) {
+        jpeg->ended = true;
+        WARNMS(info, JWRN_JPEG_EOF);
+        info->src->next_input_byte = end_of_image;
+        info->src->bytes_in_buffer = 2;
+        return TRUE;
+    }
+    info->src->next_input_byte = jpeg->input->buffer + jpeg->input->position;
+    info->src->bytes_in_buffer = jpeg->input->end - jpeg->input->position;
+    return TRUE;
+}
+
+static void source_skip(j_decompress_ptr info, long count)
+{
+    struct jpeg *jpeg = info->client_data;
+    if (count <= 0)
+        return;
+    size_t left = info->src->bytes_in_buffer;
+    if ((size_t)count <= left) {
+        info->src->next_input_byte += count;
+        info->src->bytes_in_buffer -= (size_t)count;
+        return;
+    }
+    jpeg->input->position = jpeg->input->end;
+    input_skip(jpeg->input, (uint64_t)count - left);
+    info->src->next_input_byte = jpeg->input->buffer + jpeg->input->position;
+    info->src->bytes_in_buffer = jpeg->input->end - jpeg->input->position;
+}
+
+static void source_term(j_decompress_ptr info)
+{
+    (void)info;
+}
+
+/* --- the codec ------------------------------------------------------------------------------- */
+
+static void *jpeg_create(void)
+{
+    struct jpeg *jpeg = calloc(1, sizeof *jpeg);
+    if (!jpeg)
+        return NULL;
+    struct failure ignored = {0};
+    struct input none = {0};
+    jpeg->failure = &ignored;
+    jpeg->input = &none;
+    jpeg->info.err = jpeg_std_error(&jpeg->errors);
+    jpeg->errors.error_exit = on_error;
+    jpeg->errors.emit_message = on_message;
+    jpeg->errors.output_message = on_output;
+    jpeg->info.client_data = jpeg;
+    if (setjmp(jpeg->escape)) {
+        free(jpeg);
+        return NULL;
+    }
+    jpeg_create_decompress(&jpeg->info);
+    jpeg->source = (struct jpeg_source_mgr){.init_source = source_init,
+                                            .fill_input_buffer = source_fill,
+                                            .skip_input_data = source_skip,
+                                            .resync_to_restart = jpeg_resync_to_restart,
+                                            .term_source = source_term};
+    jpeg->info.src = &jpeg->source;
+    jpeg->progress.progress_monitor = on_progress;
+    jpeg->info.progress = &jpeg->progress;
+    jpeg->failure = NULL;
+    jpeg->input = NULL;
+    return jpeg;
+}
+
+static void jpeg_destroy_state(void *state)
+{
+    struct jpeg *jpeg = state;
+    if (!jpeg)
+        return;
+    jpeg_destroy_decompress(&jpeg->info);
+    free(jpeg->cmyk);
+    free(jpeg);
+}
+
+static void jpeg_reset(void *state)
+{
+    struct jpeg *jpeg = state;
+    jpeg_abort_decompress(&jpeg->info);
+    free(jpeg->cmyk);
+    jpeg->cmyk = NULL;
+    jpeg->started = jpeg->ended = false;
+}
+
+static uint8_t find_orientation(const struct jpeg_decompress_struct *info)
+{
+    for (jpeg_saved_marker_ptr marker = info->marker_list; marker; marker = marker->next) {
+        if (marker->marker == JPEG_APP0 + 1 && marker->data_length > 6 &&
+            memcmp(marker->data, "Exif\0", 5) == 0)
+            return exif_orientation(marker->data + 6, marker->data_length - 6);
+    }
+    return 1;
+}
+
+/* Bytes that decoding holds: rows of every component for the upsampler, and, for files of several
+ * scans, all coefficients (2 bytes each, whole blocks, rounded up to the sampling factors). */
+static uint64_t memory_needed(struct jpeg_decompress_struct *info)
+{
+    uint64_t bytes = 256u << 10;
+    bool whole = jpeg_has_multiple_scans(info);
+    for (int c = 0; c < info->num_components; c++) {
+        const jpeg_component_info *component = &info->comp_info[c];
+        uint64_t h = (uint64_t)component->h_samp_factor, v = (uint64_t)component->v_samp_factor;
+        uint64_t across = (info->image_width * h + 8ull * (unsigned)info->max_h_samp_factor - 1) /
+                          (8ull * (unsigned)info->max_h_samp_factor);
+        uint64_t down = (info->image_height * v + 8ull * (unsigned)info->max_v_samp_factor - 1) /
+                        (8ull * (unsigned)info->max_v_samp_factor);
+        across = (across + h - 1) / h * h;
+        down = (down + v - 1) / v * v;
+        bytes += across * 8 * (5ull * v * 8);
+        if (whole)
+            bytes += across * down * 64 * sizeof(JCOEF);
+    }
+    return bytes + (uint64_t)info->image_width * 16;
+}
+
+static enum reason jpeg_begin(void *state, struct input *input,
+                              const struct decode_options *options, uint64_t file_bytes,
+                              struct image_info *info, struct failure *failure)
+{
+    struct jpeg *jpeg = state;
+    (void)file_bytes;
+    jpeg->input = input;
+    jpeg->failure = failure;
+    jpeg->max_scans = options->max_scans;
+    jpeg->ended = false;
+    jpeg->source.next_input_byte = input->buffer + input->position;
+    jpeg->source.bytes_in_buffer = input->end - input->position;
+    if (setjmp(jpeg->escape))
+        return failure->reason;
+    jpeg_save_markers(&jpeg->info, JPEG_APP0 + 1, EXIF_MAX);
+    jpeg_read_header(&jpeg->info, TRUE);
+    uint64_t pixels = (uint64_t)jpeg->info.image_width * jpeg->info.image_height;
+    if (pixels > options->max_pixels)
+        return failure_set(failure, REASON_TOO_LARGE, "%u x %u pixels (--max-pixels)",
+                           jpeg->info.image_width, jpeg->info.image_height);
+    bool four = jpeg->info.num_components == 4;
+    jpeg->info.out_color_space = four ? JCS_CMYK : JCS_RGB;
+    jpeg->info.dct_method = JDCT_ISLOW;
+    jpeg->info.do_fancy_upsampling = TRUE;
+    jpeg->info.scale_num = 1;
+    jpeg->info.scale_denom = options->scale;
+    jpeg_calc_output_dimensions(&jpeg->info);
+    info->width = jpeg->info.image_width;
+    info->height = jpeg->info.image_height;
+    info->out_width = jpeg->info.output_width;
+    info->out_height = jpeg->info.output_height;
+    info->orientation = find_orientation(&jpeg->info);
+    info->channels = (uint8_t)jpeg->info.num_components;
+    info->memory = memory_needed(&jpeg->info) + (four ? 4ull * info->out_width : 0);
+    return REASON_NONE;
+}
+
+/* CMYK to RGB: Adobe's files store inverted values, plain ones are inverted first. */
+static void convert_cmyk(uint8_t *dst, const uint8_t *src, uint32_t width, bool inverted)
+{
+    for (uint32_t x = 0; x < width; x++, src += 4, dst += 3) {
+        uint32_t k = inverted ? src[3] : 255u - src[3];
+        for (int c = 0; c < 3; c++) {
+            uint32_t v = inverted ? src[c] : 255u - src[c];
+            dst[c] = (uint8_t)((v * k + 127) / 255);
+        }
+    }
+}
+
+/* Was everything sent? Only asked of files of several scans that ended without an end marker: every
+ * component must have been in some scan and, in progressive files, all bits of all coefficients. */
+static bool is_complete(const struct jpeg_decompress_struct *info)
+{
+    for (int c = 0; c < info->num_components; c++) {
+        if (!info->comp_info[c].quant_table)
+            return false;
+        for (int k = 0; info->coef_bits && k < DCTSIZE2; k++) {
+            if (info->coef_bits[c][k] != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+static enum reason jpeg_rows(void *state, uint8_t *dst, size_t stride, uint32_t rows,
+                             struct failure *failure)
+{
+    struct jpeg *jpeg = state;
+    jpeg->failure = failure;
+    if (setjmp(jpeg->escape))
+        return failure->reason;
+    if (!jpeg->started) {
+        jpeg->started = true;
+        jpeg_start_decompress(&jpeg->info);
+        if (jpeg->ended && jpeg_has_multiple_scans(&jpeg->info) && !is_complete(&jpeg->info))
+            return failure_set(failure, REASON_TRUNCATED, "the file ends before the last scan");
+        if (jpeg->info.num_components == 4) {
+            jpeg->cmyk = malloc((size_t)jpeg->info.output_width * 4);
+            if (!jpeg->cmyk)
+                return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a row");
+        }
+    }
+    while (rows > 0) {
+        JSAMPROW row[16];
+        uint32_t n = 0;
+        if (jpeg->cmyk) {
+            row[n++] = jpeg->cmyk;
+        } else {
+            for (; n < 16 && n < rows; n++)
+                row[n] = dst + n * stride;
+        }
+        JDIMENSION got = jpeg_read_scanlines(&jpeg->info, row, n);
+        if (got == 0)
+            return failure_set(failure, REASON_CORRUPT, "the decoder gave no rows");
+        if (jpeg->cmyk)
+            convert_cmyk(dst, jpeg->cmyk, jpeg->info.output_width,
+                         jpeg->info.saw_Adobe_marker != 0);
+        dst += got * stride;
+        rows -= got;
+    }
+    return REASON_NONE;
+}
+
+static enum reason jpeg_end(void *state, struct failure *failure)
+{
+    struct jpeg *jpeg = state;
+    (void)failure;
+    /* What follows the last row is not read: a missing end marker is no failure. */
+    jpeg->input->position = jpeg->input->end - (jpeg->ended ? 0 : jpeg->source.bytes_in_buffer);
+    return REASON_NONE;
+}
+
+const struct codec codec_jpeg = {
+    .create = jpeg_create,
+    .destroy = jpeg_destroy_state,
+    .begin = jpeg_begin,
+    .rows = jpeg_rows,
+    .end = jpeg_end,
+    .reset = jpeg_reset,
+};

@@ -1,0 +1,320 @@
+/* png.c: PNG through libpng, with the conversions of docs/features.md done here on raw rows,
+ * because libpng's own round differently (and composite in linear light when asked to).
+ *
+ * RGB rows of 8 bits without transparency go straight into the caller's memory. An interlaced
+ * picture needs all of its raw rows before the first is complete: that buffer is in info.memory.
+ * libpng trusts a chunk's declared length when it allocates; so the reader here refuses lengths
+ * that reach beyond the file, and metadata chunks that cost memory are not kept at all. What
+ * follows the last row is not read: 2 GiB of IDAT behind a small picture is not our problem.
+ */
+#include "decode/codec.h"
+#include "decode/exif.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <png.h>
+
+struct png {
+    png_structp read;
+    png_infop info;
+    struct input *input;
+    struct failure *failure;
+    bool short_of_data;
+    enum alpha_mode alpha;
+    uint32_t width, height, row;
+    int depth, type;
+    size_t raw_bytes; /* of a row */
+    uint8_t *raw;     /* one row, or all of them if interlaced */
+    bool interlaced, direct;
+    /* Transparency: of palette entries, or one colour (samples of `depth` bits). */
+    uint8_t palette[256][4];
+    bool has_key, has_palette_alpha;
+    uint16_t key[3];
+};
+
+const char *codec_png_library(void)
+{
+    static const char text[] = "libpng " PNG_LIBPNG_VER_STRING;
+    return text;
+}
+
+static void on_error(png_structp read, png_const_charp message)
+{
+    struct png *png = png_get_error_ptr(read);
+    if (png->failure->reason == REASON_NONE) {
+        if (strstr(message, "emory"))
+            failure_set(png->failure, REASON_OUT_OF_MEMORY, "%s", message);
+        else if (png->short_of_data || strstr(message, "Not enough"))
+            codec_short(png->input, png->failure, message);
+        else
+            failure_set(png->failure, REASON_CORRUPT, "%s", message);
+    }
+    png_longjmp(read, 1);
+}
+
+static void on_warning(png_structp read, png_const_charp message)
+{
+    (void)read;
+    (void)message;
+}
+
+static void on_read(png_structp read, png_bytep out, size_t size)
+{
+    struct png *png = png_get_io_ptr(read);
+    if (input_read(png->input, out, size) == size)
+        return;
+    png->short_of_data = true;
+    png_error(read, "the file ends early");
+}
+
+static void *png_create(void)
+{
+    return calloc(1, sizeof(struct png));
+}
+
+static void png_reset(void *state)
+{
+    struct png *png = state;
+    png_destroy_read_struct(&png->read, &png->info, NULL);
+    free(png->raw);
+    png->raw = NULL;
+    png->read = NULL;
+    png->info = NULL;
+}
+
+static void png_destroy(void *state)
+{
+    if (state)
+        png_reset(state);
+    free(state);
+}
+
+/* Walks the chunks before the first IDAT that are already in the buffer: a length that reaches
+ * beyond the file is answered before libpng allocates it, and the orientation is found. */
+static enum reason look_ahead(struct png *png, uint64_t file_bytes, struct image_info *info,
+                              struct failure *failure)
+{
+    size_t have = input_peek(png->input, INPUT_BUFFER);
+    const uint8_t *data = png->input->buffer + png->input->position;
+    uint64_t at = 8;
+    while (at + 8 <= have) {
+        uint32_t length = (uint32_t)data[at] << 24 | (uint32_t)data[at + 1] << 16 |
+                          (uint32_t)data[at + 2] << 8 | data[at + 3];
+        const uint8_t *name = data + at + 4;
+        if (memcmp(name, "IDAT", 4) == 0)
+            return REASON_NONE;
+        if (length > 0x7fffffff)
+            return failure_set(failure, REASON_CORRUPT, "a chunk of %u bytes", length);
+        if (at + 12 + length > file_bytes)
+            return failure_set(failure, REASON_TRUNCATED,
+                               "a chunk of %u bytes reaches beyond the end of the file", length);
+        if (memcmp(name, "eXIf", 4) == 0 && at + 8 + length <= have)
+            info->orientation = exif_orientation(name + 4, length);
+        at += 12ull + length;
+    }
+    return REASON_NONE;
+}
+
+static void read_palette(struct png *png)
+{
+    png_colorp colour = NULL;
+    int count = 0;
+    memset(png->palette, 0, sizeof png->palette);
+    for (int i = 0; i < 256; i++)
+        png->palette[i][3] = 255;
+    png_get_PLTE(png->read, png->info, &colour, &count);
+    for (int i = 0; i < count && i < 256; i++) {
+        png->palette[i][0] = colour[i].red;
+        png->palette[i][1] = colour[i].green;
+        png->palette[i][2] = colour[i].blue;
+    }
+}
+
+static void read_transparency(struct png *png)
+{
+    png_bytep alpha = NULL;
+    png_color_16p key = NULL;
+    int count = 0;
+    png->has_key = png->has_palette_alpha = false;
+    if (!png_get_tRNS(png->read, png->info, &alpha, &count, &key))
+        return;
+    if (png->type == PNG_COLOR_TYPE_PALETTE) {
+        png->has_palette_alpha = alpha && count > 0;
+        for (int i = 0; alpha && i < count && i < 256; i++)
+            png->palette[i][3] = alpha[i];
+    } else if (key) {
+        png->has_key = true;
+        bool grey = png->type == PNG_COLOR_TYPE_GRAY;
+        png->key[0] = grey ? key->gray : key->red;
+        png->key[1] = grey ? key->gray : key->green;
+        png->key[2] = grey ? key->gray : key->blue;
+    }
+}
+
+static enum reason png_begin(void *state, struct input *input, const struct decode_options *options,
+                             uint64_t file_bytes, struct image_info *info, struct failure *failure)
+{
+    struct png *png = state;
+    png->input = input;
+    png->failure = failure;
+    png->alpha = options->alpha;
+    png->short_of_data = false;
+    png->row = 0;
+    if (look_ahead(png, file_bytes, info, failure) != REASON_NONE)
+        return failure->reason;
+    png->read = png_create_read_struct(PNG_LIBPNG_VER_STRING, png, on_error, on_warning);
+    png->info = png->read ? png_create_info_struct(png->read) : NULL;
+    if (!png->info)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libpng");
+    if (setjmp(png_jmpbuf(png->read)))
+        return failure->reason;
+    png_set_read_fn(png->read, png, on_read);
+    /* Nothing but what pixels are made of. */
+    png_set_keep_unknown_chunks(png->read, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+    static const png_byte unwanted[] =
+        "cHRM\0gAMA\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0"
+        "sRGB\0tEXt\0tIME\0zTXt\0bKGD\0hIST\0eXIf";
+    png_set_keep_unknown_chunks(png->read, PNG_HANDLE_CHUNK_NEVER, unwanted,
+                                (int)(sizeof unwanted / 5));
+    png_set_user_limits(png->read, 0x7fffffff, 0x7fffffff);
+    png_set_chunk_malloc_max(png->read, 8u << 20);
+    png_set_crc_action(png->read, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
+    png_read_info(png->read, png->info);
+    int interlace;
+    png_get_IHDR(png->read, png->info, &png->width, &png->height, &png->depth, &png->type,
+                 &interlace, NULL, NULL);
+    if ((uint64_t)png->width * png->height > options->max_pixels)
+        return failure_set(failure, REASON_TOO_LARGE, "%u x %u pixels (--max-pixels)", png->width,
+                           png->height);
+    if (png->type == PNG_COLOR_TYPE_PALETTE)
+        read_palette(png);
+    read_transparency(png);
+    if (png->depth < 8)
+        png_set_packing(png->read);
+    png->interlaced = interlace != PNG_INTERLACE_NONE;
+    if (png->interlaced)
+        png_set_interlace_handling(png->read);
+    png_read_update_info(png->read, png->info);
+    png->raw_bytes = png_get_rowbytes(png->read, png->info);
+    png->direct = !png->interlaced && png->type == PNG_COLOR_TYPE_RGB && png->depth == 8 &&
+                  (!png->has_key || png->alpha == ALPHA_DROP);
+    bool alpha = png->has_key || png->has_palette_alpha || (png->type & PNG_COLOR_MASK_ALPHA);
+    info->width = info->out_width = png->width;
+    info->height = info->out_height = png->height;
+    info->channels = (uint8_t)((png->type & PNG_COLOR_MASK_COLOR ? 3 : 1) + (alpha ? 1 : 0));
+    info->scale_ignored = options->scale > 1;
+    /* libpng holds two filtered rows and inflate's window. */
+    info->memory = 128u * 1024 + 3ull * png->raw_bytes +
+                   (png->interlaced ? (uint64_t)png->raw_bytes * png->height : 0);
+    return REASON_NONE;
+}
+
+static uint32_t to_8_bits(uint32_t v, int depth)
+{
+    return depth == 16 ? (v * 255 + 32767) / 65535 : v * 255 / ((1u << depth) - 1);
+}
+
+/* One raw row to RGB. */
+static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
+{
+    int bytes = png->depth == 16 ? 2 : 1;
+    bool colour = (png->type & PNG_COLOR_MASK_COLOR) != 0;
+    bool palette = png->type == PNG_COLOR_TYPE_PALETTE;
+    bool alpha_channel = (png->type & PNG_COLOR_MASK_ALPHA) != 0;
+    int colours = colour && !palette ? 3 : 1;
+    int samples = colours + (alpha_channel ? 1 : 0);
+    uint32_t background = png->alpha == ALPHA_BLACK ? 0 : 255;
+    for (uint32_t x = 0; x < png->width; x++, dst += 3) {
+        uint32_t v[4] = {0}, c[3], a = 255;
+        for (int s = 0; s < samples; s++, src += bytes)
+            v[s] = bytes == 2 ? (uint32_t)src[0] << 8 | src[1] : src[0];
+        if (palette) {
+            const uint8_t *entry = png->palette[v[0] & 255];
+            c[0] = entry[0];
+            c[1] = entry[1];
+            c[2] = entry[2];
+            a = entry[3];
+        } else {
+            if (colours == 1) {
+                if (alpha_channel)
+                    v[3] = v[1];
+                v[1] = v[2] = v[0];
+            }
+            if (alpha_channel)
+                a = to_8_bits(v[3], png->depth);
+            else if (png->has_key && v[0] == png->key[0] && v[1] == png->key[1] &&
+                     v[2] == png->key[2])
+                a = 0;
+            for (int i = 0; i < 3; i++)
+                c[i] = to_8_bits(v[i], png->depth);
+        }
+        if (png->alpha != ALPHA_DROP && a != 255) {
+            for (int i = 0; i < 3; i++)
+                c[i] = (c[i] * a + background * (255 - a) + 127) / 255;
+        }
+        dst[0] = (uint8_t)c[0];
+        dst[1] = (uint8_t)c[1];
+        dst[2] = (uint8_t)c[2];
+    }
+}
+
+/* All passes of an interlaced picture into memory of our own. */
+static enum reason read_interlaced(struct png *png, struct failure *failure)
+{
+    png->raw = calloc(png->height, png->raw_bytes);
+    if (!png->raw)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for an interlaced picture");
+    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++) {
+        for (uint32_t y = 0; y < png->height; y++)
+            png_read_row(png->read, png->raw + y * png->raw_bytes, NULL);
+    }
+    return REASON_NONE;
+}
+
+static enum reason png_rows(void *state, uint8_t *dst, size_t stride, uint32_t rows,
+                            struct failure *failure)
+{
+    struct png *png = state;
+    png->failure = failure;
+    if (setjmp(png_jmpbuf(png->read)))
+        return failure->reason;
+    if (!png->raw && !png->direct) {
+        if (png->interlaced) {
+            if (read_interlaced(png, failure) != REASON_NONE)
+                return failure->reason;
+        } else {
+            png->raw = malloc(png->raw_bytes);
+            if (!png->raw)
+                return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a row");
+        }
+    }
+    for (uint32_t i = 0; i < rows; i++, png->row++) {
+        if (png->direct) {
+            png_read_row(png->read, dst + i * stride, NULL);
+        } else if (png->interlaced) {
+            convert_row(dst + i * stride, png, png->raw + png->row * png->raw_bytes);
+        } else {
+            png_read_row(png->read, png->raw, NULL);
+            convert_row(dst + i * stride, png, png->raw);
+        }
+    }
+    return REASON_NONE;
+}
+
+static enum reason png_end(void *state, struct failure *failure)
+{
+    (void)state;
+    (void)failure;
+    return REASON_NONE;
+}
+
+const struct codec codec_png = {
+    .create = png_create,
+    .destroy = png_destroy,
+    .begin = png_begin,
+    .rows = png_rows,
+    .end = png_end,
+    .reset = png_reset,
+};
