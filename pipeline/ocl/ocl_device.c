@@ -21,7 +21,9 @@ static void query_text(char *out, size_t size, cl_device_id id, cl_device_info w
     const char *start = text;
     while (isspace((unsigned char)*start))
         start++;
-    snprintf(out, size, "%s", start);
+    size_t kept = strnlen(start, size - 1);
+    memcpy(out, start, kept);
+    out[kept] = '\0';
     for (size_t n = strlen(out); n > 0 && isspace((unsigned char)out[n - 1]); n--)
         out[n - 1] = '\0';
 }
