@@ -8,6 +8,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "version_generated.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <hdf5_hl.h>
@@ -74,8 +75,7 @@ static enum status make_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file
         snprintf(rows, sizeof rows, "%s", image_table.axis);
     else
         axis_name(rows, "row", c->name);
-    if (!c->feature || !schema_name_valid(c->feature) ||
-        !has_scale(file, axis_name(values, "feature", c->feature), c->dimension))
+    if (!has_scale(file, axis_name(values, "feature", c->feature), c->dimension))
         axis_name(values, "dimension", c->name);
     enum status status = h5_create_scale(file, clusters, c->k, path, err);
     if (!status)
@@ -297,6 +297,27 @@ static enum status check_output(struct result **existing, const char *output, co
     return STATUS_OK;
 }
 
+/* HDF5 takes for granted that what is attached as a scale is a whole one. */
+static enum status check_scales(struct result *base, const char *feature, struct error *err)
+{
+    char values[AXIS_NAME_MAX];
+    const char *const names[] = {image_table.axis, RANK_AXIS,
+                                 axis_name(values, "feature", feature)};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; !status && i < sizeof names / sizeof *names; i++) {
+        if (!h5_is_object(base->file, names[i], H5O_TYPE_DATASET))
+            continue;
+        hid_t scale = H5Dopen2(base->file, names[i], H5P_DEFAULT);
+        bool whole = false;
+        status = scale > 0 ? vlen_is_scale(&whole, base->vlen, scale, err)
+                           : h5_fail(err, "H5Dopen2", "read", base->path);
+        if (!status && !whole)
+            status = result_damaged(base, err, "/%s is no dimension scale", names[i]);
+        h5_close(&scale);
+    }
+    return status;
+}
+
 static enum status write_parts(hid_t file, const struct result_clustering *c, const char *path,
                                struct error *err)
 {
@@ -315,6 +336,14 @@ static enum status write_parts(hid_t file, const struct result_clustering *c, co
     return close_parts(part, status, path, err);
 }
 
+/* What does not fit could not be read again. */
+static bool texts_fit(const struct result_clustering *c)
+{
+    struct result_clusters read;
+    return strlen(c->feature) < sizeof read.feature && strlen(c->metric) < sizeof read.metric &&
+           strlen(c->init) < sizeof read.init;
+}
+
 enum status result_write_clusters(const char *output, const char *input,
                                   const struct result_clustering *clustering, bool replace,
                                   struct error *err)
@@ -323,6 +352,7 @@ enum status result_write_clusters(const char *output, const char *input,
     struct output *out = NULL;
     hid_t file = H5I_INVALID_HID;
     char shown[256];
+    assert(texts_fit(clustering));
     if (!schema_name_valid(clustering->name))
         return error_set(err, STATUS_USAGE,
                          "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
@@ -347,6 +377,8 @@ enum status result_write_clusters(const char *output, const char *input,
                            path_for_message(shown, sizeof shown, input),
                            (unsigned long long)result_images(base),
                            (unsigned long long)clustering->rows);
+    if (!status && base)
+        status = check_scales(base, clustering->feature, err);
     if (!status)
         status = output_open(&out, output, err);
     if (!status && base)

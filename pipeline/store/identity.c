@@ -14,7 +14,6 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "store/result_internal.h"
-#include <hdf5_hl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,7 +273,8 @@ static enum status add_dataset(struct identity *id, hid_t dataset, const char *n
     char shape[64], axes[AXES_TEXT], line[MOST_NAME + AXES_TEXT + 128];
     hsize_t dimensions[MOST_AXES];
     int rank = 0;
-    bool scale = H5DSis_scale(dataset) > 0;
+    bool scale;
+    enum status status = vlen_is_scale(&scale, id->vlen, dataset, err);
     bool known = find_kind(&kind, type) &&
                  shape_text(shape, sizeof shape, dimensions, &rank, space) && rank > 0;
     const char *wrong = "is of a kind that clpipe does not know";
@@ -288,7 +288,8 @@ static enum status add_dataset(struct identity *id, hid_t dataset, const char *n
     } else if (known) {
         wrong = NULL;
     }
-    enum status status = wrong ? refuse(id, err, name, wrong) : STATUS_OK;
+    if (!status && wrong)
+        status = refuse(id, err, name, wrong);
     if (!status)
         status = axes_text(axes, id, dataset, rank, err);
     if (!status) {

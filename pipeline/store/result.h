@@ -78,7 +78,7 @@ enum status result_failure_at(struct result *result, uint64_t row, struct result
                               struct error *err);
 
 struct result_clusters {
-    char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[16];
+    char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[64];
     uint64_t rows;
     uint32_t k, dimension, iterations;
     bool converged;
@@ -119,8 +119,9 @@ enum status result_feature_identity(struct result *result, const struct result_f
 enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
                           void *context, uint64_t *count, struct error *err);
 
-/* What /clusters/NAME is to hold. Shapes as in result_clusters_read; labels that were assigned to
- * given centroids have 0 iterations. */
+/* What /clusters/NAME is to hold: feature, metric and init as long as result_clusters takes,
+ * content may be NULL. Shapes as in result_clusters_read; labels that were assigned to given
+ * centroids have 0 iterations. */
 struct result_clustering {
     const char *name, *feature, *init, *metric, *parameters, *content;
     uint32_t k, dimension, iterations;

@@ -324,6 +324,15 @@ enum status vlen_text_attribute(char **text, struct vlen *vlen, hid_t object, co
     return status;
 }
 
+enum status vlen_is_scale(bool *is_scale, struct vlen *vlen, hid_t dataset, struct error *err)
+{
+    char *class;
+    enum status status = vlen_text_attribute(&class, vlen, dataset, "CLASS", false, err);
+    *is_scale = !status && class && strcmp(class, "DIMENSION_SCALE") == 0;
+    free(class);
+    return status;
+}
+
 /* Where the datasets at the root lie: dimension scales are referred to by address. */
 static enum status learn_scales(struct vlen *vlen, struct error *err)
 {

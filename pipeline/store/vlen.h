@@ -38,6 +38,10 @@ enum status vlen_element(struct vlen *vlen, const uint8_t descriptor[VLEN_DESCRI
 enum status vlen_text_attribute(char **text, struct vlen *vlen, hid_t object, const char *name,
                                 bool required, struct error *err);
 
+/* Whether a dataset is a dimension scale. (H5DSis_scale of HDF5 1.10 frees memory twice where the
+ * attribute that says so is damaged.) */
+enum status vlen_is_scale(bool *is_scale, struct vlen *vlen, hid_t dataset, struct error *err);
+
 /* The name (at the root, without '/') of the dimension scale on an axis of a dataset, or "" if
  * there is none. */
 enum status vlen_axis(char *name, size_t size, struct vlen *vlen, hid_t dataset, unsigned axis,
