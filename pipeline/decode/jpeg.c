@@ -175,6 +175,14 @@ static void source_term(j_decompress_ptr info)
 
 /* --- the codec ------------------------------------------------------------------------------- */
 
+static bool try_create(struct jpeg *jpeg)
+{
+    if (setjmp(jpeg->escape))
+        return false;
+    jpeg_create_decompress(&jpeg->info);
+    return true;
+}
+
 static void *jpeg_create(void)
 {
     struct jpeg *jpeg = calloc(1, sizeof *jpeg);
@@ -189,11 +197,10 @@ static void *jpeg_create(void)
     jpeg->errors.emit_message = on_message;
     jpeg->errors.output_message = on_output;
     jpeg->info.client_data = jpeg;
-    if (setjmp(jpeg->escape)) {
+    if (!try_create(jpeg)) {
         free(jpeg);
         return NULL;
     }
-    jpeg_create_decompress(&jpeg->info);
     jpeg->source = (struct jpeg_source_mgr){.init_source = source_init,
                                             .fill_input_buffer = source_fill,
                                             .skip_input_data = source_skip,
@@ -322,13 +329,10 @@ static bool is_complete(const struct jpeg_decompress_struct *info)
     return true;
 }
 
-static enum reason jpeg_rows(void *state, uint8_t *dst, size_t stride, uint32_t rows,
+/* What runs under setjmp is a function of its own, so that no local is clobbered. */
+static enum reason read_rows(struct jpeg *jpeg, uint8_t *dst, size_t stride, uint32_t rows,
                              struct failure *failure)
 {
-    struct jpeg *jpeg = state;
-    jpeg->failure = failure;
-    if (setjmp(jpeg->escape))
-        return failure->reason;
     if (!jpeg->started) {
         jpeg->started = true;
         jpeg_start_decompress(&jpeg->info);
@@ -359,6 +363,16 @@ static enum reason jpeg_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
         rows -= got;
     }
     return REASON_NONE;
+}
+
+static enum reason jpeg_rows(void *state, uint8_t *dst, size_t stride, uint32_t rows,
+                             struct failure *failure)
+{
+    struct jpeg *jpeg = state;
+    jpeg->failure = failure;
+    if (setjmp(jpeg->escape))
+        return failure->reason;
+    return read_rows(jpeg, dst, stride, rows, failure);
 }
 
 static enum reason jpeg_end(void *state, struct failure *failure)

@@ -167,4 +167,7 @@ enum status ocl_on_complete(cl_event event, void (*done)(cl_int status, void *co
 /* Start and end of a completed command in clock_now() nanoseconds; false where not available. */
 bool ocl_event_times(struct ocl_context *context, cl_event event, int64_t *start, int64_t *end);
 
+/* Seconds that a completed command ran on the device; 0 where not available. */
+double ocl_event_seconds(struct ocl_context *context, cl_event event);
+
 #endif

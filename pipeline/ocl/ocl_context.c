@@ -190,6 +190,12 @@ bool ocl_event_times(struct ocl_context *context, cl_event event, int64_t *start
     return to >= from;
 }
 
+double ocl_event_seconds(struct ocl_context *context, cl_event event)
+{
+    int64_t start = 0, end = 0;
+    return ocl_event_times(context, event, &start, &end) ? (double)(end - start) * 1e-9 : 0;
+}
+
 struct traced {
     struct ocl_context *context;
     unsigned track;

@@ -176,11 +176,9 @@ enum status slot_enqueue(struct slot *slot, struct slot_queues queues, struct hi
 
 static void release(cl_event *event, struct ocl_context *context, double *seconds)
 {
-    int64_t start, end;
     if (!*event)
         return;
-    if (ocl_event_times(context, *event, &start, &end))
-        *seconds += (double)(end - start) * 1e-9;
+    *seconds += ocl_event_seconds(context, *event);
     clReleaseEvent(*event);
     *event = NULL;
 }
