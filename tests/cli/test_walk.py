@@ -1,0 +1,238 @@
+"""Which files a run takes in, in which order, as /images and /failures show it."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+
+import h5py
+import pytest
+
+from conftest import CLPIPE, draw_photos, error_lines, run_clpipe
+
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def rows(output):
+    """(paths of /images in order, {path: reason} of /failures) of a result."""
+    with h5py.File(output) as file:
+        images = [text(path) for path in file["images/path"][()]]
+        paths = [text(path) for path in file["failures/path"][()]]
+        failures = dict(zip(paths, map(text, file["failures/reason"][()])))
+        assert len(failures) == len(paths)
+        return images, failures
+
+
+@pytest.fixture
+def ingest(clpipe, tmp_path):
+    """Ingests and returns rows(); the exit code is checked against what failed."""
+    def run(*args, **kwargs):
+        output = tmp_path / "walked.h5"
+        result = clpipe("ingest", *args, "-o", output, "--fresh", "--feature", "gray:bins=4",
+                        **kwargs)
+        assert output.exists(), result.stderr
+        images, failures = rows(output)
+        failed = any(reason != "not-an-image" for reason in failures.values())
+        assert result.returncode == (1 if failed else 0), result.stderr
+        return images, failures
+    return run
+
+
+@pytest.fixture
+def picture(photos):
+    """The bytes of a small JPEG."""
+    return (photos / "green" / "01.jpg").read_bytes()
+
+
+def put(directory, content, *names):
+    for name in names:
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def test_order_is_that_of_bytes(ingest, tmp_path, picture):
+    names = ["a/z.jpg", "a.jpg", "a-b.jpg", "a0.jpg", "B.jpg", "\u00e4.jpg", "a/b/c.jpg", " .jpg",
+             "new\nline.jpg", "a/b0.jpg", "n" * 251 + ".jpg"]
+    put(tmp_path / "photos", picture, *names, ".dot.jpg", ".hidden/x.jpg")
+    images, failures = ingest("photos")
+    assert images == sorted(names, key=os.fsencode)
+    assert failures == {}
+    images, _ = ingest("photos", "--hidden")
+    assert images == sorted(names + [".dot.jpg", ".hidden/x.jpg"], key=os.fsencode)
+
+
+def test_bytes_that_are_no_text(ingest, tmp_path, picture):
+    directory = os.fsencode(tmp_path) + b"/photos"
+    os.mkdir(directory)
+    for name in (b"caf\xe9.jpg", b"cafe.jpg", b"\xff\xfe.jpg"):
+        with open(directory + b"/" + name, "wb") as file:
+            file.write(picture)
+    images, _ = ingest("photos")
+    assert images == ["cafe.jpg", r"caf\xe9.jpg", r"\xff\xfe.jpg"]
+
+
+def test_several_sources_in_their_order(ingest, tmp_path, picture):
+    put(tmp_path, picture, "two/b.jpg", "two/a.jpg", "one/c.jpg", "single.jpg")
+    images, _ = ingest("two", "single.jpg", "one", "two")
+    assert images == ["a.jpg", "b.jpg", "single.jpg", "c.jpg", "a.jpg", "b.jpg"]
+    with h5py.File(tmp_path / "walked.h5") as file:
+        assert list(file["images/source"][()]) == [0, 0, 1, 2, 3, 3]
+        assert [text(source) for source in file["images/sources"][()]] == \
+            ["two", "single.jpg", "one", "two"]
+
+
+@pytest.mark.parametrize("separator", ["\n", "\0"])
+@pytest.mark.parametrize("through", ["file", "stdin", "pipe"])
+def test_lists(ingest, tmp_path, picture, separator, through):
+    put(tmp_path, picture, "d/b.jpg", "d/a.jpg", "c d.jpg")
+    content = separator.join(["d/b.jpg", "./c d.jpg", "", "d//b.jpg", "d", "gone", "d/a.jpg"])
+    (tmp_path / "list").write_text(content + separator)
+    if through == "file":
+        images, failures = ingest("@list")
+    elif through == "stdin":
+        with open(tmp_path / "list", "rb") as stdin:
+            images, failures = ingest("-", stdin=stdin)
+    else:
+        with subprocess.Popen(["cat", tmp_path / "list"], stdout=subprocess.PIPE) as cat:
+            images, failures = ingest("-", stdin=cat.stdout)
+    assert images == ["d/b.jpg", "c d.jpg", "d/a.jpg"]
+    assert failures == {"d": "not-an-image", "gone": "unreadable"}
+
+
+def test_find_print0(ingest, tmp_path, picture):
+    names = ["x\ny.jpg", "z.jpg", "w/v.jpg"]
+    put(tmp_path / "photos", picture, *names)
+    with subprocess.Popen(["find", "photos", "-type", "f", "-print0"], stdout=subprocess.PIPE,
+                          cwd=tmp_path) as find:
+        images, _ = ingest("-", stdin=find.stdout)
+    assert sorted(images) == sorted("photos/" + name for name in names)
+
+
+def test_globs(ingest, tmp_path, picture):
+    put(tmp_path / "photos", picture, "a.jpg", "a.png", "raw/b.jpg", "old/raw/c.jpg", "old/d.jpg")
+    assert ingest("photos", "--exclude", "raw")[0] == ["a.jpg", "a.png", "old/d.jpg"]
+    assert ingest("photos", "--exclude", "/raw/")[0] == \
+        ["a.jpg", "a.png", "old/d.jpg", "old/raw/c.jpg"]
+    assert ingest("photos", "--include", "*.jpg", "--exclude", "old/*.jpg")[0] == \
+        ["a.jpg", "old/raw/c.jpg", "raw/b.jpg"]
+    assert ingest("photos", "--include", "**/raw/*")[0] == ["old/raw/c.jpg", "raw/b.jpg"]
+    assert ingest("photos", "--include", "raw/")[0] == ["old/raw/c.jpg", "raw/b.jpg"]
+
+
+def test_limit(ingest, tmp_path, picture):
+    put(tmp_path / "photos", picture, *(f"{i}.jpg" for i in range(9)))
+    assert ingest("photos", "--limit", "4")[0] == ["0.jpg", "1.jpg", "2.jpg", "3.jpg"]
+
+
+def test_links_and_what_is_no_file(ingest, tmp_path, picture):
+    photos = tmp_path / "photos"
+    put(photos, picture, "a.jpg", "d/b.jpg")
+    (photos / "dangling.jpg").symlink_to("nowhere")
+    (photos / "dangling").symlink_to("nowhere")
+    (photos / "loop.jpg").symlink_to("loop.jpg")
+    (photos / "null.jpg").symlink_to("/dev/null")
+    (photos / "d" / "up").symlink_to("..")
+    (photos / "same").symlink_to("d")
+    os.mkfifo(photos / "fifo.jpg")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(photos / "socket"))
+        images, failures = ingest("photos")
+        assert images == ["a.jpg", "d/b.jpg"]
+        assert failures == {"dangling.jpg": "unreadable", "dangling": "not-an-image",
+                            "loop.jpg": "unreadable", "null.jpg": "not-an-image",
+                            "fifo.jpg": "not-an-image", "socket": "not-an-image"}
+        assert ingest("photos", "--follow-symlinks")[0] == ["a.jpg", "d/b.jpg", "same/b.jpg"]
+    (tmp_path / "link").symlink_to("photos/d")
+    assert ingest("link")[0] == ["b.jpg"]
+
+
+def test_passed_links_are_told(clpipe, tmp_path, picture):
+    put(tmp_path / "photos", picture, "a.jpg", "d/b.jpg")
+    (tmp_path / "photos" / "link").symlink_to("d")
+    result = clpipe("ingest", "photos", "--dry-run")
+    assert result.returncode == 0
+    assert any("--follow-symlinks" in line for line in error_lines(result))
+
+
+def test_deeper_than_a_path(ingest, tmp_path, picture):
+    name = "d" * 200
+    (tmp_path / "photos").mkdir()
+    at = os.open(tmp_path / "photos", os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir(name, dir_fd=at)
+        below = os.open(name, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    file = os.open("x.jpg", os.O_WRONLY | os.O_CREAT, dir_fd=at)
+    os.write(file, picture)
+    os.close(file)
+    os.close(at)
+    try:
+        assert ingest("photos") == ([(name + "/") * 30 + "x.jpg"], {})
+    finally:
+        subprocess.run(["rm", "-rf", tmp_path / "photos"], check=True)
+
+
+@pytest.fixture
+def open_directory():
+    """A directory that others may enter and write to, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="clpipe-test-") as directory:
+        os.chmod(directory, 0o777)
+        yield pathlib.Path(directory)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody without permission")
+def test_unreadable_directories(open_directory, picture):
+    put(open_directory, picture, "photos/a.jpg", "photos/closed/b.jpg", "photos/c.jpg")
+    (open_directory / "photos" / "closed").chmod(0)
+    (open_directory / "photos" / "c.jpg").chmod(0)
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    home = {"HOME": open_directory, "XDG_CACHE_HOME": open_directory}
+    if subprocess.run(["test", "-x", CLPIPE], **nobody, check=False).returncode != 0:
+        pytest.skip(f"{CLPIPE} is closed to others")
+    result = run_clpipe("ingest", "photos", "-o", "f.h5", cwd=open_directory, env=home,
+                        **nobody)
+    assert result.returncode == 1, result.stderr
+    assert rows(open_directory / "f.h5") == \
+        (["a.jpg"], {"closed/": "unreadable", "c.jpg": "unreadable"})
+
+    result = run_clpipe("ingest", "photos/closed", "-o", "g.h5", cwd=open_directory, env=home,
+                        **nobody)
+    assert result.returncode == 3
+    assert "photos/closed" in error_lines(result)[0]
+    assert not (open_directory / "g.h5").exists()
+
+
+def test_output_within_the_source(clpipe, tmp_path):
+    draw_photos(tmp_path)
+    for _ in range(2):
+        result = clpipe("ingest", ".", "-o", "f.h5")
+        assert result.returncode == 0, result.stderr
+        images, failures = rows(tmp_path / "f.h5")
+        assert len(images) == 13
+        assert failures == {}
+
+
+@pytest.mark.parametrize("source, part", [
+    ("missing", "missing"), ("@missing", "missing"), ("photos/a.jpg/x", "photos/a.jpg/x")])
+def test_missing_sources(clpipe, tmp_path, picture, source, part):
+    put(tmp_path / "photos", picture, "a.jpg")
+    result = clpipe("ingest", "photos", source, "-o", "f.h5")
+    assert result.returncode == 2
+    assert part in error_lines(result)[0]
+    assert not (tmp_path / "f.h5").exists()
+
+
+def test_dry_run_walks(clpipe, tmp_path, picture):
+    put(tmp_path / "photos", picture, "a.jpg", "d/b.jpg", "notes.txt.jpg")
+    (tmp_path / "photos" / "readme").write_text("no picture")
+    result = clpipe("ingest", "photos", "--dry-run", "--json", "-")
+    report = json.loads(result.stdout)
+    assert result.returncode == 0
+    assert (report["images_ok"], report["images_failed"], report["files_not_images"]) == (3, 0, 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["photos"]
