@@ -4,6 +4,7 @@
  * first second; time left is reckoned by bytes, because decoding time follows them more closely
  * than the number of files. */
 #include "cli/progress.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/parse.h"
@@ -16,6 +17,7 @@
 
 #define RATE_SECONDS  8.0
 #define PLAIN_SECONDS 10.0
+#define LIVE_SECONDS  0.1
 #define PARTS         6
 
 void progress_init(struct progress *progress, const struct options *options)
@@ -215,8 +217,13 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
     signals_renew();
     if (!progress->live && !progress->plain)
         return;
-    if (progress->plain && !plain_due(progress, seconds, 0))
+    double passed = (double)(clock_now() - progress->step_start) * 1e-9;
+    if (progress->plain && !plain_due(progress, passed, 0))
         return;
+    /* Iterations may be shorter than an eye can follow. */
+    if (progress->live && iteration > 1 && passed - progress->shown_seconds < LIVE_SECONDS)
+        return;
+    progress->shown_seconds = passed;
     char count[32];
     struct part part[4] = {{{0}, 0}};
     snprintf(part[0].text, sizeof part[0].text, "k-means: iteration %u of at most %u", iteration,
@@ -226,10 +233,8 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
     part[1].rank = 1;
     snprintf(part[2].text, sizeof part[2].text, "inertia %.6g", inertia);
     part[2].rank = 3;
-    if (iteration > 0) {
-        snprintf(part[3].text, sizeof part[3].text, "%.3g s each", seconds / iteration);
-        part[3].rank = 2;
-    }
+    snprintf(part[3].text, sizeof part[3].text, "%.3g s each", seconds);
+    part[3].rank = 2;
     char line[400];
     join_parts(line, sizeof line, part, 4, progress->live ? terminal_columns() : sizeof line);
     if (progress->live)
@@ -242,6 +247,7 @@ void progress_step(struct progress *progress, const char *text)
 {
     progress->phase = "";
     progress->shown_seconds = 0;
+    progress->step_start = clock_now();
     if (!progress->live)
         return;
     char line[200];

@@ -18,6 +18,7 @@ struct progress {
     double items_rate, bytes_rate; /* smoothed, per second */
     bool has_rate;
     uint64_t shown_tenth;
+    int64_t step_start; /* of the last progress_step */
     uint32_t max_iter;
 };
 
