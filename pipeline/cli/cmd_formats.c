@@ -6,16 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static unsigned widest_extensions(void)
+{
+    const struct format *format;
+    size_t widest = 0;
+    for (unsigned i = 0; (format = format_at(i)); i++)
+        if (strlen(format->extensions) > widest)
+            widest = strlen(format->extensions);
+    return (unsigned)widest;
+}
+
 static void print_rows(struct sink *sink, bool readable)
 {
     const struct format *format;
+    int width = (int)widest_extensions();
     for (unsigned i = 0; (format = format_at(i)); i++) {
         if ((format->library != NULL) != readable)
             continue;
-        sink_printf(sink, "  %-6s  %-26s  %s\n", format->name, format->extensions,
-                    format->library ? format->library : format->notes);
-        if (format->library && format->notes && format->notes[0])
-            sink_printf(sink, "  %-6s  %-26s  %s\n", "", "", format->notes);
+        if (readable)
+            sink_printf(sink, "  %-5s  %-*s  %s\n  %-5s  %-*s  %s\n", format->name, width,
+                        format->extensions, format->library, "", width, "", format->notes);
+        else
+            sink_printf(sink, "  %-5s  %s\n", format->name, format->extensions);
     }
 }
 

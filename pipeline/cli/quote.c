@@ -47,17 +47,17 @@ char *quote_word(char *buffer, size_t size, const char *word)
 
 char *quote_command(int argc, char *const *argv)
 {
-    size_t size = 1;
-    for (int i = 0; i < argc; i++)
+    static const char program[] = "clpipe";
+    size_t size = sizeof program;
+    for (int i = 1; i < argc; i++)
         size += 4 * strlen(argv[i]) + 9;
     char *line = malloc(size);
     if (!line)
         return NULL;
-    size_t used = 0;
-    line[0] = 0;
-    for (int i = 0; i < argc; i++) {
-        if (i)
-            line[used++] = ' ';
+    memcpy(line, program, sizeof program);
+    size_t used = sizeof program - 1;
+    for (int i = 1; i < argc; i++) {
+        line[used++] = ' ';
         quote_word(line + used, size - used, argv[i]);
         used += strlen(line + used);
     }

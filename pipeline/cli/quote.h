@@ -10,7 +10,8 @@
  * give it 4 * length + 8 bytes. */
 char *quote_word(char *buffer, size_t size, const char *word);
 
-/* argv as one line, each word quoted; the caller frees it. NULL: out of memory. */
+/* argv as one line, each word quoted, the program as "clpipe" wherever it lies; the caller frees
+ * it. NULL: out of memory. */
 char *quote_command(int argc, char *const *argv);
 
 #endif

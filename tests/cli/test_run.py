@@ -102,7 +102,7 @@ def test_default_k_fits_a_small_directory(clpipe, tmp_path):
     # A k that was asked for stands.
     asked = clpipe("run", "few", "-k", 10, "-o", "other.h5")
     assert asked.returncode == 3
-    assert "distinct" in asked.stderr.splitlines()[-1]
+    assert "k is 10" in asked.stderr.splitlines()[-1]
 
 
 def test_new_images_are_taken_in_and_clustered(clpipe, tmp_path):
