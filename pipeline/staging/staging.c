@@ -152,7 +152,6 @@ static void place(struct staging_part *part, struct slot *slot)
     slot->outstanding++;
     slot->picture[part->index] = NULL;
     part->geometry.offset = slot->used_bytes;
-    part->geometry.stride = (part->geometry.rect.x1 - part->geometry.rect.x0) * 3;
     part->geometry.counters = part->index * shape->counters;
     part->pixels = (uint8_t *)slot->pixels.host + slot->used_bytes;
     uint64_t end = slot->used_bytes + rect_bytes(part->geometry.rect);
@@ -168,7 +167,12 @@ bool staging_acquire(struct staging *staging, struct staging_part *part, uint32_
                      uint32_t height, uint8_t orientation, struct cell_rect rect)
 {
     part->geometry = (struct histogram_part){
-        .width = width, .height = height, .orientation = orientation, .rect = rect};
+        .width = width,
+        .height = height,
+        .orientation = orientation,
+        .rect = rect,
+        .stride = (rect.x1 - rect.x0) * 3, /* contiguous rows are cut otherwise than others */
+    };
     /* All lanes cut alike but for the kernels' tile sizes: counted for the lane that is tried. */
     const struct lane *counted = NULL;
     pthread_mutex_lock(&staging->lock);
