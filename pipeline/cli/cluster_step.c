@@ -276,17 +276,17 @@ static enum status plan_parts(struct cluster_plan *plan, const struct options *o
     return status;
 }
 
-enum status cluster_plan_open(struct cluster_plan *out, const char *input,
+enum status cluster_plan_open(struct cluster_plan *out, const char *input, const char *feature,
                               const struct options *options, bool default_k, struct error *err)
 {
     memset(out, 0, sizeof *out);
-    /* `run` has its output as INPUT and means the first feature unless told otherwise. */
+    /* `run` has its output as INPUT. */
     bool running = strcmp(options->command->name, "run") == 0;
     struct result *holder = NULL;
     struct output *trial = NULL;
     enum status status = check_name(options, options->name, err);
     if (status == STATUS_OK)
-        status = matrix_input_open(&out->input, input, options->feature, running, err);
+        status = matrix_input_open(&out->input, input, feature, err);
     if (status == STATUS_OK && !out->input.result && !options->output)
         status = misuse(err, options->command,
                         "the result for this INPUT needs a file of its own: give -o R.h5");

@@ -41,9 +41,10 @@ struct cluster_plan {
     bool found;
 };
 
-/* default_k: k was not asked for and may be lowered to the number of different rows (a notice).
- * STATUS_USAGE: the name is taken by a result made otherwise, and --force was not given. */
-enum status cluster_plan_open(struct cluster_plan *out, const char *input,
+/* feature: as for matrix_input_open. default_k: k was not asked for and may be lowered to the
+ * number of different rows (a notice). STATUS_USAGE: the name is taken by a result made otherwise,
+ * and --force was not given. */
+enum status cluster_plan_open(struct cluster_plan *out, const char *input, const char *feature,
                               const struct options *options, bool default_k, struct error *err);
 /* compute is not used where the plan found the result. */
 enum status cluster_step(struct cluster_result *out, struct cluster_plan *plan,

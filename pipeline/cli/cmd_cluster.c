@@ -26,7 +26,8 @@ enum status command_cluster(const struct options *options, struct error *err)
     if (!options_given(options, "k"))
         return misuse(err, options->command, "the number of clusters is missing: give -k K");
     signals_install();
-    enum status status = cluster_plan_open(&plan, options->operand[0], options, false, err);
+    enum status status =
+        cluster_plan_open(&plan, options->operand[0], options->feature, options, false, err);
     if (status != STATUS_OK)
         return status;
     if (!plan.found)

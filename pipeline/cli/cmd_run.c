@@ -21,13 +21,14 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
                   options->feature, plan->features.feature[0].name);
 }
 
-static enum status cluster_and_tell(const struct options *options, const struct compute *compute,
-                                    struct progress *progress, struct cluster_result *result,
-                                    struct error *err)
+static enum status cluster_and_tell(const struct options *options, const char *feature,
+                                    const struct compute *compute, struct progress *progress,
+                                    struct cluster_result *result, struct error *err)
 {
     struct cluster_plan plan;
     bool default_k = !options_given(options, "k");
-    enum status status = cluster_plan_open(&plan, options->output, options, default_k, err);
+    enum status status =
+        cluster_plan_open(&plan, options->output, feature, options, default_k, err);
     if (status != STATUS_OK)
         return status;
     status = cluster_step(result, &plan, compute, progress, err);
@@ -40,17 +41,19 @@ static enum status cluster_and_tell(const struct options *options, const struct 
 }
 
 /* The second half; `ingested` is what the first came to. */
-static enum status finish(const struct options *options, const struct ingest_report *report,
-                          enum status ingested, const struct compute *compute,
-                          struct progress *progress, struct error *err)
+static enum status finish(const struct options *options, const struct ingest_plan *plan,
+                          const struct ingest_report *report, enum status ingested,
+                          const struct compute *compute, struct progress *progress,
+                          struct error *err)
 {
     struct cluster_result result = {0};
     bool whole = ingested == STATUS_OK && !options->dry_run;
     summary_ingest(report, options, ingested, false);
     summary_said(ingested, err);
     enum status status = ingested;
+    const char *feature = options->feature ? options->feature : plan->features.feature[0].name;
     if (whole)
-        status = cluster_and_tell(options, compute, progress, &result, err);
+        status = cluster_and_tell(options, feature, compute, progress, &result, err);
     if (status != STATUS_USAGE && status != STATUS_FAILED) {
         struct json json;
         json_init(&json, false);
@@ -91,7 +94,7 @@ enum status command_run(const struct options *options, struct error *err)
         status = ingest_step(&report, &plan, options, &compute, &progress, err);
         if (status != STATUS_USAGE && status != STATUS_FAILED) {
             progress_init(&progress, options);
-            status = finish(options, &report, status, &compute, &progress, err);
+            status = finish(options, &plan, &report, status, &compute, &progress, err);
         }
     }
     status = compute_close(&compute, status, err);

@@ -119,14 +119,9 @@ static void name_after(struct matrix_input *input, const char *text)
             *at = '?';
 }
 
-static enum status use_feature(struct matrix_input *input, const char *feature, bool first,
-                               struct error *err)
+static enum status use_feature(struct matrix_input *input, const char *feature, struct error *err)
 {
-    enum status status = STATUS_OK;
-    if (!feature && first && result_feature_count(input->result) > 0)
-        input->feature = result_feature_at(input->result, 0);
-    else
-        status = choose_feature(&input->feature, input->result, feature, err);
+    enum status status = choose_feature(&input->feature, input->result, feature, err);
     if (status != STATUS_OK)
         return status;
     snprintf(input->name, sizeof input->name, "%s", input->feature->name);
@@ -135,8 +130,7 @@ static enum status use_feature(struct matrix_input *input, const char *feature, 
     return STATUS_OK;
 }
 
-static enum status open_clpipe(struct matrix_input *input, const char *feature, bool first,
-                               struct error *err)
+static enum status open_clpipe(struct matrix_input *input, const char *feature, struct error *err)
 {
     char example[200], shown[256];
     if (hdf5_is_foreign(input->path, example, sizeof example)) {
@@ -147,7 +141,7 @@ static enum status open_clpipe(struct matrix_input *input, const char *feature, 
                          shown, shown, example[0] ? example : "/dataset");
     }
     enum status status = result_open(&input->result, input->path, err);
-    return status == STATUS_OK ? use_feature(input, feature, first, err) : status;
+    return status == STATUS_OK ? use_feature(input, feature, err) : status;
 }
 
 static enum status open_dataset(struct matrix_input *input, const char *dataset,
@@ -160,7 +154,7 @@ static enum status open_dataset(struct matrix_input *input, const char *dataset,
         if (feature && strcmp(feature, dataset + 10) != 0)
             return error_set(err, STATUS_USAGE, "INPUT names %s and --feature %s: give one",
                              dataset, feature);
-        return use_feature(input, dataset + 10, false, err);
+        return use_feature(input, dataset + 10, err);
     }
     if (feature)
         return error_set(err, STATUS_USAGE,
@@ -203,7 +197,7 @@ static size_t split_at(const char *text)
 }
 
 static enum status open_parts(struct matrix_input *input, const char *text, const char *feature,
-                              bool first, struct error *err)
+                              struct error *err)
 {
     struct stat st;
     char shown[256];
@@ -228,7 +222,7 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
         return open_dataset(input, text + split + 1, feature, err);
     switch (sniff(text)) {
     case CONTAINER_HDF5:
-        return open_clpipe(input, feature, first, err);
+        return open_clpipe(input, feature, err);
     case CONTAINER_NPY:
         return open_npy(input, feature, err);
     case CONTAINER_OTHER:
@@ -241,13 +235,13 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
 }
 
 enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
-                              bool first_feature, struct error *err)
+                              struct error *err)
 {
     memset(out, 0, sizeof *out);
     out->source.read = read_rows;
     out->source.context = out;
     murmur3_init(&out->digest);
-    enum status status = open_parts(out, input, feature, first_feature, err);
+    enum status status = open_parts(out, input, feature, err);
     if (status != STATUS_OK)
         matrix_input_close(out);
     return status;

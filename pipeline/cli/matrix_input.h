@@ -23,11 +23,11 @@ struct matrix_input {
     uint64_t digested; /* rows */
 };
 
-/* Opens INPUT. feature: which one, NULL: the only one; first_feature: where there are several, the
- * first is meant. STATUS_USAGE: no such file, several features; STATUS_FAILED: not what it must be.
+/* Opens INPUT. feature: which one, NULL: the only one. STATUS_USAGE: no such file, several
+ * features; STATUS_FAILED: not what it must be.
  */
 enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
-                              bool first_feature, struct error *err);
+                              struct error *err);
 /* Identity of the rows: result_feature_identity, or a digest of the shape and the float32 values.
  */
 enum status matrix_input_identity(struct matrix_input *input, char hex[65], struct error *err);

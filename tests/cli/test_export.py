@@ -246,7 +246,8 @@ def test_info(clpipe, finished, mixed, h5):
     assert report["failed"] == 4
     assert report["by_reason"] == {"empty": 1, "unknown-format": 2, "truncated": 1,
                                    "not-an-image": 1}
-    assert [feature["dimension"] for feature in report["features"]] == [512, 100]
+    assert {feature["name"]: feature["dimension"] for feature in report["features"]} == {
+        "rgb_8x8x8": 512, "counts": 100}
     assert report["clusters"][0]["sizes"] == list(h5["clusters/kmeans/sizes"])
 
 
