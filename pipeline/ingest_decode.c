@@ -1,0 +1,330 @@
+/* ingest_decode.c: what a decode thread does: take the next item from the walk, look whether an
+ * earlier run has it, else open it and decode it strip by strip into slots.
+ */
+#include "ingest.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static double seconds_since(int64_t start)
+{
+    return (double)(clock_now() - start) * 1e-9;
+}
+
+void picture_free(struct picture *picture)
+{
+    if (!picture)
+        return;
+    pthread_mutex_destroy(&picture->lock);
+    free(picture->path);
+    free(picture->counters);
+    free(picture);
+}
+
+/* Lets go of a picture; the last holder sends it on. */
+static void picture_release(struct picture *picture)
+{
+    if (atomic_fetch_sub(&picture->holders, 1) != 1)
+        return;
+    if (queue_send(picture->pipeline->finished, &picture) != QUEUE_OK)
+        picture_free(picture);
+}
+
+void picture_deliver(void *context, void *item, const uint32_t *counters)
+{
+    (void)context;
+    struct picture *picture = item;
+    uint32_t count = picture->pipeline->config->features.counters;
+    pthread_mutex_lock(&picture->lock);
+    for (uint32_t i = 0; i < count; i++)
+        picture->counters[i] += counters[i];
+    pthread_mutex_unlock(&picture->lock);
+    picture_release(picture);
+}
+
+static struct picture *picture_new(struct pipeline *pipeline, const struct walk_item *item)
+{
+    struct picture *picture = calloc(1, sizeof *picture);
+    char *path = malloc((size_t)item->path_length + 1);
+    if (!picture || !path) {
+        free(picture);
+        free(path);
+        return NULL;
+    }
+    memcpy(path, item->path, (size_t)item->path_length + 1);
+    picture->pipeline = pipeline;
+    picture->path = path;
+    pthread_mutex_init(&picture->lock, NULL);
+    atomic_init(&picture->holders, 1);
+    picture->record = (struct store_record){
+        .sequence = item->sequence,
+        .source = item->source,
+        .path = path,
+        .path_length = item->path_length,
+        .bytes = item->bytes,
+        .mtime_ns = item->mtime_ns,
+        .failure = item->failure,
+        .orientation = 1,
+    };
+    return picture;
+}
+
+/* The next picture, or NULL at the end, on a stop and on an error. */
+static struct picture *next_picture(struct worker *worker)
+{
+    struct pipeline *pipeline = worker->pipeline;
+    struct error err = ERROR_INIT;
+    struct walk_item item;
+    struct picture *picture = NULL;
+    int64_t start = clock_now();
+    pthread_mutex_lock(&pipeline->walk_lock);
+    while (stop_requested(pipeline->stop) == STOP_NONE && pipeline->store &&
+           pipeline->handed_out >= store_written(pipeline->store) + pipeline->window)
+        pthread_cond_wait(&pipeline->window_moved, &pipeline->walk_lock);
+    worker->blocked += seconds_since(start);
+    start = clock_now();
+    enum status status = stop_requested(pipeline->stop) != STOP_NONE
+                             ? STATUS_END
+                             : walk_next(pipeline->walk, &item, &err);
+    if (status == STATUS_OK) {
+        picture = picture_new(pipeline, &item);
+        if (!picture)
+            status = error_memory(&err, sizeof *picture, "a picture");
+    }
+    if (status == STATUS_OK) {
+        pipeline->handed_out++;
+        struct store_record prior;
+        bool resumed = false;
+        if (pipeline->store && item.failure.reason == REASON_NONE &&
+            store_prior(pipeline->store, item.source, item.path, item.path_length, item.bytes,
+                        item.mtime_ns, &prior, &resumed)) {
+            prior.sequence = item.sequence;
+            prior.path = picture->path;
+            picture->record = prior;
+            picture->pixels = (uint64_t)prior.width * prior.height;
+            picture->resumed = resumed;
+            picture->unchanged = !resumed;
+        }
+    }
+    pthread_mutex_unlock(&pipeline->walk_lock);
+    worker->starved += seconds_since(start);
+    if (status == STATUS_OK)
+        return picture;
+    picture_free(picture);
+    if (status != STATUS_END)
+        ingest_fail(pipeline, &err);
+    return NULL;
+}
+
+/* --- decoding -------------------------------------------------------------------------------- */
+
+/* Rows at a time, so that a strip is at most `bytes`. At least 1. */
+static uint32_t strip_rows(uint32_t width, uint32_t height, uint64_t bytes)
+{
+    uint64_t row = (uint64_t)width * 3;
+    if (row * height <= bytes)
+        return height;
+    uint64_t rows = bytes / 2 / row;
+    return rows ? (uint32_t)rows : 1;
+}
+
+/* What every part of one picture shares. */
+struct strips {
+    struct worker *worker;
+    struct decode *decode;
+    struct picture *picture;
+    const struct image_info *info;
+};
+
+/* Gets room for a rectangle and decodes rows into it, or copies from `wide_row`. false: the run is
+ * over. A failure goes into the picture's record. *bottom is where the next part begins. */
+static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *wide_row,
+                    uint32_t *bottom)
+{
+    struct staging *staging = strips->worker->pipeline->staging;
+    struct picture *picture = strips->picture;
+    struct staging_part part;
+    int64_t start = clock_now();
+    if (!staging_acquire(staging, &part, strips->info->out_width, strips->info->out_height,
+                         strips->info->orientation, rect))
+        return false;
+    strips->worker->blocked += seconds_since(start);
+    start = clock_now();
+    const struct histogram_part *geometry = &part.geometry;
+    enum reason reason = REASON_NONE;
+    if (wide_row)
+        memcpy(part.pixels, wide_row + (size_t)rect.x0 * 3, geometry->stride);
+    else
+        reason = decode_rows(strips->decode, part.pixels, geometry->stride,
+                             geometry->rect.y1 - geometry->rect.y0, &picture->record.failure);
+    strips->worker->busy += seconds_since(start);
+    if (reason != REASON_NONE) {
+        staging_cancel(staging, &part);
+        return true;
+    }
+    *bottom = geometry->rect.y1;
+    atomic_fetch_add(&picture->holders, 1);
+    staging_submit(staging, &part, picture);
+    return true;
+}
+
+/* A picture whose single rows do not fit into a slot: each row is decoded into memory of its own
+ * and counted in pieces. */
+static bool do_wide(struct strips *strips, uint64_t part_bytes)
+{
+    const struct image_info *info = strips->info;
+    uint32_t piece = (uint32_t)(part_bytes / 3);
+    uint8_t *row = malloc((size_t)info->out_width * 3);
+    if (!row) {
+        failure_set(&strips->picture->record.failure, REASON_OUT_OF_MEMORY,
+                    "no memory for a row of %u pixels", info->out_width);
+        return true;
+    }
+    bool going = true;
+    for (uint32_t y = 0; y < info->out_height && going; y++) {
+        int64_t start = clock_now();
+        enum reason reason = decode_rows(strips->decode, row, (size_t)info->out_width * 3, 1,
+                                         &strips->picture->record.failure);
+        strips->worker->busy += seconds_since(start);
+        if (reason != REASON_NONE)
+            break;
+        for (uint32_t x = 0; x < info->out_width && going; x += piece) {
+            uint32_t end = info->out_width - x > piece ? x + piece : info->out_width, bottom;
+            going = do_part(strips, (struct cell_rect){x, y, end, y + 1}, row, &bottom);
+        }
+    }
+    free(row);
+    return going;
+}
+
+/* Decodes a picture whose header has been read into slots. false: the run is over. */
+static bool do_rows(struct strips *strips)
+{
+    const struct image_info *info = strips->info;
+    struct picture *picture = strips->picture;
+    uint64_t part_bytes = staging_part_bytes(strips->worker->pipeline->staging);
+    if ((uint64_t)info->out_width * 3 > part_bytes)
+        return do_wide(strips, part_bytes);
+    uint32_t step = strip_rows(info->out_width, info->out_height, part_bytes), y = 0;
+    while (y < info->out_height && picture->record.failure.reason == REASON_NONE) {
+        uint32_t bottom = info->out_height - y > step ? y + step : info->out_height;
+        if (!do_part(strips, (struct cell_rect){0, y, info->out_width, bottom}, NULL, &y))
+            return false;
+    }
+    return true;
+}
+
+static void take_info(struct picture *picture, const struct image_info *info)
+{
+    struct store_record *record = &picture->record;
+    bool swapped = info->orientation >= 5;
+    memcpy(record->format, info->format, sizeof record->format);
+    record->width = swapped ? info->height : info->width;
+    record->height = swapped ? info->width : info->height;
+    record->orientation = info->orientation;
+    record->channels = info->channels;
+    picture->pixels = (uint64_t)info->out_width * info->out_height;
+}
+
+/* Everything behind an open file. false: the run is over. */
+static bool do_file(struct worker *worker, struct decode *decode, struct picture *picture, int fd)
+{
+    struct pipeline *pipeline = worker->pipeline;
+    struct failure *failure = &picture->record.failure;
+    struct image_info info;
+    int64_t start = clock_now();
+    enum reason reason = decode_begin(decode, fd, picture->path, picture->record.bytes,
+                                      picture->record.mtime_ns, &info, failure);
+    worker->busy += seconds_since(start);
+    if (reason != REASON_NONE)
+        return true;
+    take_info(picture, &info);
+    if (pipeline->config->dry_run) {
+        decode_abort(decode);
+        return true;
+    }
+    picture->counters = calloc(pipeline->config->features.counters, sizeof *picture->counters);
+    if (!picture->counters) {
+        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for the counters");
+        decode_abort(decode);
+        return true;
+    }
+    uint64_t memory = info.memory;
+    if ((uint64_t)info.out_width * 3 > staging_part_bytes(pipeline->staging))
+        memory += (uint64_t)info.out_width * 3;
+    start = clock_now();
+    if (!budget_take(pipeline->budget, memory)) {
+        decode_abort(decode);
+        return false;
+    }
+    worker->blocked += seconds_since(start);
+    struct strips strips = {worker, decode, picture, &info};
+    bool going = do_rows(&strips);
+    start = clock_now();
+    if (going && failure->reason == REASON_NONE)
+        decode_end(decode, picture->record.digest, failure);
+    if (!going || failure->reason != REASON_NONE)
+        decode_abort(decode);
+    budget_give(pipeline->budget, memory);
+    picture->bytes_read = decode_bytes_read(decode);
+    worker->busy += seconds_since(start);
+    return going;
+}
+
+static bool do_picture(struct worker *worker, struct decode *decode, struct picture *picture)
+{
+    struct pipeline *pipeline = worker->pipeline;
+    if (picture->record.failure.reason != REASON_NONE || picture->resumed || picture->unchanged)
+        return true;
+    unsigned track = 0;
+    if (pipeline->config->trace) {
+        char name[32];
+        snprintf(name, sizeof name, "decode %u", worker->number + 1);
+        track = trace_track(pipeline->config->trace, "host", name);
+    }
+    int64_t start = clock_now();
+    int fd = walk_open_file(pipeline->walk, picture->record.source, picture->path);
+    if (fd < 0) {
+        int code = errno;
+        failure_errno(&picture->record.failure,
+                      code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
+                      "cannot open");
+        return true;
+    }
+    bool going = do_file(worker, decode, picture, fd);
+    close(fd);
+    trace_span(pipeline->config->trace, track, "decode", start, clock_now(), picture->path);
+    return going;
+}
+
+void *ingest_decode_main(void *argument)
+{
+    struct worker *worker = argument;
+    struct pipeline *pipeline = worker->pipeline;
+    struct decode *decode = NULL;
+    struct error err = ERROR_INIT;
+    if (decode_open(&decode, &pipeline->config->decode, &err) != STATUS_OK)
+        ingest_fail(pipeline, &err);
+    struct picture *picture;
+    while (decode && (picture = next_picture(worker))) {
+        bool going = do_picture(worker, decode, picture);
+        if (!going) {
+            /* The run is over: parts already submitted still hold the picture. */
+            if (atomic_fetch_sub(&picture->holders, 1) == 1)
+                picture_free(picture);
+            break;
+        }
+        picture_release(picture);
+    }
+    decode_close(&decode);
+    pthread_mutex_lock(&pipeline->lock);
+    pipeline->working--;
+    pthread_cond_broadcast(&pipeline->changed);
+    pthread_mutex_unlock(&pipeline->lock);
+    return NULL;
+}
