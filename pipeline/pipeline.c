@@ -45,7 +45,7 @@ static void drop_finished(void *item, void *context)
 
 /* Ends the run with an error: the first wins, everybody is woken. Any thread. */
 
-static void fail(struct pipeline *pipeline, const struct error *err)
+void ingest_fail(struct pipeline *pipeline, const struct error *err)
 {
     pthread_mutex_lock(&pipeline->lock);
     if (pipeline->error.status == STATUS_OK)
