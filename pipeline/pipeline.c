@@ -44,7 +44,6 @@ static void drop_finished(void *item, void *context)
 }
 
 /* Ends the run with an error: the first wins, everybody is woken. Any thread. */
-
 void ingest_fail(struct pipeline *pipeline, const struct error *err)
 {
     pthread_mutex_lock(&pipeline->lock);
