@@ -248,6 +248,8 @@ void progress_step(struct progress *progress, const char *text)
     progress->phase = "";
     progress->shown_seconds = 0;
     progress->step_start = clock_now();
+    if (progress->plain && progress->forced)
+        plain_line(progress, text);
     if (!progress->live)
         return;
     char line[200];
