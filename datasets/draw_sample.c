@@ -221,7 +221,7 @@ static void write_labels(const char *dest, struct label *labels, size_t count)
             /* The names above hold one byte that is not part of UTF-8: Latin-1's e acute, which
              * a dot follows where UTF-8 wants a continuation byte. */
             if ((unsigned char)*c >= 0xe0 && !(c[1] & 0x80))
-                fprintf(file, "\\x%02X", (unsigned)(unsigned char)*c);
+                fprintf(file, "\\x%02x", (unsigned)(unsigned char)*c);
             else
                 fputc(*c, file);
         }

@@ -370,6 +370,8 @@ static enum status conclude(struct pipeline *pipeline, struct error *err)
     }
     if (report->images_ok == 0) {
         nothing_found(pipeline, err);
+        if (pipeline->store)
+            store_discard(pipeline->store);
         return STATUS_FAILED;
     }
     return config->dry_run ? STATUS_OK : finish(pipeline, err);

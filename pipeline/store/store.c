@@ -464,6 +464,11 @@ enum status store_finish(struct store *store, const struct store_run *run,
     return STATUS_OK;
 }
 
+void store_discard(struct store *store)
+{
+    store->keep = false;
+}
+
 void store_close(struct store **store)
 {
     if (!store || !*store)

@@ -104,6 +104,9 @@ struct store_summary {
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err);
 
+/* Nothing of this run is worth keeping: store_close will remove the work directory. */
+void store_discard(struct store *store);
+
 /* Frees. Without store_finish the work directory is kept if it holds records, removed otherwise.
  * Accepts NULL and NULLs. */
 void store_close(struct store **store);

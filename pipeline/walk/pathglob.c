@@ -114,7 +114,7 @@ static bool next_component(const char **name, size_t *length, const char **path,
     do {
         while (at < end && *at == '/')
             at++;
-        const char *slash = memchr(at, '/', (size_t)(end - at));
+        const char *slash = at < end ? memchr(at, '/', (size_t)(end - at)) : NULL;
         *name = at;
         *length = (size_t)((slash ? slash : end) - at);
         at += *length;
