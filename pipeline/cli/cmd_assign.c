@@ -274,7 +274,7 @@ enum status command_assign(const struct options *options, struct error *err)
     struct compute compute = {0};
     struct progress progress;
     char device[256] = "";
-    signals_install();
+    signals_install(0);
     progress_init(&progress, options);
     enum status status = open_files(&all, options, err);
     if (status == STATUS_OK && all.found) {

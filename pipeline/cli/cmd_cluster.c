@@ -25,7 +25,7 @@ enum status command_cluster(const struct options *options, struct error *err)
     struct progress progress;
     if (!options_given(options, "k"))
         return misuse(err, options->command, "the number of clusters is missing: give -k K");
-    signals_install();
+    signals_install(0);
     enum status status =
         cluster_plan_open(&plan, options->operand[0], options->feature, options, false, err);
     if (status != STATUS_OK)

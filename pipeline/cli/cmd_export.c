@@ -477,7 +477,7 @@ enum status command_export(const struct options *options, struct error *err)
 {
     struct export export = {.options = options};
     export.separator = options->format == FORMAT_TSV ? '\t' : ',';
-    signals_install();
+    signals_install(0);
     enum status status = check_options(options, err);
     if (status == STATUS_OK)
         status = result_open(&export.result, options->operand[0], err);

@@ -13,8 +13,7 @@ enum status command_ingest(const struct options *options, struct error *err)
     struct compute compute = {0};
     struct progress progress;
     memset(&report, 0, sizeof report);
-    signals_install();
-    signals_deadline(options->max_time);
+    signals_install(options->max_time);
     enum status status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
         status = compute_open(&compute, options, !options->dry_run, err);

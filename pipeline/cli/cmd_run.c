@@ -80,8 +80,7 @@ enum status command_run(const struct options *options, struct error *err)
     struct ingest_report report;
     struct compute compute = {0};
     struct progress progress;
-    signals_install();
-    signals_deadline(options->max_time);
+    signals_install(options->max_time);
     enum status status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
         status = check_cluster_feature(&plan, options, err);

@@ -137,7 +137,7 @@ enum status command_self_test(const struct options *options, struct error *err)
     struct compute compute = {0};
     struct transcript transcript = {.to_sink = !report_owns_stdout(options)};
     uint64_t wrong = 0;
-    signals_install();
+    signals_install(0);
     enum status status = compute_open(&compute, options, true, err);
     if (status == STATUS_OK && transcript.to_sink)
         status = sink_open(&transcript.sink, NULL, err);

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/parse.h"
-#include "cli/signals.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -149,7 +148,6 @@ static double seconds_left(const struct progress *progress, const struct ingest_
 void progress_ingest(void *context, const struct ingest_progress *report)
 {
     struct progress *progress = context;
-    signals_renew();
     if (!progress->live && !progress->plain)
         return;
     if (strcmp(progress->phase, report->phase) != 0) {
@@ -214,7 +212,6 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
                       double seconds)
 {
     struct progress *progress = context;
-    signals_renew();
     if (!progress->live && !progress->plain)
         return;
     double passed = (double)(clock_now() - progress->step_start) * 1e-9;

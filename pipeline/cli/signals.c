@@ -1,85 +1,83 @@
-/* signals.c: the handlers, which do only what a handler may: atomics, write and _exit. */
+/* signals.c: a thread that waits for signals.
+ *
+ * They are blocked everywhere else, so that no handler matters: LLVM, inside the OpenCL runtimes of
+ * CPUs, installs handlers of its own when it first compiles and swallows SIGUSR1 with one. */
 #include "cli/signals.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include <errno.h>
+#include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <sys/time.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct stop stop;
-static _Atomic int interrupts;
-static _Atomic int on_terminal; /* looked up before handlers run: isatty is no business of theirs */
+static sigset_t waited;  /* written before the thread starts */
+static int64_t deadline; /* of clock_now(); 0: none; likewise */
 
 struct stop *signals_stop(void)
 {
     return &stop;
 }
 
-static void on_signal(int number)
+/* The next signal, or 0 when the deadline has passed. */
+static int next_signal(bool timed)
 {
-    int saved_errno = errno;
-    if (number == SIGALRM) {
-        stop_request(&stop, STOP_TIME);
-    } else {
-        stop_request(&stop, STOP_SIGNAL);
-        if (number == SIGINT && atomic_fetch_add(&interrupts, 1) > 0) {
+    for (;;) {
+        int64_t left = deadline - clock_now();
+        if (timed && left <= 0)
+            return 0;
+        struct timespec wait = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+        int number = timed ? sigtimedwait(&waited, NULL, &wait) : sigwaitinfo(&waited, NULL);
+        if (number > 0)
+            return number;
+    }
+}
+
+static void *watch(void *unused)
+{
+    (void)unused;
+    unsigned interrupts = 0;
+    bool timed = deadline > 0;
+    for (;;) {
+        int number = next_signal(timed);
+        if (number == 0)
+            timed = false;
+        stop_request(&stop, number == 0 ? STOP_TIME : STOP_SIGNAL);
+        if (number == SIGINT && ++interrupts == 2) {
+            /* Not by the log, whose lock somebody may hold who is stuck. */
             static const char clean[] = "\r\033[K\033[?7h";
-            if (atomic_load(&on_terminal)) {
-                /* There is nobody left to tell if this fails. */
-                ssize_t written = write(STDERR_FILENO, clean, sizeof clean - 1);
-                (void)written;
-            }
+            ssize_t written = log_is_terminal() ? write(STDERR_FILENO, clean, sizeof clean - 1) : 0;
+            (void)written; /* there is nobody left to tell */
             _exit(130);
         }
     }
-    errno = saved_errno;
+    return NULL;
 }
 
-static const int caught[] = {SIGINT, SIGTERM, SIGUSR1, SIGALRM};
-static bool installed, ignore_interrupts;
-
-static void catch_all(void)
+void signals_install(double seconds)
 {
-    struct sigaction action = {0};
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART;
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
-        if (caught[i] != SIGINT || !ignore_interrupts)
-            sigaction(caught[i], &action, NULL);
-}
-
-void signals_install(void)
-{
-    struct sigaction old;
-    atomic_store(&on_terminal, log_is_terminal());
-    /* Started with SIGINT ignored (nohup, a background job of a script): it stays so. */
-    ignore_interrupts = sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
-    installed = true;
-    catch_all();
-}
-
-void signals_renew(void)
-{
-    struct sigaction now;
-    if (installed && sigaction(SIGUSR1, NULL, &now) == 0 && now.sa_handler != on_signal)
-        catch_all();
-}
-
-void signals_deadline(double seconds)
-{
-    if (seconds <= 0)
+    static const int asked[] = {SIGINT, SIGTERM, SIGUSR1};
+    pthread_t thread;
+    sigemptyset(&waited);
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        /* Started with a signal ignored (nohup, a background job of a script): it stays so. */
+        struct sigaction old;
+        if (sigaction(asked[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaddset(&waited, asked[i]);
+    }
+    if (seconds > 0)
+        deadline = clock_process_start() + (int64_t)(fmin(seconds, 1e9) * 1e9);
+    pthread_sigmask(SIG_BLOCK, &waited, NULL);
+    int failed = pthread_create(&thread, NULL, watch, NULL);
+    if (failed) {
+        pthread_sigmask(SIG_UNBLOCK, &waited, NULL);
+        log_message(LOG_NOTICE,
+                    "no thread to wait for signals (%s): an interrupt ends the program at once",
+                    strerror(failed));
         return;
-    double left = seconds - (double)(clock_now() - clock_process_start()) * 1e-9;
-    if (left < 1e-6)
-        left = 1e-6;
-    if (left > 1e9)
-        left = 1e9;
-    struct itimerval timer = {0};
-    timer.it_value.tv_sec = (time_t)left;
-    timer.it_value.tv_usec = (suseconds_t)((left - (double)timer.it_value.tv_sec) * 1e6);
-    setitimer(ITIMER_REAL, &timer, NULL);
+    }
+    pthread_detach(thread);
 }

@@ -494,6 +494,21 @@ def test_one_signal_stops_cleanly(program, many, tmp_path, number):
     assert not (tmp_path / "x.h5").exists()
 
 
+def test_clustering_stops_at_any_time(program, tmp_path):
+    """Also while it reads and seeds, when a CPU runtime has taken SIGUSR1 for itself."""
+    random = numpy.random.default_rng(1)
+    numpy.save(tmp_path / "rows.npy", random.normal(size=(100000, 64)).astype(numpy.float32))
+    child = subprocess.Popen([str(CLPIPE), "cluster", "rows.npy", "-k", "400", "-o", "x.h5",
+                              "--max-iter", "100000"], cwd=tmp_path, stderr=subprocess.PIPE,
+                             text=True)
+    time.sleep(1)
+    child.send_signal(signal.SIGUSR1)
+    _, err = child.communicate(timeout=20)
+    assert child.returncode == 4, err
+    assert "interrupted" in err
+    assert os.listdir(tmp_path) == ["rows.npy"]
+
+
 def test_interrupted_run_goes_on(program, many, tmp_path):
     code, err = interrupt(many, tmp_path, signal.SIGINT)
     assert code == 4, err
