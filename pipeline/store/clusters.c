@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "store/scales.h"
 #include "version_generated.h"
 #include <assert.h>
 #include <errno.h>
@@ -138,12 +139,19 @@ static enum status close_parts(hid_t part[PART_COUNT], enum status status, const
     return status;
 }
 
+static const struct result_cluster_entry *entry_of(const struct result *result,
+                                                   const struct result_clusters *clusters)
+{
+    const struct result_cluster_entry *entry = result->clusters;
+    while (&entry->clusters != clusters)
+        entry++;
+    return entry;
+}
+
 enum status clusters_copy(hid_t file, const char *path, struct result *from,
                           const struct result_clusters *clusters, struct error *err)
 {
-    const struct result_cluster_entry *entry = from->clusters;
-    while (&entry->clusters != clusters)
-        entry++;
+    const struct result_cluster_entry *entry = entry_of(from, clusters);
     struct result_clustering clustering = {.name = clusters->name,
                                            .feature = clusters->feature,
                                            .init = clusters->init,
@@ -214,14 +222,27 @@ out:
     return status;
 }
 
+/* Everything that HDF5 will read when `feature` is clustered and `old` (may be NULL) replaced. */
+static enum status check_scales(struct result *base, const char *feature,
+                                const struct result_clusters *old, struct error *err)
+{
+    char values[AXIS_NAME_MAX];
+    enum status status = scales_check_scale(base, image_table.axis, err);
+    if (!status)
+        status = scales_check_scale(base, RANK_AXIS, err);
+    if (!status)
+        status = scales_check_scale(base, axis_name(values, "feature", feature), err);
+    for (int p = 0; !status && old && p < PART_COUNT; p++)
+        status = scales_check_dataset(base, entry_of(base, old)->part[p], err);
+    return status;
+}
+
 /* Takes one clustering out of the file: scales that others share forget it, its own go with it. */
 static enum status remove_clustering(hid_t file, struct result *result,
                                      const struct result_clusters *clusters, const char *path,
                                      struct error *err)
 {
-    const struct result_cluster_entry *entry = result->clusters;
-    while (&entry->clusters != clusters)
-        entry++;
+    const struct result_cluster_entry *entry = entry_of(result, clusters);
     enum status status = STATUS_OK;
     for (int p = 0; !status && p < PART_COUNT; p++) {
         char name[2 * FEATURE_NAME_MAX], axis[AXIS_NAME_MAX];
@@ -230,7 +251,6 @@ static enum status remove_clustering(hid_t file, struct result *result,
         if (dataset < 0)
             return h5_fail(err, "H5Dopen2", "write", path);
         for (int a = 0; !status && a < cluster_part_kind[p].rank; a++) {
-            /* This also checks what HDF5 would believe. */
             status = vlen_axis(axis, sizeof axis, result->vlen, entry->part[p], (unsigned)a, err);
             hid_t scale = !status && *axis ? H5Dopen2(file, axis, H5P_DEFAULT) : H5I_INVALID_HID;
             if (scale > 0 && H5DSdetach_scale(dataset, scale, (unsigned)a) < 0)
@@ -297,27 +317,6 @@ static enum status check_output(struct result **existing, const char *output, co
     return STATUS_OK;
 }
 
-/* HDF5 takes for granted that what is attached as a scale is a whole one. */
-static enum status check_scales(struct result *base, const char *feature, struct error *err)
-{
-    char values[AXIS_NAME_MAX];
-    const char *const names[] = {image_table.axis, RANK_AXIS,
-                                 axis_name(values, "feature", feature)};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; !status && i < sizeof names / sizeof *names; i++) {
-        if (!h5_is_object(base->file, names[i], H5O_TYPE_DATASET))
-            continue;
-        hid_t scale = H5Dopen2(base->file, names[i], H5P_DEFAULT);
-        bool whole = false;
-        status = scale > 0 ? vlen_is_scale(&whole, base->vlen, scale, err)
-                           : h5_fail(err, "H5Dopen2", "read", base->path);
-        if (!status && !whole)
-            status = result_damaged(base, err, "/%s is no dimension scale", names[i]);
-        h5_close(&scale);
-    }
-    return status;
-}
-
 static enum status write_parts(hid_t file, const struct result_clustering *c, const char *path,
                                struct error *err)
 {
@@ -378,7 +377,7 @@ enum status result_write_clusters(const char *output, const char *input,
                            (unsigned long long)result_images(base),
                            (unsigned long long)clustering->rows);
     if (!status && base)
-        status = check_scales(base, clustering->feature, err);
+        status = check_scales(base, clustering->feature, old, err);
     if (!status)
         status = output_open(&out, output, err);
     if (!status && base)

@@ -198,7 +198,8 @@ enum status vlen_element(struct vlen *vlen, const uint8_t descriptor[VLEN_DESCRI
         if (size > room)
             break;
         if (number == index) {
-            if (length * unit > size)
+            /* HDF5 itself would copy what is there, however long. */
+            if (length * unit != size)
                 break;
             *bytes = object + OBJECT_HEADER;
             *count = (uint32_t)length;
