@@ -9,6 +9,8 @@
  * for each counter that is not zero.
  *
  * What limits it: local atomic throughput (bank conflicts) with few copies, read bandwidth with many.
+ * The NDRange is exactly `count` groups, so nobody returns early: PoCL 3.1 miscompiles a return before
+ * a barrier even where a whole group takes it (measured: pixels counted into other features' tables).
  * Replication: J. Gomez-Luna et al., "An optimized approach to histogram computation on GPU" (2013).
  */
 #include "histogram_bins.h"
@@ -51,8 +53,6 @@ histogram_local(__global const uchar *pixels, __global const struct histogram_ti
     __local uint table[PASS_BINS * COPIES];
     const uint item = (uint)get_local_id(0);
     const uint copy = item & (COPIES - 1);
-    if (get_group_id(0) >= count)
-        return; /* the whole group: no barrier is missed */
     const struct histogram_tile tile = tiles[first + get_group_id(0)];
 
     for (uint w = item; w < PASS_BINS * COPIES; w += GROUP)
