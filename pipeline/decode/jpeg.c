@@ -69,6 +69,12 @@ static enum reason reason_of_error(const struct jpeg *jpeg, int code)
     case JERR_CCIR601_NOTIMPL:
     case JERR_FRACT_SAMPLE_NOTIMPL:
         return REASON_UNSUPPORTED;
+    case JERR_IMAGE_TOO_BIG: /* the library's limit of 65500 a side */
+        return REASON_TOO_LARGE;
+    case JERR_EMPTY_IMAGE: /* no height: it comes in a DNL segment behind the first scan */
+        if (jpeg->info.image_height == 0 && jpeg->info.image_width > 0 && !jpeg->ended)
+            return REASON_UNSUPPORTED;
+        return jpeg->ended ? REASON_TRUNCATED : REASON_CORRUPT;
     case JERR_INPUT_EMPTY:
     case JERR_INPUT_EOF:
         return REASON_TRUNCATED;
@@ -77,16 +83,24 @@ static enum reason reason_of_error(const struct jpeg *jpeg, int code)
     }
 }
 
-static void on_error(j_common_ptr common)
+/* Ends the call under way. Once the file has ended the library complains about the end marker that
+ * it was given instead of data: that is not worth passing on. */
+_Noreturn static void fail(struct jpeg *jpeg, enum reason reason)
 {
-    struct jpeg *jpeg = common->client_data;
     char text[JMSG_LENGTH_MAX];
-    common->err->format_message(common, text);
+    jpeg->errors.format_message((j_common_ptr)&jpeg->info, text);
     if (jpeg->input->error_number)
         failure_errno(jpeg->failure, REASON_UNREADABLE, jpeg->input->error_number, "read failed");
     else
-        failure_set(jpeg->failure, reason_of_error(jpeg, common->err->msg_code), "%s", text);
+        failure_set(jpeg->failure, reason, "%s",
+                    reason == REASON_TRUNCATED ? "the file ends early" : text);
     escape(jpeg);
+}
+
+static void on_error(j_common_ptr common)
+{
+    struct jpeg *jpeg = common->client_data;
+    fail(jpeg, reason_of_error(jpeg, common->err->msg_code));
 }
 
 /* Warnings that leave every pixel as it should be. */
@@ -99,16 +113,8 @@ static bool is_benign(int code)
 static void on_message(j_common_ptr common, int level)
 {
     struct jpeg *jpeg = common->client_data;
-    int code = common->err->msg_code;
-    if (level >= 0 || is_benign(code))
-        return;
-    char text[JMSG_LENGTH_MAX];
-    common->err->format_message(common, text);
-    if (jpeg->input->error_number)
-        failure_errno(jpeg->failure, REASON_UNREADABLE, jpeg->input->error_number, "read failed");
-    else
-        failure_set(jpeg->failure, jpeg->ended ? REASON_TRUNCATED : REASON_CORRUPT, "%s", text);
-    escape(jpeg);
+    if (level < 0 && !is_benign(common->err->msg_code))
+        fail(jpeg, jpeg->ended ? REASON_TRUNCATED : REASON_CORRUPT);
 }
 
 static void on_output(j_common_ptr common)
@@ -116,15 +122,24 @@ static void on_output(j_common_ptr common)
     (void)common;
 }
 
-/* Called while scans are read: the cap on their number. */
+/* The arithmetic decoder takes zeros for what is missing and says nothing: encoders may leave out
+ * trailing zeros, but only in front of a marker. */
+static bool is_cut_arithmetic(const struct jpeg *jpeg)
+{
+    return jpeg->ended && jpeg->info.arith_code;
+}
+
+/* Called while scans and rows are read: the cap on the number of scans. */
 static void on_progress(j_common_ptr common)
 {
     struct jpeg *jpeg = common->client_data;
-    if ((uint32_t)jpeg->info.input_scan_number <= jpeg->max_scans)
-        return;
-    failure_set(jpeg->failure, REASON_TOO_MANY_SCANS, "more than %u scans (--max-scans)",
-                jpeg->max_scans);
-    escape(jpeg);
+    if ((uint32_t)jpeg->info.input_scan_number > jpeg->max_scans) {
+        failure_set(jpeg->failure, REASON_TOO_MANY_SCANS, "more than %u scans (--max-scans)",
+                    jpeg->max_scans);
+        escape(jpeg);
+    }
+    if (is_cut_arithmetic(jpeg))
+        fail(jpeg, REASON_TRUNCATED);
 }
 
 /* --- the source ------------------------------------------------------------------------------ */
@@ -337,7 +352,7 @@ static enum reason read_rows(struct jpeg *jpeg, uint8_t *dst, size_t stride, uin
         jpeg->started = true;
         jpeg_start_decompress(&jpeg->info);
         if (jpeg->ended && jpeg_has_multiple_scans(&jpeg->info) && !is_complete(&jpeg->info))
-            return failure_set(failure, REASON_TRUNCATED, "the file ends before the last scan");
+            return codec_short(jpeg->input, failure, "the file ends before the last scan");
         if (jpeg->info.num_components == 4) {
             jpeg->cmyk = malloc((size_t)jpeg->info.output_width * 4);
             if (!jpeg->cmyk)
@@ -378,7 +393,8 @@ static enum reason jpeg_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
 static enum reason jpeg_end(void *state, struct failure *failure)
 {
     struct jpeg *jpeg = state;
-    (void)failure;
+    if (is_cut_arithmetic(jpeg))
+        return codec_short(jpeg->input, failure, "the file ends early");
     /* What follows the last row is not read: a missing end marker is no failure. */
     jpeg->input->position = jpeg->input->end - (jpeg->ended ? 0 : jpeg->source.bytes_in_buffer);
     return REASON_NONE;

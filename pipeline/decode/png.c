@@ -3,8 +3,8 @@
  *
  * RGB rows of 8 bits without transparency go straight into the caller's memory. An interlaced
  * picture needs all of its raw rows before the first is complete: that buffer is in info.memory.
- * libpng trusts a chunk's declared length when it allocates; so the reader here refuses lengths
- * that reach beyond the file, and metadata chunks that cost memory are not kept at all. What
+ * libpng trusts a chunk's declared length when it allocates; so no chunk is kept but those of
+ * bounded size that pixels are made of, and lengths beyond the file are answered at once. What
  * follows the last row is not read: 2 GiB of IDAT behind a small picture is not our problem.
  */
 #include "decode/codec.h"
@@ -27,7 +27,7 @@ struct png {
     int depth, type;
     size_t raw_bytes; /* of a row */
     uint8_t *raw;     /* one row, or all of them if interlaced */
-    bool interlaced, direct;
+    bool interlaced, direct, started;
     /* Transparency: of palette entries, or one colour (samples of `depth` bits). */
     uint8_t palette[256][4];
     bool has_key, has_palette_alpha;
@@ -46,8 +46,12 @@ static void on_error(png_structp read, png_const_charp message)
     if (png->failure->reason == REASON_NONE) {
         if (strstr(message, "emory"))
             failure_set(png->failure, REASON_OUT_OF_MEMORY, "%s", message);
-        else if (png->short_of_data || strstr(message, "Not enough"))
+        else if (png->short_of_data)
             codec_short(png->input, png->failure, message);
+        else if (strstr(message, "Not enough"))
+            failure_set(png->failure, REASON_TRUNCATED, "%s", message);
+        else if (strstr(message, "unhandled critical chunk"))
+            failure_set(png->failure, REASON_UNSUPPORTED, "%s", message);
         else
             failure_set(png->failure, REASON_CORRUPT, "%s", message);
     }
@@ -162,6 +166,7 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     png->alpha = options->alpha;
     png->short_of_data = false;
     png->row = 0;
+    png->started = false;
     if (look_ahead(png, file_bytes, info, failure) != REASON_NONE)
         return failure->reason;
     png->read = png_create_read_struct(PNG_LIBPNG_VER_STRING, png, on_error, on_warning);
@@ -179,7 +184,8 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     png_set_keep_unknown_chunks(png->read, PNG_HANDLE_CHUNK_NEVER, unwanted,
                                 (int)(sizeof unwanted / 5));
     png_set_user_limits(png->read, 0x7fffffff, 0x7fffffff);
-    png_set_chunk_malloc_max(png->read, 8u << 20);
+    png_set_chunk_malloc_max(png->read, 0); /* chunks that are skipped may have any length */
+    png_set_benign_errors(png->read, 1);
     png_set_crc_action(png->read, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
     png_read_info(png->read, png->info);
     int interlace;
@@ -196,8 +202,9 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     png->interlaced = interlace != PNG_INTERLACE_NONE;
     if (png->interlaced)
         png_set_interlace_handling(png->read);
-    png_read_update_info(png->read, png->info);
-    png->raw_bytes = png_get_rowbytes(png->read, png->info);
+    /* As libpng will have it after png_read_update_info, which allocates rows and has to wait. */
+    png->raw_bytes =
+        (size_t)png->width * png_get_channels(png->read, png->info) * (png->depth == 16 ? 2u : 1u);
     png->direct = !png->interlaced && png->type == PNG_COLOR_TYPE_RGB && png->depth == 8 &&
                   (!png->has_key || png->alpha == ALPHA_DROP);
     bool alpha = png->has_key || png->has_palette_alpha || (png->type & PNG_COLOR_MASK_ALPHA);
@@ -280,11 +287,13 @@ static enum reason png_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
     png->failure = failure;
     if (setjmp(png_jmpbuf(png->read)))
         return failure->reason;
-    if (!png->raw && !png->direct) {
+    if (!png->started) {
+        png->started = true;
+        png_read_update_info(png->read, png->info);
         if (png->interlaced) {
             if (read_interlaced(png, failure) != REASON_NONE)
                 return failure->reason;
-        } else {
+        } else if (!png->direct) {
             png->raw = malloc(png->raw_bytes);
             if (!png->raw)
                 return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a row");

@@ -93,11 +93,11 @@ static int index_of(const char *name)
     return -1;
 }
 
-/* "BM", and a header size that some BMP version has. */
+/* "BM", and the reserved bytes 0 as every writer leaves them: two letters alone are any text. */
 static bool is_bmp(const uint8_t *head, size_t size)
 {
-    return size >= 18 && head[0] == 'B' && head[1] == 'M' && head[15] == 0 && head[16] == 0 &&
-           head[17] == 0 && (head[14] == 12 || head[14] == 16 || head[14] >= 40);
+    static const uint8_t reserved[4] = {0};
+    return size >= 18 && head[0] == 'B' && head[1] == 'M' && memcmp(head + 6, reserved, 4) == 0;
 }
 
 /* "P1" to "P7", then white space; "Pf" and "PF" are PFM. */
