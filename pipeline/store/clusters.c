@@ -23,6 +23,10 @@
 
 #define COPY_BYTES (1u << 20)
 
+/* The scales that belong to one clustering alone. */
+#define OWN_AXES 4
+static const char *const own_axis[OWN_AXES] = {"cluster", "iteration", "row", "dimension"};
+
 static enum status put_attributes(hid_t group, const struct result_clustering *c, const char *path,
                                   struct error *err)
 {
@@ -232,6 +236,8 @@ static enum status check_scales(struct result *base, const char *feature,
         status = scales_check_scale(base, RANK_AXIS, err);
     if (!status)
         status = scales_check_scale(base, axis_name(values, "feature", feature), err);
+    for (int i = 0; !status && old && i < OWN_AXES; i++)
+        status = scales_check_own(base, axis_name(values, own_axis[i], old->name), err);
     for (int p = 0; !status && old && p < PART_COUNT; p++)
         status = scales_check_dataset(base, entry_of(base, old)->part[p], err);
     return status;
@@ -263,9 +269,8 @@ static enum status remove_clustering(hid_t file, struct result *result,
     snprintf(name, sizeof name, "clusters/%s", clusters->name);
     if (!status && H5Ldelete(file, name, H5P_DEFAULT) < 0)
         status = h5_fail(err, "H5Ldelete", "write", path);
-    static const char *const own[] = {"cluster", "iteration", "row", "dimension"};
-    for (size_t i = 0; !status && i < sizeof own / sizeof *own; i++) {
-        axis_name(name, own[i], clusters->name);
+    for (int i = 0; !status && i < OWN_AXES; i++) {
+        axis_name(name, own_axis[i], clusters->name);
         if (h5_is_object(file, name, H5O_TYPE_DATASET) && H5Ldelete(file, name, H5P_DEFAULT) < 0)
             status = h5_fail(err, "H5Ldelete", "write", path);
     }

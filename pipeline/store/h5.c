@@ -382,6 +382,8 @@ const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
         haddr_t at = H5Dget_offset(dataset);
         if (at == HADDR_UNDEF || at > file_bytes || bytes > file_bytes - at)
             wrong = "lies beyond the end of the file";
+        else if (H5Dget_storage_size(dataset) != bytes)
+            wrong = "takes another number of bytes than it has";
     } else if (layout == H5D_CHUNKED) {
         hsize_t chunk[3];
         uint64_t chunk_bytes = element;

@@ -45,6 +45,21 @@ enum status scales_check_scale(struct result *result, const char *name, struct e
     return status;
 }
 
+enum status scales_check_own(struct result *result, const char *name, struct error *err)
+{
+    enum status status = scales_check_scale(result, name, err);
+    if (status || !h5_is_object(result->file, name, H5O_TYPE_DATASET))
+        return status;
+    hid_t scale = H5Dopen2(result->file, name, H5P_DEFAULT);
+    hid_t list = scale > 0 ? H5Dget_create_plist(scale) : H5I_INVALID_HID;
+    if (list < 0 || H5Pget_layout(list) != H5D_CONTIGUOUS || H5Dget_offset(scale) != HADDR_UNDEF)
+        status =
+            result_damaged(result, err, "/%s has values, which dimension scales have not", name);
+    h5_close(&list);
+    h5_close(&scale);
+    return status;
+}
+
 enum status scales_check_dataset(struct result *result, hid_t dataset, struct error *err)
 {
     if (H5Aexists(dataset, "DIMENSION_LIST") <= 0)

@@ -9,6 +9,9 @@
 /* Of a scale at the root; one that is missing is fine. */
 enum status scales_check_scale(struct result *result, const char *name, struct error *err);
 
+/* The same of a scale that is to be deleted: it must have no values. */
+enum status scales_check_own(struct result *result, const char *name, struct error *err);
+
 /* Of a dataset that has scales; none is fine. */
 enum status scales_check_dataset(struct result *result, hid_t dataset, struct error *err);
 

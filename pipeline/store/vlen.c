@@ -27,6 +27,7 @@ struct collection {
     uint64_t address; /* 0: empty */
     uint8_t *data;
     size_t size, capacity;
+    size_t last; /* where the object last asked for lies */
 };
 
 struct scale_name {
@@ -170,7 +171,24 @@ static enum status load_collection(struct collection **out, struct vlen *vlen, u
         return status;
     collection->address = address;
     collection->size = size;
+    collection->last = COLLECTION_HEADER;
     return STATUS_OK;
+}
+
+/* Where in a collection the object with that index lies, from offset `at` on; 0: nowhere. */
+static size_t find_object(const struct collection *collection, size_t at, uint64_t index)
+{
+    while (at + OBJECT_HEADER <= collection->size) {
+        const uint8_t *object = collection->data + at;
+        uint64_t number = get(object, 2), size = get(object + 8, 8);
+        if (number == index)
+            return size <= collection->size - at - OBJECT_HEADER ? at : 0;
+        /* Number 0 is the free space at the end. */
+        if (number == 0 || size > collection->size - at - OBJECT_HEADER)
+            return 0;
+        at += OBJECT_HEADER + ((size + 7) & ~(uint64_t)7);
+    }
+    return 0;
 }
 
 enum status vlen_element(struct vlen *vlen, const uint8_t descriptor[VLEN_DESCRIPTOR], size_t unit,
@@ -188,26 +206,17 @@ enum status vlen_element(struct vlen *vlen, const uint8_t descriptor[VLEN_DESCRI
     enum status status = load_collection(&collection, vlen, address, err);
     if (status)
         return status;
-    size_t at = COLLECTION_HEADER;
-    while (at + OBJECT_HEADER <= collection->size) {
-        const uint8_t *object = collection->data + at;
-        uint64_t size = get(object + 8, 8), room = collection->size - at - OBJECT_HEADER;
-        uint64_t number = get(object, 2);
-        if (number == 0) /* the free space at the end */
-            break;
-        if (size > room)
-            break;
-        if (number == index) {
-            /* HDF5 itself would copy what is there, however long. */
-            if (length * unit != size)
-                break;
-            *bytes = object + OBJECT_HEADER;
-            *count = (uint32_t)length;
-            return STATUS_OK;
-        }
-        at += OBJECT_HEADER + ((size + 7) & ~(uint64_t)7);
-    }
-    return damaged(vlen, err, "a text is not where its row says");
+    /* The next text is mostly the next object. */
+    size_t at = index ? find_object(collection, collection->last, index) : 0;
+    if (!at && index)
+        at = find_object(collection, COLLECTION_HEADER, index);
+    /* HDF5 itself would copy what is there, however long. */
+    if (!at || get(collection->data + at + 8, 8) != length * unit)
+        return damaged(vlen, err, "a text is not where its row says");
+    collection->last = at;
+    *bytes = collection->data + at + OBJECT_HEADER;
+    *count = (uint32_t)length;
+    return STATUS_OK;
 }
 
 /* The data of an attribute message, if it is the attribute `name`, or NULL. */
