@@ -377,23 +377,30 @@ enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err)
 {
     struct waiter waiter = {.lock = PTHREAD_MUTEX_INITIALIZER,
                             .done_cond = PTHREAD_COND_INITIALIZER};
-    enum status status = ocl_on_complete(event, wake_waiter, &waiter, err);
-    if (status != STATUS_OK)
-        return status;
     struct error flush_error = ERROR_INIT;
     enum status flushed = ocl_flush(queue, &flush_error);
-    if (flushed != STATUS_OK) {
-        /* The callback may never come: end the command first, so that `waiter` can go. */
-        clFinish(queue->handle);
+    /* Oclgrind does not call back for an event that is complete already. */
+    cl_int state = CL_QUEUED;
+    if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) !=
+            CL_SUCCESS ||
+        state > CL_COMPLETE) {
+        enum status status = ocl_on_complete(event, wake_waiter, &waiter, err);
+        if (status != STATUS_OK)
+            return status;
+        if (flushed != STATUS_OK) {
+            /* The callback may never come: end the command first, so that `waiter` can go. */
+            clFinish(queue->handle);
+        }
+        pthread_mutex_lock(&waiter.lock);
+        while (!waiter.done)
+            pthread_cond_wait(&waiter.done_cond, &waiter.lock);
+        pthread_mutex_unlock(&waiter.lock);
+        state = waiter.status;
     }
-    pthread_mutex_lock(&waiter.lock);
-    while (!waiter.done)
-        pthread_cond_wait(&waiter.done_cond, &waiter.lock);
-    pthread_mutex_unlock(&waiter.lock);
     pthread_mutex_destroy(&waiter.lock);
     pthread_cond_destroy(&waiter.done_cond);
-    if (waiter.status < 0)
-        return ocl_error(err, waiter.status, "event",
+    if (state < 0)
+        return ocl_error(err, state, "event",
                          "a command on the %s queue of %s failed; the device may be lost or out of "
                          "memory",
                          queue->track_name, queue->context->device.name);
