@@ -46,7 +46,7 @@ def read_labels(folder):
 
 def raw_path(text):
     """The bytes behind a path as labels.tsv and clpipe spell it."""
-    return re.sub(rb"\\x([0-9A-F]{2})", lambda m: bytes([int(m[1], 16)]), text.encode())
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m[1], 16)]), text.encode())
 
 
 @pytest.fixture(scope="module")
