@@ -4,8 +4,8 @@
  * RGB rows of 8 bits without transparency go straight into the caller's memory. An interlaced
  * picture needs all of its raw rows before the first is complete: that buffer is in info.memory.
  * libpng trusts a chunk's declared length when it allocates; so no chunk is kept but those of
- * bounded size that pixels are made of, and lengths beyond the file are answered at once. What
- * follows the last row is not read: 2 GiB of IDAT behind a small picture is not our problem.
+ * bounded size that pixels are made of, and lengths beyond the file are answered at once. Data
+ * behind the last row are tolerated only in small amounts: libpng would inflate all of them.
  */
 #include "decode/codec.h"
 #include "decode/exif.h"
@@ -22,6 +22,7 @@ struct png {
     struct input *input;
     struct failure *failure;
     bool short_of_data;
+    uint64_t allowance; /* bytes that may still be read */
     enum alpha_mode alpha;
     uint32_t width, height, row;
     int depth, type;
@@ -67,6 +68,11 @@ static void on_warning(png_structp read, png_const_charp message)
 static void on_read(png_structp read, png_bytep out, size_t size)
 {
     struct png *png = png_get_io_ptr(read);
+    if (size > png->allowance) {
+        failure_set(png->failure, REASON_CORRUPT, "far more data than the picture has pixels");
+        png_error(read, "too much data");
+    }
+    png->allowance -= size;
     if (input_read(png->input, out, size) == size)
         return;
     png->short_of_data = true;
@@ -167,6 +173,7 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     png->short_of_data = false;
     png->row = 0;
     png->started = false;
+    png->allowance = UINT64_MAX;
     if (look_ahead(png, file_bytes, info, failure) != REASON_NONE)
         return failure->reason;
     png->read = png_create_read_struct(PNG_LIBPNG_VER_STRING, png, on_error, on_warning);
@@ -267,6 +274,16 @@ static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
     }
 }
 
+/* One row from libpng. With the last one it inflates all that is left, which may be a thousand
+ * times the file: what may still be read is bounded by what a row can take, uncompressed and twice.
+ */
+static void read_row(struct png *png, uint8_t *out, bool last)
+{
+    if (last)
+        png->allowance = 2 * (uint64_t)png->raw_bytes + (64u << 10);
+    png_read_row(png->read, out, NULL);
+}
+
 /* All passes of an interlaced picture into memory of our own. */
 static enum reason read_interlaced(struct png *png, struct failure *failure)
 {
@@ -275,7 +292,8 @@ static enum reason read_interlaced(struct png *png, struct failure *failure)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for an interlaced picture");
     for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++) {
         for (uint32_t y = 0; y < png->height; y++)
-            png_read_row(png->read, png->raw + y * png->raw_bytes, NULL);
+            read_row(png, png->raw + y * png->raw_bytes,
+                     pass == PNG_INTERLACE_ADAM7_PASSES - 1 && y == png->height - 1);
     }
     return REASON_NONE;
 }
@@ -300,12 +318,13 @@ static enum reason png_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
         }
     }
     for (uint32_t i = 0; i < rows; i++, png->row++) {
+        bool last = png->row == png->height - 1;
         if (png->direct) {
-            png_read_row(png->read, dst + i * stride, NULL);
+            read_row(png, dst + i * stride, last);
         } else if (png->interlaced) {
             convert_row(dst + i * stride, png, png->raw + png->row * png->raw_bytes);
         } else {
-            png_read_row(png->read, png->raw, NULL);
+            read_row(png, png->raw, last);
             convert_row(dst + i * stride, png, png->raw);
         }
     }

@@ -537,6 +537,40 @@ static void long_chunks_are_skipped(void **state)
     free(file.data);
 }
 
+/* A picture of one pixel with `size` bytes of incompressible image data. */
+static struct bytes make_overfull(size_t size)
+{
+    uint8_t *raw = malloc(size);
+    for (size_t i = 0; i < size; i++)
+        raw[i] = (uint8_t)(i < 2 ? 0 : next_random());
+    uLongf packed = compressBound(size);
+    struct bytes file = {calloc(1, 33 + packed + 12), 0};
+    memcpy(file.data, "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\1\0\0\0\1\x08\0\0\0", 29);
+    put32(file.data + 29, (uint32_t)crc32(0, file.data + 12, 17));
+    assert_int_equal(compress(file.data + 41, &packed, raw, size), Z_OK);
+    put32(file.data + 33, (uint32_t)packed);
+    memcpy(file.data + 37, "IDAT", 4);
+    put32(file.data + 41 + packed, (uint32_t)crc32(0, file.data + 37, (uInt)packed + 4));
+    file.size = 45 + packed;
+    free(raw);
+    return file;
+}
+
+/* A little data too much is ignored, as libpng does; nobody inflates gigabytes for one pixel. */
+static void overfull_png(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {2, 1000, 300000};
+    struct decode *decode = open_decode(NULL);
+    for (size_t i = 0; i < 3; i++) {
+        struct bytes file = make_overfull(sizes[i]);
+        assert_int_equal(reason_of(decode, file.data, file.size),
+                         i < 2 ? REASON_NONE : REASON_CORRUPT);
+        free(file.data);
+    }
+    decode_close(&decode);
+}
+
 /* --- files ----------------------------------------------------------------------------------- */
 
 static void changes_are_noticed(void **state)
@@ -612,6 +646,7 @@ int main(void)
         cmocka_unit_test(cut_png),
         cmocka_unit_test(declared_sizes_cost_nothing),
         cmocka_unit_test(long_chunks_are_skipped),
+        cmocka_unit_test(overfull_png),
         cmocka_unit_test(changes_are_noticed),
         cmocka_unit_test(known_pixels),
     };
