@@ -101,6 +101,22 @@ static void png_destroy(void *state)
     free(state);
 }
 
+/* The header's size against --max-pixels, before anything else is believed. Other damage to the
+ * header is libpng's to find. */
+static enum reason check_size(struct png *png, const struct decode_options *options,
+                              struct failure *failure)
+{
+    if (input_peek(png->input, 24) < 24)
+        return REASON_NONE;
+    const uint8_t *p = png->input->buffer + png->input->position + 16;
+    uint64_t width = (uint64_t)p[0] << 24 | (uint64_t)p[1] << 16 | (uint64_t)p[2] << 8 | p[3];
+    uint64_t height = (uint64_t)p[4] << 24 | (uint64_t)p[5] << 16 | (uint64_t)p[6] << 8 | p[7];
+    if (width <= INT32_MAX && height <= INT32_MAX && width * height > options->max_pixels)
+        return failure_set(failure, REASON_TOO_LARGE, "%u x %u pixels (--max-pixels)",
+                           (unsigned)width, (unsigned)height);
+    return REASON_NONE;
+}
+
 /* Walks the chunks before the first IDAT that are already in the buffer: a length that reaches
  * beyond the file is answered before libpng allocates it, and the orientation is found. */
 static enum reason look_ahead(struct png *png, uint64_t file_bytes, struct image_info *info,
@@ -174,7 +190,8 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     png->row = 0;
     png->started = false;
     png->allowance = UINT64_MAX;
-    if (look_ahead(png, file_bytes, info, failure) != REASON_NONE)
+    if (check_size(png, options, failure) != REASON_NONE ||
+        look_ahead(png, file_bytes, info, failure) != REASON_NONE)
         return failure->reason;
     png->read = png_create_read_struct(PNG_LIBPNG_VER_STRING, png, on_error, on_warning);
     png->info = png->read ? png_create_info_struct(png->read) : NULL;
@@ -198,9 +215,6 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     int interlace;
     png_get_IHDR(png->read, png->info, &png->width, &png->height, &png->depth, &png->type,
                  &interlace, NULL, NULL);
-    if ((uint64_t)png->width * png->height > options->max_pixels)
-        return failure_set(failure, REASON_TOO_LARGE, "%u x %u pixels (--max-pixels)", png->width,
-                           png->height);
     if (png->type == PNG_COLOR_TYPE_PALETTE)
         read_palette(png);
     read_transparency(png);

@@ -155,9 +155,11 @@ out:
 
 static void cache_save(const char *path, const unsigned char *binary, size_t size)
 {
-    char temporary[4096 + 64], host[64] = "";
+    char temporary[4096 + 96], host[64] = "";
     gethostname(host, sizeof host - 1);
-    snprintf(temporary, sizeof temporary, "%s.%s.%ld", path, host, (long)getpid());
+    int length = snprintf(temporary, sizeof temporary, "%s.%s.%ld", path, host, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof temporary)
+        return;
     make_parents(temporary);
     int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
