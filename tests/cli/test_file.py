@@ -1,0 +1,343 @@
+"""The file as other programs see it, against docs/file-format.md; kills, updates and locks."""
+
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import h5py
+import numpy
+import pytest
+
+from conftest import CLPIPE, ROOT, check_one_error, draw_photos, run_clpipe
+
+DOCS = (ROOT / "docs" / "file-format.md").read_text()
+
+COLUMNS = {
+    "images": {"path": "O", "width": "<u4", "height": "<u4", "orientation": "|u1",
+               "channels": "|u1", "source": "<u2", "bytes": "<u8", "mtime_ns": "<i8",
+               "digest": "<u8", "format": "|S8"},
+    "failures": {"path": "O", "reason": "|S16", "message": "O", "bytes": "<u8", "errno": "<i4",
+                 "source": "<u2", "mtime_ns": "<i8"},
+}
+PARTS = {"centroids": "<f4", "labels": "<i4", "distances": "<f4", "sizes": "<u8",
+         "nearest": "<i8", "inertia_history": "<f8"}
+
+
+def code_blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", DOCS, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def identity():
+    """The identity by the program in the documentation."""
+    names = {}
+    block, = [block for block in code_blocks("python") if "def identity" in block]
+    exec(block, names)
+    return names["identity"]
+
+
+def digest(path):
+    result = run_clpipe("info", "--digest", path)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+# --- what is inside ---------------------------------------------------------------------------
+
+def test_datasets(finished):
+    with h5py.File(finished, "r") as f:
+        counts = {"images": len(f["images/path"]), "failures": len(f["failures/path"])}
+        assert counts == {"images": 13, "failures": 5}
+        for group, columns in COLUMNS.items():
+            assert set(f[group]) - {"sources"} == set(columns)
+            for name, dtype in columns.items():
+                column = f[group][name]
+                assert column.dtype.str.lstrip("|") == dtype.lstrip("|")
+                assert column.shape == ((counts[group], 2) if name == "digest"
+                                        else (counts[group],))
+                assert column.chunks is None
+                if dtype == "O":
+                    assert h5py.check_string_dtype(column.dtype).encoding == "utf-8"
+        assert f["images/sources"].shape == (1,)
+        assert f["features/rgb_8x8x8"].dtype == "<f4" and f["features/counts"].dtype == "<u4"
+        assert f["features/rgb_8x8x8"].shape == (13, 512) and f["features/counts"].shape == (13, 100)
+        attributes = dict(f["features/counts"].attrs)
+        assert attributes.pop("DIMENSION_LIST") is not None
+        assert attributes == {"spec": "gray:bins=100,grid=1x1,normalize=none", "kind": "gray",
+                              "bins": "100", "grid": "1x1", "normalize": "none",
+                              "decode_scale": 1}
+        clusters = f["clusters/kmeans"]
+        assert {name: part.dtype.str for name, part in clusters.items()} == PARTS
+        assert clusters["centroids"].shape == (3, 512) and clusters["nearest"].shape == (3, 3)
+        assert len(clusters["inertia_history"]) == clusters.attrs["iterations"]
+        assert set(clusters.attrs) == {"feature", "metric", "init", "parameters", "content", "k",
+                                       "iterations", "seed", "converged", "inertia"}
+        assert set(f.attrs) == {"clpipe_format", "clpipe_version", "created", "parameters"}
+        assert isinstance(f.attrs["parameters"], str) and f.attrs["clpipe_format"] == 1
+        assert set(f["runs/0"].attrs) == {"command", "details", "host", "device", "driver",
+                                          "clpipe_version", "finished", "seconds"}
+
+
+def test_every_axis_has_its_scale(finished):
+    expected = {"images": ["image", "digest_word"], "failures": ["failure"],
+                "images/sources": ["source"], "features/counts": ["image", "feature_counts"],
+                "clusters/kmeans/centroids": ["cluster_kmeans", "feature_rgb_8x8x8"],
+                "clusters/kmeans/nearest": ["cluster_kmeans", "rank"],
+                "clusters/kmeans/labels": ["image"], "clusters/kmeans/distances": ["image"],
+                "clusters/kmeans/sizes": ["cluster_kmeans"],
+                "clusters/kmeans/inertia_history": ["iteration_kmeans"],
+                "features/rgb_8x8x8": ["image", "feature_rgb_8x8x8"]}
+
+    def check(name, item):
+        if isinstance(item, h5py.Dataset) and "/" in name:
+            scales = expected.get(name) or expected[name.split("/")[0]]
+            assert [axis[0].name for axis in item.dims] == \
+                ["/" + scale for scale in scales[:item.ndim]]
+            assert item.shape == tuple(axis[0].shape[0] for axis in item.dims)
+
+    with h5py.File(finished, "r") as f:
+        f.visititems(check)
+
+
+def test_oldest_form_without_times(finished):
+    """HDF5 1.8 reads it, and nothing in it depends on when it was written."""
+    with h5py.File(finished, "r") as f:
+        assert f.id.get_create_plist().get_version()[0] == 0
+        for name in ("images/path", "features/counts", "clusters/kmeans/labels"):
+            assert h5py.h5g.get_objinfo(f.id, name.encode()).mtime == 0
+        # Feature rows can be read without HDF5.
+        feature = f["features/rgb_8x8x8"]
+        rows, offset = feature[:], feature.id.get_offset()
+    stored = numpy.fromfile(finished, "<f4", rows.size, offset=offset)
+    assert (stored.reshape(rows.shape) == rows).all()
+
+
+def test_identity_as_documented(clpipe, finished, photos, tmp_path, identity):
+    assert identity(finished) == digest(finished)
+    with h5py.File(finished, "r") as f:
+        assert f["clusters/kmeans"].attrs["content"] == identity(finished, "/features/rgb_8x8x8")
+    # Clusters alone; names that are not UTF-8; a failure as the only row.
+    numpy.save(tmp_path / "x.npy", numpy.random.default_rng(1).random((40, 5), "f4"))
+    assert clpipe("cluster", "x.npy", "-k", 2, "-o", "r.h5").returncode == 0
+    assert identity(tmp_path / "r.h5") == digest(tmp_path / "r.h5")
+    os.mkdir(tmp_path / "odd")
+    for name in (b"odd/\xff.jpg", "odd/é.jpg".encode(), b"odd/a\\xff.jpg"):
+        shutil.copy(photos / "red" / "03.jpg", os.fsencode(tmp_path) + b"/" + name)
+    (tmp_path / "odd" / "z.png").write_bytes(b"")
+    assert clpipe("ingest", "odd", "-o", "odd.h5").returncode == 1
+    assert identity(tmp_path / "odd.h5") == digest(tmp_path / "odd.h5")
+    assert clpipe("verify", "odd.h5").returncode == 0
+    with h5py.File(tmp_path / "odd.h5", "r") as f:
+        raw = f["images/path_raw"]
+        starts = [0, *raw["end"][:-1]]
+        found = {int(row): raw["bytes"][start:end].tobytes()
+                 for row, start, end in zip(raw["row"], starts, raw["end"])}
+        assert f["images/path"].asstr()[:].tolist() == ["a\\xff.jpg", "é.jpg", "\\xff.jpg"]
+        assert found == {2: b"\xff.jpg"}
+        assert "path_raw" not in f["failures"]
+
+
+def move_a_label(f):
+    labels = f["clusters/kmeans/labels"]
+    labels[0] = (labels[0] + 1) % 3
+
+
+def test_identity_sees_every_change(finished, tmp_path, identity):
+    copy = tmp_path / "copy.h5"
+    for change in (move_a_label,
+                   lambda f: f["features/counts"].__setitem__((0, 0), 7777),
+                   lambda f: f["images/path"].__setitem__(0, "blue/x.jpg"),
+                   lambda f: f.attrs.modify("parameters", "{}"),
+                   lambda f: f["features/counts"].attrs.modify("spec", "gray:bins=99"),
+                   lambda f: f.__setitem__("extra", [1.0, 2.0]),
+                   lambda f: f["images/width"].dims[0].detach_scale(f["image"])):
+        shutil.copy(finished, copy)
+        with h5py.File(copy, "r+") as f:
+            change(f)
+        assert digest(copy) == identity(copy) != digest(finished)
+    shutil.copy(finished, copy)
+    with h5py.File(copy, "r+") as f:
+        f.attrs.modify("created", "another time")
+        f["runs/0"].attrs["more"] = 1
+    assert digest(copy) == digest(finished)
+
+
+# --- other programs ---------------------------------------------------------------------------
+
+@pytest.mark.parametrize("number", range(len(code_blocks("python"))))
+def test_python_in_the_documentation(finished, tmp_path, number):
+    block = code_blocks("python")[number]
+    for module in re.findall(r"^import (\w+)", block, re.MULTILINE):
+        pytest.importorskip(module)
+    if "h5netcdf" in block:
+        pytest.importorskip("h5netcdf")
+    shutil.copy(finished, tmp_path / "clpipe.h5")
+    here = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        exec(block, {})
+    finally:
+        os.chdir(here)
+
+
+def test_r_in_the_documentation(finished, tmp_path):
+    if not shutil.which("Rscript") or subprocess.run(
+            ["Rscript", "-e", "library(rhdf5)"], capture_output=True).returncode:
+        pytest.skip("R with rhdf5 is not installed")
+    shutil.copy(finished, tmp_path / "clpipe.h5")
+    block, = code_blocks("r")
+    result = subprocess.run(["Rscript", "-e", block], cwd=tmp_path, text=True, capture_output=True)
+    assert result.returncode == 0, result.stderr
+    assert "green/01.jpg" in result.stdout
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+def test_xarray(finished, engine):
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip({"netcdf4": "netCDF4"}.get(engine, engine))
+    with h5py.File(finished, "r") as f:
+        with xarray.open_dataset(finished, group="features", engine=engine) as features:
+            assert features["counts"].dims == ("image", "feature_counts")
+            assert (features["counts"].values == f["features/counts"][:]).all()
+        with xarray.open_dataset(finished, group="images", engine=engine) as images:
+            assert images["path"].values.tolist() == f["images/path"].asstr()[:].tolist()
+            assert images["digest"].dims == ("image", "digest_word")
+        with xarray.open_dataset(finished, group="clusters/kmeans", engine=engine) as clusters:
+            assert clusters["centroids"].dims == ("cluster_kmeans", "feature_rgb_8x8x8")
+            assert clusters.attrs["metric"] == "hellinger"
+        for group in (None, "failures", "clusters", "runs", "runs/0"):
+            xarray.open_dataset(finished, group=group, engine=engine).close()
+
+
+def test_h5dump(finished):
+    if not shutil.which("h5dump"):
+        pytest.skip("h5dump is not installed")
+    result = subprocess.run(["h5dump", finished], text=True, capture_output=True)
+    assert result.returncode == 0 and result.stderr == ""
+    for part in ("rgb_8x8x8", "green/01.jpg", "not-an-image", "unknown-format"):
+        assert part in result.stdout
+
+
+def test_repacked(clpipe, finished, tmp_path):
+    if not shutil.which("h5repack"):
+        pytest.skip("h5repack is not installed")
+    copy = tmp_path / "copy.h5"
+    subprocess.run(["h5repack", finished, copy], check=True)
+    assert digest(copy) == digest(finished)
+    assert clpipe("verify", copy).returncode == 0
+    packed = tmp_path / "packed.h5"
+    subprocess.run(["h5repack", "-f", "/features/rgb_8x8x8:GZIP=6", copy, packed], check=True)
+    with h5py.File(packed, "r") as f:
+        assert f["features/rgb_8x8x8"].compression == "gzip"
+    assert digest(packed) == digest(finished)
+    result = clpipe("verify", packed)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+# --- the same file, whatever happens ------------------------------------------------------------
+
+def test_equal_bytes_but_for_runs(clpipe, mixed, tmp_path):
+    environment = {"SOURCE_DATE_EPOCH": "1700000000"}
+    for name in ("a.h5", "b.h5"):
+        result = clpipe("ingest", mixed, "-o", name, "--threads", 1 + (name == "b.h5"),
+                        env=environment)
+        assert result.returncode == 1, result.stderr
+    contents = []
+    for name in ("a.h5", "b.h5"):
+        with h5py.File(tmp_path / name, "r") as f:
+            assert f.attrs["created"] == "2023-11-14T22:13:20Z"
+            runs = h5py.h5o.get_info(f["runs"].id).addr
+        contents.append((runs, (tmp_path / name).read_bytes()))
+    assert contents[0][0] == contents[1][0]
+    # Before /runs only sizes of the whole differ: the end of the file, in the superblock.
+    first, second = (numpy.frombuffer(content[:runs], "u1") for runs, content in contents)
+    different = numpy.flatnonzero(first != second)
+    assert ((different >= 40) & (different < 48)).all()
+
+
+@pytest.fixture(scope="module")
+def hundreds(tmp_path_factory):
+    """Three hundred pictures, of which some are broken."""
+    directory = tmp_path_factory.mktemp("hundreds")
+    draw_photos(directory / "0", 30)
+    for copy in range(1, 10):
+        shutil.copytree(directory / "0", directory / str(copy))
+        (directory / str(copy) / "cut.jpg").write_bytes(
+            (directory / "0" / "green" / "01.jpg").read_bytes()[:400 + copy])
+    return directory
+
+
+def test_killed_again_and_again(program, hundreds, tmp_path):
+    environment = dict(os.environ, SOURCE_DATE_EPOCH="1700000000")
+    command = [CLPIPE, "ingest", hundreds, "-o", "killed.h5", "-q"]
+    result = run_clpipe("ingest", hundreds, "-o", "whole.h5", cwd=tmp_path, env=environment)
+    assert result.returncode == 1, result.stderr
+    kills = 0
+    for attempt in range(40):
+        process = subprocess.Popen(command, cwd=tmp_path, env=environment,
+                                   stderr=subprocess.DEVNULL)
+        try:
+            code = process.wait(timeout=0.05 + 0.03 * attempt if attempt < 12 else 120)
+            assert code in (0, 1)  # 0: there was nothing left to do but to tidy up
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+    assert kills > 0
+    assert sorted(os.listdir(tmp_path)) == ["killed.h5", "whole.h5"]
+    assert digest(tmp_path / "killed.h5") == digest(tmp_path / "whole.h5")
+
+
+def test_update_equals_a_new_file(clpipe, tmp_path, identity):
+    draw_photos(tmp_path / "photos")
+    photos = tmp_path / "photos"
+    assert clpipe("run", "photos", "-k", 2, "-o", "updated.h5").returncode == 0
+    (photos / "red" / "copy of 00.png").unlink()
+    (photos / "blue" / "02.jpg").write_bytes((photos / "red" / "03.jpg").read_bytes())
+    (photos / "new.jpg").write_bytes((photos / "green" / "07.jpg").read_bytes())
+    (photos / "cut.jpg").write_bytes((photos / "green" / "07.jpg").read_bytes()[:500])
+    result = clpipe("ingest", "photos", "-o", "updated.h5", "--json", "-")
+    assert result.returncode == 1
+    assert "--name kmeans" in result.stderr  # how to make the clusters again
+    assert '"images_unchanged": 11' in result.stdout and '"images_ok": 13' in result.stdout
+    assert clpipe("ingest", "photos", "-o", "fresh.h5").returncode == 1
+    assert digest(tmp_path / "updated.h5") == digest(tmp_path / "fresh.h5")
+    assert clpipe("verify", "updated.h5").returncode == 0
+    with h5py.File(tmp_path / "updated.h5", "r") as f:
+        assert "clusters" not in f
+        assert list(f["runs"]) == ["0", "1"]
+
+
+# --- one at a time ------------------------------------------------------------------------------
+
+def test_second_run_is_refused(clpipe, photos, tmp_path):
+    work = tmp_path / "out.h5.partial"
+    work.mkdir()
+    with open(work / "lock", "w") as lock:
+        lock.write("4321 elsewhere\n")
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        check_one_error(clpipe("ingest", photos, "-o", "out.h5"), 3, "out.h5",
+                        "process 4321 on elsewhere")
+    # Nobody holds it any more: what a killed run leaves behind is in nobody's way.
+    result = clpipe("ingest", photos, "-o", "out.h5")
+    assert result.returncode == 0, result.stderr
+    assert os.listdir(tmp_path) == ["out.h5"]
+
+
+def test_unfinished_work_of_other_options(program, hundreds, tmp_path):
+    process = subprocess.Popen([CLPIPE, "ingest", hundreds, "-o", "out.h5", "-q"], cwd=tmp_path)
+    log = tmp_path / "out.h5.partial" / "records"
+    while process.poll() is None and not (log.exists() and log.stat().st_size > 2000):
+        time.sleep(0.005)
+    process.kill()
+    if process.wait() != -signal.SIGKILL:
+        pytest.skip("it was done before it could be killed")
+    other = ("ingest", hundreds, "-o", "out.h5", "--alpha", "black")
+    check_one_error(run_clpipe(*other, cwd=tmp_path), 2, "unfinished work", "alpha", "--fresh")
+    assert run_clpipe(*other, "--fresh", cwd=tmp_path).returncode == 1
+    assert os.listdir(tmp_path) == ["out.h5"]
