@@ -1,0 +1,127 @@
+/* decode_floor.c: the floor that ingest is measured against: read, decode, count, and nothing else.
+ *
+ *     decode_floor THREADS FILE...
+ *
+ * Every thread takes the next file, reads it whole, decodes it with libjpeg (accurate IDCT, fancy
+ * upsampling, RGB) and counts three 256-bin histograms with four sub-tables. No pipeline, no
+ * device, no output file. Prints images, seconds and the sum of all pixel counts weighted by bin,
+ * so that the work cannot be left out and can be compared.
+ */
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+static char **files;
+static int file_count;
+static atomic_int next_file;
+static _Atomic uint64_t images, weighted;
+
+static void count(uint32_t table[4][3][256], const uint8_t *p, size_t pixels)
+{
+    size_t i = 0;
+    for (; i + 4 <= pixels; i += 4, p += 12) {
+        for (int s = 0; s < 4; s++) {
+            table[s][0][p[3 * s]]++;
+            table[s][1][p[3 * s + 1]]++;
+            table[s][2][p[3 * s + 2]]++;
+        }
+    }
+    for (; i < pixels; i++, p += 3) {
+        for (int c = 0; c < 3; c++)
+            table[0][c][p[c]]++;
+    }
+}
+
+/* The whole file, in a buffer that grows; 0 if it cannot be read. */
+static size_t read_file(uint8_t **buffer, size_t *room, const char *name)
+{
+    FILE *file = fopen(name, "rb");
+    if (!file)
+        return 0;
+    size_t size = 0, got;
+    do {
+        if (*room < size + (1u << 20))
+            *buffer = realloc(*buffer, *room = size + (2u << 20));
+        got = *buffer ? fread(*buffer + size, 1, *room - size, file) : 0;
+        size += got;
+    } while (got > 0);
+    fclose(file);
+    return size;
+}
+
+static void *work(void *unused)
+{
+    (void)unused;
+    struct jpeg_decompress_struct info;
+    struct jpeg_error_mgr errors;
+    uint8_t *bytes = NULL, *pixels = NULL;
+    size_t byte_room = 0, pixel_room = 0;
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&info);
+    for (int i; (i = atomic_fetch_add(&next_file, 1)) < file_count;) {
+        size_t size = read_file(&bytes, &byte_room, files[i]);
+        if (size == 0)
+            continue;
+        jpeg_mem_src(&info, bytes, size);
+        jpeg_read_header(&info, TRUE);
+        info.out_color_space = JCS_RGB;
+        info.dct_method = JDCT_ISLOW;
+        jpeg_start_decompress(&info);
+        size_t stride = (size_t)info.output_width * 3, wanted = stride * info.output_height;
+        if (pixel_room < wanted)
+            pixels = realloc(pixels, pixel_room = wanted);
+        while (pixels && info.output_scanline < info.output_height) {
+            JSAMPROW row[16];
+            for (int r = 0; r < 16; r++)
+                row[r] = pixels + (info.output_scanline + (size_t)r) * stride;
+            jpeg_read_scanlines(&info, row,
+                                info.output_height - info.output_scanline < 16
+                                    ? info.output_height - info.output_scanline
+                                    : 16);
+        }
+        static _Thread_local uint32_t table[4][3][256];
+        memset(table, 0, sizeof table);
+        count(table, pixels, (size_t)info.output_width * info.output_height);
+        uint64_t sum = 0;
+        for (int s = 0; s < 4; s++)
+            for (int c = 0; c < 3; c++)
+                for (int v = 0; v < 256; v++)
+                    sum += (uint64_t)table[s][c][v] * (uint64_t)(c * 256 + v + 1);
+        atomic_fetch_add(&weighted, sum);
+        atomic_fetch_add(&images, 1);
+        jpeg_finish_decompress(&info);
+    }
+    jpeg_destroy_decompress(&info);
+    free(pixels);
+    free(bytes);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t start = clock_now();
+    int threads = argc > 2 ? atoi(argv[1]) : 0;
+    if (threads < 1 || threads > 1024) {
+        fprintf(stderr, "usage: decode_floor THREADS FILE...\n");
+        return 2;
+    }
+    files = argv + 2;
+    file_count = argc - 2;
+    pthread_t thread[1024];
+    for (int i = 0; i < threads; i++) {
+        if (pthread_create(&thread[i], NULL, work, NULL) != 0)
+            return 3;
+    }
+    for (int i = 0; i < threads; i++)
+        pthread_join(thread[i], NULL);
+    printf("%llu images %.3f s %llu\n", (unsigned long long)images,
+           (double)(clock_now() - start) * 1e-9, (unsigned long long)weighted);
+    return 0;
+}
