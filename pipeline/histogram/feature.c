@@ -174,7 +174,8 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     strcpy(copy, spec);
 
     struct feature feature = {.normalize = default_normalize, .grid_rows = 1, .grid_columns = 1};
-    char *options = strchr(copy, ':');
+    /* NAME= may only stand before the first ':' or ',', where the options begin. */
+    char *options = strpbrk(copy, ":,");
     if (options)
         *options++ = '\0';
     char *kind = strchr(copy, '=');
