@@ -262,15 +262,9 @@ static void test_refusals(void **state)
     ingest(f, ITEMS, &summary);
     cluster(&c, f->output, "rgb_8", "euclidean");
     identity_of(before, f->output);
-    static const char *const names[] = {"",
-                                        ".",
-                                        "..",
-                                        "a/b",
-                                        "a b",
-                                        "\xc3\xa9",
-                                        "a\n",
-                                        "0123456789012345678901234567890123456789"
-                                        "012345678901234567890123"};
+    static const char too_long[] = "0123456789012345678901234567890123456789"
+                                   "012345678901234567890123";
+    static const char *const names[] = {"", ".", "..", "a/b", "a b", "\xc3\xa9", "a\n", too_long};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         c.clustering.name = names[i];
         assert_int_equal(result_write_clusters(f->output, f->output, &c.clustering, true, &error),
