@@ -30,7 +30,7 @@ typedef float span;
 /* Independent chains, so that one need not wait for the other. */
 #define CHAINS 8
 
-static double canonical(__global const float *restrict x, __global const float *restrict c,
+static double canonical(__global const float *x, __global const float *c,
                         uint stride)
 {
     double16 sum = (double16)(0.0);
@@ -38,16 +38,21 @@ static double canonical(__global const float *restrict x, __global const float *
         double16 t = convert_double16(vload16(0, x + j)) - convert_double16(vload16(0, c + j));
         sum = fma(t, t, sum);
     }
-    double8 a = sum.lo + sum.hi;
-    double4 b = a.lo + a.hi;
-    double2 d = b.lo + b.hi;
-    return d.x + d.y;
+    /* By way of memory: Oclgrind's check for uninitialised values does not survive halved vectors. */
+    double lane[KMEANS_LANES];
+    vstore16(sum, 0, lane);
+#pragma unroll
+    for (int reach = KMEANS_LANES / 2; reach > 0; reach /= 2)
+#pragma unroll
+        for (int l = 0; l < reach; l++)
+            lane[l] += lane[l + reach];
+    return lane[0];
 }
 
 /* The scores of one row against SPAN lanes, as in the filter; the order of the sum is another, which
  * the bound allows. */
-static span lane_scores(__global const float *restrict row, float norm,
-                        __global const float *restrict centre, __global const float *restrict lanes,
+static span lane_scores(__global const float *row, float norm,
+                        __global const float *centre, __global const float *lanes,
                         uint columns)
 {
     span score = LOAD_SPAN(lanes);

@@ -33,9 +33,9 @@
 
 /* Brings columns [from, from + DEPTH) of the group's rows and of a panel to local memory. Rows are
  * padded with zeros to a multiple of 16 columns; the panel is not. */
-static void load_tiles(__local float *xs, __local float *cs, __global const float *restrict x,
-                       __global const float *restrict centre, __global const float *restrict panel,
-                       __local const uint *restrict at, uint stride, uint columns, uint from,
+static void load_tiles(__local float *xs, __local float *cs, __global const float *x,
+                       __global const float *centre, __global const float *panel,
+                       __local const uint *at, uint stride, uint columns, uint from,
                        uint lid)
 {
     const uint j = lid % DEPTH;

@@ -33,10 +33,13 @@ __kernel void row_norms(__global const float *restrict x, __global const float *
             value = value * half_scale * half_scale;
             sum = fma(value, value, sum);
         }
-        float8 a = sum.lo + sum.hi;
-        float4 b = a.lo + a.hi;
-        float2 c = b.lo + b.hi;
-        total += c.x + c.y;
+        /* By way of memory, as in kmeans_exact.cl. */
+        float lane[16];
+        vstore16(sum, 0, lane);
+        float part = 0.0f;
+        for (int l = 0; l < 16; l++)
+            part += lane[l];
+        total += part;
     }
     norms[i] = sqrt(fma(total, growth, tiny)) * (1.0f + 0x1p-19f);
 }

@@ -244,10 +244,11 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
 {
     struct filter *filter = assign->filter;
     cl_uint counts[COUNTS] = {tile->rows, 0, 0, 0};
+    const cl_uint zeros[COUNTS] = {0};
     enum status status = filter_norms(filter, tile, err);
     if (status == STATUS_OK)
-        status = ocl_enqueue_fill(assign->lane->compute, "zero counts", assign->counts, 0, 0,
-                                  sizeof counts, OCL_NO_WAITS, NULL, err);
+        status =
+            lane_write(assign->lane, "zero counts", assign->counts, 0, sizeof zeros, zeros, err);
     if (status == STATUS_OK && incremental)
         status = split(assign, tile, counts, err);
     if (status != STATUS_OK)

@@ -438,56 +438,49 @@ struct tile *data_tile_of(struct data *data, uint64_t row)
     return &data->tiles[row / data->tile_rows];
 }
 
-#define READS_AT_ONCE 64
-
-/* Up to READS_AT_ONCE rows of resident data. All reads that were begun have ended on return, so
- * that `out` may go. */
+/* Rows of resident data. All reads that were begun have ended on return, so that `out` may go: the
+ * queue is in order. */
 static enum status read_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
                              struct error *err)
 {
-    cl_event events[READS_AT_ONCE];
+    cl_event last = NULL;
     enum status status = STATUS_OK;
-    uint32_t begun = 0;
-    while (begun < count && status == STATUS_OK) {
-        struct tile *tile = data_tile_of(data, rows[begun]);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct tile *tile = data_tile_of(data, rows[i]);
+        cl_event event = NULL;
         status =
             ocl_enqueue_read(data->lane->compute, "read row", tile->x, false,
-                             (size_t)(rows[begun] - tile->first) * row_bytes(data), row_bytes(data),
-                             out + (size_t)begun * data->stride, OCL_NO_WAITS, &events[begun], err);
-        begun += status == STATUS_OK;
-    }
-    struct error ignored = ERROR_INIT;
-    for (uint32_t i = begun; i-- > 0;) {
-        enum status waited =
-            ocl_wait(data->lane->compute, events[i], status == STATUS_OK ? err : &ignored);
-        clReleaseEvent(events[i]);
+                             (size_t)(rows[i] - tile->first) * row_bytes(data), row_bytes(data),
+                             out + (size_t)i * data->stride, OCL_NO_WAITS, &event, err);
+        if (status == STATUS_OK && last)
+            clReleaseEvent(last);
         if (status == STATUS_OK)
-            status = waited;
+            last = event;
     }
-    return status;
+    if (!last)
+        return status;
+    struct error ignored = ERROR_INIT;
+    enum status waited = ocl_wait(data->lane->compute, last, status == STATUS_OK ? err : &ignored);
+    clReleaseEvent(last);
+    return status == STATUS_OK ? waited : status;
 }
 
 enum status data_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
                       struct error *err)
 {
+    if (data->resident)
+        return read_rows(data, out, rows, count, err);
+    float *row = malloc(data->dimension * sizeof *row);
+    if (!row)
+        return error_memory(err, data->dimension * sizeof *row, "a row");
     enum status status = STATUS_OK;
-    if (!data->resident) {
-        float *row = malloc(data->dimension * sizeof *row);
-        if (!row)
-            return error_memory(err, data->dimension * sizeof *row, "a row");
-        for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-            status = data->source->read(data->source->context, rows[i], 1, row, err);
-            if (status == STATUS_OK)
-                status = transform_rows(&data->transform, data->lane->workers,
-                                        out + (size_t)i * data->stride, row, rows[i], 1, err);
-        }
-        free(row);
-        return status;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = data->source->read(data->source->context, rows[i], 1, row, err);
+        if (status == STATUS_OK)
+            status = transform_rows(&data->transform, data->lane->workers,
+                                    out + (size_t)i * data->stride, row, rows[i], 1, err);
     }
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i += READS_AT_ONCE) {
-        uint32_t part = count - i < READS_AT_ONCE ? count - i : READS_AT_ONCE;
-        status = read_rows(data, out + (size_t)i * data->stride, rows + i, part, err);
-    }
+    free(row);
     return status;
 }
 

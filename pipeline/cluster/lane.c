@@ -8,7 +8,7 @@ enum status lane_open(struct lane *lane, struct ocl_context *ocl, unsigned threa
 {
     const struct ocl_device *device = ocl_context_device(ocl);
     *lane = (struct lane){.ocl = ocl, .device = device, .stop = stop};
-    lane->tiled = device->type != CL_DEVICE_TYPE_CPU && device->local_is_dedicated &&
+    lane->tiled = !(device->type & CL_DEVICE_TYPE_CPU) && device->local_is_dedicated &&
                   device->max_work_group >= 256;
     lane->host_exact = !device->fp64;
     lane->zero_copy = device->unified_memory;

@@ -285,12 +285,10 @@ enum status seeding_first(struct seeding *seeding, const float *seed, struct err
     if (status == STATUS_OK)
         status = data_begin(seeding->data, err);
     while (status == STATUS_OK && (status = data_next(seeding->data, &tile, err)) == STATUS_OK) {
-        struct seed_tile *own = of_tile(seeding, tile);
-        status = ocl_enqueue_fill(seeding->lane->compute, "zero mask", own->mask, 0, 0,
-                                  tile->rows * sizeof(cl_uint), OCL_NO_WAITS, NULL, err);
+        status = commit_tile(seeding, tile, seed, 0, true, err);
+        /* The seed is nowhere nearer than itself: the sums are of what is. */
         if (status == STATUS_OK)
-            status = commit_tile(seeding, tile, seed, 0, true, err);
-        /* No candidate is nearer anywhere: the sums of what is. */
+            status = filter_tile(seeding, tile, err);
         if (status == STATUS_OK)
             status = exact_tile(seeding, tile, seed, 1, err);
         if (status == STATUS_OK)

@@ -132,10 +132,10 @@ void update_close(struct update *update)
 
 enum status update_reset(struct update *update, struct error *err)
 {
+    const size_t bytes = (size_t)update->k * update->data->stride * sizeof *update->sums;
     memset(update->counts, 0, update->k * sizeof *update->counts);
-    return ocl_enqueue_fill(update->lane->compute, "zero sums", update->totals, 0, 0,
-                            (size_t)update->k * update->data->stride * sizeof(cl_long),
-                            OCL_NO_WAITS, NULL, err);
+    memset(update->sums, 0, bytes);
+    return lane_write(update->lane, "zero sums", update->totals, 0, bytes, update->sums, err);
 }
 
 /* --- a tile's moves -------------------------------------------------------------------------- */
