@@ -1,4 +1,5 @@
-/* test_decode.c: pixels against values computed here, and files that are cut, false or too much. */
+/* test_decode.c: pixels against values computed here, and files that are cut, false or too much.
+ * long because: the picture makers serve every test in it. */
 #include "base/hash.h"
 #include "decode/decode.h"
 
