@@ -16,6 +16,15 @@ int64_t clock_now(void)
     return (int64_t)now.tv_sec * NANOSECONDS + now.tv_nsec;
 }
 
+int64_t clock_file_time(const struct timespec *time)
+{
+    int64_t sum;
+    if (__builtin_mul_overflow((int64_t)time->tv_sec, NANOSECONDS, &sum) ||
+        __builtin_add_overflow(sum, (int64_t)time->tv_nsec, &sum))
+        return time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
+}
+
 static pthread_once_t start_once = PTHREAD_ONCE_INIT;
 static int64_t start;
 

@@ -13,6 +13,10 @@ int64_t clock_now(void);
  * thing in main). */
 int64_t clock_process_start(void);
 
+/* A file's date in nanoseconds since 1970; dates that do not fit (before 1677, after 2262, which
+ * file systems can hold) become the nearest that does. */
+int64_t clock_file_time(const struct timespec *time);
+
 /* Initialises a condition variable that waits on CLOCK_MONOTONIC; returns pthread's error number.
  */
 int cond_init_monotonic(pthread_cond_t *cond);

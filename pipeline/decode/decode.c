@@ -3,6 +3,7 @@
  */
 #include "decode/decode.h"
 
+#include "base/clock.h"
 #include "base/path.h"
 #include "decode/codec.h"
 
@@ -72,11 +73,6 @@ enum reason codec_short(const struct input *input, struct failure *failure, cons
     return failure_set(failure, input->at_end ? REASON_TRUNCATED : REASON_CORRUPT, "%s", message);
 }
 
-static int64_t mtime_of(const struct stat *st)
-{
-    return st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec;
-}
-
 /* Is the file still what it was? */
 static enum reason check_unchanged(struct decode *decode, struct failure *failure)
 {
@@ -85,7 +81,7 @@ static enum reason check_unchanged(struct decode *decode, struct failure *failur
         return failure_errno(failure, REASON_UNREADABLE, errno, "cannot look at the file");
     if (!S_ISREG(st.st_mode))
         return failure_set(failure, REASON_CHANGED, "no regular file any more");
-    if ((uint64_t)st.st_size != decode->bytes || mtime_of(&st) != decode->mtime_ns)
+    if ((uint64_t)st.st_size != decode->bytes || clock_file_time(&st.st_mtim) != decode->mtime_ns)
         return failure_set(failure, REASON_CHANGED, "the file changed while it was read");
     return REASON_NONE;
 }

@@ -1,5 +1,6 @@
 /* entry.c: what one path comes to. */
 #include "walk/entry.h"
+#include "base/clock.h"
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static void nothing_known(struct entry *entry)
 void entry_from_stat(struct entry *entry, const struct stat *st)
 {
     entry->bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-    entry->mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+    entry->mtime_ns = clock_file_time(&st->st_mtim);
     entry->device = st->st_dev;
     entry->inode = st->st_ino;
     entry->failure.reason = REASON_NONE;
