@@ -258,8 +258,6 @@ static void fill_stages(struct pipeline *pipeline, double wall)
             stage[i].starved =
                 times.lanes * wall > stage[i].busy ? times.lanes * wall - stage[i].busy : 0;
     }
-    stage[4].busy = pipeline->store_busy;
-    stage[4].starved = wall > stage[4].busy ? wall - stage[4].busy : 0;
 }
 
 /* The stage whose threads were the busiest. */
@@ -281,13 +279,16 @@ static void join(struct pipeline *pipeline, int64_t start)
         pthread_join(pipeline->worker[i].thread, NULL);
     if (pipeline->staging && !failed(pipeline))
         staging_drain(pipeline->staging);
-    fill_stages(pipeline, seconds_since(start));
+    double wall = seconds_since(start);
+    fill_stages(pipeline, wall);
     staging_close(&pipeline->staging);
     if (pipeline->finished)
         queue_finish(pipeline->finished);
     if (pipeline->store_started)
         pthread_join(pipeline->store_thread, NULL);
-    pipeline->report->stage[4].busy = pipeline->store_busy;
+    struct stage_times *store = &pipeline->report->stage[4];
+    store->busy = pipeline->store_busy;
+    store->starved = wall > store->busy ? wall - store->busy : 0;
 }
 
 static void nothing_found(struct pipeline *pipeline, struct error *err)

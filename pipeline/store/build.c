@@ -329,6 +329,5 @@ enum status build_file(const struct build_config *config, bool keep_clusters, st
     if (!status)
         status = output_commit(output, err);
     output_close(&output);
-    workdir_forget_temporary(config->work);
     return status;
 }

@@ -13,7 +13,7 @@ struct raw_tally {
 
 struct build_config {
     const char *output;
-    const struct workdir *work;
+    struct workdir *work;
     const struct store_config *config;
     struct feed_config feed; /* feed.finished is NULL where earlier work was to be ignored */
     struct result *replaced; /* the file that is there now, or NULL */

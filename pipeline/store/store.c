@@ -201,6 +201,25 @@ static enum status open_log(struct store *store, const char *signature, struct e
     return status;
 }
 
+/* Makes the work directory, and sure that the output can be written: better known now than at the
+ * end. The directory comes first, because it notes what a kill would leave behind. */
+static enum status claim_output(struct store *store, struct error *err)
+{
+    struct output *probe = NULL;
+    struct error why = ERROR_INIT;
+    enum status status = workdir_open(&store->work, store->config.output, &why);
+    /* What keeps the directory from being made is better said of the output. */
+    if (!status || why.native != EWOULDBLOCK) {
+        enum status writable = output_open(&probe, store->config.output, err);
+        output_close(&probe);
+        if (writable)
+            return writable;
+    }
+    if (status && err)
+        *err = why;
+    return status;
+}
+
 static enum status open_prior(struct store *store, struct error *err)
 {
     struct prior_config config = {.sources = store->config.sources,
@@ -227,13 +246,8 @@ enum status store_open(struct store **out, const struct store_config *config, st
     char *signature = status ? NULL : signature_of_config(&store->config, err);
     if (!status && !signature)
         status = STATUS_FAILED;
-    /* Can it be written at all? Better known now than at the end. */
-    struct output *probe = NULL;
     if (!status)
-        status = output_open(&probe, config->output, err);
-    output_close(&probe);
-    if (!status)
-        status = workdir_open(&store->work, config->output, err);
+        status = claim_output(store, err);
     struct stat st;
     /* Until it is known what the log holds. */
     store->keep =

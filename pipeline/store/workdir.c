@@ -23,6 +23,7 @@
 struct workdir {
     char *path;
     int directory, lock;
+    char *temporary; /* as noted; may be NULL */
 };
 
 static enum status fail(struct error *err, const char *call, const char *path, int errno_value)
@@ -78,9 +79,11 @@ static enum status take_lock(struct workdir *workdir, const char *output, bool *
     if (flock(workdir->lock, LOCK_EX | LOCK_NB)) {
         if (errno == EWOULDBLOCK) {
             read_holder(holder, sizeof holder, workdir->lock);
-            return error_set(err, STATUS_FAILED,
-                             "%s is being written by %s: wait for it, or name another output",
-                             path_for_message(shown, sizeof shown, output), holder);
+            error_set(err, STATUS_FAILED,
+                      "%s is being written by %s: wait for it, or name another output",
+                      path_for_message(shown, sizeof shown, output), holder);
+            err->native = EWOULDBLOCK;
+            return STATUS_FAILED;
         }
         log_message(LOG_NOTICE,
                     "%s is on a file system without locks: nothing keeps a second run away from it",
@@ -127,7 +130,37 @@ static void remove_temporary(const struct workdir *workdir)
         if (strstr(slash ? slash : name, ".tmp-") && lstat(name, &st) == 0 && S_ISREG(st.st_mode))
             unlink(name);
     }
-    workdir_forget_temporary(workdir);
+}
+
+/* The absolute name that output_open will give the temporary file of this process, so that it is
+ * noted before it exists. */
+static char *expected_temporary(const char *output)
+{
+    const char *slash = strrchr(output, '/');
+    char *final = realpath(output, NULL), *name = NULL;
+    if (!final) {
+        char *directory = slash ? strndup(output, (size_t)(slash - output) + 1) : strdup(".");
+        char *absolute = directory ? realpath(directory, NULL) : NULL;
+        if (absolute && asprintf(&final, "%s/%s", absolute, slash ? slash + 1 : output) < 0)
+            final = NULL;
+        free(directory);
+        free(absolute);
+    }
+    if (final && asprintf(&name, "%s.tmp-%ld", final, (long)getpid()) < 0)
+        name = NULL;
+    free(final);
+    return name;
+}
+
+static void write_temporary(struct workdir *workdir)
+{
+    int fd = openat(workdir->directory, "temporary",
+                    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        return;
+    if (workdir->temporary)
+        write_all(fd, workdir->temporary, strlen(workdir->temporary), workdir->path, NULL);
+    close(fd);
 }
 
 enum status workdir_open(struct workdir **out, const char *output, struct error *err)
@@ -154,6 +187,8 @@ enum status workdir_open(struct workdir **out, const char *output, struct error 
     if (!status) {
         write_holder(workdir);
         remove_temporary(workdir);
+        workdir->temporary = expected_temporary(output);
+        write_temporary(workdir);
     } else {
         release(workdir);
         free(workdir->path);
@@ -181,22 +216,17 @@ enum status workdir_sync(const struct workdir *workdir, struct error *err)
     return fail(err, "fsync", workdir->path, errno);
 }
 
-void workdir_note_temporary(const struct workdir *workdir, const char *path)
+void workdir_note_temporary(struct workdir *workdir, const char *path)
 {
     /* The next run may be started elsewhere. */
     char *absolute = realpath(path, NULL);
-    int fd = openat(workdir->directory, "temporary",
-                    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd >= 0 && absolute)
-        write_all(fd, absolute, strlen(absolute), workdir->path, NULL);
-    if (fd >= 0)
-        close(fd);
-    free(absolute);
-}
-
-void workdir_forget_temporary(const struct workdir *workdir)
-{
-    unlinkat(workdir->directory, "temporary", 0);
+    if (!absolute || (workdir->temporary && strcmp(absolute, workdir->temporary) == 0)) {
+        free(absolute);
+        return;
+    }
+    free(workdir->temporary);
+    workdir->temporary = absolute;
+    write_temporary(workdir);
 }
 
 void workdir_close(struct workdir **workdir, bool keep)
@@ -213,6 +243,7 @@ void workdir_close(struct workdir **workdir, bool keep)
         rmdir(w->path);
     }
     release(w);
+    free(w->temporary);
     free(w->path);
     free(w);
 }

@@ -3,8 +3,8 @@
  *
  *   lock       flock()ed by the process that works here; holds its number and host
  *   records    the log
- *   temporary  the name of the temporary file of a build in progress: what a kill leaves of it is
- *              removed by the next run */
+ *   temporary  the name that the temporary file of the result has or would have: what a kill leaves
+ *              of it is removed by the next run */
 #ifndef CLPIPE_STORE_WORKDIR_H
 #define CLPIPE_STORE_WORKDIR_H
 
@@ -12,8 +12,8 @@
 
 struct workdir;
 
-/* Creates or takes over the directory. STATUS_FAILED: another process has it (its number is named),
- * or it cannot be made. */
+/* Creates or takes over the directory. STATUS_FAILED: another process has it (its number is named;
+ * err->native is EWOULDBLOCK), or it cannot be made. */
 enum status workdir_open(struct workdir **out, const char *output, struct error *err);
 
 /* Its name, and its descriptor for openat(). */
@@ -23,9 +23,8 @@ int workdir_descriptor(const struct workdir *workdir);
 /* Makes the names in it durable. */
 enum status workdir_sync(const struct workdir *workdir, struct error *err);
 
-/* Notes the temporary file of a build, and that it is gone. */
-void workdir_note_temporary(const struct workdir *workdir, const char *path);
-void workdir_forget_temporary(const struct workdir *workdir);
+/* Notes the temporary file of a build, where it has another name than expected. */
+void workdir_note_temporary(struct workdir *workdir, const char *path);
 
 /* Unlocks; removes everything of ours, and the directory, unless `keep`. Accepts NULL and NULLs. */
 void workdir_close(struct workdir **workdir, bool keep);
