@@ -524,6 +524,26 @@ static void test_monstrous_lengths(void **state)
     free(good.bytes);
 }
 
+/* A text that is said to be shorter or longer than it is. */
+static void test_wrong_lengths(void **state)
+{
+    struct fixture *f = *state;
+    struct file good = good_file(f);
+    hid_t file = H5Fopen(f->output, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t dataset = H5Dopen2(file, "images/path", H5P_DEFAULT);
+    haddr_t at = H5Dget_offset(dataset) + 16 * 7;
+    H5Dclose(dataset);
+    H5Fclose(file);
+    assert_int_equal(good.bytes[at], strlen("d000/item_000000.jpg"));
+    for (int change = -1; change <= 1; change += 2) {
+        good.bytes[at] = (char)(good.bytes[at] + change);
+        write_file(f->output, good.bytes, good.size);
+        good.bytes[at] = (char)(good.bytes[at] - change);
+        expect_refused(f, "length", 1, "not where its row says");
+    }
+    free(good.bytes);
+}
+
 static void test_random_damage(void **state)
 {
     struct fixture *f = *state;
@@ -557,6 +577,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wrong_structure, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_repacked_feature, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_monstrous_lengths, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(test_wrong_lengths, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_random_damage, fixture_open, fixture_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,11 @@
-/* test_result_clusters.c: clusterings added, replaced, carried over and found to be wrong. */
+/* test_result_clusters.c: clusterings added, replaced, carried over and found to be wrong.
+ * long because: all of it needs one clustered file and its makers. */
 #include "test_store_common.h"
 #include <hdf5.h>
 #include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #define ITEMS 90
 #define K     3
@@ -345,6 +349,111 @@ static void test_update_keeps_or_drops(void **state)
     clustered_clear(&d);
 }
 
+/* Runs over items in an order and in versions; returns whether the clusters are still there. */
+static bool clusters_after(struct fixture *f, const uint64_t *ids, uint64_t changed,
+                           bool touched_only)
+{
+    struct error error = ERROR_INIT;
+    struct store_summary summary;
+    struct store *store;
+    struct result *result;
+    assert_ok(store_open(&store, &f->config, &error));
+    for (uint64_t i = 0; i < ITEMS; i++) {
+        struct made made;
+        struct store_record prior;
+        bool resumed;
+        make_record(&made, ids[i], ids[i] == changed && !touched_only);
+        made.record.mtime_ns += ids[i] == changed;
+        bool found = store_prior(store, 0, made.record.path, made.record.path_length,
+                                 made.record.bytes, made.record.mtime_ns, &prior, &resumed);
+        assert_int_equal(found, ids[i] != changed);
+        struct store_record *record = found ? &prior : &made.record;
+        record->sequence = i;
+        assert_ok(store_put(store, record, &error));
+    }
+    assert_ok(store_finish(store, &test_run, &summary, &error));
+    store_close(&store);
+    assert_false(summary.unchanged);
+    assert_ok(result_open(&result, f->output, &error));
+    unsigned count = result_clusters_count(result);
+    result_close(&result);
+    assert_int_equal(summary.clusters_dropped, count == 0);
+    return count > 0;
+}
+
+static void test_what_clusters_depend_on(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    struct store_summary summary;
+    uint64_t ids[ITEMS];
+    f->sources[0] = "@list";
+    for (uint64_t i = 0; i < ITEMS; i++)
+        ids[i] = i;
+    for (int variant = 0; variant < 4; variant++) {
+        struct clustered c;
+        char hex[65];
+        f->config.fresh = true;
+        ingest(f, ITEMS, &summary);
+        f->config.fresh = false;
+        cluster(&c, f->output, "rgb_8", "hellinger");
+        assert_ok(result_write_clusters(f->output, f->output, &c.clustering, false, &error));
+        clustered_clear(&c);
+        if (variant == 0) {
+            /* A file was touched: its row is another, its values are not. 8 is an image. */
+            assert_true(clusters_after(f, ids, 8, true));
+        } else if (variant == 1) {
+            assert_false(clusters_after(f, ids, 8, false));
+        } else if (variant == 2) {
+            /* Two images change places (6 and 7); then two failures (3 and 5). */
+            ids[6] = 7;
+            ids[7] = 6;
+            assert_false(clusters_after(f, ids, ITEMS, false));
+            ids[6] = 6;
+            ids[7] = 7;
+        } else {
+            ids[3] = 5;
+            ids[5] = 3;
+            assert_true(clusters_after(f, ids, ITEMS, false));
+        }
+        identity_of(hex, f->output);
+    }
+}
+
+static void test_no_room_for_clusters(void **state)
+{
+    struct fixture *f = *state;
+    struct store_summary summary;
+    struct clustered c;
+    struct stat st;
+    char before[65], after[65];
+    ingest(f, ITEMS, &summary);
+    cluster(&c, f->output, "rgb_8", "hellinger");
+    identity_of(before, f->output);
+    assert_int_equal(stat(f->output, &st), 0);
+    for (rlim_t limit = 1000; limit < (rlim_t)st.st_size + 3000; limit += 4 * 1024) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct error error = ERROR_INIT;
+            struct rlimit no_more = {limit, limit};
+            signal(SIGXFSZ, SIG_IGN);
+            signal(SIGSEGV, SIG_DFL);
+            setrlimit(RLIMIT_FSIZE, &no_more);
+            enum status status =
+                result_write_clusters(f->output, f->output, &c.clustering, false, &error);
+            _exit(status != STATUS_FAILED || !strstr(error.sentence, "larger than"));
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+    identity_of(after, f->output);
+    assert_string_equal(before, after);
+    assert_int_equal(count_entries(f->directory), 1);
+    clustered_clear(&c);
+}
+
 /* --- what verify finds ------------------------------------------------------------------------ */
 
 struct lines {
@@ -491,6 +600,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_file_of_its_own, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_refusals, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_update_keeps_or_drops, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(test_what_clusters_depend_on, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(test_no_room_for_clusters, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_verify_finds, fixture_open, fixture_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,6 +178,61 @@ static void test_nothing(void **state)
     identity_of(hex, f->output);
 }
 
+/* More paths that are not UTF-8 than are read at once, asked for in any order. */
+static void test_many_raw_paths(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    struct store *store;
+    struct store_summary summary;
+    struct result *result;
+    struct result_failure row;
+    char path[16], hex[65];
+    const uint64_t count = 5000;
+    assert_ok(store_open(&store, &f->config, &error));
+    for (uint64_t i = 0; i < count; i++) {
+        struct store_record record = {.sequence = i, .path = path, .bytes = 1};
+        bool text = i % 3 == 0 && i > 1500;
+        record.path_length = (uint32_t)snprintf(path, sizeof path, text ? "%05u" : "%05u\xff%u",
+                                                (unsigned)i, (unsigned)(i * i % 1000));
+        failure_set(&record.failure, REASON_CORRUPT, "x");
+        assert_ok(store_put(store, &record, &error));
+    }
+    assert_ok(store_finish(store, &test_run, &summary, &error));
+    store_close(&store);
+    assert_ok(result_open(&result, f->output, &error));
+    for (uint64_t i = 0; i < 3 * count; i++) {
+        uint64_t at = i < count ? i : i < 2 * count ? 2 * count - 1 - i : mix(i) % count;
+        /* Backwards and at random only now and then: each costs a search. */
+        if (i >= count && i % 17)
+            continue;
+        bool text = at % 3 == 0 && at > 1500;
+        assert_ok(result_failure_at(result, at, &row, &error));
+        snprintf(path, sizeof path, text ? "%05u" : "%05u\xff%u", (unsigned)at,
+                 (unsigned)(at * at % 1000));
+        assert_string_equal(row.path_raw, path);
+        assert_int_equal(strncmp(row.path, path, 5), 0);
+        assert_int_equal(strstr(row.path, "\\xff") != NULL, !text);
+    }
+    result_close(&result);
+    identity_of(hex, f->output);
+}
+
+static void test_time_is_no_identity(void **state)
+{
+    struct fixture *f = *state;
+    struct store_summary summary;
+    unsigned counts[3] = {0};
+    char first[65], second[65];
+    run_items(f, 0, 20, 1, 0, &summary, counts);
+    identity_of(first, f->output);
+    unlink(f->output);
+    setenv("SOURCE_DATE_EPOCH", "1", 1);
+    run_items(f, 0, 20, 1, 0, &summary, counts);
+    identity_of(second, f->output);
+    assert_string_equal(first, second);
+}
+
 static void test_unused_store_leaves_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -351,6 +406,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_any_order, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_nothing, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(test_many_raw_paths, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(test_time_is_no_identity, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_unused_store_leaves_nothing, fixture_open,
                                         fixture_close),
         cmocka_unit_test_setup_teardown(test_second_run_refused, fixture_open, fixture_close),
