@@ -1,0 +1,314 @@
+/* test_kmeans.c: clustering on every device and by every path, bit by bit as the reference. Run it
+ * under oclgrind as well: there it takes less data. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/run.h"
+#include "test_kmeans_reference.h"
+
+#include <stdio.h>
+
+static struct ocl_devices devices;
+
+static bool is_oclgrind(const struct ocl_device *device)
+{
+    return strstr(device->platform, "Oclgrind") != NULL;
+}
+
+static int open_devices(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    return ocl_devices_open(&devices, 2, &err) != STATUS_OK || devices.count == 0;
+}
+
+static int close_devices(void **state)
+{
+    (void)state;
+    ocl_devices_close(&devices);
+    return 0;
+}
+
+/* The ways through the code; all must give the same bits. */
+static const struct path {
+    const char *name;
+    struct lane_choice choice;
+    uint64_t memory; /* small: the rows are streamed */
+    unsigned threads;
+    bool slow; /* not under Oclgrind */
+} paths[] = {
+    {"resident", {true, false, false, false}, 256 << 20, 2, false},
+    {"streamed", {true, false, false, false}, 40000, 3, false},
+    {"copied", {true, false, false, true}, 256 << 20, 1, true},
+    {"copied and streamed", {true, false, false, true}, 40000, 2, true},
+    {"exact on the host", {true, false, true, false}, 256 << 20, 2, true},
+    {"exact on the host, streamed", {true, false, true, true}, 40000, 1, true},
+    {"tiled", {true, true, false, false}, 256 << 20, 2, true},
+    {"tiled, streamed, exact on the host", {true, true, true, false}, 40000, 2, true},
+};
+
+static void compare(const struct cluster_outcome *out, const struct reference *ref,
+                    const struct matrix *m, uint32_t k, const char *what)
+{
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (out->labels[i] != ref->labels[i])
+            fail_msg("%s: row %u has label %d, not %d", what, i, out->labels[i], ref->labels[i]);
+        float distance = (float)ref->distances[i];
+        if (memcmp(&out->distances[i], &distance, sizeof distance) != 0)
+            fail_msg("%s: row %u is at %.9g, not %.9g", what, i, (double)out->distances[i],
+                     (double)distance);
+    }
+    if (memcmp(out->centroids, ref->c, (size_t)k * m->d * sizeof *ref->c) != 0)
+        fail_msg("%s: the centroids differ", what);
+    if (out->iterations != ref->iterations || out->converged != ref->converged)
+        fail_msg("%s: %u iterations (converged %d), not %u (%d)", what, out->iterations,
+                 out->converged, ref->iterations, ref->converged);
+    if (memcmp(&out->inertia, &ref->inertia, sizeof out->inertia) != 0)
+        fail_msg("%s: inertia %.17g, not %.17g", what, out->inertia, ref->inertia);
+    for (uint32_t l = 0; l < k; l++)
+        if (out->sizes[l] != ref_count(ref->labels, m->n, l) || out->sizes[l] == 0)
+            fail_msg("%s: cluster %u has %llu rows, not %u", what, l,
+                     (unsigned long long)out->sizes[l], ref_count(ref->labels, m->n, l));
+}
+
+/* nearest[] as defined: by distance, then row, among the cluster's own. */
+static void check_nearest(const struct cluster_outcome *out, const struct reference *ref,
+                          const struct matrix *m, uint32_t k, const char *what)
+{
+    for (uint32_t l = 0; l < k; l++) {
+        int64_t taken[3] = {-1, -1, -1};
+        for (int t = 0; t < 3; t++) {
+            for (uint32_t i = 0; i < m->n; i++)
+                if (ref->labels[i] == (int32_t)l && i != taken[0] && i != taken[1] &&
+                    (taken[t] < 0 || ref->distances[i] < ref->distances[taken[t]]))
+                    taken[t] = i;
+            if (out->nearest[l * 3 + (uint32_t)t] != taken[t])
+                fail_msg("%s: cluster %u: nearest row %d is %lld, not %lld", what, l, t,
+                         (long long)out->nearest[l * 3 + (uint32_t)t], (long long)taken[t]);
+        }
+    }
+}
+
+struct shape {
+    uint32_t n, d, k, max_iter;
+};
+
+static void run_shape(struct ocl_context *context, const struct shape *shape, enum fill fill,
+                      const struct path *path, const struct matrix *m, const float *initial,
+                      const struct reference *ref)
+{
+    struct matrix copy = *m;
+    struct matrix_source source = matrix_source_of(&copy);
+    struct cluster_config config;
+    struct cluster_outcome out;
+    struct error err = ERROR_INIT;
+    char what[200];
+    cluster_config_default(&config);
+    config.k = shape->k;
+    config.init = INIT_GIVEN;
+    config.initial = initial;
+    config.max_iter = shape->max_iter;
+    config.memory = path->memory;
+    config.threads = path->threads;
+    snprintf(what, sizeof what, "%s, %s, %u x %u, k %u", path->name, fill_names[fill], shape->n,
+             shape->d, shape->k);
+    enum status status = cluster_run_on(&out, context, &source, &config, &path->choice, &err);
+    if (status != STATUS_OK)
+        fail_msg("%s: %s", what, err.sentence);
+    compare(&out, ref, m, shape->k, what);
+    check_nearest(&out, ref, m, shape->k, what);
+    cluster_outcome_clear(&out);
+}
+
+static void check_shape(struct ocl_context *context, const struct shape *shape, enum fill fill,
+                        bool fewer)
+{
+    const size_t values = (size_t)shape->n * shape->d, centroids = (size_t)shape->k * shape->d;
+    struct matrix m = {shape->n, shape->d, malloc(values * sizeof(float))};
+    float *initial = malloc(centroids * sizeof *initial);
+    struct reference ref = {malloc(centroids * sizeof *ref.c),
+                            malloc(m.n * sizeof *ref.labels),
+                            malloc(m.n * sizeof *ref.distances),
+                            0,
+                            0,
+                            false};
+    fill_matrix(&m, fill, shape->n);
+    /* Rows here and there; of few distinct ones some may be equal: then clusters start empty. */
+    for (uint32_t l = 0; l < shape->k; l++)
+        memcpy(initial + (size_t)l * m.d, m.x + (size_t)(l * (m.n / shape->k)) * m.d,
+               m.d * sizeof *initial);
+    memcpy(ref.c, initial, centroids * sizeof *initial);
+    ref_lloyd(&ref, &m, shape->k, shape->max_iter);
+    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++)
+        if (!fewer || !paths[p].slow)
+            run_shape(context, shape, fill, &paths[p], &m, initial, &ref);
+    free(m.x);
+    free(initial);
+    free(ref.c);
+    free(ref.labels);
+    free(ref.distances);
+}
+
+static void for_each_device(void (*check)(struct ocl_context *context, bool fewer))
+{
+    struct error err = ERROR_INIT;
+    for (unsigned i = 0; i < devices.count; i++) {
+        struct ocl_context *context;
+        if (!devices.device[i].usable)
+            continue;
+        assert_int_equal(ocl_context_open(&context, &devices.device[i], NULL, &err), STATUS_OK);
+        check(context, is_oclgrind(&devices.device[i]));
+        ocl_context_close(&context);
+    }
+}
+
+static void check_fills(struct ocl_context *context, bool fewer)
+{
+    static const struct shape shape = {900, 19, 7, 12}, small = {70, 5, 3, 3};
+    for (int fill = 0; fill < FILLS; fill++)
+        check_shape(context, fewer ? &small : &shape, (enum fill)fill, fewer);
+}
+
+static void test_hard_data(void **state)
+{
+    (void)state;
+    for_each_device(check_fills);
+}
+
+static void check_shapes(struct ocl_context *context, bool fewer)
+{
+    static const struct shape shapes[] = {
+        {1, 1, 1, 5},     {2, 1, 2, 5},     {40, 3, 40, 5},    {300, 1, 4, 30}, {513, 33, 17, 4},
+        {600, 300, 5, 4}, {257, 16, 33, 6}, {1000, 8, 140, 4}, {100, 7, 5, 0},  {100, 7, 5, 1},
+    };
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+        if (!fewer || shapes[s].n <= 40)
+            check_shape(context, &shapes[s], FILL_MIXTURE, fewer);
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    for_each_device(check_shapes);
+}
+
+/* --- one tiled launch under Oclgrind -----------------------------------------------------------
+ */
+
+static void check_tiled(struct ocl_context *context, bool fewer)
+{
+    static const struct shape shape = {9, 3, 2, 1};
+    static const struct path tiled = {"tiled", {true, true, false, false}, 256 << 20, 1, false};
+    struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
+    float c[6];
+    int32_t labels[9];
+    double distances[9];
+    struct reference ref = {c, labels, distances, 0, 0, false};
+    if (!fewer) {
+        free(m.x);
+        return;
+    }
+    fill_matrix(&m, FILL_MIXTURE, 1);
+    float initial[6];
+    memcpy(initial, m.x, sizeof initial);
+    memcpy(c, initial, sizeof c);
+    ref_lloyd(&ref, &m, shape.k, shape.max_iter);
+    run_shape(context, &shape, FILL_MIXTURE, &tiled, &m, initial, &ref);
+    free(m.x);
+}
+
+static void test_tiled_kernels(void **state)
+{
+    (void)state;
+    for_each_device(check_tiled);
+}
+
+/* --- near-ties ---------------------------------------------------------------------------------
+ */
+
+/* Rows half-way between two centroids but for one unit in the last place of one value: the filter
+ * cannot tell, the answer is defined. */
+static void check_near_ties(struct ocl_context *context, bool fewer)
+{
+    const struct shape shape = {fewer ? 24 : 600, 12, 2, 1};
+    struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
+    float initial[24];
+    uint64_t state = 5;
+    for (uint32_t j = 0; j < 12; j++) {
+        initial[j] = (float)(test_bits(&state) % 1000);
+        initial[12 + j] = (float)(test_bits(&state) % 1000);
+    }
+    for (uint32_t i = 0; i < m.n; i++) {
+        float *row = m.x + (size_t)i * 12;
+        for (uint32_t j = 0; j < 12; j++)
+            row[j] = (initial[j] + initial[12 + j]) / 2;
+        uint32_t j = i % 12;
+        if (i % 3 == 0)
+            row[j] = nextafterf(row[j], i % 2 ? 1e9f : -1e9f);
+    }
+    struct reference ref = {malloc(sizeof initial),
+                            malloc(m.n * sizeof *ref.labels),
+                            malloc(m.n * sizeof *ref.distances),
+                            0,
+                            0,
+                            false};
+    memcpy(ref.c, initial, sizeof initial);
+    ref_lloyd(&ref, &m, 2, 1);
+    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++)
+        if (!fewer || !paths[p].slow)
+            run_shape(context, &shape, FILL_INTEGERS, &paths[p], &m, initial, &ref);
+    free(m.x);
+    free(ref.c);
+    free(ref.labels);
+    free(ref.distances);
+}
+
+static void test_near_ties(void **state)
+{
+    (void)state;
+    for_each_device(check_near_ties);
+}
+
+/* Given centroids far outside the data, and larger by far than float32 squares allow. */
+static void check_far_centroids(struct ocl_context *context, bool fewer)
+{
+    const struct shape shape = {fewer ? 30 : 400, 4, 3, 6};
+    struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
+    static const float initial[12] = {1e30f, -2e30f, 0, 0, 1e-35f, 0, 0, 0, -3, 1e25f, 0, 7};
+    fill_matrix(&m, FILL_TINY, 3);
+    struct reference ref = {malloc(sizeof initial),
+                            malloc(m.n * sizeof *ref.labels),
+                            malloc(m.n * sizeof *ref.distances),
+                            0,
+                            0,
+                            false};
+    memcpy(ref.c, initial, sizeof initial);
+    ref_lloyd(&ref, &m, 3, shape.max_iter);
+    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++)
+        if (!fewer || !paths[p].slow)
+            run_shape(context, &shape, FILL_TINY, &paths[p], &m, initial, &ref);
+    free(m.x);
+    free(ref.c);
+    free(ref.labels);
+    free(ref.distances);
+}
+
+static void test_far_centroids(void **state)
+{
+    (void)state;
+    for_each_device(check_far_centroids);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hard_data),     cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_near_ties),     cmocka_unit_test(test_far_centroids),
+        cmocka_unit_test(test_tiled_kernels),
+    };
+    return cmocka_run_group_tests(tests, open_devices, close_devices);
+}
