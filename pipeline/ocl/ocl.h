@@ -154,15 +154,16 @@ enum status ocl_flush(struct ocl_queue *queue, struct error *err);
 /* clFinish: for shutdown and tests only; errors are the events' business. */
 void ocl_finish(struct ocl_queue *queue);
 
-/* Blocks until the event is complete, without spinning (a callback signals a condition); flushes
- * `queue` first. An event that ended with a negative status is STATUS_FAILED. */
+/* Blocks until the event is complete, without spinning (a callback signals a condition, or the
+ * event is looked at now and then, see ocl_watch.h); flushes `queue` first. An event that ended with a negative status is STATUS_FAILED. */
 enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err);
 
-/* Calls done(status, context) once when the event completes (status CL_COMPLETE) or fails (below
- * zero). It may be called before this function returns, and on any thread: it may only post to a
+/* Calls done(status, done_context) once when the event completes (status CL_COMPLETE) or fails
+ * (below zero). It may be called before this function returns, and on any thread: it may only post to a
  * queue. */
-enum status ocl_on_complete(cl_event event, void (*done)(cl_int status, void *context),
-                            void *context, struct error *err);
+enum status ocl_on_complete(struct ocl_context *context, cl_event event,
+                            void (*done)(cl_int status, void *context), void *done_context,
+                            struct error *err);
 
 /* Start and end of a completed command in clock_now() nanoseconds; false where not available. */
 bool ocl_event_times(struct ocl_context *context, cl_event event, int64_t *start, int64_t *end);

@@ -1,11 +1,13 @@
 /* ocl_context.c: contexts, queues, buffers, and one wrapper for each enqueue.
  *
- * Tracing: with a trace, every command's event gets a completion callback that reads the profiling
- * timestamps and writes a span on the queue's track. Device time is mapped to clock_now() once a
+ * Tracing: with a trace, every command's event is watched until it completes; then its profiling
+ * timestamps become a span on the queue's track. Device time is mapped to clock_now() once a
  * context, by a marker whose end lies between two host clock readings (error: half of that
  * interval, tens of microseconds).
  */
 #include "ocl/ocl.h"
+
+#include "ocl/ocl_watch.h"
 
 #include "base/clock.h"
 #include "base/parse.h"
@@ -14,12 +16,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct ocl_context {
     struct ocl_device device;
     cl_context handle;
     struct trace *trace;
-    pthread_mutex_t lock; /* guards what follows */
+    struct ocl_watch *watch; /* NULL: the driver's callbacks are good */
+    pthread_mutex_t lock;    /* guards what follows */
     pthread_cond_t untraced;
     unsigned traced; /* completion callbacks still to come */
     bool calibrated;
@@ -48,13 +52,15 @@ enum status ocl_context_open(struct ocl_context **out, const struct ocl_device *
                                           (cl_context_properties)device->platform_id, 0};
     cl_int code = CL_SUCCESS;
     context->handle = clCreateContext(properties, 1, &device->id, NULL, NULL, &code);
-    if (code != CL_SUCCESS) {
-        ocl_error(err, code, "clCreateContext", "cannot use device %s", device->name);
+    enum status status = STATUS_OK;
+    if (code != CL_SUCCESS)
+        status = ocl_error(err, code, "clCreateContext", "cannot use device %s", device->name);
+    else if (device->nvidia)
+        status = ocl_watch_open(&context->watch, err);
+    if (status != STATUS_OK)
         ocl_context_close(&context);
-        return STATUS_FAILED;
-    }
     *out = context;
-    return STATUS_OK;
+    return status;
 }
 
 void ocl_context_close(struct ocl_context **context)
@@ -65,6 +71,7 @@ void ocl_context_close(struct ocl_context **context)
     while ((*context)->traced > 0)
         pthread_cond_wait(&(*context)->untraced, &(*context)->lock);
     pthread_mutex_unlock(&(*context)->lock);
+    ocl_watch_close(&(*context)->watch);
     if ((*context)->handle)
         clReleaseContext((*context)->handle);
     pthread_cond_destroy(&(*context)->untraced);
@@ -196,8 +203,42 @@ double ocl_event_seconds(struct ocl_context *context, cl_event event)
     return ocl_event_times(context, event, &start, &end) ? (double)(end - start) * 1e-9 : 0;
 }
 
+/* --- completion ------------------------------------------------------------------------------ */
+
+struct completion {
+    void (*done)(cl_int status, void *context);
+    void *context;
+};
+
+static void CL_CALLBACK complete(cl_event event, cl_int status, void *user)
+{
+    (void)event;
+    struct completion completion = *(struct completion *)user;
+    free(user);
+    completion.done(status, completion.context);
+}
+
+enum status ocl_on_complete(struct ocl_context *context, cl_event event,
+                            void (*done)(cl_int status, void *context), void *done_context,
+                            struct error *err)
+{
+    if (context->watch)
+        return ocl_watch_add(context->watch, event, done, done_context, err);
+    struct completion *completion = malloc(sizeof *completion);
+    if (!completion)
+        return error_memory(err, sizeof *completion, "an event callback");
+    *completion = (struct completion){done, done_context};
+    cl_int code = clSetEventCallback(event, CL_COMPLETE, complete, completion);
+    if (code != CL_SUCCESS) {
+        free(completion);
+        return ocl_error(err, code, "clSetEventCallback", "cannot watch a command");
+    }
+    return STATUS_OK;
+}
+
 struct traced {
     struct ocl_context *context;
+    cl_event event;
     unsigned track;
     const char *tag;
 };
@@ -211,14 +252,31 @@ static void count_traced(struct ocl_context *context, int change)
     pthread_mutex_unlock(&context->lock);
 }
 
-static void CL_CALLBACK trace_completed(cl_event event, cl_int status, void *user)
+static void trace_completed(cl_int status, void *context)
 {
-    struct traced *traced = user;
+    struct traced *traced = context;
     int64_t start, end;
-    if (status == CL_COMPLETE && ocl_event_times(traced->context, event, &start, &end))
+    if (status == CL_COMPLETE && ocl_event_times(traced->context, traced->event, &start, &end))
         trace_span(traced->context->trace, traced->track, traced->tag, start, end, NULL);
+    clReleaseEvent(traced->event);
     count_traced(traced->context, -1);
     free(traced);
+}
+
+/* A span more for the trace; one that cannot be watched is missing in it. */
+static void trace_event(struct ocl_queue *queue, const char *tag, cl_event event)
+{
+    struct traced *traced = malloc(sizeof *traced);
+    if (!traced)
+        return;
+    *traced = (struct traced){queue->context, event, queue->track, tag};
+    clRetainEvent(event);
+    count_traced(queue->context, 1);
+    if (ocl_on_complete(queue->context, event, trace_completed, traced, NULL) != STATUS_OK) {
+        count_traced(queue->context, -1);
+        clReleaseEvent(event);
+        free(traced);
+    }
 }
 
 /* What every enqueue ends with: the error named, the event traced and handed on. `own` is an event
@@ -229,17 +287,8 @@ static enum status enqueued(struct ocl_queue *queue, const char *tag, const char
     if (code != CL_SUCCESS)
         return ocl_error(err, code, call, "device %s refused '%s'", queue->context->device.name,
                          tag);
-    if (own && queue->context->trace) {
-        struct traced *traced = malloc(sizeof *traced);
-        if (traced) {
-            *traced = (struct traced){queue->context, queue->track, tag};
-            count_traced(queue->context, 1);
-            if (clSetEventCallback(own, CL_COMPLETE, trace_completed, traced) != CL_SUCCESS) {
-                count_traced(queue->context, -1);
-                free(traced);
-            }
-        }
-    }
+    if (own && queue->context->trace)
+        trace_event(queue, tag, own);
     if (event)
         *event = own;
     else if (own)
@@ -327,34 +376,6 @@ void ocl_finish(struct ocl_queue *queue)
     clFinish(queue->handle);
 }
 
-struct completion {
-    void (*done)(cl_int status, void *context);
-    void *context;
-};
-
-static void CL_CALLBACK complete(cl_event event, cl_int status, void *user)
-{
-    (void)event;
-    struct completion completion = *(struct completion *)user;
-    free(user);
-    completion.done(status, completion.context);
-}
-
-enum status ocl_on_complete(cl_event event, void (*done)(cl_int status, void *context),
-                            void *context, struct error *err)
-{
-    struct completion *completion = malloc(sizeof *completion);
-    if (!completion)
-        return error_memory(err, sizeof *completion, "an event callback");
-    *completion = (struct completion){done, context};
-    cl_int code = clSetEventCallback(event, CL_COMPLETE, complete, completion);
-    if (code != CL_SUCCESS) {
-        free(completion);
-        return ocl_error(err, code, "clSetEventCallback", "cannot watch a command");
-    }
-    return STATUS_OK;
-}
-
 /* Lives on the stack of the waiting thread, which does not leave before the callback has run. */
 struct waiter {
     pthread_mutex_t lock;
@@ -373,32 +394,55 @@ static void wake_waiter(cl_int status, void *context)
     pthread_mutex_unlock(&waiter->lock);
 }
 
-enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err)
+/* Blocks until a callback has come. */
+static enum status wait_for_callback(struct ocl_queue *queue, cl_event event, bool flushed,
+                                     cl_int *state, struct error *err)
 {
     struct waiter waiter = {.lock = PTHREAD_MUTEX_INITIALIZER,
                             .done_cond = PTHREAD_COND_INITIALIZER};
+    enum status status = ocl_on_complete(queue->context, event, wake_waiter, &waiter, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!flushed) {
+        /* The callback may never come: end the command first, so that `waiter` can go. */
+        clFinish(queue->handle);
+    }
+    pthread_mutex_lock(&waiter.lock);
+    while (!waiter.done)
+        pthread_cond_wait(&waiter.done_cond, &waiter.lock);
+    pthread_mutex_unlock(&waiter.lock);
+    *state = waiter.status;
+    pthread_mutex_destroy(&waiter.lock);
+    pthread_cond_destroy(&waiter.done_cond);
+    return STATUS_OK;
+}
+
+/* Looks at the event in intervals that grow with what has been waited: short commands are not kept
+ * waiting, long ones cost no core. */
+static cl_int wait_by_looking(cl_event event)
+{
+    long interval = WATCH_NS / 16;
+    cl_int state;
+    while ((state = ocl_watch_state(event)) > CL_COMPLETE) {
+        nanosleep(&(struct timespec){.tv_nsec = interval}, NULL);
+        interval += interval < WATCH_NS ? interval / 4 : 0;
+    }
+    return state;
+}
+
+enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err)
+{
     struct error flush_error = ERROR_INIT;
     enum status flushed = ocl_flush(queue, &flush_error);
     /* Oclgrind does not call back for an event that is complete already. */
-    cl_int state = CL_QUEUED;
-    if (clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) !=
-            CL_SUCCESS ||
-        state > CL_COMPLETE) {
-        enum status status = ocl_on_complete(event, wake_waiter, &waiter, err);
+    cl_int state = ocl_watch_state(event);
+    if (state > CL_COMPLETE && queue->context->watch && flushed == STATUS_OK) {
+        state = wait_by_looking(event);
+    } else if (state > CL_COMPLETE) {
+        enum status status = wait_for_callback(queue, event, flushed == STATUS_OK, &state, err);
         if (status != STATUS_OK)
             return status;
-        if (flushed != STATUS_OK) {
-            /* The callback may never come: end the command first, so that `waiter` can go. */
-            clFinish(queue->handle);
-        }
-        pthread_mutex_lock(&waiter.lock);
-        while (!waiter.done)
-            pthread_cond_wait(&waiter.done_cond, &waiter.lock);
-        pthread_mutex_unlock(&waiter.lock);
-        state = waiter.status;
     }
-    pthread_mutex_destroy(&waiter.lock);
-    pthread_cond_destroy(&waiter.done_cond);
     if (state < 0)
         return ocl_error(err, state, "event",
                          "a command on the %s queue of %s failed; the device may be lost or out of "

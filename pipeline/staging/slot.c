@@ -129,9 +129,9 @@ static enum status take(struct slot *slot, struct ocl_queue *queue, const struct
     return status;
 }
 
-enum status slot_enqueue(struct slot *slot, struct slot_queues queues, struct histogram *histogram,
-                         const struct slot_shape *shape, void (*done)(cl_int status, void *context),
-                         struct error *err)
+enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
+                         struct histogram *histogram, const struct slot_shape *shape,
+                         void (*done)(cl_int status, void *context), struct error *err)
 {
     size_t counter_bytes = (size_t)slot->parts * shape->counters * sizeof(uint32_t);
     enum status status = STATUS_OK;
@@ -166,7 +166,7 @@ enum status slot_enqueue(struct slot *slot, struct slot_queues queues, struct hi
     if (status != STATUS_OK)
         return status;
     slot->watched = true; /* cleared by `done`, which may come before the next line ends */
-    status = ocl_on_complete(slot->read_event, done, slot, err);
+    status = ocl_on_complete(context, slot->read_event, done, slot, err);
     if (status != STATUS_OK) {
         slot->watched = false;
         return status;

@@ -58,9 +58,9 @@ void slot_clear(struct slot *slot, struct slot_queues queues);
 
 /* Enqueues upload, kernels and read-back of what is inside; `done` is called when the host owns the
  * slot again, with the counters in counters.host. */
-enum status slot_enqueue(struct slot *slot, struct slot_queues queues, struct histogram *histogram,
-                         const struct slot_shape *shape, void (*done)(cl_int status, void *context),
-                         struct error *err);
+enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
+                         struct histogram *histogram, const struct slot_shape *shape,
+                         void (*done)(cl_int status, void *context), struct error *err);
 
 /* After done: releases the events; adds device seconds. */
 void slot_release_events(struct slot *slot, struct ocl_context *context, unsigned passes,

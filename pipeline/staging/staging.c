@@ -306,8 +306,8 @@ static enum status start_slot(struct lane *lane, struct slot *slot, struct error
     slot->state = SLOT_BUSY;
     lane->busy++;
     pthread_mutex_unlock(&staging->lock);
-    enum status status =
-        slot_enqueue(slot, lane->queues, lane->histogram, &lane->shape, slot_done, err);
+    enum status status = slot_enqueue(slot, lane->context, lane->queues, lane->histogram,
+                                      &lane->shape, slot_done, err);
     pthread_mutex_lock(&staging->lock);
     return status;
 }
