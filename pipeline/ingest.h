@@ -25,13 +25,14 @@ struct pipeline {
     struct ingest_report *report;
     struct walk *walk;
     struct store *store;
+    struct ingest_devices devices; /* count 0 in a dry run */
     struct staging *staging;
     struct budget *budget;
     struct queue *finished; /* of struct picture * */
     struct worker *worker;
     unsigned workers; /* started */
-    pthread_t store_thread;
-    bool store_started;
+    pthread_t store_thread, close_thread;
+    bool store_started, closing;
     uint64_t window;
 
     pthread_mutex_t walk_lock; /* guards walk, store_prior and handed_out */

@@ -1,7 +1,8 @@
 /* pipeline.c: wires the stages of ingest. With ingest_decode.c and ingest_store.c, which hold what
  * its threads run, the only place that knows all of them.
  *
- *   calling thread: monitor - progress, stop requests, the first error
+ *   calling thread: opens the devices while a thread walks; then monitor - progress, stop requests,
+ *   the first error
  *
  *   walk ──(lock: serial)──> decode 1..N ──> staging ──> lane 1..D ──(queue)──> store ──> F.h5
  *   spool file               read, decode     slots       one thread   finished  reorders, logs
@@ -63,14 +64,6 @@ void ingest_fail(struct pipeline *pipeline, const struct error *err)
     pthread_mutex_unlock(&pipeline->walk_lock);
 }
 
-static bool failed(struct pipeline *pipeline)
-{
-    pthread_mutex_lock(&pipeline->lock);
-    bool yes = pipeline->error.status != STATUS_OK;
-    pthread_mutex_unlock(&pipeline->lock);
-    return yes;
-}
-
 static double seconds_since(int64_t start)
 {
     return (double)(clock_now() - start) * 1e-9;
@@ -130,19 +123,38 @@ static enum status open_walk(struct pipeline *pipeline, struct error *err)
     unsigned track = trace_track(config->trace, "host", "walk");
     int64_t start = clock_now();
     enum status status = walk_open(&pipeline->walk, &walk, err);
-    pipeline->progress.done = 0; /* of the images now; no other thread yet */
+    pthread_mutex_lock(&pipeline->lock);
+    pipeline->progress.done = 0; /* of the images from now on */
+    pthread_mutex_unlock(&pipeline->lock);
     pipeline->report->stage[0].busy = seconds_since(start);
     trace_span(config->trace, track, "walk", start, clock_now(), NULL);
     return status;
 }
 
+struct walking {
+    struct pipeline *pipeline;
+    enum status status;
+    struct error error;
+};
+
+static void *walk_main(void *argument)
+{
+    struct walking *walking = argument;
+    walking->status = open_walk(walking->pipeline, &walking->error);
+    return NULL;
+}
+
 static enum status open_device(struct pipeline *pipeline, struct error *err)
 {
     const struct ingest_config *config = pipeline->config;
+    struct ingest_devices *devices = &pipeline->devices;
+    enum status status = config->find_devices(config->find_devices_context, devices, err);
+    if (status != STATUS_OK)
+        return status;
     struct staging_config staging = {
-        .devices = config->devices,
-        .chosen = config->chosen,
-        .chosen_count = config->chosen_count,
+        .devices = devices->devices,
+        .chosen = devices->chosen,
+        .chosen_count = devices->count,
         .features = &config->features,
         .trace = config->trace,
         .host_memory = config->memory * 3 / 8,
@@ -153,17 +165,17 @@ static enum status open_device(struct pipeline *pipeline, struct error *err)
         .failed = lane_failed,
         .context = pipeline,
     };
-    enum status status = staging_open(&pipeline->staging, &staging, err);
+    status = staging_open(&pipeline->staging, &staging, err);
     if (status != STATUS_OK)
         return status;
     char text[1024];
     staging_describe(pipeline->staging, text, sizeof text);
     log_message(LOG_DEBUG, "%s", text);
     size_t used = 0;
-    for (unsigned i = 0; i < config->chosen_count && used < sizeof pipeline->report->device; i++)
+    for (unsigned i = 0; i < devices->count && used < sizeof pipeline->report->device; i++)
         used += (size_t)snprintf(pipeline->report->device + used,
                                  sizeof pipeline->report->device - used, "%s%s", i ? " + " : "",
-                                 config->devices->device[config->chosen[i]].name);
+                                 devices->devices->device[devices->chosen[i]].name);
     return budget_open(&pipeline->budget, config->memory / 2, err);
 }
 
@@ -272,20 +284,37 @@ static unsigned bottleneck(const struct ingest_report *report)
     return most;
 }
 
+static void *close_main(void *argument)
+{
+    struct pipeline *pipeline = argument;
+    staging_close(&pipeline->staging);
+    return NULL;
+}
+
+/* A driver takes about as long to give its memory back as the file takes to be written: at the same
+ * time. Nobody else knows of staging any more. */
+static void close_device(struct pipeline *pipeline)
+{
+    pipeline->closing = pipeline->staging &&
+                        pthread_create(&pipeline->close_thread, NULL, close_main, pipeline) == 0;
+    if (!pipeline->closing)
+        staging_close(&pipeline->staging);
+}
+
 /* Joins everything in flow order; the store's log is complete afterwards. */
 static void join(struct pipeline *pipeline, int64_t start)
 {
     for (unsigned i = 0; i < pipeline->workers; i++)
         pthread_join(pipeline->worker[i].thread, NULL);
-    if (pipeline->staging && !failed(pipeline))
+    if (pipeline->staging)
         staging_drain(pipeline->staging);
     double wall = seconds_since(start);
     fill_stages(pipeline, wall);
-    staging_close(&pipeline->staging);
     if (pipeline->finished)
         queue_finish(pipeline->finished);
     if (pipeline->store_started)
         pthread_join(pipeline->store_thread, NULL);
+    close_device(pipeline);
     struct stage_times *store = &pipeline->report->stage[4];
     store->busy = pipeline->store_busy;
     store->starved = wall > store->busy ? wall - store->busy : 0;
@@ -333,7 +362,7 @@ static enum status finish(struct pipeline *pipeline, struct error *err)
         .command = config->command_line,
         .json = config->parameters,
         .device = report->device,
-        .driver = config->devices->device[config->chosen[0]].driver,
+        .driver = pipeline->devices.devices->device[pipeline->devices.chosen[0]].driver,
         .host = host,
         .seconds = seconds_since(clock_process_start()),
     };
@@ -378,6 +407,27 @@ static enum status conclude(struct pipeline *pipeline, struct error *err)
     return config->dry_run ? STATUS_OK : finish(pipeline, err);
 }
 
+/* A driver takes tenths of a second to start, a walk of a large tree longer: at the same time. The
+ * device's side stays here, since it may set the environment. */
+static enum status open_walk_and_device(struct pipeline *pipeline, struct error *err)
+{
+    struct walking walking = {.pipeline = pipeline, .error = ERROR_INIT};
+    pthread_t thread;
+    bool apart = pthread_create(&thread, NULL, walk_main, &walking) == 0;
+    enum status status = open_device(pipeline, err);
+    if (!apart)
+        return status == STATUS_OK ? open_walk(pipeline, err) : status;
+    if (status != STATUS_OK)
+        stop_request(pipeline->stop, STOP_ERROR); /* nobody needs the walk */
+    pthread_join(thread, NULL);
+    if (status == STATUS_OK && walking.status != STATUS_OK) {
+        status = walking.status;
+        if (err)
+            *err = walking.error;
+    }
+    return status;
+}
+
 static enum status open_all(struct pipeline *pipeline, struct error *err)
 {
     const struct ingest_config *config = pipeline->config;
@@ -396,9 +446,7 @@ static enum status open_all(struct pipeline *pipeline, struct error *err)
         status = store_open(&pipeline->store, &store, err);
     }
     if (status == STATUS_OK)
-        status = open_walk(pipeline, err);
-    if (status == STATUS_OK && !config->dry_run)
-        status = open_device(pipeline, err);
+        status = config->dry_run ? open_walk(pipeline, err) : open_walk_and_device(pipeline, err);
     if (status == STATUS_OK)
         status = queue_open(&pipeline->finished, 256, sizeof(struct picture *), drop_finished, NULL,
                             err);
@@ -437,6 +485,8 @@ enum status pipeline_ingest(struct ingest_report *report, const struct ingest_co
         ingest_fail(&pipeline, &none);
         join(&pipeline, start);
     }
+    if (pipeline.closing)
+        pthread_join(pipeline.close_thread, NULL);
     store_close(&pipeline.store);
     walk_close(&pipeline.walk);
     queue_close(&pipeline.finished);

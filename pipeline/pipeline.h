@@ -12,6 +12,13 @@
 #include "store/store.h"
 #include <stdint.h>
 
+/* The devices of a run. */
+struct ingest_devices {
+    const struct ocl_devices *devices;
+    const unsigned *chosen; /* indices into devices */
+    unsigned count;
+};
+
 /* What the person sees while it runs. */
 struct ingest_progress {
     const char *phase;    /* "walking", "images", "writing" */
@@ -39,9 +46,10 @@ struct ingest_config {
     bool fresh, retry_failed, strict;
     bool dry_run; /* walk and headers only: no device, no output */
 
-    const struct ocl_devices *devices; /* not used by a dry run */
-    const unsigned *chosen;            /* indices into devices */
-    unsigned chosen_count;
+    /* Finds the devices, on the calling thread, while another walks; not called by a dry run. What
+     * it gives must outlive the run. */
+    enum status (*find_devices)(void *context, struct ingest_devices *found, struct error *err);
+    void *find_devices_context;
     struct trace *trace; /* may be NULL */
 
     unsigned threads; /* decode threads, at least 1 */
@@ -54,7 +62,7 @@ struct ingest_config {
     struct stop *stop;
     void (*progress)(void *context,
                      const struct ingest_progress *progress); /* about 10 a second, */
-    void *progress_context; /* on the thread that called pipeline_ingest */
+    void *progress_context;                                   /* from one thread at a time */
 
     /* For /runs. */
     const char *command_line;

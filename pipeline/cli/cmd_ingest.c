@@ -16,7 +16,7 @@ enum status command_ingest(const struct options *options, struct error *err)
     signals_install(options->max_time);
     enum status status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
-        status = compute_open(&compute, options, !options->dry_run, err);
+        status = compute_open(&compute, options, false, err);
     bool ran = status == STATUS_OK;
     if (ran) {
         progress_init(&progress, options);

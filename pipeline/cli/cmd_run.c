@@ -87,7 +87,7 @@ enum status command_run(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status = check_name(options, options->name, err);
     if (status == STATUS_OK)
-        status = compute_open(&compute, options, !options->dry_run, err);
+        status = compute_open(&compute, options, false, err);
     if (status == STATUS_OK) {
         progress_init(&progress, options);
         status = ingest_step(&report, &plan, options, &compute, &progress, err);

@@ -9,18 +9,22 @@ unsigned compute_threads(const struct options *options)
     return options->threads ? (unsigned)options->threads : cpus_available();
 }
 
+enum status compute_find_devices(struct compute *compute, const struct options *options,
+                                 struct error *err)
+{
+    enum status status = ocl_devices_open(&compute->devices, compute->threads, err);
+    if (status == STATUS_OK)
+        status = ocl_devices_select(compute->chosen, &compute->count, COMPUTE_DEVICES,
+                                    &compute->devices, options->device, err);
+    return status;
+}
+
 enum status compute_open(struct compute *out, const struct options *options, bool device,
                          struct error *err)
 {
     memset(out, 0, sizeof *out);
     out->threads = compute_threads(options);
-    enum status status = STATUS_OK;
-    if (device) {
-        status = ocl_devices_open(&out->devices, out->threads, err);
-        if (status == STATUS_OK)
-            status = ocl_devices_select(out->chosen, &out->count, COMPUTE_DEVICES, &out->devices,
-                                        options->device, err);
-    }
+    enum status status = device ? compute_find_devices(out, options, err) : STATUS_OK;
     if (status == STATUS_OK && options->profile)
         status = trace_open(&out->trace, options->profile, err);
     return status;

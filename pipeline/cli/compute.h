@@ -15,10 +15,13 @@ struct compute {
     struct trace *trace;
 };
 
-/* Finds and chooses devices (where `device` is true) and starts the trace. The process's first
- * OpenCL call: before other threads start. STATUS_FAILED: no usable device, and what to do. */
+/* Starts the trace, and finds and chooses devices where `device` is true. */
 enum status compute_open(struct compute *out, const struct options *options, bool device,
                          struct error *err);
+/* Finds and chooses devices. The process's first OpenCL call: while no other thread reads the
+ * environment. STATUS_FAILED: no usable device, and what to do. */
+enum status compute_find_devices(struct compute *compute, const struct options *options,
+                                 struct error *err);
 /* A context on the first chosen device, for commands that use one; a notice if more were chosen. */
 enum status compute_context(struct ocl_context **out, const struct compute *compute,
                             struct error *err);

@@ -117,8 +117,22 @@ void ingest_plan_close(struct ingest_plan *plan)
     memset(plan, 0, sizeof *plan);
 }
 
+struct finding {
+    struct compute *compute;
+    const struct options *options;
+};
+
+static enum status find_devices(void *context, struct ingest_devices *found, struct error *err)
+{
+    struct finding *finding = context;
+    enum status status = compute_find_devices(finding->compute, finding->options, err);
+    *found = (struct ingest_devices){&finding->compute->devices, finding->compute->chosen,
+                                     finding->compute->count};
+    return status;
+}
+
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
-                        const struct options *options, const struct compute *compute,
+                        const struct options *options, struct compute *compute,
                         struct progress *progress, struct error *err)
 {
     struct ingest_config config = {
@@ -138,9 +152,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .retry_failed = options->retry_failed,
         .strict = options->strict,
         .dry_run = options->dry_run,
-        .devices = &compute->devices,
-        .chosen = compute->chosen,
-        .chosen_count = compute->count,
+        .find_devices = find_devices,
+        .find_devices_context = &(struct finding){compute, options},
         .trace = compute->trace,
         .threads = compute->threads,
         .memory = options->memory,

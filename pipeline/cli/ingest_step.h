@@ -19,7 +19,7 @@ void ingest_plan_close(struct ingest_plan *plan);
 
 /* Runs; returns what pipeline_ingest returns. */
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
-                        const struct options *options, const struct compute *compute,
+                        const struct options *options, struct compute *compute,
                         struct progress *progress, struct error *err);
 
 /* The exit code of an ingest that went through: 1 if files failed in a run that did something. */

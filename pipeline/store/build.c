@@ -25,7 +25,6 @@ struct build {
     const struct build_config *config;
     const struct feature_set *features;
     const char *path; /* the final one, for messages */
-    int descriptor;   /* of the file, beside HDF5's own */
     hid_t file;
     struct columns *images, *failures;
     hid_t feature[FEATURE_MAX];
