@@ -103,7 +103,7 @@ const struct option_group group_run_output = {"Result", run_output_rows};
          NULL,          1,                                                                         \
          UINT32_MAX,    "runs from different first centroids; the best is kept"},                  \
         {"max-iter", 0, OPTION_NUMBER, AT(max_iter),        "N", "100",                            \
-         NULL,       1, UINT32_MAX,    "iterations at most"},                                      \
+         NULL,       0, UINT32_MAX,    "iterations at most; 0: label by the first centroids"},                                      \
         {"tol",                                                                                    \
          0,                                                                                        \
          OPTION_REAL,                                                                              \

@@ -46,9 +46,7 @@ static enum status open_outcome(struct cluster_outcome *out, const struct matrix
     out->distances = malloc(n * sizeof *out->distances);
     out->sizes = calloc(k, sizeof *out->sizes);
     out->nearest = malloc(k * 3 * sizeof *out->nearest);
-    out->inertia_history = calloc((size_t)config->max_iter + 1, sizeof *out->inertia_history);
-    if (out->centroids && out->labels && out->distances && out->sizes && out->nearest &&
-        out->inertia_history)
+    if (out->centroids && out->labels && out->distances && out->sizes && out->nearest)
         return STATUS_OK;
     cluster_outcome_clear(out);
     return error_memory(err, bytes + n * 8, "the outcome");

@@ -55,7 +55,7 @@ struct cluster_outcome {
     float *distances;        /* rows, squared */
     uint64_t *sizes;         /* k */
     int64_t *nearest;        /* k x 3 rows nearest to the centroid, -1 where there are fewer */
-    double *inertia_history; /* iterations */
+    double *inertia_history; /* iterations; NULL where there were none */
     double seconds_read, seconds_build, seconds_init, seconds_iterate;
 };
 

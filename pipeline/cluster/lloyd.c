@@ -222,6 +222,19 @@ static double tolerance(const struct lloyd *lloyd)
     return lloyd->config->tol * (variance / data->dimension);
 }
 
+/* Makes room for iteration i's inertia, i counting up from 0; the room doubles. */
+static enum status extend_history(struct cluster_outcome *out, uint32_t i, struct error *err)
+{
+    if ((i & (i - 1)) != 0)
+        return STATUS_OK;
+    const size_t bytes = (i > 0 ? 2 * (size_t)i : 1) * sizeof *out->inertia_history;
+    double *history = realloc(out->inertia_history, bytes);
+    if (!history)
+        return error_memory(err, bytes, "the history of the inertia");
+    out->inertia_history = history;
+    return STATUS_OK;
+}
+
 /* Runs until the centroids are final; *settled tells whether the labels are theirs already. */
 static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, bool *settled,
                            struct error *err)
@@ -236,7 +249,9 @@ static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, boo
         uint64_t moved = 0;
         double shift = 0;
         bool relocated = false;
-        status = assign_pass(lloyd, out->labels, &moved, err);
+        status = extend_history(out, i, err);
+        if (status == STATUS_OK)
+            status = assign_pass(lloyd, out->labels, &moved, err);
         if (status != STATUS_OK)
             break;
         out->inertia_history[i] = update_inertia(lloyd->update, lloyd->centroids);

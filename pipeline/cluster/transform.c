@@ -40,7 +40,10 @@ static enum status check_finite(const struct row_job *job, const float *from, ui
         return STATUS_OK;
     for (uint32_t j = 0; j < dimension; j++)
         if (!isfinite(from[j]))
-            return refuse(job, row, j, isnan(from[j]) ? "holds NaN" : "holds an infinity", err);
+            return refuse(job, row, j,
+                          isnan(from[j]) ? "holds NaN"
+                                         : "holds an infinity (or more than float32 can hold)",
+                          err);
     return STATUS_OK;
 }
 

@@ -1,0 +1,329 @@
+"""Clustering gives the answer: scikit-learn's Lloyd from the same centroids, and the same bits for
+any threads, memory and tiles; what is stored of it."""
+
+import json
+import os
+import shutil
+
+import h5py
+import numpy
+import pytest
+
+from conftest import ROOT, run_clpipe
+
+PHOTOS = ROOT / ".." / "shared" / "data" / "photos" / "labelled"
+ARRAYS = {"centroids", "labels", "distances", "sizes", "nearest", "inertia_history"}
+ATTRIBUTES = {"feature", "k", "seed", "init", "metric", "iterations", "converged", "inertia",
+              "parameters", "content"}
+
+
+def cluster(*args, cwd, code=0):
+    result = run_clpipe("cluster", *args, "--json", "-", cwd=cwd)
+    assert result.returncode == code, result.stderr
+    return json.loads(result.stdout) if code == 0 else result
+
+
+def stored(path, name="kmeans"):
+    """Arrays and attributes of a clustering."""
+    with h5py.File(path, "r") as file:
+        group = file["clusters"][name]
+        return ({key: group[key][:] for key in group},
+                {key: value.decode() if isinstance(value, bytes) else value
+                 for key, value in group.attrs.items()})
+
+
+def bits(path, name="kmeans"):
+    arrays, attributes = stored(path, name)
+    return {key: value.tobytes() for key, value in arrays.items()} | {
+        key: attributes[key] for key in ("iterations", "converged", "inertia")}
+
+
+def lloyd(rows, initial, iterations=100, tol=0):
+    """scikit-learn's answer; `rows` and `initial` are in the metric's space already."""
+    from sklearn.cluster import KMeans
+    return KMeans(len(initial), init=initial.astype(float), n_init=1, algorithm="lloyd", tol=tol,
+                  max_iter=iterations).fit(rows.astype(float))
+
+
+def unit(rows):
+    rows = rows.astype(float)
+    return rows / numpy.sqrt((rows ** 2).sum(1, keepdims=True))
+
+
+def roots(rows):
+    return numpy.sqrt(rows.astype(float))
+
+
+def distances_to(rows, centroids):
+    """All squared distances, in float64 and without the cancellation of the expanded square."""
+    return numpy.stack([((rows - c.astype(float)) ** 2).sum(1) for c in centroids], 1)
+
+
+def check_against(path, space, wanted, name="kmeans"):
+    """The stored outcome is scikit-learn's, and everything in it fits together; `space` has the
+    rows in the metric's space."""
+    arrays, attributes = stored(path, name)
+    k = len(wanted.cluster_centers_)
+    assert set(arrays) == ARRAYS and set(attributes) == ATTRIBUTES
+    assert numpy.array_equal(arrays["labels"], wanted.labels_)
+    assert attributes["inertia"] == pytest.approx(wanted.inertia_, rel=1e-6)
+    assert attributes["iterations"] == wanted.n_iter_
+    assert attributes["k"] == k
+    scale = abs(space).max()
+    assert abs(arrays["centroids"] - wanted.cluster_centers_).max() < 1e-6 * scale
+    check_consistent(arrays, attributes, space)
+
+
+def check_consistent(arrays, attributes, space):
+    centroids, labels = arrays["centroids"], arrays["labels"]
+    n, k = len(space), len(centroids)
+    assert labels.dtype == "int32" and labels.shape == (n,)
+    assert centroids.dtype == "float32" and centroids.shape == (k, space.shape[1])
+    assert arrays["distances"].dtype == "float32" and arrays["distances"].shape == (n,)
+    assert arrays["nearest"].shape == (k, 3)
+    assert arrays["inertia_history"].shape == (attributes["iterations"],)
+    assert arrays["inertia_history"].dtype == "float64"
+    exact = ((space - centroids.astype(float)[labels]) ** 2).sum(1)
+    assert numpy.allclose(arrays["distances"], exact, rtol=2e-5, atol=1e-10 * (space ** 2).max())
+    assert attributes["inertia"] == pytest.approx(exact.sum(), rel=1e-5, abs=1e-9)
+    assert numpy.array_equal(arrays["sizes"], numpy.bincount(labels, minlength=k))
+    for c in range(k):
+        members = numpy.flatnonzero(labels == c)
+        first = members[numpy.argsort(arrays["distances"][members], kind="stable")][:3]
+        nearest = arrays["nearest"][c]
+        assert list(nearest[len(first):]) == [-1] * (3 - len(first))
+        # Distances are compared in float64; rows whose float32 distances are equal may swap.
+        assert set(nearest[:len(first)]) <= set(members)
+        assert list(arrays["distances"][nearest[:len(first)]]) == list(arrays["distances"][first])
+
+
+# --- photographs ----------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def photo_file(program, tmp_path_factory):
+    """All labelled photographs with the default feature and one that is no distribution."""
+    if not PHOTOS.is_dir():
+        pytest.skip("no photographs beside the project")
+    directory = tmp_path_factory.mktemp("photos")
+    result = run_clpipe("ingest", PHOTOS, "-o", "photos.h5", "--feature", "rgb:bins=8x8x8",
+                        "--feature", "raw=rgb:bins=32,normalize=none", cwd=directory)
+    assert result.returncode == 0, result.stderr
+    return directory / "photos.h5"
+
+
+@pytest.fixture(scope="module")
+def photo_rows(photo_file):
+    with h5py.File(photo_file, "r") as file:
+        return file["features/rgb_8x8x8"][:]
+
+
+@pytest.mark.parametrize("metric, space", [(None, roots), ("hellinger", roots),
+                                           ("euclidean", numpy.float64), ("cosine", unit)])
+def test_photos_as_scikit_learn(photo_file, photo_rows, tmp_path, metric, space):
+    initial = photo_rows[30::67]
+    numpy.save(tmp_path / "initial.npy", initial)
+    shutil.copy(photo_file, tmp_path / "photos.h5")
+    options = ["--metric", metric] if metric else []
+    report = cluster("photos.h5", "-k", len(initial), "--feature", "rgb_8x8x8", "--init",
+                     "initial.npy", *options, cwd=tmp_path)
+    wanted = lloyd(space(photo_rows), space(initial))
+    check_against(tmp_path / "photos.h5", space(photo_rows), wanted)
+    attributes = stored(tmp_path / "photos.h5")[1]
+    assert attributes["metric"] == (metric or "hellinger")
+    assert attributes["feature"] == "rgb_8x8x8" and attributes["init"].startswith("given-")
+    assert attributes["converged"] == 1
+    assert report["inertia"] == attributes["inertia"] and report["output"] == "photos.h5"
+    # Everything else is still there.
+    with h5py.File(tmp_path / "photos.h5", "r") as new, h5py.File(photo_file, "r") as old:
+        assert numpy.array_equal(new["features/raw"][:], old["features/raw"][:])
+        assert numpy.array_equal(new["images/digest"][:], old["images/digest"][:])
+    assert run_clpipe("verify", "photos.h5", cwd=tmp_path).returncode == 0
+
+
+def test_counts_are_euclidean_by_default(photo_file, tmp_path):
+    with h5py.File(photo_file, "r") as file:
+        rows = file["features/raw"][:]
+    assert rows.dtype == "uint32"
+    numpy.save(tmp_path / "initial.npy", rows[5::111])
+    cluster(photo_file, "-k", len(rows[5::111]), "--feature", "raw", "--init", "initial.npy", "-o",
+            "own.h5", cwd=tmp_path)
+    assert stored(tmp_path / "own.h5")[1]["metric"] == "euclidean"
+    check_against(tmp_path / "own.h5", rows.astype(float), lloyd(rows, rows[5::111]))
+
+
+def test_assign_takes_the_nearest(photo_file, photo_rows, tmp_path):
+    for metric, space in (("hellinger", roots), ("cosine", unit)):
+        shutil.copy(photo_file, tmp_path / "some.h5")
+        cluster(photo_file, "-k", 25, "--feature", "rgb_8x8x8", "--metric", metric, "--max-iter", 2,
+                "-o", f"{metric}.h5", cwd=tmp_path)
+        result = run_clpipe("assign", f"{metric}.h5", "some.h5", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        made, made_attributes = stored(tmp_path / f"{metric}.h5")
+        given, attributes = stored(tmp_path / "some.h5")
+        distances = distances_to(space(photo_rows), given["centroids"])
+        assert numpy.array_equal(given["labels"], distances.argmin(1))
+        assert numpy.allclose(given["distances"], distances.min(1), rtol=1e-5, atol=1e-9)
+        # The same rows that the centroids came from: the last assignment once more.
+        for array in ("labels", "distances", "sizes", "nearest", "centroids"):
+            assert made[array].tobytes() == given[array].tobytes(), array
+        assert attributes["metric"] == metric and attributes["init"] == "assigned"
+        assert attributes["inertia"] == pytest.approx(made_attributes["inertia"], rel=1e-6)
+
+
+# --- a mixture ------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def mixture(program, tmp_path_factory):
+    """20,000 x 64 in rows.npy, 40 first centroids in initial.npy; returns (directory, rows)."""
+    directory = tmp_path_factory.mktemp("mixture")
+    random = numpy.random.default_rng(11)
+    centres = random.normal(0, 1, (40, 64))
+    rows = centres[random.integers(0, 40, 20000)] + 1.5 * random.normal(0, 1, (20000, 64))
+    rows = rows.astype(numpy.float32)
+    numpy.save(directory / "rows.npy", rows)
+    numpy.save(directory / "initial.npy", rows[::500])
+    return directory, rows
+
+
+@pytest.fixture(scope="module")
+def clustered(mixture):
+    directory, _ = mixture
+    report = cluster("rows.npy", "-k", 40, "--init", "initial.npy", "-o", "result.h5",
+                     cwd=directory)
+    return directory / "result.h5", report
+
+
+def test_mixture_as_scikit_learn(mixture, clustered):
+    _, rows = mixture
+    path, report = clustered
+    wanted = lloyd(rows, rows[::500])
+    check_against(path, rows.astype(float), wanted)
+    arrays, attributes = stored(path)
+    assert attributes["metric"] == "euclidean" and attributes["feature"] == "rows.npy"
+    assert attributes["converged"] == 1 and report["converged"] is True
+    assert (report["k"], report["n"], report["d"]) == (40, 20000, 64)
+    assert report["sizes"] == list(arrays["sizes"])
+    # What each iteration found before it moved the centroids; the last moved none.
+    history = arrays["inertia_history"]
+    first = distances_to(rows.astype(float), rows[::500]).min(1).sum()
+    assert history[0] == pytest.approx(first, rel=1e-6)
+    assert (numpy.diff(history) <= 1e-9 * history[0]).all()
+    assert history[-1] == pytest.approx(attributes["inertia"], rel=1e-9)
+    with h5py.File(path, "r") as file:
+        assert set(file) - {"runs"} >= {"clusters"} and "images" not in file
+        assert file.attrs["clpipe_format"] == 1
+
+
+@pytest.mark.parametrize("options", [
+    ("--threads", 1), ("--threads", 2), ("--threads", 7),
+    ("--device-memory", "1M"), ("--device-memory", "3M", "--threads", 7),
+    ("--memory", "8M"), ("--memory", "64M", "--device-memory", "2M", "--threads", 2),
+], ids=lambda options: " ".join(map(str, options)))
+def test_same_bits(mixture, clustered, tmp_path, options):
+    directory, _ = mixture
+    cluster(directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy", "-o", "r.h5",
+            *options, cwd=tmp_path)
+    assert bits(tmp_path / "r.h5") == bits(clustered[0])
+
+
+@pytest.mark.parametrize("init", ["kmeans++", "kmeans-parallel", "random"])
+def test_seeds(mixture, tmp_path, init):
+    directory, rows = mixture
+    ways = {"a": ("--seed", 5), "b": ("--seed", 5, "--device-memory", "2M", "--threads", 3),
+            "c": ("--seed", 6)}
+    for name, options in ways.items():
+        cluster(directory / "rows.npy", "-k", 25, "--init", init, "--max-iter", 3, *options, "-o",
+                f"{name}.h5", cwd=tmp_path)
+    one, streamed, other = (bits(tmp_path / f"{name}.h5") for name in "abc")
+    assert one == streamed
+    assert one["centroids"] != other["centroids"]
+    arrays, attributes = stored(tmp_path / "a.h5")
+    assert (attributes["init"], attributes["seed"]) == (init, 5)
+    check_consistent(arrays, attributes, rows.astype(float))
+
+
+@pytest.mark.parametrize("init", ["kmeans++", "kmeans-parallel", "random"])
+def test_first_centroids_are_different_rows(mixture, tmp_path, init):
+    directory, rows = mixture
+    cluster(directory / "rows.npy", "-k", 60, "--init", init, "--max-iter", 0, "-o", "r.h5",
+            cwd=tmp_path)
+    arrays, attributes = stored(tmp_path / "r.h5")
+    assert attributes["iterations"] == 0 and attributes["converged"] == 0
+    known = {row.tobytes() for row in rows}
+    chosen = {row.tobytes() for row in arrays["centroids"]}
+    assert len(chosen) == 60 and chosen <= known
+    assert numpy.array_equal(arrays["labels"],
+                             distances_to(rows.astype(float), arrays["centroids"]).argmin(1))
+
+
+def test_kmeanspp_finds_separate_groups(tmp_path, program):
+    """Forty groups far apart, the largest a thousand times the smallest: a row of each is taken."""
+    random = numpy.random.default_rng(2)
+    sizes = numpy.geomspace(2, 2000, 40).astype(int)
+    labels = numpy.repeat(numpy.arange(40), sizes)
+    rows = 1000 * random.normal(0, 1, (40, 8))[labels] + random.normal(0, 0.01, (len(labels), 8))
+    numpy.save(tmp_path / "rows.npy", rows.astype(numpy.float32))
+    for init in ("kmeans++", "kmeans-parallel"):
+        report = cluster("rows.npy", "-k", 40, "--init", init, "-o", f"{init}.h5", cwd=tmp_path)
+        assert sorted(report["sizes"]) == sorted(sizes)
+
+
+def test_n_init_keeps_the_best(mixture, tmp_path):
+    directory, rows = mixture
+    inertia = {}
+    for n_init in (1, 6):
+        for name in ("a", "b"):
+            report = cluster(directory / "rows.npy", "-k", 40, "--init", "random", "--max-iter", 4,
+                             "--n-init", n_init, "-o", f"{n_init}{name}.h5", cwd=tmp_path)
+        inertia[n_init] = report["inertia"]
+        assert bits(tmp_path / f"{n_init}a.h5") == bits(tmp_path / f"{n_init}b.h5")
+    assert inertia[6] < inertia[1]
+    check_consistent(*stored(tmp_path / "6a.h5"), rows.astype(float))
+
+
+@pytest.mark.parametrize("iterations", [0, 1, 2])
+def test_max_iter(mixture, tmp_path, iterations):
+    directory, rows = mixture
+    cluster(directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy", "--max-iter",
+            iterations, "-o", "r.h5", cwd=tmp_path)
+    arrays, attributes = stored(tmp_path / "r.h5")
+    assert attributes["iterations"] == iterations == len(arrays["inertia_history"])
+    assert attributes["converged"] == 0
+    if iterations == 0:
+        assert numpy.array_equal(arrays["centroids"], rows[::500])
+        wanted = distances_to(rows.astype(float), rows[::500])
+        assert numpy.array_equal(arrays["labels"], wanted.argmin(1))
+        check_consistent(arrays, attributes, rows.astype(float))
+    else:
+        check_against(tmp_path / "r.h5", rows.astype(float), lloyd(rows, rows[::500], iterations))
+
+
+@pytest.mark.parametrize("tol", [1e-2, 0.2])
+def test_tol_stops_where_scikit_learn_does(mixture, tmp_path, tol):
+    directory, rows = mixture
+    cluster(directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy", "--tol", tol,
+            "-o", "r.h5", cwd=tmp_path)
+    wanted = lloyd(rows, rows[::500], tol=tol)
+    assert 1 < wanted.n_iter_ < lloyd(rows, rows[::500]).n_iter_
+    check_against(tmp_path / "r.h5", rows.astype(float), wanted)
+    assert stored(tmp_path / "r.h5")[1]["converged"] == 1
+
+
+def test_cosine_mixture(mixture, tmp_path):
+    directory, rows = mixture
+    cluster(directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy", "--metric",
+            "cosine", "--max-iter", 20, "-o", "r.h5", cwd=tmp_path)
+    check_against(tmp_path / "r.h5", unit(rows), lloyd(unit(rows), unit(rows[::500]), 20))
+
+
+def test_force_replaces(mixture, clustered, tmp_path):
+    directory, _ = mixture
+    shutil.copy(clustered[0], tmp_path / "r.h5")
+    ask = ["cluster", directory / "rows.npy", "-k", 3, "-o", "r.h5"]
+    refused = run_clpipe(*ask, cwd=tmp_path)
+    assert refused.returncode == 2 and "k is 40 there and 3 here" in refused.stderr
+    assert bits(tmp_path / "r.h5") == bits(clustered[0])
+    cluster(*ask[1:], "--force", cwd=tmp_path)
+    arrays, attributes = stored(tmp_path / "r.h5")
+    assert attributes["k"] == 3 and arrays["centroids"].shape == (3, 64)
+    assert os.listdir(tmp_path) == ["r.h5"]
