@@ -2,9 +2,16 @@
  *
  * The temporary file lies beside the final one because rename() is atomic only within a file
  * system. A symbolic link under the final name is followed first, so that the link stays and its
- * target is replaced. */
+ * target is replaced.
+ *
+ * A process that is killed leaves its temporary file. The next one that writes the same file
+ * removes it: whoever works on a temporary file holds a lock on it, which the kernel takes away
+ * with the process. The lock is fcntl()'s of the open file, because HDF5, which opens the same file
+ * again, may flock() it, and because it does not go when another descriptor of the file is closed.
+ * Where the file system has no locks, nothing is removed. */
 #include "base/output.h"
 #include "base/path.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,6 +26,8 @@
 #define MOST_LINKS 40
 /* Temporary names of our own number that others have left behind, or hold. */
 #define MOST_NAMES 100
+/* Between the final name and the number of the process; nobody else makes such names. */
+#define TEMPORARY ".tmp-clpipe-"
 
 struct output {
     char *final;     /* after links */
@@ -187,6 +196,63 @@ static enum status check_final(struct output *output, mode_t *mode, const char *
     return STATUS_OK;
 }
 
+/* A lock on the whole file, which must be open for writing; false: another process has one.
+ * *lockless: the file system has no locks. */
+static bool lock_file(int fd, bool *lockless)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    *lockless = false;
+    if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
+        return true;
+    *lockless = errno != EAGAIN && errno != EACCES;
+    return *lockless;
+}
+
+/* Whether the directory has this very file under the name. */
+static bool still_named(int directory, const char *name, int fd)
+{
+    struct stat named, open;
+    return fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &open) == 0 &&
+           named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+/* Removes a temporary file that nobody works on any more. */
+static void remove_abandoned(int directory, const char *name)
+{
+    struct stat st;
+    if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+        return;
+    int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool lockless;
+    if (fd < 0)
+        return;
+    if (lock_file(fd, &lockless) && !lockless && still_named(directory, name, fd))
+        unlinkat(directory, name, 0);
+    close(fd);
+}
+
+/* Looks for temporary files of killed processes beside the final name. */
+static void remove_all_abandoned(const struct output *output)
+{
+    const char *base = output->final + directory_length(output->final);
+    size_t length = strlen(base);
+    int fd = openat(output->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!directory) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        const char *suffix = entry->d_name + length;
+        if (strncmp(entry->d_name, base, length) == 0 &&
+            strncmp(suffix, TEMPORARY, strlen(TEMPORARY)) == 0 &&
+            suffix[strlen(TEMPORARY) + strspn(suffix + strlen(TEMPORARY), "0123456789-")] == 0)
+            remove_abandoned(output->directory, entry->d_name);
+    }
+    closedir(directory);
+}
+
 static enum status create_temporary(struct output *output, const char *path, struct error *err)
 {
     size_t size = strlen(output->final) + 48;
@@ -195,16 +261,25 @@ static enum status create_temporary(struct output *output, const char *path, str
         return error_memory(err, size, "a file name");
     size_t prefix = directory_length(output->final);
     for (int i = 0; i < MOST_NAMES; i++) {
-        snprintf(output->temporary, size, "%s.tmp-%ld", output->final, (long)getpid());
+        snprintf(output->temporary, size, "%s" TEMPORARY "%ld", output->final, (long)getpid());
         /* The number may be that of a process of another machine or container that writes to the
          * same directory, or of one that was killed there: its file is not ours to touch. */
         if (i > 0)
             snprintf(output->temporary + strlen(output->temporary), 12, "-%d", i + 1);
         output->file = openat(output->directory, output->temporary + prefix,
                               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-        if (output->file >= 0) {
+        bool lockless;
+        if (output->file >= 0 && lock_file(output->file, &lockless) &&
+            (lockless ||
+             still_named(output->directory, output->temporary + prefix, output->file))) {
             output->exists = true;
             return STATUS_OK;
+        }
+        /* Between its creation and its lock it looked abandoned to another process. */
+        if (output->file >= 0) {
+            close(output->file);
+            output->file = -1;
+            errno = EEXIST;
         }
         if (errno != EEXIST)
             break;
@@ -247,8 +322,10 @@ enum status output_open(struct output **out, const char *path, struct error *err
         status = open_directory(output, path, err);
     if (!status)
         status = check_final(output, &mode, path, err);
-    if (!status)
+    if (!status) {
+        remove_all_abandoned(output);
         status = create_temporary(output, path, err);
+    }
     /* What others may not read of the file that is replaced they may not read of this one either,
      * but we have to, until it is finished. */
     if (!status && mode)

@@ -1,7 +1,8 @@
 /* output.h: files that appear whole or not at all.
  *
- * The file is written under "NAME.tmp-PID" beside its final name ("NAME.tmp-PID-2" and so on where
- * that is taken), fsynced, renamed over it, and the directory is fsynced. A device node, FIFO,
+ * The file is written under "NAME.tmp-clpipe-PID" beside its final name (with "-2" and so on behind
+ * it where that is taken), fsynced, renamed over it, and the directory is fsynced. What killed
+ * processes have left under such names is removed when the same file is written again. A device node, FIFO,
  * socket or directory under the final name is refused; a symbolic link there stays, and its target
  * is written. A file that is replaced keeps its permissions. */
 #ifndef CLPIPE_BASE_OUTPUT_H

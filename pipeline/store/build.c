@@ -309,7 +309,6 @@ enum status build_file(const struct build_config *config, bool keep_clusters, st
     enum status status = output_open(&output, config->output, err);
     if (status)
         return status;
-    workdir_note_temporary(config->work, output_temporary(output));
     status = h5_create_file(&b.file, output_temporary(output), err);
     if (!status)
         status = write_content(&b, keep_clusters, err);

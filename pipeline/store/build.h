@@ -4,7 +4,6 @@
 
 #include "store/feed.h"
 #include "store/store.h"
-#include "store/workdir.h"
 
 /* Paths of a table that are not UTF-8. */
 struct raw_tally {
@@ -13,7 +12,6 @@ struct raw_tally {
 
 struct build_config {
     const char *output;
-    struct workdir *work;
     const struct store_config *config;
     struct feed_config feed; /* feed.finished is NULL where earlier work was to be ignored */
     struct result *replaced; /* the file that is there now, or NULL */

@@ -17,6 +17,7 @@
 #include "store/appender.h"
 #include "store/build.h"
 #include "store/signature.h"
+#include "store/workdir.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -202,7 +203,7 @@ static enum status open_log(struct store *store, const char *signature, struct e
 }
 
 /* Makes the work directory, and sure that the output can be written: better known now than at the
- * end. The directory comes first, because it notes what a kill would leave behind. */
+ * end. */
 static enum status claim_output(struct store *store, struct error *err)
 {
     struct output *probe = NULL;
@@ -449,7 +450,6 @@ enum status store_finish(struct store *store, const struct store_run *run,
         status = appender_sync(store->appender, err);
     off_t log_end = lseek(store->log, 0, SEEK_END);
     struct build_config build = {.output = store->config.output,
-                                 .work = store->work,
                                  .config = &store->config,
                                  .feed = {.order = store->order,
                                           .records = records,

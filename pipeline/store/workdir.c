@@ -6,8 +6,8 @@
  * and we begin again. */
 #include "store/workdir.h"
 #include "base/log.h"
-#include "base/output.h"
 #include "base/path.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +23,6 @@
 struct workdir {
     char *path;
     int directory, lock;
-    char *temporary; /* as noted; may be NULL */
 };
 
 static enum status fail(struct error *err, const char *call, const char *path, int errno_value)
@@ -106,6 +105,25 @@ static void write_holder(const struct workdir *workdir)
         return;
 }
 
+/* Removes the files without a name that a kill caught before they had lost it. */
+static void remove_scratch(const struct workdir *workdir)
+{
+    static const char spool[] = ".clpipe-walk-";
+    int fd = openat(workdir->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    unlinkat(workdir->directory, "order", 0);
+    unlinkat(workdir->directory, "index", 0);
+    if (!directory) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(directory));)
+        if (strncmp(entry->d_name, spool, sizeof spool - 1) == 0)
+            unlinkat(workdir->directory, entry->d_name, 0);
+    closedir(directory);
+}
+
 static void release(struct workdir *workdir)
 {
     if (workdir->lock >= 0)
@@ -113,54 +131,6 @@ static void release(struct workdir *workdir)
     if (workdir->directory >= 0)
         close(workdir->directory);
     workdir->lock = workdir->directory = -1;
-}
-
-/* Removes what a killed build has left beside the output. */
-static void remove_temporary(const struct workdir *workdir)
-{
-    char name[8192];
-    int fd = openat(workdir->directory, "temporary", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    if (n > 0) {
-        name[n] = 0;
-        const char *slash = strrchr(name, '/');
-        struct stat st;
-        if (strstr(slash ? slash : name, ".tmp-") && lstat(name, &st) == 0 && S_ISREG(st.st_mode))
-            unlink(name);
-    }
-}
-
-/* The absolute name that output_open will give the temporary file of this process, so that it is
- * noted before it exists. */
-static char *expected_temporary(const char *output)
-{
-    const char *slash = strrchr(output, '/');
-    char *final = realpath(output, NULL), *name = NULL;
-    if (!final) {
-        char *directory = slash ? strndup(output, (size_t)(slash - output) + 1) : strdup(".");
-        char *absolute = directory ? realpath(directory, NULL) : NULL;
-        if (absolute && asprintf(&final, "%s/%s", absolute, slash ? slash + 1 : output) < 0)
-            final = NULL;
-        free(directory);
-        free(absolute);
-    }
-    if (final && asprintf(&name, "%s.tmp-%ld", final, (long)getpid()) < 0)
-        name = NULL;
-    free(final);
-    return name;
-}
-
-static void write_temporary(struct workdir *workdir)
-{
-    int fd = openat(workdir->directory, "temporary",
-                    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0)
-        return;
-    if (workdir->temporary)
-        write_all(fd, workdir->temporary, strlen(workdir->temporary), workdir->path, NULL);
-    close(fd);
 }
 
 enum status workdir_open(struct workdir **out, const char *output, struct error *err)
@@ -186,9 +156,7 @@ enum status workdir_open(struct workdir **out, const char *output, struct error 
     }
     if (!status) {
         write_holder(workdir);
-        remove_temporary(workdir);
-        workdir->temporary = expected_temporary(output);
-        write_temporary(workdir);
+        remove_scratch(workdir);
     } else {
         release(workdir);
         free(workdir->path);
@@ -216,19 +184,6 @@ enum status workdir_sync(const struct workdir *workdir, struct error *err)
     return fail(err, "fsync", workdir->path, errno);
 }
 
-void workdir_note_temporary(struct workdir *workdir, const char *path)
-{
-    /* The next run may be started elsewhere. */
-    char *absolute = realpath(path, NULL);
-    if (!absolute || (workdir->temporary && strcmp(absolute, workdir->temporary) == 0)) {
-        free(absolute);
-        return;
-    }
-    free(workdir->temporary);
-    workdir->temporary = absolute;
-    write_temporary(workdir);
-}
-
 void workdir_close(struct workdir **workdir, bool keep)
 {
     if (!workdir || !*workdir)
@@ -237,13 +192,11 @@ void workdir_close(struct workdir **workdir, bool keep)
     *workdir = NULL;
     if (!keep) {
         unlinkat(w->directory, "records", 0);
-        unlinkat(w->directory, "temporary", 0);
         /* Last: while it has its name nobody else can begin here. */
         unlinkat(w->directory, "lock", 0);
         rmdir(w->path);
     }
     release(w);
-    free(w->temporary);
     free(w->path);
     free(w);
 }

@@ -2,9 +2,7 @@
  * one process at a time.
  *
  *   lock       flock()ed by the process that works here; holds its number and host
- *   records    the log
- *   temporary  the name that the temporary file of the result has or would have: what a kill leaves
- *              of it is removed by the next run */
+ *   records    the log */
 #ifndef CLPIPE_STORE_WORKDIR_H
 #define CLPIPE_STORE_WORKDIR_H
 
@@ -22,9 +20,6 @@ int workdir_descriptor(const struct workdir *workdir);
 
 /* Makes the names in it durable. */
 enum status workdir_sync(const struct workdir *workdir, struct error *err);
-
-/* Notes the temporary file of a build, where it has another name than expected. */
-void workdir_note_temporary(struct workdir *workdir, const char *path);
 
 /* Unlocks; removes everything of ours, and the directory, unless `keep`. Accepts NULL and NULLs. */
 void workdir_close(struct workdir **workdir, bool keep);

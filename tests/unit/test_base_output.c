@@ -102,7 +102,7 @@ static void appears_at_commit(void **state)
     struct error err = ERROR_INIT;
     assert_int_equal(output_open(&output, "new/a.h5", &err), STATUS_OK);
     char name[64];
-    snprintf(name, sizeof name, "new/a.h5.tmp-%ld", (long)getpid());
+    snprintf(name, sizeof name, "new/a.h5.tmp-clpipe-%ld", (long)getpid());
     assert_string_equal(output_temporary(output), name);
     assert_int_equal(access(name, F_OK), 0);
     assert_int_equal(access("new/a.h5", F_OK), -1);
@@ -166,13 +166,24 @@ static void replaces_and_keeps_permissions(void **state)
     assert_int_equal(st.st_mode & 07777, 0640);
 }
 
+/* The file is there as another process would have it that works on it. */
+static int put_locked(const char *path, const char *text)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    put(path, text);
+    int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &whole), 0);
+    return fd;
+}
+
 static void temporary_names_of_others_stay(void **state)
 {
     (void)state;
     assert_int_equal(mkdir("others", 0777), 0);
     char name[64];
-    snprintf(name, sizeof name, "others/f.tmp-%ld", (long)getpid());
-    put(name, "theirs");
+    snprintf(name, sizeof name, "others/f.tmp-clpipe-%ld", (long)getpid());
+    int theirs = put_locked(name, "theirs");
     write_output("others/f", "mine");
     assert_content(name, "theirs");
     assert_content("others/f", "mine");
@@ -187,6 +198,27 @@ static void temporary_names_of_others_stay(void **state)
     output_close(&a);
     output_close(&b);
     assert_int_equal(entries("others"), 2);
+    close(theirs);
+}
+
+static void temporary_files_of_the_dead_go(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("dead", 0777), 0);
+    put("dead/f.tmp-clpipe-123", "half");
+    put("dead/f.tmp-clpipe-4194304-2", "half");
+    /* Not ours: somebody's copies, and files on the way to other names. */
+    const char *const kept[] = {"dead/f.tmp-20260101",   "dead/f.tmp-clpipe-old",
+                                "dead/ff.tmp-clpipe-1",  "dead/f.tmp",
+                                "dead/g.tmp-clpipe-123", "dead/f.tmp-clpipe-1.bak"};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        put(kept[i], "kept");
+    assert_int_equal(mkdir("dead/f.tmp-clpipe-7", 0777), 0);
+    write_output("dead/f", "whole");
+    assert_content("dead/f", "whole");
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        assert_content(kept[i], "kept");
+    assert_int_equal(entries("dead"), 2 + sizeof kept / sizeof *kept);
 }
 
 static void links_stay_links(void **state)
@@ -427,6 +459,7 @@ int main(void)
         cmocka_unit_test(vanishes_without_commit),
         cmocka_unit_test(replaces_and_keeps_permissions),
         cmocka_unit_test(temporary_names_of_others_stay),
+        cmocka_unit_test(temporary_files_of_the_dead_go),
         cmocka_unit_test(links_stay_links),
         cmocka_unit_test(refuses_what_is_no_file),
         cmocka_unit_test(looks_again_at_commit),

@@ -256,7 +256,7 @@ static void memory_is_bounded(void **state)
         trace_span(trace, track, "span", i, i + 1, NULL);
     struct stat st;
     char temporary[128];
-    snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+    snprintf(temporary, sizeof temporary, "%s.tmp-clpipe-%ld", path, (long)getpid());
     assert_int_equal(stat(temporary, &st), 0);
     assert_true(st.st_size > SPANS * 40);
     assert_int_equal(access(path, F_OK), -1);
