@@ -242,6 +242,11 @@ enum status matrix_input_open(struct matrix_input *out, const char *input, const
     out->source.context = out;
     murmur3_init(&out->digest);
     enum status status = open_parts(out, input, feature, err);
+    char shown[256];
+    if (status == STATUS_OK && (out->source.rows == 0 || out->source.dimension == 0))
+        status = error_set(err, STATUS_FAILED, "%s has no %s: there is nothing to cluster",
+                           path_for_message(shown, sizeof shown, input),
+                           out->source.rows == 0 ? "rows" : "columns");
     if (status != STATUS_OK)
         matrix_input_close(out);
     return status;

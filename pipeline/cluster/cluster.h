@@ -76,8 +76,8 @@ void cluster_outcome_clear(struct cluster_outcome *outcome);
 
 /* --- .npy ------------------------------------------------------------------------------------ */
 
-/* A two-dimensional little-endian float16/32/64 or integer .npy file (format 1.0 to 3.0, C order).
- */
+/* A two-dimensional float16/32/64 or integer .npy file, format 1.0 to 3.0, of either byte order; in
+ * C order, or slower in Fortran order. */
 struct npy;
 enum status npy_open(struct npy **out, const char *path, struct error *err);
 uint64_t npy_rows(const struct npy *npy);

@@ -27,8 +27,10 @@ struct npy {
     uint32_t dimension;
     uint64_t data; /* offset of the first value */
     size_t item;
+    bool big_endian, fortran; /* fortran: column by column */
     convert_fn convert;
     unsigned char *buffer; /* BUFFER_BYTES */
+    float *column;         /* fortran: as many values */
 };
 
 /* --- values ---------------------------------------------------------------------------------- */
@@ -275,20 +277,10 @@ static enum status adopt(struct npy *npy, const struct header *header, uint64_t 
                          "%s holds values of type '%s'; save them as float16, float32, float64 or "
                          "integers: numpy.save(name, array.astype('<f4'))",
                          npy->path, descr);
-    if (descr[0] == '>' && item > 1)
-        return error_set(err, STATUS_FAILED,
-                         "%s is big-endian ('%s'); save it as numpy.save(name, "
-                         "array.astype('<f4'))",
-                         npy->path, descr);
     if (header->axes != 2)
         return error_set(err, STATUS_FAILED,
                          "%s has %u axes; wanted is a two-dimensional array, a row for each vector",
                          npy->path, header->axes);
-    if (header->fortran)
-        return error_set(err, STATUS_FAILED,
-                         "%s is in Fortran order (column by column); save it as numpy.save(name, "
-                         "numpy.ascontiguousarray(array))",
-                         npy->path);
     uint64_t values, bytes;
     if (header->shape[1] > UINT32_MAX ||
         __builtin_mul_overflow(header->shape[0], header->shape[1], &values) ||
@@ -306,6 +298,8 @@ static enum status adopt(struct npy *npy, const struct header *header, uint64_t 
     npy->rows = header->shape[0];
     npy->dimension = (uint32_t)header->shape[1];
     npy->item = item;
+    npy->big_endian = descr[0] == '>' && item > 1;
+    npy->fortran = header->fortran;
     npy->convert = type->convert;
     return STATUS_OK;
 }
@@ -362,6 +356,9 @@ enum status npy_open(struct npy **out, const char *path, struct error *err)
         status = read_header(npy, err);
     if (status == STATUS_OK && !(npy->buffer = malloc(BUFFER_BYTES)))
         status = error_memory(err, BUFFER_BYTES, "reading a .npy file");
+    if (status == STATUS_OK && npy->fortran &&
+        !(npy->column = malloc(BUFFER_BYTES / npy->item * sizeof(float))))
+        status = error_memory(err, BUFFER_BYTES, "reading a .npy file");
     if (status != STATUS_OK) {
         npy_close(&npy);
         return status;
@@ -380,6 +377,57 @@ uint32_t npy_dimension(const struct npy *npy)
     return npy->dimension;
 }
 
+static void swap_bytes(unsigned char *values, size_t count, size_t item)
+{
+    for (size_t i = 0; i < count; i++, values += item)
+        for (size_t low = 0, high = item - 1; low < high; low++, high--) {
+            unsigned char byte = values[low];
+            values[low] = values[high];
+            values[high] = byte;
+        }
+}
+
+/* `count` values from value `first` on, in the file's order. */
+static enum status read_values(struct npy *npy, uint64_t first, uint64_t count, float *out,
+                               struct error *err)
+{
+    uint64_t offset = npy->data + first * npy->item;
+    const size_t most = BUFFER_BYTES / npy->item;
+    while (count > 0) {
+        size_t part = count < most ? (size_t)count : most;
+        enum status status = read_at(npy, npy->buffer, part * npy->item, offset, err);
+        if (status != STATUS_OK)
+            return status;
+        if (npy->big_endian)
+            swap_bytes(npy->buffer, part, npy->item);
+        npy->convert(out, npy->buffer, part);
+        out += part;
+        count -= part;
+        offset += part * npy->item;
+    }
+    return STATUS_OK;
+}
+
+/* Rows of a matrix that lies column by column: each column's piece is one read. */
+static enum status read_columns(struct npy *npy, uint64_t first, uint64_t count, float *rows,
+                                struct error *err)
+{
+    const uint64_t most = BUFFER_BYTES / npy->item;
+    for (uint64_t begin = 0; begin < count; begin += most) {
+        const uint64_t part = count - begin < most ? count - begin : most;
+        float *to = rows + begin * npy->dimension;
+        for (uint32_t j = 0; j < npy->dimension; j++) {
+            enum status status =
+                read_values(npy, j * npy->rows + first + begin, part, npy->column, err);
+            if (status != STATUS_OK)
+                return status;
+            for (uint64_t i = 0; i < part; i++)
+                to[i * npy->dimension + j] = npy->column[i];
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *rows,
                      struct error *err)
 {
@@ -387,20 +435,9 @@ enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *row
         return error_set(err, STATUS_FAILED, "%s has %llu rows; asked for %llu from %llu",
                          npy->path, (unsigned long long)npy->rows, (unsigned long long)count,
                          (unsigned long long)first);
-    uint64_t values = count * npy->dimension;
-    uint64_t offset = npy->data + first * npy->dimension * npy->item;
-    const size_t most = BUFFER_BYTES / npy->item;
-    while (values > 0) {
-        size_t part = values < most ? (size_t)values : most;
-        enum status status = read_at(npy, npy->buffer, part * npy->item, offset, err);
-        if (status != STATUS_OK)
-            return status;
-        npy->convert(rows, npy->buffer, part);
-        rows += part;
-        values -= part;
-        offset += part * npy->item;
-    }
-    return STATUS_OK;
+    if (npy->fortran)
+        return read_columns(npy, first, count, rows, err);
+    return read_values(npy, first * npy->dimension, count * npy->dimension, rows, err);
 }
 
 void npy_close(struct npy **npy)
@@ -410,6 +447,7 @@ void npy_close(struct npy **npy)
     if ((*npy)->fd >= 0)
         close((*npy)->fd);
     free((*npy)->buffer);
+    free((*npy)->column);
     free(*npy);
     *npy = NULL;
 }

@@ -293,8 +293,22 @@ static void mean_of_cluster(void *context, uint64_t cluster)
     const cl_long *sums = update->sums + cluster * stride;
     float *centroid = job->centroids + cluster * stride;
     const double count = (double)update->counts[cluster];
-    for (uint32_t j = 0; j < stride && count > 0; j++)
-        centroid[j] = (float)((double)sums[j] / count * update->units[j]);
+    if (count == 0)
+        return;
+    double factor = 1;
+    if (update->data->transform.metric == METRIC_COSINE) {
+        /* Spherical k-means: the mean's direction. Rows that cancel out have none. */
+        double square = 0;
+        for (uint32_t j = 0; j < stride; j++) {
+            double mean = (double)sums[j] / count * update->units[j];
+            square += mean * mean;
+        }
+        if (square == 0)
+            return;
+        factor = 1 / sqrt(square);
+    }
+    for (uint32_t j = 0; j < stride; j++)
+        centroid[j] = (float)((double)sums[j] / count * update->units[j] * factor);
 }
 
 void update_centroids(const struct update *update, float *centroids)
