@@ -134,5 +134,19 @@ const struct command commands[] = {
      .computes = true,
      .group = {NULL},
      .run = command_self_test},
+    {.name = "bench",
+     .goal = MACHINE,
+     .arguments = "[OPTIONS]",
+     .summary = "how fast a device counts, beside reading the same memory",
+     .about = "Counts made pictures with every histogram variant and compares the time, by the "
+              "device's own clock, with that of a kernel that only reads them; on CPU devices "
+              "also with a plain C loop on as many threads. Every count is compared with plain C; "
+              "exits with 1 if one is wrong. Whole ingests are measured by tools/bench.",
+     .examples = "  clpipe bench\n"
+                 "  clpipe bench --device gpu --feature rgb:bins=256 --fill all --shape all",
+     .operand_name = "",
+     .computes = true,
+     .group = {&group_bench},
+     .run = command_bench},
     {.name = NULL},
 };

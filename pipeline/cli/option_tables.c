@@ -189,3 +189,19 @@ static const struct option export_rows[] = {
      "tree: what the entries are"},
     END};
 const struct option_group group_export = {"What to write", export_rows};
+
+static const struct option bench_rows[] = {
+    {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL,
+     "rgb:bins=256, gray:bins=256, rgb:bins=8x8x8, hsv", 0, 0, "what to count, repeatable"},
+    {"variant", 0, OPTION_TEXT, AT(variant), "NAME", NULL, "all that suit the device", 0, 0,
+     "one kernel only: private, local, global, or auto, which an ingest would take"},
+    {"fill", 0, OPTION_TEXT, AT(fill), "NAME", NULL, "constant, natural and random", 0, 0,
+     "the pixels: constant, two, natural, random, sorted, or all"},
+    {"shape", 0, OPTION_TEXT, AT(shape), "NAME", NULL, "large", 0, 0,
+     "the pictures: large (one fills the buffer), 512x384, 224x224, or all"},
+    {"bytes", 0, OPTION_SIZE, AT(bytes), "SIZE", NULL, "64M on CPU devices, else 1G", 0, 0,
+     "pixels of one launch"},
+    {"rounds", 0, OPTION_NUMBER, AT(rounds), "N", "9", NULL, 1, 1000,
+     "launches, of which the median is shown; at least 3, but no more after 2 seconds"},
+    END};
+const struct option_group group_bench = {"What to measure", bench_rows};

@@ -58,6 +58,10 @@ struct options {
     int metric;
     bool force;
 
+    /* bench */
+    const char *variant, *fill, *shape;
+    uint64_t bytes, rounds;
+
     /* info, export */
     bool failures, digest;
     int what, format, link;
@@ -115,7 +119,7 @@ extern const struct command commands[];
 extern const struct option_group group_general, group_compute;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_ingest_output, group_run_output, group_cluster,
-    group_cluster_run, group_assign, group_info, group_export;
+    group_cluster_run, group_assign, group_info, group_export, group_bench;
 
 /* The row of a command's option by its long name, or NULL. */
 const struct option *option_find(const struct command *command, const char *name, size_t length);

@@ -41,6 +41,17 @@ const char *histogram_variant_name(enum histogram_variant variant)
     return name[variant];
 }
 
+bool histogram_variant_parse(enum histogram_variant *out, const char *name)
+{
+    for (int v = 0; v < HISTOGRAM_VARIANTS; v++) {
+        if (strcmp(name, histogram_variant_name((enum histogram_variant)v)) == 0) {
+            *out = (enum histogram_variant)v;
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *kernel_name(enum histogram_variant variant)
 {
     static const char *const name[] = {"", "histogram_private", "histogram_local",

@@ -20,10 +20,13 @@ enum histogram_variant {
     HISTOGRAM_PRIVATE, /* kernels/histogram_private.cl */
     HISTOGRAM_LOCAL,   /* kernels/histogram_local.cl */
     HISTOGRAM_GLOBAL,  /* kernels/histogram_global.cl */
+    HISTOGRAM_VARIANTS
 };
 
 /* "private" for HISTOGRAM_PRIVATE. */
 const char *histogram_variant_name(enum histogram_variant variant);
+/* False: no variant has that name. */
+bool histogram_variant_parse(enum histogram_variant *out, const char *name);
 
 struct histogram;
 

@@ -1,0 +1,245 @@
+/* cmd_bench.c: clpipe bench: histogram kernels beside the memory's speed. */
+#include "base/log.h"
+#include "base/parse.h"
+#include "cli/clean.h"
+#include "cli/commands.h"
+#include "cli/compute.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "histogram/bench.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What was asked for, as masks over the enumerations. */
+struct selection {
+    const char *const *specs;
+    unsigned spec_count, fills, shapes;
+    enum histogram_variant variant; /* HISTOGRAM_VARIANTS: all that suit */
+};
+
+struct table {
+    struct sink sink;
+    struct json json;
+    bool to_sink;
+    uint64_t wrong;
+};
+
+/* --- what to measure ------------------------------------------------------------------------- */
+
+/* The mask of a name in an enumeration; "all" is everything. */
+static enum status parse_names(unsigned *mask, const char *text, const char *option,
+                               const char *(*name_of)(unsigned), const struct options *options,
+                               struct error *err)
+{
+    char names[128] = "all";
+    unsigned found = 0;
+    for (unsigned i = 0; name_of(i); i++) {
+        if (strcmp(text, "all") == 0 || strcmp(text, name_of(i)) == 0)
+            found |= 1u << i;
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, ", %s", name_of(i));
+    }
+    if (!found)
+        return misuse(err, options->command, "--%s %s is none of %s", option, text, names);
+    *mask = found;
+    return STATUS_OK;
+}
+
+static enum status select_work(struct selection *out, const struct options *options,
+                               struct error *err)
+{
+    static const char *const usual[] = {"rgb:bins=256", "gray:bins=256", "rgb:bins=8x8x8", "hsv"};
+    *out = (struct selection){
+        .specs = options->features.count ? options->features.text : (const char *const *)usual,
+        .spec_count =
+            options->features.count ? options->features.count : sizeof usual / sizeof *usual,
+        .fills = 1u << BENCH_CONSTANT | 1u << BENCH_NATURAL | 1u << BENCH_RANDOM,
+        .shapes = 1u << BENCH_LARGE,
+        .variant = HISTOGRAM_VARIANTS,
+    };
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < out->spec_count && status == STATUS_OK; i++) {
+        struct feature_set one = {0};
+        status = feature_set_add(&one, out->specs[i], NORMALIZE_NONE, err);
+    }
+    if (status == STATUS_OK && options->fill)
+        status = parse_names(&out->fills, options->fill, "fill", bench_fill_name, options, err);
+    if (status == STATUS_OK && options->shape)
+        status = parse_names(&out->shapes, options->shape, "shape", bench_shape_name, options, err);
+    if (status == STATUS_OK && options->variant &&
+        !histogram_variant_parse(&out->variant, options->variant))
+        status =
+            misuse(err, options->command, "there is no histogram variant '%s'", options->variant);
+    return status;
+}
+
+/* --- lines ----------------------------------------------------------------------------------- */
+
+static void show(struct table *table, const char *what, const char *feature, const char *shape,
+                 const char *fill, const struct bench_result *result, double read)
+{
+    double rate = result->seconds > 0 ? (double)result->bytes / result->seconds : 0;
+    if (table->to_sink) {
+        sink_printf(&table->sink, "%-14s %-18s %-8s %-9s %9.3f %8.2f", what, feature, shape, fill,
+                    result->seconds * 1e3, rate * 1e-9);
+        if (read > 0)
+            sink_printf(&table->sink, " %6.1f %%", rate / read * 100);
+        if (result->wrong)
+            sink_printf(&table->sink, "  WRONG: %llu counters", (unsigned long long)result->wrong);
+        sink_text(&table->sink, "\n");
+        sink_flush(&table->sink); /* the next one takes a while */
+    }
+    json_open_object(&table->json, NULL);
+    json_string(&table->json, "what", what);
+    json_string(&table->json, "feature", feature);
+    json_string(&table->json, "shape", shape);
+    json_string(&table->json, "fill", fill);
+    json_uint(&table->json, "bytes", result->bytes);
+    json_uint(&table->json, "pictures", result->pictures);
+    json_double(&table->json, "seconds", result->seconds);
+    json_double(&table->json, "bytes_per_second", rate);
+    if (read > 0)
+        json_double(&table->json, "share_of_read", rate / read);
+    json_uint(&table->json, "wrong", result->wrong);
+    json_close_object(&table->json);
+    table->wrong += result->wrong;
+}
+
+static double rate_of(const struct bench_result *result)
+{
+    return result->seconds > 0 ? (double)result->bytes / result->seconds : 0;
+}
+
+/* --- measuring ------------------------------------------------------------------------------- */
+
+/* One work-item a tile leaves a GPU empty: it is measured there only if asked for. */
+static bool suits(enum histogram_variant variant, const struct selection *selection,
+                  const struct ocl_device *device)
+{
+    if (selection->variant != HISTOGRAM_VARIANTS)
+        return variant == selection->variant;
+    return variant != HISTOGRAM_AUTO &&
+           (variant != HISTOGRAM_PRIVATE || device->type & CL_DEVICE_TYPE_CPU);
+}
+
+static enum status measure_variants(struct table *table, struct bench *bench,
+                                    const struct selection *selection,
+                                    const struct ocl_device *device, const char *shape,
+                                    const char *fill, double read, struct error *err)
+{
+    for (unsigned f = 0; f < selection->spec_count; f++) {
+        for (int v = 0; v < HISTOGRAM_VARIANTS; v++) {
+            enum histogram_variant variant = (enum histogram_variant)v;
+            struct bench_result result;
+            if (!suits(variant, selection, device))
+                continue;
+            if (stop_requested(signals_stop()) != STOP_NONE)
+                return error_set(err, STATUS_INTERRUPTED, "interrupted");
+            enum status status = bench_histogram(&result, bench, variant, selection->specs[f], err);
+            if (status == STATUS_USAGE && selection->variant == HISTOGRAM_VARIANTS)
+                continue; /* this one cannot hold that feature */
+            if (status != STATUS_OK)
+                return status;
+            show(table, histogram_variant_name(variant), selection->specs[f], shape, fill, &result,
+                 read);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* One fill of one shape: reading, uploading, the plain loop, then every variant. */
+static enum status measure_fill(struct table *table, struct bench *bench,
+                                const struct selection *selection, const struct ocl_device *device,
+                                unsigned shape, unsigned fill, struct error *err)
+{
+    const char *shape_name = bench_shape_name(shape), *fill_name = bench_fill_name(fill);
+    struct bench_result result;
+    enum status status = bench_fill(bench, (enum bench_shape)shape, (enum bench_fill)fill, err);
+    if (status == STATUS_OK)
+        status = bench_read(&result, bench, err);
+    if (status != STATUS_OK)
+        return status;
+    const double read = rate_of(&result);
+    show(table, "read only", "-", shape_name, fill_name, &result, 0);
+    status = bench_upload(&result, bench, err);
+    if (status == STATUS_OK && result.bytes)
+        show(table, "upload", "-", shape_name, fill_name, &result, 0);
+    if (status == STATUS_OK && device->type & CL_DEVICE_TYPE_CPU) {
+        status = bench_plain(&result, bench, err);
+        if (status == STATUS_OK)
+            show(table, "plain C", "rgb:bins=256", shape_name, fill_name, &result, read);
+    }
+    if (status == STATUS_OK)
+        status =
+            measure_variants(table, bench, selection, device, shape_name, fill_name, read, err);
+    return status;
+}
+
+static enum status measure_device(struct table *table, const struct compute *compute,
+                                  unsigned chosen, const struct selection *selection,
+                                  const struct options *options, struct error *err)
+{
+    const struct ocl_device *device = &compute->devices.device[chosen];
+    struct ocl_context *context = NULL;
+    struct bench *bench = NULL;
+    struct bench_config config = {
+        .bytes = options->bytes, .rounds = (unsigned)options->rounds, .threads = compute->threads};
+    if (table->to_sink) {
+        sink_clean(&table->sink, device->name);
+        sink_text(&table->sink, ", driver ");
+        sink_clean(&table->sink, device->driver);
+        sink_printf(&table->sink, "\n%-14s %-18s %-8s %-9s %9s %8s %8s\n", "what", "feature",
+                    "shape", "fill", "median ms", "GB/s", "of read");
+        sink_flush(&table->sink);
+    }
+    json_open_object(&table->json, NULL);
+    report_bytes(&table->json, "device", device->name);
+    report_bytes(&table->json, "driver", device->driver);
+    json_open_array(&table->json, "measured");
+    enum status status = ocl_context_open(&context, device, compute->trace, err);
+    if (status == STATUS_OK)
+        status = bench_open(&bench, context, &config, err);
+    for (unsigned shape = 0; shape < BENCH_SHAPES && status == STATUS_OK; shape++)
+        for (unsigned fill = 0; fill < BENCH_FILLS && status == STATUS_OK; fill++)
+            if (selection->shapes >> shape & 1 && selection->fills >> fill & 1)
+                status = measure_fill(table, bench, selection, device, shape, fill, err);
+    json_close_array(&table->json);
+    json_close_object(&table->json);
+    bench_close(&bench);
+    ocl_context_close(&context);
+    return status;
+}
+
+enum status command_bench(const struct options *options, struct error *err)
+{
+    struct compute compute = {0};
+    struct selection selection;
+    struct table table = {.to_sink = !report_owns_stdout(options)};
+    signals_install(0);
+    enum status status = select_work(&selection, options, err);
+    if (status != STATUS_OK)
+        return status;
+    status = compute_open(&compute, options, true, err);
+    if (status == STATUS_OK && table.to_sink)
+        status = sink_open(&table.sink, NULL, err);
+    if (status != STATUS_OK)
+        return compute_close(&compute, status, err);
+    json_init(&table.json, false);
+    json_open_array(&table.json, NULL);
+    for (unsigned i = 0; status == STATUS_OK && i < compute.count; i++)
+        status = measure_device(&table, &compute, compute.chosen[i], &selection, options, err);
+    json_close_array(&table.json);
+    enum status closed = sink_close(&table.sink, true, status == STATUS_OK ? err : NULL);
+    if (status == STATUS_OK)
+        status = closed;
+    if (status == STATUS_OK)
+        status = report_write(options, &table.json, err);
+    else
+        json_clear(&table.json);
+    if (status == STATUS_OK && table.wrong > 0) {
+        log_message(LOG_ERROR, "%llu wrong counters: do not use this device",
+                    (unsigned long long)table.wrong);
+        status = STATUS_PARTIAL;
+    }
+    return compute_close(&compute, status, err);
+}

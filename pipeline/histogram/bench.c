@@ -1,0 +1,524 @@
+/* bench.c: histogram kernels at work on a full slot.
+ *
+ * The pixels of every shape repeat after PERIOD_ROWS rows, so that the right counts of a gigabyte
+ * follow from the C reference on a few megabytes: a picture is so many whole periods and a rest.
+ */
+#include "histogram/bench.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE_WIDTH  4096u
+#define PERIOD_BYTES (LARGE_WIDTH * 3 * 96u)
+#define ALIGNMENT    128u /* of pictures, as in a slot */
+#define ROUNDS_MAX   1000u
+#define ROUNDS_LEAST 3u
+#define SECONDS_MOST 2
+#define BYTES_SHARED (64ull << 20)
+#define BYTES_COPIED (1ull << 30)
+#define BYTES_MIN    (1ull << 20)
+
+struct bench {
+    struct bench_config config;
+    struct ocl_context *context;
+    struct ocl_queue *queue;
+    uint64_t capacity; /* bytes of the pixel buffer */
+    cl_mem pixels, pinned, sink;
+    uint8_t *host; /* `capacity` bytes; pinned where the device copies */
+    cl_program read_program;
+    cl_kernel read_kernel;
+    /* Of the pictures that bench_fill made: */
+    uint32_t width, height, pictures;
+    uint64_t stride; /* from picture to picture, bytes */
+    double *seconds; /* config.rounds */
+    unsigned done;   /* of them */
+    int64_t started;
+};
+
+const char *bench_fill_name(unsigned fill)
+{
+    static const char *const name[] = {"constant", "two", "natural", "random", "sorted"};
+    return fill < BENCH_FILLS ? name[fill] : NULL;
+}
+
+static const struct {
+    const char *name;
+    uint32_t width, height; /* height 0: as many rows as fit */
+} shapes[] = {{"large", LARGE_WIDTH, 0}, {"512x384", 512, 384}, {"224x224", 224, 224}};
+
+const char *bench_shape_name(unsigned shape)
+{
+    return shape < BENCH_SHAPES ? shapes[shape].name : NULL;
+}
+
+/* --- pixels ---------------------------------------------------------------------------------- */
+
+/* Smooth surfaces with a little noise, as a camera sees them: waves of 40 to 200 pixels. */
+static uint8_t natural(uint32_t x, uint32_t y, uint32_t channel, uint32_t noise)
+{
+    uint32_t a = (x * (5 + channel) + y * 3) / 4 % 512, b = (x + y * (7 - channel)) / 3 % 512;
+    uint32_t wave = (a < 256 ? a : 511 - a) + (b < 256 ? b : 511 - b);
+    uint32_t value = wave / 2 * 7 / 8 + 8 + (noise & 7);
+    return (uint8_t)(value < 255 ? value : 255);
+}
+
+static void make_period(uint8_t *pixels, size_t bytes, uint32_t width, enum bench_fill fill)
+{
+    uint32_t state = 2463534242u; /* xorshift32, G. Marsaglia 2003 */
+    for (size_t i = 0; i < bytes; i++) {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        uint32_t pixel = (uint32_t)(i / 3), channel = (uint32_t)(i % 3);
+        switch (fill) {
+        case BENCH_CONSTANT:
+            pixels[i] = 200;
+            break;
+        case BENCH_TWO:
+            pixels[i] = state >> 31 ? 254 : 1;
+            break;
+        case BENCH_NATURAL:
+            pixels[i] = natural(pixel % width, pixel / width, channel, state >> 24);
+            break;
+        case BENCH_SORTED:
+            pixels[i] = (uint8_t)(i * 256 / bytes);
+            break;
+        default:
+            pixels[i] = (uint8_t)(state >> 24);
+        }
+    }
+}
+
+/* Rows that repeat, in a picture of the current width. */
+static uint32_t period_rows(const struct bench *bench)
+{
+    uint32_t rows = PERIOD_BYTES / (bench->width * 3);
+    return rows < bench->height ? rows : bench->height;
+}
+
+enum status bench_fill(struct bench *bench, enum bench_shape shape, enum bench_fill fill,
+                       struct error *err)
+{
+    bench->width = shapes[shape].width;
+    bench->height = shapes[shape].height ? shapes[shape].height
+                                         : (uint32_t)(bench->capacity / (LARGE_WIDTH * 3));
+    const size_t row = (size_t)bench->width * 3, picture = row * bench->height;
+    bench->stride = (picture + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    bench->pictures = (uint32_t)((bench->capacity - picture) / bench->stride + 1);
+    const size_t period = row * period_rows(bench);
+    make_period(bench->host, period, bench->width, fill);
+    for (size_t at = period; at < picture; at += period)
+        memcpy(bench->host + at, bench->host, picture - at < period ? picture - at : period);
+    for (uint32_t i = 1; i < bench->pictures; i++)
+        memcpy(bench->host + i * bench->stride, bench->host, picture);
+    return ocl_enqueue_write(bench->queue, "pixels", bench->pixels, true, 0,
+                             (bench->pictures - 1) * bench->stride + picture, bench->host,
+                             OCL_NO_WAITS, NULL, err);
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+static uint64_t choose_capacity(const struct bench_config *config, const struct ocl_device *device)
+{
+    uint64_t bytes = config->bytes            ? config->bytes
+                     : device->unified_memory ? BYTES_SHARED
+                                              : BYTES_COPIED;
+    uint64_t most = device->max_allocation;
+    if (most > device->global_memory / 4)
+        most = device->global_memory / 4;
+    if (most > (1ull << 32) - BYTES_MIN) /* offsets have 32 bits */
+        most = (1ull << 32) - BYTES_MIN;
+    bytes = bytes < most ? bytes : most;
+    return bytes > BYTES_MIN ? bytes : BYTES_MIN;
+}
+
+static enum status open_host(struct bench *bench, struct error *err)
+{
+    if (ocl_context_device(bench->context)->unified_memory) {
+        bench->host = malloc(bench->capacity);
+        return bench->host ? STATUS_OK : error_memory(err, bench->capacity, "pictures");
+    }
+    void *mapped = NULL;
+    enum status status =
+        ocl_buffer(&bench->pinned, bench->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                   bench->capacity, NULL, "pinned pictures", err);
+    if (status == STATUS_OK)
+        status = ocl_enqueue_map(&mapped, bench->queue, "map", bench->pinned, true, CL_MAP_WRITE, 0,
+                                 bench->capacity, OCL_NO_WAITS, NULL, err);
+    bench->host = mapped;
+    return status;
+}
+
+enum status bench_open(struct bench **out, struct ocl_context *context,
+                       const struct bench_config *config, struct error *err)
+{
+    *out = NULL;
+    struct bench *bench = calloc(1, sizeof *bench);
+    if (!bench)
+        return error_memory(err, sizeof *bench, "the benchmark");
+    const struct ocl_device *device = ocl_context_device(context);
+    bench->config = *config;
+    bench->context = context;
+    bench->capacity = choose_capacity(config, device);
+    if (bench->config.rounds < 1 || bench->config.rounds > ROUNDS_MAX)
+        bench->config.rounds = bench->config.rounds < 1 ? 1 : ROUNDS_MAX;
+    bench->seconds = calloc(bench->config.rounds, sizeof *bench->seconds);
+    enum status status =
+        bench->seconds ? STATUS_OK : error_memory(err, sizeof *bench->seconds, "the benchmark");
+    if (status == STATUS_OK)
+        status = ocl_queue_open(&bench->queue, context, "bench", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&bench->pixels, context, CL_MEM_READ_ONLY, bench->capacity, NULL,
+                            "pictures", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&bench->sink, context, CL_MEM_READ_WRITE, 16, NULL, "a sink", err);
+    if (status == STATUS_OK)
+        status = open_host(bench, err);
+    if (status == STATUS_OK)
+        status = ocl_program_build(&bench->read_program, context, "read_bandwidth", NULL,
+                                   device->type & CL_DEVICE_TYPE_CPU ? "-cl-std=CL1.2 -DSPAN=256"
+                                                                     : "-cl-std=CL1.2 -DSPAN=1",
+                                   err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&bench->read_kernel, bench->read_program, "read_bandwidth", err);
+    if (status != STATUS_OK)
+        bench_close(&bench);
+    *out = bench;
+    return status;
+}
+
+void bench_close(struct bench **out)
+{
+    struct bench *bench = *out;
+    if (!bench)
+        return;
+    if (bench->pinned && bench->host)
+        ocl_enqueue_unmap(bench->queue, "unmap", bench->pinned, bench->host, OCL_NO_WAITS, NULL,
+                          NULL);
+    else
+        free(bench->host);
+    if (bench->read_kernel)
+        clReleaseKernel(bench->read_kernel);
+    if (bench->read_program)
+        clReleaseProgram(bench->read_program);
+    ocl_buffer_release(&bench->sink);
+    ocl_buffer_release(&bench->pinned);
+    ocl_buffer_release(&bench->pixels);
+    ocl_queue_close(&bench->queue);
+    free(bench->seconds);
+    free(bench);
+    *out = NULL;
+}
+
+/* --- measuring ------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Begins a measurement: the round that comes next does not count, it warms up. */
+static void begin(struct bench *bench)
+{
+    bench->done = 0;
+    bench->started = clock_now();
+}
+
+/* Is another round wanted? Slow ones are repeated less. */
+static bool again(const struct bench *bench)
+{
+    return bench->done < bench->config.rounds &&
+           (bench->done < ROUNDS_LEAST ||
+            clock_now() - bench->started < SECONDS_MOST * 1000000000ll);
+}
+
+static void conclude(struct bench_result *result, struct bench *bench)
+{
+    qsort(bench->seconds, bench->done, sizeof *bench->seconds, by_value);
+    result->seconds = bench->done ? bench->seconds[bench->done / 2] : 0;
+    result->bytes = (uint64_t)bench->width * 3 * bench->height * bench->pictures;
+    result->pictures = bench->pictures;
+}
+
+/* The end of a round: waits for its event, and takes its time unless it was to warm up. */
+static enum status end_round(struct bench *bench, bool warm, cl_event event, struct error *err)
+{
+    enum status status = ocl_wait(bench->queue, event, err);
+    if (warm && status == STATUS_OK)
+        bench->seconds[bench->done++] = ocl_event_seconds(bench->context, event);
+    clReleaseEvent(event);
+    return status;
+}
+
+enum status bench_read(struct bench_result *result, struct bench *bench, struct error *err)
+{
+    *result = (struct bench_result){0};
+    const struct ocl_device *device = ocl_context_device(bench->context);
+    const bool cpu = device->type & CL_DEVICE_TYPE_CPU;
+    cl_ulong vectors =
+        ((bench->pictures - 1) * bench->stride + (uint64_t)bench->width * 3 * bench->height) / 16;
+    cl_uint never = 0x9e3779b9u;
+    enum status status =
+        ocl_args(bench->read_kernel, err, sizeof bench->pixels, &bench->pixels, sizeof vectors,
+                 &vectors, sizeof never, &never, sizeof bench->sink, &bench->sink, OCL_ARGS_END);
+    size_t local = cpu || device->max_work_group < 256 ? 1 : 256;
+    size_t global = device->compute_units * (cpu ? 4u : 2048u) / local * local;
+    begin(bench);
+    for (bool warm = false; status == STATUS_OK && again(bench); warm = true) {
+        cl_event event = NULL;
+        status = ocl_enqueue_kernel(bench->queue, "read", bench->read_kernel, 1, &global, &local,
+                                    OCL_NO_WAITS, &event, err);
+        if (status == STATUS_OK)
+            status = end_round(bench, warm, event, err);
+    }
+    conclude(result, bench);
+    return status;
+}
+
+enum status bench_upload(struct bench_result *result, struct bench *bench, struct error *err)
+{
+    *result = (struct bench_result){0};
+    if (!bench->pinned)
+        return STATUS_OK;
+    enum status status = STATUS_OK;
+    size_t bytes = (bench->pictures - 1) * bench->stride + (size_t)bench->width * 3 * bench->height;
+    begin(bench);
+    for (bool warm = false; status == STATUS_OK && again(bench); warm = true) {
+        cl_event event = NULL;
+        status = ocl_enqueue_write(bench->queue, "upload", bench->pixels, false, 0, bytes,
+                                   bench->host, OCL_NO_WAITS, &event, err);
+        if (status == STATUS_OK)
+            status = end_round(bench, warm, event, err);
+    }
+    conclude(result, bench);
+    return status;
+}
+
+/* --- histograms ------------------------------------------------------------------------------ */
+
+/* The right counters of one picture. */
+static enum status count_picture(uint32_t *counters, const struct bench *bench,
+                                 const struct feature *feature, struct error *err)
+{
+    const uint32_t rows = period_rows(bench), whole = bench->height / rows,
+                   rest = bench->height % rows;
+    const size_t stride = (size_t)bench->width * 3;
+    uint32_t *partial = calloc(feature->dimension, sizeof *partial);
+    if (!partial)
+        return error_memory(err, feature->dimension * sizeof *partial, "counters");
+    memset(counters, 0, feature->dimension * sizeof *counters);
+    if (feature->grid_rows * feature->grid_columns == 1) {
+        feature_count_reference(partial, feature, bench->host, stride, bench->width, rows, 1);
+        for (uint32_t i = 0; i < feature->dimension; i++)
+            counters[i] = partial[i] * whole;
+        memset(partial, 0, feature->dimension * sizeof *partial);
+        if (rest)
+            feature_count_reference(partial, feature, bench->host, stride, bench->width, rest, 1);
+        for (uint32_t i = 0; i < feature->dimension; i++)
+            counters[i] += partial[i];
+    } else {
+        /* Cells do not repeat with the rows. */
+        feature_count_reference(counters, feature, bench->host, stride, bench->width, bench->height,
+                                1);
+    }
+    free(partial);
+    return STATUS_OK;
+}
+
+static enum status count_wrong(uint64_t *wrong, struct bench *bench, const struct feature *feature,
+                               cl_mem counters, struct error *err)
+{
+    const size_t bytes = feature->dimension * sizeof(uint32_t);
+    uint32_t *want = malloc(bytes), *got = malloc(bytes * bench->pictures);
+    enum status status = want && got ? count_picture(want, bench, feature, err)
+                                     : error_memory(err, bytes * bench->pictures, "counters");
+    if (status == STATUS_OK)
+        status = ocl_enqueue_read(bench->queue, "counters", counters, true, 0,
+                                  bytes * bench->pictures, got, OCL_NO_WAITS, NULL, err);
+    *wrong = 0;
+    for (uint32_t i = 0; i < bench->pictures && status == STATUS_OK; i++)
+        for (uint32_t b = 0; b < feature->dimension; b++)
+            *wrong += got[(size_t)i * feature->dimension + b] != want[b];
+    free(want);
+    free(got);
+    return status;
+}
+
+/* The tiles of all pictures; free them. */
+static struct histogram_tile *make_tiles(uint32_t *count, const struct bench *bench,
+                                         const struct histogram *histogram,
+                                         const struct feature *feature, struct error *err)
+{
+    struct histogram_part part = {.width = bench->width,
+                                  .height = bench->height,
+                                  .orientation = 1,
+                                  .rect = {0, 0, bench->width, bench->height},
+                                  .stride = bench->width * 3};
+    uint32_t each = histogram_tiles(NULL, histogram, 0, &part);
+    struct histogram_tile *tiles = calloc((size_t)each * bench->pictures, sizeof *tiles);
+    if (!tiles) {
+        error_memory(err, (size_t)each * bench->pictures * sizeof *tiles, "tiles");
+        return NULL;
+    }
+    for (uint32_t i = 0; i < bench->pictures; i++) {
+        part.offset = (uint32_t)(i * bench->stride);
+        part.counters = i * feature->dimension;
+        histogram_tiles(tiles + (size_t)i * each, histogram, 0, &part);
+    }
+    *count = each * bench->pictures;
+    return tiles;
+}
+
+static enum status time_launches(struct bench *bench, struct histogram *histogram, cl_mem tiles,
+                                 uint32_t count, cl_mem counters, size_t counter_bytes,
+                                 struct error *err)
+{
+    enum status status = STATUS_OK;
+    begin(bench);
+    for (bool warm = false; status == STATUS_OK && again(bench); warm = true) {
+        cl_event event = NULL;
+        status = ocl_enqueue_fill(bench->queue, "zero", counters, 0, 0, counter_bytes, OCL_NO_WAITS,
+                                  NULL, err);
+        if (status == STATUS_OK)
+            status = histogram_enqueue(histogram, 0, bench->queue, bench->pixels, tiles, 0, count,
+                                       counters, OCL_NO_WAITS, &event, err);
+        if (status == STATUS_OK)
+            status = end_round(bench, warm, event, err);
+    }
+    return status;
+}
+
+enum status bench_histogram(struct bench_result *result, struct bench *bench,
+                            enum histogram_variant variant, const char *spec, struct error *err)
+{
+    *result = (struct bench_result){0};
+    struct feature_set features = {0};
+    struct histogram *histogram = NULL;
+    struct histogram_tile *tiles = NULL;
+    cl_mem tile_buffer = NULL, counters = NULL;
+    uint32_t count = 0;
+    enum status status = feature_set_add(&features, spec, NORMALIZE_NONE, err);
+    const struct feature *feature = &features.feature[0];
+    const size_t counter_bytes = (size_t)feature->dimension * bench->pictures * sizeof(uint32_t);
+    if (status == STATUS_OK)
+        status = histogram_open(&histogram, bench->context, &features, variant, err);
+    if (status == STATUS_OK)
+        status = histogram_build(histogram, err);
+    if (status == STATUS_OK && !(tiles = make_tiles(&count, bench, histogram, feature, err)))
+        status = STATUS_FAILED;
+    if (status == STATUS_OK)
+        status = ocl_buffer(&tile_buffer, bench->context, CL_MEM_READ_ONLY, count * sizeof *tiles,
+                            NULL, "tiles", err);
+    if (status == STATUS_OK)
+        status = ocl_enqueue_write(bench->queue, "tiles", tile_buffer, true, 0,
+                                   count * sizeof *tiles, tiles, OCL_NO_WAITS, NULL, err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&counters, bench->context, CL_MEM_READ_WRITE, counter_bytes, NULL,
+                            "counters", err);
+    if (status == STATUS_OK)
+        status = time_launches(bench, histogram, tile_buffer, count, counters, counter_bytes, err);
+    if (status == STATUS_OK)
+        status = count_wrong(&result->wrong, bench, feature, counters, err);
+    conclude(result, bench);
+    free(tiles);
+    ocl_buffer_release(&counters);
+    ocl_buffer_release(&tile_buffer);
+    histogram_close(&histogram);
+    return status;
+}
+
+/* --- the plain C loop ------------------------------------------------------------------------ */
+
+#define PLAIN_TABLES 4
+
+struct plain {
+    const struct bench *bench;
+    unsigned number;
+    uint32_t tables[PLAIN_TABLES][768];
+    pthread_t thread;
+};
+
+/* Written out: compilers do not unroll a loop over the tables at -O2. */
+#define COUNT_PIXEL(t)                                                                             \
+    plain->tables[t][p[3 * (t)]]++;                                                                \
+    plain->tables[t][256 + p[3 * (t) + 1]]++;                                                      \
+    plain->tables[t][512 + p[3 * (t) + 2]]++;
+
+/* A share of the rows of all pictures, counted as one picture: the time is what is wanted. */
+static void *plain_main(void *argument)
+{
+    struct plain *plain = argument;
+    const struct bench *bench = plain->bench;
+    const size_t row = (size_t)bench->width * 3;
+    const uint64_t rows = (uint64_t)bench->pictures * bench->height;
+    const uint64_t begin = rows * plain->number / bench->config.threads,
+                   end = rows * (plain->number + 1) / bench->config.threads;
+    memset(plain->tables, 0, sizeof plain->tables);
+    for (uint64_t y = begin; y < end; y++) {
+        const uint8_t *p =
+            bench->host + y / bench->height * bench->stride + y % bench->height * row;
+        for (uint32_t x = 0; x < bench->width; x += PLAIN_TABLES, p += 3 * PLAIN_TABLES) {
+            COUNT_PIXEL(0)
+            COUNT_PIXEL(1)
+            COUNT_PIXEL(2)
+            COUNT_PIXEL(3)
+        }
+    }
+    return NULL;
+}
+
+static enum status check_plain(uint64_t *wrong, const struct bench *bench,
+                               const struct plain *plain, struct error *err)
+{
+    struct feature_set features = {0};
+    uint32_t want[768];
+    enum status status = feature_set_add(&features, "rgb:bins=256", NORMALIZE_NONE, err);
+    if (status == STATUS_OK)
+        status = count_picture(want, bench, &features.feature[0], err);
+    *wrong = 0;
+    for (unsigned b = 0; b < 768 && status == STATUS_OK; b++) {
+        uint64_t got = 0;
+        for (unsigned i = 0; i < bench->config.threads; i++)
+            for (unsigned t = 0; t < PLAIN_TABLES; t++)
+                got += plain[i].tables[t][b];
+        *wrong += got != (uint64_t)want[b] * bench->pictures;
+    }
+    return status;
+}
+
+enum status bench_plain(struct bench_result *result, struct bench *bench, struct error *err)
+{
+    *result = (struct bench_result){0};
+    const unsigned threads = bench->config.threads;
+    struct plain *plain = calloc(threads, sizeof *plain);
+    if (!plain)
+        return error_memory(err, threads * sizeof *plain, "threads");
+    enum status status = STATUS_OK;
+    begin(bench);
+    for (bool warm = false; status == STATUS_OK && again(bench); warm = true) {
+        int64_t start = clock_now();
+        unsigned started = 0;
+        int code = 0;
+        for (; started < threads && code == 0; started += code == 0) {
+            plain[started].bench = bench;
+            plain[started].number = started;
+            code = pthread_create(&plain[started].thread, NULL, plain_main, &plain[started]);
+        }
+        for (unsigned t = 0; t < started; t++)
+            pthread_join(plain[t].thread, NULL);
+        if (warm)
+            bench->seconds[bench->done++] = (double)(clock_now() - start) * 1e-9;
+        if (code)
+            status =
+                error_errno(err, STATUS_FAILED, code, "pthread_create", "cannot start a thread");
+    }
+    if (status == STATUS_OK)
+        status = check_plain(&result->wrong, bench, plain, err);
+    conclude(result, bench);
+    free(plain);
+    return status;
+}
