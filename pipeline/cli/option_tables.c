@@ -127,7 +127,7 @@ const struct option_group group_run_output = {"Result", run_output_rows};
          "how distance is measured"},                                                              \
     {                                                                                              \
         "mini-batch", 0, OPTION_NUMBER, AT(mini_batch), "N", NULL, "off", 1, UINT32_MAX,           \
-            "approximate: N rows for each iteration"                                               \
+            "approximate; not available in this version"                                           \
     }
 
 static const struct option cluster_rows[] = {

@@ -11,10 +11,11 @@ import pytest
 from conftest import ROOT, check_one_error, draw_photos, error_lines
 
 COMMANDS = ["run", "ingest", "cluster", "assign", "info", "export", "verify", "devices", "formats",
-            "self-test"]
+            "self-test", "bench"]
 # What a command needs to get past the check of its arguments.
 OPERANDS = {"run": ["x"], "ingest": ["x"], "cluster": ["x"], "assign": ["x", "y"], "info": ["x"],
-            "export": ["x"], "verify": ["x"], "devices": [], "formats": [], "self-test": []}
+            "export": ["x"], "verify": ["x"], "devices": [], "formats": [], "self-test": [],
+            "bench": []}
 MACHINE = {"device", "threads", "memory", "device-memory", "profile"}
 
 

@@ -16,13 +16,15 @@ _clpipe_options()
     assign) echo "--name --feature --force" ;;
     info) echo "--failures --digest" ;;
     export) echo "--what --format --feature --name --output --to --link" ;;
+    bench) echo "--feature --variant --fill --shape --bytes --rounds" ;;
     esac
     echo "$machine $general"
 }
 
 _clpipe()
 {
-    local commands="run ingest cluster assign info export verify devices formats self-test"
+    local commands="run ingest cluster assign info export verify devices formats self-test
+        bench"
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     local command=${COMP_WORDS[1]}
     COMPREPLY=()
@@ -47,11 +49,15 @@ _clpipe()
             $(compgen -f -X '!*.npy' -- "$current")) ;;
     --what) COMPREPLY=($(compgen -W "features labels failures images tree" -- "$current")) ;;
     --format) COMPREPLY=($(compgen -W "csv tsv jsonl npy" -- "$current")) ;;
+    --variant) COMPREPLY=($(compgen -W "auto private local global" -- "$current")) ;;
+    --fill)
+        COMPREPLY=($(compgen -W "constant two natural random sorted all" -- "$current")) ;;
+    --shape) COMPREPLY=($(compgen -W "large 512x384 224x224 all" -- "$current")) ;;
     --link) COMPREPLY=($(compgen -W "symlink hard copy" -- "$current")) ;;
     --device) COMPREPLY=($(compgen -W "cpu gpu all" -- "$current")) ;;
     --feature)
         case $command in
-        run | ingest)
+        run | ingest | bench)
             COMPREPLY=($(compgen -W "rgb:bins=256 rgb:bins=8x8x8 gray:bins=256 hsv:bins=8x4x4" \
                 -- "$current")) ;;
         esac ;;
@@ -60,7 +66,7 @@ _clpipe()
         compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
     --threads | --memory | --device-memory | --max-pixels | --max-scans | --limit | --max-time | \
         --slot-size | --slots | -k | --k | --name | --seed | --n-init | --max-iter | --tol | \
-        --mini-batch | --include | --exclude | --cluster-feature) ;;
+        --mini-batch | --bytes | --rounds | --include | --exclude | --cluster-feature) ;;
     *)
         if [[ $current == -* ]]; then
             COMPREPLY=($(compgen -W "$(_clpipe_options "$command")" -- "$current"))

@@ -23,6 +23,7 @@ complete -c clpipe -n __clpipe_needs_command -a verify -d 'check what a file pro
 complete -c clpipe -n __clpipe_needs_command -a devices -d 'OpenCL devices'
 complete -c clpipe -n __clpipe_needs_command -a formats -d 'image formats'
 complete -c clpipe -n __clpipe_needs_command -a self-test -d 'compare a device with plain C'
+complete -c clpipe -n __clpipe_needs_command -a bench -d 'how fast a device counts'
 
 # Every command.
 set -l any 'not __clpipe_needs_command'
@@ -88,3 +89,10 @@ complete -c clpipe -n '__clpipe_using export' -l name -x -d 'which clusters'
 complete -c clpipe -n '__clpipe_using export' -s o -l output -r -d 'the file to write'
 complete -c clpipe -n '__clpipe_using export' -l to -x -a '(__fish_complete_directories)' -d 'directory of the tree'
 complete -c clpipe -n '__clpipe_using export' -l link -x -a 'symlink hard copy' -d 'what entries are'
+
+complete -c clpipe -n '__clpipe_using bench' -l feature -x -a 'rgb:bins=256 rgb:bins=8x8x8 gray:bins=256 hsv:bins=8x4x4' -d 'what to count'
+complete -c clpipe -n '__clpipe_using bench' -l variant -x -a 'auto private local global' -d 'one kernel only'
+complete -c clpipe -n '__clpipe_using bench' -l fill -x -a 'constant two natural random sorted all' -d 'the pixels'
+complete -c clpipe -n '__clpipe_using bench' -l shape -x -a 'large 512x384 224x224 all' -d 'the pictures'
+complete -c clpipe -n '__clpipe_using bench' -l bytes -x -d 'pixels of one launch'
+complete -c clpipe -n '__clpipe_using bench' -l rounds -x -d 'launches'

@@ -15,6 +15,7 @@ _clpipe() {
         'devices:OpenCL devices'
         'formats:image formats'
         'self-test:compare a device with plain C'
+        'bench:how fast a device counts'
     )
     machine=(
         '--device=[device to compute on]:device:(cpu gpu all)'
@@ -85,6 +86,14 @@ _clpipe() {
         '--to=[directory of the tree]:directory:_files -/'
         '--link=[what entries are]:kind:(symlink hard copy)'
     )
+    bench=(
+        '*--feature=[what to count]:feature:'
+        '--variant=[one kernel only]:variant:(auto private local global)'
+        '--fill=[the pixels]:fill:(constant two natural random sorted all)'
+        '--shape=[the pictures]:shape:(large 512x384 224x224 all)'
+        '--bytes=[pixels of one launch]:size:'
+        '--rounds=[launches]:number:'
+    )
 
     if (( CURRENT == 2 )); then
         _describe command commands
@@ -98,6 +107,7 @@ _clpipe() {
         assign) options=($assign) ;;
         info) options=($info) ;;
         export) options=($export) ;;
+        bench) options=($bench) ;;
         verify|devices|formats|self-test) options=() ;;
     esac
     shift words
