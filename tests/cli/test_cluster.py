@@ -4,6 +4,7 @@ any threads, memory and tiles; what is stored of it."""
 import json
 import os
 import shutil
+from types import SimpleNamespace
 
 import h5py
 import numpy
@@ -57,6 +58,22 @@ def roots(rows):
 def distances_to(rows, centroids):
     """All squared distances, in float64 and without the cancellation of the expanded square."""
     return numpy.stack([((rows - c.astype(float)) ** 2).sum(1) for c in centroids], 1)
+
+
+def spherical(rows, centroids, max_iter=100):
+    """Spherical k-means of unit vectors (Dhillon and Modha): the nearest direction, and centroids
+    that are the directions of the sums. Stops as scikit-learn's does."""
+    labels = None
+    for iteration in range(1, max_iter + 1):
+        before, labels = labels, (rows @ centroids.T).argmax(1)
+        sums = numpy.stack([rows[labels == c].sum(0) for c in range(len(centroids))])
+        centroids = sums / numpy.linalg.norm(sums, axis=1, keepdims=True)
+        if before is not None and (before == labels).all():
+            break
+    labels = (rows @ centroids.T).argmax(1)
+    inertia = ((rows - centroids[labels]) ** 2).sum()
+    return SimpleNamespace(labels_=labels, cluster_centers_=centroids, inertia_=inertia,
+                           n_iter_=iteration)
 
 
 def check_against(path, space, wanted, name="kmeans"):
@@ -126,7 +143,8 @@ def test_photos_as_scikit_learn(photo_file, photo_rows, tmp_path, metric, space)
     options = ["--metric", metric] if metric else []
     report = cluster("photos.h5", "-k", len(initial), "--feature", "rgb_8x8x8", "--init",
                      "initial.npy", *options, cwd=tmp_path)
-    wanted = lloyd(space(photo_rows), space(initial))
+    reference = spherical if metric == "cosine" else lloyd
+    wanted = reference(space(photo_rows), space(initial))
     check_against(tmp_path / "photos.h5", space(photo_rows), wanted)
     attributes = stored(tmp_path / "photos.h5")[1]
     assert attributes["metric"] == (metric or "hellinger")
@@ -313,7 +331,9 @@ def test_cosine_mixture(mixture, tmp_path):
     directory, rows = mixture
     cluster(directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy", "--metric",
             "cosine", "--max-iter", 20, "-o", "r.h5", cwd=tmp_path)
-    check_against(tmp_path / "r.h5", unit(rows), lloyd(unit(rows), unit(rows[::500]), 20))
+    check_against(tmp_path / "r.h5", unit(rows), spherical(unit(rows), unit(rows[::500]), 20))
+    lengths = numpy.linalg.norm(stored(tmp_path / "r.h5")[0]["centroids"].astype(float), axis=1)
+    assert abs(lengths - 1).max() < 1e-6
 
 
 def test_force_replaces(mixture, clustered, tmp_path):
