@@ -1,129 +1,228 @@
-"""The identity of a result: the same whatever the threads, slots, memory and device."""
+"""The same contents whatever the machine: threads, slots, memory, device, and from run to run."""
 
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
+import h5py
+import numpy
 import pytest
-from conftest import CLPIPE, ROOT, run_clpipe
+from PIL import Image
 
-PHOTOS = ROOT / ".." / "shared" / "data" / "photos"
+from conftest import CLPIPE, draw_photos, run_clpipe, spoil
 
-FEATURES = ["--feature", "rgb:bins=256", "--feature", "gray:bins=100,normalize=none",
-            "--feature", "hsv", "--feature", "rgb:bins=12,grid=3x3"]
-
-
-def digest(output):
-    result = run_clpipe("info", output, "--digest")
-    assert result.returncode == 0, result.stderr
-    text = result.stdout.strip()
-    assert len(text) == 64
-    return text
+FEATURES = ["--feature", "rgb:bins=256", "--feature", "rgb:bins=8x8x8,grid=3x3",
+            "--feature", "gray:bins=100,normalize=none", "--feature", "hsv,grid=2x5",
+            "--feature", "rgb:bins=7,normalize=hellinger"]
+# A strip is at most half a slot. 1 MiB is the least that a slot has: a row of `wide.png` does not
+# fit into half of that, and `large.jpg` goes through in 34 strips.
+SLOTS = [["--slot-size", "1M", "--slots", "2"], ["--slot-size", "3M", "--slots", "5"],
+         ["--slot-size", "64M", "--slots", "2", "--memory", "1G"], ["--memory", "16M"]]
 
 
-def ingest(output, *arguments, expect=0):
-    result = run_clpipe("ingest", *arguments, "-o", output, "--device", "cpu")
-    assert result.returncode == expect, result.stderr
-    return digest(output)
+def noise(random, height, width):
+    """Smooth in places and random in others, so that strips in the wrong place are seen."""
+    ramp = numpy.linspace(0, 255, height)[:, None, None] + numpy.zeros((1, width, 3))
+    ramp[:, width // 2:] = random.integers(0, 256, (height, width - width // 2, 3))
+    return Image.fromarray(ramp.astype("uint8"))
+
+
+def oriented(image, path, orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image.save(path, exif=exif)
 
 
 @pytest.fixture(scope="module")
-def varied(tmp_path_factory, program, mixed):
-    """Real photographs of many sizes and orientations where they are present; else drawn ones with
-    a picture of several megapixels. Broken files among them."""
-    directory = tmp_path_factory.mktemp("varied")
-    shutil.copytree(mixed / "bad", directory / "bad")
-    if PHOTOS.is_dir():
-        shutil.copytree(PHOTOS / "oriented", directory / "oriented")
-        for path in sorted((PHOTOS / "labelled").glob("*/*.jpg"))[::20]:
-            shutil.copy(path, directory)
-        for name in ("dog-phone-orientation6.jpg", "flower-grey.jpg", "coffee-palette.png"):
-            shutil.copy(PHOTOS / "large" / name, directory)
-    else:
-        import numpy
-        from PIL import Image
-        shutil.copytree(mixed, directory / "mixed")
-        ramp = numpy.arange(3000 * 2000 * 3, dtype=numpy.uint32) * 2654435761 >> 20
-        Image.fromarray(ramp.astype("uint8").reshape(2000, 3000, 3)).save(directory / "large.png")
+def album(tmp_path_factory):
+    """Small, large, wide, turned and broken pictures. Not to be changed by tests."""
+    directory = tmp_path_factory.mktemp("album")
+    draw_photos(directory, 60)
+    spoil(directory)
+    random = numpy.random.default_rng(11)
+    noise(random, 1900, 2900).save(directory / "large.jpg")
+    noise(random, 800, 900).save(directory / "progressive.jpg", progressive=True)
+    noise(random, 3, 200001).save(directory / "wide.png")
+    noise(random, 70001, 1).save(directory / "tall.png")
+    for orientation in range(1, 9):
+        oriented(noise(random, 397, 601), directory / f"turned {orientation}.jpg", orientation)
     return directory
 
 
+def digest(path):
+    result = run_clpipe("info", "--digest", path)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def ingest(clpipe, name, *arguments, code=1, **kwargs):
+    result = clpipe("ingest", "-o", name, "-q", *arguments, **kwargs)
+    assert result.returncode == code, result.stderr
+    return name
+
+
 @pytest.fixture(scope="module")
-def expected(varied, tmp_path_factory):
-    return ingest(tmp_path_factory.mktemp("expected") / "o.h5", varied, *FEATURES, "--threads", 1,
-                  expect=1)
+def expected(program, album, tmp_path_factory):
+    """The album's result as it comes without any option on how."""
+    path = tmp_path_factory.mktemp("expected") / "expected.h5"
+    result = run_clpipe("ingest", album, "-o", path, "-q", *FEATURES)
+    assert result.returncode == 1, result.stderr
+    with h5py.File(path, "r") as file:
+        assert len(file["images/path"]) == 60 + 1 + 4 + 8
+    return path
 
 
-@pytest.mark.parametrize("options", [
-    ["--threads", 2],
-    ["--threads", 7],
-    ["--threads", 3, "--memory", "16M"],
-    ["--threads", 2, "--slot-size", "1M", "--slots", 2],
-    ["--threads", 7, "--slot-size", "1M", "--slots", 9],
-    ["--threads", 2, "--slot-size", "3M", "--slots", 3],
-    ["--threads", 4, "--slot-size", "64M", "--memory", "1G"],
-    ["--threads", 2, "--device-memory", "8M"],
-], ids=lambda options: " ".join(map(str, options)))
-def test_machine_options_change_nothing(varied, expected, tmp_path, options):
-    assert ingest(tmp_path / "o.h5", varied, *FEATURES, *options, expect=1) == expected
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_any_threads_and_slots(clpipe, album, expected, tmp_path, threads):
+    for number, slots in enumerate([[], *SLOTS]):
+        name = ingest(clpipe, f"{number}.h5", album, "--threads", threads, *FEATURES, *slots)
+        assert digest(tmp_path / name) == digest(expected), slots
 
 
-def test_content_options_change_it(varied, expected, tmp_path):
-    other = ingest(tmp_path / "o.h5", varied, *FEATURES, "--alpha", "black", expect=1)
-    assert other != expected
+def test_clusters_of_any_threads_and_memory(clpipe, expected, tmp_path):
+    digests = set()
+    for number, options in enumerate((["--threads", 1], ["--threads", 7], ["--memory", "16M"])):
+        copy = tmp_path / f"{number}.h5"
+        shutil.copy(expected, copy)
+        result = clpipe("cluster", copy, "-k", 5, "--feature", "rgb_256", "-q", *options)
+        assert result.returncode == 0, result.stderr
+        digests.add(digest(copy))
+    assert len(digests) == 1 and digests != {digest(expected)}
 
 
-def small_subset(directory):
-    """At most 2 megapixels in all: Oclgrind takes 6 seconds a megapixel."""
-    from PIL import Image
-    if PHOTOS.is_dir():
-        candidates = (sorted((PHOTOS / "oriented").iterdir()) +
-                      sorted((PHOTOS / "labelled").glob("*/*.jpg"))[::97])
-    else:
-        candidates = []
-    pixels = 0
-    for path in candidates:
-        with Image.open(path) as image:
-            pixels += image.width * image.height
-        if pixels > 1_000_000:
-            break
-        shutil.copy(path, directory)
-    return len(list(directory.iterdir()))
+def test_the_digest_depends_on_the_pictures(clpipe, album, expected, tmp_path):
+    """The tests above would pass with a digest of nothing."""
+    copy = tmp_path / "album"
+    shutil.copytree(album, copy)
+    with Image.open(copy / "wide.png") as image:
+        changed = image.copy()
+    changed.putpixel((200000, 2), tuple(255 - c for c in image.getpixel((200000, 2))))
+    status = os.stat(copy / "wide.png")
+    changed.save(copy / "wide.png")
+    os.utime(copy / "wide.png", ns=(status.st_atime_ns, status.st_mtime_ns))
+    ingest(clpipe, "x.h5", copy, *FEATURES)
+    assert digest(tmp_path / "x.h5") != digest(expected)
 
 
-def test_oclgrind_gives_the_same(mixed, tmp_path):
-    """Another OpenCL implementation, another compiler, a simulated device. (No joint histogram of
-    power-of-two bins: Oclgrind 21.10 lacks the instruction that its compiler makes of it.)"""
-    oclgrind = shutil.which("oclgrind")
-    if not oclgrind:
+# --- from run to run ----------------------------------------------------------------------------
+
+def attributes(item):
+    """Everything about the attributes of an object: names in order, types, shapes, bytes."""
+    found = []
+    for name in item.attrs:
+        attribute = h5py.h5a.open(item.id, name.encode())
+        value = item.attrs[name]
+        if name in ("DIMENSION_LIST", "REFERENCE_LIST"):  # references: told by the scales' names
+            value = len(value)
+        found.append((name, attribute.get_type().encode(), attribute.shape,
+                      numpy.asarray(value).tobytes()))
+    return found
+
+
+def structure(path):
+    """{name: everything HDF5 says of it} of all objects but those under /runs."""
+    found = {}
+
+    def visit(name, item):
+        if name == "runs" or name.startswith("runs/"):
+            return
+        about = [type(item), attributes(item)]
+        if isinstance(item, h5py.Dataset):
+            data = item[()]
+            about += [item.id.get_type().encode(), item.shape, item.maxshape, item.chunks,
+                      item.compression, item.id.get_create_plist().get_layout(),
+                      item.id.get_offset(), item.id.get_storage_size(), item.dims[0].label,
+                      [scale.name for axis in item.dims for scale in axis.values()],
+                      data.tolist() if data.dtype.hasobject else data.tobytes()]
+        else:
+            about += [list(item)]
+        found[name] = about
+
+    with h5py.File(path, "r") as file:
+        visit("/", file)
+        file.visititems(visit)
+        names = []
+        file.visit(names.append)
+    return names, found
+
+
+def test_two_runs_differ_in_runs_alone(clpipe, album, tmp_path):
+    results = []
+    for name, threads in (("first.h5", 7), ("second.h5", 2)):
+        result = clpipe("run", album, "-o", name, "-k", 4, "-q", "--threads", threads, *FEATURES,
+                        env={"SOURCE_DATE_EPOCH": "1234567890"})
+        assert result.returncode == 1, result.stderr
+        results.append(structure(tmp_path / name))
+    assert results[0][0] == results[1][0]
+    first, second = results[0][1], results[1][1]
+    assert {"/", "images/path", "failures/message", "clusters/kmeans/labels", "feature_rgb_256",
+            "features/rgb_8x8x8_3x3"} <= set(first)
+    assert [name for name in first if first[name] != second[name]] == []
+    assert set(first) == set(second)
+    created, = [value for name, _, _, value in first["/"][1] if name == "created"]
+    assert "2009-02-13T23:31:30Z" in created.decode("utf-32-le", "replace")
+
+
+# --- order --------------------------------------------------------------------------------------
+
+def rows(path):
+    """[(path, source, every other column of the row and its features)] in the file's order."""
+    with h5py.File(path, "r") as file:
+        columns = [file["images"][name][:] for name in
+                   ("width", "height", "orientation", "channels", "bytes", "digest", "format")]
+        columns += [file["features"][name][:] for name in sorted(file["features"])]
+        return [(file["images/path"].asstr()[row], int(file["images/source"][row]),
+                 [column[row].tobytes() for column in columns])
+                for row in range(len(file["images/path"]))]
+
+
+def test_a_list_has_its_own_order(clpipe, album, expected, tmp_path):
+    whole = rows(expected)
+    assert [path for path, _, _ in whole] == sorted((path for path, _, _ in whole), key=os.fsencode)
+    backwards = [f"{album}/{path}" for path, _, _ in reversed(whole)]
+    (tmp_path / "list").write_text("\n".join(backwards + backwards[:3]) + "\n")
+    for name, options in (("a.h5", ["--threads", 1]), ("b.h5", ["--threads", 7, *SLOTS[0]])):
+        ingest(clpipe, name, "@list", *FEATURES, *options, code=0)
+        assert rows(tmp_path / name) == \
+            [(f"{album}/{path}", 0, values) for path, _, values in reversed(whole)]
+    assert digest(tmp_path / "a.h5") == digest(tmp_path / "b.h5") != digest(expected)
+    # The same list through standard input is another source with the same rows.
+    with open(tmp_path / "list") as stdin:
+        ingest(clpipe, "c.h5", "-", *FEATURES, code=0, stdin=stdin)
+    assert rows(tmp_path / "c.h5") == rows(tmp_path / "a.h5")
+
+
+def test_sources_follow_each_other_as_given(clpipe, album, expected, tmp_path):
+    by_colour = {colour: [(path.split("/", 1)[1], values) for path, _, values in rows(expected)
+                          if path.startswith(colour + "/")] for colour in ("red", "green", "blue")}
+    for name, order in (("a.h5", ("red", "green", "blue")), ("b.h5", ("green", "blue", "red"))):
+        ingest(clpipe, name, *(album / colour for colour in order), *FEATURES, code=0)
+        assert rows(tmp_path / name) == \
+            [(path, source, values) for source, colour in enumerate(order)
+             for path, values in by_colour[colour]]
+    assert digest(tmp_path / "a.h5") != digest(tmp_path / "b.h5")
+
+
+# --- another device -----------------------------------------------------------------------------
+
+def test_the_same_in_a_simulator(clpipe, program, tmp_path):
+    if not shutil.which("oclgrind"):
         pytest.skip("oclgrind is not installed")
-    directory = tmp_path / "small"
-    directory.mkdir()
-    if small_subset(directory) == 0:
-        shutil.copytree(mixed, directory, dirs_exist_ok=True)
-    arguments = ["ingest", str(directory), "--feature", "rgb:bins=256", "--feature",
-                 "gray:bins=100,normalize=none", "--feature", "rgb:bins=12,grid=3x3",
-                 "--threads", "2"]
-    here = run_clpipe(*arguments, "-o", tmp_path / "here.h5", "--device", "cpu")
-    there = subprocess.run([oclgrind, str(CLPIPE), *arguments, "-o", str(tmp_path / "there.h5"),
-                            "--device", "Oclgrind", "--json", "-", "--slot-size", "1M"],
-                           capture_output=True, text=True, timeout=280,
-                           env=dict(os.environ, CLPIPE_NO_CACHE="1"))
-    assert there.returncode == here.returncode, there.stderr
-    assert '"device": "Oclgrind' in there.stdout, there.stdout
-    assert digest(tmp_path / "there.h5") == digest(tmp_path / "here.h5")
-
-
-def test_lists_and_directories(photos, tmp_path):
-    """The same files in the same order from a list: the same images and features."""
-    import h5py
-    files = sorted((path for path in Path(photos).rglob("*") if path.is_file()),
-                   key=lambda path: os.fsencode(path.relative_to(photos)))
-    (tmp_path / "list").write_bytes(b"".join(os.fsencode(path) + b"\0" for path in files))
-    ingest(tmp_path / "a.h5", photos)
-    ingest(tmp_path / "b.h5", f"@{tmp_path / 'list'}")
-    with h5py.File(tmp_path / "a.h5") as a, h5py.File(tmp_path / "b.h5") as b:
-        assert len(a["images/path"]) == len(files)
-        for name in ("features/rgb_256", "images/digest", "images/width", "images/format"):
-            assert (a[name][:] == b[name][:]).all()
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    random = numpy.random.default_rng(5)
+    for orientation, (height, width) in enumerate([(41, 67), (1, 1), (2, 301), (90, 64)], 5):
+        oriented(noise(random, height, width), pictures / f"{orientation}.jpg", orientation)
+    noise(random, 390, 457).save(pictures / "in strips.png")
+    features = ["--feature", "rgb:bins=256", "--feature", "gray:bins=100", "--feature", "hsv",
+                "--feature", "gray:bins=10,grid=3x3,normalize=none"]
+    command = ["ingest", "pictures", "-q", "--slot-size", "1M", *features]
+    simulated = subprocess.run(["oclgrind", str(CLPIPE), *command, "-o", "simulated.h5"],
+                               cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    # Findings of the simulator are on its standard error.
+    assert (simulated.returncode, simulated.stderr) == (0, "")
+    with h5py.File(tmp_path / "simulated.h5", "r") as file:
+        assert "Oclgrind" in file["runs/0"].attrs["device"]
+        assert sum(file["images/width"][:].astype(int) * file["images/height"][:]) < 2e6
+    assert clpipe(*command, "-o", "here.h5").returncode == 0
+    assert digest(tmp_path / "simulated.h5") == digest(tmp_path / "here.h5")
