@@ -3,16 +3,17 @@
  *
  * -D GROUP=n      work-items of a group (1 on CPUs, where a work-item's vectors do the work)
  * -D SPAN=1|16    lanes of a panel that a work-item scores at once
- * -D WIDTH=n      lanes of a panel
- * -D CENTRED=0|1  a centre is taken off each row before it is scored
+ *
+ * What the filter has as options is here an argument: these kernels see few rows, and each variant
+ * takes seconds to build.
  */
 #include "kmeans.h"
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
-#if !defined(GROUP) || !defined(SPAN) || !defined(WIDTH) || !defined(CENTRED)
-#error "GROUP, SPAN, WIDTH and CENTRED must be given"
+#if !defined(GROUP) || !defined(SPAN)
+#error "GROUP and SPAN must be given"
 #endif
 
 #if SPAN == 16
@@ -52,12 +53,12 @@ static double canonical(__global const float *x, __global const float *c,
 /* The scores of one row against SPAN lanes, as in the filter; the order of the sum is another, which
  * the bound allows. */
 static span lane_scores(__global const float *row, float norm,
-                        __global const float *centre, __global const float *lanes,
+                        __global const float *centre, __global const float *lanes, uint width,
                         uint columns)
 {
     span score = LOAD_SPAN(lanes);
-    score = fma((span)(norm), LOAD_SPAN(lanes + (size_t)(columns + 1) * WIDTH), score);
-    __global const float *factor = lanes + WIDTH;
+    score = fma((span)(norm), LOAD_SPAN(lanes + (size_t)(columns + 1) * width), score);
+    __global const float *factor = lanes + width;
     for (uint from = 0; from < columns; from += KMEANS_FILTER_COLUMNS) {
         const uint to = min(columns, from + KMEANS_FILTER_COLUMNS);
         span sum[CHAINS];
@@ -68,20 +69,12 @@ static span lane_scores(__global const float *row, float norm,
         uint j = from;
         for (; j + CHAINS <= to; j += CHAINS)
 #pragma unroll
-            for (int i = 0; i < CHAINS; i++, factor += WIDTH) {
-#if CENTRED
+            for (int i = 0; i < CHAINS; i++, factor += width) {
                 float value = row[j + i] - centre[j + i];
-#else
-                float value = row[j + i];
-#endif
                 sum[i] = fma((span)(value), LOAD_SPAN(factor), sum[i]);
             }
-        for (; j < to; j++, factor += WIDTH) {
-#if CENTRED
+        for (; j < to; j++, factor += width) {
             float value = row[j] - centre[j];
-#else
-            float value = row[j];
-#endif
             sum[0] = fma((span)(value), LOAD_SPAN(factor), sum[0]);
         }
 #pragma unroll
@@ -101,7 +94,7 @@ assign_exact(__global const float *restrict x, __global const float *restrict pa
              __global const float *restrict norms, __global const float *restrict centre,
              __global const uint *restrict rows, __global int *labels, __global float *scores,
              __global const float *restrict upper, uint stride, uint columns, uint panel_count,
-             uint with_own)
+             uint width, uint with_own)
 {
     __local double nearest[GROUP];
     __local int nearest_id[GROUP];
@@ -119,13 +112,14 @@ assign_exact(__global const float *restrict x, __global const float *restrict pa
         best = canonical(row, centroids + (size_t)best_id * stride, stride);
     }
     for (uint q = 0; q < panel_count; q++)
-        for (uint l = lid * SPAN; l < WIDTH; l += GROUP * SPAN) {
+        for (uint l = lid * SPAN; l < width; l += GROUP * SPAN) {
             float t[SPAN];
             STORE_SPAN(lane_scores(row, norm, centre,
-                                   panels + (size_t)q * (columns + 2) * WIDTH + l, columns),
+                                   panels + (size_t)q * (columns + 2) * width + l, width,
+                                   columns),
                        t);
             for (uint i = 0; i < SPAN; i++) {
-                int id = ids[q * WIDTH + l + i];
+                int id = ids[q * width + l + i];
                 if (t[i] > limit || id < 0)
                     continue;
                 double distance = canonical(row, centroids + (size_t)id * stride, stride);

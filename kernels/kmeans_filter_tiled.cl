@@ -5,17 +5,10 @@
  * brought through local memory DEPTH columns at a time; a work-item keeps an 8 x 8 square of scores
  * in registers, rows 8 * ty..., centroids 4 * tx... and 64 + 4 * tx..., so that its reads of local
  * memory are vectors of 4 without bank conflicts. After each panel a work-item folds its square into
- * the best and second score of its 8 rows; at the end the 16 work-items of a row are folded.
- *
- * -D CENTRED=0|1  a centre is taken off each row first (data with a large common offset)
- */
+ * the best and second score of its 8 rows; at the end the 16 work-items of a row are folded. */
 #include "kmeans.h"
 
 #pragma OPENCL FP_CONTRACT OFF
-
-#ifndef CENTRED
-#error "CENTRED must be given"
-#endif
 
 #define TILE  128
 #define DEPTH 16
@@ -24,12 +17,6 @@
 #define EACH  (TILE / SIDE)
 /* Rows of the local tile of x: 16 bytes more than a power of two spreads the banks. */
 #define PITCH (TILE + 4)
-
-#if CENTRED
-#define CENTRE(centre, j) ((centre)[j])
-#else
-#define CENTRE(centre, j) 0.0f
-#endif
 
 /* Brings columns [from, from + DEPTH) of the group's rows and of a panel to local memory. Rows are
  * padded with zeros to a multiple of 16 columns; the panel is not. */
@@ -40,7 +27,7 @@ static void load_tiles(__local float *xs, __local float *cs, __global const floa
 {
     const uint j = lid % DEPTH;
     for (uint r = lid / DEPTH; r < TILE; r += ITEMS / DEPTH)
-        xs[j * PITCH + r] = x[(size_t)at[r] * stride + from + j] - CENTRE(centre, from + j);
+        xs[j * PITCH + r] = x[(size_t)at[r] * stride + from + j] - centre[from + j];
     for (uint i = lid; i < DEPTH * TILE; i += ITEMS) {
         const uint row = i / TILE;
         cs[i] = from + row < columns ? panel[(size_t)(1 + from) * TILE + i] : 0.0f;
@@ -208,7 +195,7 @@ seed_filter(__global const float *restrict x, __global const float *restrict pan
             const uint r = i / SEED_DEPTH, j = i % SEED_DEPTH;
             if (j < depth) {
                 const uint at = min(first + r, count - 1);
-                xs[r][j] = x[(size_t)at * stride + from + j] - CENTRE(centre, from + j);
+                xs[r][j] = x[(size_t)at * stride + from + j] - centre[from + j];
             }
         }
         for (uint i = lid; i < depth * SIDE; i += ITEMS)

@@ -1,15 +1,8 @@
 /* kmeans_rows.cl: what is done to each row outside the distance kernels, without float64: norms,
- * and the split of a tile's rows by whether their centroid moved.
- *
- * -D CENTRED=0|1  a centre is taken off each row first
- */
+ * and the split of a tile's rows by whether their centroid moved. */
 #include "kmeans.h"
 
 #pragma OPENCL FP_CONTRACT OFF
-
-#ifndef CENTRED
-#error "CENTRED must be given"
-#endif
 
 /* norms[i] is an upper bound on the length of row i less the centre, times half * half, which is a
  * power of two that brings the data's largest value below 1. */
@@ -26,10 +19,7 @@ __kernel void row_norms(__global const float *restrict x, __global const float *
         const uint to = min(stride, from + KMEANS_FILTER_COLUMNS);
         float16 sum = (float16)(0.0f);
         for (uint j = from; j < to; j += 16) {
-            float16 value = vload16(0, row + j);
-#if CENTRED
-            value -= vload16(0, centre + j);
-#endif
+            float16 value = vload16(0, row + j) - vload16(0, centre + j);
             value = value * half_scale * half_scale;
             sum = fma(value, value, sum);
         }

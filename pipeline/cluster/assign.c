@@ -18,10 +18,9 @@ enum status assign_open(struct assign *assign, struct filter *filter, struct err
     *assign = (struct assign){.lane = lane, .data = data, .filter = filter};
     enum status status = STATUS_OK;
     if (!lane->host_exact) {
-        char options[160], layout[64];
-        filter_options(layout, sizeof layout, filter);
-        snprintf(options, sizeof options, "%s -DGROUP=%u -DSPAN=%u", layout,
-                 lane->tiled ? filter->width : 1, lane->tiled ? 1 : 16);
+        char options[64];
+        snprintf(options, sizeof options, "-DGROUP=%u -DSPAN=%u", lane->tiled ? filter->width : 1,
+                 lane->tiled ? 1 : 16);
         status = lane_build(&assign->program, lane, "kmeans_exact", options, err);
         if (status == STATUS_OK)
             status = ocl_kernel(&assign->exact, assign->program, "assign_exact", err);
@@ -118,14 +117,14 @@ static enum status launch_exact(struct assign *assign, struct tile *tile,
     if (count == 0)
         return STATUS_OK;
     const cl_uint stride = assign->data->stride, columns = assign->data->dimension;
-    const cl_uint panels = search->panels->count;
+    const cl_uint panels = search->panels->count, width = search->panels->width;
     enum status status = ocl_args(
         assign->exact, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &search->panels->factors,
         sizeof(cl_mem), &search->panels->ids, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
         &tile->norms, sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem), &search->flagged,
         sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->scores, sizeof(cl_mem),
         &assign->upper, sizeof stride, &stride, sizeof columns, &columns, sizeof panels, &panels,
-        sizeof(cl_uint), &search->with_own, OCL_ARGS_END);
+        sizeof width, &width, sizeof(cl_uint), &search->with_own, OCL_ARGS_END);
     if (status != STATUS_OK)
         return status;
     size_t group = assign->lane->tiled ? filter->width : 1;

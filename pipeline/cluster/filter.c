@@ -16,6 +16,10 @@
 #define EXPONENT_MIN (-120)
 /* Covers the few operations that the derivation rounds up: see docs/clustering.md. */
 #define MARGIN 1.02
+/* Rows longer than this, or sums of more operations than this times u allows, are not filtered: the
+ * kernels' allowances of 2^-30 for the canonical distance end there. */
+#define STRIDE_MAX (1u << 26)
+#define CHAIN_MAX  0.25
 
 /* A centre pays (its kernel is slower) where the columns' means are this much larger than what the
  * rows scatter around them. */
@@ -82,11 +86,6 @@ static enum status choose_centre(struct filter *filter, struct error *err)
 
 /* --- programs -------------------------------------------------------------------------------- */
 
-void filter_options(char *text, size_t size, const struct filter *filter)
-{
-    snprintf(text, size, "-DCENTRED=%d -DWIDTH=%u", filter->centred ? 1 : 0, filter->width);
-}
-
 /* Register tiles that fit the device's vectors: 16 floats a register and 32 of them, or 8 and 16,
  * or less. */
 static void choose_tile(struct filter *filter, uint32_t k)
@@ -108,8 +107,7 @@ static void choose_tile(struct filter *filter, uint32_t k)
 static enum status build(struct filter *filter, struct error *err)
 {
     struct lane *lane = filter->lane;
-    char options[128];
-    snprintf(options, sizeof options, "-DCENTRED=%d", filter->centred ? 1 : 0);
+    char options[128] = "";
     enum status status = lane_build(&filter->rows_program, lane, "kmeans_rows", options, err);
     if (status == STATUS_OK)
         status = ocl_kernel(&filter->norms, filter->rows_program, "row_norms", err);
@@ -190,7 +188,8 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
                        ? data->dimension
                        : KMEANS_FILTER_COLUMNS + data->dimension / KMEANS_FILTER_COLUMNS + 1;
     chain += 16;
-    filter->gamma = chain * U / (1 - chain * U);
+    filter->blind = chain * U > CHAIN_MAX || data->stride > STRIDE_MAX;
+    filter->gamma = filter->blind ? 0.5 : chain * U / (1 - chain * U);
     filter->host_slope = malloc(capacity * sizeof *filter->host_slope);
     filter->host_offset = malloc(capacity * sizeof *filter->host_offset);
     if (!filter->host_slope || !filter->host_offset)
@@ -268,12 +267,6 @@ struct layout {
     float *slope, *offset; /* by lane id; may be NULL */
 };
 
-/* A centroid's value less the centre, and its factor, flushed where a device might flush it. */
-static double less_centre(const struct filter *filter, const float *centroid, uint32_t j)
-{
-    return (double)(float)((double)centroid[j] - (double)filter->centre[j]);
-}
-
 static void lay_out_lane(const struct layout *layout, float *lane, int32_t id)
 {
     const struct filter *filter = layout->filter;
@@ -288,18 +281,25 @@ static void lay_out_lane(const struct layout *layout, float *lane, int32_t id)
     const float *centroid = layout->centroids + (size_t)id * filter->data->stride;
     double square = 0;
     for (uint32_t j = 0; j < columns; j++) {
-        double value = less_centre(filter, centroid, j);
+        double value = (double)centroid[j] - (double)filter->centre[j];
         float factor = (float)(-2 * value * scale * scale);
+        /* A device might flush what is less. */
         lane[(size_t)(1 + j) * width] = fabsf(factor) < FLT_MIN ? 0 : factor;
         square += value * scale * (value * scale);
     }
     const double zeta = sqrt(square), root = sqrt((double)columns), gamma = filter->gamma;
     const double kappa = canonical_error(filter->data->stride);
     const double rows = ldexp(scale, filter->row_exponent);
-    const double slope = MARGIN * (rows * (2 * gamma + (filter->centred ? 8 * U : 0)) * zeta +
-                                   2 * root * ldexp(ETA, filter->row_exponent));
-    const double offset = MARGIN * ((gamma + 4 * U + 4 * kappa) * square +
-                                    4 * root * zeta * scale * ETA + 4 * (columns + 256.0) * ETA);
+    const double margin = MARGIN / (1 - gamma - U);
+    double slope = margin * (rows * (2 * gamma + (filter->centred ? 8 * U : 0)) * zeta +
+                             2 * root * ldexp(ETA, filter->row_exponent));
+    double offset = margin * ((gamma + 4 * U + 4 * kappa) * square + 4 * root * zeta * scale * ETA +
+                              4 * (columns + 256.0) * ETA);
+    /* Every score is minus infinity, and all is left to the canonical distance. */
+    if (filter->blind) {
+        slope = 0;
+        offset = INFINITY;
+    }
     lane[0] = (float)(square - offset);
     *last = -float_up(slope);
     if (layout->slope) {

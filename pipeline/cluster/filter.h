@@ -28,6 +28,7 @@ struct filter {
     int row_exponent; /* every |x - m| is below 2 to this */
     int exponent;     /* the same for rows and centroids: scores are scaled by 2^(-2 exponent) */
     double gamma;     /* bound on the relative rounding error of a sum */
+    bool blind;       /* rows are too long for a bound: scores tell nothing */
     cl_program rows_program, assign_program, seed_program;
     cl_kernel norms, split, assign, seed;
     uint32_t k, capacity; /* centroids */
@@ -61,8 +62,5 @@ enum status filter_norms(struct filter *filter, struct tile *tile, struct error 
 
 /* Rounding error of the canonical distance, relative. */
 double canonical_error(uint32_t stride);
-
-/* -D options that say how rows are centred and panels are laid out. */
-void filter_options(char *text, size_t size, const struct filter *filter);
 
 #endif

@@ -273,6 +273,27 @@ static void test_near_ties(void **state)
     for_each_device(check_near_ties);
 }
 
+/* Runs `shape` from `initial` by every path and compares with the reference. */
+static void check_given(struct ocl_context *context, const struct shape *shape, enum fill fill,
+                        const struct matrix *m, const float *initial, bool fewer)
+{
+    const size_t bytes = (size_t)shape->k * m->d * sizeof *initial;
+    struct reference ref = {malloc(bytes),
+                            malloc(m->n * sizeof *ref.labels),
+                            malloc(m->n * sizeof *ref.distances),
+                            0,
+                            0,
+                            false};
+    memcpy(ref.c, initial, bytes);
+    ref_lloyd(&ref, m, shape->k, shape->max_iter);
+    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++)
+        if (!fewer || !paths[p].slow)
+            run_shape(context, shape, fill, &paths[p], m, initial, &ref);
+    free(ref.c);
+    free(ref.labels);
+    free(ref.distances);
+}
+
 /* Given centroids far outside the data, and larger by far than float32 squares allow. */
 static void check_far_centroids(struct ocl_context *context, bool fewer)
 {
@@ -280,27 +301,93 @@ static void check_far_centroids(struct ocl_context *context, bool fewer)
     struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
     static const float initial[12] = {1e30f, -2e30f, 0, 0, 1e-35f, 0, 0, 0, -3, 1e25f, 0, 7};
     fill_matrix(&m, FILL_TINY, 3);
-    struct reference ref = {malloc(sizeof initial),
-                            malloc(m.n * sizeof *ref.labels),
-                            malloc(m.n * sizeof *ref.distances),
-                            0,
-                            0,
-                            false};
-    memcpy(ref.c, initial, sizeof initial);
-    ref_lloyd(&ref, &m, 3, shape.max_iter);
-    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++)
-        if (!fewer || !paths[p].slow)
-            run_shape(context, &shape, FILL_TINY, &paths[p], &m, initial, &ref);
+    check_given(context, &shape, FILL_TINY, &m, initial, fewer);
     free(m.x);
-    free(ref.c);
-    free(ref.labels);
-    free(ref.distances);
+}
+
+/* Data about a large mean, which the filter takes off, and a nearest centroid whose difference from
+ * that mean is beyond float32. */
+static void check_farther_than_float(struct ocl_context *context, bool fewer)
+{
+    const struct shape shape = {fewer ? 30 : 300, 3, 2, 1};
+    struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
+    static const float initial[6] = {-2.5e38f, -2.5e38f, -2.5e38f, -2.75e38f, 8e37f, 8e37f};
+    uint64_t state = 9;
+    for (uint32_t i = 0; i < 3 * m.n; i++)
+        m.x[i] = 8e37f * (1 + 1e-4f * (float)(test_bits(&state) % 100));
+    check_given(context, &shape, FILL_HUGE, &m, initial, fewer);
+    free(m.x);
 }
 
 static void test_far_centroids(void **state)
 {
     (void)state;
     for_each_device(check_far_centroids);
+    for_each_device(check_farther_than_float);
+}
+
+/* --- first centroids ---------------------------------------------------------------------------
+ */
+
+/* One path's first centroids; the caller frees. */
+static float *first_centroids(struct ocl_context *context, const struct matrix *m, uint32_t k,
+                              enum cluster_init init, const struct path *path, const char *what)
+{
+    struct matrix copy = *m;
+    struct matrix_source source = matrix_source_of(&copy);
+    struct cluster_config config;
+    struct cluster_outcome out;
+    struct error err = ERROR_INIT;
+    cluster_config_default(&config);
+    config.k = k;
+    config.init = init;
+    config.seed = 77;
+    config.max_iter = 0;
+    config.memory = path->memory;
+    config.threads = path->threads;
+    if (cluster_run_on(&out, context, &source, &config, &path->choice, &err) != STATUS_OK)
+        fail_msg("%s, %s: %s", what, path->name, err.sentence);
+    float *centroids = out.centroids;
+    out.centroids = NULL;
+    cluster_outcome_clear(&out);
+    return centroids;
+}
+
+/* k-means++ as the reference, k-means|| and random the same by every path. */
+static void check_seeding(struct ocl_context *context, bool fewer)
+{
+    static const enum fill fills[] = {FILL_MIXTURE, FILL_INTEGERS, FILL_OFFSET,
+                                      FILL_HUGE,    FILL_TINY,     FILL_OUTLIER};
+    const uint32_t n = fewer ? 60 : 700, d = fewer ? 3 : 19, k = fewer ? 3 : 12;
+    struct matrix m = {n, d, malloc(sizeof(float) * n * d)};
+    float *wanted = malloc(sizeof(float) * k * d);
+    for (size_t f = 0; f < (fewer ? 1 : sizeof fills / sizeof fills[0]); f++) {
+        fill_matrix(&m, fills[f], 4);
+        for (int init = INIT_KMEANSPP; init <= INIT_RANDOM; init++) {
+            if (init == INIT_KMEANSPP)
+                ref_plus_plus(wanted, &m, k, 77);
+            for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++) {
+                if (fewer && paths[p].slow)
+                    continue;
+                float *c = first_centroids(context, &m, k, (enum cluster_init)init, &paths[p],
+                                           fill_names[fills[f]]);
+                if (p == 0 && init != INIT_KMEANSPP)
+                    memcpy(wanted, c, sizeof(float) * k * d);
+                if (memcmp(c, wanted, sizeof(float) * k * d) != 0)
+                    fail_msg("init %d, %s, %s: other first centroids", init, fill_names[fills[f]],
+                             paths[p].name);
+                free(c);
+            }
+        }
+    }
+    free(m.x);
+    free(wanted);
+}
+
+static void test_seeding(void **state)
+{
+    (void)state;
+    for_each_device(check_seeding);
 }
 
 int main(void)
@@ -308,7 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hard_data),     cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_near_ties),     cmocka_unit_test(test_far_centroids),
-        cmocka_unit_test(test_tiled_kernels),
+        cmocka_unit_test(test_tiled_kernels), cmocka_unit_test(test_seeding),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }
