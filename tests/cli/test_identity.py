@@ -9,7 +9,9 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, draw_photos, run_clpipe, spoil
+from conftest import CLPIPE, ROOT, draw_photos, run_clpipe, spoil
+
+PHOTOS = ROOT.parent / "shared" / "data" / "photos"
 
 FEATURES = ["--feature", "rgb:bins=256", "--feature", "rgb:bins=8x8x8,grid=3x3",
             "--feature", "gray:bins=100,normalize=none", "--feature", "hsv,grid=2x5",
@@ -17,7 +19,8 @@ FEATURES = ["--feature", "rgb:bins=256", "--feature", "rgb:bins=8x8x8,grid=3x3",
 # A strip is at most half a slot. 1 MiB is the least that a slot has: a row of `wide.png` does not
 # fit into half of that, and `large.jpg` goes through in 34 strips.
 SLOTS = [["--slot-size", "1M", "--slots", "2"], ["--slot-size", "3M", "--slots", "5"],
-         ["--slot-size", "64M", "--slots", "2", "--memory", "1G"], ["--memory", "16M"]]
+         ["--slot-size", "64M", "--slots", "2", "--memory", "1G"], ["--memory", "16M"],
+         ["--device-memory", "8M"]]
 
 
 def noise(random, height, width):
@@ -35,7 +38,8 @@ def oriented(image, path, orientation):
 
 @pytest.fixture(scope="module")
 def album(tmp_path_factory):
-    """Small, large, wide, turned and broken pictures. Not to be changed by tests."""
+    """Small, large, wide, turned and broken pictures, and photographs where there are some. Not to
+    be changed by tests."""
     directory = tmp_path_factory.mktemp("album")
     draw_photos(directory, 60)
     spoil(directory)
@@ -46,6 +50,9 @@ def album(tmp_path_factory):
     noise(random, 70001, 1).save(directory / "tall.png")
     for orientation in range(1, 9):
         oriented(noise(random, 397, 601), directory / f"turned {orientation}.jpg", orientation)
+    for name in ("dog-phone-orientation6.jpg", "flower-grey.jpg", "coffee-palette.png"):
+        if (PHOTOS / "large" / name).exists():
+            shutil.copy(PHOTOS / "large" / name, directory)
     return directory
 
 
@@ -68,7 +75,7 @@ def expected(program, album, tmp_path_factory):
     result = run_clpipe("ingest", album, "-o", path, "-q", *FEATURES)
     assert result.returncode == 1, result.stderr
     with h5py.File(path, "r") as file:
-        assert len(file["images/path"]) == 60 + 1 + 4 + 8
+        assert len(file["images/path"]) >= 60 + 1 + 4 + 8
     return path
 
 
