@@ -398,8 +398,9 @@ static enum status compute_clusters(struct cluster_result *out, struct cluster_p
         snprintf(out->device, sizeof out->device, "%s", ocl_context_device(context)->name);
         plan->config.threads = compute->threads;
         plan->config.progress = progress_cluster;
+        plan->config.phase = progress_phase;
         plan->config.progress_context = progress;
-        progress_step(progress, "k-means: reading rows and choosing the first centroids");
+        progress_step(progress, "k-means: reading rows");
         status = cluster_run(&outcome, context, &plan->input.source, &plan->config, err);
     }
     if (status == STATUS_OK && !plan->content[0]) {

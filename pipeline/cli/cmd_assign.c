@@ -202,6 +202,8 @@ static enum status assign(struct assignment *all, const struct compute *compute,
     enum status status = compute_context(&context, compute, err);
     if (status == STATUS_OK) {
         snprintf(device, 256, "%s", ocl_context_device(context)->name);
+        config.phase = progress_phase;
+        config.progress_context = progress;
         progress_step(progress, "looking for the nearest centroid of each row");
         status = cluster_assign(all->labels, all->distances, context, &source, all->centroids,
                                 all->clusters->k, &config, err);

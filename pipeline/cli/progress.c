@@ -168,7 +168,8 @@ void progress_ingest(void *context, const struct ingest_progress *report)
     struct part part[PARTS] = {{{0}, 0}};
     if (!report->total) {
         /* Walking: nobody knows yet how much there is. */
-        snprintf(part[0].text, sizeof part[0].text, "%s: %s files", report->phase, done);
+        snprintf(part[0].text, sizeof part[0].text, "%s: %s%s", report->phase, done,
+                 strcmp(report->phase, "walking") == 0 ? " files" : "");
     } else {
         if (progress->live)
             draw_bar(part[0].text, sizeof part[0].text, fraction, 24);
@@ -208,12 +209,35 @@ void progress_ingest(void *context, const struct ingest_progress *report)
         plain_line(progress, line);
 }
 
+void progress_phase(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+    struct progress *progress = context;
+    const int64_t now = clock_now();
+    if (!progress->live && !progress->plain)
+        return;
+    if (strcmp(progress->phase, phase) != 0)
+        progress->step_start = now;
+    else if (progress->live && now - progress->phase_drawn < (int64_t)(LIVE_SECONDS * 1e9))
+        return;
+    progress->phase_drawn = now;
+    struct ingest_progress report = {.phase = phase,
+                                     .done = done,
+                                     .total = total,
+                                     .seconds = (double)(now - progress->step_start) * 1e-9};
+    progress_ingest(progress, &report);
+}
+
 void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_t moved,
                       double seconds)
 {
     struct progress *progress = context;
     if (!progress->live && !progress->plain)
         return;
+    if (progress->phase[0]) { /* the iterations are a step of their own */
+        progress->phase = "";
+        progress->shown_seconds = 0;
+        progress->step_start = clock_now();
+    }
     double passed = (double)(clock_now() - progress->step_start) * 1e-9;
     if (progress->plain && !plain_due(progress, passed, 0))
         return;

@@ -18,7 +18,8 @@ struct progress {
     double items_rate, bytes_rate; /* smoothed, per second */
     bool has_rate;
     uint64_t shown_tenth;
-    int64_t step_start; /* of the last progress_step */
+    int64_t step_start;  /* of the last progress_step, or phase of k-means */
+    int64_t phase_drawn; /* when progress_phase last did */
     uint32_t max_iter;
 };
 
@@ -28,6 +29,8 @@ void progress_ingest(void *context, const struct ingest_progress *report);
 /* For struct cluster_config. */
 void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_t moved,
                       double seconds);
+/* The same: what comes before the iterations, drawn as ingest's line is. */
+void progress_phase(void *context, const char *phase, uint64_t done, uint64_t total);
 /* A step without a measure: "reading rows". */
 void progress_step(struct progress *progress, const char *text);
 /* Takes the live line away. */

@@ -38,7 +38,11 @@ struct cluster_config {
     /* Called after each iteration, may be NULL. */
     void (*progress)(void *context, uint32_t iteration, double inertia, uint64_t moved,
                      double seconds);
-    void *progress_context;
+    /* Called now and then by what comes before the iterations, and by cluster_assign; may be NULL.
+     * `phase` is "rows read", "first centroids" or "rows labelled"; total is 0 while nobody knows
+     * it. */
+    void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
+    void *progress_context; /* of both */
 };
 
 void cluster_config_default(struct cluster_config *config);

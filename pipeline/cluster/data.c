@@ -191,6 +191,13 @@ static enum status wait_upload(struct data *data, struct slot *slot, struct erro
     return status;
 }
 
+static void tell_progress(const struct data *data, const struct fill *fill)
+{
+    const struct cluster_config *config = data->config;
+    if (config->phase)
+        config->phase(config->progress_context, "rows read", fill->first + fill->rows, data->rows);
+}
+
 /* Reads all rows through the slots; copies them to the tiles where those are resident and not
  * mapped. */
 static enum status load_through_slots(struct data *data, size_t slot_rows, struct reader *reader,
@@ -216,6 +223,8 @@ static enum status load_through_slots(struct data *data, size_t slot_rows, struc
         status = reader_take(reader, &fill, err);
         if (status == STATUS_OK)
             status = lane_check_stop(data->lane, err);
+        if (status == STATUS_OK)
+            tell_progress(data, &fill);
         /* A fill lies within one tile: resident tiles are whole numbers of fills. */
         if (status == STATUS_OK && data->resident) {
             struct tile *tile = data_tile_of(data, fill.first);
@@ -255,6 +264,8 @@ static enum status load_in_place(struct data *data, size_t slot_rows, struct rea
                 status = reader_take(reader, &fill, err);
             if (status == STATUS_OK)
                 status = lane_check_stop(data->lane, err);
+            if (status == STATUS_OK)
+                tell_progress(data, &fill);
             done += rows;
         }
         struct error ignored = ERROR_INIT;
@@ -290,8 +301,11 @@ enum status data_open(struct data *data, struct lane *lane, const struct matrix_
                       const struct cluster_config *config, struct error *err)
 {
     const int64_t start = clock_now();
-    *data = (struct data){
-        .lane = lane, .source = source, .rows = source->rows, .dimension = source->dimension};
+    *data = (struct data){.lane = lane,
+                          .source = source,
+                          .config = config,
+                          .rows = source->rows,
+                          .dimension = source->dimension};
     if (data->dimension > UINT32_MAX - KMEANS_LANES)
         return error_set(err, STATUS_FAILED, "rows of %u values are too long", data->dimension);
     data->stride = (data->dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
@@ -309,6 +323,7 @@ enum status data_open(struct data *data, struct lane *lane, const struct matrix_
         status = open_tile(data, i, err);
     if (status == STATUS_OK)
         status = load(data, slot_rows, err);
+    data->config = NULL;
     data->seconds_read = (double)(clock_now() - start) * 1e-9;
     if (status != STATUS_OK)
         data_close(data);

@@ -29,6 +29,7 @@ struct tile {
 struct data {
     struct lane *lane;
     const struct matrix_source *source;
+    const struct cluster_config *config; /* of data_open; for its callback, while it loads */
     struct transform transform;
     uint64_t rows;
     uint32_t dimension, stride;

@@ -372,6 +372,9 @@ enum status lloyd_label(struct lloyd *lloyd, struct cluster_outcome *out, struct
                                tile->rows * sizeof *out->labels, out->labels + tile->first, err);
         for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
             out->distances[tile->first + i] = (float)distances[i];
+        if (status == STATUS_OK && lloyd->config->phase)
+            lloyd->config->phase(lloyd->config->progress_context, "rows labelled",
+                                 tile->first + tile->rows, lloyd->data->rows);
         if (status == STATUS_OK)
             status = data_done(lloyd->data, tile, err);
     }

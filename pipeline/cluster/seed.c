@@ -30,6 +30,12 @@ enum status seed_given(float *centroids, const struct data *data,
                           err);
 }
 
+static void tell_progress(const struct cluster_config *config, uint64_t done, uint64_t total)
+{
+    if (config->phase)
+        config->phase(config->progress_context, "first centroids", done, total);
+}
+
 /* --- random ---------------------------------------------------------------------------------- */
 
 /* k of n rows, each set equally likely, in one walk over the row numbers (selection sampling). */
@@ -99,6 +105,7 @@ static enum status plus_plus(float *centroids, struct assign *assign, const doub
         status = seeding_first(&seeding, centroids, err);
     for (uint32_t c = 1; c < k && status == STATUS_OK; c++) {
         double remaining[KMEANS_TRIALS_MAX];
+        tell_progress(config, c, k);
         if (seeding_remaining(&seeding) == 0) {
             status = too_few(k, c, err);
             break;
@@ -260,6 +267,7 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
         parallel->count += picked;
         if (status == STATUS_OK)
             status = label_by_candidates(parallel, &remaining, err);
+        tell_progress(config, parallel->count, 0);
     }
     return status;
 }
@@ -284,6 +292,7 @@ static enum status recluster(float *centroids, struct parallel *parallel,
 {
     struct cluster_config as_is = *config;
     as_is.metric = METRIC_EUCLIDEAN; /* they are in the metric's space already */
+    as_is.phase = NULL;
     struct matrix_source source = {parallel->count, parallel->data->dimension, read_candidates,
                                    parallel};
     struct data data = {0};

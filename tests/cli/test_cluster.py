@@ -3,6 +3,7 @@ any threads, memory and tiles; what is stored of it."""
 
 import json
 import os
+import re
 import shutil
 from types import SimpleNamespace
 
@@ -347,3 +348,28 @@ def test_force_replaces(mixture, clustered, tmp_path):
     arrays, attributes = stored(tmp_path / "r.h5")
     assert attributes["k"] == 3 and arrays["centroids"].shape == (3, 64)
     assert os.listdir(tmp_path) == ["r.h5"]
+
+
+# --- progress -------------------------------------------------------------------------------------
+
+def test_every_phase_shows_itself(program, tmp_path):
+    """Reading and seeding take longer than the iterations here."""
+    from test_run import in_terminal
+    random = numpy.random.default_rng(1)
+    numpy.save(tmp_path / "rows.npy", random.normal(size=(80000, 32)).astype(numpy.float32))
+    seen = {}
+    for init in ("kmeans++", "kmeans-parallel"):
+        code, output = in_terminal("cluster", "rows.npy", "-k", 100, "--init", init, "--max-iter", 2,
+                                   "-o", f"{init}.h5", "--device-memory", "4M", columns=100,
+                                   cwd=tmp_path)
+        assert code == 0, output
+        lines = re.findall(r"\r\033\[K\033\[\?7l(.*?)\033\[\?7h", output)
+        assert all(len(line) < 100 for line in lines)
+        seen[init] = "\n".join(lines)
+        assert re.search(r"\[[=> ]{24}\]  [\d,]+/80,000 rows read", seen[init])
+        assert re.search(r"\[[=> ]{24}\]  \d+/100 first centroids", seen[init])
+        assert "k-means: iteration 1 of at most 2" in seen[init]
+        order = [seen[init].index(words) for words in ("rows read", "first centroids", "iteration")]
+        assert order == sorted(order)
+    assert re.search(r"first centroids: \d+\n", seen["kmeans-parallel"])
+    assert re.search(r"first centroids  \d+ s left", seen["kmeans++"])
