@@ -26,8 +26,6 @@
 #define MOST_LINKS 40
 /* Temporary names of our own number that others have left behind, or hold. */
 #define MOST_NAMES 100
-/* Between the final name and the number of the process; nobody else makes such names. */
-#define TEMPORARY ".tmp-clpipe-"
 
 struct output {
     char *final;     /* after links */
@@ -231,11 +229,19 @@ static void remove_abandoned(int directory, const char *name)
     close(fd);
 }
 
+bool output_is_temporary(const char *name, const char *final)
+{
+    size_t length = strlen(final), more = strlen(OUTPUT_TEMPORARY);
+    if (strncmp(name, final, length) != 0 || strncmp(name + length, OUTPUT_TEMPORARY, more) != 0)
+        return false;
+    const char *number = name + length + more;
+    return *number && number[strspn(number, "0123456789-")] == 0;
+}
+
 /* Looks for temporary files of killed processes beside the final name. */
 static void remove_all_abandoned(const struct output *output)
 {
     const char *base = output->final + directory_length(output->final);
-    size_t length = strlen(base);
     int fd = openat(output->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     if (!directory) {
@@ -243,13 +249,9 @@ static void remove_all_abandoned(const struct output *output)
             close(fd);
         return;
     }
-    for (struct dirent *entry; (entry = readdir(directory));) {
-        const char *suffix = entry->d_name + length;
-        if (strncmp(entry->d_name, base, length) == 0 &&
-            strncmp(suffix, TEMPORARY, strlen(TEMPORARY)) == 0 &&
-            suffix[strlen(TEMPORARY) + strspn(suffix + strlen(TEMPORARY), "0123456789-")] == 0)
+    for (struct dirent *entry; (entry = readdir(directory));)
+        if (output_is_temporary(entry->d_name, base))
             remove_abandoned(output->directory, entry->d_name);
-    }
     closedir(directory);
 }
 
@@ -261,7 +263,8 @@ static enum status create_temporary(struct output *output, const char *path, str
         return error_memory(err, size, "a file name");
     size_t prefix = directory_length(output->final);
     for (int i = 0; i < MOST_NAMES; i++) {
-        snprintf(output->temporary, size, "%s" TEMPORARY "%ld", output->final, (long)getpid());
+        snprintf(output->temporary, size, "%s" OUTPUT_TEMPORARY "%ld", output->final,
+                 (long)getpid());
         /* The number may be that of a process of another machine or container that writes to the
          * same directory, or of one that was killed there: its file is not ours to touch. */
         if (i > 0)

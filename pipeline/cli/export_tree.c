@@ -1,9 +1,10 @@
 /* export_tree.c: a folder for each cluster.
  *
- * The tree grows under DIR.tmp-PID and is renamed to DIR when it is whole. DIR must be new or
- * empty, so nothing of anybody's can be overwritten. The name of an entry is the image's path with
- * its slashes turned into underscores: a path in a file is not trusted, and with "/" gone nothing
- * can leave the folder. Where two images come to the same name, the later one gets its row number.
+ * The tree grows under DIR.tmp-clpipe-PID and is renamed to DIR when it is whole. DIR must be new
+ * or empty, so nothing of anybody's can be overwritten. The name of an entry is the image's path
+ * with its slashes turned into underscores: a path in a file is not trusted, and with "/" gone
+ * nothing can leave the folder. Where two images come to the same name, the later one gets its row
+ * number.
  */
 #include "cli/export_tree.h"
 #include "base/log.h"
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +30,7 @@
 struct tree {
     const char *target; /* DIR, without slashes at its end */
     char *temporary;
+    int lock;           /* descriptor of `temporary`, locked */
     int folder;         /* descriptor of the cluster's folder that was used last, */
     int32_t folder_of;  /* and which one that is */
     char *working;      /* absolute working directory */
@@ -280,31 +283,6 @@ static enum status check_target(const char *target, struct error *err)
     return STATUS_OK; /* rename() replaces an empty directory */
 }
 
-static enum status begin(struct tree *tree, const char *target, struct error *err)
-{
-    size_t length = strlen(target);
-    while (length > 1 && target[length - 1] == '/')
-        length--;
-    char *trimmed = strndup(target, length);
-    tree->target = trimmed;
-    tree->temporary = malloc(length + 32);
-    tree->working = getcwd(NULL, 0);
-    if (!trimmed || !tree->temporary)
-        return error_memory(err, length + 32, "a file name");
-    if (!tree->working)
-        return error_errno(err, STATUS_FAILED, errno, "getcwd",
-                           "the working directory has no name");
-    snprintf(tree->temporary, length + 32, "%s.tmp-%ld", trimmed, (long)getpid());
-    enum status status = check_target(trimmed, err);
-    if (status == STATUS_OK && mkdir(tree->temporary, 0777) != 0) {
-        status = trouble(err, errno, "mkdir", target);
-        tree->temporary[0] = 0;
-    } else if (status != STATUS_OK) {
-        tree->temporary[0] = 0;
-    }
-    return status;
-}
-
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
     (void)st;
@@ -314,12 +292,76 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
     return 0;
 }
 
+static void remove_tree(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Removes what killed processes have left on the way to `target`. Who works on such a directory
+ * holds a lock on it. */
+static void remove_abandoned(const char *target)
+{
+    const char *slash = strrchr(target, '/'), *base = slash ? slash + 1 : target;
+    char *parent = slash ? strndup(target, (size_t)(slash - target) + 1) : strdup("./");
+    DIR *directory = parent ? opendir(parent) : NULL;
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        char *path = NULL;
+        if (!output_is_temporary(entry->d_name, base) ||
+            asprintf(&path, "%s%s", parent, entry->d_name) < 0)
+            continue;
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            remove_tree(path);
+        if (fd >= 0)
+            close(fd);
+        free(path);
+    }
+    if (directory)
+        closedir(directory);
+    free(parent);
+}
+
+static enum status begin(struct tree *tree, const char *target, struct error *err)
+{
+    size_t length = strlen(target);
+    while (length > 1 && target[length - 1] == '/')
+        length--;
+    char *trimmed = strndup(target, length);
+    tree->target = trimmed;
+    tree->temporary = malloc(length + 48);
+    tree->working = getcwd(NULL, 0);
+    if (!trimmed || !tree->temporary)
+        return error_memory(err, length + 48, "a file name");
+    if (!tree->working)
+        return error_errno(err, STATUS_FAILED, errno, "getcwd",
+                           "the working directory has no name");
+    snprintf(tree->temporary, length + 48, "%s" OUTPUT_TEMPORARY "%ld", trimmed, (long)getpid());
+    enum status status = check_target(trimmed, err);
+    if (status == STATUS_OK) {
+        remove_abandoned(trimmed);
+        if (mkdir(tree->temporary, 0777) != 0)
+            status = trouble(err, errno, "mkdir", target);
+    }
+    if (status != STATUS_OK) {
+        tree->temporary[0] = 0;
+        return status;
+    }
+    /* Where there are no locks nobody takes it for abandoned either. */
+    tree->lock = open(tree->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tree->lock < 0)
+        return trouble(err, errno, "open", target);
+    flock(tree->lock, LOCK_EX | LOCK_NB);
+    return STATUS_OK;
+}
+
 static void end(struct tree *tree)
 {
     if (tree->folder >= 0)
         close(tree->folder);
     if (tree->temporary && tree->temporary[0])
-        nftw(tree->temporary, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        remove_tree(tree->temporary);
+    if (tree->lock >= 0)
+        close(tree->lock);
     free(tree->temporary);
     free((char *)tree->target);
     free(tree->working);
@@ -372,7 +414,8 @@ enum status export_tree(struct tree_counts *counts, struct result *result,
                         const struct result_clusters *clusters, const int32_t *labels,
                         const struct options *options, struct error *err)
 {
-    struct tree tree = {.folder = -1, .link = (enum export_link)options->link, .digits = 1};
+    struct tree tree = {
+        .folder = -1, .lock = -1, .link = (enum export_link)options->link, .digits = 1};
     for (uint32_t rest = clusters->k - 1; rest >= 10; rest /= 10)
         tree.digits++;
     memset(counts, 0, sizeof *counts);
