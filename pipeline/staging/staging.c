@@ -422,13 +422,17 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
             continue;
         }
         slot_clear(slot, lane->queues);
+        struct error failed = *err;
+        *err = (struct error)ERROR_INIT;
         if (lane->slot_count >= 2) {
             log_message(LOG_NOTICE, "notice: %s has memory for %u slots instead of %u",
                         ocl_context_device(lane->context)->name, lane->slot_count, wanted);
             return STATUS_OK;
         }
-        if (lane->shape.bytes / 2 < SLOT_BYTES_MIN)
+        if (lane->shape.bytes / 2 < SLOT_BYTES_MIN) {
+            *err = failed;
             return status;
+        }
         while (lane->slot_count > 0)
             slot_clear(&lane->slot[--lane->slot_count], lane->queues);
         struct staging_config smaller = *config;

@@ -181,7 +181,10 @@ static herr_t add_attribute_name(hid_t object, const char *name, const H5A_info_
         return -1;
     names->name = more;
     more[names->count] = strdup(name);
-    return more[names->count++] ? 0 : -1;
+    if (!more[names->count])
+        return -1;
+    names->count++;
+    return 0;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -273,7 +276,7 @@ static enum status add_dataset(struct identity *id, hid_t dataset, const char *n
     char shape[64], axes[AXES_TEXT], line[MOST_NAME + AXES_TEXT + 128];
     hsize_t dimensions[MOST_AXES];
     int rank = 0;
-    bool scale;
+    bool scale = false;
     enum status status = vlen_is_scale(&scale, id->vlen, dataset, err);
     bool known = find_kind(&kind, type) &&
                  shape_text(shape, sizeof shape, dimensions, &rank, space) && rank > 0;

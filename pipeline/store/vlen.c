@@ -67,6 +67,8 @@ static enum status read_at(struct vlen *vlen, uint64_t address, void *data, size
     char *at = data;
     while (size > 0) {
         ssize_t n = address > INT64_MAX ? 0 : pread(vlen->descriptor, at, size, (off_t)address);
+        if (n < 0 && errno == EINTR)
+            continue;
         if (n == 0)
             return damaged(vlen, err, "a text lies beyond the end of the file");
         if (n < 0) {
