@@ -1,0 +1,45 @@
+/* faults.h: what the parts of the fault library share. */
+#ifndef CLPIPE_TESTS_FAULTS_H
+#define CLPIPE_TESTS_FAULTS_H
+
+#include <dlfcn.h>
+
+enum call_class {
+    CALL_OPEN,
+    CALL_READ,
+    CALL_WRITE,
+    CALL_SYNC,
+    CALL_RENAME,
+    CALL_TRUNCATE,
+    CALL_MKDIR,
+    CALL_UNLINK,
+    CALL_MAP,
+    CALL_MEMORY,
+    CALL_THREAD,
+    CALL_CONTEXT,
+    CALL_QUEUE,
+    CALL_BUFFER,
+    CALL_PROGRAM,
+    CALL_BUILD,
+    CALL_KERNEL,
+    CALL_ARGUMENT,
+    CALL_LAUNCH,
+    CALL_TRANSFER,
+    CALL_FLUSH,
+    CALL_CALLBACK,
+    CALL_EVENT,
+    CALL_CLASSES
+};
+
+/* 0: this call goes through; otherwise what is to become of it. address: where it returns to. */
+int faults_decide(enum call_class class, const void *address);
+
+#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
+
+/* `next` is the function that would have been called without this library. */
+#define NEXT(name)                                                                                 \
+    static __typeof__(name) *next;                                                                 \
+    if (!next)                                                                                     \
+    *(void **)&next = dlsym(RTLD_NEXT, #name)
+
+#endif

@@ -1,0 +1,237 @@
+"""Makes every call of the program that can fail do so, one at a time: files, memory, threads and
+OpenCL (faults.c says how). Whatever fails, the program ends by itself with a documented exit code
+and one clear line; a file under its final name is whole; and the same command without the fault
+gives the result that it always gives. "kill" ends the program right before the call.
+
+The sites are found by a run that only counts. CLPIPE_LONG=1 goes through all of them; otherwise an
+even sample of them is taken, as many as fit into about a minute."""
+
+import errno
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "cli"))
+from conftest import CLPIPE, draw_photos, error_lines, program, run_clpipe  # noqa: E402, F401
+
+LIBRARY = CLPIPE.parent / "tests" / "faults.so"
+LONG = os.environ.get("CLPIPE_LONG") == "1"
+# Seconds for the cases of one command, and how long a command may take at most.
+SHARE = 1e9 if LONG else 7
+HANG = 30
+
+OUT_OF_RESOURCES, NO_BUFFER, NO_MEMORY, NOT_BUILT = -5, -4, -6, -11
+# What each class of calls can end with. "+": that call and all after it.
+ACTIONS = {
+    "open": [errno.EACCES, errno.EMFILE, "kill"],
+    "read": [errno.EIO, errno.EINTR, "short"],
+    "write": [f"{errno.ENOSPC}+", errno.EIO, errno.EINTR, "short", "kill"],
+    "sync": [errno.EIO, "kill"],
+    "rename": [errno.EIO, errno.ENOSPC, "kill"],
+    "truncate": [errno.ENOSPC, "kill"],
+    "mkdir": [errno.EACCES, errno.ENOSPC, "kill"],
+    "unlink": [errno.EIO, "kill"],
+    "map": [errno.ENOMEM],
+    "memory": [errno.ENOMEM],
+    "thread": [errno.EAGAIN],
+    "context": [OUT_OF_RESOURCES],
+    "queue": [NO_MEMORY],
+    "buffer": [NO_BUFFER, f"{NO_BUFFER}+"],
+    "program": [NO_MEMORY],
+    "build": [NOT_BUILT, f"{NOT_BUILT}+"],
+    "kernel": [NO_MEMORY],
+    "argument": [OUT_OF_RESOURCES],
+    "launch": [OUT_OF_RESOURCES],
+    "transfer": [OUT_OF_RESOURCES],
+    "flush": [OUT_OF_RESOURCES],
+    "callback": [OUT_OF_RESOURCES],
+    "event": [OUT_OF_RESOURCES],
+}
+
+
+def run_with(place, args, fault=None, listing=None, note=None):
+    env = {**os.environ, "LD_PRELOAD": str(LIBRARY)}
+    for key, value in [("CLPIPE_FAULT", fault), ("CLPIPE_FAULT_LIST", listing),
+                       ("CLPIPE_FAULT_NOTE", note)]:
+        if value:
+            env[key] = str(value)
+    return subprocess.run([str(CLPIPE), *map(str, args)], cwd=place, env=env, text=True,
+                          capture_output=True, stdin=subprocess.DEVNULL, timeout=HANG)
+
+
+def digest(path):
+    result = run_clpipe("info", "--digest", path)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def look(place):
+    """What a directory holds: the identity of results, the bytes of everything else."""
+    found = {}
+    for folder, folders, names in os.walk(place):
+        for name in names:
+            path = Path(folder) / name
+            key = str(path.relative_to(place))
+            if path.is_symlink():
+                found[key] = os.readlink(path)
+            else:
+                found[key] = digest(path) if name.endswith(".h5") else path.read_bytes()
+        for name in folders:
+            found[str((Path(folder) / name).relative_to(place)) + "/"] = None
+    return found
+
+
+class Job:
+    """A command, what it starts from and what it comes to."""
+
+    def __init__(self, name, start, args, scratch):
+        self.name, self.start, self.args = name, start, args
+        self.scratch = scratch
+        place = self.fresh()
+        result = run_with(place, args)
+        assert result.returncode in (0, 1), result.stderr
+        # Once more: caches are warm now.
+        place = self.fresh()
+        listing = scratch / "sites"
+        result = run_with(place, args, listing=listing)
+        self.code, self.output = result.returncode, result.stdout
+        self.expected = look(place)
+        self.before = look(start)
+        self.cases = []
+        for line in sorted(listing.read_text().splitlines()):
+            kind, site, calls = line.split()
+            calls = int(calls)
+            for action in ACTIONS[kind]:
+                for nth in sorted({1, (calls + 1) // 2, calls}):
+                    self.cases.append((kind, site, nth, str(action)))
+
+    def fresh(self):
+        place = self.scratch / "place"
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(self.start, place, symlinks=True)
+        return place
+
+    def check(self, case):
+        kind, site, nth, action = case
+        place = self.fresh()
+        note = self.scratch / "note"
+        note.unlink(missing_ok=True)
+        count = f"{nth}+" if action.endswith("+") else str(nth)
+        result = run_with(place, self.args, note=note,
+                          fault=f"{kind} {site} {count} {action.rstrip('+')}")
+        happened = note.exists()
+        note.unlink(missing_ok=True)
+        if not happened:
+            # Calls of threads do not always come to the same number.
+            assert result.returncode == self.code, result.stderr
+            return False
+        lines = result.stderr.splitlines()
+        errors = [line for line in error_lines(result) if not line.startswith("clpipe: notice: ")]
+        if action == "kill":
+            assert result.returncode == -9, result.stderr
+        elif action in (str(errno.EINTR), "short"):
+            # Nothing has gone wrong.
+            assert result.returncode == self.code, result.stderr
+            assert look(place) == self.expected
+        else:
+            assert result.returncode in (0, 1, 3), (result.returncode, result.stderr)
+            if result.returncode == 3:
+                assert len(errors) == 1 and lines[-1] == errors[0], result.stderr
+                assert len(lines[-1]) > 20
+            else:
+                assert not errors, result.stderr
+        for name, now in look(place).items():
+            # The result is as before, or whole; one with other failures than usual must verify.
+            if name.endswith(".h5") and now not in (self.before.get(name), self.expected[name]):
+                verified = run_clpipe("verify", place / name)
+                assert verified.returncode == 0, verified.stdout + verified.stderr
+                assert result.returncode == 1
+        if (place / "tree").exists():
+            # Nothing is put into a tree that is there.
+            assert look(place) == self.expected
+            return True
+        again = run_clpipe(*self.args, cwd=place)
+        # 0: the file was there already.
+        assert again.returncode in (0, self.code), again.stderr
+        assert look(place) == self.expected
+        return True
+
+
+@pytest.fixture(scope="module")
+def starts(tmp_path_factory, program):
+    """Directories that the commands start from."""
+    if not LIBRARY.exists():
+        pytest.skip(f"{LIBRARY} is not built")
+    base = tmp_path_factory.mktemp("starts")
+    places = {name: base / name for name in ("empty", "update", "resume", "features", "clusters")}
+    for place in places.values():
+        place.mkdir()
+    pictures = base / "pictures"
+    draw_photos(pictures, 5)
+    (pictures / "cut.jpg").write_bytes((pictures / "green" / "01.jpg").read_bytes()[:500])
+    feature = ["--feature", "rgb:bins=8x8x8", "--feature", "gray:bins=16,grid=2x2"]
+    ingest = ["ingest", pictures, "-o", "x.h5", *feature]
+
+    # An update: one picture was not there yet.
+    last = pictures / "red" / "03.jpg"
+    content = last.read_bytes()
+    stamp = os.stat(last)
+    last.unlink()
+    assert run_clpipe(*ingest, cwd=places["update"]).returncode == 1
+    last.write_bytes(content)
+    os.utime(last, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    # A resumption: the directory could not take the file.
+    listing = base / "sites"
+    run_with(places["resume"], ingest, listing=listing)
+    shutil.rmtree(places["resume"])
+    places["resume"].mkdir()
+    site = [line.split()[1] for line in listing.read_text().splitlines()
+            if line.startswith("rename ")][0]
+    assert run_with(places["resume"], ingest, fault=f"rename {site} 1 5").returncode == 3
+    assert os.listdir(places["resume"]) == ["x.h5.partial"]
+
+    assert run_clpipe(*ingest, cwd=places["features"]).returncode == 1
+    shutil.copy(places["features"] / "x.h5", places["clusters"] / "x.h5")
+    shutil.copy(places["features"] / "x.h5", places["clusters"] / "new.h5")
+    cluster = ["cluster", "x.h5", "-k", "2", "--feature", "rgb_8x8x8"]
+    assert run_clpipe(*cluster, cwd=places["clusters"]).returncode == 0
+    return {"ingest": (places["empty"], ingest),
+            "update": (places["update"], ingest),
+            "resume": (places["resume"], ingest),
+            "cluster": (places["features"], cluster),
+            "assign": (places["clusters"], ["assign", "x.h5", "new.h5"]),
+            "export": (places["clusters"], ["export", "x.h5", "--what", "features", "--feature",
+                                            "gray_16_2x2", "-o", "features.csv"]),
+            "tree": (places["clusters"], ["export", "x.h5", "--what", "tree", "--to", "tree"])}
+
+
+@pytest.mark.parametrize("name", ["ingest", "update", "resume", "cluster", "assign", "export",
+                                  "tree"])
+def test_every_call_fails(starts, tmp_path, capsys, name):
+    job = Job(name, *starts[name], tmp_path)
+    # An even sample that does not depend on how fast it goes: all cases in an order that is spread
+    # over them, as far as the time allows.
+    step = next(s for s in range(len(job.cases) * 5 // 8, 0, -1) if math.gcd(s, len(job.cases)) == 1)
+    order = [job.cases[i * step % len(job.cases)] for i in range(len(job.cases))]
+    last = time.monotonic() + SHARE
+    failed, tried, happened = [], 0, 0
+    for case in order:
+        if time.monotonic() > last and not LONG:
+            break
+        tried += 1
+        try:
+            happened += job.check(case)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            failed.append(f"{' '.join(map(str, case))}: {error}")
+    with capsys.disabled():
+        print(f" [{name}: {tried} of {len(job.cases)} faults, {happened} took place] ", end="")
+    assert not failed, f"{len(failed)} of {tried}:\n" + "\n\n".join(failed[:40])
+    assert happened > 0
+
