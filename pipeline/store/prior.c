@@ -51,8 +51,22 @@ enum status stretches_scan(struct stretches *stretches, int fd, const char *path
     off_t size = lseek(fd, 0, SEEK_END);
     records_reader_init(&reader, fd, path, counters, size > 0 ? (uint64_t)size : 0, SCAN_BUFFER);
     enum status status;
-    while (!(status = records_read(&reader, stretches->end, &entry, err))) {
-        if (entry.start || stretches->count == 0) {
+    bool gap = false;
+    for (;;) {
+        status = records_read(&reader, stretches->end, &entry, err);
+        if (status == STATUS_END && stretches->end < reader.log_end) {
+            uint64_t found;
+            status = records_resync(&reader, stretches->end + 1, &found, err);
+            if (!status) {
+                stretches->damaged += found - stretches->end;
+                stretches->end = found;
+                gap = true;
+                continue;
+            }
+        }
+        if (status)
+            break;
+        if (entry.start || stretches->count == 0 || gap) {
             size_t bytes = (stretches->count + 1) * sizeof *stretches->stretch;
             struct stretch *more = realloc(stretches->stretch, bytes);
             if (!more) {
@@ -63,6 +77,7 @@ enum status stretches_scan(struct stretches *stretches, int fd, const char *path
             more[stretches->count++] =
                 (struct stretch){.start = entry.start ? entry.next : stretches->end};
         }
+        gap = false;
         struct stretch *last = &stretches->stretch[stretches->count - 1];
         last->end = stretches->end = entry.next;
         last->records += !entry.start;
@@ -198,7 +213,7 @@ static bool load(struct prior *prior, struct stream *stream)
     if (read_record(prior, &stream->reader, stream->kind, stream->at, &stream->record,
                     &stream->next, &error)) {
         char line[1024];
-        log_message(LOG_NOTICE, "earlier work is not used: %s",
+        log_message(LOG_NOTICE, "notice: earlier work is not used: %s",
                     error_line(line, sizeof line, &error));
         stream->at = stream->end;
         return false;
@@ -275,9 +290,10 @@ static bool map_table(struct prior *prior)
     if (fd >= 0)
         close(fd);
     if (failed) {
-        log_message(LOG_NOTICE,
-                    "no index of earlier work (%s): items of lists in another order are done again",
-                    strerror(failed));
+        log_message(
+            LOG_NOTICE,
+            "notice: no index of earlier work (%s): items of lists in another order are done again",
+            strerror(failed));
         return false;
     }
     prior->table = table;

@@ -27,7 +27,7 @@ static inline uint64_t location_position(uint64_t location)
     return location & (UINT64_MAX >> 2);
 }
 
-/* The stretches of a log, each written by one run. */
+/* The stretches of a log, each written by one run, or a part of it. */
 struct stretch {
     uint64_t start, end, records;
 };
@@ -36,8 +36,10 @@ struct stretches {
     unsigned count;
     uint64_t end;     /* of the last whole frame */
     uint64_t records; /* of all */
+    uint64_t damaged; /* bytes between whole frames that are none */
 };
-/* Reads a whole log from `start`, checking every frame; ends where one is not whole. */
+/* Reads a whole log from `start`, checking every frame. Where one is damaged a new stretch begins
+ * with the next whole one. */
 enum status stretches_scan(struct stretches *stretches, int fd, const char *path, uint32_t counters,
                            uint64_t start, struct error *err);
 void stretches_clear(struct stretches *stretches);

@@ -408,6 +408,31 @@ static enum status read_frame(struct records_reader *reader, uint64_t offset,
                                                                                    : STATUS_END;
 }
 
+enum status records_resync(struct records_reader *reader, uint64_t offset, uint64_t *found,
+                           struct error *err)
+{
+    struct records_entry entry;
+    struct frame_head head;
+    const uint8_t *data;
+    enum status status = STATUS_OK;
+    for (; offset + sizeof head < reader->log_end; offset++) {
+        status = fetch(reader, offset, sizeof head + 1, &data, err);
+        if (status)
+            return status;
+        memcpy(&head, data, sizeof head);
+        uint8_t kind = data[sizeof head];
+        /* Most places are no frame at a glance. */
+        if (!(kind == KIND_START && head.length == 1) &&
+            !(kind == KIND_RECORD && head.length > sizeof(struct record_head)))
+            continue;
+        status = read_frame(reader, offset, &entry, true, err);
+        *found = offset;
+        if (status != STATUS_END)
+            return status;
+    }
+    return STATUS_END;
+}
+
 enum status records_read(struct records_reader *reader, uint64_t offset,
                          struct records_entry *entry, struct error *err)
 {

@@ -17,7 +17,9 @@
  *           words; in all, the values of the image's features as the finished file holds them
  *
  * Numbers are little-endian (that is: the machine's; no other order is supported). A frame that is
- * cut off or whose checksum is wrong ends the log: that is what a kill or a power failure leaves.
+ * cut off or whose checksum is wrong at the end is what a kill or a power failure leaves; one in
+ * the middle, what a bad disk does. The frames behind it are found by looking for the next place
+ * where everything about a frame is right.
  */
 #ifndef CLPIPE_STORE_RECORDS_H
 #define CLPIPE_STORE_RECORDS_H
@@ -76,6 +78,11 @@ struct records_entry {
  * whole. The entry is valid until the next call. */
 enum status records_read(struct records_reader *reader, uint64_t offset,
                          struct records_entry *entry, struct error *err);
+
+/* Where the first whole frame at or behind `offset` begins: the log goes on there after a damaged
+ * frame. STATUS_END: there is none. */
+enum status records_resync(struct records_reader *reader, uint64_t offset, uint64_t *found,
+                           struct error *err);
 
 /* The same without the values and without the checksum, for a frame that was checked before:
  * packed is NULL. */

@@ -151,6 +151,11 @@ static enum status resume_log(struct store *store, const char *signature, bool *
         status = cut_log(store, store->stretches.end, err);
     if (status)
         return status;
+    if (store->stretches.damaged > 0)
+        log_message(LOG_NOTICE,
+                    "%s: %llu bytes in the middle are damaged; what they held is done again",
+                    path_for_message(shown, sizeof shown, store->log_path),
+                    (unsigned long long)store->stretches.damaged);
     store->keep = store->stretches.records > 0;
     *resumed = true;
     return STATUS_OK;
