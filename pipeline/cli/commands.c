@@ -108,6 +108,22 @@ const struct command commands[] = {
      .max_operands = 1,
      .group = {NULL},
      .run = command_verify},
+    {.name = "repair",
+     .goal = RESULTS,
+     .arguments = "F.h5 [OPTIONS]",
+     .summary = "save what is right of a damaged or unfinished file",
+     .about = "Checks F.h5 as verify does and writes a new file of the rows that hold; the old one "
+              "is kept as F.h5.damaged. Where F.h5 cannot be read, or is not there, the finished "
+              "work in F.h5.partial is written. The command that made the file then does again "
+              "what is missing. Exits with 1 if something was wrong.",
+     .examples = "  clpipe repair photos.h5 --dry-run\n"
+                 "  clpipe repair photos.h5\n"
+                 "  clpipe repair photos.h5 -o saved.h5",
+     .operand_name = "F.h5",
+     .min_operands = 1,
+     .max_operands = 1,
+     .group = {&group_repair},
+     .run = command_repair},
     {.name = "devices",
      .goal = MACHINE,
      .arguments = "[OPTIONS]",

@@ -11,6 +11,7 @@ enum status command_cluster(const struct options *options, struct error *err);
 enum status command_assign(const struct options *options, struct error *err);
 enum status command_info(const struct options *options, struct error *err);
 enum status command_verify(const struct options *options, struct error *err);
+enum status command_repair(const struct options *options, struct error *err);
 enum status command_export(const struct options *options, struct error *err);
 enum status command_devices(const struct options *options, struct error *err);
 enum status command_formats(const struct options *options, struct error *err);

@@ -173,6 +173,13 @@ static const struct option info_rows[] = {
     END};
 const struct option_group group_info = {"What to print", info_rows};
 
+static const struct option repair_rows[] = {
+    OUTPUT_ROW(NULL, "F.h5 itself", "the file to write; F.h5 stays as it is"),
+    {"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL, NULL, NULL, 0, 0,
+     "say what can be saved, and write nothing"},
+    END};
+const struct option_group group_repair = {"What to write", repair_rows};
+
 static const struct option export_rows[] = {
     {"what", 0, OPTION_CHOICE, AT(what), "features|labels|failures|images|tree", NULL, NULL, 0, 0,
      "required"},

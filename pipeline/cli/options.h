@@ -116,7 +116,7 @@ struct command {
 /* All commands, ended by a row whose name is NULL. */
 extern const struct command commands[];
 /* Groups that every command takes. */
-extern const struct option_group group_general, group_compute;
+extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_ingest_output, group_run_output, group_cluster,
     group_cluster_run, group_assign, group_info, group_export, group_bench;

@@ -292,7 +292,8 @@ static enum status write_content(struct build *b, bool keep_clusters, struct err
     if (!status)
         status = write_rows(b, err);
     for (unsigned i = 0; !status && keep_clusters && i < from->clusters_count; i++)
-        status = clusters_copy(b->file, b->path, from, &from->clusters[i].clusters, err);
+        if (!b->config->leave_out || !b->config->leave_out[i])
+            status = clusters_copy(b->file, b->path, from, &from->clusters[i].clusters, err);
     if (!status)
         status = write_runs(b, err);
     /* What closing the datasets would write: there it could not fail. */

@@ -18,6 +18,7 @@ struct build_config {
     const struct store_run *run;
     uint64_t images, failures;
     struct raw_tally raw_images, raw_failures;
+    const bool *leave_out; /* clusters of `replaced` that are not kept, by number; NULL: none */
 };
 
 /* How the rows to be compare with those of the finished file. */

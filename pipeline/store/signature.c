@@ -199,3 +199,108 @@ bool signature_difference(char *buffer, size_t size, const char *there, const ch
     first_difference(buffer, size, there, here);
     return true;
 }
+
+/* --- parsing -------------------------------------------------------------------------------------
+ */
+
+/* The text of a JSON string that json_string wrote; free it. */
+static char *unescape(const char *value, size_t length)
+{
+    char *text = malloc(length + 1), *out = text;
+    if (!text || length < 2 || *value != '"') {
+        free(text);
+        return NULL;
+    }
+    for (const char *at = value + 1; at < value + length - 1; at++) {
+        unsigned code;
+        if (*at != '\\') {
+            *out++ = *at;
+            continue;
+        }
+        at++;
+        /* Only control characters are written by number. */
+        if (*at == 'u' && sscanf(at + 1, "%4x", &code) == 1) {
+            *out++ = (char)code;
+            at += 4;
+        } else {
+            *out++ = *at == 'n' ? '\n' : *at == 't' ? '\t' : *at;
+        }
+    }
+    *out = 0;
+    return text;
+}
+
+static enum status parse_sources(struct signature_parts *parts, const struct member *list,
+                                 struct error *err)
+{
+    unsigned room = 0;
+    const char *at = list->value + 1, *end = list->value + list->value_length - 1;
+    while (at < end) {
+        if (parts->config.source_count == room) {
+            room = room ? 2 * room : 16;
+            char **more = realloc(parts->sources, room * sizeof *more);
+            if (!more)
+                return error_memory(err, room * sizeof *more, "the sources");
+            parts->sources = more;
+        }
+        const char *next = *at == '"' ? skip_string(at) : end;
+        char *source = unescape(at, (size_t)(next - at));
+        if (!source)
+            return error_set(err, STATUS_FAILED, "the log's sources cannot be read");
+        parts->sources[parts->config.source_count++] = source;
+        at = next + 1;
+    }
+    parts->config.sources = (const char *const *)parts->sources;
+    return STATUS_OK;
+}
+
+static enum status parse_features(struct signature_parts *parts, const struct member *object,
+                                  struct error *err)
+{
+    const char *cursor = object->value + 1;
+    struct member member;
+    enum status status = STATUS_OK;
+    while (!status && next_member(&member, &cursor)) {
+        char *spec = unescape(member.value, member.value_length), *named = NULL;
+        if (!spec || asprintf(&named, "%.*s=%s", (int)member.key_length, member.key, spec) < 0)
+            status = error_memory(err, member.value_length, "a feature");
+        else
+            status = feature_set_add(&parts->features, named, NORMALIZE_L1, err);
+        free(named);
+        free(spec);
+    }
+    return status;
+}
+
+enum status signature_parse(struct signature_parts *parts, const char *signature, struct error *err)
+{
+    *parts = (struct signature_parts){.config = {.decode_scale = 1}};
+    const char *cursor = signature + (*signature == '{');
+    struct member member;
+    enum status status = STATUS_OK;
+    while (!status && next_member(&member, &cursor)) {
+        if (strncmp(member.key, "parameters\"", 11) == 0)
+            parts->parameters = strndup(member.value, member.value_length);
+        else if (strncmp(member.key, "sources\"", 8) == 0)
+            status = parse_sources(parts, &member, err);
+        else if (strncmp(member.key, "features\"", 9) == 0)
+            status = parse_features(parts, &member, err);
+        else if (strncmp(member.key, "decode_scale\"", 13) == 0)
+            parts->config.decode_scale = (unsigned)strtoul(member.value, NULL, 10);
+    }
+    if (!status && (!parts->parameters || parts->config.source_count == 0 ||
+                    parts->features.count == 0 || parts->config.decode_scale == 0))
+        status = error_set(err, STATUS_FAILED, "the log's parameters cannot be read");
+    parts->config.parameters = parts->parameters;
+    parts->config.features = &parts->features;
+    return status;
+}
+
+void signature_parts_clear(struct signature_parts *parts)
+{
+    for (unsigned i = 0; i < parts->config.source_count; i++)
+        free(parts->sources[i]);
+    free(parts->sources);
+    free(parts->parameters);
+    *parts = (struct signature_parts){.config = {.source_count = 0}};
+}

@@ -12,6 +12,17 @@ char *signature_of_config(const struct store_config *config, struct error *err);
 char *signature_of_result(const struct result *result, const struct store_config *config,
                           struct error *err);
 
+/* What a signature was made from, as far as it shapes rows and the file's parameters: sources,
+ * features, decode_scale and parameters. Clear it also after a failure. */
+struct signature_parts {
+    struct store_config config; /* points into what follows */
+    struct feature_set features;
+    char **sources, *parameters;
+};
+enum status signature_parse(struct signature_parts *parts, const char *signature,
+                            struct error *err);
+void signature_parts_clear(struct signature_parts *parts);
+
 /* False if the two are equal. Otherwise writes what differs first, for people: "normalize is "l1"
  * there and "none" here". */
 bool signature_difference(char *buffer, size_t size, const char *there, const char *here);

@@ -23,6 +23,8 @@ void verify_row(struct verify_rows *rows, uint64_t row)
 {
     if (rows->count++ == 0)
         rows->first = row;
+    if (rows->bad)
+        rows->bad[row] = 1;
 }
 
 void verify_report_rows(struct verify *verify, const struct verify_rows *rows, const char *where,
@@ -124,7 +126,9 @@ static bool same_path(const char *text, const char *raw)
 static enum status check_images(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
-    struct verify_rows order = {0}, source = {0}, size = {0}, kind = {0}, raw = {0};
+    struct verify_rows order = {0}, source = {.bad = verify->bad_images},
+                       size = {.bad = verify->bad_images}, kind = {.bad = verify->bad_images},
+                       raw = {.bad = verify->bad_images};
     struct order before = {0};
     enum status status = STATUS_OK;
     for (uint64_t i = 0; !status && i < rows_count(result->images); i++) {
@@ -159,7 +163,9 @@ static enum status check_images(struct verify *verify, struct error *err)
 static enum status check_failures(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
-    struct verify_rows order = {0}, source = {0}, reason = {0}, raw = {0}, message = {0};
+    struct verify_rows order = {0}, source = {.bad = verify->bad_failures},
+                       reason = {.bad = verify->bad_failures}, raw = {.bad = verify->bad_failures},
+                       message = {.bad = verify->bad_failures};
     struct order before = {0};
     enum status status = STATUS_OK;
     for (uint64_t i = 0; !status && i < rows_count(result->failures); i++) {
@@ -207,7 +213,7 @@ static enum status check_table_axes(struct verify *verify, const struct rows *ro
     return status;
 }
 
-static enum status check_content(struct verify *verify, struct error *err)
+enum status verify_content(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
     enum status status = check_table_axes(verify, result->images, &image_table, err);
@@ -265,7 +271,7 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
                           void *context, uint64_t *count, struct error *err)
 {
     struct verify verify = {.result = result, .broken = broken, .context = context};
-    enum status status = result->has_images ? check_content(&verify, err) : STATUS_OK;
+    enum status status = result->has_images ? verify_content(&verify, err) : STATUS_OK;
     for (unsigned i = 0; !status && i < result->clusters_count; i++)
         status = verify_clustering(&verify, &result->clusters[i], err);
     if (!status)

@@ -106,7 +106,8 @@ enum status verify_feature(struct verify *verify, const struct result_feature *s
     uint8_t *values = malloc(block * row_bytes);
     if (!values)
         return error_memory(err, block * row_bytes, "rows");
-    struct problems problems = {0};
+    struct problems problems = {.range = {.bad = verify->bad_images},
+                                .sum = {.bad = verify->bad_images}};
     enum status status = STATUS_OK;
     for (uint64_t first = 0; !status && first < stored->rows; first += block) {
         uint64_t count = stored->rows - first < block ? stored->rows - first : block;

@@ -15,6 +15,7 @@ _clpipe_options()
     cluster) echo "--output --feature $clustering" ;;
     assign) echo "--name --feature --force" ;;
     info) echo "--failures --digest" ;;
+    repair) echo "--output --dry-run" ;;
     export) echo "--what --format --feature --name --output --to --link" ;;
     bench) echo "--feature --variant --fill --shape --bytes --rounds" ;;
     esac
@@ -23,7 +24,7 @@ _clpipe_options()
 
 _clpipe()
 {
-    local commands="run ingest cluster assign info export verify devices formats self-test
+    local commands="run ingest cluster assign info export verify repair devices formats self-test
         bench"
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     local command=${COMP_WORDS[1]}

@@ -20,6 +20,7 @@ complete -c clpipe -n __clpipe_needs_command -a assign -d 'label new images by o
 complete -c clpipe -n __clpipe_needs_command -a info -d 'what is inside a file, what failed'
 complete -c clpipe -n __clpipe_needs_command -a export -d 'tables, or a folder per cluster'
 complete -c clpipe -n __clpipe_needs_command -a verify -d 'check what a file promises'
+complete -c clpipe -n __clpipe_needs_command -a repair -d 'save what is right of a damaged file'
 complete -c clpipe -n __clpipe_needs_command -a devices -d 'OpenCL devices'
 complete -c clpipe -n __clpipe_needs_command -a formats -d 'image formats'
 complete -c clpipe -n __clpipe_needs_command -a self-test -d 'compare a device with plain C'
@@ -96,3 +97,7 @@ complete -c clpipe -n '__clpipe_using bench' -l fill -x -a 'constant two natural
 complete -c clpipe -n '__clpipe_using bench' -l shape -x -a 'large 512x384 224x224 all' -d 'the pictures'
 complete -c clpipe -n '__clpipe_using bench' -l bytes -x -d 'pixels of one launch'
 complete -c clpipe -n '__clpipe_using bench' -l rounds -x -d 'launches'
+
+# repair
+complete -c clpipe -n '__clpipe_using repair' -s o -l output -r -d 'the file to write'
+complete -c clpipe -n '__clpipe_using repair' -l dry-run -d 'say what can be saved, write nothing'

@@ -3,7 +3,7 @@
 
 _clpipe() {
     local -a commands machine general ingest result clustering run_only cluster_only assign info
-    local -a export options
+    local -a export repair options
     commands=(
         'run:features and clusters of images'
         'ingest:features of images into a file'
@@ -12,6 +12,7 @@ _clpipe() {
         'info:what is inside a file, what failed and why'
         'export:tables, or a folder per cluster'
         'verify:check everything that a file promises'
+        'repair:save what is right of a damaged file'
         'devices:OpenCL devices'
         'formats:image formats'
         'self-test:compare a device with plain C'
@@ -95,6 +96,11 @@ _clpipe() {
         '--rounds=[launches]:number:'
     )
 
+    repair=(
+        '(-o --output)'{-o,--output=}'[the file to write]:file:_files'
+        '--dry-run[say what can be saved, write nothing]'
+    )
+
     if (( CURRENT == 2 )); then
         _describe command commands
         _arguments '--version[what this program was built with]' '(-h --help)'{-h,--help}'[help]'
@@ -108,6 +114,7 @@ _clpipe() {
         info) options=($info) ;;
         export) options=($export) ;;
         bench) options=($bench) ;;
+        repair) options=($repair) ;;
         verify|devices|formats|self-test) options=() ;;
     esac
     shift words

@@ -1,0 +1,118 @@
+/* cmd_repair.c: clpipe repair: what can be saved, and where it went. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "cli/clean.h"
+#include "cli/commands.h"
+#include "cli/report_json.h"
+#include "store/repair.h"
+#include <unistd.h>
+
+/* Where broken promises go, as in verify. */
+struct findings {
+    struct sink sink;
+    struct json json;
+    bool to_sink;
+};
+
+static void broken(const char *line, void *context)
+{
+    struct findings *findings = context;
+    report_bytes(&findings->json, NULL, line);
+    if (findings->to_sink) {
+        sink_clean(&findings->sink, line);
+        sink_text(&findings->sink, "\n");
+    }
+}
+
+static void tell(const struct repair_report *report, const struct options *options)
+{
+    char input[256], output[256], kept[256];
+    path_for_message(input, sizeof input, options->operand[0]);
+    path_for_message(output, sizeof output,
+                     options->output ? options->output : options->operand[0]);
+    if (report->whole) {
+        log_message(LOG_INFO, "%s: everything holds; nothing to repair", input);
+        if (report->unfinished)
+            log_message(LOG_INFO,
+                        "%s.partial holds an unfinished run: the command that began it goes on "
+                        "from there",
+                        input);
+        return;
+    }
+    log_message(LOG_INFO, "%s%s: %llu images and %llu failures %s saved%s",
+                report->written ? output : input,
+                report->from_log ? ", from the unfinished run" : "",
+                (unsigned long long)report->images, (unsigned long long)report->failures,
+                report->written ? "are" : "can be", report->written ? "" : "; nothing is written");
+    if (report->images_lost || report->failures_lost)
+        log_message(LOG_INFO,
+                    "  lost        %llu images, %llu failures: the command that made "
+                    "the file does them again",
+                    (unsigned long long)report->images_lost,
+                    (unsigned long long)report->failures_lost);
+    if (report->clusters_lost)
+        log_message(LOG_INFO, "  lost        %llu clusterings: clpipe cluster makes them again",
+                    (unsigned long long)report->clusters_lost);
+    if (report->kept[0])
+        log_message(LOG_INFO, "  damaged     %s",
+                    path_for_message(kept, sizeof kept, report->kept));
+    if (report->from_log && !options->output)
+        log_message(LOG_INFO, "  next        the command that was interrupted goes on from there");
+}
+
+static void write_report(struct json *json, const struct repair_report *report,
+                         const struct options *options)
+{
+    json_bool(json, "ok", report->whole);
+    json_bool(json, "from_unfinished_run", report->from_log);
+    json_bool(json, "written", report->written);
+    json_uint(json, "images", report->images);
+    json_uint(json, "failures", report->failures);
+    json_uint(json, "images_lost", report->images_lost);
+    json_uint(json, "failures_lost", report->failures_lost);
+    json_uint(json, "clusters", report->clusters);
+    json_uint(json, "clusters_lost", report->clusters_lost);
+    json_uint(json, "damaged_log_bytes", report->damaged_bytes);
+    const char *output = options->output ? options->output : options->operand[0];
+    report_bytes(json, "output", report->written ? output : NULL);
+    report_bytes(json, "kept", report->kept[0] ? report->kept : NULL);
+}
+
+enum status command_repair(const struct options *options, struct error *err)
+{
+    struct findings findings = {.to_sink = !report_owns_stdout(options)};
+    struct repair_report report;
+    char host[128] = "";
+    gethostname(host, sizeof host - 1);
+    struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
+    struct repair_config config = {.input = options->operand[0],
+                                   .output = options->output,
+                                   .dry_run = options->dry_run,
+                                   .run = &run,
+                                   .broken = broken,
+                                   .context = &findings};
+    enum status status = findings.to_sink ? sink_open(&findings.sink, NULL, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    json_init(&findings.json, false);
+    json_open_object(&findings.json, NULL);
+    report_bytes(&findings.json, "file", options->operand[0]);
+    json_open_array(&findings.json, "broken");
+    status = store_repair(&report, &config, err);
+    json_close_array(&findings.json);
+    enum status closed = findings.to_sink
+                             ? sink_close(&findings.sink, true, status == STATUS_OK ? err : NULL)
+                             : STATUS_OK;
+    if (status == STATUS_OK)
+        status = closed;
+    if (status != STATUS_OK) {
+        json_clear(&findings.json);
+        return status;
+    }
+    write_report(&findings.json, &report, options);
+    json_close_object(&findings.json);
+    tell(&report, options);
+    status = report_write(options, &findings.json, err);
+    return status == STATUS_OK && !report.whole ? STATUS_PARTIAL : status;
+}
