@@ -1,13 +1,21 @@
 /* histogram_private: one work-item counts one tile in tables of its own, for CPU devices.
  *
  * A CPU has few, strong threads and a first-level cache that holds a whole table, so the fastest
- * histogram is the sequential one: no barriers and no atomics while counting. What limits it is
- * store-to-load forwarding: two equal neighbours increment the same word, and the second waits for
- * the first. Sub-tables that take turns (SUB of them, 4 for the channel histograms) break that
- * chain, so that a constant picture counts as fast as a natural one. Pixels are read eight at a time
- * as three 64-bit words. Channel and grey tables always have 256 counters and are folded to the bins
- * asked for at the end: (v * B) >> 8 once a tile instead of once a pixel. A tile ends with one
- * atomic addition for each counter that is not zero, since several tiles may belong to one picture.
+ * histogram is the sequential one: no barriers and no atomics while counting. Four things limit it:
+ *
+ * - Stores: one counter a byte and one store a cycle is the bound that nothing here passes.
+ * - Instructions around each store. Pixels are read eight at a time as three 64-bit words, and the
+ *   words are shifted in place by 16, so that a byte costs one and a half instructions to extract
+ *   (both low bytes of a register can be addressed) beside the increment. Compilers rewrite that
+ *   into a shift and a mask for each byte unless KEEP hides where the word comes from.
+ * - Store-to-load forwarding: two equal neighbours increment the same word, and the second waits
+ *   for the first. SUB sub-tables that take turns break that chain.
+ * - False dependencies: loads wait for older stores whose addresses are equal in the low 12 bits.
+ *   Sub-tables are PITCH counters apart and not 256, or a grey picture has nothing else.
+ *
+ * Channel and grey tables always have 256 counters and are folded to the bins asked for at the end:
+ * (v * B) >> 8 once a tile instead of once a pixel. A tile that is all of its cell stores its
+ * counters; where several tiles share a cell, each adds its own with atomics.
  *
  * Work-group size 1, one work-item a tile. The technique of several sub-tables is that of
  * J. Gomez-Luna et al., "An optimized approach to histogram computation on GPU" (2013), turned to
@@ -15,53 +23,87 @@
  */
 #include "histogram_bins.h"
 
-#define SUB 4
+#define SUB   4
+#define PITCH 272
+
+#ifdef __x86_64__
+#define KEEP(w) __asm__("" : "+r"(w));
+#else
+#define KEEP(w)
+#endif
 
 /* Sub-tables of each kind: many bins collide seldom and cost cache. */
-#define WORDS_RGB(n) (SUB * 768)
-#define WORDS_GRAY(n) (SUB * 256)
+#define WORDS_RGB(n)       (SUB * 3 * PITCH)
+#define WORDS_GRAY(n)      (SUB * PITCH)
 #define WORDS_RGB_JOINT(n) (n)
-#define WORDS_HSV(n) (n)
+#define WORDS_HSV(n)       (n)
 
 #define COUNT_RGB(h, s, r, g, b, n0, n1, n2)                                                       \
-    h[(s) * 768 + (r)]++;                                                                          \
-    h[(s) * 768 + 256 + (g)]++;                                                                    \
-    h[(s) * 768 + 512 + (b)]++;
-#define COUNT_GRAY(h, s, r, g, b, n0, n1, n2) h[(s) * 256 + luma(r, g, b)]++;
+    h[((s)*3) * PITCH + (r)]++;                                                                    \
+    h[((s)*3 + 1) * PITCH + (g)]++;                                                                \
+    h[((s)*3 + 2) * PITCH + (b)]++;
+#define COUNT_GRAY(h, s, r, g, b, n0, n1, n2)      h[(s)*PITCH + luma(r, g, b)]++;
 #define COUNT_RGB_JOINT(h, s, r, g, b, n0, n1, n2) h[rgb_joint_bin(r, g, b, n0, n1, n2)]++;
-#define COUNT_HSV(h, s, r, g, b, n0, n1, n2) h[hsv_bin(r, g, b, n0, n1, n2)]++;
+#define COUNT_HSV(h, s, r, g, b, n0, n1, n2)       h[hsv_bin(r, g, b, n0, n1, n2)]++;
 
-/* Adds the finished table to the picture's counters. */
-static inline void merge(__global uint *out, uint count)
+/* Adds a finished counter to the picture's. */
+static inline void merge(__global uint *out, uint count, bool whole_cell)
 {
-    if (count)
+    if (whole_cell)
+        *out = count;
+    else if (count)
         atomic_add(out, count);
 }
 
-static void merge_channel(__global uint *out, const uint *h, uint step, uint bins)
+/* Sub-tables `step` counters apart, folded to `bins`. */
+static inline void merge_channel(__global uint *out, const uint *h, uint step, uint bins,
+                                 bool whole_cell)
 {
     for (uint bin = 0, v = 0; bin < bins; bin++) {
         uint sum = 0;
-        for (; v < 256 && (v * bins >> 8) == bin; v++)
+        for (; v < 256 && v * bins >> 8 == bin; v++)
             for (uint s = 0; s < SUB; s++)
                 sum += h[s * step + v];
-        merge(out + bin, sum);
+        merge(out + bin, sum, whole_cell);
     }
 }
 
-static void merge_plain(__global uint *out, const uint *h, uint bins)
+/* The same for 256 bins, which need no folding: eight at a time. */
+static inline void merge_values(__global uint *out, const uint *h, uint step, bool whole_cell)
 {
-    for (uint bin = 0; bin < bins; bin++)
-        merge(out + bin, h[bin]);
+    for (uint v = 0; v < 256; v += 8) {
+        uint8 sum = 0;
+        for (uint s = 0; s < SUB; s++)
+            sum += vload8(0, h + s * step + v);
+        if (whole_cell) {
+            vstore8(sum, 0, out + v);
+            continue;
+        }
+        uint one[8];
+        vstore8(sum, 0, one);
+        for (uint i = 0; i < 8; i++)
+            merge(out + v + i, one[i], false);
+    }
 }
 
+static inline void merge_plain(__global uint *out, const uint *h, uint bins, bool whole_cell)
+{
+    for (uint bin = 0; bin < bins; bin++)
+        merge(out + bin, h[bin], whole_cell);
+}
+
+#define MERGE_CHANNEL(out, h, step, bins)                                                          \
+    if ((bins) == 256)                                                                             \
+        merge_values(out, h, step, whole_cell);                                                    \
+    else                                                                                           \
+        merge_channel(out, h, step, bins, whole_cell);
 #define MERGE_RGB(out, h, n0, n)                                                                   \
-    merge_channel(out, h, 768, n0);                                                                \
-    merge_channel(out + (n0), h + 256, 768, n0);                                                   \
-    merge_channel(out + 2 * (n0), h + 512, 768, n0);
-#define MERGE_GRAY(out, h, n0, n) merge_channel(out, h, 256, n0);
-#define MERGE_RGB_JOINT(out, h, n0, n) merge_plain(out, h, n);
-#define MERGE_HSV(out, h, n0, n) merge_plain(out, h, n);
+    MERGE_CHANNEL(out, h, 3 * PITCH, n0)                                                           \
+    MERGE_CHANNEL(out + (n0), h + PITCH, 3 * PITCH, n0)                                            \
+    MERGE_CHANNEL(out + 2 * (n0), h + 2 * PITCH, 3 * PITCH, n0)
+#define MERGE_GRAY(out, h, n0, n)      MERGE_CHANNEL(out, h, PITCH, n0)
+#define MERGE_RGB_JOINT(out, h, n0, n) merge_plain(out, h, n, whole_cell);
+#define MERGE_HSV(out, h, n0, n)       merge_plain(out, h, n, whole_cell);
 
 #define DECLARE(i, KIND, n0, n1, n2, n, o, t) uint h##i[WORDS_##KIND(n)];
 #define CLEAR(i, KIND, n0, n1, n2, n, o, t)                                                        \
@@ -74,18 +116,26 @@ static void merge_plain(__global uint *out, const uint *h, uint bins)
         MERGE_##KIND(out, h##i, n0, n)                                                             \
     }
 
-/* Byte k of eight pixels in the words w0, w1, w2. */
-#define BYTE(k) ((uint)((k) < 8 ? w0 >> ((k) % 8 * 8) : (k) < 16 ? w1 >> ((k) % 8 * 8) : w2 >> ((k) % 8 * 8)) & 0xffu)
 #define PIXEL(j)                                                                                   \
     {                                                                                              \
         const uint s = (j) % SUB;                                                                  \
-        const uint r = BYTE(3 * (j)), g = BYTE(3 * (j) + 1), b = BYTE(3 * (j) + 2);                \
         FEATURES(COUNT)                                                                            \
     }
+/* Eight bytes at any address. vload8 would go through a vector register. */
+struct __attribute__((packed)) word {
+    ulong v;
+};
 
-__kernel void histogram_private(__global const uchar *pixels,
-                                __global const struct histogram_tile *tiles, uint first,
-                                uint count, __global uint *counters)
+#define LOW(w)  ((uint)(w)&0xffu)
+#define HIGH(w) ((uint)(w) >> 8 & 0xffu)
+/* The next two bytes of a word. */
+#define NEXT(w)                                                                                    \
+    w >>= 16;                                                                                      \
+    KEEP(w)
+
+__kernel void histogram_private(__global const uchar *restrict pixels,
+                                __global const struct histogram_tile *restrict tiles, uint first,
+                                uint count, __global uint *restrict counters)
 {
     const uint index = (uint)get_global_id(0);
     if (index >= count)
@@ -93,6 +143,7 @@ __kernel void histogram_private(__global const uchar *pixels,
     const struct histogram_tile tile = tiles[first + index];
     if (tile.rows == 0)
         return;
+    const bool whole_cell = tile.whole_cell != 0;
 
     FEATURES(DECLARE)
     FEATURES(CLEAR)
@@ -101,14 +152,47 @@ __kernel void histogram_private(__global const uchar *pixels,
         __global const uchar *p = pixels + tile.offset + y * tile.stride;
         uint x = 0;
         for (; x + 8 <= tile.width; x += 8, p += 24) {
-            const ulong w0 = as_ulong(vload8(0, p));
-            const ulong w1 = as_ulong(vload8(1, p));
-            const ulong w2 = as_ulong(vload8(2, p));
-            PIXEL(0) PIXEL(1) PIXEL(2) PIXEL(3) PIXEL(4) PIXEL(5) PIXEL(6) PIXEL(7)
+            __global const struct word *words = (__global const struct word *)p;
+            ulong w = words[0].v;
+            uint r = LOW(w), g = HIGH(w), b;
+            NEXT(w)
+            b = LOW(w);
+            PIXEL(0)
+            r = HIGH(w);
+            NEXT(w)
+            g = LOW(w), b = HIGH(w);
+            PIXEL(1)
+            NEXT(w)
+            r = LOW(w), g = HIGH(w);
+            w = words[1].v;
+            b = LOW(w);
+            PIXEL(2)
+            r = HIGH(w);
+            NEXT(w)
+            g = LOW(w), b = HIGH(w);
+            PIXEL(3)
+            NEXT(w)
+            r = LOW(w), g = HIGH(w);
+            NEXT(w)
+            b = LOW(w);
+            PIXEL(4)
+            r = HIGH(w);
+            w = words[2].v;
+            g = LOW(w), b = HIGH(w);
+            PIXEL(5)
+            NEXT(w)
+            r = LOW(w), g = HIGH(w);
+            NEXT(w)
+            b = LOW(w);
+            PIXEL(6)
+            r = HIGH(w);
+            NEXT(w)
+            g = LOW(w), b = HIGH(w);
+            PIXEL(7)
         }
         for (; x < tile.width; x++, p += 3) {
-            const uint s = x % SUB, r = p[0], g = p[1], b = p[2];
-            FEATURES(COUNT)
+            const uint r = p[0], g = p[1], b = p[2];
+            PIXEL(x)
         }
     }
 

@@ -11,13 +11,14 @@
 
 /* A rectangle of interleaved RGB pixels, all of one picture and one grid cell. */
 struct histogram_tile {
-    HISTOGRAM_U32 offset;   /* of the first pixel, bytes into the slot */
-    HISTOGRAM_U32 stride;   /* bytes from row to row */
-    HISTOGRAM_U32 width;    /* pixels a row */
-    HISTOGRAM_U32 rows;     /* 0: nothing to count (the picture was given up) */
-    HISTOGRAM_U32 counters; /* of the picture: index of its first counter */
-    HISTOGRAM_U32 cell;     /* number of the grid cell */
-    HISTOGRAM_U32 reserved[2];
+    HISTOGRAM_U32 offset;     /* of the first pixel, bytes into the slot */
+    HISTOGRAM_U32 stride;     /* bytes from row to row */
+    HISTOGRAM_U32 width;      /* pixels a row */
+    HISTOGRAM_U32 rows;       /* 0: nothing to count (the picture was given up) */
+    HISTOGRAM_U32 counters;   /* of the picture: index of its first counter */
+    HISTOGRAM_U32 cell;       /* number of the grid cell */
+    HISTOGRAM_U32 whole_cell; /* 1: no other tile of the launch adds to these counters */
+    HISTOGRAM_U32 reserved;
 };
 
 #endif

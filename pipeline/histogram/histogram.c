@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pixels a tile has at most where a row allows it. CPU tiles are long, so that clearing and merging
- * a table (1 and 4 microseconds) vanish beside counting (100); GPU tiles are short enough for a few
- * thousand work-groups a slot. */
-#define TILE_PIXELS_PRIVATE (128u << 10)
-#define TILE_PIXELS_GROUP   (32u << 10)
+/* Pixels a tile has at most where a row allows it. On CPUs a picture in one tile stores its
+ * counters instead of adding them with atomics (768 of them cost 5 microseconds, a picture of 512 x
+ * 384 takes 270), so tiles are as long as a slot of the CPU's size still gives every thread four;
+ * GPU tiles are short enough for a few thousand work-groups a slot. */
+#define SLOT_PIXELS_PRIVATE     (2730u << 10) /* 8 MiB */
+#define TILE_PIXELS_PRIVATE_MIN (32u << 10)
+#define TILE_PIXELS_PRIVATE_MAX (256u << 10)
+#define TILE_PIXELS_GROUP       (32u << 10)
 
 #define PRIVATE_BYTES_MAX                                                                          \
     (192u << 10) /* tables of one work-item: what a second-level cache holds */
@@ -24,6 +27,7 @@ struct pass {
     uint32_t bins; /* counters of one cell, all features of the pass */
     uint32_t grid_rows, grid_columns;
     uint32_t group, copies;
+    uint32_t tile_pixels;
     cl_program program;
     cl_kernel kernel;
 };
@@ -34,6 +38,16 @@ struct histogram {
     struct pass pass[HISTOGRAM_PASSES_MAX];
     unsigned count;
 };
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
 
 const char *histogram_variant_name(enum histogram_variant variant)
 {
@@ -65,9 +79,9 @@ static uint64_t table_bytes(const struct feature *feature, enum histogram_varian
     if (variant == HISTOGRAM_PRIVATE) {
         switch (feature->kind) {
         case FEATURE_RGB:
-            return 4u * 4 * 768;
+            return 4u * 4 * 3 * 272;
         case FEATURE_GRAY:
-            return 4u * 4 * 256;
+            return 4u * 4 * 272;
         default:
             return 4ull * feature->cell_bins;
         }
@@ -129,8 +143,13 @@ static enum status plan(struct histogram *histogram, enum histogram_variant want
         struct pass *pass = &histogram->pass[p];
         pass->group = 1;
         pass->copies = 1;
-        if (pass->variant == HISTOGRAM_PRIVATE)
+        pass->tile_pixels = TILE_PIXELS_GROUP;
+        if (pass->variant == HISTOGRAM_PRIVATE) {
+            uint32_t share = SLOT_PIXELS_PRIVATE / 4 / max_u32(1, device->compute_units);
+            pass->tile_pixels =
+                min_u32(max_u32(share, TILE_PIXELS_PRIVATE_MIN), TILE_PIXELS_PRIVATE_MAX);
             continue;
+        }
         while (pass->group * 2 <= GROUP_SIZE && pass->group * 2 <= device->max_work_group &&
                pass->group * 2 <= device->max_work_item[0])
             pass->group *= 2;
@@ -186,16 +205,6 @@ enum histogram_variant histogram_pass_variant(const struct histogram *histogram,
 
 /* --- tiles ----------------------------------------------------------------------------------- */
 
-static uint32_t max_u32(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Cuts one rectangle (already inside the part) into tiles. */
 static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *part,
                     struct cell_rect rect, uint32_t cell, uint32_t tile_pixels)
@@ -240,8 +249,6 @@ uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *h
 {
     const struct pass *pass = &histogram->pass[pass_index];
     const struct feature *feature = &histogram->features->feature[pass->feature[0]];
-    uint32_t tile_pixels =
-        pass->variant == HISTOGRAM_PRIVATE ? TILE_PIXELS_PRIVATE : TILE_PIXELS_GROUP;
     uint32_t count = 0;
     for (uint32_t row = 0; row < pass->grid_rows; row++) {
         for (uint32_t column = 0; column < pass->grid_columns; column++) {
@@ -253,8 +260,11 @@ uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *h
             rect.y1 = min_u32(rect.y1, part->rect.y1);
             if (rect.x0 >= rect.x1 || rect.y0 >= rect.y1)
                 continue;
-            count += cut(tiles ? tiles + count : NULL, part, rect,
-                         row * pass->grid_columns + column, tile_pixels);
+            uint32_t pieces = cut(tiles ? tiles + count : NULL, part, rect,
+                                  row * pass->grid_columns + column, pass->tile_pixels);
+            if (tiles && pieces == 1)
+                tiles[count].whole_cell = 1;
+            count += pieces;
         }
     }
     return count;
