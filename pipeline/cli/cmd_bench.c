@@ -67,23 +67,37 @@ static enum status select_work(struct selection *out, const struct options *opti
     if (status == STATUS_OK && options->shape)
         status = parse_names(&out->shapes, options->shape, "shape", bench_shape_name, options, err);
     if (status == STATUS_OK && options->variant &&
-        !histogram_variant_parse(&out->variant, options->variant))
+        !histogram_variant_parse(&out->variant, options->variant)) {
+        char names[256] = "";
+        for (int v = 0; v < HISTOGRAM_VARIANTS; v++) {
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, "%s%s", v ? ", " : "",
+                     histogram_variant_name((enum histogram_variant)v));
+        }
         status =
-            misuse(err, options->command, "there is no histogram variant '%s'", options->variant);
+            misuse(err, options->command, "--variant %s is none of %s", options->variant, names);
+    }
     return status;
 }
 
 /* --- lines ----------------------------------------------------------------------------------- */
 
+static double rate_of(const struct bench_result *result)
+{
+    return result->seconds > 0 ? (double)result->bytes / result->seconds : 0;
+}
+
 static void show(struct table *table, const char *what, const char *feature, const char *shape,
                  const char *fill, const struct bench_result *result, double read)
 {
-    double rate = result->seconds > 0 ? (double)result->bytes / result->seconds : 0;
+    const double rate = rate_of(result);
     if (table->to_sink) {
-        sink_printf(&table->sink, "%-14s %-18s %-8s %-9s %9.3f %8.2f", what, feature, shape, fill,
-                    result->seconds * 1e3, rate * 1e-9);
+        sink_printf(&table->sink, "%-10s %-18s %-8s %-9s %7.1f %10.3f %8.2f", what, feature, shape,
+                    fill, (double)result->bytes * 1e-6, result->seconds * 1e3, rate * 1e-9);
         if (read > 0)
-            sink_printf(&table->sink, " %6.1f %%", rate / read * 100);
+            sink_printf(&table->sink, " %5.1f %%", rate / read * 100);
+        if (result->plain_ratio > 0)
+            sink_printf(&table->sink, " %8.2f", result->plain_ratio);
         if (result->wrong)
             sink_printf(&table->sink, "  WRONG: %llu counters", (unsigned long long)result->wrong);
         sink_text(&table->sink, "\n");
@@ -100,14 +114,11 @@ static void show(struct table *table, const char *what, const char *feature, con
     json_double(&table->json, "bytes_per_second", rate);
     if (read > 0)
         json_double(&table->json, "share_of_read", rate / read);
+    if (result->plain_ratio > 0)
+        json_double(&table->json, "plain_ratio", result->plain_ratio);
     json_uint(&table->json, "wrong", result->wrong);
     json_close_object(&table->json);
     table->wrong += result->wrong;
-}
-
-static double rate_of(const struct bench_result *result)
-{
-    return result->seconds > 0 ? (double)result->bytes / result->seconds : 0;
 }
 
 /* --- measuring ------------------------------------------------------------------------------- */
@@ -182,14 +193,19 @@ static enum status measure_device(struct table *table, const struct compute *com
     const struct ocl_device *device = &compute->devices.device[chosen];
     struct ocl_context *context = NULL;
     struct bench *bench = NULL;
+    const bool cpu = device->type & CL_DEVICE_TYPE_CPU;
     struct bench_config config = {
-        .bytes = options->bytes, .rounds = (unsigned)options->rounds, .threads = compute->threads};
+        .bytes = options->bytes,
+        .device_memory = options->device_memory,
+        .rounds = (unsigned)options->rounds,
+        .threads = device->compute_units > 0 ? device->compute_units : 1,
+    };
     if (table->to_sink) {
         sink_clean(&table->sink, device->name);
         sink_text(&table->sink, ", driver ");
         sink_clean(&table->sink, device->driver);
-        sink_printf(&table->sink, "\n%-14s %-18s %-8s %-9s %9s %8s %8s\n", "what", "feature",
-                    "shape", "fill", "median ms", "GB/s", "of read");
+        sink_printf(&table->sink, "\n%-10s %-18s %-8s %-9s %7s %10s %8s %7s%s\n", "what", "feature",
+                    "shape", "fill", "MB", "median ms", "GB/s", "of read", cpu ? "  x plain" : "");
         sink_flush(&table->sink);
     }
     json_open_object(&table->json, NULL);

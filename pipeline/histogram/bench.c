@@ -6,8 +6,8 @@
 #include "histogram/bench.h"
 
 #include "base/clock.h"
+#include "histogram/plain.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +33,9 @@ struct bench {
     /* Of the pictures that bench_fill made: */
     uint32_t width, height, pictures;
     uint64_t stride; /* from picture to picture, bytes */
-    double *seconds; /* config.rounds */
-    unsigned done;   /* of them */
+    struct plain *plain;
+    double *seconds, *ratio; /* of the rounds, config.rounds; ratio: the plain loop's to them */
+    unsigned done, compared; /* of them */
     int64_t started;
 };
 
@@ -129,6 +130,8 @@ static uint64_t choose_capacity(const struct bench_config *config, const struct 
     uint64_t most = device->max_allocation;
     if (most > device->global_memory / 4)
         most = device->global_memory / 4;
+    if (config->device_memory && most > config->device_memory / 2) /* the rest: counters, tiles */
+        most = config->device_memory / 2;
     if (most > (1ull << 32) - BYTES_MIN) /* offsets have 32 bits */
         most = (1ull << 32) - BYTES_MIN;
     bytes = bytes < most ? bytes : most;
@@ -166,8 +169,10 @@ enum status bench_open(struct bench **out, struct ocl_context *context,
     if (bench->config.rounds < 1 || bench->config.rounds > ROUNDS_MAX)
         bench->config.rounds = bench->config.rounds < 1 ? 1 : ROUNDS_MAX;
     bench->seconds = calloc(bench->config.rounds, sizeof *bench->seconds);
-    enum status status =
-        bench->seconds ? STATUS_OK : error_memory(err, sizeof *bench->seconds, "the benchmark");
+    bench->ratio = calloc(bench->config.rounds, sizeof *bench->ratio);
+    enum status status = bench->seconds && bench->ratio
+                             ? plain_open(&bench->plain, config->threads, err)
+                             : error_memory(err, sizeof *bench->seconds, "the benchmark");
     if (status == STATUS_OK)
         status = ocl_queue_open(&bench->queue, context, "bench", err);
     if (status == STATUS_OK)
@@ -208,6 +213,8 @@ void bench_close(struct bench **out)
     ocl_buffer_release(&bench->pinned);
     ocl_buffer_release(&bench->pixels);
     ocl_queue_close(&bench->queue);
+    plain_close(&bench->plain);
+    free(bench->ratio);
     free(bench->seconds);
     free(bench);
     *out = NULL;
@@ -225,6 +232,7 @@ static int by_value(const void *a, const void *b)
 static void begin(struct bench *bench)
 {
     bench->done = 0;
+    bench->compared = 0;
     bench->started = clock_now();
 }
 
@@ -236,10 +244,16 @@ static bool again(const struct bench *bench)
             clock_now() - bench->started < SECONDS_MOST * 1000000000ll);
 }
 
+static double median(double *values, unsigned count)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return count ? (values[(count - 1) / 2] + values[count / 2]) / 2 : 0;
+}
+
 static void conclude(struct bench_result *result, struct bench *bench)
 {
-    qsort(bench->seconds, bench->done, sizeof *bench->seconds, by_value);
-    result->seconds = bench->done ? bench->seconds[bench->done / 2] : 0;
+    result->seconds = median(bench->seconds, bench->done);
+    result->plain_ratio = median(bench->ratio, bench->compared);
     result->bytes = (uint64_t)bench->width * 3 * bench->height * bench->pictures;
     result->pictures = bench->pictures;
 }
@@ -373,10 +387,19 @@ static struct histogram_tile *make_tiles(uint32_t *count, const struct bench *be
     return tiles;
 }
 
+static struct plain_pictures plain_pictures(const struct bench *bench)
+{
+    return (struct plain_pictures){bench->host, bench->stride, bench->width, bench->height,
+                                   bench->pictures};
+}
+
+/* With `plain`, each launch is followed by the plain loop, so that both meet the same machine:
+ * other programs and the clock of a CPU change a time by more than kernels differ. */
 static enum status time_launches(struct bench *bench, struct histogram *histogram, cl_mem tiles,
-                                 uint32_t count, cl_mem counters, size_t counter_bytes,
+                                 uint32_t count, cl_mem counters, size_t counter_bytes, bool plain,
                                  struct error *err)
 {
+    struct plain_pictures pictures = plain_pictures(bench);
     enum status status = STATUS_OK;
     begin(bench);
     for (bool warm = false; status == STATUS_OK && again(bench); warm = true) {
@@ -388,6 +411,11 @@ static enum status time_launches(struct bench *bench, struct histogram *histogra
                                        counters, OCL_NO_WAITS, &event, err);
         if (status == STATUS_OK)
             status = end_round(bench, warm, event, err);
+        double seconds = 0;
+        if (status == STATUS_OK && plain)
+            status = plain_count(&seconds, bench->plain, &pictures, err);
+        if (warm && plain && bench->done > 0 && bench->seconds[bench->done - 1] > 0)
+            bench->ratio[bench->compared++] = seconds / bench->seconds[bench->done - 1];
     }
     return status;
 }
@@ -404,6 +432,12 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
     enum status status = feature_set_add(&features, spec, NORMALIZE_NONE, err);
     const struct feature *feature = &features.feature[0];
     const size_t counter_bytes = (size_t)feature->dimension * bench->pictures * sizeof(uint32_t);
+    const bool plain = ocl_context_device(bench->context)->type & CL_DEVICE_TYPE_CPU &&
+                       feature->kind == FEATURE_RGB && feature->dimension == 768;
+    if (status == STATUS_OK && (uint64_t)feature->dimension * bench->pictures > UINT32_MAX)
+        status = error_set(err, STATUS_FAILED,
+                           "%u pictures with %u counters each are too many; take fewer --bytes",
+                           bench->pictures, feature->dimension);
     if (status == STATUS_OK)
         status = histogram_open(&histogram, bench->context, &features, variant, err);
     if (status == STATUS_OK)
@@ -420,7 +454,8 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
         status = ocl_buffer(&counters, bench->context, CL_MEM_READ_WRITE, counter_bytes, NULL,
                             "counters", err);
     if (status == STATUS_OK)
-        status = time_launches(bench, histogram, tile_buffer, count, counters, counter_bytes, err);
+        status = time_launches(bench, histogram, tile_buffer, count, counters, counter_bytes, plain,
+                               err);
     if (status == STATUS_OK)
         status = count_wrong(&result->wrong, bench, feature, counters, err);
     conclude(result, bench);
@@ -433,46 +468,7 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
 
 /* --- the plain C loop ------------------------------------------------------------------------ */
 
-#define PLAIN_TABLES 4
-
-struct plain {
-    const struct bench *bench;
-    unsigned number;
-    uint32_t tables[PLAIN_TABLES][768];
-    pthread_t thread;
-};
-
-/* Written out: compilers do not unroll a loop over the tables at -O2. */
-#define COUNT_PIXEL(t)                                                                             \
-    plain->tables[t][p[3 * (t)]]++;                                                                \
-    plain->tables[t][256 + p[3 * (t) + 1]]++;                                                      \
-    plain->tables[t][512 + p[3 * (t) + 2]]++;
-
-/* A share of the rows of all pictures, counted as one picture: the time is what is wanted. */
-static void *plain_main(void *argument)
-{
-    struct plain *plain = argument;
-    const struct bench *bench = plain->bench;
-    const size_t row = (size_t)bench->width * 3;
-    const uint64_t rows = (uint64_t)bench->pictures * bench->height;
-    const uint64_t begin = rows * plain->number / bench->config.threads,
-                   end = rows * (plain->number + 1) / bench->config.threads;
-    memset(plain->tables, 0, sizeof plain->tables);
-    for (uint64_t y = begin; y < end; y++) {
-        const uint8_t *p =
-            bench->host + y / bench->height * bench->stride + y % bench->height * row;
-        for (uint32_t x = 0; x < bench->width; x += PLAIN_TABLES, p += 3 * PLAIN_TABLES) {
-            COUNT_PIXEL(0)
-            COUNT_PIXEL(1)
-            COUNT_PIXEL(2)
-            COUNT_PIXEL(3)
-        }
-    }
-    return NULL;
-}
-
-static enum status check_plain(uint64_t *wrong, const struct bench *bench,
-                               const struct plain *plain, struct error *err)
+static enum status check_plain(uint64_t *wrong, const struct bench *bench, struct error *err)
 {
     struct feature_set features = {0};
     uint32_t want[768];
@@ -480,45 +476,25 @@ static enum status check_plain(uint64_t *wrong, const struct bench *bench,
     if (status == STATUS_OK)
         status = count_picture(want, bench, &features.feature[0], err);
     *wrong = 0;
-    for (unsigned b = 0; b < 768 && status == STATUS_OK; b++) {
-        uint64_t got = 0;
-        for (unsigned i = 0; i < bench->config.threads; i++)
-            for (unsigned t = 0; t < PLAIN_TABLES; t++)
-                got += plain[i].tables[t][b];
-        *wrong += got != (uint64_t)want[b] * bench->pictures;
-    }
+    for (unsigned b = 0; b < 768 && status == STATUS_OK; b++)
+        *wrong += plain_counter(bench->plain, b) != (uint64_t)want[b] * bench->pictures;
     return status;
 }
 
 enum status bench_plain(struct bench_result *result, struct bench *bench, struct error *err)
 {
     *result = (struct bench_result){0};
-    const unsigned threads = bench->config.threads;
-    struct plain *plain = calloc(threads, sizeof *plain);
-    if (!plain)
-        return error_memory(err, threads * sizeof *plain, "threads");
+    struct plain_pictures pictures = plain_pictures(bench);
     enum status status = STATUS_OK;
     begin(bench);
     for (bool warm = false; status == STATUS_OK && again(bench); warm = true) {
-        int64_t start = clock_now();
-        unsigned started = 0;
-        int code = 0;
-        for (; started < threads && code == 0; started += code == 0) {
-            plain[started].bench = bench;
-            plain[started].number = started;
-            code = pthread_create(&plain[started].thread, NULL, plain_main, &plain[started]);
-        }
-        for (unsigned t = 0; t < started; t++)
-            pthread_join(plain[t].thread, NULL);
+        double seconds = 0;
+        status = plain_count(&seconds, bench->plain, &pictures, err);
         if (warm)
-            bench->seconds[bench->done++] = (double)(clock_now() - start) * 1e-9;
-        if (code)
-            status =
-                error_errno(err, STATUS_FAILED, code, "pthread_create", "cannot start a thread");
+            bench->seconds[bench->done++] = seconds;
     }
     if (status == STATUS_OK)
-        status = check_plain(&result->wrong, bench, plain, err);
+        status = check_plain(&result->wrong, bench, err);
     conclude(result, bench);
-    free(plain);
     return status;
 }

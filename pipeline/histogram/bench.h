@@ -23,7 +23,8 @@ enum bench_shape { BENCH_LARGE, BENCH_512X384, BENCH_224X224, BENCH_SHAPES };
 const char *bench_shape_name(unsigned shape);
 
 struct bench_config {
-    uint64_t bytes;   /* of pixels at most, 0: chosen for the device */
+    uint64_t bytes;         /* of pixels at most, 0: chosen for the device */
+    uint64_t device_memory; /* bound on the device's buffers, 0: what it has */
     unsigned rounds;  /* of which the median is taken, at least 1; fewer where they are slow */
     unsigned threads; /* of the plain C loop, at least 1 */
 };
@@ -33,7 +34,9 @@ struct bench_result {
     uint64_t bytes; /* of pixels counted */
     uint64_t pictures;
     double seconds;
-    uint64_t wrong; /* counters that differ from the C reference */
+    double
+        plain_ratio; /* the plain loop's seconds to these, median of the rounds; 0: not compared */
+    uint64_t wrong;  /* counters that differ from the C reference */
 };
 
 struct bench;
@@ -53,7 +56,8 @@ enum status bench_read(struct bench_result *result, struct bench *bench, struct 
 /* Copying them from pinned host memory; bytes 0 on devices that share memory with the host. */
 enum status bench_upload(struct bench_result *result, struct bench *bench, struct error *err);
 
-/* Counting `spec` with `variant`. STATUS_USAGE: the variant cannot hold the feature here. */
+/* Counting `spec` with `variant`; on CPU devices rgb:bins=256 in turn with the plain C loop.
+ * STATUS_USAGE: the variant cannot hold the feature here. */
 enum status bench_histogram(struct bench_result *result, struct bench *bench,
                             enum histogram_variant variant, const char *spec, struct error *err);
 

@@ -1,8 +1,13 @@
-"""clpipe bench: every variant is measured, and its counts are right."""
+"""clpipe bench: every variant is measured, and its counts are right; tools/bench and tools/gpu-check
+around it."""
 
 import json
+import os
+import subprocess
 
-from conftest import check_one_error
+import pytest
+
+from conftest import ROOT, check_one_error, draw_photos, spoil
 
 SMALL = ["--device", "cpu", "--bytes", "1M", "--rounds", 1]
 
@@ -22,6 +27,9 @@ def test_every_variant(clpipe):
         assert 0.5e6 < row["bytes"] <= 1 << 20
         assert abs(row["bytes_per_second"] * row["seconds"] / row["bytes"] - 1) < 1e-9
     assert [row for row in rows if row["what"] == "plain C"]
+    # The plain loop counts rgb:bins=256, so that alone is compared with it.
+    assert {row["feature"] for row in counted if row.get("plain_ratio", 0) > 0} == {"rgb:bins=256"}
+    assert sum("plain_ratio" in row for row in counted) == 3 * 5
 
 
 def test_shapes(clpipe):
@@ -33,10 +41,63 @@ def test_shapes(clpipe):
     assert all(line[-1] == "%" for line in lines if line[0] == "auto")
 
 
+def test_device_memory_bounds_the_pixels(clpipe):
+    result = clpipe("bench", "--device", "cpu", "--bytes", "64M", "--device-memory", "4M", "--rounds",
+                    1, "--fill", "constant", "--feature", "gray", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    (device,) = json.loads(result.stdout)
+    assert all(1e6 < row["bytes"] <= 2 << 20 for row in device["measured"])
+
+
 def test_misuse(clpipe):
     check_one_error(clpipe("bench", "--fill", "blue"), 2, "--fill blue", "natural")
     check_one_error(clpipe("bench", "--shape", "9x9"), 2, "--shape 9x9", "224x224")
-    check_one_error(clpipe("bench", "--variant", "fastest"), 2, "fastest")
+    check_one_error(clpipe("bench", "--variant", "fastest"), 2, "fastest", "private, local")
     check_one_error(clpipe("bench", "--feature", "lab"), 2, "lab")
     check_one_error(clpipe("bench", "--rounds", "0"), 2, "--rounds")
     check_one_error(clpipe("bench", "photos"), 2, "photos")
+
+
+# --- tools ------------------------------------------------------------------------------------
+
+def tool(name, *args):
+    return subprocess.run([ROOT / "tools" / name, *map(str, args)], text=True, capture_output=True,
+                          stdin=subprocess.DEVNULL, timeout=100)
+
+
+def test_whole_process_bench(tmp_path, program):
+    """Broken files and names that are no text are left out; the counts are compared."""
+    if not os.access(ROOT / "build" / "release" / "decode_floor", os.X_OK):
+        pytest.skip("build/release/decode_floor is not built")
+    images, work = tmp_path / "images", tmp_path / "work"
+    images.mkdir()
+    work.mkdir()
+    good = [name for name in draw_photos(images) if name.endswith(".jpg")]
+    spoil(images)
+    (images / os.fsdecode(b"\xff.jpg")).write_bytes((images / good[0]).read_bytes())
+    result = tool("bench", images, "--rounds", 2, "--threads", 2, "--device", "cpu", "--no-peer",
+                  "--work", work, "--json", tmp_path / "report.json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["files"] == report["report"]["images_ok"] == len(good)
+    assert report["left_out"] == 3 and "3 files left out" in result.stdout
+    assert report["same_counts"] and "counted the same" in result.stdout
+    assert {name: len(values) for name, values in report["processor_seconds"].items()} == \
+        {"decode": 2, "floor": 2, "clpipe": 2}
+    assert list(work.iterdir()) == []
+
+
+@pytest.mark.parametrize("name, arguments, part", [
+    ("bench", ["no-such-directory"], "no JPEG under no-such-directory"),
+    ("bench", [".", "--work", "no-such-directory"], "cannot work in no-such-directory"),
+    ("gpu-check", ["--device"], "--device wants a value"),
+    ("gpu-check", ["--rounds", "0"], "--rounds wants a number from 1"),
+    ("gpu-check", ["--fast"], "unknown option --fast"),
+    ("gpu-check", ["no-such-directory"], "no-such-directory"),
+    ("gpu-check", [".", "."], "one argument too many"),
+])
+def test_misuse_of_tools(program, name, arguments, part):
+    result = tool(name, *arguments)
+    assert result.returncode == (1 if name == "bench" else 2)
+    assert part in result.stderr and len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""

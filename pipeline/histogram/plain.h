@@ -1,0 +1,30 @@
+/* plain.h: rgb:bins=256 by a plain C loop on host threads, for kernels on CPU devices to be
+ * compared with: what a programmer would write, four sub-tables that take turns, and nothing else.
+ */
+#ifndef CLPIPE_HISTOGRAM_PLAIN_H
+#define CLPIPE_HISTOGRAM_PLAIN_H
+
+#include "base/error.h"
+#include <stdint.h>
+
+/* Pictures of one size in one buffer, rows without gaps; width a multiple of 4. */
+struct plain_pictures {
+    const uint8_t *pixels;
+    uint64_t stride; /* from picture to picture, bytes */
+    uint32_t width, height, count;
+};
+
+struct plain;
+
+enum status plain_open(struct plain **out, unsigned threads, struct error *err);
+void plain_close(struct plain **plain);
+
+/* Counts all pictures as one, each thread a share of the rows; *seconds by the clock, threads
+ * started and joined. */
+enum status plain_count(double *seconds, struct plain *plain, const struct plain_pictures *pictures,
+                        struct error *err);
+
+/* Counter `bin` of 768 of the last plain_count. */
+uint64_t plain_counter(const struct plain *plain, unsigned bin);
+
+#endif
