@@ -24,6 +24,8 @@ enum status compute_open(struct compute *out, const struct options *options, boo
 {
     memset(out, 0, sizeof *out);
     out->threads = compute_threads(options);
+    if (!options->dry_run)
+        ocl_prepare(out->threads);
     enum status status = device ? compute_find_devices(out, options, err) : STATUS_OK;
     if (status == STATUS_OK && options->profile)
         status = trace_open(&out->trace, options->profile, err);

@@ -15,11 +15,11 @@ struct compute {
     struct trace *trace;
 };
 
-/* Starts the trace, and finds and chooses devices where `device` is true. */
+/* Prepares the environment for OpenCL, starts the trace, and finds and chooses devices where
+ * `device` is true. Before other threads start. */
 enum status compute_open(struct compute *out, const struct options *options, bool device,
                          struct error *err);
-/* Finds and chooses devices. The process's first OpenCL call: while no other thread reads the
- * environment. STATUS_FAILED: no usable device, and what to do. */
+/* Finds and chooses devices. The process's first OpenCL call. STATUS_FAILED: no usable device, and what to do. */
 enum status compute_find_devices(struct compute *compute, const struct options *options,
                                  struct error *err);
 /* A context on the first chosen device, for commands that use one; a notice if more were chosen. */

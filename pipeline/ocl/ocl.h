@@ -53,10 +53,14 @@ struct ocl_devices {
     unsigned count;
 };
 
-/* Lists every device of every platform. No platform at all is a success with count 0.
- * `host_threads` bounds the threads of CPU runtimes that ask the environment (PoCL), unless the
- * user has set that environment already; so this must be the process's first OpenCL call, made
- * before other threads start. */
+/* Sets what runtimes look for in the environment, unless the user has: the number of threads of CPU
+ * runtimes (PoCL), and a directory that PoCL can compile in where HOME is of no use. Before other
+ * threads start. */
+void ocl_prepare(unsigned host_threads);
+
+/* Lists every device of every platform. No platform at all is a success with count 0. Prepares for
+ * `host_threads` first, where that has not been done; so this must be the process's first OpenCL
+ * call. */
 enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, struct error *err);
 void ocl_devices_close(struct ocl_devices *devices);
 

@@ -1,5 +1,6 @@
 /* ocl_device.c: what devices there are, what each can do, and which one is taken. */
 #include "ocl/ocl.h"
+#include "ocl/ocl_cache.h"
 
 #include "base/parse.h"
 
@@ -133,18 +134,19 @@ static void describe(struct ocl_device *device)
     snprintf(device->reason, sizeof device->reason, "%s", why ? why : "");
 }
 
-/* CPU runtimes take every core unless told otherwise, whatever the cgroup allows. */
-static void bound_cpu_runtimes(unsigned host_threads)
+void ocl_prepare(unsigned host_threads)
 {
+    /* CPU runtimes take every core unless told otherwise, whatever the cgroup allows. */
     char number[16];
     snprintf(number, sizeof number, "%u", host_threads ? host_threads : 1);
     setenv("POCL_MAX_PTHREAD_COUNT", number, 0); /* PoCL up to 4 */
     setenv("POCL_CPU_MAX_CU_COUNT", number, 0);  /* PoCL 5 and later */
+    ocl_cache_for_drivers();
 }
 
 enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, struct error *err)
 {
-    bound_cpu_runtimes(host_threads);
+    ocl_prepare(host_threads);
     out->device = NULL;
     out->count = 0;
     cl_platform_id platform[64];
@@ -232,6 +234,15 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                                struct error *err)
 {
     *count = 0;
+    char trouble[512];
+    if (devices->count == 0)
+        ocl_cache_trouble(trouble, sizeof trouble);
+    if (devices->count == 0 && trouble[0])
+        return error_set(err, STATUS_FAILED,
+                         "no OpenCL device: no OpenCL platform answers; PoCL, if it is installed, "
+                         "has no directory to compile in (%s): set POCL_CACHE_DIR to one that can "
+                         "be written",
+                         trouble);
     if (devices->count == 0)
         return error_set(err, STATUS_FAILED,
                          "no OpenCL device: no OpenCL platform is installed; install your GPU "

@@ -8,6 +8,7 @@
  */
 #include "ocl/embedded.h"
 #include "ocl/ocl.h"
+#include "ocl/ocl_cache.h"
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -65,27 +66,6 @@ static void make_parents(char *path)
         mkdir(path, 0700);
         *slash = '/';
     }
-}
-
-/* The entry's file name, or false where there is no cache. */
-static bool cache_path(char *path, size_t size, const char hex[65])
-{
-    const char *off = getenv("CLPIPE_NO_CACHE");
-    if (off && *off && strcmp(off, "0") != 0)
-        return false;
-    const char *directory = getenv("CLPIPE_CACHE_DIR");
-    const char *xdg = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
-    int n;
-    if (directory && *directory)
-        n = snprintf(path, size, "%s/programs/%s.bin", directory, hex);
-    else if (xdg && *xdg == '/')
-        n = snprintf(path, size, "%s/clpipe/programs/%s.bin", xdg, hex);
-    else if (home && *home == '/')
-        n = snprintf(path, size, "%s/.cache/clpipe/programs/%s.bin", home, hex);
-    else
-        return false;
-    return n > 0 && (size_t)n < size;
 }
 
 static void digest_text(struct sha256 *sha, const char *text)
@@ -241,9 +221,10 @@ enum status ocl_program_build_source(cl_program *out, struct ocl_context *contex
                                      const char *source, const char *options, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(context);
-    char hex[65], path[4096];
-    cache_key(hex, device, source, options);
-    bool cached = cache_path(path, sizeof path, hex);
+    char name_of_entry[65 + 4], path[4096];
+    cache_key(name_of_entry, device, source, options);
+    strcat(name_of_entry, ".bin");
+    bool cached = ocl_cache_path(path, sizeof path, name_of_entry);
     *out = cached ? build_binary(context, path, options) : NULL;
     if (*out)
         return STATUS_OK;

@@ -1,0 +1,142 @@
+/* ocl_cache.c: directories for compiled kernels, also for somebody who has no home.
+ *
+ * PoCL compiles into $POCL_CACHE_DIR, else $XDG_CACHE_HOME/pocl/kcache, else
+ * $HOME/.cache/pocl/kcache, else /tmp/pocl/kcache, and loads what it made there. Where that cannot
+ * be created it is silently no platform; on a full disk or one mounted noexec it ends the process
+ * in the middle of a build; and /tmp/pocl is whoever's came first. So a directory that will not do
+ * is replaced, before PoCL looks, by one of this user alone under $TMPDIR, /tmp, /var/tmp or
+ * /dev/shm. It stays there for the next run: with it a start takes a fraction of the time.
+ */
+#include "ocl/ocl_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* What compiling a few kernels leaves behind, with room to spare. */
+#define SPACE_MIN (16ull << 20)
+
+#define PATH_BYTES 4096
+
+static const char *setting(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* Can files be made in `path` and, where `load` is true, be loaded as programs? A path that does
+ * not exist is judged by the directory that it would be made in. 0, or what stands against it. */
+static int obstacle(const char *path, bool load)
+{
+    char directory[PATH_BYTES];
+    if (path[0] != '/' || strlen(path) >= sizeof directory)
+        return EINVAL;
+    strcpy(directory, path);
+    struct stat st;
+    while (stat(directory, &st) != 0) {
+        char *slash = strrchr(directory, '/');
+        if (errno != ENOENT || slash == directory)
+            return errno;
+        *slash = '\0';
+    }
+    if (!S_ISDIR(st.st_mode))
+        return ENOTDIR;
+    if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0)
+        return errno;
+    struct statvfs disk;
+    if (statvfs(directory, &disk) != 0)
+        return errno;
+    if (disk.f_flag & ST_RDONLY)
+        return EROFS;
+    if (load && (disk.f_flag & ST_NOEXEC))
+        return ENOEXEC;
+    return (unsigned long long)disk.f_bavail * disk.f_frsize < SPACE_MIN ? ENOSPC : 0;
+}
+
+/* A directory of this user alone (0700) in a place for temporary files. What another user has put
+ * there under its name is not taken: programs are loaded from it. */
+static bool private_directory(char *path, size_t size)
+{
+    const char *const place[] = {setting("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"};
+    for (size_t i = 0; i < sizeof place / sizeof *place; i++) {
+        struct stat st;
+        if (!place[i] || obstacle(place[i], true) != 0)
+            continue;
+        int length =
+            snprintf(path, size, "%s/clpipe-cache-%lu", place[i], (unsigned long)geteuid());
+        if (length < 0 || (size_t)length >= size || (mkdir(path, 0700) != 0 && errno != EEXIST))
+            continue;
+        if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+            (st.st_mode & 077) == 0 && obstacle(path, true) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* --- drivers --------------------------------------------------------------------------------- */
+
+/* Where PoCL would look, and false where that is a directory of everybody's. */
+static bool pocl_directory(char *path, size_t size)
+{
+    const char *own = setting("POCL_CACHE_DIR"), *xdg = setting("XDG_CACHE_HOME");
+    const char *home = setting("HOME");
+    int length = own    ? snprintf(path, size, "%s", own)
+                 : xdg  ? snprintf(path, size, "%s/pocl/kcache", xdg)
+                 : home ? snprintf(path, size, "%s/.cache/pocl/kcache", home)
+                        : -1;
+    return length > 0 && (size_t)length < size;
+}
+
+void ocl_cache_for_drivers(void)
+{
+    char path[PATH_BYTES], own[PATH_BYTES + 8];
+    if (setting("POCL_CACHE_DIR")) /* asked for: nothing else will do */
+        return;
+    if (pocl_directory(path, sizeof path) && obstacle(path, true) == 0)
+        return;
+    if (!private_directory(path, sizeof path))
+        return;
+    snprintf(own, sizeof own, "%s/pocl", path);
+    setenv("POCL_CACHE_DIR", own, 1);
+}
+
+void ocl_cache_trouble(char *text, size_t size)
+{
+    char path[PATH_BYTES];
+    text[0] = '\0';
+    if (!pocl_directory(path, sizeof path)) {
+        snprintf(text, size, "there is no HOME and no directory for temporary files");
+        return;
+    }
+    int code = obstacle(path, true);
+    if (code == ENOEXEC)
+        snprintf(text, size, "%s is on a disk that programs cannot be loaded from (noexec)", path);
+    else if (code != 0)
+        snprintf(text, size, "%s cannot be used: %s", path, strerror(code));
+}
+
+/* --- our own --------------------------------------------------------------------------------- */
+
+bool ocl_cache_path(char *path, size_t size, const char *name)
+{
+    const char *off = setting("CLPIPE_NO_CACHE"), *own = setting("CLPIPE_CACHE_DIR");
+    const char *xdg = setting("XDG_CACHE_HOME"), *home = setting("HOME");
+    if (off && strcmp(off, "0") != 0)
+        return false;
+    char directory[PATH_BYTES];
+    int length = own                    ? snprintf(directory, sizeof directory, "%s", own)
+                 : xdg && xdg[0] == '/' ? snprintf(directory, sizeof directory, "%s/clpipe", xdg)
+                 : home && home[0] == '/'
+                     ? snprintf(directory, sizeof directory, "%s/.cache/clpipe", home)
+                     : -1;
+    bool found = length > 0 && (size_t)length < sizeof directory;
+    if (!own && (!found || obstacle(directory, false) != 0))
+        found = private_directory(directory, sizeof directory);
+    length = found ? snprintf(path, size, "%s/programs/%s", directory, name) : -1;
+    return length > 0 && (size_t)length < size;
+}

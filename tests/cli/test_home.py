@@ -1,0 +1,124 @@
+"""Somebody without a home: a user of a container, a daemon, a full or read-only home."""
+
+import os
+import shutil
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import CLPIPE, check_one_error, run_clpipe
+
+NOBODY_KNOWN = 54321  # no entry in the list of users
+POCL = Path("/etc/OpenCL/vendors/pocl.icd")
+CACHE = f"clpipe-cache-{NOBODY_KNOWN if os.geteuid() == 0 else os.geteuid()}"
+
+pytestmark = pytest.mark.skipif(not POCL.exists(), reason="PoCL is not installed")
+
+
+@pytest.fixture
+def place(tmp_path, photos):
+    """A directory that everybody may enter and write, with photos and an empty place for temporary
+    files."""
+    if os.geteuid() == 0:
+        for parent in CLPIPE.parents:
+            if not os.stat(parent).st_mode & stat.S_IXOTH:
+                pytest.skip(f"{parent} is closed to other users")
+        parent = tmp_path
+        while parent != parent.parent and not os.stat(parent).st_mode & stat.S_IXOTH:
+            os.chmod(parent, 0o755)
+            parent = parent.parent
+    shutil.copytree(photos, tmp_path / "photos")
+    (tmp_path / "vendors").mkdir()  # PoCL alone, whatever else this machine has
+    shutil.copy(POCL, tmp_path / "vendors")
+    (tmp_path / "temporary").mkdir()
+    for path in (tmp_path, tmp_path / "temporary", tmp_path / "photos"):
+        os.chmod(path, 0o777)
+    before = os.path.exists(f"/tmp/{CACHE}")
+    yield tmp_path
+    if not before:
+        shutil.rmtree(f"/tmp/{CACHE}", ignore_errors=True)
+
+
+def as_stranger(place, *args, **variables):
+    """Runs as a user without a name, if the tests are root's; a variable that is None is unset."""
+    def give_up():
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY_KNOWN)
+            os.setuid(NOBODY_KNOWN)
+    environment = {"HOME": None, "XDG_CACHE_HOME": None, "POCL_CACHE_DIR": None,
+                   "CLPIPE_CACHE_DIR": None, "TMPDIR": str(place / "temporary"),
+                   "OCL_ICD_VENDORS": str(place / "vendors"), **variables}
+    environment = {k: str(v) for k, v in {**os.environ, **environment}.items() if v is not None}
+    return subprocess.run([str(CLPIPE), *map(str, args)], cwd=place, capture_output=True, text=True,
+                          preexec_fn=give_up, timeout=60, stdin=subprocess.DEVNULL, env=environment)
+
+
+def test_a_user_without_a_home(program, place):
+    (place / "locked").mkdir(mode=0o555)
+    cache = place / "temporary" / CACHE
+    seconds = []
+    for home in (None, "", "/nonexistent", "/proc", place / "locked", "not/absolute"):
+        start = time.monotonic()
+        result = as_stranger(place, "run", "photos", "-k", 3, "-o", "x.h5", "--fresh", HOME=home)
+        assert result.returncode == 0, result.stderr
+        seconds.append(time.monotonic() - start)
+        assert stat.S_IMODE(os.stat(cache).st_mode) == 0o700
+        assert any((cache / "programs").iterdir()) and any((cache / "pocl").iterdir())
+    assert not os.path.exists("/nonexistent") and not (place / "not").exists()
+    assert list((place / "locked").iterdir()) == []
+    # The kernels of the first are still there for the others.
+    assert min(seconds[1:]) < seconds[0] / 1.5
+
+
+def test_directories_of_others_are_not_used(program, place):
+    """Programs are loaded from it: whoever could write there could run what they want."""
+    trap = place / "temporary" / CACHE
+    trap.mkdir()
+    os.chmod(trap, 0o777)
+    result = as_stranger(place, "ingest", "photos", "-o", "x.h5")
+    assert result.returncode == 0, result.stderr
+    assert list(trap.iterdir()) == []
+    trap.rmdir()
+    (place / "elsewhere").mkdir(mode=0o700)
+    trap.symlink_to(place / "elsewhere")
+    result = as_stranger(place, "ingest", "photos", "-o", "y.h5")
+    assert result.returncode == 0, result.stderr
+    assert list((place / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("options", ["size=200k", "size=64m,noexec", "size=64m,ro"])
+def test_a_home_on_an_unfit_disk(program, place, options):
+    home = place / "home"
+    home.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=777,{options}", "tmpfs", home],
+                             capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    try:
+        result = as_stranger(place, "ingest", "photos", "-o", "x.h5", HOME=home)
+        assert result.returncode == 0, result.stderr
+        assert (place / "temporary" / CACHE / "pocl").is_dir()
+        assert not (home / ".cache" / "pocl").exists()
+    finally:
+        subprocess.run(["umount", home], check=True)
+
+
+def test_a_good_home_is_used(program, place):
+    (place / "home").mkdir()
+    os.chmod(place / "home", 0o777)
+    result = as_stranger(place, "ingest", "photos", "-o", "x.h5", HOME=place / "home")
+    assert result.returncode == 0, result.stderr
+    assert sorted(path.name for path in (place / "home" / ".cache").iterdir()) == ["clpipe", "pocl"]
+    assert list((place / "temporary").iterdir()) == []
+
+
+def test_a_cache_that_was_asked_for_and_cannot_be(place, program):
+    result = as_stranger(place, "ingest", "photos", "-o", "x.h5", POCL_CACHE_DIR="/proc/none")
+    check_one_error(result, 3, "PoCL", "/proc/none", "POCL_CACHE_DIR")
+    # Nothing is said of it where there is no PoCL either.
+    result = run_clpipe("devices", cwd=place, env={"OCL_ICD_VENDORS": place / "temporary"})
+    check_one_error(result, 3, "no OpenCL platform is installed")
