@@ -20,6 +20,7 @@ struct overview {
     struct result *result;
     uint64_t by_reason[REASON_COUNT];
     uint64_t file_bytes;
+    uint64_t duplicates; /* images that are exact copies of others */
 };
 
 static enum status count_failures(struct overview *overview, struct error *err)
@@ -55,6 +56,9 @@ static void print_head(struct sink *sink, const struct overview *overview)
     }
     sink_printf(sink, "  %-9s %s\n", "images",
                 format_count(count, sizeof count, result_images(result)));
+    if (overview->duplicates > 0)
+        sink_printf(sink, "  %-9s %s with the same bytes as another image\n", "copies",
+                    format_count(count, sizeof count, overview->duplicates));
 }
 
 static void print_features(struct sink *sink, const struct result *result)
@@ -280,6 +284,7 @@ static enum status write_json(const struct overview *overview, const struct opti
         report_bytes(&json, NULL, result_source(result, i));
     json_close_array(&json);
     json_uint(&json, "images", result_images(result));
+    json_uint(&json, "duplicates", overview->duplicates);
     json_uint(&json, "failed", failures_counted(overview->by_reason));
     json_uint(&json, "files_not_images", overview->by_reason[REASON_NOT_AN_IMAGE]);
     json_open_object(&json, "by_reason");
@@ -329,6 +334,8 @@ enum status command_info(const struct options *options, struct error *err)
         overview.file_bytes = (uint64_t)st.st_size;
     if (status == STATUS_OK && (options->json || !options->digest))
         status = count_failures(&overview, err);
+    if (status == STATUS_OK && (options->json || (!options->digest && !options->failures)))
+        status = result_duplicates(overview.result, &overview.duplicates, err);
     if (status == STATUS_OK && !report_owns_stdout(options)) {
         if (options->digest)
             status = print_digest(overview.result, err);

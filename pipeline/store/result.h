@@ -17,6 +17,9 @@ struct result;
 enum status result_open(struct result **out, const char *path, struct error *err);
 void result_close(struct result **result);
 
+/* STATUS_FAILED: another file has taken the name since it was opened. */
+enum status result_check_current(const struct result *result, struct error *err);
+
 uint64_t result_images(const struct result *result);
 uint64_t result_failures(const struct result *result);
 const char *result_path(const struct result *result);
@@ -113,6 +116,9 @@ enum status result_identity(struct result *result, char hex[65], struct error *e
  * clusters made from it. */
 enum status result_feature_identity(struct result *result, const struct result_feature *feature,
                                     char hex[65], struct error *err);
+
+/* How many images have the same bytes as an earlier one. */
+enum status result_duplicates(struct result *result, uint64_t *copies, struct error *err);
 
 /* Checks every invariant and calls `broken` with a line for each that does not hold; *count is the
  * number of calls. */
