@@ -300,6 +300,11 @@ enum status cluster_plan_open(struct cluster_plan *out, const char *input, const
     if (status == STATUS_OK && !out->found)
         status = output_open(&trial, out->output, err);
     output_close(&trial);
+    /* An ingest of the same file would lose the clusters, or they the images it adds. */
+    if (status == STATUS_OK && !out->found)
+        status = workdir_open(&out->lock, out->output, err);
+    if (status == STATUS_OK && out->lock && out->input.result)
+        status = result_check_current(out->input.result, err);
     result_close(&holder);
     if (status != STATUS_OK)
         cluster_plan_close(out);
@@ -308,6 +313,7 @@ enum status cluster_plan_open(struct cluster_plan *out, const char *input, const
 
 void cluster_plan_close(struct cluster_plan *plan)
 {
+    workdir_release(&plan->lock);
     matrix_input_close(&plan->input);
     free(plan->initial);
     free(plan->parameters);

@@ -11,6 +11,7 @@
 #include "cli/matrix_input.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "store/workdir.h"
 
 /* The outcome, as summaries and reports tell it. */
 struct cluster_result {
@@ -30,10 +31,11 @@ struct cluster_result {
 struct cluster_plan {
     struct matrix_input input;
     struct cluster_config config;
-    float *initial;     /* of --init FILE.npy */
-    const char *output; /* what is written */
-    const char *base;   /* the clpipe file that a copy of gets the result, or NULL */
-    const char *name;   /* /clusters/NAME */
+    float *initial;       /* of --init FILE.npy */
+    const char *output;   /* what is written, */
+    struct workdir *lock; /* and what keeps others from doing so */
+    const char *base;     /* the clpipe file that a copy of gets the result, or NULL */
+    const char *name;     /* /clusters/NAME */
     char init[48], metric[16];
     char *parameters; /* canonical JSON */
     char content[65]; /* identity of the rows; "" until known */

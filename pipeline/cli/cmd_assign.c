@@ -16,6 +16,7 @@ static const char *const metric_names[] = {"euclidean", "cosine", "hellinger"};
 /* Everything that the two files have to do with each other. */
 struct assignment {
     struct result *from, *to;
+    struct workdir *lock; /* of T.h5 */
     const struct result_clusters *clusters;
     const struct result_feature *feature;
     enum cluster_metric metric;
@@ -155,6 +156,11 @@ static enum status open_files(struct assignment *all, const struct options *opti
         status = write_parameters(all, err);
     if (status == STATUS_OK)
         status = look_for_result(all, options, err);
+    /* An ingest of the same file would lose the labels, or they the images it adds. */
+    if (status == STATUS_OK && !all->found)
+        status = workdir_open(&all->lock, options->operand[1], err);
+    if (status == STATUS_OK && all->lock)
+        status = result_check_current(all->to, err);
     return status;
 }
 
@@ -290,6 +296,7 @@ enum status command_assign(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status = tell(&all, options, device, err);
     status = compute_close(&compute, status, err);
+    workdir_release(&all.lock);
     result_close(&all.from);
     result_close(&all.to);
     free(all.parameters);

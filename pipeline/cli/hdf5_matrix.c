@@ -101,11 +101,24 @@ bool hdf5_is_hdf5(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && H5Fis_hdf5(path) > 0;
 }
 
+/* HDF5 locks what it reads, so that a file that somebody writes is refused. Parallel file systems
+ * often have no locks: there the file is read all the same. */
+static hid_t open_file(const char *path)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
+    H5Pset_file_locking(access, true, true);
+#endif
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access);
+    H5Pclose(access);
+    return file;
+}
+
 bool hdf5_is_foreign(const char *path, char *example, size_t size)
 {
     silence();
     example[0] = 0;
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t file = open_file(path);
     if (file < 0)
         return false;
     bool foreign = H5Aexists(file, "clpipe_format") <= 0;
@@ -120,7 +133,7 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, stru
     char shown[256], shown_name[160], text[700];
     path_for_message(shown, sizeof shown, matrix->path);
     path_for_message(shown_name, sizeof shown_name, name);
-    matrix->file = H5Fopen(matrix->path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    matrix->file = open_file(matrix->path);
     if (matrix->file < 0)
         return error_set(err, STATUS_FAILED,
                          "%s cannot be opened as an HDF5 file: it is another format, or damaged",

@@ -357,7 +357,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
         status = look(&r, err);
     if (!status && !report->whole && !config->dry_run)
         status = write_output(&r, err);
-    workdir_close(&r.work, there);
+    workdir_release(&r.work);
     result_close(&r.result);
     repair_log_close(&r.log);
     signature_parts_clear(&r.parts);

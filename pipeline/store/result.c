@@ -367,6 +367,21 @@ enum status result_open(struct result **out, const char *path, struct error *err
     return status;
 }
 
+enum status result_check_current(const struct result *result, struct error *err)
+{
+    int *descriptor = NULL;
+    struct stat open, named;
+    char shown[256];
+    if (H5Fget_vfd_handle(result->file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
+        fstat(*descriptor, &open) == 0 && stat(result->path, &named) == 0 &&
+        (open.st_ino != named.st_ino || open.st_dev != named.st_dev))
+        return error_set(err, STATUS_FAILED,
+                         "%s was replaced by another process while it was read: run the command "
+                         "again",
+                         path_for_message(shown, sizeof shown, result->path));
+    return STATUS_OK;
+}
+
 void result_close(struct result **result)
 {
     if (!result || !*result)

@@ -200,3 +200,11 @@ void workdir_close(struct workdir **workdir, bool keep)
     free(w->path);
     free(w);
 }
+
+void workdir_release(struct workdir **workdir)
+{
+    struct stat st;
+    if (workdir && *workdir)
+        workdir_close(workdir,
+                      fstatat((*workdir)->directory, "records", &st, 0) == 0 && st.st_size > 0);
+}

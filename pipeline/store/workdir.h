@@ -21,6 +21,10 @@ int workdir_descriptor(const struct workdir *workdir);
 /* Makes the names in it durable. */
 enum status workdir_sync(const struct workdir *workdir, struct error *err);
 
+/* Unlocks; removes the directory unless an unfinished run has left its log there: for those who
+ * only kept others away. Accepts NULL and NULLs. */
+void workdir_release(struct workdir **workdir);
+
 /* Unlocks; removes everything of ours, and the directory, unless `keep`. Accepts NULL and NULLs. */
 void workdir_close(struct workdir **workdir, bool keep);
 

@@ -1,6 +1,7 @@
 """What goes wrong on a bad day: one clear line, the contract's exit code, nothing half-written,
 nothing of others overwritten."""
 
+import json
 import os
 import resource
 import shutil
@@ -227,16 +228,26 @@ def small_disk(tmp_path):
     subprocess.run(["umount", place], check=True)
 
 
-def test_full_disk(program, small_disk, photos):
+def test_full_disk(program, small_disk, photos, tmp_path):
     features = [f"--feature=rgb:bins=8x8x8,grid={n}x{n}" for n in (4, 5, 6)]
+    assert run_clpipe("ingest", photos, "-o", tmp_path / "whole.h5", *features).returncode == 0
+    whole = run_clpipe("info", "--digest", tmp_path / "whole.h5").stdout
     result = run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features)
     last_line(result, 3, "free")
     assert not (small_disk / "x.h5").exists()
-    # With space again the same command succeeds.
-    subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
-    result = run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features)
+    # With a little more space each time it gets further, and what it has done is kept.
+    for size in range(256, 4096, 64):
+        subprocess.run(["mount", "-o", f"remount,size={size}k", small_disk], check=True)
+        result = run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features, "--json",
+                            tmp_path / "report.json")
+        if result.returncode == 0:
+            break
+        last_line(result, 3, "free")
+        assert os.listdir(small_disk) == ["x.h5.partial"]
     assert result.returncode == 0, result.stderr
+    assert json.loads((tmp_path / "report.json").read_text())["images_resumed"] > 0
     assert os.listdir(small_disk) == ["x.h5"]
+    assert run_clpipe("info", "--digest", small_disk / "x.h5").stdout == whole
 
 
 def test_full_disk_keeps_the_old_result(program, small_disk, photos):
