@@ -440,6 +440,8 @@ static enum status open_all(struct pipeline *pipeline, struct error *err)
             .features = &config->features,
             .decode_scale = config->decode.scale,
             .parameters = config->parameters,
+            .old_features = config->old_features,
+            .old_parameters = config->old_parameters,
             .fresh = config->fresh,
             .retry_failed = config->retry_failed,
         };

@@ -40,7 +40,9 @@ struct ingest_config {
 
     struct decode_options decode;
     struct feature_set features;
-    const char *parameters; /* as in store_config */
+    const char *parameters; /* as in store_config, like the next two */
+    const struct feature_set *old_features;
+    const char *old_parameters;
 
     const char *output;
     bool fresh, retry_failed, strict;

@@ -5,11 +5,13 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "store/result.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static enum status read_features(struct ingest_plan *plan, const struct options *options,
                                  struct error *err)
@@ -66,16 +68,16 @@ static void json_list(struct json *json, const char *key, const struct text_list
 }
 
 /* The order of the keys is part of the file's identity. */
-static enum status write_parameters(struct ingest_plan *plan, const struct options *options,
-                                    struct error *err)
+static enum status write_parameters(char **parameters, const struct feature_set *features,
+                                    const struct options *options, struct error *err)
 {
     struct json json;
     char word[32];
     json_init(&json, true);
     json_open_object(&json, NULL);
     json_open_array(&json, "features");
-    for (unsigned i = 0; i < plan->features.count; i++) {
-        const struct feature *feature = &plan->features.feature[i];
+    for (unsigned i = 0; i < features->count; i++) {
+        const struct feature *feature = &features->feature[i];
         char text[sizeof feature->name + sizeof feature->spec];
         snprintf(text, sizeof text, "%s=%s", feature->name, feature->spec);
         json_string(&json, NULL, text);
@@ -92,9 +94,80 @@ static enum status write_parameters(struct ingest_plan *plan, const struct optio
     json_uint(&json, "limit", options->limit);
     json_close_object(&json);
     const char *text = json_finish(&json);
-    plan->parameters = text ? strdup(text) : NULL;
+    *parameters = text ? strdup(text) : NULL;
     json_clear(&json);
-    return plan->parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
+    return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
+}
+
+/* Where a feature stands in the list of a file's parameters: the order in which they were given,
+ * which the file's groups do not keep. */
+static const char *place_in(const struct result *result, unsigned i)
+{
+    const struct result_feature *feature = result_feature_at(result, i);
+    char quoted[sizeof feature->name + sizeof feature->spec + 4];
+    snprintf(quoted, sizeof quoted, "\"%s=%s\"", feature->name, feature->spec);
+    return strstr(result_parameters(result), quoted);
+}
+
+static enum status add_feature(struct feature_set *features, const char *name, const char *spec,
+                               struct error *err)
+{
+    char named[FEATURE_NAME_MAX + sizeof((struct feature *)0)->spec + 1];
+    snprintf(named, sizeof named, "%s=%s", name, spec);
+    return feature_set_add(features, named, NORMALIZE_L1, err);
+}
+
+static enum status old_features(struct feature_set *features, const struct result *result,
+                                struct error *err)
+{
+    const char *last = "";
+    unsigned count = result_feature_count(result);
+    for (unsigned done = 0; done < count; done++) {
+        const struct result_feature *next = NULL;
+        const char *at = NULL;
+        for (unsigned i = 0; i < count; i++) {
+            const char *place = place_in(result, i);
+            if (place && (done == 0 || place > last) && (!at || place < at)) {
+                at = place;
+                next = result_feature_at(result, i);
+            }
+        }
+        char shown[256];
+        if (!next)
+            return error_set(err, STATUS_FAILED,
+                             "%s: its parameters do not list its features; make it again with "
+                             "--fresh",
+                             path_for_message(shown, sizeof shown, result_path(result)));
+        enum status status = add_feature(features, next->name, next->spec, err);
+        if (status != STATUS_OK)
+            return status;
+        last = at;
+    }
+    return STATUS_OK;
+}
+
+/* --add: the features of the file that is there come first, then those that it does not have. */
+static enum status add_to_file(struct ingest_plan *plan, const struct options *options,
+                               struct error *err)
+{
+    struct result *result = NULL;
+    enum status status = result_open(&result, options->output, err);
+    if (status != STATUS_OK)
+        return status;
+    struct feature_set all = {.count = 0};
+    status = old_features(&all, result, err);
+    plan->old_features = all;
+    for (unsigned i = 0; status == STATUS_OK && i < plan->features.count; i++) {
+        const struct feature *feature = &plan->features.feature[i];
+        const struct result_feature *there = result_feature_find(result, feature->name);
+        if (!there || strcmp(there->spec, feature->spec) != 0)
+            status = add_feature(&all, feature->name, feature->spec, err);
+    }
+    result_close(&result);
+    plan->features = all;
+    if (status == STATUS_OK && all.count > plan->old_features.count)
+        status = write_parameters(&plan->old_parameters, &plan->old_features, options, err);
+    return status;
 }
 
 enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
@@ -106,14 +179,22 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
     enum status status = read_features(out, options, err);
     if (status == STATUS_OK)
         status = look_for_sources(options, err);
+    if (status == STATUS_OK && options->add && options->fresh)
+        return misuse(err, options->command, "--add and --fresh contradict each other");
+    if (status == STATUS_OK && options->add && options->output &&
+        access(options->output, F_OK) == 0)
+        status = add_to_file(out, options, err);
     if (status == STATUS_OK)
-        status = write_parameters(out, options, err);
+        status = write_parameters(&out->parameters, &out->features, options, err);
+    if (status != STATUS_OK)
+        ingest_plan_close(out);
     return status;
 }
 
 void ingest_plan_close(struct ingest_plan *plan)
 {
     free(plan->parameters);
+    free(plan->old_parameters);
     memset(plan, 0, sizeof *plan);
 }
 
@@ -147,6 +228,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .limit = options->limit,
         .features = plan->features,
         .parameters = plan->parameters,
+        .old_features = plan->old_parameters ? &plan->old_features : NULL,
+        .old_parameters = plan->old_parameters,
         .output = options->output,
         .fresh = options->fresh,
         .retry_failed = options->retry_failed,

@@ -11,6 +11,9 @@
 struct ingest_plan {
     struct feature_set features;
     char *parameters; /* canonical JSON of the options that shape the content */
+    /* Of --add: those of the file as it is; NULL where nothing is added. */
+    struct feature_set old_features;
+    char *old_parameters;
 };
 
 enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,

@@ -60,6 +60,8 @@ static const struct option ingest_rows[] = {
     {"strict", 0, OPTION_FLAG, AT(strict), NULL, NULL, NULL, 0, 0, "stop at the first failure"},
     {"fresh", 0, OPTION_FLAG, AT(fresh), NULL, NULL, NULL, 0, 0,
      "start over: use nothing of an earlier run or result"},
+    {"add", 0, OPTION_FLAG, AT(add), NULL, NULL, NULL, 0, 0,
+     "add the features to those that the file has: every image is decoded again"},
     {"retry-failed", 0, OPTION_FLAG, AT(retry_failed), NULL, NULL, NULL, 0, 0,
      "try files again that failed before"},
     {"max-time", 0, OPTION_SECONDS, AT(max_time), "SECONDS", NULL, "none", 0, 0,

@@ -47,7 +47,7 @@ struct options {
     struct text_list features, include, exclude;
     int normalize, alpha, decode_scale;
     uint64_t max_pixels, max_scans, limit;
-    bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed;
+    bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add;
     double max_time;
     uint64_t slot_size, slots;
 

@@ -259,9 +259,9 @@ static enum status copy_run(struct build *b, hid_t runs, struct result *from, un
     return status;
 }
 
-static enum status write_runs(struct build *b, struct error *err)
+static enum status write_runs(struct build *b, bool keep_clusters, struct error *err)
 {
-    struct result *from = b->config->feed.finished;
+    struct result *from = keep_clusters ? b->config->replaced : b->config->feed.finished;
     uint64_t number = 0;
     char finished[32];
     hid_t runs;
@@ -295,7 +295,7 @@ static enum status write_content(struct build *b, bool keep_clusters, struct err
         if (!b->config->leave_out || !b->config->leave_out[i])
             status = clusters_copy(b->file, b->path, from, &from->clusters[i].clusters, err);
     if (!status)
-        status = write_runs(b, err);
+        status = write_runs(b, keep_clusters, err);
     /* What closing the datasets would write: there it could not fail. */
     if (!status && H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0)
         status = h5_fail(err, "H5Fflush", "write", b->path);

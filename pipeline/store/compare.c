@@ -85,3 +85,27 @@ enum status build_compare(struct build_difference *difference, const struct buil
     free(mine);
     return status == STATUS_END ? STATUS_OK : status;
 }
+
+enum status build_compare_images(bool *same, const struct build_config *build, struct error *err)
+{
+    struct result *old = build->replaced;
+    struct feed *feed;
+    struct feed_item item;
+    uint64_t location, next = 0;
+    *same = build->images == result_images(old);
+    if (!*same)
+        return STATUS_OK;
+    enum status status = feed_open(&feed, &build->feed, err);
+    while (!status && *same && !(status = feed_next_location(feed, &location, err))) {
+        const void *row;
+        const char *path;
+        status = feed_read(feed, location, &item, err);
+        if (status || !item.is_image)
+            continue;
+        status = rows_at(old->images, next++, &row, &path, err);
+        if (!status)
+            *same = strcmp(item.path, path) == 0 && same_image(&item.image, row);
+    }
+    feed_close(&feed);
+    return status == STATUS_END ? STATUS_OK : status;
+}

@@ -81,7 +81,7 @@ static enum status copy_config(struct store *store, const struct store_config *c
 }
 
 /* Refuses an output that cannot be written, or that must not be replaced. */
-static enum status check_output(struct store *store, const char *signature, struct error *err)
+static enum status check_output(struct store *store, struct error *err)
 {
     const struct store_config *config = &store->config;
     char shown[256], difference[512];
@@ -99,16 +99,23 @@ static enum status check_output(struct store *store, const char *signature, stru
     }
     if (config->fresh)
         return STATUS_OK;
+    struct store_config old = *config;
+    if (config->old_parameters) {
+        old.features = config->old_features;
+        old.parameters = config->old_parameters;
+    }
     if (!store->replaced->has_images)
         return error_set(err, STATUS_USAGE,
                          "%s holds clusters of other data: name another output, or replace it with "
                          "--fresh",
                          shown);
-    char *theirs = signature_of_result(store->replaced, config, err);
-    if (!theirs)
-        return STATUS_FAILED;
-    bool differs = signature_difference(difference, sizeof difference, theirs, signature);
+    char *theirs = signature_of_result(store->replaced, &old, err);
+    char *mine = theirs ? signature_of_config(&old, err) : NULL;
+    bool differs = mine && signature_difference(difference, sizeof difference, theirs, mine);
     free(theirs);
+    if (!mine)
+        return STATUS_FAILED;
+    free(mine);
     if (!differs)
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
@@ -226,12 +233,18 @@ static enum status claim_output(struct store *store, struct error *err)
     return status;
 }
 
+/* The file under the final name, if its rows can be taken over. */
+static struct result *usable(const struct store *store)
+{
+    return store->config.fresh || store->config.old_parameters ? NULL : store->replaced;
+}
+
 static enum status open_prior(struct store *store, struct error *err)
 {
     struct prior_config config = {.sources = store->config.sources,
                                   .source_count = store->config.source_count,
                                   .retry_failed = store->config.retry_failed,
-                                  .finished = store->config.fresh ? NULL : store->replaced,
+                                  .finished = usable(store),
                                   .log = store->log,
                                   .log_path = store->log_path,
                                   .counters = store->features.counters,
@@ -259,7 +272,7 @@ enum status store_open(struct store **out, const struct store_config *config, st
     store->keep =
         !status && !fstatat(workdir_descriptor(store->work), "records", &st, 0) && st.st_size > 0;
     if (!status)
-        status = check_output(store, signature, err);
+        status = check_output(store, err);
     if (!status)
         status = open_log(store, signature, err);
     if (!status)
@@ -462,7 +475,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
                                           .log_path = store->log_path,
                                           .log_end = log_end > 0 ? (uint64_t)log_end : 0,
                                           .features = &store->features,
-                                          .finished = store->config.fresh ? NULL : store->replaced},
+                                          .finished = usable(store)},
                                  .replaced = store->replaced,
                                  .run = run,
                                  .images = summary->images,
@@ -471,7 +484,9 @@ enum status store_finish(struct store *store, const struct store_run *run,
                                  .raw_failures = store->raw_failures};
     struct build_difference difference = {false, false};
     if (!status)
-        status = build_compare(&difference, &build, err);
+        status = store->config.old_parameters && store->replaced
+                     ? build_compare_images(&difference.same_rows, &build, err)
+                     : build_compare(&difference, &build, err);
     if (!status && !difference.same_all)
         status = build_file(&build, difference.same_rows, err);
     if (status)

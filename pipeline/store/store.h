@@ -31,6 +31,10 @@ struct store_config {
     const struct feature_set *features;
     unsigned decode_scale;
     const char *parameters; /* canonical JSON of all options that shape the content */
+    /* What the existing file was made with, where features are added to it; NULL otherwise. All its
+     * images are done again; its clusters stay if they are the same. */
+    const struct feature_set *old_features;
+    const char *old_parameters;
     bool fresh;        /* ignore earlier work; an existing clpipe file is replaced at the end */
     bool retry_failed; /* do not offer earlier failures through store_prior */
 };

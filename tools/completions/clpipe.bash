@@ -6,7 +6,7 @@ _clpipe_options()
     local general="--progress --json --quiet --verbose --help"
     local ingest="--feature --normalize --alpha --max-pixels --max-scans --decode-scale
         --follow-symlinks --hidden --include --exclude --limit --dry-run --strict --fresh
-        --retry-failed --max-time --slot-size --slots"
+        --add --retry-failed --max-time --slot-size --slots"
     local clustering="--k --name --init --seed --n-init --max-iter --tol --metric --mini-batch
         --force"
     case $1 in

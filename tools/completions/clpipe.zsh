@@ -50,6 +50,7 @@ _clpipe() {
         '--dry-run[read headers only, write nothing]'
         '--strict[stop at the first failure]'
         '--fresh[start over]'
+        '--add[add the features to those of the file]'
         '--retry-failed[try files again that failed]'
         '--max-time=[stop cleanly after this time]:seconds:'
         '--slot-size=[staging buffer]:size:'
