@@ -274,17 +274,16 @@ struct nearest_row {
     int64_t row;
 };
 
+/* Keeps the three smallest by distance, then row; rows come in ascending order. */
 static void keep_nearest(struct nearest_row *three, double distance, int64_t row)
 {
-    for (int i = 0; i < 3; i++)
-        if (three[i].row < 0 || distance < three[i].distance) {
-            struct nearest_row out = three[i];
-            three[i] = (struct nearest_row){distance, row};
-            distance = out.distance;
-            row = out.row;
-            if (row < 0)
-                return;
-        }
+    int place = 3;
+    while (place > 0 && (three[place - 1].row < 0 || distance < three[place - 1].distance))
+        place--;
+    if (place == 3)
+        return;
+    memmove(three + place + 1, three + place, (size_t)(2 - place) * sizeof *three);
+    three[place] = (struct nearest_row){distance, row};
 }
 
 /* Distances, inertia (pairwise within blocks of rows, blocks in order), sizes and nearest rows. */
