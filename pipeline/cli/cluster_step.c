@@ -303,6 +303,8 @@ enum status cluster_plan_open(struct cluster_plan *out, const char *input, const
     /* An ingest of the same file would lose the clusters, or they the images it adds. */
     if (status == STATUS_OK && !out->found)
         status = workdir_open(&out->lock, out->output, err);
+    if (status == STATUS_OK && out->found)
+        workdir_tidy(out->output);
     if (status == STATUS_OK && out->lock && out->input.result)
         status = result_check_current(out->input.result, err);
     result_close(&holder);

@@ -159,6 +159,8 @@ static enum status open_files(struct assignment *all, const struct options *opti
     /* An ingest of the same file would lose the labels, or they the images it adds. */
     if (status == STATUS_OK && !all->found)
         status = workdir_open(&all->lock, options->operand[1], err);
+    if (status == STATUS_OK && all->found)
+        workdir_tidy(options->operand[1]);
     if (status == STATUS_OK && all->lock)
         status = result_check_current(all->to, err);
     return status;

@@ -208,3 +208,18 @@ void workdir_release(struct workdir **workdir)
         workdir_close(workdir,
                       fstatat((*workdir)->directory, "records", &st, 0) == 0 && st.st_size > 0);
 }
+
+void workdir_tidy(const char *output)
+{
+    struct error err = ERROR_INIT;
+    struct workdir *workdir;
+    struct stat st;
+    char *path = malloc(strlen(output) + sizeof SUFFIX);
+    if (!path)
+        return;
+    sprintf(path, "%s%s", output, SUFFIX);
+    if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+        workdir_open(&workdir, output, &err) == STATUS_OK)
+        workdir_release(&workdir);
+    free(path);
+}

@@ -25,6 +25,10 @@ enum status workdir_sync(const struct workdir *workdir, struct error *err);
  * only kept others away. Accepts NULL and NULLs. */
 void workdir_release(struct workdir **workdir);
 
+/* Removes what a process leaves that was killed once its work was done: for those who find the
+ * result there. What is in use, or unfinished, stays. */
+void workdir_tidy(const char *output);
+
 /* Unlocks; removes everything of ours, and the directory, unless `keep`. Accepts NULL and NULLs. */
 void workdir_close(struct workdir **workdir, bool keep);
 
