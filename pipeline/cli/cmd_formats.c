@@ -27,7 +27,8 @@ static void print_rows(struct sink *sink, bool readable)
             sink_printf(sink, "  %-5s  %-*s  %s\n  %-5s  %-*s  %s\n", format->name, width,
                         format->extensions, format->library, "", width, "", format->notes);
         else
-            sink_printf(sink, "  %-5s  %s\n", format->name, format->extensions);
+            sink_printf(sink, "  %-5s  %-*s  %s\n", format->name, width, format->extensions,
+                        format->notes);
     }
 }
 

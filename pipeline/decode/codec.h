@@ -22,11 +22,21 @@ struct codec {
     void (*reset)(void *state);
 };
 
-extern const struct codec codec_jpeg, codec_png;
-
-/* "libjpeg-turbo 2.1.5 (API 62)", "libpng 1.6.39": found at run time where the library says so. */
+/* The codecs, and the libraries behind them with their versions, found at run time where the
+ * library says so. */
+extern const struct codec codec_jpeg, codec_png, codec_bmp, codec_pnm, codec_pfm;
 const char *codec_jpeg_library(void);
 const char *codec_png_library(void);
+
+/* The codec of a row of formats, or NULL: this build cannot decode it. */
+const struct codec *format_codec(unsigned i);
+
+/* The row of that name, or -1. */
+int format_index(const char *name);
+
+/* Fails unless the picture has pixels and at most --max-pixels. */
+enum reason codec_check_size(uint64_t width, uint64_t height, const struct decode_options *options,
+                             struct failure *failure);
 
 /* Short data: truncated where the file has ended, unreadable where reading failed, else corrupt. */
 enum reason codec_short(const struct input *input, struct failure *failure, const char *message);
@@ -34,5 +44,22 @@ enum reason codec_short(const struct input *input, struct failure *failure, cons
 /* The row of formats that the first bytes name (index for format_at), or -1. */
 int sniff_format(const uint8_t *head, size_t size);
 #define SNIFF_BYTES 4096u
+
+/* --- pixels, as docs/features.md defines them ------------------------------------------------ */
+
+/* A sample of 0 to max (at most 2^32 - 1) as 8 bits. */
+static inline uint8_t pixel_scale(uint32_t v, uint32_t max)
+{
+    return (uint8_t)(((uint64_t)v * 255 + max / 2) / max);
+}
+
+/* The colour c with alpha a over the background; ALPHA_DROP leaves it as it is. */
+static inline uint8_t pixel_over(uint32_t c, uint32_t a, enum alpha_mode mode)
+{
+    if (mode == ALPHA_DROP)
+        return (uint8_t)c;
+    uint32_t background = mode == ALPHA_WHITE ? 255 : 0;
+    return (uint8_t)((c * a + background * (255 - a) + 127) / 255);
+}
 
 #endif

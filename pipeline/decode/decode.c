@@ -13,16 +13,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define CODECS 2
-
-/* In the order of the first rows of the formats. */
-static const struct codec *const codecs[CODECS] = {&codec_jpeg, &codec_png};
+#define FORMATS_MAX 32u
 
 struct decode {
     struct decode_options options;
     struct input input;
-    void *state[CODECS];
-    int codec; /* under way, or -1 */
+    void *state[FORMATS_MAX];  /* by row of the formats; made when first met */
+    const struct codec *codec; /* under way, or NULL */
+    void *current;             /* its state */
     int64_t mtime_ns;
     uint64_t bytes;
 };
@@ -41,11 +39,7 @@ enum status decode_open(struct decode **out, const struct decode_options *option
     if (!decode)
         return error_memory(err, sizeof *decode, "a decoder");
     decode->options = *options;
-    decode->codec = -1;
-    bool ok = input_init(&decode->input);
-    for (int i = 0; i < CODECS && ok; i++)
-        ok = (decode->state[i] = codecs[i]->create()) != NULL;
-    if (!ok) {
+    if (!input_init(&decode->input)) {
         decode_close(&decode);
         return error_memory(err, INPUT_BUFFER, "a decoder");
     }
@@ -57,9 +51,9 @@ void decode_close(struct decode **out)
 {
     if (!*out)
         return;
-    for (int i = 0; i < CODECS; i++) {
+    for (unsigned i = 0; i < FORMATS_MAX; i++) {
         if ((*out)->state[i])
-            codecs[i]->destroy((*out)->state[i]);
+            format_codec(i)->destroy((*out)->state[i]);
     }
     input_clear(&(*out)->input);
     free(*out);
@@ -71,6 +65,18 @@ enum reason codec_short(const struct input *input, struct failure *failure, cons
     if (input->error_number)
         return failure_errno(failure, REASON_UNREADABLE, input->error_number, "read failed");
     return failure_set(failure, input->at_end ? REASON_TRUNCATED : REASON_CORRUPT, "%s", message);
+}
+
+enum reason codec_check_size(uint64_t width, uint64_t height, const struct decode_options *options,
+                             struct failure *failure)
+{
+    if (width == 0 || height == 0)
+        return failure_set(failure, REASON_CORRUPT, "a picture of %llu x %llu pixels",
+                           (unsigned long long)width, (unsigned long long)height);
+    if (width > UINT32_MAX || height > UINT32_MAX || width > options->max_pixels / height)
+        return failure_set(failure, REASON_TOO_LARGE, "%llu x %llu pixels (--max-pixels)",
+                           (unsigned long long)width, (unsigned long long)height);
+    return REASON_NONE;
 }
 
 /* Is the file still what it was? */
@@ -103,15 +109,18 @@ static enum reason start_codec(struct decode *decode, const char *path, struct i
                                       "the content is no known image format")
                         : failure_set(failure, REASON_NOT_AN_IMAGE, "no image");
     const struct format *row = format_at((unsigned)format);
-    if (format >= CODECS)
-        return failure_set(failure, REASON_UNSUPPORTED,
-                           "content is %s, which this build cannot decode (see clpipe formats)",
-                           row->name);
+    const struct codec *codec = format_codec((unsigned)format);
+    if (!codec)
+        return failure_set(failure, REASON_UNSUPPORTED, "%s", row->notes);
+    assert((unsigned)format < FORMATS_MAX);
+    void **state = &decode->state[format];
+    if (!*state && !(*state = codec->create()))
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a decoder");
     memset(info->format, 0, sizeof info->format);
     memcpy(info->format, row->name, strnlen(row->name, sizeof info->format - 1));
-    decode->codec = format;
-    return codecs[format]->begin(decode->state[format], &decode->input, &decode->options,
-                                 decode->bytes, info, failure);
+    decode->codec = codec;
+    decode->current = *state;
+    return codec->begin(*state, &decode->input, &decode->options, decode->bytes, info, failure);
 }
 
 enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64_t expected_bytes,
@@ -133,14 +142,14 @@ enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64
 enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,
                         struct failure *failure)
 {
-    assert(decode->codec >= 0);
-    return codecs[decode->codec]->rows(decode->state[decode->codec], dst, stride, rows, failure);
+    assert(decode->codec);
+    return decode->codec->rows(decode->current, dst, stride, rows, failure);
 }
 
 enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure)
 {
-    assert(decode->codec >= 0);
-    if (codecs[decode->codec]->end(decode->state[decode->codec], failure) != REASON_NONE)
+    assert(decode->codec);
+    if (decode->codec->end(decode->current, failure) != REASON_NONE)
         return failure->reason;
     input_skip(&decode->input, UINT64_MAX);
     if (decode->input.error_number)
@@ -156,9 +165,9 @@ enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure
 
 void decode_abort(struct decode *decode)
 {
-    if (decode->codec >= 0)
-        codecs[decode->codec]->reset(decode->state[decode->codec]);
-    decode->codec = -1;
+    if (decode->codec)
+        decode->codec->reset(decode->current);
+    decode->codec = NULL;
 }
 
 uint64_t decode_bytes_read(const struct decode *decode)

@@ -81,7 +81,7 @@ struct format {
     const char *name;       /* "jpeg" */
     const char *extensions; /* "jpg jpeg jpe jfif" */
     const char *library; /* "libjpeg-turbo 2.1.5 (API 62)", or NULL: this build cannot decode it */
-    const char *notes;   /* "baseline, progressive, ...", or what would be needed */
+    const char *notes;   /* "baseline, progressive, ...", or why it is not read and what to do */
 };
 
 /* Row i of `clpipe formats`, or NULL past the last. */

@@ -97,3 +97,20 @@ uint64_t input_skip(struct input *input, uint64_t size)
     }
     return done;
 }
+
+size_t input_at(struct input *input, uint64_t offset, void *out, size_t size)
+{
+    uint8_t *dst = out;
+    size_t done = 0;
+    while (done < size && offset + done <= INT64_MAX) {
+        ssize_t got = pread(input->fd, dst + done, size - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            input->error_number = errno;
+        if (got <= 0)
+            break;
+        done += (size_t)got;
+    }
+    return done;
+}

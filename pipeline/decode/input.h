@@ -40,4 +40,9 @@ size_t input_read(struct input *input, void *out, size_t size);
 /* Skips up to `size` bytes; returns how many there were. */
 uint64_t input_skip(struct input *input, uint64_t size);
 
+/* Reads at `offset` instead, for formats that jump: neither counted in `total` nor digested, and
+ * independent of what is read in order. Returns how many bytes there were; error_number is set
+ * where reading failed. */
+size_t input_at(struct input *input, uint64_t offset, void *out, size_t size);
+
 #endif

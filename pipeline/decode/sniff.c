@@ -47,52 +47,6 @@ static const struct magic magic[] = {
     {"ico", 0, "\0\0\1\0", 4},
 };
 
-static const struct format formats[] = {
-    {"jpeg", "jpg jpeg jpe jfif", "", "baseline, progressive, arithmetic; grey, RGB, CMYK; 8 bits"},
-    {"png", "png apng", "", "all colour types and depths, interlaced; the default image of APNG"},
-    {"webp", "webp", NULL, "recognised only"},
-    {"tiff", "tif tiff dng cr2 nef arw orf rw2", NULL, "recognised only"},
-    {"bmp", "bmp dib", NULL, "recognised only"},
-    {"gif", "gif", NULL, "recognised only"},
-    {"pnm", "pnm pbm pgm ppm pam", NULL, "recognised only"},
-    {"pfm", "pfm", NULL, "recognised only"},
-    {"heif", "heic heif", NULL, "recognised only"},
-    {"avif", "avif", NULL, "recognised only"},
-    {"jxl", "jxl", NULL, "recognised only"},
-    {"jp2", "jp2 j2k", NULL, "recognised only"},
-    {"ico", "ico", NULL, "recognised only"},
-    {"psd", "psd", NULL, "recognised only"},
-    {"exr", "exr", NULL, "recognised only"},
-    {"hdr", "hdr", NULL, "recognised only"},
-    {"qoi", "qoi", NULL, "recognised only"},
-    {"svg", "svg", NULL, "recognised only"},
-    {"raw", "cr3 raf", NULL, "recognised only"},
-};
-
-#define FORMATS (sizeof formats / sizeof *formats)
-
-const struct format *format_at(unsigned i)
-{
-    static _Thread_local struct format row;
-    if (i >= FORMATS)
-        return NULL;
-    row = formats[i];
-    if (i == 0)
-        row.library = codec_jpeg_library();
-    if (i == 1)
-        row.library = codec_png_library();
-    return &row;
-}
-
-static int index_of(const char *name)
-{
-    for (unsigned i = 0; i < FORMATS; i++) {
-        if (strcmp(formats[i].name, name) == 0)
-            return (int)i;
-    }
-    return -1;
-}
-
 /* "BM", and the reserved bytes 0 as every writer leaves them: two letters alone are any text. */
 static bool is_bmp(const uint8_t *head, size_t size)
 {
@@ -100,14 +54,33 @@ static bool is_bmp(const uint8_t *head, size_t size)
     return size >= 18 && head[0] == 'B' && head[1] == 'M' && memcmp(head + 6, reserved, 4) == 0;
 }
 
-/* "P1" to "P7", then white space; "Pf" and "PF" are PFM. */
+static bool is_blank(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* "P1" to "P6", "Pf" and "PF", then white space or a comment, then a number: two letters alone are
+ * any text. PAM's first line is "P7" and nothing else; "P7 332" is a thumbnail of xv. */
 static const char *netpbm(const uint8_t *head, size_t size)
 {
-    if (size < 3 || head[0] != 'P' || !strchr(" \t\r\n#", head[2]) || head[2] == '\0')
+    if (size < 4 || head[0] != 'P' || !(is_blank(head[2]) || head[2] == '#'))
         return NULL;
-    if (head[1] >= '1' && head[1] <= '7')
-        return "pnm";
-    return head[1] == 'f' || head[1] == 'F' ? "pfm" : NULL;
+    if (head[1] == '7')
+        return head[2] == '\n' || (size >= 6 && memcmp(head + 2, " 332", 4) == 0) ? "pnm" : NULL;
+    bool map = head[1] == 'f' || head[1] == 'F';
+    if (!map && (head[1] < '1' || head[1] > '6'))
+        return NULL;
+    size_t i = 2;
+    while (i < size && (is_blank(head[i]) || head[i] == '#')) {
+        if (head[i] == '#')
+            while (i < size && head[i] != '\n' && head[i] != '\r')
+                i++;
+        else
+            i++;
+    }
+    if (i < size && (head[i] < '0' || head[i] > '9'))
+        return NULL;
+    return map ? "pfm" : "pnm";
 }
 
 /* An <svg element within an XML text. */
@@ -127,11 +100,11 @@ int sniff_format(const uint8_t *head, size_t size)
         const struct magic *m = &magic[i];
         if (size >= m->offset + m->size && memcmp(head + m->offset, m->bytes, m->size) == 0 &&
             (strcmp(m->format, "webp") != 0 || memcmp(head, "RIFF", 4) == 0))
-            return index_of(m->format);
+            return format_index(m->format);
     }
     if (is_bmp(head, size))
-        return index_of("bmp");
+        return format_index("bmp");
     if (netpbm(head, size))
-        return index_of(netpbm(head, size));
-    return is_svg(head, size) ? index_of("svg") : -1;
+        return format_index(netpbm(head, size));
+    return is_svg(head, size) ? format_index("svg") : -1;
 }

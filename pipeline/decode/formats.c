@@ -1,0 +1,76 @@
+/* formats.c: the table of formats. A decoder is one file and one row. */
+#include "decode/codec.h"
+
+#include <string.h>
+
+struct row {
+    struct format format;
+    const struct codec *codec;
+    const char *(*library)(void);
+};
+
+static const char *own_code(void)
+{
+    return "clpipe's own";
+}
+
+/* UNREAD: only told from what is no image. */
+/* clang-format off */
+#define READ(name, extensions, codec, library, notes) \
+    {{name, extensions, NULL, notes}, &codec, library}
+#define UNREAD(name, title, extensions) \
+    {{name, extensions, NULL, "clpipe has no decoder for " title}, NULL, NULL}
+
+static const struct row rows[] = {
+    READ("jpeg", "jpg jpeg jpe jfif", codec_jpeg, codec_jpeg_library,
+         "baseline, progressive, arithmetic; grey, RGB, CMYK; 8 bits; the first picture of MPO"),
+    READ("png", "png apng", codec_png, codec_png_library,
+         "all colour types and depths, interlaced; the default image of APNG"),
+    UNREAD("webp", "WebP", "webp"),
+    UNREAD("tiff", "TIFF", "tif tiff"),
+    READ("bmp", "bmp dib", codec_bmp, own_code,
+         "1 to 32 bits, RLE4, RLE8, bit fields; Windows and OS/2 headers"),
+    UNREAD("gif", "GIF", "gif"),
+    READ("pnm", "pnm pbm pgm ppm pam", codec_pnm, own_code,
+         "P1 to P7, up to 16 bits; the first picture"),
+    READ("pfm", "pfm", codec_pfm, own_code, "grey and RGB; 0.0 to 1.0 becomes 0 to 255"),
+    UNREAD("heif", "HEIF", "heic heif"),
+    UNREAD("avif", "AVIF", "avif"),
+    UNREAD("jxl", "JPEG XL", "jxl"),
+    UNREAD("jp2", "JPEG 2000", "jp2 j2k"),
+    UNREAD("ico", "Windows icons", "ico"),
+    UNREAD("psd", "Photoshop documents", "psd"),
+    UNREAD("exr", "OpenEXR", "exr"),
+    UNREAD("hdr", "Radiance HDR", "hdr"),
+    UNREAD("qoi", "QOI", "qoi"),
+    UNREAD("svg", "SVG", "svg"),
+    UNREAD("raw", "raw photographs", "dng cr2 cr3 nef arw orf rw2 raf"),
+};
+/* clang-format on */
+
+#define FORMATS (sizeof rows / sizeof *rows)
+
+const struct format *format_at(unsigned i)
+{
+    static _Thread_local struct format format;
+    if (i >= FORMATS)
+        return NULL;
+    format = rows[i].format;
+    if (rows[i].library)
+        format.library = rows[i].library();
+    return &format;
+}
+
+const struct codec *format_codec(unsigned i)
+{
+    return i < FORMATS ? rows[i].codec : NULL;
+}
+
+int format_index(const char *name)
+{
+    for (unsigned i = 0; i < FORMATS; i++) {
+        if (strcmp(rows[i].format.name, name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
