@@ -1,18 +1,27 @@
 /* read_bandwidth: reads a buffer once and keeps nothing: what the memory gives, for histograms to be
- * compared with. `SPAN` 16-byte vectors follow each other in one work-item (CPU devices: 256, a
- * stream for each core; GPUs: 1, neighbours read neighbouring vectors). The words are combined so
- * that no load can be left out; `sink` is written where the combination meets `never`.
+ * compared with. Work-items read runs of SPAN 16-byte vectors (CPU devices: 256, a stream for each
+ * core; GPUs: 1, neighbours read neighbouring vectors), FLIGHT of them independently of each other,
+ * so that enough loads are under way. The words are combined so that no load can be left out; `sink`
+ * is written where the combination meets `never`.
  */
 __kernel void read_bandwidth(__global const uint4 *vectors, ulong count, uint never,
                              __global uint *sink)
 {
-    const ulong items = get_global_size(0);
-    uint4 sum = (uint4)(0);
-    for (ulong block = get_global_id(0); block * SPAN < count; block += items) {
-        const ulong end = min(count, (block + 1) * SPAN);
-        for (ulong i = block * SPAN; i < end; i++)
-            sum += vectors[i];
-    }
-    if (sum.x + 3 * sum.y + 5 * sum.z + 7 * sum.w == never)
-        *sink = sum.x;
+    const ulong step = get_global_size(0) * SPAN;
+    uint4 sum[FLIGHT];
+    for (uint f = 0; f < FLIGHT; f++)
+        sum[f] = (uint4)(0);
+    ulong at = get_global_id(0) * SPAN;
+    for (; at + (FLIGHT - 1) * step + SPAN <= count; at += FLIGHT * step)
+        for (uint i = 0; i < SPAN; i++)
+            for (uint f = 0; f < FLIGHT; f++)
+                sum[f] += vectors[at + f * step + i];
+    for (; at < count; at += step)
+        for (ulong i = at; i < min(count, at + SPAN); i++)
+            sum[0] += vectors[i];
+    uint4 total = sum[0];
+    for (uint f = 1; f < FLIGHT; f++)
+        total += sum[f];
+    if (total.x + 3 * total.y + 5 * total.z + 7 * total.w == never)
+        *sink = total.x;
 }

@@ -184,8 +184,9 @@ enum status bench_open(struct bench **out, struct ocl_context *context,
         status = open_host(bench, err);
     if (status == STATUS_OK)
         status = ocl_program_build(&bench->read_program, context, "read_bandwidth", NULL,
-                                   device->type & CL_DEVICE_TYPE_CPU ? "-cl-std=CL1.2 -DSPAN=256"
-                                                                     : "-cl-std=CL1.2 -DSPAN=1",
+                                   device->type & CL_DEVICE_TYPE_CPU
+                                       ? "-cl-std=CL1.2 -DSPAN=256 -DFLIGHT=1"
+                                       : "-cl-std=CL1.2 -DSPAN=1 -DFLIGHT=8",
                                    err);
     if (status == STATUS_OK)
         status = ocl_kernel(&bench->read_kernel, bench->read_program, "read_bandwidth", err);
