@@ -15,6 +15,11 @@
  * the bound on its rounding errors small. */
 #define KMEANS_FILTER_COLUMNS 128
 
+/* The float16 filter takes rows in blocks of this many columns and centroids in panels of this many
+ * lanes. */
+#define KMEANS_HALF_COLUMNS 32
+#define KMEANS_HALF_LANES   128
+
 /* Candidates of one round of seeding, at most; also the lanes of their panel. */
 #define KMEANS_TRIALS_MAX 16
 

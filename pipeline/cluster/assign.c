@@ -9,7 +9,14 @@
 /* Rows that a work-item of split_rows takes; the kernel knows the same number. */
 #define ROWS_PER_SPLIT 64
 
-enum { COUNT_FULL, COUNT_PARTIAL, COUNT_FULL_FLAGGED, COUNT_PARTIAL_FLAGGED, COUNTS };
+enum {
+    COUNT_FULL,
+    COUNT_PARTIAL,
+    COUNT_FULL_FLAGGED,
+    COUNT_PARTIAL_FLAGGED,
+    COUNT_HALF_FLAGGED,
+    COUNTS
+};
 
 enum status assign_open(struct assign *assign, struct filter *filter, struct error *err)
 {
@@ -38,11 +45,12 @@ enum status assign_open(struct assign *assign, struct filter *filter, struct err
     if (status == STATUS_OK)
         status = ocl_buffer(&assign->counts, lane->ocl, CL_MEM_READ_WRITE, COUNTS * sizeof(cl_uint),
                             NULL, "lists of rows", err);
-    return status;
+    return status == STATUS_OK ? half_open(&assign->half, filter, err) : status;
 }
 
 void assign_close(struct assign *assign)
 {
+    half_close(&assign->half);
     if (assign->exact)
         clReleaseKernel(assign->exact);
     if (assign->distances)
@@ -67,6 +75,8 @@ enum status assign_centroids(struct assign *assign, bool *incremental, float *ce
     enum status status =
         filter_set_centroids(assign->filter, &comparable, centroids, k, moved, err);
     *incremental = moved && comparable;
+    if (status == STATUS_OK && assign->half.used)
+        status = half_set_centroids(&assign->half, err);
     return status;
 }
 
@@ -238,6 +248,25 @@ static enum status split(struct assign *assign, struct tile *tile, cl_uint count
     return status == STATUS_OK ? read_counts(assign, counts, err) : status;
 }
 
+/* Both searches by tensor cores; what they leave in doubt becomes `full`, a search by the float32
+ * filter among all centroids. */
+static enum status search_half(struct assign *assign, struct tile *tile, struct search *full,
+                               struct search *partial, cl_uint counts[COUNTS], struct error *err)
+{
+    struct half_filter *half = &assign->half;
+    enum status status = half_search(half, tile, false, full->rows, full->count, false,
+                                     assign->counts, COUNT_HALF_FLAGGED, err);
+    if (status == STATUS_OK)
+        status = half_search(half, tile, true, partial->rows, partial->count, true, assign->counts,
+                             COUNT_HALF_FLAGGED, err);
+    if (status == STATUS_OK)
+        status = read_counts(assign, counts, err);
+    full->rows = half->flagged;
+    full->count = counts[COUNT_HALF_FLAGGED];
+    partial->count = 0;
+    return status;
+}
+
 enum status assign_tile(struct assign *assign, struct tile *tile, bool incremental,
                         struct error *err)
 {
@@ -259,7 +288,10 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
                              assign->partial_flagged, COUNT_PARTIAL_FLAGGED, 1};
     if (filter->some.count == 0)
         partial.count = 0;
-    status = launch_filter(assign, tile, &full, err);
+    if (assign->half.used)
+        status = search_half(assign, tile, &full, &partial, counts, err);
+    if (status == STATUS_OK)
+        status = launch_filter(assign, tile, &full, err);
     if (status == STATUS_OK)
         status = launch_filter(assign, tile, &partial, err);
     if (status == STATUS_OK)

@@ -2,12 +2,13 @@
 #ifndef CLPIPE_CLUSTER_ASSIGN_H
 #define CLPIPE_CLUSTER_ASSIGN_H
 
-#include "cluster/filter.h"
+#include "cluster/half.h"
 
 struct assign {
     struct lane *lane;
     struct data *data;
     struct filter *filter;
+    struct half_filter half;
     cl_program program; /* kmeans_exact; NULL where the host does it */
     cl_kernel exact, distances;
     /* Of the largest tile: */

@@ -63,6 +63,7 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     uint64_t need;
     /* Beside the row itself: labels, scores, norms, lists, and what seeding keeps. */
     data->resident = !__builtin_mul_overflow(data->rows, row + 48, &need) && need <= on_device;
+    data->spare = data->resident ? on_device - need : 0;
     uint64_t allocation = device->max_allocation ? device->max_allocation : on_device;
     uint64_t staging = host / 2 / DATA_SLOTS,
              preferred = data->lane->tiled ? 128u << 20 : 16u << 20;
@@ -339,6 +340,7 @@ void data_close(struct data *data)
         ocl_buffer_release(&tile->labels);
         ocl_buffer_release(&tile->scores);
         ocl_buffer_release(&tile->norms);
+        ocl_buffer_release(&tile->half);
         if (data->resident)
             ocl_buffer_release(&tile->x);
     }

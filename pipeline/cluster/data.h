@@ -24,6 +24,8 @@ struct tile {
     cl_mem scores; /* float32: the filter's score of the label; NaN where it is not known */
     cl_mem norms;  /* float32: the filter's upper bound on the length */
     bool has_norms;
+    cl_mem half; /* rows x half_filter.columns float16; NULL where that filter is not used */
+    bool has_half;
 };
 
 struct data {
@@ -38,6 +40,7 @@ struct data {
     struct tile *tiles;
     uint32_t tile_count, tile_rows; /* tile_rows: of the largest */
     bool resident;
+    uint64_t spare;        /* device bytes that resident rows leave of what may be used */
     struct stream *stream; /* slots and the reader; NULL for resident data */
     uint32_t next_tile;
 };

@@ -192,7 +192,8 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
     filter->gamma = filter->blind ? 0.5 : chain * U / (1 - chain * U);
     filter->host_slope = malloc(capacity * sizeof *filter->host_slope);
     filter->host_offset = malloc(capacity * sizeof *filter->host_offset);
-    if (!filter->host_slope || !filter->host_offset)
+    filter->squares = malloc(capacity * sizeof *filter->squares);
+    if (!filter->host_slope || !filter->host_offset || !filter->squares)
         status = error_memory(err, capacity * sizeof *filter->host_slope, "centroids");
     if (status == STATUS_OK)
         status = build(filter, err);
@@ -255,6 +256,7 @@ void filter_close(struct filter *filter)
     free(filter->centre);
     free(filter->host_slope);
     free(filter->host_offset);
+    free(filter->squares);
     *filter = (struct filter){0};
 }
 
@@ -303,6 +305,7 @@ static void lay_out_lane(const struct layout *layout, float *lane, int32_t id)
     lane[0] = (float)(square - offset);
     *last = -float_up(slope);
     if (layout->slope) {
+        filter->squares[id] = square;
         layout->slope[id] = float_up(slope);
         layout->offset[id] = float_up(offset);
     }

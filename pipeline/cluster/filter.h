@@ -35,6 +35,7 @@ struct filter {
     cl_mem centroids;     /* k x stride */
     cl_mem slope, offset; /* k each */
     float *host_slope, *host_offset;
+    double *squares;         /* k: lengths less the centre, scaled, squared */
     cl_mem moved;            /* k bytes */
     struct panels all, some; /* all centroids; those that moved */
     cl_mem candidates;       /* KMEANS_TRIALS_MAX x stride */

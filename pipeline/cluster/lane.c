@@ -3,6 +3,19 @@
 #include "base/clock.h"
 #include <string.h>
 
+/* cl_nv_device_attribute_query */
+#define COMPUTE_CAPABILITY_MAJOR_NV 0x4000
+
+/* mma.m16n8k16 and cp.async came with compute capability 8.0 (PTX ISA, 9.7.14 and 9.7.9). */
+static bool has_tensor_cores(const struct ocl_device *device)
+{
+    cl_uint major = 0;
+    return device->nvidia &&
+           clGetDeviceInfo(device->id, COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major, NULL) ==
+               CL_SUCCESS &&
+           major >= 8;
+}
+
 enum status lane_open(struct lane *lane, struct ocl_context *ocl, unsigned threads,
                       struct stop *stop, const struct lane_choice *choice, struct error *err)
 {
@@ -12,10 +25,12 @@ enum status lane_open(struct lane *lane, struct ocl_context *ocl, unsigned threa
                   device->max_work_group >= 256;
     lane->host_exact = !device->fp64;
     lane->zero_copy = device->unified_memory;
+    lane->tensor = lane->tiled && has_tensor_cores(device);
     if (choice && choice->forced) {
         lane->tiled = choice->tiled;
         lane->host_exact = choice->host_exact || !device->fp64;
         lane->zero_copy = device->unified_memory && !choice->copies;
+        lane->tensor = choice->tensor && choice->tiled && has_tensor_cores(device);
     }
     enum status status = workers_open(&lane->workers, threads, err);
     if (status == STATUS_OK)

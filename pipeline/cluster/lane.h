@@ -14,6 +14,7 @@ struct lane_choice {
     bool tiled;      /* kernels with local tiles (GPUs) */
     bool host_exact; /* canonical evaluation on the host (no float64) */
     bool copies;     /* do not map, even if the device shares memory */
+    bool tensor;     /* the float16 filter, where the device has it */
 };
 
 struct lane {
@@ -23,6 +24,7 @@ struct lane {
     struct workers *workers;
     struct stop *stop; /* may be NULL */
     bool tiled, host_exact, zero_copy;
+    bool tensor;          /* NVIDIA's tensor cores, by inline PTX (sm_80 and later) */
     double seconds_build; /* of programs, so far */
 };
 

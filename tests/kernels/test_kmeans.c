@@ -41,14 +41,15 @@ static const struct path {
     unsigned threads;
     bool slow; /* not under Oclgrind */
 } paths[] = {
-    {"resident", {true, false, false, false}, 256 << 20, 2, false},
-    {"streamed", {true, false, false, false}, 40000, 3, false},
-    {"copied", {true, false, false, true}, 256 << 20, 1, true},
-    {"copied and streamed", {true, false, false, true}, 40000, 2, true},
-    {"exact on the host", {true, false, true, false}, 256 << 20, 2, true},
-    {"exact on the host, streamed", {true, false, true, true}, 40000, 1, true},
-    {"tiled", {true, true, false, false}, 256 << 20, 2, true},
-    {"tiled, streamed, exact on the host", {true, true, true, false}, 40000, 2, true},
+    {"resident", {true, false, false, false, false}, 256 << 20, 2, false},
+    {"streamed", {true, false, false, false, false}, 40000, 3, false},
+    {"copied", {true, false, false, true, false}, 256 << 20, 1, true},
+    {"copied and streamed", {true, false, false, true, false}, 40000, 2, true},
+    {"exact on the host", {true, false, true, false, false}, 256 << 20, 2, true},
+    {"exact on the host, streamed", {true, false, true, true, false}, 40000, 1, true},
+    {"tiled", {true, true, false, false, false}, 256 << 20, 2, true},
+    {"tiled, streamed, exact on the host", {true, true, true, false, false}, 40000, 2, true},
+    {"tensor cores", {true, true, false, false, true}, 256 << 20, 2, true},
 };
 
 static void compare(const struct cluster_outcome *out, const struct reference *ref,
@@ -187,6 +188,7 @@ static void check_shapes(struct ocl_context *context, bool fewer)
     static const struct shape shapes[] = {
         {1, 1, 1, 5},     {2, 1, 2, 5},     {40, 3, 40, 5},    {300, 1, 4, 30}, {513, 33, 17, 4},
         {600, 300, 5, 4}, {257, 16, 33, 6}, {1000, 8, 140, 4}, {100, 7, 5, 0},  {100, 7, 5, 1},
+        {900, 97, 130, 6},
     };
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
         if (!fewer || shapes[s].n <= 40)
@@ -205,7 +207,7 @@ static void test_shapes(void **state)
 static void check_tiled(struct ocl_context *context, bool fewer)
 {
     static const struct shape shape = {9, 3, 2, 1};
-    static const struct path tiled = {"tiled", {true, true, false, false}, 256 << 20, 1, false};
+    static const struct path tiled = {"tiled", {true, true, false, false, false}, 256 << 20, 1, false};
     struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
     float c[6];
     int32_t labels[9];
