@@ -235,6 +235,8 @@ static enum status parse_sources(struct signature_parts *parts, const struct mem
 {
     unsigned room = 0;
     const char *at = list->value + 1, *end = list->value + list->value_length - 1;
+    if (*list->value != '[' || parts->sources)
+        return error_set(err, STATUS_FAILED, "the log's sources cannot be read");
     while (at < end) {
         if (parts->config.source_count == room) {
             room = room ? 2 * room : 16;
@@ -260,6 +262,8 @@ static enum status parse_features(struct signature_parts *parts, const struct me
     const char *cursor = object->value + 1;
     struct member member;
     enum status status = STATUS_OK;
+    if (*object->value != '{')
+        return error_set(err, STATUS_FAILED, "the log's features cannot be read");
     while (!status && next_member(&member, &cursor)) {
         char *spec = unescape(member.value, member.value_length), *named = NULL;
         if (!spec || asprintf(&named, "%.*s=%s", (int)member.key_length, member.key, spec) < 0)
@@ -279,7 +283,7 @@ enum status signature_parse(struct signature_parts *parts, const char *signature
     struct member member;
     enum status status = STATUS_OK;
     while (!status && next_member(&member, &cursor)) {
-        if (strncmp(member.key, "parameters\"", 11) == 0)
+        if (strncmp(member.key, "parameters\"", 11) == 0 && !parts->parameters)
             parts->parameters = strndup(member.value, member.value_length);
         else if (strncmp(member.key, "sources\"", 8) == 0)
             status = parse_sources(parts, &member, err);

@@ -1,0 +1,222 @@
+/* fuzz_decode.c: the decoders, through the door that ingest uses.
+ *
+ * Every input is decoded twice by one decoder, in other strips and into memory that held something
+ * else: outcome and pixels must be the same, or something depended on what lay around. Where the
+ * sanitizers count allocations, the codec must stay below what it said it would hold. */
+#include "fuzz.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "decode/codec.h"
+#include "decode/decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#define MOST_PIXELS (1u << 18)
+#define MOST_SCANS  10u
+/* What a codec may hold from its header to its first row: nothing that grows with the picture. */
+#define MOST_FOR_HEADER (4u << 20)
+/* Rounding of allocations, tables and the like beyond what info.memory says. */
+#define MEMORY_SLACK (1u << 20)
+
+/* --- allocations ----------------------------------------------------------------------------- */
+
+#if defined __SANITIZE_ADDRESS__
+#define COUNTED 1
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define COUNTED 1
+#endif
+#endif
+
+#ifdef COUNTED
+/* As <sanitizer/allocator_interface.h> has them, which gcc does not install everywhere. */
+int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
+                                              void (*on_free)(const volatile void *));
+size_t __sanitizer_get_allocated_size(const volatile void *at);
+
+static int64_t held, most_held;
+static bool ours; /* what is allocated now is not the codec's */
+
+static void on_malloc(const volatile void *at, size_t size)
+{
+    (void)at;
+    held += ours ? 0 : (int64_t)size;
+    if (held > most_held)
+        most_held = held;
+}
+
+static void on_free(const volatile void *at)
+{
+    if (at && !ours)
+        held -= (int64_t)__sanitizer_get_allocated_size(at);
+}
+
+static void count_codec(bool yes)
+{
+    ours = !yes;
+}
+
+static void count_from_here(void)
+{
+    static bool installed;
+    if (!installed)
+        fuzz_check(__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free) > 0);
+    installed = true;
+    held = most_held = 0;
+}
+
+static void check_held(uint64_t most)
+{
+    fuzz_check(most_held <= (int64_t)most);
+}
+#else
+static void count_codec(bool yes)
+{
+    (void)yes;
+}
+
+static void count_from_here(void)
+{
+}
+
+static void check_held(uint64_t most)
+{
+    (void)most;
+}
+#endif
+
+/* --- one decoding ---------------------------------------------------------------------------- */
+
+struct outcome {
+    enum reason reason;
+    struct image_info info;
+    uint64_t pixels[2], digest[2];
+};
+
+/* Rows in strips of `choice`, each row followed by bytes that must not change. */
+static enum reason all_rows(struct decode *decode, const struct image_info *info, uint8_t fill,
+                            struct fuzz_choice *choice, struct murmur3 *hash,
+                            struct failure *failure)
+{
+    size_t row = 3 * (size_t)info->out_width, stride = row + fuzz_choose(choice, 9);
+    uint32_t height = info->out_height, most = 1 + fuzz_choose(choice, height);
+    count_codec(false);
+    uint8_t *strip = malloc(stride * most);
+    count_codec(true);
+    fuzz_check(strip);
+    enum reason reason = REASON_NONE;
+    for (uint32_t y = 0; y < height && reason == REASON_NONE;) {
+        uint32_t rows = 1 + fuzz_choose(choice, most);
+        rows = rows < height - y ? rows : height - y;
+        memset(strip, fill, stride * most);
+        reason = decode_rows(decode, strip, stride, rows, failure);
+        for (uint32_t i = 0; i < rows && reason == REASON_NONE; i++) {
+            for (size_t pad = row; pad < stride; pad++)
+                fuzz_check(strip[i * stride + pad] == fill);
+            murmur3_update(hash, strip + i * stride, row);
+        }
+        y += rows;
+    }
+    count_codec(false);
+    free(strip);
+    count_codec(true);
+    return reason;
+}
+
+static void check_info(const struct image_info *info, const struct decode_options *options)
+{
+    fuzz_check(info->width > 0 && info->height > 0 && info->out_width > 0 && info->out_height > 0);
+    fuzz_check((uint64_t)info->width * info->height <= options->max_pixels);
+    fuzz_check(info->out_width <= info->width && info->out_height <= info->height);
+    fuzz_check(info->orientation >= 1 && info->orientation <= 8);
+    fuzz_check(info->channels >= 1 && info->channels <= 4);
+    fuzz_check(memchr(info->format, 0, sizeof info->format) && info->format[0]);
+}
+
+static void decode_once(struct outcome *out, struct decode *decode, int fd, const struct stat *st,
+                        const struct decode_options *options, uint8_t fill,
+                        struct fuzz_choice *choice)
+{
+    struct failure failure;
+    struct murmur3 hash;
+    memset(out, 0, sizeof *out);
+    murmur3_init(&hash);
+    fuzz_check(lseek(fd, 0, SEEK_SET) == 0);
+    count_from_here();
+    out->reason = decode_begin(decode, fd, "x.jpg", (uint64_t)st->st_size,
+                               clock_file_time(&st->st_mtim), &out->info, &failure);
+    check_held(MOST_FOR_HEADER);
+    fuzz_check(out->reason == failure.reason);
+    if (out->reason == REASON_NONE) {
+        check_info(&out->info, options);
+        out->reason = all_rows(decode, &out->info, fill, choice, &hash, &failure);
+        check_held(out->info.memory + MEMORY_SLACK);
+        if (out->reason == REASON_NONE)
+            out->reason = decode_end(decode, out->digest, &failure);
+        if (out->reason != REASON_NONE)
+            decode_abort(decode);
+    }
+    murmur3_final(&hash, out->pixels);
+    fuzz_check(out->reason == failure.reason && out->reason < REASON_COUNT);
+    fuzz_check(out->reason == REASON_NONE || failure.message[0]);
+    fuzz_check(memchr(failure.message, 0, sizeof failure.message));
+    /* What was made up here cannot change, vanish or be unreadable. */
+    fuzz_check(out->reason != REASON_CHANGED && out->reason != REASON_UNREADABLE &&
+               out->reason != REASON_VANISHED);
+}
+
+void fuzz_decode(const struct fuzz_target *target, const uint8_t *data, size_t size)
+{
+    int format = sniff_format(data, size < SNIFF_BYTES ? size : SNIFF_BYTES);
+    if (strcmp(target->name, "decode") != 0 &&
+        (format < 0 || strcmp(format_at((unsigned)format)->name, target->name) != 0))
+        return;
+    struct fuzz_choice choice = fuzz_choice(data, size);
+    struct decode_options options = {.alpha = (enum alpha_mode)fuzz_choose(&choice, 3),
+                                     .max_pixels = MOST_PIXELS,
+                                     .max_scans = MOST_SCANS,
+                                     .scale = 1u << fuzz_choose(&choice, 4)};
+    struct stat st;
+    struct error err;
+    struct decode *decode;
+    int fd = fuzz_file(data, size);
+    fuzz_check(fstat(fd, &st) == 0);
+    fuzz_check(decode_open(&decode, &options, &err) == STATUS_OK);
+    struct outcome first, second;
+    decode_once(&first, decode, fd, &st, &options, 0x00, &choice);
+    decode_once(&second, decode, fd, &st, &options, 0xff, &choice);
+    decode_close(&decode);
+    fuzz_check(first.reason == second.reason);
+    if (first.reason != REASON_NONE)
+        return;
+    fuzz_check(memcmp(&first.info, &second.info, sizeof first.info) == 0);
+    fuzz_check(memcmp(first.pixels, second.pixels, sizeof first.pixels) == 0);
+    struct murmur3 whole;
+    uint64_t digest[2];
+    murmur3_init(&whole);
+    murmur3_update(&whole, data, size);
+    murmur3_final(&whole, digest);
+    fuzz_check(memcmp(digest, first.digest, sizeof digest) == 0);
+    fuzz_check(memcmp(digest, second.digest, sizeof digest) == 0);
+}
+
+/* The CRC of every chunk of a PNG that is there whole. */
+void fuzz_seal_image(uint8_t *data, size_t size)
+{
+    if (size < 8 || memcmp(data, "\x89PNG\r\n\x1a\n", 8) != 0)
+        return;
+    for (size_t at = 8; size - at >= 12;) {
+        size_t length = (size_t)data[at] << 24 | (size_t)data[at + 1] << 16 |
+                        (size_t)data[at + 2] << 8 | data[at + 3];
+        if (length > size - at - 12)
+            return;
+        uLong crc = crc32(0, data + at + 4, (uInt)length + 4);
+        for (int i = 0; i < 4; i++)
+            data[at + 8 + length + (size_t)i] = (uint8_t)(crc >> (24 - 8 * i));
+        at += 12 + length;
+    }
+}

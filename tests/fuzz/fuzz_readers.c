@@ -1,0 +1,248 @@
+/* fuzz_readers.c: lists of paths, the log of finished records, .npy. */
+#include "fuzz.h"
+
+#include "base/hash.h"
+#include "cluster/cluster.h"
+#include "store/prior.h"
+#include "store/records.h"
+#include "store/repair_log.h"
+#include "store/signature.h"
+#include "walk/filelist.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- lists ------------------------------------------------------------------------------------ */
+
+struct listed {
+    char **path;
+    size_t *length;
+    size_t count, next;
+};
+
+static bool holds(const struct listed *listed, const char *path, size_t length)
+{
+    for (size_t i = 0; i < listed->count; i++) {
+        if (listed->length[i] == length && memcmp(listed->path[i], path, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The plain way: cut, tidy, keep what is new. */
+static void list_plainly(struct listed *listed, const uint8_t *data, size_t size)
+{
+    char separator = memchr(data, 0, size) ? 0 : '\n';
+    listed->path = calloc(size + 1, sizeof *listed->path);
+    listed->length = calloc(size + 1, sizeof *listed->length);
+    fuzz_check(listed->path && listed->length);
+    for (size_t at = 0; at < size;) {
+        const uint8_t *end = memchr(data + at, separator, size - at);
+        size_t length = end ? (size_t)(end - data) - at : size - at;
+        char *path = malloc(length + 1);
+        fuzz_check(path);
+        memcpy(path, data + at, length);
+        at += length + 1;
+        length = filelist_normalize(path, length);
+        if (length == 0 || holds(listed, path, length)) {
+            free(path);
+            continue;
+        }
+        listed->path[listed->count] = path;
+        listed->length[listed->count++] = length;
+    }
+}
+
+static enum status take_path(void *context, const char *path, size_t length, struct error *err)
+{
+    struct listed *listed = context;
+    (void)err;
+    fuzz_check(path[length] == 0 && strlen(path) == length);
+    fuzz_check(listed->next < listed->count && listed->length[listed->next] == length);
+    fuzz_check(memcmp(listed->path[listed->next], path, length) == 0);
+    listed->next++;
+    return STATUS_OK;
+}
+
+void fuzz_list(const struct fuzz_target *target, const uint8_t *data, size_t size)
+{
+    (void)target;
+    struct listed listed = {0};
+    struct error err = ERROR_INIT;
+    char source[80];
+    fuzz_file(data, size);
+    snprintf(source, sizeof source, "@%s", fuzz_file_name());
+    list_plainly(&listed, data, size);
+    enum status status =
+        filelist_read(source, fuzz_folder(), 1u << 20, NULL, take_path, &listed, &err);
+    fuzz_check(status == STATUS_OK && listed.next == listed.count);
+    for (size_t i = 0; i < listed.count; i++)
+        free(listed.path[i]);
+    free(listed.path);
+    free(listed.length);
+}
+
+/* --- the log ---------------------------------------------------------------------------------- */
+
+static void check_same(const struct store_record *a, const struct store_record *b)
+{
+    fuzz_check(a->sequence == b->sequence && a->source == b->source &&
+               a->path_length == b->path_length && a->bytes == b->bytes &&
+               a->mtime_ns == b->mtime_ns && a->failure.reason == b->failure.reason &&
+               a->width == b->width && a->height == b->height);
+}
+
+/* What a whole frame holds; written again it is the same frame. */
+static void check_entry(struct records_reader *reader, uint64_t offset,
+                        const struct records_entry *entry)
+{
+    struct error err = ERROR_INIT;
+    fuzz_check(entry->next > offset && entry->next <= reader->log_end);
+    if (entry->start)
+        return;
+    const struct store_record *record = &entry->record;
+    fuzz_check(record->failure.reason < REASON_COUNT);
+    fuzz_check(memchr(record->failure.message, 0, sizeof record->failure.message));
+    uint32_t *values = malloc(reader->counters * sizeof *values + 1);
+    fuzz_check(values);
+    if (record->failure.reason == REASON_NONE && records_unpack(values, reader->counters, entry)) {
+        struct records_frame frame;
+        fuzz_check(records_encode(&frame, record, values, reader->counters, &err) == STATUS_OK);
+        fuzz_check(frame.size > RECORDS_FRAME_HEAD);
+        free(frame.data);
+    }
+    free(values);
+    /* A peek sees the same, in a reader of its own since an entry lies in its reader's buffer. */
+    struct records_reader other;
+    struct records_entry peeked;
+    records_reader_init(&other, reader->fd, "log", reader->counters, reader->log_end, 64);
+    fuzz_check(records_peek(&other, offset, &peeked, &err) == STATUS_OK);
+    check_same(record, &peeked.record);
+    records_reader_clear(&other);
+}
+
+static void read_all(int fd, uint64_t start, uint64_t end, uint32_t counters)
+{
+    struct records_reader reader;
+    struct records_entry entry;
+    struct error err = ERROR_INIT;
+    enum status status = STATUS_OK;
+    records_reader_init(&reader, fd, "log", counters, end, 256);
+    for (uint64_t at = start; at < end && status == STATUS_OK;) {
+        status = records_read(&reader, at, &entry, &err);
+        if (status == STATUS_OK) {
+            check_entry(&reader, at, &entry);
+            at = entry.next;
+        } else if (status == STATUS_END) {
+            uint64_t found = at;
+            status = records_resync(&reader, at + 1, &found, &err);
+            fuzz_check(status != STATUS_OK || found > at);
+            at = found;
+        }
+    }
+    fuzz_check(status == STATUS_OK || status == STATUS_END);
+    records_reader_clear(&reader);
+    struct stretches stretches = {0};
+    fuzz_check(stretches_scan(&stretches, fd, "log", counters, start, &err) == STATUS_OK);
+    fuzz_check(stretches.end <= end && stretches.damaged <= end);
+    stretches_clear(&stretches);
+}
+
+/* As repair reads it. */
+static void repair_log(int directory)
+{
+    struct repair_log log = {.fd = -1};
+    struct signature_parts parts;
+    struct error err = ERROR_INIT;
+    memset(&parts, 0, sizeof parts);
+    if (repair_log_open(&log, directory, fuzz_folder(), &err) == STATUS_OK && log.fd >= 0) {
+        if (signature_parse(&parts, log.signature, &err) == STATUS_OK)
+            repair_log_scan(&log, &parts, &err);
+        signature_parts_clear(&parts);
+        char difference[256];
+        signature_difference(difference, sizeof difference, log.signature, "{\"format\":1}");
+        signature_difference(difference, sizeof difference, "{\"sources\":[\"a\"]}", log.signature);
+    }
+    repair_log_close(&log);
+}
+
+void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size)
+{
+    (void)target;
+    int fd = fuzz_file(data, size);
+    int directory = open(fuzz_folder(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fuzz_check(directory >= 0);
+    char *signature = NULL;
+    uint64_t start = 0;
+    struct error err = ERROR_INIT;
+    struct fuzz_choice choice = fuzz_choice(data, size);
+    if (records_read_header(&signature, &start, fd, "log", &err) == STATUS_OK) {
+        fuzz_check(signature && start <= size);
+        read_all(fd, start, size, 6);
+        read_all(fd, start, size, 1 + fuzz_choose(&choice, 40));
+    }
+    free(signature);
+    repair_log(directory);
+    close(directory);
+}
+
+/* The header's CRC, and those of the frames that are there whole; see store/records.h. */
+void fuzz_seal_log(uint8_t *data, size_t size)
+{
+    uint32_t length, crc;
+    if (size < 24)
+        return;
+    memcpy(&length, data + 12, sizeof length);
+    if (length > size - 24)
+        return;
+    crc = crc32c(crc32c(0, data, 16), data + 24, length);
+    memcpy(data + 16, &crc, sizeof crc);
+    for (size_t at = 24 + (size_t)length; size - at > RECORDS_FRAME_HEAD;) {
+        memcpy(&length, data + at, sizeof length);
+        if (length > size - at - RECORDS_FRAME_HEAD)
+            return;
+        crc = crc32c(crc32c(0, data + at, 4), data + at + 8, 8);
+        crc = crc32c(crc, data + at + RECORDS_FRAME_HEAD, length);
+        memcpy(data + at + 4, &crc, sizeof crc);
+        at += RECORDS_FRAME_HEAD + (size_t)length;
+    }
+}
+
+/* --- .npy ------------------------------------------------------------------------------------- */
+
+void fuzz_npy(const struct fuzz_target *target, const uint8_t *data, size_t size)
+{
+    (void)target;
+    struct npy *npy = NULL;
+    struct error err = ERROR_INIT;
+    fuzz_file(data, size);
+    if (npy_open(&npy, fuzz_file_name(), &err) != STATUS_OK) {
+        fuzz_check(!npy && err.status != STATUS_OK);
+        return;
+    }
+    uint64_t rows = npy_rows(npy), columns = npy_dimension(npy);
+    if (columns == 0) { /* any number of rows: the caller refuses it */
+        npy_close(&npy);
+        return;
+    }
+    /* One byte is the smallest element. */
+    fuzz_check(rows <= size / columns);
+    float *whole = malloc(rows * columns * sizeof *whole + 1);
+    float *part = malloc(rows * columns * sizeof *part + 1);
+    fuzz_check(whole && part);
+    fuzz_check(npy_read(npy, 0, rows, whole, &err) == STATUS_OK);
+    struct fuzz_choice choice = fuzz_choice(data, size);
+    for (uint64_t at = 0; at < rows;) {
+        uint64_t count = 1 + fuzz_choose(&choice, (uint32_t)(rows - at));
+        fuzz_check(npy_read(npy, at, count, part, &err) == STATUS_OK);
+        fuzz_check(memcmp(part, whole + at * columns, count * columns * sizeof *part) == 0);
+        at += count;
+    }
+    free(whole);
+    free(part);
+    npy_close(&npy);
+}
