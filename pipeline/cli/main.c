@@ -7,6 +7,9 @@
 #include "cli/usage.h"
 #include <fcntl.h>
 #include <hdf5.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +22,17 @@ static void keep_standard_descriptors(void)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
             _exit(STATUS_FAILED);
+}
+
+/* What codecs free goes back to the system. Left to itself glibc raises both thresholds to the
+ * sizes that it meets and keeps dozens of megabytes for each decode thread, which no bound counts.
+ */
+static void give_back_freed_memory(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 4 << 20);
+#endif
 }
 
 /* True if -h or --help stands anywhere before "--". */
@@ -75,6 +89,7 @@ int main(int argc, char **argv)
 {
     clock_process_start();
     keep_standard_descriptors();
+    give_back_freed_memory();
     signal(SIGPIPE, SIG_IGN);
     /* A file size limit is an error like a full disk, not a reason to be killed. */
     signal(SIGXFSZ, SIG_IGN);

@@ -1,0 +1,106 @@
+"""Memory does not grow with the number or the size of the pictures, and decoding begins at once."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy
+import pytest
+from PIL import Image
+
+from conftest import ROOT, run_clpipe
+
+LARGE = ROOT.parent / "shared" / "data" / "photos" / "large"
+LONG = pytest.mark.skipif(not os.environ.get("CLPIPE_LONG"), reason="only in tools/check --long")
+MIB = 1 << 20
+
+
+def peak(source, output, *options, status=0):
+    """Bytes, with the kernels of these options in the cache: building them takes 200 MB more."""
+    result = run_clpipe("ingest", source, "-o", output, "--fresh", "--json", "-", "-q", *options,
+                        timeout=280)
+    assert result.returncode == status, result.stderr
+    return json.loads(result.stdout)["peak_rss_bytes"]
+
+
+def draw_small(directory, count):
+    """`count` names of 100 small JPEGs, in folders of 1,000."""
+    random = numpy.random.default_rng(3)
+    directory.mkdir()
+    for i in range(count):
+        path = directory / f"{i // 1000:03}" / f"{i:06}.jpg"
+        if i < 100:
+            path.parent.mkdir(exist_ok=True)
+            pixels = random.integers(0, 256, (9 + i % 7, 16, 3), dtype=numpy.uint8)
+            Image.fromarray(pixels).save(path)
+        else:
+            path.parent.mkdir(exist_ok=True)
+            os.link(directory / "000" / f"{i % 100:06}.jpg", path)
+    return directory
+
+
+def draw_progressive(directory, count):
+    """A progressive JPEG of 10 megapixels, `count` times: each holds 30 MB of coefficients."""
+    ramp = numpy.add.outer(numpy.arange(2560), numpy.arange(3840)) // 16 % 256
+    pixels = numpy.stack([ramp, ramp[::-1], ramp[:, ::-1]], 2).astype(numpy.uint8)
+    directory.mkdir()
+    Image.fromarray(pixels).save(directory / "00.jpg", progressive=True, quality=60)
+    for i in range(1, count):
+        os.link(directory / "00.jpg", directory / f"{i:02}.jpg")
+    return directory
+
+
+def test_memory_does_not_grow_with_the_number(program, tmp_path):
+    """32 KiB of counters for each picture: if they stayed, 2,000 pictures more would hold 64 MiB."""
+    options = ["--feature", "rgb:bins=8x8x8,grid=4x4", "--memory", "16M"]
+    few = draw_small(tmp_path / "few", 1000)
+    many = draw_small(tmp_path / "many", 3000)
+    peak(few, tmp_path / "few.h5", *options)
+    small = min(peak(few, tmp_path / "few.h5", *options) for _ in range(2))
+    large = min(peak(many, tmp_path / "many.h5", *options) for _ in range(2))
+    assert large - small < 16 * MIB
+
+
+def test_memory_does_not_grow_with_the_threads(program, tmp_path):
+    """Admission lets one of these pictures be decoded at a time. What a thread has freed is given
+    back before the next one takes its turn."""
+    source = draw_progressive(tmp_path / "progressive", 10)
+    options = ["--memory", "64M", "--decode-scale", "8"]
+    one = peak(source, tmp_path / "out.h5", "--threads", 1, *options)
+    one = min(one, peak(source, tmp_path / "out.h5", "--threads", 1, *options))
+    eight = peak(source, tmp_path / "out.h5", "--threads", 8, *options)
+    assert eight - one < 48 * MIB
+
+
+@LONG
+@pytest.mark.parametrize("threads", [1, 8])
+def test_fifty_thousand(program, tmp_path, threads):
+    source = draw_small(tmp_path / "small", 50000)
+    assert peak(source, tmp_path / "out.h5", "--threads", threads) < 512 * MIB
+
+
+@LONG
+@pytest.mark.parametrize("threads", [1, 8])
+def test_large_photographs(program, tmp_path, threads):
+    source = LARGE if LARGE.exists() else draw_progressive(tmp_path / "progressive", 64)
+    links = tmp_path / "links"
+    links.mkdir()
+    for path in sorted(source.iterdir()):
+        for i in range(4 if LARGE.exists() else 1):
+            (links / f"{i}-{path.name}").symlink_to(path)
+    features = ["--feature", "rgb:bins=256", "--feature", "hsv,grid=3x3", "--feature", "gray"]
+    assert peak(links, tmp_path / "out.h5", "--threads", threads, *features) < 512 * MIB
+
+
+def first_decode(clpipe, source, trace):
+    """Seconds from the start of the program to the first decoding, by --profile."""
+    result = clpipe("ingest", source, "-o", "out.h5", "--fresh", "-q", "--profile", trace)
+    assert result.returncode == 0, result.stderr
+    events = json.loads(Path(trace).read_text())["traceEvents"]
+    return min(event["ts"] for event in events if event["name"] == "decode") * 1e-6
+
+
+def test_first_decode(clpipe, photos, tmp_path):
+    """With the kernels in the cache. The best of five: others may be using the machine."""
+    clpipe("ingest", photos, "-o", "out.h5", "-q")
+    assert min(first_decode(clpipe, photos, tmp_path / "trace.json") for _ in range(5)) < 0.3
