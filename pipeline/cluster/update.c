@@ -40,13 +40,21 @@ static enum status choose_scales(struct update *update, struct error *err)
     return STATUS_OK;
 }
 
+static uint32_t segment_entries(const struct update *update)
+{
+    return update->lane->tiled ? SEGMENT_TILED : SEGMENT_CPU;
+}
+
 static enum status open_buffers(struct update *update, struct error *err)
 {
     struct ocl_context *ocl = update->lane->ocl;
     const size_t row = update->data->stride * sizeof(cl_long);
     const size_t entries = 2 * (size_t)update->data->tile_rows;
-    update->segments_max = row < PARTIAL_BYTES / 64 ? (uint32_t)(PARTIAL_BYTES / row) : 64;
-    const size_t segments = update->segments_max;
+    /* As many as a tile can come to, as far as memory allows. */
+    const uint64_t most = entries / segment_entries(update) + update->k;
+    const size_t fit = row < PARTIAL_BYTES / 64 ? PARTIAL_BYTES / row : 64;
+    const size_t segments = most < fit ? (size_t)most : fit;
+    update->segments_max = (uint32_t)segments;
     struct {
         cl_mem *buffer;
         size_t bytes;
@@ -218,7 +226,7 @@ enum status update_tile(uint64_t *moved, struct update *update, struct tile *til
     if (*moved == 0)
         return STATUS_OK;
     const uint32_t total = update->cluster_end[update->k - 1];
-    const uint32_t most = update->lane->tiled ? SEGMENT_TILED : SEGMENT_CPU;
+    const uint32_t most = segment_entries(update);
     enum status status = lane_write(update->lane, "entries", update->entries, 0,
                                     total * sizeof(cl_uint), update->host_entries, err);
     uint32_t at = 0, segments = 0, clusters = 0;
