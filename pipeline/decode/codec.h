@@ -23,10 +23,13 @@ struct codec {
 };
 
 /* The codecs, and the libraries behind them with their versions, found at run time where the
- * library says so. */
+ * library says so. Those of the second line are there only where the
+ * build found their libraries. */
 extern const struct codec codec_jpeg, codec_png, codec_bmp, codec_pnm, codec_pfm;
+extern const struct codec codec_gif;
 const char *codec_jpeg_library(void);
 const char *codec_png_library(void);
+const char *codec_gif_library(void);
 
 /* The codec of a row of formats, or NULL: this build cannot decode it. */
 const struct codec *format_codec(unsigned i);

@@ -1,4 +1,5 @@
-/* formats.c: the table of formats. A decoder is one file and one row. */
+/* formats.c: the table of formats. A decoder is one file and one row. One that needs a library
+ * which was not there when clpipe was built is left out, and its row says what to install. */
 #include "decode/codec.h"
 
 #include <string.h>
@@ -14,10 +15,18 @@ static const char *own_code(void)
     return "clpipe's own";
 }
 
-/* UNREAD: only told from what is no image. */
+/* READ: always there. READ_IF: where `with` (CLPIPE_WITH_...) is 1; package is Debian's. UNREAD:
+ * only told from what is no image. */
 /* clang-format off */
 #define READ(name, extensions, codec, library, notes) \
     {{name, extensions, NULL, notes}, &codec, library}
+#define READ_1(name, title, extensions, codec, library, package, notes) \
+    READ(name, extensions, codec, library, notes)
+#define READ_0(name, title, extensions, codec, library, package, notes) \
+    {{name, extensions, NULL, \
+      "this build cannot read " title "; install " package " and build again"}, NULL, NULL}
+#define READ_EITHER(with) READ_##with
+#define READ_IF(with) READ_EITHER(with)
 #define UNREAD(name, title, extensions) \
     {{name, extensions, NULL, "clpipe has no decoder for " title}, NULL, NULL}
 
@@ -30,7 +39,9 @@ static const struct row rows[] = {
     UNREAD("tiff", "TIFF", "tif tiff"),
     READ("bmp", "bmp dib", codec_bmp, own_code,
          "1 to 32 bits, RLE4, RLE8, bit fields; Windows and OS/2 headers"),
-    UNREAD("gif", "GIF", "gif"),
+    READ_IF(CLPIPE_WITH_GIF)
+        ("gif", "GIF", "gif", codec_gif, codec_gif_library, "libgif-dev",
+         "the first frame on its canvas"),
     READ("pnm", "pnm pbm pgm ppm pam", codec_pnm, own_code,
          "P1 to P7, up to 16 bits; the first picture"),
     READ("pfm", "pfm", codec_pfm, own_code, "grey and RGB; 0.0 to 1.0 becomes 0 to 255"),

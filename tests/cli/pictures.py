@@ -55,12 +55,15 @@ def over(colour, alpha, background=255):
 
 
 def check(found, wanted):
-    """The same names, and the same pixels under each."""
+    """The same names, and the same pixels under each; grey ones may have one channel or none."""
     assert set(found) == set(wanted)
-    wrong = [name for name in wanted
-             if not numpy.array_equal(found[name], wanted[name] if wanted[name].ndim == 3
-                                      else wanted[name][..., None].repeat(3, axis=2))]
-    assert wrong == []
+    wrong = []
+    for name, pixels in wanted.items():
+        if pixels.ndim == 2:
+            pixels = pixels[..., None]
+        if not numpy.array_equal(found[name], numpy.broadcast_to(pixels, (*pixels.shape[:2], 3))):
+            wrong.append(name)
+    assert not wrong, wrong
 
 
 # --- BMP ------------------------------------------------------------------------------------------
