@@ -35,7 +35,9 @@ static const struct row rows[] = {
          "baseline, progressive, arithmetic; grey, RGB, CMYK; 8 bits; the first picture of MPO"),
     READ("png", "png apng", codec_png, codec_png_library,
          "all colour types and depths, interlaced; the default image of APNG"),
-    UNREAD("webp", "WebP", "webp"),
+    READ_IF(CLPIPE_WITH_WEBP)
+        ("webp", "WebP", "webp", codec_webp, codec_webp_library, "libwebp-dev",
+         "lossy and lossless, alpha; the first frame of animations"),
     UNREAD("tiff", "TIFF", "tif tiff"),
     READ("bmp", "bmp dib", codec_bmp, own_code,
          "1 to 32 bits, RLE4, RLE8, bit fields; Windows and OS/2 headers"),

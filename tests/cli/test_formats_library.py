@@ -1,19 +1,21 @@
-"""GIF: every pixel against what was written or what Pillow reads, hostile headers."""
+"""GIF and WebP: every pixel against what was written or what Pillow reads, hostile headers."""
 
 import io
 import json
 import struct
 
+import cv2
 import numpy
 import pytest
 from PIL import Image
 
 from conftest import run_clpipe
-from pictures import check, decoded, failures
+from pictures import check, decoded, failures, over
 
 HEIGHT, WIDTH = 7, 11
 RANDOM = numpy.random.default_rng(17)
 RGB = RANDOM.integers(0, 256, (HEIGHT, WIDTH, 3), dtype="uint8")
+ALPHA = RANDOM.integers(0, 256, (HEIGHT, WIDTH), dtype="uint8")
 
 
 @pytest.fixture(autouse=True)
@@ -146,3 +148,81 @@ def test_gif_cut_and_false(tmp_path):
         "cut.gif": "truncated", "header.gif": "truncated", "huge.gif": "truncated",
         "huge interlaced.gif": "truncated", "too large.gif": "too-large", "no frame.gif": "corrupt",
         "no pixels.gif": "corrupt", "short codes.gif": "truncated", "wrong codes.gif": "corrupt"}
+
+
+# --- WebP -----------------------------------------------------------------------------------------
+
+def test_webp_pixels(tmp_path):
+    """Lossless pixels are those that were written, lossy ones those that Pillow reads."""
+    rgba = numpy.dstack([RGB, ALPHA])
+    files = {
+        "lossless.webp": saved(Image.fromarray(RGB), "WEBP", lossless=True),
+        "lossless alpha.webp": saved(Image.fromarray(rgba), "WEBP", lossless=True, exact=True),
+        "lossy.webp": saved(Image.fromarray(RGB), "WEBP", quality=70),
+        "lossy alpha.webp": saved(Image.fromarray(rgba), "WEBP", quality=70, alpha_quality=60),
+        "frames.webp": saved(Image.fromarray(RGB), "WEBP", lossless=True, save_all=True,
+                             append_images=[Image.fromarray(255 - RGB)], duration=100),
+        "alpha frames.webp": saved(Image.fromarray(rgba), "WEBP", lossless=True, exact=True,
+                                   save_all=True, duration=100,
+                                   append_images=[Image.fromarray(255 - rgba)]),
+    }
+    write(tmp_path, files)
+    wanted = {"lossless.webp": RGB, "frames.webp": RGB, "lossless alpha.webp": over(RGB, ALPHA),
+              "alpha frames.webp": over(RGB, ALPHA)}
+    wanted["lossy.webp"] = numpy.asarray(Image.open(tmp_path / "lossy.webp").convert("RGB"))
+    lossy = numpy.asarray(Image.open(tmp_path / "lossy alpha.webp"))
+    wanted["lossy alpha.webp"] = over(lossy[..., :3], lossy[..., 3])
+    check(decoded(tmp_path), wanted)
+    assert numpy.array_equal(cv2.imread(str(tmp_path / "lossy.webp"))[..., ::-1],
+                             wanted["lossy.webp"])
+    # Cut into strips, where memory is short, they stay the same.
+    check(decoded(tmp_path, "--memory", "16M"), wanted)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_webp_orientation(tmp_path, orientation):
+    exif = Image.Exif()
+    exif[0x112] = orientation
+    data = saved(Image.fromarray(RGB), "WEBP", lossless=True, exif=exif)
+    write(tmp_path, {"a.webp": data})
+    turned = {1: RGB, 2: RGB[:, ::-1], 3: RGB[::-1, ::-1], 4: RGB[::-1],
+              5: RGB.transpose(1, 0, 2), 6: RGB[::-1].transpose(1, 0, 2),
+              7: RGB[::-1, ::-1].transpose(1, 0, 2), 8: RGB[:, ::-1].transpose(1, 0, 2)}
+    check(decoded(tmp_path), {"a.webp": turned[orientation]})
+
+
+def test_webp_frame_on_canvas(tmp_path):
+    """A first frame that is smaller than the canvas; what it leaves free is the background."""
+    part = RGB[:4, :5]
+    still = saved(Image.fromarray(part), "WEBP", lossless=True)
+    chunk = still[12:]
+    frame = b"".join(struct.pack("<I", v)[:3] for v in (2 // 2, 2 // 2, 4, 3, 100)) + b"\2" + chunk
+    body = b"VP8X" + struct.pack("<II", 10, 0x12) + struct.pack("<I", WIDTH - 1)[:3] + struct.pack(
+        "<I", HEIGHT - 1)[:3] + b"ANIM" + struct.pack("<IIH", 6, 0, 0) + b"ANMF" + struct.pack(
+        "<I", len(frame)) + frame
+    write(tmp_path, {"a.webp": b"RIFF" + struct.pack("<I", 4 + len(body)) + b"WEBP" + body})
+    placed = numpy.full((HEIGHT, WIDTH, 3), 255, dtype="uint8")
+    placed[2:6, 2:7] = part
+    check(decoded(tmp_path), {"a.webp": placed})
+
+
+def test_webp_cut_and_false(tmp_path):
+    whole = saved(Image.fromarray(RGB), "WEBP", lossless=True)
+    lossy = saved(Image.fromarray(RGB), "WEBP", quality=90)
+    riff = b"RIFF" + struct.pack("<I", 22) + b"WEBPVP8X" + struct.pack("<II", 10, 0)
+    write(tmp_path, {
+        "whole.webp": whole, "cut.webp": whole[:-7], "cut lossy.webp": lossy[:len(lossy) // 2],
+        # The container is shortened too, so that only the codec can tell.
+        "cut inside.webp": b"RIFF" + struct.pack("<I", len(lossy) // 2 - 8) + lossy[8:16] +
+                           struct.pack("<I", len(lossy) // 2 - 20) + lossy[20:len(lossy) // 2],
+        "too large.webp": riff + b"\xff" * 6,
+        "no data.webp": riff + b"\x3f\0\0\x3f\0\0",
+        "no frame.webp": riff[:20] + b"\2\0\0\0\x3f\0\0\x3f\0\0",
+    })
+    failed, images = failures(tmp_path)
+    assert images == ["whole.webp"]
+    reasons = {name: reason for name, (reason, _) in failed.items()}
+    assert reasons.pop("no data.webp") in ("truncated", "corrupt")
+    assert reasons == {"cut.webp": "truncated", "cut lossy.webp": "truncated",
+                       "cut inside.webp": "truncated", "too large.webp": "too-large",
+                       "no frame.webp": "corrupt"}

@@ -1,0 +1,275 @@
+/* webp.c: WebP through libwebp; of an animation the first frame on its canvas.
+ *
+ * libwebp wants the data in one piece and gives the picture in one piece. The container is walked
+ * here (RIFF, see Google's WebP container specification): it says where the first frame and the
+ * Exif block are, and a file that is shorter than it claims is answered before anything is read.
+ * An opaque picture that is asked for at once goes straight into the caller's memory.
+ */
+#include "decode/codec.h"
+#include "decode/exif.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <webp/decode.h>
+
+enum { VP8X_ALPHA = 0x10, VP8X_EXIF = 0x08, VP8X_ANIMATION = 0x02 };
+enum { CHUNKS_MAX = 65536, EXIF_MAX = 65536 }; /* metadata behind that are not looked for */
+
+struct webp {
+    struct input *input;
+    enum alpha_mode alpha;
+    uint32_t width, height, row;
+    bool has_alpha, animated;
+    uint64_t data_at, data_size; /* what libwebp gets */
+    uint32_t left, top, frame_width, frame_height;
+    uint8_t *pixels; /* RGBA of the frame */
+    bool direct;     /* the caller has all rows */
+};
+
+const char *codec_webp_library(void)
+{
+    static _Thread_local char text[32];
+    unsigned version = (unsigned)WebPGetDecoderVersion();
+    snprintf(text, sizeof text, "libwebp %u.%u.%u", version >> 16 & 255, version >> 8 & 255,
+             version & 255);
+    return text;
+}
+
+static void *webp_create(void)
+{
+    return calloc(1, sizeof(struct webp));
+}
+
+static void webp_reset(void *state)
+{
+    struct webp *webp = state;
+    free(webp->pixels);
+    webp->pixels = NULL;
+    webp->direct = false;
+}
+
+static void webp_destroy(void *state)
+{
+    webp_reset(state);
+    free(state);
+}
+
+static uint32_t get24(const uint8_t *p)
+{
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+    return get24(p) | (uint32_t)p[3] << 24;
+}
+
+static enum reason fail(const struct webp *webp, VP8StatusCode code, struct failure *failure)
+{
+    switch (code) {
+    case VP8_STATUS_OUT_OF_MEMORY:
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for %u x %u pixels",
+                           webp->frame_width, webp->frame_height);
+    case VP8_STATUS_NOT_ENOUGH_DATA:
+    case VP8_STATUS_SUSPENDED:
+        return failure_set(failure, REASON_TRUNCATED, "the data end early");
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+        return failure_set(failure, REASON_UNSUPPORTED, "a feature that libwebp does not have");
+    default:
+        return failure_set(failure, REASON_CORRUPT, "broken data");
+    }
+}
+
+/* --- the container --------------------------------------------------------------------------- */
+
+static uint8_t read_orientation(struct webp *webp, uint64_t at, uint32_t size)
+{
+    size_t want = size < EXIF_MAX ? size : EXIF_MAX;
+    uint8_t *exif = malloc(want);
+    uint8_t orientation = 1;
+    if (exif && input_at(webp->input, at, exif, want) == want) {
+        size_t prefix = want >= 6 && memcmp(exif, "Exif\0", 6) == 0 ? 6 : 0;
+        orientation = exif_orientation(exif + prefix, want - prefix);
+    }
+    free(exif);
+    return orientation;
+}
+
+/* The frame's place on the canvas; what libwebp gets is the frame alone. */
+static enum reason read_frame_header(struct webp *webp, uint64_t at, uint32_t size,
+                                     struct failure *failure)
+{
+    uint8_t head[16];
+    if (size < sizeof head || input_at(webp->input, at, head, sizeof head) != sizeof head)
+        return failure_set(failure, REASON_CORRUPT, "the first frame has no header");
+    webp->left = 2 * get24(head);
+    webp->top = 2 * get24(head + 3);
+    webp->frame_width = get24(head + 6) + 1;
+    webp->frame_height = get24(head + 9) + 1;
+    webp->data_at = at + sizeof head;
+    webp->data_size = size - sizeof head;
+    if (webp->frame_width > webp->width || webp->left > webp->width - webp->frame_width ||
+        webp->frame_height > webp->height || webp->top > webp->height - webp->frame_height)
+        return failure_set(failure, REASON_CORRUPT, "the first frame reaches beyond the canvas");
+    return REASON_NONE;
+}
+
+static enum reason walk_chunks(struct webp *webp, uint32_t flags, uint64_t end,
+                               struct image_info *info, struct failure *failure)
+{
+    bool want_frame = webp->animated, want_exif = (flags & VP8X_EXIF) != 0;
+    uint64_t at = 12;
+    for (uint32_t i = 0; i < CHUNKS_MAX && (want_frame || want_exif) && at + 8 <= end; i++) {
+        uint8_t head[8];
+        if (input_at(webp->input, at, head, sizeof head) != sizeof head)
+            break;
+        uint32_t size = get32(head + 4);
+        if (size > end - at - 8)
+            return failure_set(failure, REASON_CORRUPT, "a chunk of %u bytes", size);
+        if (want_frame && memcmp(head, "ANMF", 4) == 0) {
+            if (read_frame_header(webp, at + 8, size, failure) != REASON_NONE)
+                return failure->reason;
+            want_frame = false;
+        } else if (want_exif && memcmp(head, "EXIF", 4) == 0) {
+            info->orientation = read_orientation(webp, at + 8, size);
+            want_exif = false;
+        }
+        at += 8 + (uint64_t)size + (size & 1);
+    }
+    if (webp->input->error_number)
+        return codec_short(webp->input, failure, "");
+    return want_frame ? failure_set(failure, REASON_CORRUPT, "an animation without a frame")
+                      : REASON_NONE;
+}
+
+static enum reason webp_begin(void *state, struct input *input,
+                              const struct decode_options *options, uint64_t file_bytes,
+                              struct image_info *info, struct failure *failure)
+{
+    struct webp *webp = state;
+    size_t have = input_peek(input, 4096);
+    const uint8_t *data = input->buffer + input->position;
+    uint64_t end = 8 + (uint64_t)get32(data + 4);
+    if (end > file_bytes)
+        return failure_set(failure, REASON_TRUNCATED, "the file ends early");
+    *webp = (struct webp){.input = input, .alpha = options->alpha, .data_size = end};
+    uint32_t flags = 0;
+    WebPBitstreamFeatures features;
+    if (have >= 30 && memcmp(data + 12, "VP8X", 4) == 0) {
+        flags = data[20];
+        webp->width = get24(data + 24) + 1;
+        webp->height = get24(data + 27) + 1;
+        webp->has_alpha = (flags & VP8X_ALPHA) != 0;
+    } else {
+        VP8StatusCode code = WebPGetFeatures(data, have < end ? have : (size_t)end, &features);
+        if (code != VP8_STATUS_OK)
+            return fail(webp, code, failure);
+        webp->width = (uint32_t)features.width;
+        webp->height = (uint32_t)features.height;
+        webp->has_alpha = features.has_alpha != 0;
+    }
+    if (codec_check_size(webp->width, webp->height, options, failure) != REASON_NONE)
+        return failure->reason;
+    webp->animated = (flags & VP8X_ANIMATION) != 0;
+    webp->frame_width = webp->width;
+    webp->frame_height = webp->height;
+    if (flags && walk_chunks(webp, flags, end, info, failure) != REASON_NONE)
+        return failure->reason;
+    info->width = info->out_width = webp->width;
+    info->height = info->out_height = webp->height;
+    info->channels = webp->has_alpha ? 4 : 3;
+    info->scale_ignored = options->scale > 1;
+    /* The file, RGBA, and what the lossless decoder holds. */
+    info->memory = webp->data_size + 8ull * webp->frame_width * webp->frame_height + (1u << 20);
+    return REASON_NONE;
+}
+
+/* --- pixels ---------------------------------------------------------------------------------- */
+
+static enum reason decode_into(struct webp *webp, const uint8_t *data, uint8_t *out, size_t stride,
+                               WEBP_CSP_MODE mode, struct failure *failure)
+{
+    WebPDecoderConfig config;
+    if (!WebPInitDecoderConfig(&config))
+        return failure_set(failure, REASON_UNSUPPORTED, "another libwebp than it was built with");
+    VP8StatusCode code = WebPGetFeatures(data, (size_t)webp->data_size, &config.input);
+    if (code != VP8_STATUS_OK)
+        return fail(webp, code, failure);
+    if ((uint32_t)config.input.width != webp->frame_width ||
+        (uint32_t)config.input.height != webp->frame_height)
+        return failure_set(failure, REASON_CORRUPT, "two sizes for one picture");
+    config.output.colorspace = mode;
+    config.output.is_external_memory = 1;
+    config.output.u.RGBA.rgba = out;
+    config.output.u.RGBA.stride = (int)stride;
+    config.output.u.RGBA.size = stride * webp->frame_height;
+    code = WebPDecode(data, (size_t)webp->data_size, &config);
+    WebPFreeDecBuffer(&config.output);
+    return code == VP8_STATUS_OK ? REASON_NONE : fail(webp, code, failure);
+}
+
+static enum reason read_picture(struct webp *webp, uint8_t *dst, size_t stride, uint32_t rows,
+                                struct failure *failure)
+{
+    webp->direct = !webp->animated && !webp->has_alpha && rows == webp->height && stride <= INT_MAX;
+    size_t size = (size_t)webp->data_size, row = 4 * (size_t)webp->frame_width;
+    uint8_t *data = malloc(size ? size : 1);
+    if (!webp->direct)
+        webp->pixels = calloc(webp->frame_height, row);
+    if (!data || (!webp->direct && !webp->pixels))
+        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for %u x %u pixels",
+                    webp->frame_width, webp->frame_height);
+    else if ((webp->animated ? input_at(webp->input, webp->data_at, data, size)
+                             : input_read(webp->input, data, size)) != size)
+        codec_short(webp->input, failure, "the file ends early");
+    else if (webp->direct)
+        decode_into(webp, data, dst, stride, MODE_RGB, failure);
+    else
+        decode_into(webp, data, webp->pixels, row, MODE_RGBA, failure);
+    free(data);
+    return failure->reason;
+}
+
+static void put_row(uint8_t *dst, const struct webp *webp, uint32_t y)
+{
+    static const uint8_t nothing[4] = {0};
+    bool crossed = y >= webp->top && y - webp->top < webp->frame_height;
+    for (uint32_t x = 0; x < webp->width; x++, dst += 3) {
+        const uint8_t *v = nothing;
+        if (crossed && x >= webp->left && x - webp->left < webp->frame_width)
+            v = webp->pixels + 4 * ((size_t)(y - webp->top) * webp->frame_width + (x - webp->left));
+        for (int c = 0; c < 3; c++)
+            dst[c] = pixel_over(v[c], v[3], webp->alpha);
+    }
+}
+
+static enum reason webp_rows(void *state, uint8_t *dst, size_t stride, uint32_t rows,
+                             struct failure *failure)
+{
+    struct webp *webp = state;
+    if (!webp->pixels && !webp->direct &&
+        read_picture(webp, dst, stride, rows, failure) != REASON_NONE)
+        return failure->reason;
+    for (uint32_t i = 0; i < rows && !webp->direct; i++, webp->row++, dst += stride)
+        put_row(dst, webp, webp->row);
+    return REASON_NONE;
+}
+
+static enum reason webp_end(void *state, struct failure *failure)
+{
+    (void)state;
+    (void)failure;
+    return REASON_NONE;
+}
+
+const struct codec codec_webp = {
+    .create = webp_create,
+    .destroy = webp_destroy,
+    .begin = webp_begin,
+    .rows = webp_rows,
+    .end = webp_end,
+    .reset = webp_reset,
+};
