@@ -38,7 +38,9 @@ static const struct row rows[] = {
     READ_IF(CLPIPE_WITH_WEBP)
         ("webp", "WebP", "webp", codec_webp, codec_webp_library, "libwebp-dev",
          "lossy and lossless, alpha; the first frame of animations"),
-    UNREAD("tiff", "TIFF", "tif tiff"),
+    READ_IF(CLPIPE_WITH_TIFF)
+        ("tiff", "TIFF", "tif tiff", codec_tiff, codec_tiff_library, "libtiff-dev",
+         "first page; 1 to 16 bits; grey, palette, RGB, CMYK, YCbCr, L*a*b*; strips, tiles"),
     READ("bmp", "bmp dib", codec_bmp, own_code,
          "1 to 32 bits, RLE4, RLE8, bit fields; Windows and OS/2 headers"),
     READ_IF(CLPIPE_WITH_GIF)

@@ -1,4 +1,4 @@
-"""GIF and WebP: every pixel against what was written or what Pillow reads, hostile headers."""
+"""GIF, WebP and TIFF: every pixel against what was written or what Pillow reads, hostile headers."""
 
 import io
 import json
@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from conftest import run_clpipe
-from pictures import check, decoded, failures, over
+from pictures import check, decoded, failures, over, packed, scaled, tiff, tiff_tags
 
 HEIGHT, WIDTH = 7, 11
 RANDOM = numpy.random.default_rng(17)
@@ -226,3 +226,158 @@ def test_webp_cut_and_false(tmp_path):
     assert reasons == {"cut.webp": "truncated", "cut lossy.webp": "truncated",
                        "cut inside.webp": "truncated", "too large.webp": "too-large",
                        "no frame.webp": "corrupt"}
+
+
+# --- TIFF -----------------------------------------------------------------------------------------
+
+def test_tiff_samples(tmp_path):
+    """Depths, meanings, byte orders, planes: against the samples that were written."""
+    files, wanted = {}, {}
+
+    def add(name, tags, rows, pixels, **options):
+        files[name] = tiff(tags, rows, **options)
+        wanted[name] = pixels
+
+    def random(top, samples=1):
+        return RANDOM.integers(0, top + 1, (HEIGHT, WIDTH, samples))
+
+    for bits in (1, 2, 4, 6, 8, 12):
+        top = (1 << bits) - 1
+        for photometric in (0, 1):
+            grey = random(top)
+            eight = scaled(grey, top)
+            add(f"grey {bits} {photometric}.tif", tiff_tags(WIDTH, HEIGHT, bits, 1, photometric),
+                [b"".join(packed(grey[..., 0], bits))], eight if photometric else 255 - eight)
+        rgb = random(top, 3)
+        add(f"rgb {bits}.tif", tiff_tags(WIDTH, HEIGHT, bits, 3, 2),
+            [b"".join(packed(rgb.reshape(HEIGHT, -1), bits))], scaled(rgb, top))
+    for order in "<>":
+        for big in (False, True):
+            name = f"{'little' if order == '<' else 'big'} {big}.tif"
+            rgb = random(65535, 3)
+            add("16 " + name, tiff_tags(WIDTH, HEIGHT, 16, 3, 2, rows=2),
+                [rgb[y:y + 2].astype(f"{order}u2").tobytes() for y in range(0, HEIGHT, 2)],
+                scaled(rgb, 65535), order=order, big=big)
+    colour = numpy.arange(256 * 3).reshape(3, 256) * 85 % 65536
+    picture = random(255)[..., 0]
+    add("palette.tif", {**tiff_tags(WIDTH, HEIGHT, 8, 1, 3), 320: (3, colour.ravel().tolist())},
+        [picture.astype("u1").tobytes()], scaled(colour.T[picture], 65535))
+    add("palette of 8 bits.tif", {**tiff_tags(WIDTH, HEIGHT, 8, 1, 3),
+                                  320: (3, (colour % 256).ravel().tolist())},
+        [picture.astype("u1").tobytes()], (colour.T[picture] % 256).astype("uint8"))
+    for bits, kind in ((8, "u1"), (16, "<u2")):
+        top = (1 << bits) - 1
+        rgba = random(top, 4)
+        eight = scaled(rgba, top)
+        body = [rgba.astype(kind).tobytes()]
+        add(f"alpha {bits}.tif", tiff_tags(WIDTH, HEIGHT, bits, 4, 2, extra=2), body,
+            over(eight[..., :3], eight[..., 3]))
+        share = over(numpy.zeros_like(eight[..., :3]), eight[..., 3]).astype("uint32")
+        add(f"premultiplied {bits}.tif", tiff_tags(WIDTH, HEIGHT, bits, 4, 2, extra=1), body,
+            numpy.minimum(eight[..., :3] + share, 255).astype("uint8"))
+        add(f"unknown fourth {bits}.tif", tiff_tags(WIDTH, HEIGHT, bits, 4, 2, extra=0), body,
+            eight[..., :3])
+        inverse = 255 - eight.astype("uint32")
+        add(f"cmyk {bits}.tif", tiff_tags(WIDTH, HEIGHT, bits, 4, 5, inks=1), body,
+            ((inverse[..., :3] * inverse[..., 3:] + 127) // 255).astype("uint8"))
+        add(f"planes {bits}.tif", tiff_tags(WIDTH, HEIGHT, bits, 4, 2, extra=2, planar=2, rows=3),
+            [rgba[y:y + 3, :, s].astype(kind).tobytes() for s in range(4)
+             for y in range(0, HEIGHT, 3)], over(eight[..., :3], eight[..., 3]))
+        grey = random(top, 2)
+        eight = scaled(grey, top)
+        add(f"grey alpha {bits}.tif", tiff_tags(WIDTH, HEIGHT, bits, 2, 1, extra=2),
+            [grey.astype(kind).tobytes()], over(eight[..., :1].repeat(3, axis=2), eight[..., 1]))
+    write(tmp_path, files)
+    check(decoded(tmp_path), wanted)
+    for name in ("rgb 8.tif", "grey 8 0.tif", "grey 8 1.tif", "grey 1 0.tif", "grey 1 1.tif"):
+        check({name: numpy.asarray(Image.open(tmp_path / name).convert("RGB"))},
+              {name: wanted[name]})
+
+
+def test_tiff_tiles(tmp_path):
+    """Tiles that the picture does not fill, of one and of several planes."""
+    height, width = 20, 37
+    rgb = RANDOM.integers(0, 256, (height, width, 3), dtype="uint8")
+    filled = numpy.zeros((32, 48, 3), dtype="uint8")
+    filled[:height, :width] = rgb
+    places = [(y, x) for y in (0, 16) for x in (0, 16, 32)]
+    tags = tiff_tags(width, height, 8, 3, 2, tile=(16, 16))
+    planes = tiff_tags(width, height, 8, 3, 2, tile=(16, 16), planar=2)
+    write(tmp_path, {
+        "tiles.tif": tiff(tags, [filled[y:y + 16, x:x + 16].tobytes() for y, x in places],
+                          tiled=True),
+        "planes.tif": tiff(planes, [filled[y:y + 16, x:x + 16, s].tobytes() for s in range(3)
+                                    for y, x in places], tiled=True)})
+    check(decoded(tmp_path), {"tiles.tif": rgb, "planes.tif": rgb})
+    check(decoded(tmp_path, "--memory", "16M"), {"tiles.tif": rgb, "planes.tif": rgb})
+
+
+def test_tiff_compressions(tmp_path):
+    """As Pillow writes them, with libtiff."""
+    rgb = Image.fromarray(RGB)
+    grey, bilevel = rgb.convert("L"), rgb.convert("1")
+    files, wanted = {}, {}
+    for kind in ("raw", "tiff_lzw", "tiff_adobe_deflate", "tiff_deflate", "packbits", "lzma",
+                 "zstd"):
+        for mode, picture in (("rgb", rgb), ("grey", grey)):
+            files[f"{kind} {mode}.tif"] = saved(picture, "TIFF", compression=kind)
+            wanted[f"{kind} {mode}.tif"] = numpy.asarray(picture)
+    for kind in ("tiff_ccitt", "group3", "group4"):
+        files[f"{kind}.tif"] = saved(bilevel, "TIFF", compression=kind)
+        wanted[f"{kind}.tif"] = numpy.asarray(bilevel.convert("L"))
+    predictor = cv2.imencode(".tif", RGB[..., ::-1])[1].tobytes()
+    files["predictor.tif"], wanted["predictor.tif"] = predictor, RGB
+    for mode, picture in (("ycbcr", rgb.convert("YCbCr")), ("grey", grey)):
+        files[f"jpeg {mode}.tif"] = saved(picture, "TIFF", compression="jpeg", quality=90)
+        wanted[f"jpeg {mode}.tif"] = None
+    pages = saved(rgb, "TIFF", save_all=True, append_images=[Image.fromarray(255 - RGB)])
+    files["pages.tif"], wanted["pages.tif"] = pages, RGB
+    write(tmp_path, files)
+    for name in ("jpeg ycbcr.tif", "jpeg grey.tif"):
+        wanted[name] = numpy.asarray(Image.open(tmp_path / name).convert("RGB"))
+    check(decoded(tmp_path), wanted)
+
+
+@pytest.mark.parametrize("orientation", [0, *range(1, 10)])
+def test_tiff_orientation(tmp_path, orientation):
+    """The tag is applied once; what is no orientation is none."""
+    tags = tiff_tags(WIDTH, HEIGHT, 8, 3, 2, orientation=orientation)
+    write(tmp_path, {"a.tif": tiff(tags, [RGB.tobytes()])})
+    turned = {2: RGB[:, ::-1], 3: RGB[::-1, ::-1], 4: RGB[::-1],
+              5: RGB.transpose(1, 0, 2), 6: RGB[::-1].transpose(1, 0, 2),
+              7: RGB[::-1, ::-1].transpose(1, 0, 2), 8: RGB[:, ::-1].transpose(1, 0, 2)}
+    check(decoded(tmp_path), {"a.tif": turned.get(orientation, RGB)})
+
+
+def test_tiff_cut_and_false(tmp_path):
+    rows = [row.tobytes() for row in RGB]
+    tags = tiff_tags(WIDTH, HEIGHT, 8, 3, 2, rows=1)
+    whole = tiff(tags, rows)
+    floats = {**tiff_tags(WIDTH, HEIGHT, 32, 1, 1), 339: (3, [3])}
+    files = {
+        "whole.tif": whole,
+        "cut directory.tif": whole[:-30],
+        "no directory.tif": b"II*\0\x08\0\0\0",
+        "empty directory.tif": b"II*\0\x08\0\0\0" + bytes(60),
+        "short strip.tif": tiff(tags, [*rows[:-1], rows[-1][:5]]),
+        "too large.tif": tiff(tiff_tags(1 << 30, 1 << 30, 8, 3, 2), rows),
+        "many strips.tif": tiff(tiff_tags(1, 0xffffffff, 8, 1, 1, rows=1), [b"1"]),
+        "huge tile.tif": tiff(tiff_tags(1, 1, 8, 3, 2, tile=(1 << 20, 1 << 20)), [b"123"],
+                              tiled=True),
+        "float.tif": tiff(floats, [bytes(4 * WIDTH * HEIGHT)]),
+        "no pixels.tif": tiff(tiff_tags(0, HEIGHT, 8, 3, 2), rows),
+        "compression.tif": tiff({**tags, 259: (3, [31000])}, rows),
+        "inks.tif": tiff(tiff_tags(WIDTH, HEIGHT, 8, 4, 5, inks=2), [bytes(4 * WIDTH * HEIGHT)]),
+        "no palette.tif": tiff(tiff_tags(WIDTH, HEIGHT, 4, 1, 3), [bytes(WIDTH * HEIGHT)]),
+    }
+    write(tmp_path, files)
+    failed, images = failures(tmp_path)
+    assert images == ["whole.tif"]
+    reasons = {name: reason for name, (reason, _) in failed.items()}
+    assert reasons.pop("many strips.tif") in ("too-large", "truncated", "corrupt")
+    assert reasons == {
+        "cut directory.tif": "truncated", "no directory.tif": "truncated",
+        "empty directory.tif": "corrupt", "short strip.tif": "truncated",
+        "too large.tif": "too-large", "huge tile.tif": "too-large", "float.tif": "unsupported",
+        "no pixels.tif": "corrupt", "compression.tif": "unsupported", "inks.tif": "unsupported",
+        "no palette.tif": "corrupt"}

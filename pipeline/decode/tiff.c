@@ -1,0 +1,587 @@
+/* tiff.c: the first page of TIFF and BigTIFF through libtiff, which reads where the file says, so
+ * through reads at offsets of our own.
+ *
+ * Samples are converted here (tiff_pixels.h): libtiff's RGBA interface rounds differently. It is
+ * used for what it alone knows: YCbCr that JPEG did not make, CIE L*a*b*, LogLuv. Rows of strips
+ * come one by one; tiles and separate planes as bands of rows, which are in info.memory. What a
+ * header may ask for is capped before anything is allocated: all strips or tiles together may take
+ * 8 bytes for each pixel that --max-pixels allows, and 16 times what the picture's samples need.
+ *
+ * While pixels are read every error that libtiff reports ends the picture, and so do the warnings
+ * that stand for missing data; about tags it may complain as it likes.
+ */
+#include "decode/codec.h"
+#include "decode/tiff_pixels.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tiffio.h>
+
+enum { SAMPLES_MAX = 64, ALLOC_MAX = 1 << 30 };
+enum how { BY_ROW, BY_BAND, BY_RGBA };
+
+struct tiff {
+    TIFF *file;
+    struct input *input;
+    struct failure *failure; /* of the call under way */
+    bool reading;            /* pixels: errors count */
+    bool ended;              /* a read reached beyond the end of the file */
+    uint64_t position, file_bytes;
+    uint32_t width, height, row;
+    struct tiff_layout layout;
+    uint16_t compression, planar;
+    enum how how;
+    bool tiled, started;
+    /* A band: `planes` times `across` tiles (or strips) of tile_bytes; rows first to first + count
+     * of the picture are in it. */
+    uint32_t tile_width, tile_height, across, planes;
+    size_t tile_bytes, row_bytes; /* of a tile; of a row of it */
+    uint32_t band_first, band_rows;
+    uint8_t *data;
+    TIFFRGBAImage rgba;
+    bool has_rgba;
+};
+
+const char *codec_tiff_library(void)
+{
+    static _Thread_local char text[48];
+    const char *version = TIFFGetVersion(); /* "LIBTIFF, Version 4.5.0\nCopyright..." */
+    const char *number = strstr(version, "Version ");
+    number = number ? number + 8 : version;
+    snprintf(text, sizeof text, "libtiff %.*s", (int)strcspn(number, "\n"), number);
+    return text;
+}
+
+/* --- libtiff's messages and reads ------------------------------------------------------------ */
+
+/* Part of a message, and what it stands for; the first that fits. */
+static const struct {
+    const char *part;
+    enum reason reason;
+} meanings[] = {
+    {"Premature EOL", REASON_CORRUPT}, /* a fax row too short, with more rows behind it */
+    {"remature", REASON_TRUNCATED},
+    {"Not enough data", REASON_TRUNCATED},
+    {"beyond the", REASON_TOO_LARGE}, /* ALLOC_MAX */
+    {"disabled since above", REASON_TOO_LARGE},
+    {"exceeds maximum scans", REASON_TOO_MANY_SCANS},
+    {"(0 elements", REASON_CORRUPT}, /* no memory for nothing: an empty directory */
+    {"emory", REASON_OUT_OF_MEMORY},
+    {"allocat", REASON_OUT_OF_MEMORY},
+    {"No space", REASON_OUT_OF_MEMORY},
+    {"not implemented", REASON_UNSUPPORTED},
+    {"not supported", REASON_UNSUPPORTED},
+    {"not configured", REASON_UNSUPPORTED},
+    {"Sorry", REASON_UNSUPPORTED},
+};
+
+static enum reason reason_of(const struct tiff *tiff, const char *text)
+{
+    if (tiff->ended)
+        return REASON_TRUNCATED;
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
+        if (strstr(text, meanings[i].part))
+            return meanings[i].reason;
+    }
+    return REASON_CORRUPT;
+}
+
+static void note(struct tiff *tiff, const char *text)
+{
+    if (!tiff->failure || tiff->failure->reason != REASON_NONE)
+        return;
+    if (tiff->input->error_number)
+        codec_short(tiff->input, tiff->failure, "");
+    else
+        failure_set(tiff->failure, reason_of(tiff, text), "%s", text);
+}
+
+static void on_error(struct tiff *tiff, const char *format, va_list arguments)
+{
+    char text[160];
+    vsnprintf(text, sizeof text, format, arguments);
+    if (tiff->reading)
+        note(tiff, text);
+}
+
+/* Filled with grey or white and only warned of: data that are missing or wrong. */
+static void on_warning(struct tiff *tiff, const char *format, va_list arguments)
+{
+    char text[160];
+    vsnprintf(text, sizeof text, format, arguments);
+    if (tiff->reading && (strstr(text, "remature") || strstr(text, "Corrupt JPEG data")))
+        note(tiff, text);
+}
+
+#if TIFFLIB_VERSION >= 20221213
+static int on_error_of(TIFF *file, void *user, const char *module, const char *format, va_list list)
+{
+    (void)file;
+    (void)module;
+    on_error(user, format, list);
+    return 1;
+}
+
+static int on_warning_of(TIFF *file, void *user, const char *module, const char *format,
+                         va_list list)
+{
+    (void)file;
+    (void)module;
+    on_warning(user, format, list);
+    return 1;
+}
+#else
+/* Before 4.5 there is one handler for everybody, which is told whose file it is. */
+static void on_any_error(thandle_t user, const char *module, const char *format, va_list list)
+{
+    (void)module;
+    if (user)
+        on_error(user, format, list);
+}
+
+static void on_any_warning(thandle_t user, const char *module, const char *format, va_list list)
+{
+    (void)module;
+    if (user)
+        on_warning(user, format, list);
+}
+
+static void set_handlers(void)
+{
+    TIFFSetErrorHandler(NULL);
+    TIFFSetWarningHandler(NULL);
+    TIFFSetErrorHandlerExt(on_any_error);
+    TIFFSetWarningHandlerExt(on_any_warning);
+}
+#endif
+
+static tmsize_t on_read(thandle_t user, void *out, tmsize_t size)
+{
+    struct tiff *tiff = user;
+    size_t got = size > 0 ? input_at(tiff->input, tiff->position, out, (size_t)size) : 0;
+    if (got < (size_t)size && tiff->position + (uint64_t)size > tiff->file_bytes)
+        tiff->ended = true;
+    tiff->position += got;
+    return (tmsize_t)got;
+}
+
+static tmsize_t on_write(thandle_t user, void *data, tmsize_t size)
+{
+    (void)user;
+    (void)data;
+    (void)size;
+    return 0;
+}
+
+static toff_t on_seek(thandle_t user, toff_t offset, int whence)
+{
+    struct tiff *tiff = user;
+    tiff->position = whence == SEEK_SET   ? offset
+                     : whence == SEEK_CUR ? tiff->position + offset
+                                          : tiff->file_bytes + offset;
+    return tiff->position;
+}
+
+static int on_close(thandle_t user)
+{
+    (void)user;
+    return 0;
+}
+
+static toff_t on_size(thandle_t user)
+{
+    struct tiff *tiff = user;
+    return tiff->file_bytes;
+}
+
+static TIFF *open_file(struct tiff *tiff)
+{
+    static const char mode[] = "rm"; /* no mmap */
+#if TIFFLIB_VERSION >= 20221213
+    TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
+    if (!options)
+        return NULL;
+    TIFFOpenOptionsSetErrorHandlerExtR(options, on_error_of, tiff);
+    TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning_of, tiff);
+    TIFFOpenOptionsSetMaxSingleMemAlloc(options, ALLOC_MAX);
+    TIFF *file = TIFFClientOpenExt("TIFF", mode, tiff, on_read, on_write, on_seek, on_close,
+                                   on_size, NULL, NULL, options);
+    TIFFOpenOptionsFree(options);
+    return file;
+#else
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_handlers);
+    return TIFFClientOpen("TIFF", mode, tiff, on_read, on_write, on_seek, on_close, on_size, NULL,
+                          NULL);
+#endif
+}
+
+static void *tiff_create(void)
+{
+    return calloc(1, sizeof(struct tiff));
+}
+
+static void tiff_reset(void *state)
+{
+    struct tiff *tiff = state;
+    tiff->reading = false;
+    tiff->failure = NULL;
+    if (tiff->has_rgba)
+        TIFFRGBAImageEnd(&tiff->rgba);
+    if (tiff->file)
+        TIFFClose(tiff->file);
+    free(tiff->data);
+    tiff->has_rgba = false;
+    tiff->file = NULL;
+    tiff->data = NULL;
+}
+
+static void tiff_destroy(void *state)
+{
+    tiff_reset(state);
+    free(state);
+}
+
+/* --- the directory --------------------------------------------------------------------------- */
+
+/* A raw photograph's first directory holds a thumbnail or a mosaic: neither is the picture. */
+static bool is_raw_photograph(TIFF *file, uint16_t photometric)
+{
+    void *version = NULL, *offsets = NULL;
+    uint16_t count = 0;
+    uint32_t type = 0;
+    if (photometric == PHOTOMETRIC_CFA || photometric == 34892 ||
+        TIFFGetField(file, TIFFTAG_DNGVERSION, &version))
+        return true;
+    TIFFGetField(file, TIFFTAG_SUBFILETYPE, &type);
+    return (type & FILETYPE_REDUCEDIMAGE) && TIFFGetField(file, TIFFTAG_SUBIFD, &count, &offsets) &&
+           count > 0;
+}
+
+static void read_palette(struct tiff *tiff)
+{
+    uint16_t *map[3] = {NULL};
+    struct tiff_layout *layout = &tiff->layout;
+    uint32_t count = 1u << layout->bits, max = 0;
+    if (!TIFFGetField(tiff->file, TIFFTAG_COLORMAP, &map[0], &map[1], &map[2]))
+        return;
+    for (int c = 0; c < 3; c++) {
+        for (uint32_t i = 0; i < count; i++)
+            max = map[c][i] > max ? map[c][i] : max;
+    }
+    /* Some writers leave 8 bits where 16 belong. */
+    for (int c = 0; c < 3; c++) {
+        for (uint32_t i = 0; i < count; i++)
+            layout->palette[i][c] = max < 256 ? (uint8_t)map[c][i] : pixel_scale(map[c][i], 65535);
+    }
+    layout->has_palette = true;
+}
+
+static void read_alpha(struct tiff *tiff, uint32_t colours)
+{
+    uint16_t count = 0, *types = NULL;
+    tiff->layout.alpha_at = -1;
+    if (!TIFFGetField(tiff->file, TIFFTAG_EXTRASAMPLES, &count, &types))
+        return;
+    for (uint32_t i = 0; i < count && colours + i < tiff->layout.samples; i++) {
+        if (types[i] == EXTRASAMPLE_ASSOCALPHA || types[i] == EXTRASAMPLE_UNASSALPHA) {
+            tiff->layout.alpha_at = (int)(colours + i);
+            tiff->layout.premultiplied = types[i] == EXTRASAMPLE_ASSOCALPHA;
+            return;
+        }
+    }
+}
+
+/* What samples mean, and whether that is something that is known here. */
+static enum reason read_meaning(struct tiff *tiff, struct failure *failure)
+{
+    struct tiff_layout *layout = &tiff->layout;
+    uint16_t photometric, format = SAMPLEFORMAT_UINT, inks = INKSET_CMYK, bits = 1, samples = 1;
+    TIFFGetFieldDefaulted(tiff->file, TIFFTAG_BITSPERSAMPLE, &bits);
+    TIFFGetFieldDefaulted(tiff->file, TIFFTAG_SAMPLESPERPIXEL, &samples);
+    TIFFGetFieldDefaulted(tiff->file, TIFFTAG_SAMPLEFORMAT, &format);
+    TIFFGetFieldDefaulted(tiff->file, TIFFTAG_PLANARCONFIG, &tiff->planar);
+    TIFFGetFieldDefaulted(tiff->file, TIFFTAG_COMPRESSION, &tiff->compression);
+    if (!TIFFGetField(tiff->file, TIFFTAG_PHOTOMETRIC, &photometric))
+        photometric = samples >= 3 ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK;
+    *layout = (struct tiff_layout){.bits = bits, .samples = samples, .alpha_at = -1};
+    if (is_raw_photograph(tiff->file, photometric))
+        return failure_set(failure, REASON_UNSUPPORTED, "a raw photograph");
+    if (!TIFFIsCODECConfigured(tiff->compression))
+        return failure_set(failure, REASON_UNSUPPORTED, "compression %u is not in this libtiff",
+                           tiff->compression);
+    if (samples < 1 || samples > SAMPLES_MAX)
+        return failure_set(failure, REASON_UNSUPPORTED, "%u samples a pixel", samples);
+    tiff->how = BY_BAND;
+    uint32_t colours = 3;
+    switch (photometric) {
+    case PHOTOMETRIC_MINISWHITE:
+    case PHOTOMETRIC_MINISBLACK:
+        layout->kind = photometric == PHOTOMETRIC_MINISWHITE ? TIFF_WHITE_IS_0 : TIFF_BLACK_IS_0;
+        colours = 1;
+        break;
+    case PHOTOMETRIC_PALETTE:
+        layout->kind = TIFF_PALETTE;
+        colours = 1;
+        if (bits <= 8)
+            read_palette(tiff);
+        if (!layout->has_palette)
+            return failure_set(failure, bits <= 8 ? REASON_CORRUPT : REASON_UNSUPPORTED,
+                               "a palette picture of %u bits without a palette", bits);
+        break;
+    case PHOTOMETRIC_RGB:
+        layout->kind = TIFF_RGB;
+        break;
+    case PHOTOMETRIC_SEPARATED:
+        layout->kind = TIFF_CMYK;
+        colours = 4;
+        TIFFGetFieldDefaulted(tiff->file, TIFFTAG_INKSET, &inks);
+        if (inks != INKSET_CMYK)
+            return failure_set(failure, REASON_UNSUPPORTED, "inks other than CMYK");
+        break;
+    case PHOTOMETRIC_YCBCR:
+        layout->kind = TIFF_RGB;
+        if (tiff->compression != COMPRESSION_JPEG || tiff->planar != PLANARCONFIG_CONTIG)
+            tiff->how = BY_RGBA;
+        else
+            TIFFSetField(tiff->file, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+        break;
+    default:
+        tiff->how = BY_RGBA;
+        break;
+    }
+    if (tiff->how == BY_RGBA) {
+        char text[1024] = "";
+        if (photometric == PHOTOMETRIC_LOGL || photometric == PHOTOMETRIC_LOGLUV)
+            TIFFSetField(tiff->file, TIFFTAG_SGILOGDATAFMT, SGILOGDATAFMT_8BIT);
+        if (!TIFFRGBAImageOK(tiff->file, text))
+            return failure_set(failure, REASON_UNSUPPORTED, "%s", text);
+        layout->alpha_at = -1;
+        return REASON_NONE;
+    }
+    if (samples < colours)
+        return failure_set(failure, REASON_CORRUPT, "%u samples a pixel", samples);
+    if ((format != SAMPLEFORMAT_UINT && format != SAMPLEFORMAT_VOID) || bits < 1 || bits > 16)
+        return failure_set(failure, REASON_UNSUPPORTED, "samples of %u bits%s", bits,
+                           format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_VOID ? ""
+                           : format == SAMPLEFORMAT_INT                               ? ", signed"
+                                                        : ", floating point or complex");
+    read_alpha(tiff, colours);
+    return REASON_NONE;
+}
+
+/* What reading will take, against what it may take. */
+static enum reason plan(struct tiff *tiff, uint64_t max_pixels, struct failure *failure,
+                        uint64_t *memory)
+{
+    enum { SLACK = 64 << 20 }; /* for small pictures in large tiles */
+    uint64_t most = max_pixels > UINT64_MAX / 16 ? UINT64_MAX / 2 : 8 * max_pixels + SLACK;
+    uint64_t pixels = (uint64_t)tiff->width * tiff->height, tile_bytes, row_bytes, band, all,
+             raster = 0;
+    uint64_t padded = 16ull * tiff->layout.samples * ((tiff->layout.bits + 7) / 8);
+    if (padded < most / pixels) /* 16 times what the samples take is not padding any more */
+        most = padded * pixels + SLACK;
+    tiff->planes = tiff->planar == PLANARCONFIG_SEPARATE ? tiff->layout.samples : 1;
+    tiff->tiled = TIFFIsTiled(tiff->file);
+    tiff->tile_width = tiff->width;
+    if (tiff->tiled) {
+        TIFFGetField(tiff->file, TIFFTAG_TILEWIDTH, &tiff->tile_width);
+        TIFFGetField(tiff->file, TIFFTAG_TILELENGTH, &tiff->tile_height);
+        tile_bytes = TIFFTileSize64(tiff->file);
+        row_bytes = TIFFTileRowSize64(tiff->file);
+    } else {
+        TIFFGetFieldDefaulted(tiff->file, TIFFTAG_ROWSPERSTRIP, &tiff->tile_height);
+        if (tiff->tile_height > tiff->height)
+            tiff->tile_height = tiff->height;
+        tile_bytes = TIFFStripSize64(tiff->file);
+        row_bytes = TIFFScanlineSize64(tiff->file);
+        if (tiff->how == BY_BAND && tiff->planes == 1)
+            tiff->how = BY_ROW;
+    }
+    if (tile_bytes == 0 || row_bytes == 0 || tiff->tile_width == 0 || tiff->tile_height == 0)
+        return failure_set(failure, REASON_CORRUPT, "strips or tiles without a size");
+    tiff->across = (tiff->width - 1) / tiff->tile_width + 1;
+    uint64_t down = (tiff->height - 1) / tiff->tile_height + 1;
+    if (__builtin_mul_overflow(tile_bytes, (uint64_t)tiff->across * tiff->planes, &band) ||
+        __builtin_mul_overflow(band, down, &all) || all > most)
+        return failure_set(failure, REASON_TOO_LARGE,
+                           "strips or tiles of %llu bytes (--max-pixels)",
+                           (unsigned long long)tile_bytes);
+    tiff->tile_bytes = (size_t)tile_bytes;
+    tiff->row_bytes = (size_t)row_bytes;
+    if (tiff->how == BY_RGBA)
+        raster = 4ull * tiff->width * tiff->tile_height;
+    /* A strip or tile as it is in the file, and what its codec holds. */
+    uint64_t packed = tile_bytes + tile_bytes / 2;
+    *memory = (1u << 20) + (packed < tiff->file_bytes ? packed : tiff->file_bytes) +
+              (tiff->how == BY_ROW ? row_bytes : band) + raster;
+    return REASON_NONE;
+}
+
+static enum reason tiff_begin(void *state, struct input *input,
+                              const struct decode_options *options, uint64_t file_bytes,
+                              struct image_info *info, struct failure *failure)
+{
+    struct tiff *tiff = state;
+    *tiff = (struct tiff){.input = input, .failure = failure, .file_bytes = file_bytes};
+    tiff->reading = true;
+    tiff->file = open_file(tiff);
+    if (!tiff->file)
+        return failure->reason
+                   ? failure->reason
+                   : failure_set(failure, tiff->ended ? REASON_TRUNCATED : REASON_CORRUPT,
+                                 "there is no directory that can be read");
+    *failure = (struct failure){0};
+    tiff->reading = tiff->ended = false;
+    uint16_t orientation = 1;
+    if (!TIFFGetField(tiff->file, TIFFTAG_IMAGEWIDTH, &tiff->width) ||
+        !TIFFGetField(tiff->file, TIFFTAG_IMAGELENGTH, &tiff->height))
+        return failure_set(failure, REASON_CORRUPT, "the first page has no size");
+    TIFFGetFieldDefaulted(tiff->file, TIFFTAG_ORIENTATION, &orientation);
+    if (codec_check_size(tiff->width, tiff->height, options, failure) != REASON_NONE ||
+        read_meaning(tiff, failure) != REASON_NONE ||
+        plan(tiff, options->max_pixels, failure, &info->memory) != REASON_NONE)
+        return failure->reason;
+    tiff->layout.alpha = options->alpha;
+    tiff->layout.separate = tiff->planes > 1;
+    info->width = info->out_width = tiff->width;
+    info->height = info->out_height = tiff->height;
+    info->orientation = orientation >= 1 && orientation <= 8 ? (uint8_t)orientation : 1;
+    info->channels = tiff_channels(&tiff->layout);
+    info->scale_ignored = options->scale > 1;
+    return REASON_NONE;
+}
+
+/* --- rows ------------------------------------------------------------------------------------ */
+
+static enum reason start(struct tiff *tiff, struct failure *failure)
+{
+    uint64_t size = tiff->how == BY_ROW ? tiff->row_bytes
+                    : tiff->how == BY_BAND
+                        ? (uint64_t)tiff->tile_bytes * tiff->across * tiff->planes
+                        : 4ull * tiff->width * tiff->tile_height;
+    tiff->started = true;
+    tiff->data = calloc(1, (size_t)size);
+    if (!tiff->data)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for strips or tiles");
+    if (tiff->how == BY_RGBA) {
+        char text[1024] = "";
+        if (!TIFFRGBAImageBegin(&tiff->rgba, tiff->file, 1, text))
+            return failure->reason ? failure->reason
+                                   : failure_set(failure, REASON_UNSUPPORTED, "%s", text);
+        tiff->has_rgba = true;
+        tiff->rgba.req_orientation = tiff->rgba.orientation; /* rows as they are stored */
+    }
+    return REASON_NONE;
+}
+
+/* libtiff has failed, or has said so. */
+static enum reason outcome(struct tiff *tiff, bool ok, struct failure *failure)
+{
+    if (failure->reason == REASON_NONE && !ok)
+        note(tiff, "broken data");
+    return failure->reason;
+}
+
+static bool read_tiles(struct tiff *tiff)
+{
+    for (uint32_t plane = 0; plane < tiff->planes; plane++) {
+        for (uint32_t i = 0; i < tiff->across; i++) {
+            uint8_t *out = tiff->data + ((size_t)plane * tiff->across + i) * tiff->tile_bytes;
+            uint16_t sample = (uint16_t)plane;
+            tmsize_t got;
+            if (tiff->tiled)
+                got = TIFFReadEncodedTile(
+                    tiff->file,
+                    TIFFComputeTile(tiff->file, i * tiff->tile_width, tiff->row, 0, sample), out,
+                    (tmsize_t)tiff->tile_bytes);
+            else
+                got = TIFFReadEncodedStrip(tiff->file,
+                                           TIFFComputeStrip(tiff->file, tiff->row, sample), out,
+                                           (tmsize_t)tiff->tile_bytes);
+            if (got < 0 || tiff->failure->reason != REASON_NONE)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* The band that row is in. */
+static enum reason read_band(struct tiff *tiff, struct failure *failure)
+{
+    uint32_t left = tiff->height - tiff->row;
+    tiff->band_first = tiff->row;
+    tiff->band_rows = left < tiff->tile_height ? left : tiff->tile_height;
+    bool ok;
+    if (tiff->how == BY_BAND) {
+        ok = read_tiles(tiff);
+    } else {
+        tiff->rgba.row_offset = (int)tiff->row;
+        tiff->rgba.col_offset = 0;
+        ok = TIFFRGBAImageGet(&tiff->rgba, (uint32_t *)(void *)tiff->data, tiff->width,
+                              tiff->band_rows) != 0;
+    }
+    return outcome(tiff, ok, failure);
+}
+
+static void put_band_row(uint8_t *dst, struct tiff *tiff)
+{
+    const uint8_t *planes[SAMPLES_MAX];
+    size_t y = tiff->row - tiff->band_first;
+    for (uint32_t i = 0; i < tiff->across; i++) {
+        uint32_t x = i * tiff->tile_width, left = tiff->width - x;
+        for (uint32_t plane = 0; plane < tiff->planes; plane++)
+            planes[plane] = tiff->data + ((size_t)plane * tiff->across + i) * tiff->tile_bytes +
+                            y * tiff->row_bytes;
+        tiff_put_pixels(dst + 3 * (size_t)x, &tiff->layout, planes,
+                        left < tiff->tile_width ? left : tiff->tile_width);
+    }
+}
+
+static enum reason tiff_rows(void *state, uint8_t *dst, size_t stride, uint32_t rows,
+                             struct failure *failure)
+{
+    struct tiff *tiff = state;
+    tiff->failure = failure;
+    tiff->reading = true;
+    if (!tiff->started && start(tiff, failure) != REASON_NONE)
+        return failure->reason;
+    for (uint32_t i = 0; i < rows; i++, tiff->row++, dst += stride) {
+        if (tiff->how == BY_ROW) {
+            const uint8_t *row = tiff->data;
+            bool ok = TIFFReadScanline(tiff->file, tiff->data, tiff->row, 0) >= 0;
+            if (outcome(tiff, ok, failure) != REASON_NONE)
+                return failure->reason;
+            tiff_put_pixels(dst, &tiff->layout, &row, tiff->width);
+            continue;
+        }
+        if (tiff->row >= tiff->band_first + tiff->band_rows &&
+            read_band(tiff, failure) != REASON_NONE)
+            return failure->reason;
+        if (tiff->how == BY_BAND)
+            put_band_row(dst, tiff);
+        else
+            tiff_put_rgba(dst, tiff->data + 4ull * tiff->width * (tiff->row - tiff->band_first),
+                          tiff->width, tiff->layout.alpha);
+    }
+    return REASON_NONE;
+}
+
+static enum reason tiff_end(void *state, struct failure *failure)
+{
+    (void)state;
+    (void)failure;
+    return REASON_NONE;
+}
+
+const struct codec codec_tiff = {
+    .create = tiff_create,
+    .destroy = tiff_destroy,
+    .begin = tiff_begin,
+    .rows = tiff_rows,
+    .end = tiff_end,
+    .reset = tiff_reset,
+};

@@ -1,0 +1,99 @@
+/* tiff_pixels.c: the conversions of docs/features.md for TIFF's kinds of samples. Whatever the
+ * order of conversions, depth is reduced first. A premultiplied colour gets the background's share
+ * added and nothing else, so no division can make it larger than it was. */
+#include "decode/tiff_pixels.h"
+
+#include "decode/codec.h"
+
+#include <string.h>
+
+/* Sample i of a row whose samples have `bits` bits. */
+static uint32_t sample_at(const uint8_t *row, size_t i, uint32_t bits)
+{
+    if (bits == 8)
+        return row[i];
+    if (bits == 16) {
+        uint16_t v;
+        memcpy(&v, row + 2 * i, sizeof v);
+        return v;
+    }
+    size_t bit = i * bits;
+    uint32_t v = 0;
+    for (uint32_t b = 0; b < bits; b++, bit++)
+        v = v << 1 | (row[bit / 8] >> (7 - bit % 8) & 1u);
+    return v;
+}
+
+static uint8_t over(uint32_t c, uint32_t a, const struct tiff_layout *layout)
+{
+    if (!layout->premultiplied || layout->alpha == ALPHA_DROP)
+        return pixel_over(c, a, layout->alpha);
+    uint32_t sum = c + pixel_over(0, a, layout->alpha);
+    return (uint8_t)(sum > 255 ? 255 : sum);
+}
+
+/* The pixel's colour before alpha; v are its first samples. */
+static void colour_of(uint8_t out[3], const struct tiff_layout *layout, const uint32_t *v)
+{
+    uint32_t max = (1u << layout->bits) - 1, c[4];
+    if (layout->kind == TIFF_PALETTE) {
+        memcpy(out, layout->palette[v[0] & 255], 3);
+        return;
+    }
+    uint32_t colours = layout->kind == TIFF_CMYK ? 4 : layout->kind == TIFF_RGB ? 3 : 1;
+    for (uint32_t i = 0; i < colours; i++)
+        c[i] = layout->bits == 8 ? v[i] : pixel_scale(v[i], max);
+    for (int i = 0; i < 3; i++) {
+        if (layout->kind == TIFF_CMYK)
+            out[i] = (uint8_t)(((255 - c[i]) * (255 - c[3]) + 127) / 255);
+        else if (layout->kind == TIFF_RGB)
+            out[i] = (uint8_t)c[i];
+        else
+            out[i] = (uint8_t)(layout->kind == TIFF_WHITE_IS_0 ? 255 - c[0] : c[0]);
+    }
+}
+
+void tiff_put_pixels(uint8_t *dst, const struct tiff_layout *layout, const uint8_t *const *planes,
+                     uint32_t count)
+{
+    uint32_t colours = layout->kind == TIFF_CMYK ? 4 : layout->kind == TIFF_RGB ? 3 : 1;
+    uint32_t step = layout->separate ? 1 : layout->samples;
+    if (layout->kind == TIFF_RGB && layout->bits == 8 && step == 3 && !layout->separate) {
+        memcpy(dst, planes[0], 3 * (size_t)count);
+        return;
+    }
+    for (size_t x = 0; x < count; x++, dst += 3) {
+        uint32_t v[4] = {0};
+        for (uint32_t s = 0; s < colours; s++)
+            v[s] = layout->separate ? sample_at(planes[s], x, layout->bits)
+                                    : sample_at(planes[0], x * step + s, layout->bits);
+        colour_of(dst, layout, v);
+        if (layout->alpha_at < 0)
+            continue;
+        uint32_t at = (uint32_t)layout->alpha_at;
+        uint32_t a = layout->separate ? sample_at(planes[at], x, layout->bits)
+                                      : sample_at(planes[0], x * step + at, layout->bits);
+        a = pixel_scale(a, (1u << layout->bits) - 1);
+        for (int c = 0; c < 3; c++)
+            dst[c] = over(dst[c], a, layout);
+    }
+}
+
+void tiff_put_rgba(uint8_t *dst, const uint8_t *src, uint32_t count, enum alpha_mode alpha)
+{
+    const struct tiff_layout layout = {.premultiplied = true, .alpha = alpha};
+    for (size_t x = 0; x < count; x++, dst += 3, src += 4) {
+        uint32_t pixel;
+        memcpy(&pixel, src, sizeof pixel);
+        for (int c = 0; c < 3; c++)
+            dst[c] = over(pixel >> 8 * c & 255, pixel >> 24, &layout);
+    }
+}
+
+uint8_t tiff_channels(const struct tiff_layout *layout)
+{
+    if (layout->kind == TIFF_CMYK)
+        return 4;
+    bool grey = layout->kind == TIFF_BLACK_IS_0 || layout->kind == TIFF_WHITE_IS_0;
+    return (uint8_t)((grey ? 1 : 3) + (layout->alpha_at >= 0 ? 1 : 0));
+}
