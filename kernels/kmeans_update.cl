@@ -14,41 +14,15 @@
 #error "VECTOR and VECTORS must be given"
 #endif
 
-#if VECTOR == 16
-typedef int16 ints;
-typedef long16 longs;
-#define LOAD_INTS(p)      vload16(0, (p))
-#define LOAD_LONGS(p)     vload16(0, (p))
-#define STORE_LONGS(v, p) vstore16((v), 0, (p))
-#define TO_LONGS(v)       convert_long16(v)
-#elif VECTOR == 1
-typedef int ints;
-typedef long longs;
-#define LOAD_INTS(p)      (*(p))
-#define LOAD_LONGS(p)     (*(p))
-#define STORE_LONGS(v, p) (*(p) = (v))
-#define TO_LONGS(v)       convert_long(v)
-#else
-#error "VECTOR is 1 or 16"
-#endif
+#include "kmeans_fixed.h"
 
-/* The bits of float32 values as fixed point: canonical_fixed() of the host, without branches. */
-static longs fixed_point(ints bits, ints scale)
-{
-    ints exponent = (bits >> 23) & 255;
-    ints normal = min(exponent, (ints)(1));
-    ints fraction = (bits & 0x7fffff) | (normal << 23);
-    ints shift = exponent + ((ints)(1) - normal) - 150 + scale;
-    longs magnitude = TO_LONGS(fraction);
-    longs left = TO_LONGS(clamp(shift, (ints)(0), (ints)(63)));
-    longs right = TO_LONGS(clamp(-shift, (ints)(0), (ints)(26)));
-    /* Half a unit of the places shifted out; 0 where none are. */
-    longs round = ((longs)(1) << right) >> 1;
-    longs value = ((magnitude << left) + round) >> right;
-    /* All ones for negative numbers. */
-    longs sign = TO_LONGS(bits >> 31);
-    return (value ^ sign) - sign;
-}
+#if VECTOR == 16
+#define LOAD_INTS(p)      vload16(0, (p))
+#define STORE_LONGS(v, p) vstore16((v), 0, (p))
+#else
+#define LOAD_INTS(p)      (*(p))
+#define STORE_LONGS(v, p) (*(p) = (v))
+#endif
 
 /* Sums of one segment's entries: dimension 0 is columns, dimension 1 the segment. */
 __kernel void sum_segments(__global const int *restrict x, __global const int *restrict scales,

@@ -80,6 +80,17 @@ enum status assign_centroids(struct assign *assign, bool *incremental, float *ce
     return status;
 }
 
+enum status assign_use_centroids(struct assign *assign, bool *incremental, uint32_t k,
+                                 const uint8_t *moved, struct error *err)
+{
+    bool comparable;
+    enum status status = filter_use_centroids(assign->filter, &comparable, k, moved, err);
+    *incremental = moved && comparable;
+    if (status == STATUS_OK && assign->half.used)
+        status = half_set_centroids(&assign->half, err);
+    return status;
+}
+
 /* --- on the device --------------------------------------------------------------------------- */
 
 /* One search: `rows` (NULL: all of the tile) among `panels`. */

@@ -31,6 +31,10 @@ void assign_close(struct assign *assign);
 enum status assign_centroids(struct assign *assign, bool *incremental, float *centroids, uint32_t k,
                              const uint8_t *moved, struct error *err);
 
+/* The same for centroids that are on the device: see filter_use_centroids. */
+enum status assign_use_centroids(struct assign *assign, bool *incremental, uint32_t k,
+                                 const uint8_t *moved, struct error *err);
+
 /* Labels an acquired tile. incremental: only rows whose centroid moved are searched in full, the
  * others only among the centroids that moved. Returns when it is done. */
 enum status assign_tile(struct assign *assign, struct tile *tile, bool incremental,

@@ -4,6 +4,14 @@
 #include <stdbool.h>
 #include <string.h>
 
+double canonical_lane_sum(double lanes[KMEANS_LANES])
+{
+    for (uint32_t half = KMEANS_LANES / 2; half > 0; half /= 2)
+        for (uint32_t l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
 /* fma() is a library call that may take a hundred instructions where the compiler may not use the
  * processor's own; so the same source is compiled for both where that is a question. */
 static inline __attribute__((always_inline)) double distance_body(const float *x, const float *c,
@@ -15,10 +23,7 @@ static inline __attribute__((always_inline)) double distance_body(const float *x
             double t = (double)x[j + l] - (double)c[j + l];
             sum[l] = __builtin_fma(t, t, sum[l]);
         }
-    for (uint32_t half = KMEANS_LANES / 2; half > 0; half /= 2)
-        for (uint32_t l = 0; l < half; l++)
-            sum[l] += sum[l + half];
-    return sum[0];
+    return canonical_lane_sum(sum);
 }
 
 #if defined(__x86_64__) && !defined(__FMA__)

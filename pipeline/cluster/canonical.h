@@ -25,6 +25,9 @@ double canonical_random(uint64_t seed, uint32_t stream, uint64_t counter);
 uint32_t canonical_nearest(double *distance, const float *x, const float *centroids, uint32_t k,
                            uint32_t stride);
 
+/* Adds KMEANS_LANES lanes as the canonical distance does; they are overwritten. */
+double canonical_lane_sum(double lanes[KMEANS_LANES]);
+
 /* The bits of x as a fixed-point number with 2^scale units to 1: the nearest, halves away from
  * zero. The caller chose scale so that |x| < 2^(62 - scale). */
 int64_t canonical_fixed(float x, int scale);

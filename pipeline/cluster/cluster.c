@@ -139,6 +139,7 @@ enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
     struct filter filter = {0};
     struct assign assign = {0};
     struct update update = {0};
+    struct moves moves = {0};
     struct lloyd lloyd = {0};
     status = lane_open(&lane, ocl, config->threads, config->stop, choice, err);
     if (status != STATUS_OK)
@@ -154,12 +155,15 @@ enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
     if (status == STATUS_OK)
         status = update_open(&update, &data, config->k, err);
     if (status == STATUS_OK)
-        status = lloyd_open(&lloyd, &assign, &update, config, err);
+        status = moves_open(&moves, &update, &filter, err);
+    if (status == STATUS_OK)
+        status = lloyd_open(&lloyd, &assign, &update, moves.used ? &moves : NULL, config, err);
     if (status == STATUS_OK)
         status = run_all(out, &lloyd, source, err);
     out->seconds_read = read;
     out->seconds_build = lane.seconds_build;
     lloyd_close(&lloyd);
+    moves_close(&moves);
     update_close(&update);
     assign_close(&assign);
     filter_close(&filter);
@@ -201,7 +205,7 @@ enum status cluster_assign(int32_t *labels, float *distances, struct ocl_context
     if (status == STATUS_OK)
         status = assign_open(&assign, &filter, err);
     if (status == STATUS_OK)
-        status = lloyd_open(&lloyd, &assign, NULL, &with_k, err);
+        status = lloyd_open(&lloyd, &assign, NULL, NULL, &with_k, err);
     for (uint32_t i = 0; i < k && status == STATUS_OK; i++)
         for (uint32_t j = 0; j < source->dimension && status == STATUS_OK; j++) {
             float value = centroids[(size_t)i * source->dimension + j];

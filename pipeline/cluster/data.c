@@ -62,7 +62,7 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
         on_device = device->global_memory;
     uint64_t need;
     /* Beside the row itself: labels, scores, norms, lists, and what seeding keeps. */
-    data->resident = !__builtin_mul_overflow(data->rows, row + 48, &need) && need <= on_device;
+    data->resident = !__builtin_mul_overflow(data->rows, row + 64, &need) && need <= on_device;
     data->spare = data->resident ? on_device - need : 0;
     uint64_t allocation = device->max_allocation ? device->max_allocation : on_device;
     uint64_t staging = host / 2 / DATA_SLOTS,
@@ -341,6 +341,7 @@ void data_close(struct data *data)
         ocl_buffer_release(&tile->scores);
         ocl_buffer_release(&tile->norms);
         ocl_buffer_release(&tile->half);
+        ocl_buffer_release(&tile->kept);
         if (data->resident)
             ocl_buffer_release(&tile->x);
     }

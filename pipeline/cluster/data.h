@@ -26,6 +26,8 @@ struct tile {
     bool has_norms;
     cl_mem half; /* rows x half_filter.columns float16; NULL where that filter is not used */
     bool has_half;
+    cl_mem
+        kept; /* int32: the labels that the sums hold; NULL where the host keeps them (moves.h) */
 };
 
 struct data {

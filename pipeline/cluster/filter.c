@@ -121,6 +121,10 @@ static enum status build(struct filter *filter, struct error *err)
         status = lane_build(&filter->assign_program, lane, name, options, err);
     if (status == STATUS_OK)
         status = ocl_kernel(&filter->assign, filter->assign_program, "assign_filter", err);
+    if (status == STATUS_OK && filter->device_layout)
+        status = lane_build(&filter->means_program, lane, "kmeans_means", "", err);
+    if (status == STATUS_OK && filter->device_layout)
+        status = ocl_kernel(&filter->layout, filter->means_program, "lay_out_panels", err);
     return status;
 }
 
@@ -162,7 +166,7 @@ static enum status open_panels(struct panels *panels, struct filter *filter, uin
     panels->host_ids = malloc(ids * sizeof *panels->host_ids);
     if (!panels->host || !panels->host_ids)
         return error_memory(err, values * sizeof *panels->host, "centroids");
-    enum status status = ocl_buffer(&panels->factors, ocl, CL_MEM_READ_ONLY,
+    enum status status = ocl_buffer(&panels->factors, ocl, CL_MEM_READ_WRITE,
                                     values * sizeof *panels->host, NULL, "centroids", err);
     if (status == STATUS_OK)
         status = ocl_buffer(&panels->ids, ocl, CL_MEM_READ_ONLY, ids * sizeof *panels->host_ids,
@@ -182,6 +186,7 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
     if (status != STATUS_OK)
         return status;
     choose_tile(filter, capacity);
+    filter->device_layout = filter->lane->tiled && !filter->lane->host_exact;
     /* Operations in the longest chain of a score; the tiled kernel has one chain for all columns.
      */
     double chain = filter->lane->tiled
@@ -190,11 +195,15 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
     chain += 16;
     filter->blind = chain * U > CHAIN_MAX || data->stride > STRIDE_MAX;
     filter->gamma = filter->blind ? 0.5 : chain * U / (1 - chain * U);
-    filter->host_slope = malloc(capacity * sizeof *filter->host_slope);
-    filter->host_offset = malloc(capacity * sizeof *filter->host_offset);
-    filter->squares = malloc(capacity * sizeof *filter->squares);
-    if (!filter->host_slope || !filter->host_offset || !filter->squares)
-        status = error_memory(err, capacity * sizeof *filter->host_slope, "centroids");
+    const size_t each = capacity > KMEANS_TRIALS_MAX ? capacity : KMEANS_TRIALS_MAX;
+    filter->host_start = malloc(each * sizeof *filter->host_start);
+    filter->host_slope = malloc(each * sizeof *filter->host_slope);
+    filter->host_offset = malloc(each * sizeof *filter->host_offset);
+    filter->squares = malloc(each * sizeof *filter->squares);
+    filter->largest = malloc(each * sizeof *filter->largest);
+    if (!filter->host_start || !filter->host_slope || !filter->host_offset || !filter->squares ||
+        !filter->largest)
+        status = error_memory(err, each * sizeof *filter->squares, "centroids");
     if (status == STATUS_OK)
         status = build(filter, err);
     if (status == STATUS_OK)
@@ -202,8 +211,11 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
     if (status == STATUS_OK)
         status = open_panels(&filter->some, filter, filter->width, capacity, err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&filter->centroids, ocl, CL_MEM_READ_ONLY, capacity * row, NULL,
+        status = ocl_buffer(&filter->centroids, ocl, CL_MEM_READ_WRITE, capacity * row, NULL,
                             "centroids", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&filter->start, ocl, CL_MEM_READ_ONLY, capacity * sizeof(float), NULL,
+                            "error bounds", err);
     if (status == STATUS_OK)
         status = ocl_buffer(&filter->slope, ocl, CL_MEM_READ_ONLY, capacity * sizeof(float), NULL,
                             "error bounds", err);
@@ -241,23 +253,93 @@ void filter_close(struct filter *filter)
     release_kernel(&filter->split);
     release_kernel(&filter->assign);
     release_kernel(&filter->seed);
+    release_kernel(&filter->layout);
     release_program(&filter->rows_program);
     release_program(&filter->assign_program);
     release_program(&filter->seed_program);
+    release_program(&filter->means_program);
     close_panels(&filter->all);
     close_panels(&filter->some);
     close_panels(&filter->trial);
     ocl_buffer_release(&filter->candidates);
     ocl_buffer_release(&filter->centroids);
+    ocl_buffer_release(&filter->start);
     ocl_buffer_release(&filter->slope);
     ocl_buffer_release(&filter->offset);
     ocl_buffer_release(&filter->moved);
     ocl_buffer_release(&filter->centre_buffer);
     free(filter->centre);
+    free(filter->host_start);
     free(filter->host_slope);
     free(filter->host_offset);
     free(filter->squares);
+    free(filter->largest);
     *filter = (struct filter){0};
+}
+
+/* --- bounds ---------------------------------------------------------------------------------- */
+
+struct measure_job {
+    struct filter *filter;
+    const float *centroids;
+};
+
+static void measure_centroid(void *context, uint64_t id)
+{
+    const struct measure_job *job = context;
+    const struct filter *filter = job->filter;
+    const float *centroid = job->centroids + id * filter->data->stride;
+    double square = 0, largest = 0;
+    for (uint32_t j = 0; j < filter->data->dimension; j++) {
+        double value = (double)centroid[j] - (double)filter->centre[j];
+        square += value * value;
+        largest = fmax(largest, fabs(value));
+    }
+    filter->squares[id] = square;
+    filter->largest[id] = largest;
+}
+
+/* Squared length and largest value of `count` centroids of the host, less the centre. */
+static void measure(struct filter *filter, const float *centroids, uint32_t count)
+{
+    struct measure_job job = {filter, centroids};
+    workers_run(filter->lane->workers, measure_centroid, &job, count);
+}
+
+/* The exponent that rows and these centroids stay below. */
+static int common_exponent(const struct filter *filter, uint32_t k)
+{
+    double largest = 0;
+    for (uint32_t i = 0; i < k; i++)
+        largest = fmax(largest, filter->largest[i]);
+    int exponent = exponent_above(largest);
+    return exponent > filter->row_exponent ? exponent : filter->row_exponent;
+}
+
+/* From squares as measured: squares in scores' units, starts, slopes and offsets. */
+static void bound(struct filter *filter, uint32_t count)
+{
+    const uint32_t columns = filter->data->dimension;
+    const double scale = ldexp(1.0, -filter->exponent), root = sqrt((double)columns);
+    const double gamma = filter->gamma, kappa = canonical_error(filter->data->stride);
+    const double rows = ldexp(scale, filter->row_exponent);
+    const double margin = MARGIN / (1 - gamma - U);
+    for (uint32_t i = 0; i < count; i++) {
+        const double square = filter->squares[i] * scale * scale, zeta = sqrt(square);
+        double slope = margin * (rows * (2 * gamma + (filter->centred ? 8 * U : 0)) * zeta +
+                                 2 * root * ldexp(ETA, filter->row_exponent));
+        double offset = margin * ((gamma + 4 * U + 4 * kappa) * square +
+                                  4 * root * zeta * scale * ETA + 4 * (columns + 256.0) * ETA);
+        /* Every score is minus infinity, and all is left to the canonical distance. */
+        if (filter->blind) {
+            slope = 0;
+            offset = INFINITY;
+        }
+        filter->squares[i] = square;
+        filter->host_start[i] = (float)(square - offset);
+        filter->host_slope[i] = float_up(slope);
+        filter->host_offset[i] = float_up(offset);
+    }
 }
 
 /* --- laying out ------------------------------------------------------------------------------ */
@@ -266,7 +348,6 @@ struct layout {
     const struct filter *filter;
     struct panels *panels;
     const float *centroids;
-    float *slope, *offset; /* by lane id; may be NULL */
 };
 
 static void lay_out_lane(const struct layout *layout, float *lane, int32_t id)
@@ -274,41 +355,20 @@ static void lay_out_lane(const struct layout *layout, float *lane, int32_t id)
     const struct filter *filter = layout->filter;
     const uint32_t columns = filter->data->dimension, width = layout->panels->width;
     const double scale = ldexp(1.0, -filter->exponent);
-    float *last = lane + (size_t)(columns + 1) * width;
     if (id < 0) {
         for (uint32_t j = 0; j < columns + 2; j++)
             lane[(size_t)j * width] = j == 0 ? INFINITY : 0;
         return;
     }
     const float *centroid = layout->centroids + (size_t)id * filter->data->stride;
-    double square = 0;
+    lane[0] = filter->host_start[id];
     for (uint32_t j = 0; j < columns; j++) {
         double value = (double)centroid[j] - (double)filter->centre[j];
         float factor = (float)(-2 * value * scale * scale);
         /* A device might flush what is less. */
         lane[(size_t)(1 + j) * width] = fabsf(factor) < FLT_MIN ? 0 : factor;
-        square += value * scale * (value * scale);
     }
-    const double zeta = sqrt(square), root = sqrt((double)columns), gamma = filter->gamma;
-    const double kappa = canonical_error(filter->data->stride);
-    const double rows = ldexp(scale, filter->row_exponent);
-    const double margin = MARGIN / (1 - gamma - U);
-    double slope = margin * (rows * (2 * gamma + (filter->centred ? 8 * U : 0)) * zeta +
-                             2 * root * ldexp(ETA, filter->row_exponent));
-    double offset = margin * ((gamma + 4 * U + 4 * kappa) * square + 4 * root * zeta * scale * ETA +
-                              4 * (columns + 256.0) * ETA);
-    /* Every score is minus infinity, and all is left to the canonical distance. */
-    if (filter->blind) {
-        slope = 0;
-        offset = INFINITY;
-    }
-    lane[0] = (float)(square - offset);
-    *last = -float_up(slope);
-    if (layout->slope) {
-        filter->squares[id] = square;
-        layout->slope[id] = float_up(slope);
-        layout->offset[id] = float_up(offset);
-    }
+    lane[(size_t)(columns + 1) * width] = -filter->host_slope[id];
 }
 
 static void lay_out_panel(void *context, uint64_t panel)
@@ -321,10 +381,30 @@ static void lay_out_panel(void *context, uint64_t panel)
         lay_out_lane(layout, start + l, panels->host_ids[panel * panels->width + l]);
 }
 
-/* Fills the panels from `ids` (already in host_ids, `lanes` of them) and sends them to the device.
- */
+/* From the device's centroids and bounds. */
+static enum status lay_out_on_device(struct filter *filter, struct panels *panels,
+                                     struct error *err)
+{
+    const cl_uint stride = filter->data->stride, columns = filter->data->dimension;
+    const cl_uint lanes = panels->count * panels->width;
+    const cl_double scale = ldexp(1.0, -filter->exponent);
+    enum status status =
+        ocl_args(filter->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
+                 &filter->centre_buffer, sizeof(cl_mem), &panels->ids, sizeof(cl_mem),
+                 &filter->start, sizeof(cl_mem), &filter->slope, sizeof(cl_mem), &panels->factors,
+                 sizeof stride, &stride, sizeof columns, &columns, sizeof panels->width,
+                 &panels->width, sizeof lanes, &lanes, sizeof scale, &scale, OCL_ARGS_END);
+    const size_t global[2] = {lanes, (size_t)columns + 2};
+    if (status == STATUS_OK)
+        status = ocl_enqueue_kernel(filter->lane->compute, "centroid panels", filter->layout, 2,
+                                    global, NULL, OCL_NO_WAITS, NULL, err);
+    return status;
+}
+
+/* Fills the panels from `ids` (already in host_ids, `lanes` of them) and sends them to the device;
+ * centroids: NULL where the device has them. */
 static enum status lay_out(struct filter *filter, struct panels *panels, uint32_t lanes,
-                           const float *centroids, float *slope, float *offset, struct error *err)
+                           const float *centroids, struct error *err)
 {
     panels->count = (lanes + panels->width - 1) / panels->width;
     if (panels->count == 0)
@@ -332,10 +412,13 @@ static enum status lay_out(struct filter *filter, struct panels *panels, uint32_
     size_t ids = (size_t)panels->count * panels->width;
     for (size_t l = lanes; l < ids; l++)
         panels->host_ids[l] = -1;
-    struct layout layout = {filter, panels, centroids, slope, offset};
-    workers_run(filter->lane->workers, lay_out_panel, &layout, panels->count);
     enum status status = lane_write(filter->lane, "centroid ids", panels->ids, 0,
                                     ids * sizeof *panels->host_ids, panels->host_ids, err);
+    if (status == STATUS_OK && !centroids)
+        return lay_out_on_device(filter, panels, err);
+    struct layout layout = {filter, panels, centroids};
+    if (status == STATUS_OK)
+        workers_run(filter->lane->workers, lay_out_panel, &layout, panels->count);
     if (status == STATUS_OK)
         status = lane_write(filter->lane, "centroid panels", panels->factors, 0,
                             ids * ((size_t)filter->data->dimension + 2) * sizeof *panels->host,
@@ -343,50 +426,58 @@ static enum status lay_out(struct filter *filter, struct panels *panels, uint32_
     return status;
 }
 
-/* The exponent that rows and these centroids stay below. */
-static int common_exponent(const struct filter *filter, const float *centroids, uint32_t k)
+/* Takes k centroids that are on the device and measured. */
+static enum status take(struct filter *filter, bool *comparable, const float *centroids, uint32_t k,
+                        const uint8_t *moved, struct error *err)
 {
-    const struct data *data = filter->data;
-    double largest = 0;
-    for (uint32_t i = 0; i < k; i++)
-        for (uint32_t j = 0; j < data->dimension; j++)
-            largest = fmax(largest, fabs((double)centroids[(size_t)i * data->stride + j] -
-                                         (double)filter->centre[j]));
-    int exponent = exponent_above(largest);
-    return exponent > filter->row_exponent ? exponent : filter->row_exponent;
-}
-
-enum status filter_set_centroids(struct filter *filter, bool *comparable, const float *centroids,
-                                 uint32_t k, const uint8_t *moved, struct error *err)
-{
-    const int exponent = common_exponent(filter, centroids, k);
+    const int exponent = common_exponent(filter, k);
     *comparable = filter->k > 0 && exponent == filter->exponent;
     filter->exponent = exponent;
     filter->k = k;
+    bound(filter, k);
+    const struct {
+        cl_mem buffer;
+        const float *host;
+    } bounds[] = {{filter->start, filter->host_start},
+                  {filter->slope, filter->host_slope},
+                  {filter->offset, filter->host_offset}};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0] && status == STATUS_OK; i++)
+        status = lane_write(filter->lane, "error bounds", bounds[i].buffer, 0, k * sizeof(float),
+                            bounds[i].host, err);
     for (uint32_t i = 0; i < k; i++)
         filter->all.host_ids[i] = (int32_t)i;
-    enum status status =
-        lay_out(filter, &filter->all, k, centroids, filter->host_slope, filter->host_offset, err);
+    if (status == STATUS_OK)
+        status = lay_out(filter, &filter->all, k, centroids, err);
     filter->some.count = 0;
     if (status == STATUS_OK && moved && *comparable) {
         uint32_t lanes = 0;
         for (uint32_t i = 0; i < k; i++)
             if (moved[i])
                 filter->some.host_ids[lanes++] = (int32_t)i;
-        status = lay_out(filter, &filter->some, lanes, centroids, NULL, NULL, err);
+        status = lay_out(filter, &filter->some, lanes, centroids, err);
         if (status == STATUS_OK)
             status = lane_write(filter->lane, "moved", filter->moved, 0, k, moved, err);
     }
-    if (status == STATUS_OK)
-        status = lane_write(filter->lane, "centroids", filter->centroids, 0,
-                            (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);
-    if (status == STATUS_OK)
-        status = lane_write(filter->lane, "error bounds", filter->slope, 0,
-                            k * sizeof *filter->host_slope, filter->host_slope, err);
-    if (status == STATUS_OK)
-        status = lane_write(filter->lane, "error bounds", filter->offset, 0,
-                            k * sizeof *filter->host_offset, filter->host_offset, err);
     return status;
+}
+
+enum status filter_set_centroids(struct filter *filter, bool *comparable, const float *centroids,
+                                 uint32_t k, const uint8_t *moved, struct error *err)
+{
+    measure(filter, centroids, k);
+    enum status status =
+        lane_write(filter->lane, "centroids", filter->centroids, 0,
+                   (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);
+    if (status == STATUS_OK)
+        status = take(filter, comparable, filter->device_layout ? NULL : centroids, k, moved, err);
+    return status;
+}
+
+enum status filter_use_centroids(struct filter *filter, bool *comparable, uint32_t k,
+                                 const uint8_t *moved, struct error *err)
+{
+    return take(filter, comparable, NULL, k, moved, err);
 }
 
 enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,
@@ -409,7 +500,9 @@ enum status filter_set_candidates(struct filter *filter, const float *candidates
     filter->k = 0;
     for (uint32_t i = 0; i < count; i++)
         filter->trial.host_ids[i] = (int32_t)i;
-    status = lay_out(filter, &filter->trial, count, candidates, NULL, NULL, err);
+    measure(filter, candidates, count);
+    bound(filter, count);
+    status = lay_out(filter, &filter->trial, count, candidates, err);
     if (status == STATUS_OK)
         status = lane_write(filter->lane, "candidates", filter->candidates, 0, count * row,
                             candidates, err);

@@ -25,17 +25,19 @@ struct filter {
     bool centred;
     float *centre; /* stride values */
     cl_mem centre_buffer;
-    int row_exponent; /* every |x - m| is below 2 to this */
-    int exponent;     /* the same for rows and centroids: scores are scaled by 2^(-2 exponent) */
-    double gamma;     /* bound on the relative rounding error of a sum */
-    bool blind;       /* rows are too long for a bound: scores tell nothing */
-    cl_program rows_program, assign_program, seed_program;
-    cl_kernel norms, split, assign, seed;
-    uint32_t k, capacity; /* centroids */
-    cl_mem centroids;     /* k x stride */
-    cl_mem slope, offset; /* k each */
-    float *host_slope, *host_offset;
+    int row_exponent;   /* every |x - m| is below 2 to this */
+    int exponent;       /* the same for rows and centroids: scores are scaled by 2^(-2 exponent) */
+    double gamma;       /* bound on the relative rounding error of a sum */
+    bool blind;         /* rows are too long for a bound: scores tell nothing */
+    bool device_layout; /* panels are laid out by a kernel */
+    cl_program rows_program, assign_program, seed_program, means_program;
+    cl_kernel norms, split, assign, seed, layout;
+    uint32_t k, capacity;        /* centroids */
+    cl_mem centroids;            /* k x stride */
+    cl_mem start, slope, offset; /* k each */
+    float *host_start, *host_slope, *host_offset;
     double *squares;         /* k: lengths less the centre, scaled, squared */
+    double *largest;         /* k: largest values less the centre */
     cl_mem moved;            /* k bytes */
     struct panels all, some; /* all centroids; those that moved */
     cl_mem candidates;       /* KMEANS_TRIALS_MAX x stride */
@@ -53,6 +55,12 @@ void filter_close(struct filter *filter);
  */
 enum status filter_set_centroids(struct filter *filter, bool *comparable, const float *centroids,
                                  uint32_t k, const uint8_t *moved, struct error *err);
+
+/* The same for k centroids that kernels have put into filter->centroids; the caller has put their
+ * squared lengths (not scaled) and their largest values, less the centre, into squares and largest.
+ * Only where device_layout. */
+enum status filter_use_centroids(struct filter *filter, bool *comparable, uint32_t k,
+                                 const uint8_t *moved, struct error *err);
 
 /* Takes up to KMEANS_TRIALS_MAX candidates of seeding. */
 enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,

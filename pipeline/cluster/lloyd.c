@@ -12,11 +12,15 @@
 #include <string.h>
 
 enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update *update,
-                       const struct cluster_config *config, struct error *err)
+                       struct moves *moves, const struct cluster_config *config, struct error *err)
 {
     struct data *data = assign->data;
-    *lloyd = (struct lloyd){
-        .config = config, .lane = assign->lane, .data = data, .assign = assign, .update = update};
+    *lloyd = (struct lloyd){.config = config,
+                            .lane = assign->lane,
+                            .data = data,
+                            .assign = assign,
+                            .update = update,
+                            .moves = moves};
     size_t bytes = (size_t)config->k * data->stride * sizeof(float);
     lloyd->centroids = calloc(1, bytes);
     lloyd->previous = calloc(1, bytes);
@@ -45,8 +49,40 @@ void lloyd_close(struct lloyd *lloyd)
  */
 static enum status use_centroids(struct lloyd *lloyd, bool *incremental, struct error *err)
 {
-    return assign_centroids(lloyd->assign, incremental, lloyd->centroids, lloyd->config->k,
-                            lloyd->has_labels ? lloyd->changed : NULL, err);
+    const uint8_t *changed = lloyd->has_labels ? lloyd->changed : NULL;
+    const uint32_t k = lloyd->config->k;
+    if (lloyd->away)
+        return assign_use_centroids(lloyd->assign, incremental, k, changed, err);
+    return assign_centroids(lloyd->assign, incremental, lloyd->centroids, k, changed, err);
+}
+
+/* Makes labels, sums and centroids of the host the newest ones. */
+static enum status bring_home(struct lloyd *lloyd, int32_t *labels, struct error *err)
+{
+    if (!lloyd->away)
+        return STATUS_OK;
+    lloyd->away = false;
+    return moves_fetch(lloyd->moves, labels, lloyd->centroids, err);
+}
+
+/* The labels of a tile are new: the sums follow. */
+static enum status follow(struct lloyd *lloyd, struct tile *tile, int32_t *labels, uint64_t *moved,
+                          struct error *err)
+{
+    if (lloyd->moves)
+        return moves_tile(lloyd->moves, tile, err);
+    uint64_t tile_moved = 0;
+    enum status status = lane_read(lloyd->lane, "labels", tile->labels, 0,
+                                   tile->rows * sizeof *labels, lloyd->tile_labels, err);
+    if (status == STATUS_OK)
+        status = update_tile(&tile_moved, lloyd->update, tile, labels, lloyd->tile_labels, err);
+    /* The sums' commands must be over before the tile goes. */
+    if (status == STATUS_OK && !lloyd->data->resident)
+        status = update_wait(lloyd->update, err);
+    if (status == STATUS_OK)
+        memcpy(labels, lloyd->tile_labels, tile->rows * sizeof *labels);
+    *moved += tile_moved;
+    return status;
 }
 
 /* Assigns all rows; the sums follow. */
@@ -60,29 +96,19 @@ static enum status assign_pass(struct lloyd *lloyd, int32_t *labels, uint64_t *m
     if (status == STATUS_OK)
         status = data_begin(lloyd->data, err);
     while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
-        uint64_t tile_moved = 0;
         status = assign_tile(lloyd->assign, tile, incremental, err);
         if (status == STATUS_OK)
-            status = lane_read(lloyd->lane, "labels", tile->labels, 0, tile->rows * sizeof *labels,
-                               lloyd->tile_labels, err);
+            status = follow(lloyd, tile, labels + tile->first, moved, err);
         if (status == STATUS_OK)
-            status = update_tile(&tile_moved, lloyd->update, tile, labels + tile->first,
-                                 lloyd->tile_labels, err);
-        /* The sums' commands must be over before the tile goes. */
-        if (status == STATUS_OK && !lloyd->data->resident)
-            status = update_wait(lloyd->update, err);
-        if (status == STATUS_OK) {
-            memcpy(labels + tile->first, lloyd->tile_labels, tile->rows * sizeof *labels);
-            *moved += tile_moved;
             status = data_done(lloyd->data, tile, err);
-        }
     }
     data_end(lloyd->data);
     if (status != STATUS_END)
         return status;
     lloyd->has_labels = true;
     memset(lloyd->changed, 0, lloyd->config->k);
-    return update_read(lloyd->update, err);
+    lloyd->away = lloyd->moves;
+    return lloyd->moves ? moves_read(moved, lloyd->moves, err) : update_read(lloyd->update, err);
 }
 
 /* The canonical distances of all rows to their centroids, n of them. */
@@ -182,6 +208,8 @@ static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *
             error_set(err, STATUS_FAILED,
                       "k is %u and larger than the number of distinct rows; choose a smaller k",
                       lloyd->config->k);
+    if (status == STATUS_OK && lloyd->moves)
+        status = moves_store(lloyd->moves, labels, err);
     free(distances);
     free(rows);
     free(values);
@@ -190,14 +218,26 @@ static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *
 
 /* --- iterations ------------------------------------------------------------------------------ */
 
-/* Moves the centroids to the means; *shift is the sum of their squared moves. */
-static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *shift, bool *relocated,
-                               struct error *err)
+/* Moves the centroids to the means; *inertia is that about the old ones, *shift the sum of their
+ * squared moves. */
+static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *inertia, double *shift,
+                               bool *relocated, struct error *err)
 {
     const uint32_t k = lloyd->config->k, stride = lloyd->data->stride;
-    memcpy(lloyd->previous, lloyd->centroids, (size_t)k * stride * sizeof *lloyd->centroids);
+    enum status status = STATUS_OK;
     *relocated = count_empty(lloyd) > 0;
-    enum status status = *relocated ? relocate(lloyd, labels, err) : STATUS_OK;
+    if (lloyd->away && !*relocated) {
+        status = moves_centroids(shift, lloyd->changed, lloyd->moves, err);
+        *inertia = update_inertia_of_parts(lloyd->update);
+        return status;
+    }
+    status = bring_home(lloyd, labels, err);
+    if (status != STATUS_OK)
+        return status;
+    *inertia = update_inertia(lloyd->update, lloyd->centroids);
+    memcpy(lloyd->previous, lloyd->centroids, (size_t)k * stride * sizeof *lloyd->centroids);
+    if (*relocated)
+        status = relocate(lloyd, labels, err);
     if (status != STATUS_OK)
         return status;
     update_centroids(lloyd->update, lloyd->centroids);
@@ -254,8 +294,7 @@ static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, boo
             status = assign_pass(lloyd, out->labels, &moved, err);
         if (status != STATUS_OK)
             break;
-        out->inertia_history[i] = update_inertia(lloyd->update, lloyd->centroids);
-        status = update_pass(lloyd, out->labels, &shift, &relocated, err);
+        status = update_pass(lloyd, out->labels, &out->inertia_history[i], &shift, &relocated, err);
         out->iterations = i + 1;
         /* Equal labels give equal sums: nothing can change any more. */
         *settled = moved == 0 && !relocated;
@@ -332,9 +371,11 @@ enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct e
     bool settled = false;
     for (uint64_t i = 0; i < lloyd->data->rows; i++)
         out->labels[i] = -1;
-    lloyd->has_labels = false;
+    lloyd->has_labels = lloyd->away = false;
     memset(lloyd->changed, 0, k);
     enum status status = update_reset(lloyd->update, err);
+    if (status == STATUS_OK && lloyd->moves)
+        status = moves_reset(lloyd->moves, err);
     if (status == STATUS_OK)
         status = iterate(lloyd, out, &settled, err);
     /* The last assignment; a cluster that it leaves empty gets a row, whose distance falls to zero
@@ -344,8 +385,12 @@ enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct e
         status = assign_pass(lloyd, out->labels, &moved, err);
         settled = count_empty(lloyd) == 0;
         if (status == STATUS_OK && !settled)
+            status = bring_home(lloyd, out->labels, err);
+        if (status == STATUS_OK && !settled)
             status = relocate(lloyd, out->labels, err);
     }
+    if (status == STATUS_OK)
+        status = bring_home(lloyd, out->labels, err);
     if (status == STATUS_OK)
         status = measure(lloyd, out, err);
     for (uint32_t c = 0; c < k && status == STATUS_OK; c++)

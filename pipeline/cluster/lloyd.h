@@ -4,7 +4,7 @@
 
 #include "cluster/assign.h"
 #include "cluster/cluster.h"
-#include "cluster/update.h"
+#include "cluster/moves.h"
 
 struct lloyd {
     const struct cluster_config *config;
@@ -12,15 +12,17 @@ struct lloyd {
     struct data *data;
     struct assign *assign;
     struct update *update;
+    struct moves *moves;         /* NULL where sums are brought to the host in each iteration */
     float *centroids, *previous; /* k x stride */
     uint8_t *changed;            /* k: centroids that are not what they were */
     bool has_labels;             /* tiles hold labels for `previous` */
+    bool away;                   /* the newest centroids, labels and sums are on the device only */
     int32_t *tile_labels;        /* tile_rows */
     double *tile_distances;      /* tile_rows */
 };
 
 enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update *update,
-                       const struct cluster_config *config, struct error *err);
+                       struct moves *moves, const struct cluster_config *config, struct error *err);
 void lloyd_close(struct lloyd *lloyd);
 
 /* Iterates from lloyd->centroids and fills the outcome, whose arrays are there. */

@@ -306,11 +306,12 @@ static void mean_of_cluster(void *context, uint64_t cluster)
     double factor = 1;
     if (update->data->transform.metric == METRIC_COSINE) {
         /* Spherical k-means: the mean's direction. Rows that cancel out have none. */
-        double square = 0;
+        double lanes[KMEANS_LANES] = {0};
         for (uint32_t j = 0; j < stride; j++) {
             double mean = (double)sums[j] / count * update->units[j];
-            square += mean * mean;
+            lanes[j % KMEANS_LANES] += mean * mean;
         }
+        const double square = canonical_lane_sum(lanes);
         if (square == 0)
             return;
         factor = 1 / sqrt(square);
@@ -335,24 +336,28 @@ static void inertia_of_cluster(void *context, uint64_t cluster)
     const cl_long *sums = update->sums + cluster * data->stride;
     const float *about = job->about + cluster * data->stride;
     const double count = (double)update->counts[cluster];
-    double total = 0;
+    double lanes[KMEANS_LANES] = {0};
     for (uint32_t j = 0; j < data->dimension && count > 0; j++) {
         double mean = column_stats_mean(&data->stats, j), shift = (double)about[j] - mean;
         double sum = (double)sums[j] * update->units[j] - count * mean;
-        total += shift * (count * shift - 2 * sum);
+        lanes[j % KMEANS_LANES] += shift * (count * shift - 2 * sum);
     }
-    job->inertia[cluster] = total;
+    job->inertia[cluster] = canonical_lane_sum(lanes);
 }
 
 double update_inertia(const struct update *update, const float *centroids)
 {
-    double *parts = update->parts;
-    struct cluster_job job = {.update = update, .about = centroids, .inertia = parts};
+    struct cluster_job job = {.update = update, .about = centroids, .inertia = update->parts};
     workers_run(update->lane->workers, inertia_of_cluster, &job, update->k);
+    return update_inertia_of_parts(update);
+}
+
+double update_inertia_of_parts(const struct update *update)
+{
     double total = 0;
     for (uint32_t j = 0; j < update->data->dimension; j++)
         total += column_stats_scatter(&update->data->stats, j);
     for (uint32_t c = 0; c < update->k; c++)
-        total += parts[c];
+        total += update->parts[c];
     return total > 0 ? total : 0;
 }

@@ -57,4 +57,7 @@ void update_centroids(const struct update *update, float *centroids);
  * float64 relative to the data's whole scatter. */
 double update_inertia(const struct update *update, const float *centroids);
 
+/* The same where update->parts has each cluster's part already. */
+double update_inertia_of_parts(const struct update *update);
+
 #endif

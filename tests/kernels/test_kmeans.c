@@ -186,13 +186,62 @@ static void test_hard_data(void **state)
 static void check_shapes(struct ocl_context *context, bool fewer)
 {
     static const struct shape shapes[] = {
-        {1, 1, 1, 5},     {2, 1, 2, 5},     {40, 3, 40, 5},    {300, 1, 4, 30}, {513, 33, 17, 4},
-        {600, 300, 5, 4}, {257, 16, 33, 6}, {1000, 8, 140, 4}, {100, 7, 5, 0},  {100, 7, 5, 1},
-        {900, 97, 130, 6},
+        {1, 1, 1, 5},     {2, 1, 2, 5},     {40, 3, 40, 5},    {300, 1, 4, 30},
+        {513, 33, 17, 4}, {600, 300, 5, 4}, {257, 16, 33, 6},  {1000, 8, 140, 4},
+        {100, 7, 5, 0},   {100, 7, 5, 1},   {900, 97, 130, 6},
     };
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
         if (!fewer || shapes[s].n <= 40)
             check_shape(context, &shapes[s], FILL_MIXTURE, fewer);
+}
+
+/* What the reference does not do: the directions of cosine, and the history of the inertia, are the
+ * same bits on every path. */
+static void check_cosine(struct ocl_context *context, bool fewer)
+{
+    enum { N = 300, D = 21, K = 6 };
+    struct matrix m = {N, D, malloc(sizeof(float) * N * D)};
+    struct cluster_outcome first = {0};
+    fill_matrix(&m, FILL_MIXTURE, 5);
+    for (size_t p = 0; p < sizeof paths / sizeof paths[0] && !fewer; p++) {
+        struct matrix_source source = matrix_source_of(&m);
+        struct cluster_config config;
+        struct cluster_outcome out;
+        struct error err = ERROR_INIT;
+        cluster_config_default(&config);
+        config.k = K;
+        config.metric = METRIC_COSINE;
+        config.memory = paths[p].memory;
+        config.threads = paths[p].threads;
+        if (cluster_run_on(&out, context, &source, &config, &paths[p].choice, &err) != STATUS_OK)
+            fail_msg("%s: %s", paths[p].name, err.sentence);
+        for (uint32_t c = 0; c < K; c++) {
+            double square = 0;
+            for (uint32_t j = 0; j < D; j++)
+                square += (double)out.centroids[c * D + j] * (double)out.centroids[c * D + j];
+            assert_true(fabs(square - 1) < 1e-6);
+        }
+        if (p == 0) {
+            first = out;
+            assert_true(first.iterations > 2);
+            continue;
+        }
+        if (out.iterations != first.iterations ||
+            memcmp(out.inertia_history, first.inertia_history,
+                   first.iterations * sizeof *first.inertia_history) != 0 ||
+            memcmp(out.centroids, first.centroids, sizeof(float) * K * D) != 0 ||
+            memcmp(out.labels, first.labels, sizeof *first.labels * N) != 0)
+            fail_msg("%s differs from %s", paths[p].name, paths[0].name);
+        cluster_outcome_clear(&out);
+    }
+    cluster_outcome_clear(&first);
+    free(m.x);
+}
+
+static void test_cosine(void **state)
+{
+    (void)state;
+    for_each_device(check_cosine);
 }
 
 static void test_shapes(void **state)
@@ -207,7 +256,8 @@ static void test_shapes(void **state)
 static void check_tiled(struct ocl_context *context, bool fewer)
 {
     static const struct shape shape = {9, 3, 2, 1};
-    static const struct path tiled = {"tiled", {true, true, false, false, false}, 256 << 20, 1, false};
+    static const struct path tiled = {
+        "tiled", {true, true, false, false, false}, 256 << 20, 1, false};
     struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
     float c[6];
     int32_t labels[9];
@@ -401,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_hard_data),     cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_near_ties),     cmocka_unit_test(test_far_centroids),
         cmocka_unit_test(test_tiled_kernels), cmocka_unit_test(test_seeding),
+        cmocka_unit_test(test_cosine),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

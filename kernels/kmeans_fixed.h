@@ -1,0 +1,37 @@
+/* kmeans_fixed.h: float32 values as fixed point, for kernels that sum rows.
+ *
+ * -D VECTOR=1|16   values at a time */
+#ifndef CLPIPE_KMEANS_FIXED_H
+#define CLPIPE_KMEANS_FIXED_H
+
+#if VECTOR == 16
+typedef int16 ints;
+typedef long16 longs;
+#define TO_LONGS(v) convert_long16(v)
+#elif VECTOR == 1
+typedef int ints;
+typedef long longs;
+#define TO_LONGS(v) convert_long(v)
+#else
+#error "VECTOR is 1 or 16"
+#endif
+
+/* The bits of float32 values as fixed point: canonical_fixed() of the host, without branches. */
+static longs fixed_point(ints bits, ints scale)
+{
+    ints exponent = (bits >> 23) & 255;
+    ints normal = min(exponent, (ints)(1));
+    ints fraction = (bits & 0x7fffff) | (normal << 23);
+    ints shift = exponent + ((ints)(1) - normal) - 150 + scale;
+    longs magnitude = TO_LONGS(fraction);
+    longs left = TO_LONGS(clamp(shift, (ints)(0), (ints)(63)));
+    longs right = TO_LONGS(clamp(-shift, (ints)(0), (ints)(26)));
+    /* Half a unit of the places shifted out; 0 where none are. */
+    longs round = ((longs)(1) << right) >> 1;
+    longs value = ((magnitude << left) + round) >> right;
+    /* All ones for negative numbers. */
+    longs sign = TO_LONGS(bits >> 31);
+    return (value ^ sign) - sign;
+}
+
+#endif

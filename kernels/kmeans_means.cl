@@ -1,0 +1,117 @@
+/* kmeans_means.cl: new centroids from the clusters' sums, and their layout for the filter, on devices
+ * with float64. pipeline/cluster/update.c gives the same bits for the centroids, their moves and the
+ * inertia; pipeline/cluster/filter.c lays out what these kernels lay out elsewhere. */
+#include "kmeans.h"
+
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#pragma OPENCL FP_CONTRACT OFF
+
+/* Adds the lanes as canonical() does; all work-items of the group get the sum. */
+static double add_lanes(__local double *lanes, double mine, uint lid)
+{
+    lanes[lid] = mine;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint reach = KMEANS_LANES / 2; reach > 0; reach /= 2) {
+        if (lid < reach)
+            lanes[lid] += lanes[lid + reach];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const double sum = lanes[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return sum;
+}
+
+/* A group of KMEANS_LANES moves one centroid to the mean of its cluster's rows; one without rows
+ * stays. facts: KMEANS_FACTS values of each cluster:
+ *
+ *   0  the rows' inertia about the old centroid, less that about the columns' means
+ *   1  the canonical distance from the old centroid to the new one
+ *   2  the new one's squared length less the centre
+ *   3  its largest value less the centre
+ *   4  1 if any bit of it is new
+ */
+__kernel __attribute__((reqd_work_group_size(KMEANS_LANES, 1, 1))) void
+move_centroids(__global const long *restrict totals, __global const int *restrict counts,
+               __global const double *restrict units, __global const double *restrict means,
+               __global const float *restrict centre, __global float *centroids,
+               __global double *facts, uint stride, uint columns, uint cosine)
+{
+    __local double lanes[KMEANS_LANES];
+    const uint lid = (uint)get_local_id(0), cluster = (uint)get_group_id(0);
+    __global const long *sums = totals + (size_t)cluster * stride;
+    __global float *centroid = centroids + (size_t)cluster * stride;
+    const double count = counts[cluster];
+    double inertia = 0.0;
+    for (uint j = lid; j < columns && count > 0.0; j += KMEANS_LANES) {
+        const double mean = means[j], shift = (double)centroid[j] - mean;
+        const double sum = (double)sums[j] * units[j] - count * mean;
+        inertia += shift * (count * shift - 2.0 * sum);
+    }
+    inertia = add_lanes(lanes, inertia, lid);
+
+    double length = 0.0;
+    for (uint j = lid; j < stride && cosine && count > 0.0; j += KMEANS_LANES) {
+        const double mean = (double)sums[j] / count * units[j];
+        length += mean * mean;
+    }
+    length = add_lanes(lanes, length, lid);
+    const bool stays = !(count > 0.0) || (cosine && length == 0.0);
+    const double factor = cosine && !stays ? 1.0 / sqrt(length) : 1.0;
+
+    double shift = 0.0, square = 0.0, largest = 0.0, changed = 0.0;
+    for (uint j = lid; j < stride; j += KMEANS_LANES) {
+        const float before = centroid[j];
+        const float now = stays ? before : (float)((double)sums[j] / count * units[j] * factor);
+        const double step = (double)now - (double)before, value = (double)now - (double)centre[j];
+        shift = fma(step, step, shift);
+        square += value * value;
+        largest = fmax(largest, fabs(value));
+        changed = as_int(now) != as_int(before) ? 1.0 : changed;
+        centroid[j] = now;
+    }
+    shift = add_lanes(lanes, shift, lid);
+    square = add_lanes(lanes, square, lid);
+    changed = add_lanes(lanes, changed, lid);
+    lanes[lid] = largest;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid == 0) {
+        for (uint l = 1; l < KMEANS_LANES; l++)
+            largest = fmax(largest, lanes[l]);
+        __global double *out = facts + (size_t)cluster * KMEANS_FACTS;
+        out[0] = inertia;
+        out[1] = shift;
+        out[2] = square;
+        out[3] = largest;
+        out[4] = changed > 0.0 ? 1.0 : 0.0;
+    }
+}
+
+/* Panels as the filter reads them: dimension 0 is lanes, dimension 1 is rows of a panel. */
+__kernel void lay_out_panels(__global const float *restrict centroids,
+                             __global const float *restrict centre,
+                             __global const int *restrict ids,
+                             __global const float *restrict starts,
+                             __global const float *restrict slopes, __global float *panels,
+                             uint stride, uint columns, uint width, uint lanes, double scale)
+{
+    const uint lane = (uint)get_global_id(0), row = (uint)get_global_id(1);
+    if (lane >= lanes || row >= columns + 2)
+        return;
+    const int id = ids[lane];
+    float value = 0.0f;
+    if (id < 0) {
+        value = row == 0 ? INFINITY : 0.0f;
+    } else if (row == 0) {
+        value = starts[id];
+    } else if (row == columns + 1) {
+        value = -slopes[id];
+    } else {
+        const uint j = row - 1;
+        const double shifted =
+            (double)centroids[(size_t)id * stride + j] - (double)centre[j];
+        value = (float)(-2.0 * shifted * scale * scale);
+        /* A device might flush what is less. */
+        value = fabs(value) < FLT_MIN ? 0.0f : value;
+    }
+    panels[((size_t)(lane / width) * (columns + 2) + row) * width + lane % width] = value;
+}

@@ -1,0 +1,118 @@
+/* kmeans_moves.cl: the sums of kmeans_update.cl on devices with 64-bit atomics, without the host:
+ * the rows that changed their cluster are counted by cluster, given places by a scan, put in order,
+ * and summed.
+ *
+ * What is added atomically is integers, so the order in which that happens changes nothing. A
+ * work-item keeps the sum of one column while entries are of one cluster: there are about as many
+ * atomic additions as clusters and SPANs of entries, not one for each row.
+ */
+#include "kmeans.h"
+
+#define VECTOR 1
+#include "kmeans_fixed.h"
+
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+
+#define SCAN_ITEMS 256
+#define SPAN       32
+
+/* How many rows of the tile come to each cluster, and leave it: labels against `kept`. */
+__kernel void count_moves(__global const int *restrict labels, __global const int *restrict kept,
+                          __global uint *joins, __global uint *leaves, uint rows)
+{
+    const uint i = (uint)get_global_id(0);
+    if (i >= rows)
+        return;
+    const int to = labels[i], from = kept[i];
+    if (to == from)
+        return;
+    atomic_inc(&joins[to]);
+    if (from >= 0)
+        atomic_inc(&leaves[from]);
+}
+
+/* One group: cursors[c] becomes where cluster c's entries begin, tally[0] their number, which
+ * tally[1] adds up; counts[c] follows. joins and leaves are zero again. */
+__kernel __attribute__((reqd_work_group_size(SCAN_ITEMS, 1, 1))) void
+scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
+           __global int *counts, __global uint *tally, uint k)
+{
+    __local uint sums[SCAN_ITEMS];
+    const uint lid = (uint)get_local_id(0);
+    const uint each = (k + SCAN_ITEMS - 1) / SCAN_ITEMS;
+    const uint from = min(k, lid * each), to = min(k, from + each);
+    uint sum = 0;
+    for (uint c = from; c < to; c++)
+        sum += joins[c] + leaves[c];
+    sums[lid] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint reach = 1; reach < SCAN_ITEMS; reach *= 2) {
+        const uint before = lid >= reach ? sums[lid - reach] : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sums[lid] += before;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    uint begin = sums[lid] - sum;
+    for (uint c = from; c < to; c++) {
+        cursors[c] = begin;
+        begin += joins[c] + leaves[c];
+        counts[c] += (int)joins[c] - (int)leaves[c];
+        joins[c] = leaves[c] = 0;
+    }
+    if (lid == SCAN_ITEMS - 1) {
+        tally[0] = sums[lid];
+        tally[1] += sums[lid];
+    }
+}
+
+/* Puts the entries in order of clusters, owners[i] is entry i's; `kept` follows. */
+__kernel void place_moves(__global const int *restrict labels, __global int *kept,
+                          __global uint *cursors, __global uint *entries, __global int *owners,
+                          uint rows)
+{
+    const uint i = (uint)get_global_id(0);
+    if (i >= rows)
+        return;
+    const int to = labels[i], from = kept[i];
+    if (to == from)
+        return;
+    uint at = atomic_inc(&cursors[to]);
+    entries[at] = i;
+    owners[at] = to;
+    if (from >= 0) {
+        at = atomic_inc(&cursors[from]);
+        entries[at] = i | KMEANS_ENTRY_LEAVES;
+        owners[at] = from;
+    }
+    kept[i] = to;
+}
+
+/* Adds the entries' rows to their clusters: dimension 0 is columns, dimension 1 takes SPANs of
+ * entries in turn. */
+__kernel void sum_moves(__global const int *restrict x, __global const int *restrict scales,
+                        __global const uint *restrict entries, __global const int *restrict owners,
+                        __global const uint *restrict tally, __global long *totals, uint stride)
+{
+    const uint column = (uint)get_global_id(0);
+    if (column >= stride)
+        return;
+    const uint total = tally[0], step = (uint)get_global_size(1) * SPAN;
+    const int scale = scales[column];
+    for (uint from = (uint)get_global_id(1) * SPAN; from < total; from += step) {
+        const uint to = min(total, from + SPAN);
+        int owner = owners[from];
+        long sum = 0;
+        for (uint e = from; e < to; e++) {
+            if (owners[e] != owner) {
+                atom_add(&totals[(size_t)owner * stride + column], sum);
+                owner = owners[e];
+                sum = 0;
+            }
+            const uint entry = entries[e];
+            const long leaves = entry & KMEANS_ENTRY_LEAVES ? -1 : 0;
+            const size_t row = entry & ~KMEANS_ENTRY_LEAVES;
+            sum += (fixed_point(x[row * stride + column], scale) ^ leaves) - leaves;
+        }
+        atom_add(&totals[(size_t)owner * stride + column], sum);
+    }
+}

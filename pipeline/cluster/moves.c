@@ -1,0 +1,273 @@
+/* moves.c: launches of kmeans_moves.cl and kmeans_means.cl. */
+#include "cluster/moves.h"
+#include "kmeans.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Of scan_moves and sum_moves; the kernels know the same numbers. */
+#define SCAN_ITEMS 256
+#define SPAN       32
+
+#define GROUP 256
+/* sum_moves: columns of a group, and groups for each compute unit. */
+#define COLUMNS     64
+#define GROUPS_UNIT 32
+
+static bool can(const struct update *update, const struct filter *filter)
+{
+    return filter->device_layout && update->lane->device->int64_atomics && update->data->resident &&
+           update->data->rows <= INT32_MAX;
+}
+
+static enum status open_kernels(struct moves *moves, struct error *err)
+{
+    struct lane *lane = moves->update->lane;
+    enum status status = lane_build(&moves->program, lane, "kmeans_moves", "", err);
+    const struct {
+        cl_kernel *kernel;
+        cl_program program;
+        const char *name;
+    } kernels[] = {{&moves->count, moves->program, "count_moves"},
+                   {&moves->scan, moves->program, "scan_moves"},
+                   {&moves->place, moves->program, "place_moves"},
+                   {&moves->sum, moves->program, "sum_moves"},
+                   {&moves->centroids, moves->filter->means_program, "move_centroids"}};
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0] && status == STATUS_OK; i++)
+        status = ocl_kernel(kernels[i].kernel, kernels[i].program, kernels[i].name, err);
+    return status;
+}
+
+static enum status open_buffers(struct moves *moves, struct error *err)
+{
+    const struct update *update = moves->update;
+    struct data *data = update->data;
+    struct ocl_context *ocl = update->lane->ocl;
+    const size_t k = update->k;
+    const struct {
+        cl_mem *buffer;
+        size_t bytes;
+    } wanted[] = {
+        {&moves->joins, k * sizeof(cl_uint)},
+        {&moves->leaves, k * sizeof(cl_uint)},
+        {&moves->cursors, k * sizeof(cl_uint)},
+        {&moves->counts, k * sizeof(cl_int)},
+        {&moves->tally, 2 * sizeof(cl_uint)},
+        {&moves->owners, 2 * (size_t)data->tile_rows * sizeof(cl_int)},
+        {&moves->units, data->stride * sizeof(cl_double)},
+        {&moves->means, data->stride * sizeof(cl_double)},
+        {&moves->facts, k * KMEANS_FACTS * sizeof(cl_double)},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
+        status = ocl_buffer(wanted[i].buffer, ocl, CL_MEM_READ_WRITE, wanted[i].bytes, NULL,
+                            "moves of rows", err);
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+        status = ocl_buffer(&data->tiles[i].kept, ocl, CL_MEM_READ_WRITE,
+                            data->tiles[i].rows * sizeof(cl_int), NULL, "labels", err);
+    moves->host_facts = malloc(k * KMEANS_FACTS * sizeof *moves->host_facts);
+    moves->host_counts = malloc(k * sizeof *moves->host_counts);
+    if (status == STATUS_OK && (!moves->host_facts || !moves->host_counts))
+        status = error_memory(err, k * KMEANS_FACTS * sizeof *moves->host_facts, "centroids");
+    return status;
+}
+
+enum status moves_open(struct moves *moves, struct update *update, struct filter *filter,
+                       struct error *err)
+{
+    *moves = (struct moves){.update = update, .filter = filter};
+    if (!can(update, filter))
+        return STATUS_OK;
+    struct data *data = update->data;
+    double *means = calloc(data->stride, sizeof *means);
+    enum status status =
+        means ? open_kernels(moves, err) : error_memory(err, data->stride * sizeof *means, "means");
+    if (status == STATUS_OK)
+        status = open_buffers(moves, err);
+    for (uint32_t j = 0; j < data->dimension && means; j++)
+        means[j] = column_stats_mean(&data->stats, j);
+    if (status == STATUS_OK)
+        status = lane_write(update->lane, "means", moves->means, 0, data->stride * sizeof *means,
+                            means, err);
+    if (status == STATUS_OK)
+        status = lane_write(update->lane, "units", moves->units, 0,
+                            data->stride * sizeof *update->units, update->units, err);
+    free(means);
+    moves->used = status == STATUS_OK;
+    return status;
+}
+
+void moves_close(struct moves *moves)
+{
+    cl_kernel kernels[] = {moves->count, moves->scan, moves->place, moves->sum, moves->centroids};
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (kernels[i])
+            clReleaseKernel(kernels[i]);
+    if (moves->program)
+        clReleaseProgram(moves->program);
+    cl_mem *buffers[] = {&moves->joins,  &moves->leaves, &moves->cursors,
+                         &moves->counts, &moves->tally,  &moves->owners,
+                         &moves->units,  &moves->means,  &moves->facts};
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+        ocl_buffer_release(buffers[i]);
+    free(moves->host_facts);
+    free(moves->host_counts);
+    *moves = (struct moves){0};
+}
+
+static enum status fill(struct moves *moves, cl_mem buffer, uint32_t pattern, size_t bytes,
+                        struct error *err)
+{
+    return ocl_enqueue_fill(moves->update->lane->compute, "zero counts", buffer, pattern, 0, bytes,
+                            OCL_NO_WAITS, NULL, err);
+}
+
+enum status moves_reset(struct moves *moves, struct error *err)
+{
+    const size_t k = moves->update->k;
+    const struct data *data = moves->update->data;
+    enum status status = fill(moves, moves->joins, 0, k * sizeof(cl_uint), err);
+    if (status == STATUS_OK)
+        status = fill(moves, moves->leaves, 0, k * sizeof(cl_uint), err);
+    if (status == STATUS_OK)
+        status = fill(moves, moves->counts, 0, k * sizeof(cl_int), err);
+    if (status == STATUS_OK)
+        status = fill(moves, moves->tally, 0, 2 * sizeof(cl_uint), err);
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+        status =
+            fill(moves, data->tiles[i].kept, UINT32_MAX, data->tiles[i].rows * sizeof(cl_int), err);
+    moves->fresh = true;
+    return status;
+}
+
+/* --- a pass ---------------------------------------------------------------------------------- */
+
+static enum status launch_sum(struct moves *moves, struct tile *tile, struct error *err)
+{
+    const struct update *update = moves->update;
+    const cl_uint stride = update->data->stride;
+    enum status status = ocl_args(
+        moves->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &update->scale_buffer,
+        sizeof(cl_mem), &update->entries, sizeof(cl_mem), &moves->owners, sizeof(cl_mem),
+        &moves->tally, sizeof(cl_mem), &update->totals, sizeof stride, &stride, OCL_ARGS_END);
+    const size_t columns = (stride + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
+    const size_t spans = (2 * (size_t)tile->rows + SPAN - 1) / SPAN;
+    size_t workers = update->lane->device->compute_units * GROUPS_UNIT / columns + 1;
+    const size_t global[2] = {columns * COLUMNS, workers < spans ? workers : spans};
+    if (status == STATUS_OK)
+        status = ocl_enqueue_kernel(update->lane->compute, "sum moves", moves->sum, 2, global,
+                                    local, OCL_NO_WAITS, NULL, err);
+    return status;
+}
+
+enum status moves_tile(struct moves *moves, struct tile *tile, struct error *err)
+{
+    const struct update *update = moves->update;
+    struct lane *lane = update->lane;
+    const cl_uint rows = tile->rows, k = update->k;
+    enum status status = ocl_args(moves->count, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                                  &tile->kept, sizeof(cl_mem), &moves->joins, sizeof(cl_mem),
+                                  &moves->leaves, sizeof rows, &rows, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(lane, "count moves", moves->count, rows, GROUP, err);
+    if (status == STATUS_OK)
+        status =
+            ocl_args(moves->scan, err, sizeof(cl_mem), &moves->joins, sizeof(cl_mem),
+                     &moves->leaves, sizeof(cl_mem), &moves->cursors, sizeof(cl_mem),
+                     &moves->counts, sizeof(cl_mem), &moves->tally, sizeof k, &k, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(lane, "scan moves", moves->scan, SCAN_ITEMS, SCAN_ITEMS, err);
+    if (status == STATUS_OK)
+        status =
+            ocl_args(moves->place, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->kept,
+                     sizeof(cl_mem), &moves->cursors, sizeof(cl_mem), &update->entries,
+                     sizeof(cl_mem), &moves->owners, sizeof rows, &rows, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(lane, "place moves", moves->place, rows, GROUP, err);
+    return status == STATUS_OK ? launch_sum(moves, tile, err) : status;
+}
+
+enum status moves_read(uint64_t *moved, struct moves *moves, struct error *err)
+{
+    struct update *update = moves->update;
+    const size_t k = update->k;
+    cl_uint tally[2];
+    enum status status =
+        lane_read(update->lane, "counts", moves->tally, 0, sizeof tally, tally, err);
+    if (status == STATUS_OK)
+        status = lane_read(update->lane, "counts", moves->counts, 0, k * sizeof *moves->host_counts,
+                           moves->host_counts, err);
+    if (status == STATUS_OK)
+        status = fill(moves, moves->tally, 0, sizeof tally, err);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t c = 0; c < k; c++)
+        update->counts[c] = (uint64_t)moves->host_counts[c];
+    /* A row that was in no cluster only joins one. */
+    *moved = moves->fresh ? tally[1] : tally[1] / 2;
+    moves->fresh = false;
+    return STATUS_OK;
+}
+
+enum status moves_centroids(double *shift, uint8_t *changed, struct moves *moves, struct error *err)
+{
+    struct update *update = moves->update;
+    struct filter *filter = moves->filter;
+    const struct data *data = update->data;
+    const cl_uint stride = data->stride, columns = data->dimension;
+    const cl_uint cosine = data->transform.metric == METRIC_COSINE;
+    enum status status = ocl_args(
+        moves->centroids, err, sizeof(cl_mem), &update->totals, sizeof(cl_mem), &moves->counts,
+        sizeof(cl_mem), &moves->units, sizeof(cl_mem), &moves->means, sizeof(cl_mem),
+        &filter->centre_buffer, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem), &moves->facts,
+        sizeof stride, &stride, sizeof columns, &columns, sizeof cosine, &cosine, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(update->lane, "move centroids", moves->centroids,
+                             (uint64_t)update->k * KMEANS_LANES, KMEANS_LANES, err);
+    if (status == STATUS_OK)
+        status =
+            lane_read(update->lane, "facts", moves->facts, 0,
+                      update->k * KMEANS_FACTS * sizeof *moves->host_facts, moves->host_facts, err);
+    *shift = 0;
+    for (uint32_t c = 0; c < update->k && status == STATUS_OK; c++) {
+        const double *facts = moves->host_facts + (size_t)c * KMEANS_FACTS;
+        update->parts[c] = facts[0];
+        *shift += facts[1];
+        filter->squares[c] = facts[2];
+        filter->largest[c] = facts[3];
+        if (facts[4] > 0)
+            changed[c] = 1;
+    }
+    return status;
+}
+
+/* --- to the host and back -------------------------------------------------------------------- */
+
+enum status moves_fetch(struct moves *moves, int32_t *labels, float *centroids, struct error *err)
+{
+    struct update *update = moves->update;
+    const struct data *data = update->data;
+    enum status status =
+        lane_read(update->lane, "centroids", moves->filter->centroids, 0,
+                  (size_t)update->k * data->stride * sizeof *centroids, centroids, err);
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+        status =
+            lane_read(update->lane, "labels", data->tiles[i].labels, 0,
+                      data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].first, err);
+    return status == STATUS_OK ? update_read(update, err) : status;
+}
+
+enum status moves_store(struct moves *moves, const int32_t *labels, struct error *err)
+{
+    struct update *update = moves->update;
+    const struct data *data = update->data;
+    for (uint32_t c = 0; c < update->k; c++)
+        moves->host_counts[c] = (cl_int)update->counts[c];
+    enum status status =
+        lane_write(update->lane, "counts", moves->counts, 0, update->k * sizeof *moves->host_counts,
+                   moves->host_counts, err);
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+        status =
+            lane_write(update->lane, "labels", data->tiles[i].kept, 0,
+                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].first, err);
+    return status;
+}
