@@ -199,7 +199,7 @@ static toff_t on_size(thandle_t user)
 
 static TIFF *open_file(struct tiff *tiff)
 {
-    static const char mode[] = "rm"; /* no mmap */
+    static const char mode[] = "rmO"; /* no mmap; offsets of strips only when they are wanted */
 #if TIFFLIB_VERSION >= 20221213
     TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
     if (!options)
@@ -414,9 +414,10 @@ static enum reason plan(struct tiff *tiff, uint64_t max_pixels, struct failure *
     tiff->row_bytes = (size_t)row_bytes;
     if (tiff->how == BY_RGBA)
         raster = 4ull * tiff->width * tiff->tile_height;
-    /* A strip or tile as it is in the file, and what its codec holds. */
+    /* A strip or tile as it is in the file, what its codec holds, where each of them is. */
     uint64_t packed = tile_bytes + tile_bytes / 2;
-    *memory = (1u << 20) + (packed < tiff->file_bytes ? packed : tiff->file_bytes) +
+    *memory = (1u << 20) + 16 * down * tiff->across * tiff->planes +
+              (packed < tiff->file_bytes ? packed : tiff->file_bytes) +
               (tiff->how == BY_ROW ? row_bytes : band) + raster;
     return REASON_NONE;
 }
