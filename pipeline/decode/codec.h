@@ -26,12 +26,14 @@ struct codec {
  * library says so. Those of the second line are there only where the
  * build found their libraries. */
 extern const struct codec codec_jpeg, codec_png, codec_bmp, codec_pnm, codec_pfm;
-extern const struct codec codec_webp, codec_tiff, codec_gif;
+extern const struct codec codec_webp, codec_tiff, codec_gif, codec_heif;
 const char *codec_jpeg_library(void);
 const char *codec_png_library(void);
 const char *codec_webp_library(void);
 const char *codec_tiff_library(void);
 const char *codec_gif_library(void);
+const char *codec_heif_library(void);
+const char *codec_avif_library(void);
 
 /* The codec of a row of formats, or NULL: this build cannot decode it. */
 const struct codec *format_codec(unsigned i);
@@ -65,6 +67,13 @@ static inline uint8_t pixel_over(uint32_t c, uint32_t a, enum alpha_mode mode)
         return (uint8_t)c;
     uint32_t background = mode == ALPHA_WHITE ? 255 : 0;
     return (uint8_t)((c * a + background * (255 - a) + 127) / 255);
+}
+
+/* The same of a colour that is c * a already. */
+static inline uint8_t pixel_over_premultiplied(uint32_t c, uint32_t a, enum alpha_mode mode)
+{
+    uint32_t sum = c + (mode == ALPHA_DROP ? 0 : pixel_over(0, a, mode));
+    return (uint8_t)(sum > 255 ? 255 : sum);
 }
 
 #endif

@@ -31,8 +31,6 @@ static const struct magic magic[] = {
     {"heif", 4, "ftypheim", 8},
     {"heif", 4, "ftypheis", 8},
     {"heif", 4, "ftyphevc", 8},
-    {"heif", 4, "ftypmif1", 8},
-    {"heif", 4, "ftypmsf1", 8},
     {"avif", 4, "ftypavif", 8},
     {"avif", 4, "ftypavis", 8},
     {"jxl", 0, "\xff\x0a", 2},
@@ -94,6 +92,19 @@ static bool is_svg(const uint8_t *head, size_t size)
     return i < size && head[i] == '<' && memmem(head + i, size - i, "<svg", 4) != NULL;
 }
 
+/* A brand that says nothing of the codec: those that follow it do. */
+static const char *brands(const uint8_t *head, size_t size)
+{
+    if (size < 16 || (memcmp(head + 4, "ftypmif1", 8) != 0 && memcmp(head + 4, "ftypmsf1", 8) != 0))
+        return NULL;
+    size_t length = (size_t)head[2] << 8 | head[3];
+    for (size_t i = 16; i + 4 <= size && i + 4 <= length; i += 4) {
+        if (memcmp(head + i, "avif", 4) == 0)
+            return "avif";
+    }
+    return "heif";
+}
+
 int sniff_format(const uint8_t *head, size_t size)
 {
     for (size_t i = 0; i < sizeof magic / sizeof *magic; i++) {
@@ -106,5 +117,7 @@ int sniff_format(const uint8_t *head, size_t size)
         return format_index("bmp");
     if (netpbm(head, size))
         return format_index(netpbm(head, size));
+    if (brands(head, size))
+        return format_index(brands(head, size));
     return is_svg(head, size) ? format_index("svg") : -1;
 }

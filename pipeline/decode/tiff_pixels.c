@@ -26,10 +26,8 @@ static uint32_t sample_at(const uint8_t *row, size_t i, uint32_t bits)
 
 static uint8_t over(uint32_t c, uint32_t a, const struct tiff_layout *layout)
 {
-    if (!layout->premultiplied || layout->alpha == ALPHA_DROP)
-        return pixel_over(c, a, layout->alpha);
-    uint32_t sum = c + pixel_over(0, a, layout->alpha);
-    return (uint8_t)(sum > 255 ? 255 : sum);
+    return layout->premultiplied ? pixel_over_premultiplied(c, a, layout->alpha)
+                                 : pixel_over(c, a, layout->alpha);
 }
 
 /* The pixel's colour before alpha; v are its first samples. */

@@ -1,0 +1,265 @@
+/* heif.c: HEIF (HEVC) and AVIF (AV1) through libheif: the primary picture.
+ *
+ * libheif applies the container's own rotation, mirroring and cropping, so rows come out upright
+ * and no orientation is reported: the Exif block of such files repeats it. The whole picture is
+ * decoded at once, on the calling thread; its samples are converted from RGB of their own depth.
+ * libheif reads through us at offsets. Its decoders warn where data are missing: strict decoding
+ * makes that an error.
+ */
+#include "decode/codec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libheif/heif.h>
+
+struct heif {
+    struct heif_context *context;
+    struct heif_image_handle *handle;
+    struct heif_image *image;
+    struct input *input;
+    bool ended; /* libheif wanted more than the file has */
+    int64_t position, file_bytes;
+    uint32_t width, height, row;
+    enum alpha_mode alpha;
+    bool has_alpha, premultiplied;
+    uint32_t bits; /* of a sample */
+    const uint8_t *pixels;
+    size_t stride;
+};
+
+static const char *library_of(enum heif_compression_format format, const char *decoder)
+{
+    static _Thread_local char text[80];
+    snprintf(text, sizeof text, "libheif %s%s%s%s", heif_get_version(),
+             heif_have_decoder_for_format(format) ? "" : " (install its plugin that reads ",
+             heif_have_decoder_for_format(format) ? "" : decoder,
+             heif_have_decoder_for_format(format) ? "" : ")");
+    return text;
+}
+
+const char *codec_heif_library(void)
+{
+    return library_of(heif_compression_HEVC, "HEVC");
+}
+
+const char *codec_avif_library(void)
+{
+    return library_of(heif_compression_AV1, "AV1");
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+static int64_t on_position(void *user)
+{
+    return ((struct heif *)user)->position;
+}
+
+static int on_read(void *out, size_t size, void *user)
+{
+    struct heif *heif = user;
+    size_t got = input_at(heif->input, (uint64_t)heif->position, out, size);
+    heif->position += (int64_t)got;
+    heif->ended = heif->ended || got < size;
+    return got == size ? 0 : -1;
+}
+
+static int on_seek(int64_t position, void *user)
+{
+    struct heif *heif = user;
+    if (position < 0)
+        return -1;
+    heif->position = position;
+    return 0;
+}
+
+static enum heif_reader_grow_status on_wait(int64_t size, void *user)
+{
+    struct heif *heif = user;
+    if (size <= heif->file_bytes)
+        return heif_reader_grow_status_size_reached;
+    heif->ended = heif->position < heif->file_bytes; /* else it looks for a further box */
+    return heif_reader_grow_status_size_beyond_eof;
+}
+
+static enum reason fail(const struct heif *heif, const struct heif_error *error,
+                        struct failure *failure)
+{
+    enum reason reason = REASON_CORRUPT;
+    if (heif->input->error_number)
+        return codec_short(heif->input, failure, "");
+    if (heif->ended || error->subcode == heif_suberror_End_of_data)
+        reason = REASON_TRUNCATED;
+    else if (error->subcode == heif_suberror_Security_limit_exceeded)
+        reason = REASON_TOO_LARGE;
+    else if (error->code == heif_error_Memory_allocation_error)
+        reason = REASON_OUT_OF_MEMORY;
+    else if (error->code == heif_error_Unsupported_feature ||
+             error->code == heif_error_Unsupported_filetype)
+        reason = REASON_UNSUPPORTED;
+    return failure_set(failure, reason, "%s",
+                       error->message && *error->message ? error->message : "broken data");
+}
+
+static void *heif_create(void)
+{
+    return calloc(1, sizeof(struct heif));
+}
+
+static void heif_reset(void *state)
+{
+    struct heif *heif = state;
+    if (heif->image)
+        heif_image_release(heif->image);
+    if (heif->handle)
+        heif_image_handle_release(heif->handle);
+    if (heif->context)
+        heif_context_free(heif->context);
+    heif->image = NULL;
+    heif->handle = NULL;
+    heif->context = NULL;
+}
+
+static void heif_destroy(void *state)
+{
+    heif_reset(state);
+    free(state);
+}
+
+/* libheif's own limit is a width, of which it takes the square. */
+static int width_limit(uint64_t max_pixels)
+{
+    uint64_t width = 1;
+    while (width * width < max_pixels && width < 1u << 20)
+        width *= 2;
+    return (int)width;
+}
+
+static enum reason heif_begin(void *state, struct input *input,
+                              const struct decode_options *options, uint64_t file_bytes,
+                              struct image_info *info, struct failure *failure)
+{
+    static const struct heif_reader reader = {.reader_api_version = 1,
+                                              .get_position = on_position,
+                                              .read = on_read,
+                                              .seek = on_seek,
+                                              .wait_for_file_size = on_wait};
+    struct heif *heif = state;
+    *heif =
+        (struct heif){.input = input, .alpha = options->alpha, .file_bytes = (int64_t)file_bytes};
+    heif->context = heif_context_alloc();
+    if (!heif->context)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libheif");
+    heif_context_set_maximum_image_size_limit(heif->context, width_limit(options->max_pixels));
+    heif_context_set_max_decoding_threads(heif->context, 0);
+    struct heif_error error = heif_context_read_from_reader(heif->context, &reader, heif, NULL);
+    if (error.code == heif_error_Ok)
+        error = heif_context_get_primary_image_handle(heif->context, &heif->handle);
+    if (error.code != heif_error_Ok)
+        return fail(heif, &error, failure);
+    int width = heif_image_handle_get_width(heif->handle);
+    int height = heif_image_handle_get_height(heif->handle);
+    int bits = heif_image_handle_get_luma_bits_per_pixel(heif->handle);
+    if (width < 0 || height < 0)
+        return failure_set(failure, REASON_CORRUPT, "a picture without a size");
+    if (codec_check_size((uint64_t)width, (uint64_t)height, options, failure) != REASON_NONE)
+        return failure->reason;
+    heif->width = (uint32_t)width;
+    heif->height = (uint32_t)height;
+    heif->has_alpha = heif_image_handle_has_alpha_channel(heif->handle) != 0;
+    heif->premultiplied = heif_image_handle_is_premultiplied_alpha(heif->handle) != 0;
+    heif->bits = bits > 8 ? (uint32_t)bits : 8;
+    info->width = info->out_width = heif->width;
+    info->height = info->out_height = heif->height;
+    info->channels = heif->has_alpha ? 4 : 3;
+    info->scale_ignored = options->scale > 1;
+    /* The decoder's picture and a converted one, each of up to 4 samples a pixel, and the data. */
+    info->memory =
+        file_bytes + (bits > 8 ? 24ull : 12ull) * heif->width * heif->height + (4u << 20);
+    return REASON_NONE;
+}
+
+/* --- rows ------------------------------------------------------------------------------------ */
+
+static enum reason read_picture(struct heif *heif, struct failure *failure)
+{
+    struct heif_decoding_options *options = heif_decoding_options_alloc();
+    if (!options)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libheif");
+    options->strict_decoding = 1;
+    options->convert_hdr_to_8bit = 0;
+    enum heif_chroma chroma = heif->bits > 8
+                                  ? (heif->has_alpha ? heif_chroma_interleaved_RRGGBBAA_LE
+                                                     : heif_chroma_interleaved_RRGGBB_LE)
+                              : heif->has_alpha ? heif_chroma_interleaved_RGBA
+                                                : heif_chroma_interleaved_RGB;
+    struct heif_error error =
+        heif_decode_image(heif->handle, &heif->image, heif_colorspace_RGB, chroma, options);
+    heif_decoding_options_free(options);
+    if (error.code != heif_error_Ok)
+        return fail(heif, &error, failure);
+    if (heif_image_get_decoding_warnings(heif->image, 0, &error, 1) > 0)
+        return fail(heif, &error, failure);
+    int stride = 0,
+        bits = heif_image_get_bits_per_pixel_range(heif->image, heif_channel_interleaved);
+    heif->pixels = heif_image_get_plane_readonly(heif->image, heif_channel_interleaved, &stride);
+    if (!heif->pixels || stride <= 0 ||
+        heif_image_get_width(heif->image, heif_channel_interleaved) != (int)heif->width ||
+        heif_image_get_height(heif->image, heif_channel_interleaved) != (int)heif->height)
+        return failure_set(failure, REASON_CORRUPT, "two sizes for one picture");
+    if (bits < 1 || bits > 16 || (bits > 8) != (heif->bits > 8))
+        return failure_set(failure, REASON_CORRUPT, "two depths for one picture");
+    heif->bits = (uint32_t)bits;
+    heif->stride = (size_t)stride;
+    return REASON_NONE;
+}
+
+static uint32_t sample_at(const struct heif *heif, const uint8_t *row, size_t i)
+{
+    if (heif->bits <= 8)
+        return row[i];
+    uint32_t v = row[2 * i] | (uint32_t)row[2 * i + 1] << 8, max = (1u << heif->bits) - 1;
+    return pixel_scale(v < max ? v : max, max);
+}
+
+static enum reason heif_rows(void *state, uint8_t *dst, size_t stride, uint32_t rows,
+                             struct failure *failure)
+{
+    struct heif *heif = state;
+    if (!heif->image && read_picture(heif, failure) != REASON_NONE)
+        return failure->reason;
+    uint32_t samples = heif->has_alpha ? 4 : 3;
+    for (uint32_t i = 0; i < rows; i++, heif->row++, dst += stride) {
+        const uint8_t *row = heif->pixels + heif->row * heif->stride;
+        if (heif->bits == 8 && !heif->has_alpha) {
+            memcpy(dst, row, 3 * (size_t)heif->width);
+            continue;
+        }
+        for (size_t x = 0; x < heif->width; x++) {
+            uint32_t a = heif->has_alpha ? sample_at(heif, row, samples * x + 3) : 255;
+            for (size_t c = 0; c < 3; c++) {
+                uint32_t v = sample_at(heif, row, samples * x + c);
+                dst[3 * x + c] = heif->premultiplied ? pixel_over_premultiplied(v, a, heif->alpha)
+                                                     : pixel_over(v, a, heif->alpha);
+            }
+        }
+    }
+    return REASON_NONE;
+}
+
+static enum reason heif_end(void *state, struct failure *failure)
+{
+    (void)state;
+    (void)failure;
+    return REASON_NONE;
+}
+
+const struct codec codec_heif = {
+    .create = heif_create,
+    .destroy = heif_destroy,
+    .begin = heif_begin,
+    .rows = heif_rows,
+    .end = heif_end,
+    .reset = heif_reset,
+};

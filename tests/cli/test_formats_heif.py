@@ -1,0 +1,151 @@
+"""HEIF and AVIF: pixels as libheif's own tool gives them, orientation once, hostile files."""
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+
+import numpy
+import pytest
+from PIL import Image
+
+from conftest import run_clpipe
+from pictures import check, decoded, failures, over, scaled
+
+HEIGHT, WIDTH = 22, 33
+RANDOM = numpy.random.default_rng(19)
+RGB = RANDOM.integers(0, 256, (HEIGHT, WIDTH, 3), dtype="uint8")
+ALPHA = RANDOM.integers(0, 256, (HEIGHT, WIDTH), dtype="uint8")
+SMOOTH = numpy.dstack([numpy.add.outer(numpy.arange(HEIGHT) * 3, numpy.arange(WIDTH) * k)
+                       for k in (1, 2, 3)]).astype("uint8")
+LOSSLESS = ("-L", "-p", "chroma=444", "--matrix_coefficients=0")
+KINDS = {"heif": ("heic", ()), "avif": ("avif", ("-A",))}
+
+
+@pytest.fixture(params=KINDS)
+def encode(request, tmp_path, program):
+    """A function that writes a picture as a file of one of the two formats; .suffix is its name's."""
+    rows = json.loads(run_clpipe("formats", "--json", "-").stdout)
+    row = next(row for row in rows if row["name"] == request.param)
+    if not row["readable"] or "plugin" in row["library"]:
+        pytest.skip(f"this build does not read {request.param}")
+    if not shutil.which("heif-enc") or not shutil.which("heif-convert"):
+        pytest.skip("libheif's tools are not installed (libheif-examples)")
+    suffix, options = KINDS[request.param]
+
+    def write(name, pixels, *more):
+        png = tmp_path.parent / f"{tmp_path.name}.png"
+        pixels.save(png) if isinstance(pixels, Image.Image) else Image.fromarray(pixels).save(png)
+        target = tmp_path / f"{name}.{suffix}"
+        done = subprocess.run(["heif-enc", *options, *more, png, "-o", target],
+                              capture_output=True, text=True, check=False)
+        if done.returncode or not target.exists():
+            pytest.skip(f"heif-enc cannot write it here: {done.stderr.strip()}")
+        return target
+
+    write.suffix = suffix
+    return write
+
+
+def converted(path):
+    """What libheif's own tool makes of it."""
+    png = path.parent.parent / f"{path.parent.name}-{path.name}.png"
+    subprocess.run(["heif-convert", path, png], check=True, stdout=subprocess.DEVNULL)
+    return numpy.asarray(Image.open(png))
+
+
+def test_pixels(encode, tmp_path):
+    wanted = {}
+    for name, pixels, options in (("lossless", RGB, LOSSLESS), ("lossy", SMOOTH, ("-q", "80"))):
+        path = encode(name, pixels, *options)
+        wanted[path.name] = converted(path)
+    path = encode("alpha", numpy.dstack([RGB, ALPHA]), *LOSSLESS)
+    rgba = converted(path)
+    wanted[path.name] = over(rgba[..., :3], rgba[..., 3])
+    found = decoded(tmp_path)
+    check(found, wanted)
+    near = {"lossless": RGB, "alpha": over(RGB, ALPHA)}
+    for name, pixels in near.items():
+        away = found[f"{name}.{encode.suffix}"].astype(int) - pixels
+        assert abs(away).max() <= 1, name
+
+
+def test_ten_bits(encode, tmp_path):
+    """Samples of ten bits are scaled from ten bits."""
+    import cv2
+    deep = RANDOM.integers(0, 1024, (HEIGHT, WIDTH, 3), dtype="uint16")
+    png = tmp_path.parent / "deep.png"
+    cv2.imwrite(str(png), deep[..., ::-1] << 6)
+    target = tmp_path / f"deep.{encode.suffix}"
+    kind = ("-A",) if encode.suffix == "avif" else ()
+    done = subprocess.run(["heif-enc", *kind, *LOSSLESS, "-b", "10", png, "-o", target],
+                          capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("heif-enc cannot write ten bits here")
+    found = decoded(tmp_path)[target.name].astype(int)
+    assert abs(found - scaled(deep, 1023)).max() <= 1
+
+
+def boxes(data, start, end):
+    """(name, begin, end) of the boxes in a stretch of a file."""
+    while start < end:
+        size = struct.unpack_from(">I", data, start)[0]
+        yield data[start + 4:start + 8], start, start + size
+        start += size
+
+
+def box(name, body):
+    return struct.pack(">I4s", 8 + len(body), name) + body
+
+
+def with_property(data, added):
+    """The file with one more property of its primary item; the new `meta` stands at its end."""
+    _, start, end = next(b for b in boxes(data, 0, len(data)) if b[0] == b"meta")
+    parts = {name: data[first + 8:last] for name, first, last in boxes(data, start + 12, end)}
+    inner = {name: parts[b"iprp"][first + 8:last]
+             for name, first, last in boxes(parts[b"iprp"], 0, len(parts[b"iprp"]))}
+    index = 1 + len(list(boxes(inner[b"ipco"], 0, len(inner[b"ipco"]))))
+    primary = parts[b"pitm"][4:6]
+    # Of version 0: for each item its number, how many properties, and a byte for each of them.
+    links, left = inner[b"ipma"][:8], inner[b"ipma"][8:]
+    assert parts[b"pitm"][:4] == links[:4] == bytes(4)
+    while left:
+        count = left[2]
+        if left[:2] == primary:
+            links += left[:2] + bytes([count + 1]) + left[3:3 + count] + bytes([0x80 | index])
+        else:
+            links += left[:3 + count]
+        left = left[3 + count:]
+    parts[b"iprp"] = box(b"ipco", inner[b"ipco"] + added) + box(b"ipma", links)
+    meta = data[start + 8:start + 12] + b"".join(box(*part) for part in parts.items())
+    return data[:start + 4] + b"free" + data[start + 8:] + box(b"meta", meta)
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_rotation(encode, tmp_path, turns):
+    """The container turns the picture, against the clock, once."""
+    pixels = RGB[:, :32]  # of even size: no cropping of the coded picture
+    data = encode("plain", pixels, *LOSSLESS).read_bytes()
+    (tmp_path / "turned").write_bytes(with_property(data, box(b"irot", bytes([turns]))))
+    plain = converted(tmp_path / f"plain.{encode.suffix}")
+    (tmp_path / f"plain.{encode.suffix}").unlink()
+    check(decoded(tmp_path), {"turned": numpy.rot90(plain, turns)})
+
+
+def test_cut_and_false(encode, tmp_path):
+    path = encode("whole", RGB, *LOSSLESS)
+    data = path.read_bytes()
+    for share in (3, 20, 60, 99):
+        (tmp_path / f"cut {share}").write_bytes(data[:len(data) * share // 100])
+    large = re.sub(b"ispe....\0\0......", b"ispe\0\0\0\0" + b"\0\1\0\0" * 2, data,
+                   flags=re.DOTALL)
+    assert large != data
+    (tmp_path / "too large").write_bytes(large)
+    (tmp_path / "no primary").write_bytes(data.replace(b"pitm", b"pitn"))
+    (tmp_path / "other brand").write_bytes(data.replace(b"ftyp" + data[8:12], b"ftypmif1", 1))
+    failed, images = failures(tmp_path)
+    assert sorted(images) == ["other brand", path.name]
+    assert {name: reason for name, (reason, _) in failed.items()} == {
+        "cut 3": "truncated", "cut 20": "truncated", "cut 60": "truncated", "cut 99": "truncated",
+        "too large": "too-large", "no primary": "corrupt"}
