@@ -138,6 +138,13 @@ void summary_bottleneck(char *text, size_t size, const struct ingest_report *rep
     text[0] = 0;
     if (!stage->name || stage->busy + stage->starved + stage->blocked <= 0)
         return;
+    if (busy_per_cent(stage) < 50) {
+        snprintf(text, size,
+                 "nothing was busy for half of the time (%s the most, %d %%): the device was "
+                 "starting, or its kernels were built, which is done once",
+                 stage->name, busy_per_cent(stage));
+        return;
+    }
     /* Its opposite: the idlest of the device's and the decoders' sides. */
     const struct stage_times *other =
         stage_named(report, strcmp(stage->name, "decode") == 0 ? "histogram" : "decode");
@@ -186,6 +193,23 @@ static void command_line(struct text *text, const char *label, const char *comma
     line(text, label, "%sclpipe %s %s%s%s%s", bold(text), command, word[0] == '-' ? "./" : "",
          quoted, rest, plain(text));
     free(quoted);
+}
+
+/* What to do with a new file: clusters, of the first feature where there are several. */
+static void next_line(struct text *text, const struct ingest_report *report,
+                      const struct options *options)
+{
+    uint64_t k = report->summary.images < 20 ? (report->summary.images + 1) / 2 : 10;
+    char rest[FEATURE_NAME_MAX + 64];
+    int used = snprintf(rest, sizeof rest, " -k %u", (unsigned)k);
+    if (options->features.count > 1 || options->add) {
+        struct feature_set set = {.count = 0};
+        if (feature_set_add(&set, options->features.text[0],
+                            (enum feature_normalize)options->normalize, NULL) != STATUS_OK)
+            return;
+        snprintf(rest + used, sizeof rest - (size_t)used, " --feature %s", set.feature[0].name);
+    }
+    command_line(text, "next", "cluster", options->output, rest);
 }
 
 uint64_t images_done(const struct ingest_report *report)
@@ -288,7 +312,7 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
         if (failures_counted(report->summary.by_reason))
             command_line(&text, "what failed", "info", options->output, " --failures");
         if (next)
-            command_line(&text, "next", "cluster", options->output, " -k 10");
+            next_line(&text, report, options);
     } else {
         char kept[32];
         line(&text, "stopped", "%s; %s finished files are kept", stop_text(),

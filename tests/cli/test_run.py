@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -103,6 +104,36 @@ def test_default_k_fits_a_small_directory(clpipe, tmp_path):
     asked = clpipe("run", "few", "-k", 10, "-o", "other.h5")
     assert asked.returncode == 3
     assert "k is 10" in asked.stderr.splitlines()[-1]
+
+
+def next_command(result):
+    """The words of the command that a summary proposes, without the program's name."""
+    line = [line for line in result.stderr.splitlines() if line.startswith("  next ")][-1]
+    assert line.split()[1] == "clpipe"
+    return shlex.split(line)[2:]
+
+
+@pytest.mark.parametrize("features", [[], ["--feature", "hsv", "--feature", "mine=gray:bins=8"]])
+def test_the_proposed_commands_work(clpipe, photos, features):
+    """From ingest to a folder for each cluster, with nothing but what each step proposes."""
+    ingest = clpipe("ingest", photos, "-o", "odd name's.h5", *features)
+    assert ingest.returncode == 0, ingest.stderr
+    cluster = clpipe(*next_command(ingest))
+    assert cluster.returncode == 0, cluster.stderr
+    tree = clpipe(*next_command(cluster))
+    assert tree.returncode == 0, tree.stderr
+    added = clpipe("ingest", photos, "-o", "odd name's.h5", *features, "--add", "--feature",
+                   "gray:bins=9")
+    assert added.returncode == 0, added.stderr
+    assert clpipe(*next_command(added), "--name", "more").returncode == 0
+
+
+def test_a_run_that_builds_kernels_blames_no_stage(clpipe, photos, tmp_path):
+    (tmp_path / "cold").mkdir()
+    cold = {"POCL_CACHE_DIR": tmp_path / "cold", "CLPIPE_CACHE_DIR": tmp_path / "cold"}
+    result = clpipe("ingest", photos, "-o", "out.h5", env=cold)
+    assert result.returncode == 0, result.stderr
+    assert "its kernels were built" in result.stderr and "-bound" not in result.stderr
 
 
 def test_new_images_are_taken_in_and_clustered(clpipe, tmp_path):
