@@ -294,7 +294,8 @@ enum status cluster_plan_open(struct cluster_plan *out, const char *input, const
         status = plan_parts(out, options, default_k, err);
     if (status == STATUS_OK)
         status = choose_output(out, &holder, running ? NULL : options->output, err);
-    if (status == STATUS_OK)
+    /* A new file of its own holds none. */
+    if (status == STATUS_OK && out->base)
         status = look_for_result(out, holder ? holder : out->input.result, options, err);
     /* Better now than after an hour. */
     if (status == STATUS_OK && !out->found)

@@ -11,7 +11,7 @@ static enum status tell(const struct options *options, const struct cluster_plan
 {
     struct json json;
     result->seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
-    summary_clusters(result, plan->input.result, true);
+    summary_clusters(result, plan->input.result, plan->output == plan->input.path);
     json_init(&json, false);
     report_cluster(&json, NULL, result);
     return report_write(options, &json, err);

@@ -421,7 +421,7 @@ static void cluster_table(struct text *text, const struct cluster_result *result
     free(order);
 }
 
-void summary_clusters(const struct cluster_result *result, struct result *images, bool next)
+void summary_clusters(const struct cluster_result *result, struct result *images, bool stored)
 {
     struct text text;
     if (!text_open(&text))
@@ -446,11 +446,9 @@ void summary_clusters(const struct cluster_result *result, struct result *images
     char shown[300];
     line(&text, "stored", "/clusters/%s in %s", result->name,
          path_for_message(shown, sizeof shown, result->output));
-    if (next) {
-        char rest[FEATURE_NAME_MAX + 40];
-        snprintf(rest, sizeof rest, " --name %s --what %s", result->name,
-                 images ? "tree --to by-colour" : "labels");
-        command_line(&text, "next", "export", result->output, rest);
-    }
+    char rest[FEATURE_NAME_MAX + 40];
+    snprintf(rest, sizeof rest, " --name %s --what %s", result->name,
+             images && stored ? "tree --to by-colour" : "labels");
+    command_line(&text, "next", "export", result->output, rest);
     text_show(&text);
 }

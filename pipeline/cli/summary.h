@@ -14,8 +14,8 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
 void summary_said(enum status status, struct error *err);
 
 /* After a clustering: a table of the largest clusters. Names of images come from `images` (may be
- * NULL: row numbers are shown), which may be the result itself. */
-void summary_clusters(const struct cluster_result *result, struct result *images, bool next);
+ * NULL: row numbers are shown). stored: the labels are in the file of the images. */
+void summary_clusters(const struct cluster_result *result, struct result *images, bool stored);
 
 /* One line that says what binds the run and what to change. */
 void summary_bottleneck(char *text, size_t size, const struct ingest_report *report,

@@ -128,6 +128,18 @@ def test_the_proposed_commands_work(clpipe, photos, features):
     assert clpipe(*next_command(added), "--name", "more").returncode == 0
 
 
+def test_clusters_in_a_file_of_their_own(clpipe, finished, tmp_path):
+    """Whatever clusters the input has: the new file has none before."""
+    for k in (3, 2):
+        result = clpipe("cluster", finished, "-k", k, "--feature", "rgb_8x8x8", "-o", f"{k}.h5")
+        assert result.returncode == 0, result.stderr
+        with h5py.File(tmp_path / f"{k}.h5") as file:
+            assert file["clusters/kmeans/sizes"].shape == (k,)
+        labels = clpipe(*next_command(result))
+        assert labels.returncode == 0, labels.stderr
+        assert len(labels.stdout.splitlines()) == 14
+
+
 def test_a_run_that_builds_kernels_blames_no_stage(clpipe, photos, tmp_path):
     (tmp_path / "cold").mkdir()
     cold = {"POCL_CACHE_DIR": tmp_path / "cold", "CLPIPE_CACHE_DIR": tmp_path / "cold"}
