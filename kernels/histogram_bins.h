@@ -9,6 +9,9 @@
  * begins in a picture's counters; TABLE where the feature begins in the table of the pass.
  * PASS_BINS is the sum of the CELL_BINS.
  */
+#ifndef CLPIPE_KERNELS_HISTOGRAM_BINS_H
+#define CLPIPE_KERNELS_HISTOGRAM_BINS_H
+
 #include "histogram_tile.h"
 
 #ifndef FEATURES
@@ -17,6 +20,11 @@
 #ifndef PASS_BINS
 #error "the host defines PASS_BINS"
 #endif
+
+/* For whatever is handed a pointer to a table in local memory. PoCL 3.1 gives a function that its
+ * compiler leaves out of line, and has put the table's address into, another table than the kernel's:
+ * what is counted there is lost. */
+#define INLINE static inline __attribute__((always_inline))
 
 static inline uint luma(uint r, uint g, uint b)
 {
@@ -52,3 +60,5 @@ static inline uint hsv_bin(uint r, uint g, uint b, uint n0, uint n1, uint n2)
     }
     return ((hue * n0 / 360u) * n1 + (s * n1 >> 8)) * n2 + (most * n2 >> 8);
 }
+
+#endif

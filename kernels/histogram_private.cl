@@ -143,7 +143,7 @@ __kernel void histogram_private(__global const uchar *restrict pixels,
     const struct histogram_tile tile = tiles[first + index];
     if (tile.rows == 0)
         return;
-    const bool whole_cell = tile.whole_cell != 0;
+    const bool whole_cell = tile.cell_tiles == 1;
 
     FEATURES(DECLARE)
     FEATURES(CLEAR)

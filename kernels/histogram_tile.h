@@ -17,7 +17,7 @@ struct histogram_tile {
     HISTOGRAM_U32 rows;       /* 0: nothing to count (the picture was given up) */
     HISTOGRAM_U32 counters;   /* of the picture: index of its first counter */
     HISTOGRAM_U32 cell;       /* number of the grid cell */
-    HISTOGRAM_U32 whole_cell; /* 1: no other tile of the launch adds to these counters */
+    HISTOGRAM_U32 cell_tiles; /* in the first tile of a cell: how many it has; in the others 0 */
     HISTOGRAM_U32 reserved;
 };
 

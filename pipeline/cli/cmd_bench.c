@@ -15,6 +15,7 @@ struct selection {
     const char *const *specs;
     unsigned spec_count, fills, shapes;
     enum histogram_variant variant; /* HISTOGRAM_VARIANTS: all that suit */
+    bool insist;                    /* on that variant with those specs */
 };
 
 struct table {
@@ -56,6 +57,7 @@ static enum status select_work(struct selection *out, const struct options *opti
         .fills = 1u << BENCH_CONSTANT | 1u << BENCH_NATURAL | 1u << BENCH_RANDOM,
         .shapes = 1u << BENCH_LARGE,
         .variant = HISTOGRAM_VARIANTS,
+        .insist = options->variant && options->features.count > 0,
     };
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < out->spec_count && status == STATUS_OK; i++) {
@@ -121,6 +123,14 @@ static void show(struct table *table, const char *what, const char *feature, con
     table->wrong += result->wrong;
 }
 
+/* Said once, not for each fill and shape. */
+static void show_passed_over(struct table *table, const char *what, const char *feature,
+                             const char *reason)
+{
+    if (table->to_sink)
+        sink_printf(&table->sink, "%-10s %-18s passed over: %s\n", what, feature, reason);
+}
+
 /* --- measuring ------------------------------------------------------------------------------- */
 
 /* One work-item a tile leaves a GPU empty: it is measured there only if asked for. */
@@ -136,7 +146,7 @@ static bool suits(enum histogram_variant variant, const struct selection *select
 static enum status measure_variants(struct table *table, struct bench *bench,
                                     const struct selection *selection,
                                     const struct ocl_device *device, const char *shape,
-                                    const char *fill, double read, struct error *err)
+                                    const char *fill, double read, bool first, struct error *err)
 {
     for (unsigned f = 0; f < selection->spec_count; f++) {
         for (int v = 0; v < HISTOGRAM_VARIANTS; v++) {
@@ -146,9 +156,18 @@ static enum status measure_variants(struct table *table, struct bench *bench,
                 continue;
             if (stop_requested(signals_stop()) != STOP_NONE)
                 return error_set(err, STATUS_INTERRUPTED, "interrupted");
-            enum status status = bench_histogram(&result, bench, variant, selection->specs[f], err);
-            if (status == STATUS_USAGE && selection->variant == HISTOGRAM_VARIANTS)
-                continue; /* this one cannot hold that feature */
+            struct feature_set one = {0};
+            char reason[128];
+            enum status status = feature_set_add(&one, selection->specs[f], NORMALIZE_NONE, err);
+            if (status == STATUS_OK && !selection->insist &&
+                !histogram_variant_takes(reason, sizeof reason, variant, &one.feature[0], device)) {
+                if (first)
+                    show_passed_over(table, histogram_variant_name(variant), selection->specs[f],
+                                     reason);
+                continue;
+            }
+            if (status == STATUS_OK)
+                status = bench_histogram(&result, bench, variant, selection->specs[f], err);
             if (status != STATUS_OK)
                 return status;
             show(table, histogram_variant_name(variant), selection->specs[f], shape, fill, &result,
@@ -161,7 +180,7 @@ static enum status measure_variants(struct table *table, struct bench *bench,
 /* One fill of one shape: reading, uploading, the plain loop, then every variant. */
 static enum status measure_fill(struct table *table, struct bench *bench,
                                 const struct selection *selection, const struct ocl_device *device,
-                                unsigned shape, unsigned fill, struct error *err)
+                                unsigned shape, unsigned fill, bool first, struct error *err)
 {
     const char *shape_name = bench_shape_name(shape), *fill_name = bench_fill_name(fill);
     struct bench_result result;
@@ -181,8 +200,8 @@ static enum status measure_fill(struct table *table, struct bench *bench,
             show(table, "plain C", "rgb:bins=256", shape_name, fill_name, &result, read);
     }
     if (status == STATUS_OK)
-        status =
-            measure_variants(table, bench, selection, device, shape_name, fill_name, read, err);
+        status = measure_variants(table, bench, selection, device, shape_name, fill_name, read,
+                                  first, err);
     return status;
 }
 
@@ -215,10 +234,15 @@ static enum status measure_device(struct table *table, const struct compute *com
     enum status status = ocl_context_open(&context, device, compute->trace, err);
     if (status == STATUS_OK)
         status = bench_open(&bench, context, &config, err);
-    for (unsigned shape = 0; shape < BENCH_SHAPES && status == STATUS_OK; shape++)
-        for (unsigned fill = 0; fill < BENCH_FILLS && status == STATUS_OK; fill++)
-            if (selection->shapes >> shape & 1 && selection->fills >> fill & 1)
-                status = measure_fill(table, bench, selection, device, shape, fill, err);
+    bool first = true;
+    for (unsigned shape = 0; shape < BENCH_SHAPES && status == STATUS_OK; shape++) {
+        for (unsigned fill = 0; fill < BENCH_FILLS && status == STATUS_OK; fill++) {
+            if (!(selection->shapes >> shape & 1 && selection->fills >> fill & 1))
+                continue;
+            status = measure_fill(table, bench, selection, device, shape, fill, first, err);
+            first = false;
+        }
+    }
     json_close_array(&table->json);
     json_close_object(&table->json);
     bench_close(&bench);

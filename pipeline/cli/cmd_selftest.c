@@ -123,7 +123,7 @@ static enum status test_device(struct transcript *transcript, const struct compu
         snprintf(line, sizeof line, "%s, driver %s", device->name, device->driver);
         say(line, transcript);
         uint64_t here = 0;
-        status = histogram_self_test(context, say, transcript, &here, err);
+        status = histogram_self_test(context, false, say, transcript, &here, err);
         *wrong += here;
     }
     if (status == STATUS_OK)

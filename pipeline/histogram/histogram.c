@@ -6,19 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pixels a tile has at most where a row allows it. On CPUs a picture in one tile stores its
- * counters instead of adding them with atomics (768 of them cost 5 microseconds, a picture of 512 x
- * 384 takes 270), so tiles are as long as a slot of the CPU's size still gives every thread four;
- * GPU tiles are short enough for a few thousand work-groups a slot. */
-#define SLOT_PIXELS_PRIVATE     (2730u << 10) /* 8 MiB */
-#define TILE_PIXELS_PRIVATE_MIN (32u << 10)
-#define TILE_PIXELS_PRIVATE_MAX (256u << 10)
-#define TILE_PIXELS_GROUP       (32u << 10)
-
-#define PRIVATE_BYTES_MAX                                                                          \
-    (192u << 10) /* tables of one work-item: what a second-level cache holds */
-#define GROUP_SIZE 256u
-#define COPIES_MAX 32u
+/* Of a part that is no long row: wider rows are tiles of their own. */
+#define ROW_PIXELS_MOST 16384u
 
 struct pass {
     enum histogram_variant variant;
@@ -26,8 +15,7 @@ struct pass {
     unsigned count;
     uint32_t bins; /* counters of one cell, all features of the pass */
     uint32_t grid_rows, grid_columns;
-    uint32_t group, copies;
-    uint32_t tile_pixels;
+    struct histogram_shape shape;
     cl_program program;
     cl_kernel kernel;
 };
@@ -49,63 +37,6 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-const char *histogram_variant_name(enum histogram_variant variant)
-{
-    static const char *const name[] = {"auto", "private", "local", "global"};
-    return name[variant];
-}
-
-bool histogram_variant_parse(enum histogram_variant *out, const char *name)
-{
-    for (int v = 0; v < HISTOGRAM_VARIANTS; v++) {
-        if (strcmp(name, histogram_variant_name((enum histogram_variant)v)) == 0) {
-            *out = (enum histogram_variant)v;
-            return true;
-        }
-    }
-    return false;
-}
-
-static const char *kernel_name(enum histogram_variant variant)
-{
-    static const char *const name[] = {"", "histogram_private", "histogram_local",
-                                       "histogram_global"};
-    return name[variant];
-}
-
-/* Bytes of table that a feature needs in a variant; 0: no limit. */
-static uint64_t table_bytes(const struct feature *feature, enum histogram_variant variant)
-{
-    if (variant == HISTOGRAM_PRIVATE) {
-        switch (feature->kind) {
-        case FEATURE_RGB:
-            return 4u * 4 * 3 * 272;
-        case FEATURE_GRAY:
-            return 4u * 4 * 272;
-        default:
-            return 4ull * feature->cell_bins;
-        }
-    }
-    return variant == HISTOGRAM_LOCAL ? 4ull * feature->cell_bins : 0;
-}
-
-static enum histogram_variant choose(const struct ocl_device *device, const struct feature *feature)
-{
-    if (device->type & CL_DEVICE_TYPE_CPU)
-        return HISTOGRAM_PRIVATE;
-    return table_bytes(feature, HISTOGRAM_LOCAL) <= device->local_memory ? HISTOGRAM_LOCAL
-                                                                         : HISTOGRAM_GLOBAL;
-}
-
-/* What the tables of one pass may take. On GPUs a pass leaves room for four copies: fewer cost more
- * than a second reading of the pixels. */
-static uint64_t pass_bytes(const struct ocl_device *device, enum histogram_variant variant)
-{
-    return variant == HISTOGRAM_PRIVATE ? PRIVATE_BYTES_MAX
-           : variant == HISTOGRAM_LOCAL ? device->local_memory / 4
-                                        : UINT64_MAX;
-}
-
 static enum status plan(struct histogram *histogram, enum histogram_variant wanted,
                         struct error *err)
 {
@@ -113,20 +44,19 @@ static enum status plan(struct histogram *histogram, enum histogram_variant want
     uint64_t used[HISTOGRAM_PASSES_MAX] = {0};
     for (unsigned f = 0; f < histogram->features->count; f++) {
         const struct feature *feature = &histogram->features->feature[f];
-        enum histogram_variant variant =
-            wanted == HISTOGRAM_AUTO ? choose(device, feature) : wanted;
-        uint64_t bytes = table_bytes(feature, variant);
-        if (variant == HISTOGRAM_LOCAL && bytes > device->local_memory)
-            return error_set(err, STATUS_USAGE,
-                             "feature %s needs %llu bytes of local memory and %s has %llu; use the "
-                             "variant 'global'",
-                             feature->name, (unsigned long long)bytes, device->name,
-                             (unsigned long long)device->local_memory);
+        const enum histogram_variant variant =
+            wanted == HISTOGRAM_AUTO ? histogram_variant_for(feature, device) : wanted;
+        const uint64_t bytes = histogram_variant_table(variant, feature);
+        char reason[128];
+        if (!histogram_variant_takes(reason, sizeof reason, variant, feature, device))
+            return error_set(err, STATUS_USAGE, "the variant '%s' cannot count %s on %s: %s",
+                             histogram_variant_name(variant), feature->name, device->name, reason);
         unsigned p = 0;
-        while (p < histogram->count && (histogram->pass[p].variant != variant ||
-                                        histogram->pass[p].grid_rows != feature->grid_rows ||
-                                        histogram->pass[p].grid_columns != feature->grid_columns ||
-                                        used[p] + bytes > pass_bytes(device, variant)))
+        while (p < histogram->count &&
+               (histogram->pass[p].variant != variant ||
+                histogram->pass[p].grid_rows != feature->grid_rows ||
+                histogram->pass[p].grid_columns != feature->grid_columns ||
+                used[p] + bytes > histogram_variant_tables_most(variant, device)))
             p++;
         struct pass *pass = &histogram->pass[p];
         if (p == histogram->count) {
@@ -141,22 +71,7 @@ static enum status plan(struct histogram *histogram, enum histogram_variant want
     }
     for (unsigned p = 0; p < histogram->count; p++) {
         struct pass *pass = &histogram->pass[p];
-        pass->group = 1;
-        pass->copies = 1;
-        pass->tile_pixels = TILE_PIXELS_GROUP;
-        if (pass->variant == HISTOGRAM_PRIVATE) {
-            uint32_t share = SLOT_PIXELS_PRIVATE / 4 / max_u32(1, device->compute_units);
-            pass->tile_pixels =
-                min_u32(max_u32(share, TILE_PIXELS_PRIVATE_MIN), TILE_PIXELS_PRIVATE_MAX);
-            continue;
-        }
-        while (pass->group * 2 <= GROUP_SIZE && pass->group * 2 <= device->max_work_group &&
-               pass->group * 2 <= device->max_work_item[0])
-            pass->group *= 2;
-        while (pass->variant == HISTOGRAM_LOCAL && pass->copies < COPIES_MAX &&
-               pass->copies < pass->group &&
-               8ull * pass->bins * pass->copies <= device->local_memory)
-            pass->copies *= 2;
+        pass->shape = histogram_variant_shape(pass->variant, pass->bins, device);
     }
     return STATUS_OK;
 }
@@ -221,7 +136,7 @@ static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *p
         /* Contiguous: one long row, cut at multiples of 16 pixels, equally long pieces. */
         uint64_t pixels = (uint64_t)width * rows;
         uint32_t pieces = (uint32_t)((pixels + tile_pixels - 1) / tile_pixels);
-        uint32_t piece = (uint32_t)((pixels / pieces + 16) & ~15ull);
+        uint32_t piece = (uint32_t)(((pixels + pieces - 1) / pieces + 15) & ~15ull);
         tile.rows = 1;
         for (uint64_t x = 0; x < pixels; x += piece, count++) {
             if (!tiles)
@@ -232,7 +147,7 @@ static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *p
         }
         return count;
     }
-    uint32_t step = max_u32(1, tile_pixels / width);
+    uint32_t step = width > ROW_PIXELS_MOST ? 1 : max_u32(1, tile_pixels / width);
     for (uint32_t y = 0; y < rows; y += step, count++) {
         if (!tiles)
             continue;
@@ -261,9 +176,9 @@ uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *h
             if (rect.x0 >= rect.x1 || rect.y0 >= rect.y1)
                 continue;
             uint32_t pieces = cut(tiles ? tiles + count : NULL, part, rect,
-                                  row * pass->grid_columns + column, pass->tile_pixels);
-            if (tiles && pieces == 1)
-                tiles[count].whole_cell = 1;
+                                  row * pass->grid_columns + column, pass->shape.tile_pixels);
+            if (tiles)
+                tiles[count].cell_tiles = pieces;
             count += pieces;
         }
     }
@@ -296,9 +211,9 @@ enum status histogram_build(struct histogram *histogram, struct error *err)
         struct pass *pass = &histogram->pass[p];
         char prologue[128 * FEATURE_MAX], options[128];
         write_prologue(prologue, sizeof prologue, histogram, pass);
-        snprintf(options, sizeof options, "-cl-std=CL1.2 -DGROUP=%u -DCOPIES=%u", pass->group,
-                 pass->copies);
-        const char *name = kernel_name(pass->variant);
+        snprintf(options, sizeof options, "-cl-std=CL1.2 -DGROUP=%u -DCOPIES=%u", pass->shape.group,
+                 pass->shape.copies);
+        const char *name = histogram_variant_kernel(pass->variant);
         enum status status =
             ocl_program_build(&pass->program, histogram->context, name, prologue, options, err);
         if (status == STATUS_OK)
@@ -320,7 +235,7 @@ enum status histogram_enqueue(struct histogram *histogram, unsigned pass_index,
                  &first, sizeof count, &count, sizeof counters, &counters, OCL_ARGS_END);
     if (status != STATUS_OK)
         return status;
-    size_t local = pass->group, global = (size_t)count * pass->group;
-    return ocl_enqueue_kernel(queue, kernel_name(pass->variant), pass->kernel, 1, &global, &local,
-                              waits, event, err);
+    size_t local = pass->shape.group, global = (size_t)count * pass->shape.group;
+    return ocl_enqueue_kernel(queue, histogram_variant_kernel(pass->variant), pass->kernel, 1,
+                              &global, &local, waits, event, err);
 }

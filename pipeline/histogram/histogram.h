@@ -10,23 +10,11 @@
 #define CLPIPE_HISTOGRAM_HISTOGRAM_H
 
 #include "histogram/feature.h"
+#include "histogram/variant.h"
 #include "histogram_tile.h"
 #include "ocl/ocl.h"
 
 #define HISTOGRAM_PASSES_MAX FEATURE_MAX
-
-enum histogram_variant {
-    HISTOGRAM_AUTO, /* private tables on CPUs, local memory elsewhere, global where nothing fits */
-    HISTOGRAM_PRIVATE, /* kernels/histogram_private.cl */
-    HISTOGRAM_LOCAL,   /* kernels/histogram_local.cl */
-    HISTOGRAM_GLOBAL,  /* kernels/histogram_global.cl */
-    HISTOGRAM_VARIANTS
-};
-
-/* "private" for HISTOGRAM_PRIVATE. */
-const char *histogram_variant_name(enum histogram_variant variant);
-/* False: no variant has that name. */
-bool histogram_variant_parse(enum histogram_variant *out, const char *name);
 
 struct histogram;
 

@@ -8,8 +8,9 @@
 
 /* Counts pictures of awkward shapes and fills (constant, two values, sorted, gradients, random)
  * with every variant that the device can run and every feature kind, and compares each counter.
- * Calls line() with a sentence for each variant. *wrong is the number of counters that differ. */
-enum status histogram_self_test(struct ocl_context *context,
+ * `brief` takes two of the fills, for simulators. Calls line() with a sentence for each variant.
+ * *wrong is the number of counters that differ. */
+enum status histogram_self_test(struct ocl_context *context, bool brief,
                                 void (*line)(const char *text, void *user), void *user,
                                 uint64_t *wrong, struct error *err);
 

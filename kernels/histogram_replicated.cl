@@ -1,0 +1,55 @@
+/* histogram_replicated: COPIES tables a work-group in local memory, interleaved.
+ *
+ * Counter `bin` of copy c is word bin * COPIES + c, and a work-item uses copy local_id mod COPIES.
+ * Neighbouring work-items, which see neighbouring and therefore similar pixels, so increment
+ * different words in different banks, and a picture of one colour does not serialise on one counter.
+ * With 32 copies and 32 banks a work-item always hits its own bank, whatever the pixels are; with
+ * one counter a pixel, instead of one a byte, 4 to 16 copies are as good, and leave more work-groups
+ * room beside them. The host takes the most, up to 16, that half of the local memory holds.
+ *
+ * Three phases: clear, count with local atomics, then sum the copies (each work-item begins at
+ * another one, so that this meets fewer bank conflicts) and give them to the picture's counters.
+ *
+ * What limits it: reading, for one counter a pixel and tables of a few KiB; joint tables of many
+ * thousand bins leave room for one copy only, and then the bank conflicts of histogram_local.
+ * Replication: J. Gomez-Luna et al., "An optimized approach to histogram computation on GPU" (2013).
+ */
+#ifndef GROUP
+#error "the host defines GROUP, the work-group size"
+#endif
+#ifndef COPIES
+#error "the host defines COPIES, a power of two"
+#endif
+
+#include "histogram_bins.h"
+
+INLINE void add(__local uint *table, uint copy, uint counter)
+{
+    atomic_inc(table + (counter * COPIES + copy));
+}
+
+#include "histogram_group.h"
+
+#define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
+    for (uint bin = item; bin < (n); bin += GROUP) {                                               \
+        uint sum = 0;                                                                              \
+        for (uint c = 0; c < COPIES; c++)                                                          \
+            sum += table[((t) + bin) * COPIES + ((c + item) & (COPIES - 1))];                      \
+        merge(counters + tile.counters + (o) + tile.cell * (n) + bin, sum, tile.cell_tiles == 1);            \
+    }
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+histogram_replicated(__global const uchar *pixels, __global const struct histogram_tile *tiles,
+                     uint first, uint count, __global uint *counters)
+{
+    __local uint table[PASS_BINS * COPIES];
+    const uint item = (uint)get_local_id(0);
+    const struct histogram_tile tile = tiles[first + get_group_id(0)];
+
+    for (uint w = item; w < PASS_BINS * COPIES; w += GROUP)
+        table[w] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    count_tile(table, item & (COPIES - 1), pixels, tile);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    FEATURES(MERGE)
+}

@@ -1,0 +1,171 @@
+/* variant.c: the table of the variants and their launches. The numbers were measured: on an H200
+ * those of GPUs, on a CPU with PoCL those of CPUs; docs/features.md has them. */
+#include "histogram/variant.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* On CPUs a picture in one tile stores its counters instead of adding them with atomics (768 of
+ * them cost 5 microseconds, a picture of 512 x 384 takes 270), so tiles are as long as a slot of
+ * the CPU's size still gives every thread four. */
+#define SLOT_PIXELS_PRIVATE     (2730u << 10) /* 8 MiB */
+#define TILE_PIXELS_PRIVATE_MIN (32u << 10)
+#define TILE_PIXELS_PRIVATE_MAX (256u << 10)
+#define TABLES_PRIVATE          (192u << 10) /* what a second-level cache holds */
+
+/* On GPUs, what the tiles of one large picture add to its counters meets in a few cache lines: with
+ * tiles of 32,000 pixels that costs 15 %, with 192,000 next to nothing, and with more the last
+ * work-groups leave the device half empty. GPUs that share the host's memory are smaller and get
+ * smaller slots. */
+#define CHUNK_PIXELS       32256u /* PIXELS of kernels/histogram_packed.cl */
+#define TILE_PIXELS_LARGE  (6 * CHUNK_PIXELS)
+#define TILE_PIXELS_SHARED (2 * CHUNK_PIXELS)
+
+#define GROUP_MOST  512u
+#define COPIES_MOST 16u
+
+#define PACKED_GROUP 256u
+#define PACKED_TABLE (32u << 10)
+
+static const struct {
+    const char *name, *kernel;
+} variants[] = {
+    {"auto", ""},
+    {"private", "histogram_private"},
+    {"local", "histogram_local"},
+    {"replicated", "histogram_replicated"},
+    {"packed", "histogram_packed"},
+    {"global", "histogram_global"},
+};
+_Static_assert(sizeof variants / sizeof *variants == HISTOGRAM_VARIANTS, "one row a variant");
+
+const char *histogram_variant_name(enum histogram_variant variant)
+{
+    return variants[variant].name;
+}
+
+const char *histogram_variant_kernel(enum histogram_variant variant)
+{
+    return variants[variant].kernel;
+}
+
+bool histogram_variant_parse(enum histogram_variant *out, const char *name)
+{
+    for (int v = 0; v < HISTOGRAM_VARIANTS; v++) {
+        if (strcmp(name, variants[v].name) == 0) {
+            *out = (enum histogram_variant)v;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The largest power of two that is at most `most` and that the device takes. */
+static uint32_t group_size(uint32_t most, const struct ocl_device *device)
+{
+    uint32_t group = 1;
+    while (group * 2 <= most && group * 2 <= device->max_work_group &&
+           group * 2 <= device->max_work_item[0])
+        group *= 2;
+    return group;
+}
+
+uint64_t histogram_variant_table(enum histogram_variant variant, const struct feature *feature)
+{
+    switch (variant) {
+    case HISTOGRAM_GLOBAL:
+        return 0;
+    case HISTOGRAM_PACKED:
+        return PACKED_TABLE;
+    case HISTOGRAM_PRIVATE:
+        /* Channels have four sub-tables, as the kernel has it. */
+        if (feature->kind == FEATURE_RGB)
+            return 4u * 4 * 3 * 272;
+        if (feature->kind == FEATURE_GRAY)
+            return 4u * 4 * 272;
+        return 4ull * feature->cell_bins;
+    default:
+        return 4ull * feature->cell_bins;
+    }
+}
+
+uint64_t histogram_variant_tables_most(enum histogram_variant variant,
+                                       const struct ocl_device *device)
+{
+    switch (variant) {
+    case HISTOGRAM_PRIVATE:
+        return TABLES_PRIVATE;
+    case HISTOGRAM_GLOBAL:
+        return UINT64_MAX;
+    case HISTOGRAM_PACKED:
+        return PACKED_TABLE; /* one feature */
+    case HISTOGRAM_REPLICATED:
+        /* Room for four copies: fewer cost more than a second reading of the pixels. */
+        return device->local_memory / 8;
+    default:
+        return device->local_memory / 2;
+    }
+}
+
+bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant variant,
+                             const struct feature *feature, const struct ocl_device *device)
+{
+    const uint64_t bytes = histogram_variant_table(variant, feature);
+    if (variant == HISTOGRAM_AUTO || variant == HISTOGRAM_PRIVATE || variant == HISTOGRAM_GLOBAL)
+        return true;
+    if (variant == HISTOGRAM_PACKED && feature->kind != FEATURE_RGB) {
+        snprintf(reason, size, "it counts separate channels (rgb:bins=B) only");
+        return false;
+    }
+    if (variant == HISTOGRAM_PACKED && group_size(PACKED_GROUP, device) < PACKED_GROUP) {
+        snprintf(reason, size, "it needs work-groups of %u, the device takes %u", PACKED_GROUP,
+                 group_size(PACKED_GROUP, device));
+        return false;
+    }
+    if (bytes > device->local_memory) {
+        snprintf(reason, size, "it needs %llu bytes of local memory, the device has %llu",
+                 (unsigned long long)bytes, (unsigned long long)device->local_memory);
+        return false;
+    }
+    return true;
+}
+
+enum histogram_variant histogram_variant_for(const struct feature *feature,
+                                             const struct ocl_device *device)
+{
+    static const enum histogram_variant best[] = {HISTOGRAM_PACKED, HISTOGRAM_REPLICATED};
+    char reason[128];
+    if (device->type & CL_DEVICE_TYPE_CPU)
+        return HISTOGRAM_PRIVATE;
+    for (unsigned i = 0; i < sizeof best / sizeof *best; i++)
+        if (histogram_variant_takes(reason, sizeof reason, best[i], feature, device))
+            return best[i];
+    return HISTOGRAM_GLOBAL;
+}
+
+static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+struct histogram_shape histogram_variant_shape(enum histogram_variant variant, uint32_t bins,
+                                               const struct ocl_device *device)
+{
+    struct histogram_shape shape = {
+        .group = group_size(GROUP_MOST, device),
+        .copies = 1,
+        .tile_pixels = device->unified_memory ? TILE_PIXELS_SHARED : TILE_PIXELS_LARGE,
+    };
+    if (variant == HISTOGRAM_PRIVATE) {
+        const uint32_t units = device->compute_units > 0 ? device->compute_units : 1;
+        shape.group = 1;
+        shape.tile_pixels = clamp(SLOT_PIXELS_PRIVATE / 4 / units, TILE_PIXELS_PRIVATE_MIN,
+                                  TILE_PIXELS_PRIVATE_MAX) &
+                            ~15u;
+    }
+    if (variant == HISTOGRAM_REPLICATED)
+        while (shape.copies < COPIES_MOST && shape.copies < shape.group &&
+               8ull * bins * shape.copies <= device->local_memory / 2)
+            shape.copies *= 2;
+    return shape;
+}

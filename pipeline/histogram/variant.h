@@ -1,0 +1,56 @@
+/* variant.h: the ways to count a histogram, and what each of them needs.
+ *
+ * All give the same counters, bit for bit; kernels/histogram_NAME.cl says how each works and what
+ * limits it.
+ */
+#ifndef CLPIPE_HISTOGRAM_VARIANT_H
+#define CLPIPE_HISTOGRAM_VARIANT_H
+
+#include "histogram/feature.h"
+#include "ocl/ocl.h"
+
+enum histogram_variant {
+    HISTOGRAM_AUTO,       /* the fastest for the device and the feature */
+    HISTOGRAM_PRIVATE,    /* tables of each work-item */
+    HISTOGRAM_LOCAL,      /* one table a work-group in local memory */
+    HISTOGRAM_REPLICATED, /* interleaved copies of it */
+    HISTOGRAM_PACKED,     /* 32 copies for three channels in one word */
+    HISTOGRAM_GLOBAL,     /* straight into global memory */
+    HISTOGRAM_VARIANTS
+};
+
+/* "private" for HISTOGRAM_PRIVATE. */
+const char *histogram_variant_name(enum histogram_variant variant);
+/* False: no variant has that name. */
+bool histogram_variant_parse(enum histogram_variant *out, const char *name);
+
+/* The kernel and its file. */
+const char *histogram_variant_kernel(enum histogram_variant variant);
+
+/* Can the device count the feature with the variant? If not, `reason` says what is in the way. */
+bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant variant,
+                             const struct feature *feature, const struct ocl_device *device);
+
+/* The variant that HISTOGRAM_AUTO stands for. */
+enum histogram_variant histogram_variant_for(const struct feature *feature,
+                                             const struct ocl_device *device);
+
+/* Bytes of one table of the feature; 0: none outside the picture's counters. */
+uint64_t histogram_variant_table(enum histogram_variant variant, const struct feature *feature);
+
+/* What the tables of features that are counted in one pass may take together. */
+uint64_t histogram_variant_tables_most(enum histogram_variant variant,
+                                       const struct ocl_device *device);
+
+/* How a pass is launched. */
+struct histogram_shape {
+    uint32_t group;       /* work-items a work-group */
+    uint32_t copies;      /* of the table */
+    uint32_t tile_pixels; /* a tile has at most, where a row allows it; a multiple of 16 */
+};
+
+/* For a pass with `bins` counters a cell. */
+struct histogram_shape histogram_variant_shape(enum histogram_variant variant, uint32_t bins,
+                                               const struct ocl_device *device);
+
+#endif
