@@ -156,6 +156,7 @@ static enum status open_device(struct pipeline *pipeline, struct error *err)
         .chosen = devices->chosen,
         .chosen_count = devices->count,
         .features = &config->features,
+        .variant = config->variant,
         .trace = config->trace,
         .host_memory = config->memory * 3 / 8,
         .device_memory = config->device_memory,

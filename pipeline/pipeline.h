@@ -8,6 +8,7 @@
 #include "base/stop.h"
 #include "decode/decode.h"
 #include "histogram/feature.h"
+#include "histogram/variant.h"
 #include "ocl/ocl.h"
 #include "store/store.h"
 #include <stdint.h>
@@ -60,6 +61,7 @@ struct ingest_config {
         device_memory;   /* bound on device buffers of each device, 0: no bound but the device's */
     uint64_t slot_bytes; /* 0: chosen for the device */
     unsigned slot_count; /* for each device, 0: chosen */
+    enum histogram_variant variant;
 
     struct stop *stop;
     void (*progress)(void *context,

@@ -243,6 +243,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .device_memory = options->device_memory,
         .slot_bytes = options->slot_size,
         .slot_count = (unsigned)options->slots,
+        .variant = (enum histogram_variant)options->histogram_variant,
         .stop = signals_stop(),
         .progress = progress_ingest,
         .progress_context = progress,

@@ -50,6 +50,7 @@ struct options {
     bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add;
     double max_time;
     uint64_t slot_size, slots;
+    int histogram_variant; /* an enum histogram_variant */
 
     /* cluster, run, assign */
     uint64_t k, seed, n_init, max_iter, mini_batch;

@@ -9,7 +9,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, ROOT, draw_photos, run_clpipe, spoil
+from conftest import CLPIPE, ROOT, check_one_error, draw_photos, run_clpipe, spoil
 
 PHOTOS = ROOT.parent / "shared" / "data" / "photos"
 
@@ -84,6 +84,23 @@ def test_any_threads_and_slots(clpipe, album, expected, tmp_path, threads):
     for number, slots in enumerate([[], *SLOTS]):
         name = ingest(clpipe, f"{number}.h5", album, "--threads", threads, *FEATURES, *slots)
         assert digest(tmp_path / name) == digest(expected), slots
+
+
+@pytest.mark.parametrize("variant", ["private", "local", "replicated", "global"])
+def test_any_variant(clpipe, album, expected, tmp_path, variant):
+    name = ingest(clpipe, "v.h5", album, *FEATURES, "--histogram-variant", variant)
+    assert digest(tmp_path / name) == digest(expected)
+
+
+def test_packed_words_are_for_channels(clpipe, album, tmp_path):
+    features = ["--feature", "rgb:bins=256", "--feature", "rgb:bins=7,grid=3x2"]
+    plain = ingest(clpipe, "plain.h5", album, *features)
+    packed = ingest(clpipe, "packed.h5", album, *features, "--histogram-variant", "packed")
+    assert digest(tmp_path / plain) == digest(tmp_path / packed)
+    result = clpipe("ingest", album, "-o", "hsv.h5", "--feature", "hsv", "--histogram-variant",
+                    "packed")
+    check_one_error(result, 2, "'packed'", "hsv_8x4x4", "rgb:bins=B")
+    assert not (tmp_path / "hsv.h5").exists()
 
 
 def test_clusters_of_any_threads_and_memory(clpipe, expected, tmp_path):

@@ -6,7 +6,7 @@ _clpipe_options()
     local general="--progress --json --quiet --verbose --help"
     local ingest="--feature --normalize --alpha --max-pixels --max-scans --decode-scale
         --follow-symlinks --hidden --include --exclude --limit --dry-run --strict --fresh
-        --add --retry-failed --max-time --slot-size --slots"
+        --add --retry-failed --max-time --slot-size --slots --histogram-variant"
     local clustering="--k --name --init --seed --n-init --max-iter --tol --metric --mini-batch
         --force"
     case $1 in
@@ -50,7 +50,8 @@ _clpipe()
             $(compgen -f -X '!*.npy' -- "$current")) ;;
     --what) COMPREPLY=($(compgen -W "features labels failures images tree" -- "$current")) ;;
     --format) COMPREPLY=($(compgen -W "csv tsv jsonl npy" -- "$current")) ;;
-    --variant) COMPREPLY=($(compgen -W "auto private local global" -- "$current")) ;;
+    --variant | --histogram-variant)
+        COMPREPLY=($(compgen -W "auto private local replicated packed global" -- "$current")) ;;
     --fill)
         COMPREPLY=($(compgen -W "constant two natural random sorted all" -- "$current")) ;;
     --shape) COMPREPLY=($(compgen -W "large 512x384 224x224 all" -- "$current")) ;;

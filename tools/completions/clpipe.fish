@@ -60,6 +60,7 @@ complete -c clpipe -n $ingest -l retry-failed -d 'try files again that failed'
 complete -c clpipe -n $ingest -l max-time -x -d 'stop cleanly after this time'
 complete -c clpipe -n $ingest -l slot-size -x -d 'staging buffer'
 complete -c clpipe -n $ingest -l slots -x -d 'staging buffers of each device'
+complete -c clpipe -n $ingest -l histogram-variant -x -a 'auto private local replicated packed global' -d 'the kernel that counts'
 
 # cluster, run
 set -l clustering '__clpipe_using cluster run'
@@ -93,7 +94,7 @@ complete -c clpipe -n '__clpipe_using export' -l to -x -a '(__fish_complete_dire
 complete -c clpipe -n '__clpipe_using export' -l link -x -a 'symlink hard copy' -d 'what entries are'
 
 complete -c clpipe -n '__clpipe_using bench' -l feature -x -a 'rgb:bins=256 rgb:bins=8x8x8 gray:bins=256 hsv:bins=8x4x4' -d 'what to count'
-complete -c clpipe -n '__clpipe_using bench' -l variant -x -a 'auto private local global' -d 'one kernel only'
+complete -c clpipe -n '__clpipe_using bench' -l variant -x -a 'auto private local replicated packed global' -d 'one kernel only'
 complete -c clpipe -n '__clpipe_using bench' -l fill -x -a 'constant two natural random sorted all' -d 'the pixels'
 complete -c clpipe -n '__clpipe_using bench' -l shape -x -a 'large 512x384 224x224 all' -d 'the pictures'
 complete -c clpipe -n '__clpipe_using bench' -l bytes -x -d 'pixels of one launch'

@@ -55,6 +55,7 @@ _clpipe() {
         '--max-time=[stop cleanly after this time]:seconds:'
         '--slot-size=[staging buffer]:size:'
         '--slots=[staging buffers of each device]:number:'
+        '--histogram-variant=[the kernel that counts]:variant:(auto private local replicated packed global)'
     )
     clustering=(
         '(-k --k)'{-k+,--k=}'[number of clusters]:number:'
@@ -90,7 +91,7 @@ _clpipe() {
     )
     bench=(
         '*--feature=[what to count]:feature:'
-        '--variant=[one kernel only]:variant:(auto private local global)'
+        '--variant=[one kernel only]:variant:(auto private local replicated packed global)'
         '--fill=[the pixels]:fill:(constant two natural random sorted all)'
         '--shape=[the pictures]:shape:(large 512x384 224x224 all)'
         '--bytes=[pixels of one launch]:size:'
