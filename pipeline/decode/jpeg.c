@@ -190,11 +190,21 @@ static void source_term(j_decompress_ptr info)
 
 /* --- the codec ------------------------------------------------------------------------------- */
 
-static bool try_create(struct jpeg *jpeg)
+/* A decompressor for one file: the library keeps tables from file to file, and one that lacks its
+ * own would be decoded with those of whatever came before. false: no memory. */
+static bool create_decompressor(struct jpeg *jpeg)
 {
-    if (setjmp(jpeg->escape))
+    struct failure ignored = {0};
+    jpeg->failure = &ignored;
+    if (setjmp(jpeg->escape)) {
+        jpeg_destroy_decompress(&jpeg->info);
+        jpeg->failure = NULL;
         return false;
+    }
     jpeg_create_decompress(&jpeg->info);
+    jpeg->info.src = &jpeg->source;
+    jpeg->info.progress = &jpeg->progress;
+    jpeg->failure = NULL;
     return true;
 }
 
@@ -203,29 +213,17 @@ static void *jpeg_create(void)
     struct jpeg *jpeg = calloc(1, sizeof *jpeg);
     if (!jpeg)
         return NULL;
-    struct failure ignored = {0};
-    struct input none = {0};
-    jpeg->failure = &ignored;
-    jpeg->input = &none;
     jpeg->info.err = jpeg_std_error(&jpeg->errors);
     jpeg->errors.error_exit = on_error;
     jpeg->errors.emit_message = on_message;
     jpeg->errors.output_message = on_output;
     jpeg->info.client_data = jpeg;
-    if (!try_create(jpeg)) {
-        free(jpeg);
-        return NULL;
-    }
     jpeg->source = (struct jpeg_source_mgr){.init_source = source_init,
                                             .fill_input_buffer = source_fill,
                                             .skip_input_data = source_skip,
                                             .resync_to_restart = jpeg_resync_to_restart,
                                             .term_source = source_term};
-    jpeg->info.src = &jpeg->source;
     jpeg->progress.progress_monitor = on_progress;
-    jpeg->info.progress = &jpeg->progress;
-    jpeg->failure = NULL;
-    jpeg->input = NULL;
     return jpeg;
 }
 
@@ -242,7 +240,7 @@ static void jpeg_destroy_state(void *state)
 static void jpeg_reset(void *state)
 {
     struct jpeg *jpeg = state;
-    jpeg_abort_decompress(&jpeg->info);
+    jpeg_destroy_decompress(&jpeg->info);
     free(jpeg->cmyk);
     jpeg->cmyk = NULL;
     jpeg->started = jpeg->ended = false;
@@ -287,6 +285,8 @@ static enum reason jpeg_begin(void *state, struct input *input,
     struct jpeg *jpeg = state;
     (void)file_bytes;
     jpeg->input = input;
+    if (!create_decompressor(jpeg))
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libjpeg");
     jpeg->failure = failure;
     jpeg->max_scans = options->max_scans;
     jpeg->ended = false;

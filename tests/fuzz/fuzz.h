@@ -17,6 +17,10 @@ struct fuzz_target {
     /* Makes the checksums in the bytes right again, without which mutations end at the first of
      * them; NULL where the format has none. */
     void (*seal)(uint8_t *data, size_t size);
+    /* Mutates the parts that are ours to read, by `change` (which gives the new size of what it is
+     * given, at most `most`); NULL: anything may change. */
+    size_t (*mutate)(uint8_t *data, size_t size, unsigned seed,
+                     size_t (*change)(uint8_t *data, size_t size, size_t most));
 };
 
 /* "decode" (whatever the content is), a target for each format that this build decodes, and the
@@ -61,5 +65,7 @@ void fuzz_npy(const struct fuzz_target *target, const uint8_t *data, size_t size
 /* fuzz_hdf5.c */
 void fuzz_result(const struct fuzz_target *target, const uint8_t *data, size_t size);
 void fuzz_matrix(const struct fuzz_target *target, const uint8_t *data, size_t size);
+size_t fuzz_mutate_hdf5(uint8_t *data, size_t size, unsigned seed,
+                        size_t (*change)(uint8_t *data, size_t size, size_t most));
 
 #endif

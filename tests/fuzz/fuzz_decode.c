@@ -1,7 +1,8 @@
 /* fuzz_decode.c: the decoders, through the door that ingest uses.
  *
- * Every input is decoded twice by one decoder, in other strips and into memory that held something
- * else: outcome and pixels must be the same, or something depended on what lay around. Where the
+ * Every input is decoded twice by one decoder, in other strips, into memory that held something
+ * else, and the second time after another file: outcome and pixels must be the same, or something
+ * depended on what lay around. Where the
  * sanitizers count allocations, the codec must stay below what it said it would hold. */
 #include "fuzz.h"
 
@@ -10,9 +11,12 @@
 #include "decode/codec.h"
 #include "decode/decode.h"
 
+#include <stdio.h> /* jpeglib.h needs FILE */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include <jpeglib.h>
 #include <zlib.h>
 
 #define MOST_PIXELS (1u << 18)
@@ -172,6 +176,47 @@ static void decode_once(struct outcome *out, struct decode *decode, int fd, cons
                out->reason != REASON_VANISHED);
 }
 
+/* A JPEG with tables of its own, which must not be there any more when the next file comes. */
+static void draw_another(unsigned char **data, unsigned long *size)
+{
+    struct jpeg_compress_struct info;
+    struct jpeg_error_mgr errors;
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&info);
+    jpeg_mem_dest(&info, data, size);
+    info.image_width = info.image_height = 16;
+    info.input_components = 3;
+    info.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&info);
+    jpeg_set_quality(&info, 7, TRUE);
+    info.optimize_coding = TRUE;
+    info.restart_interval = 1;
+    jpeg_start_compress(&info, TRUE);
+    JSAMPLE row[16 * 3];
+    while (info.next_scanline < info.image_height) {
+        for (unsigned i = 0; i < sizeof row; i++)
+            row[i] = (JSAMPLE)(i * 37 + info.next_scanline * 11);
+        jpeg_write_scanlines(&info, (JSAMPARRAY) & (JSAMPROW){row}, 1);
+    }
+    jpeg_finish_compress(&info);
+    jpeg_destroy_compress(&info);
+}
+
+static void decode_another(struct decode *decode, const struct decode_options *options)
+{
+    static unsigned char *data;
+    static unsigned long size;
+    if (!data)
+        draw_another(&data, &size);
+    struct stat st;
+    struct outcome outcome;
+    struct fuzz_choice choice = {1};
+    int fd = fuzz_file(data, size);
+    fuzz_check(fstat(fd, &st) == 0);
+    decode_once(&outcome, decode, fd, &st, options, 0x55, &choice);
+    fuzz_check(outcome.reason == REASON_NONE);
+}
+
 void fuzz_decode(const struct fuzz_target *target, const uint8_t *data, size_t size)
 {
     int format = sniff_format(data, size < SNIFF_BYTES ? size : SNIFF_BYTES);
@@ -191,6 +236,9 @@ void fuzz_decode(const struct fuzz_target *target, const uint8_t *data, size_t s
     fuzz_check(decode_open(&decode, &options, &err) == STATUS_OK);
     struct outcome first, second;
     decode_once(&first, decode, fd, &st, &options, 0x00, &choice);
+    decode_another(decode, &options);
+    fd = fuzz_file(data, size);
+    fuzz_check(fstat(fd, &st) == 0);
     decode_once(&second, decode, fd, &st, &options, 0xff, &choice);
     decode_close(&decode);
     fuzz_check(first.reason == second.reason);

@@ -1,4 +1,7 @@
-/* fuzz_hdf5.c: finished files, and foreign HDF5 files, read to their end. */
+/* fuzz_hdf5.c: finished files, and foreign HDF5 files, read to their end.
+ *
+ * HDF5's own structures are left as they are: its library crashes over damaged ones, and what is
+ * looked for here is what we make of the values: of datasets, and of the heaps that hold texts. */
 #include "fuzz.h"
 
 #include "cli/hdf5_matrix.h"
@@ -141,4 +144,69 @@ void fuzz_matrix(const struct fuzz_target *target, const uint8_t *data, size_t s
 {
     (void)target;
     use(use_matrix, data, size);
+}
+
+/* --- mutations -------------------------------------------------------------------------------- */
+
+#define MOST_REGIONS 256
+
+struct region {
+    size_t at, size;
+};
+
+struct regions {
+    struct region region[MOST_REGIONS];
+    unsigned count;
+    size_t file_size;
+};
+
+static void add_region(struct regions *regions, uint64_t at, uint64_t size)
+{
+    if (size > 0 && at < regions->file_size && size <= regions->file_size - at &&
+        regions->count < MOST_REGIONS)
+        regions->region[regions->count++] = (struct region){(size_t)at, (size_t)size};
+}
+
+static herr_t add_dataset(hid_t at, const char *name, const H5O_info_t *info, void *context)
+{
+    if (info->type != H5O_TYPE_DATASET)
+        return 0;
+    hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT);
+    if (dataset < 0)
+        return 0;
+    haddr_t address = H5Dget_offset(dataset);
+    if (address != HADDR_UNDEF)
+        add_region(context, address, H5Dget_storage_size(dataset));
+    H5Dclose(dataset);
+    return 0;
+}
+
+size_t fuzz_mutate_hdf5(uint8_t *data, size_t size, unsigned seed,
+                        size_t (*change)(uint8_t *data, size_t size, size_t most))
+{
+    struct regions regions = {.file_size = size};
+    fuzz_file(data, size);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    hid_t file = H5Fopen(fuzz_file_name(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (file < 0)
+        return size;
+    H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, add_dataset, &regions);
+    H5Fclose(file);
+    for (size_t at = 0; at + 16 < size; at += 8) {
+        uint64_t length;
+        if (memcmp(data + at, "GCOL", 4) != 0)
+            continue;
+        /* The heap's own length stays. */
+        memcpy(&length, data + at + 8, sizeof length);
+        add_region(&regions, at + 16, length > 16 ? length - 16 : 0);
+    }
+    struct fuzz_choice choice = {seed};
+    for (unsigned times = 1 + fuzz_choose(&choice, 3); times > 0 && regions.count > 0; times--) {
+        struct region region = regions.region[fuzz_choose(&choice, regions.count)];
+        /* A short stretch of it, so that large tables change in single rows. */
+        size_t offset = fuzz_choose(&choice, (uint32_t)region.size), most = region.size - offset;
+        most = most < 64 ? most : 64;
+        change(data + region.at + offset, most, most);
+    }
+    return size;
 }

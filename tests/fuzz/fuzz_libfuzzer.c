@@ -25,6 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
 {
+    if (target.mutate)
+        return target.mutate(data, size, seed, LLVMFuzzerMutate);
     size = LLVMFuzzerMutate(data, size, most);
     /* Wrong checksums have to be met too, now and then. */
     if (target.seal && seed % 16 != 0)

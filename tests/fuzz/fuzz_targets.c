@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 static const struct fuzz_target fixed[] = {
-    {"decode", fuzz_decode, fuzz_seal_image},
-    {"list", fuzz_list, NULL},
-    {"log", fuzz_log, fuzz_seal_log},
-    {"npy", fuzz_npy, NULL},
-    {"result", fuzz_result, NULL},
-    {"matrix", fuzz_matrix, NULL},
+    {"decode", fuzz_decode, fuzz_seal_image, NULL},
+    {"list", fuzz_list, NULL, NULL},
+    {"log", fuzz_log, fuzz_seal_log, NULL},
+    {"npy", fuzz_npy, NULL, NULL},
+    {"result", fuzz_result, NULL, fuzz_mutate_hdf5},
+    {"matrix", fuzz_matrix, NULL, fuzz_mutate_hdf5},
 };
 #define FIXED (sizeof fixed / sizeof *fixed)
 
