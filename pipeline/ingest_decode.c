@@ -276,6 +276,15 @@ static bool do_file(struct worker *worker, struct decode *decode, struct picture
     return going;
 }
 
+static bool is_ready(struct pipeline *pipeline, struct decode *decode)
+{
+    struct error err = ERROR_INIT;
+    if (decode_ready(decode, &err) == STATUS_OK)
+        return true;
+    ingest_fail(pipeline, &err);
+    return false;
+}
+
 static bool do_picture(struct worker *worker, struct decode *decode, struct picture *picture)
 {
     struct pipeline *pipeline = worker->pipeline;
@@ -287,6 +296,8 @@ static bool do_picture(struct worker *worker, struct decode *decode, struct pict
         snprintf(name, sizeof name, "decode %u", worker->number + 1);
         track = trace_track(pipeline->config->trace, "host", name);
     }
+    if (!is_ready(pipeline, decode))
+        return false;
     int64_t start = clock_now();
     int fd = walk_open_file(pipeline->walk, picture->record.source, picture->path);
     if (fd < 0) {
@@ -298,6 +309,9 @@ static bool do_picture(struct worker *worker, struct decode *decode, struct pict
     }
     bool going = do_file(worker, decode, picture, fd);
     close(fd);
+    /* Where no decoder can be started any more, it was not the file that ended the last one. */
+    if (picture->record.failure.reason == REASON_DECODER_CRASHED && !is_ready(pipeline, decode))
+        going = false;
     trace_span(pipeline->config->trace, track, "decode", start, clock_now(), picture->path);
     return going;
 }
@@ -308,7 +322,9 @@ void *ingest_decode_main(void *argument)
     struct pipeline *pipeline = worker->pipeline;
     struct decode *decode = NULL;
     struct error err = ERROR_INIT;
-    if (decode_open(&decode, &pipeline->config->decode, &err) != STATUS_OK)
+    struct isolate *isolate = pipeline->config->isolate;
+    if ((isolate ? decode_open_isolated(&decode, isolate, &err)
+                 : decode_open(&decode, &pipeline->config->decode, &err)) != STATUS_OK)
         ingest_fail(pipeline, &err);
     struct picture *picture;
     while (decode && (picture = next_picture(worker))) {

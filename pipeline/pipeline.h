@@ -40,6 +40,8 @@ struct ingest_config {
     uint64_t limit;
 
     struct decode_options decode;
+    struct isolate *isolate; /* opened with the same options: decoders in processes of their own;
+                                NULL: in the threads */
     struct feature_set features;
     const char *parameters; /* as in store_config, like the next two */
     const struct feature_set *old_features;

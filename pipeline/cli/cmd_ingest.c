@@ -4,6 +4,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "decode/isolate.h"
 #include <string.h>
 
 enum status command_ingest(const struct options *options, struct error *err)
@@ -13,17 +14,22 @@ enum status command_ingest(const struct options *options, struct error *err)
     struct compute compute = {0};
     struct progress progress;
     memset(&report, 0, sizeof report);
+    struct isolate *isolate;
+    enum status status = ingest_isolate(&isolate, options, err);
+    if (status != STATUS_OK)
+        return status;
     signals_install(options->max_time);
-    enum status status = ingest_plan_open(&plan, options, err);
+    status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
         status = compute_open(&compute, options, false, err);
     bool ran = status == STATUS_OK;
     if (ran) {
         progress_init(&progress, options);
-        status = ingest_step(&report, &plan, options, &compute, &progress, err);
+        status = ingest_step(&report, &plan, options, &compute, isolate, &progress, err);
     }
     status = compute_close(&compute, status, err);
     ingest_plan_close(&plan);
+    isolate_close(&isolate);
     if (!ran || status == STATUS_USAGE || status == STATUS_FAILED)
         return status;
 

@@ -5,6 +5,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "decode/isolate.h"
 #include <string.h>
 
 /* A feature that run does not compute is known to be missing before hours of work. */
@@ -80,8 +81,12 @@ enum status command_run(const struct options *options, struct error *err)
     struct ingest_report report;
     struct compute compute = {0};
     struct progress progress;
+    struct isolate *isolate;
+    enum status status = ingest_isolate(&isolate, options, err);
+    if (status != STATUS_OK)
+        return status;
     signals_install(options->max_time);
-    enum status status = ingest_plan_open(&plan, options, err);
+    status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
         status = check_cluster_feature(&plan, options, err);
     if (status == STATUS_OK)
@@ -90,7 +95,8 @@ enum status command_run(const struct options *options, struct error *err)
         status = compute_open(&compute, options, false, err);
     if (status == STATUS_OK) {
         progress_init(&progress, options);
-        status = ingest_step(&report, &plan, options, &compute, &progress, err);
+        status = ingest_step(&report, &plan, options, &compute, isolate, &progress, err);
+        isolate_close(&isolate);
         if (status != STATUS_USAGE && status != STATUS_FAILED) {
             progress_init(&progress, options);
             status = finish(options, &plan, &report, status, &compute, &progress, err);
@@ -98,5 +104,6 @@ enum status command_run(const struct options *options, struct error *err)
     }
     status = compute_close(&compute, status, err);
     ingest_plan_close(&plan);
+    isolate_close(&isolate);
     return status;
 }

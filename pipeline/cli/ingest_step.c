@@ -5,6 +5,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "decode/isolate.h"
 #include "store/result.h"
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define ISOLATE_SLOT_MAX (4u << 20)
 
 static enum status read_features(struct ingest_plan *plan, const struct options *options,
                                  struct error *err)
@@ -87,6 +90,8 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     json_uint(&json, "max_pixels", options->max_pixels);
     json_uint(&json, "max_scans", options->max_scans);
     json_uint(&json, "decode_scale", 1u << options->decode_scale);
+    if (options->max_decode_seconds > 0)
+        json_double(&json, "max_decode_seconds", options->max_decode_seconds);
     json_bool(&json, "follow_symlinks", options->follow_symlinks);
     json_bool(&json, "hidden", options->hidden);
     json_list(&json, "include", &options->include);
@@ -198,6 +203,38 @@ void ingest_plan_close(struct ingest_plan *plan)
     memset(plan, 0, sizeof *plan);
 }
 
+static void read_decode(struct decode_options *out, const struct options *options)
+{
+    decode_options_default(out);
+    out->alpha = (enum alpha_mode)options->alpha;
+    out->max_pixels = options->max_pixels;
+    out->max_scans = (uint32_t)options->max_scans;
+    out->scale = 1u << options->decode_scale;
+}
+
+/* Shared memory of one isolated decoder: all of them together are a sixteenth of the memory. */
+static uint64_t isolate_slot(const struct options *options)
+{
+    uint64_t bytes = options->memory / 16 / compute_threads(options);
+    return bytes < ISOLATE_SLOT_MAX ? bytes : ISOLATE_SLOT_MAX;
+}
+
+enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err)
+{
+    struct isolate_config config = {.slot_bytes = isolate_slot(options),
+                                    .max_seconds = options->max_decode_seconds,
+                                    .headers_only = options->dry_run};
+    *out = NULL;
+    if (!options->isolate && options->max_decode_seconds > 0)
+        return misuse(err, options->command,
+                      "--max-decode-seconds needs --isolate: only a decoder in a process of its "
+                      "own can be stopped");
+    if (!options->isolate)
+        return STATUS_OK;
+    read_decode(&config.options, options);
+    return isolate_open(out, &config, err);
+}
+
 struct finding {
     struct compute *compute;
     const struct options *options;
@@ -214,8 +251,9 @@ static enum status find_devices(void *context, struct ingest_devices *found, str
 
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
                         const struct options *options, struct compute *compute,
-                        struct progress *progress, struct error *err)
+                        struct isolate *isolate, struct progress *progress, struct error *err)
 {
+    uint64_t shared = isolate ? isolate_slot(options) * compute->threads : 0;
     struct ingest_config config = {
         .sources = options->operand,
         .source_count = options->operand_count,
@@ -237,9 +275,10 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .dry_run = options->dry_run,
         .find_devices = find_devices,
         .find_devices_context = &(struct finding){compute, options},
+        .isolate = isolate,
         .trace = compute->trace,
         .threads = compute->threads,
-        .memory = options->memory,
+        .memory = options->memory - shared,
         .device_memory = options->device_memory,
         .slot_bytes = options->slot_size,
         .slot_count = (unsigned)options->slots,
@@ -249,11 +288,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .progress_context = progress,
         .command_line = options->command_line,
     };
-    decode_options_default(&config.decode);
-    config.decode.alpha = (enum alpha_mode)options->alpha;
-    config.decode.max_pixels = options->max_pixels;
-    config.decode.max_scans = (uint32_t)options->max_scans;
-    config.decode.scale = 1u << options->decode_scale;
+    read_decode(&config.decode, options);
     memset(report, 0, sizeof *report);
     enum status status = pipeline_ingest(report, &config, err);
     progress_end(progress);

@@ -20,10 +20,14 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
                              struct error *err);
 void ingest_plan_close(struct ingest_plan *plan);
 
+/* --isolate: starts what decodes; to be called before there are threads. *out is NULL without it.
+ */
+enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err);
+
 /* Runs; returns what pipeline_ingest returns. */
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
                         const struct options *options, struct compute *compute,
-                        struct progress *progress, struct error *err);
+                        struct isolate *isolate, struct progress *progress, struct error *err);
 
 /* The exit code of an ingest that went through: 1 if files failed in a run that did something. */
 enum status ingest_verdict(const struct ingest_report *report, const struct options *options);

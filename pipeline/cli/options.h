@@ -47,8 +47,8 @@ struct options {
     struct text_list features, include, exclude;
     int normalize, alpha, decode_scale;
     uint64_t max_pixels, max_scans, limit;
-    bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add;
-    double max_time;
+    bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
+    double max_time, max_decode_seconds;
     uint64_t slot_size, slots;
     int histogram_variant; /* an enum histogram_variant */
 

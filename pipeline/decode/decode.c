@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "decode/codec.h"
+#include "decode/isolate.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -23,6 +24,7 @@ struct decode {
     void *current;             /* its state */
     int64_t mtime_ns;
     uint64_t bytes;
+    struct isolated *isolated; /* does all of it; NULL: nobody does */
 };
 
 void decode_options_default(struct decode_options *options)
@@ -47,10 +49,29 @@ enum status decode_open(struct decode **out, const struct decode_options *option
     return STATUS_OK;
 }
 
+enum status decode_open_isolated(struct decode **out, struct isolate *isolate, struct error *err)
+{
+    *out = NULL;
+    struct decode *decode = calloc(1, sizeof *decode);
+    if (!decode)
+        return error_memory(err, sizeof *decode, "a decoder");
+    enum status status = isolated_open(&decode->isolated, isolate, err);
+    if (status != STATUS_OK)
+        decode_close(&decode);
+    *out = decode;
+    return status;
+}
+
+enum status decode_ready(struct decode *decode, struct error *err)
+{
+    return decode->isolated ? isolated_ready(decode->isolated, err) : STATUS_OK;
+}
+
 void decode_close(struct decode **out)
 {
     if (!*out)
         return;
+    isolated_close(&(*out)->isolated);
     for (unsigned i = 0; i < FORMATS_MAX; i++) {
         if ((*out)->state[i])
             format_codec(i)->destroy((*out)->state[i]);
@@ -127,6 +148,9 @@ enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64
                          int64_t expected_mtime_ns, struct image_info *info,
                          struct failure *failure)
 {
+    if (decode->isolated)
+        return isolated_begin(decode->isolated, fd, path, expected_bytes, expected_mtime_ns, info,
+                              failure);
     *info = (struct image_info){.orientation = 1};
     *failure = (struct failure){0};
     input_begin(&decode->input, fd);
@@ -142,12 +166,16 @@ enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64
 enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,
                         struct failure *failure)
 {
+    if (decode->isolated)
+        return isolated_rows(decode->isolated, dst, stride, rows, failure);
     assert(decode->codec);
     return decode->codec->rows(decode->current, dst, stride, rows, failure);
 }
 
 enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure)
 {
+    if (decode->isolated)
+        return isolated_end(decode->isolated, digest, failure);
     assert(decode->codec);
     if (decode->codec->end(decode->current, failure) != REASON_NONE)
         return failure->reason;
@@ -165,6 +193,8 @@ enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure
 
 void decode_abort(struct decode *decode)
 {
+    if (decode->isolated)
+        isolated_abort(decode->isolated);
     if (decode->codec)
         decode->codec->reset(decode->current);
     decode->codec = NULL;
@@ -172,5 +202,5 @@ void decode_abort(struct decode *decode)
 
 uint64_t decode_bytes_read(const struct decode *decode)
 {
-    return decode->input.total;
+    return decode->isolated ? isolated_bytes_read(decode->isolated) : decode->input.total;
 }

@@ -51,6 +51,14 @@ struct decode;
 enum status decode_open(struct decode **out, const struct decode_options *options,
                         struct error *err);
 
+/* One whose codecs run in a process of their own; see isolate.h. */
+struct isolate;
+enum status decode_open_isolated(struct decode **out, struct isolate *isolate, struct error *err);
+
+/* Before each file: what a crash has taken away is there again. Does nothing where nothing is
+ * isolated. */
+enum status decode_ready(struct decode *decode, struct error *err);
+
 /* Starts on the file behind `fd` (positioned at 0; the caller closes it after end or abort). `path`
  * only decides between unknown-format and not-an-image. Fills *info and returns REASON_NONE, or
  * fills *failure. expected_bytes and expected_mtime_ns are what the walk saw; a difference is

@@ -5,7 +5,8 @@ _clpipe_options()
     local machine="--device --threads --memory --device-memory --profile"
     local general="--progress --json --quiet --verbose --help"
     local ingest="--feature --normalize --alpha --max-pixels --max-scans --decode-scale
-        --follow-symlinks --hidden --include --exclude --limit --dry-run --strict --fresh
+        --isolate --max-decode-seconds --follow-symlinks --hidden --include --exclude
+        --limit --dry-run --strict --fresh
         --add --retry-failed --max-time --slot-size --slots --histogram-variant"
     local clustering="--k --name --init --seed --n-init --max-iter --tol --metric --mini-batch
         --force"
@@ -66,7 +67,7 @@ _clpipe()
     --to) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- "$current")) ;;
     -o | --output | --json | --profile)
         compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
-    --threads | --memory | --device-memory | --max-pixels | --max-scans | --limit | --max-time | \
+    --threads | --memory | --device-memory | --max-pixels | --max-scans | --max-decode-seconds | --limit | --max-time | \
         --slot-size | --slots | -k | --k | --name | --seed | --n-init | --max-iter | --tol | \
         --mini-batch | --bytes | --rounds | --include | --exclude | --cluster-feature) ;;
     *)

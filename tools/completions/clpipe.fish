@@ -47,6 +47,8 @@ complete -c clpipe -n $ingest -l alpha -x -a 'white black drop' -d 'what transpa
 complete -c clpipe -n $ingest -l max-pixels -x -d 'larger pictures are failures'
 complete -c clpipe -n $ingest -l max-scans -x -d 'JPEG with more scans are failures'
 complete -c clpipe -n $ingest -l decode-scale -x -a '1 2 4 8' -d 'decode JPEG at a fraction'
+complete -c clpipe -n $ingest -l isolate -d 'decode in processes of their own'
+complete -c clpipe -n $ingest -l max-decode-seconds -x -d 'files that take longer are failures'
 complete -c clpipe -n $ingest -l follow-symlinks -d 'go into linked directories'
 complete -c clpipe -n $ingest -l hidden -d 'take names that begin with a dot'
 complete -c clpipe -n $ingest -l include -x -d 'only files that match'

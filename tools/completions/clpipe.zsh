@@ -42,6 +42,8 @@ _clpipe() {
         '--max-pixels=[larger pictures are failures]:number:'
         '--max-scans=[JPEG with more scans are failures]:number:'
         '--decode-scale=[decode JPEG at a fraction]:scale:(1 2 4 8)'
+        '--isolate[decode in processes of their own]'
+        '--max-decode-seconds=[files that take longer are failures]:seconds:'
         '--follow-symlinks[go into linked directories]'
         '--hidden[take names that begin with a dot]'
         '*--include=[only files that match]:glob:'

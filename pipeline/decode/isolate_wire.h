@@ -1,0 +1,59 @@
+/* isolate_wire.h: what a process and its workers say to each other. Inside decode.
+ *
+ * Messages of one kind each way, over sockets that keep their borders; every request but
+ * ISOLATE_ABORT has one answer. Rows lie in the shared memory from its beginning, without gaps. */
+#ifndef CLPIPE_DECODE_ISOLATE_WIRE_H
+#define CLPIPE_DECODE_ISOLATE_WIRE_H
+
+#include "decode/isolate.h"
+#include <sys/types.h>
+
+enum isolate_op {
+    ISOLATE_BEGIN = 1, /* with the file's descriptor; with `rows` also all of a small picture */
+    ISOLATE_ROWS,      /* the next `rows`; behind the last one the worker ends the file, too */
+    ISOLATE_WIDE,      /* one row that the shared memory cannot hold: its first bytes */
+    ISOLATE_MORE,      /* the bytes of that row from `offset` on */
+    ISOLATE_ABORT,
+};
+
+struct isolate_request {
+    uint32_t op, rows;
+    uint64_t bytes, offset;
+    int64_t mtime_ns;
+    char name[256]; /* of the file, or the end of it: only what it promises matters */
+};
+
+struct isolate_answer {
+    struct failure failure; /* REASON_NONE: done */
+    struct image_info info; /* of ISOLATE_BEGIN */
+    /* Of ISOLATE_BEGIN: the header was good, and what was asked next has been done already: all
+     * rows lie in the shared memory, or `failure` is theirs. */
+    uint32_t ahead;
+    uint64_t bytes_read, digest[2];
+};
+
+/* To the template. */
+enum template_op { TEMPLATE_FORK = 1, TEMPLATE_END };
+
+struct template_request {
+    uint32_t op;
+    pid_t pid; /* TEMPLATE_END: this one, unless it has ended by itself */
+};
+
+struct template_answer {
+    pid_t pid;        /* of a fork; below 0: it failed, with error_number */
+    int error_number; /* or the status of wait() */
+};
+
+#define ISOLATE_FDS 2 /* with TEMPLATE_FORK: the worker's socket, its shared memory */
+
+/* Sends one message with up to ISOLATE_FDS descriptors; 0 or errno. */
+int wire_send(int socket, const void *message, size_t size, const int *fds, unsigned fd_count);
+/* Receives one of exactly `size` bytes; 0, or errno: EPIPE where the other end is gone, EPROTO
+ * where it said something else. Descriptors that did not come are -1; fds may be NULL. */
+int wire_receive(int socket, void *message, size_t size, int *fds, unsigned fd_count);
+
+/* The template's life; does not return. `slot_bytes` of shared memory for each worker. */
+_Noreturn void template_main(int control, const struct isolate_config *config);
+
+#endif

@@ -1,0 +1,257 @@
+/* isolate_worker.c: the processes on the other side: the template, and the workers that it forks.
+ *
+ * Both have one thread. They know when the process that they work for is gone by the end of their
+ * socket; one that is stuck in a codec is killed with its parent. */
+#include "base/path.h"
+#include "decode/isolate_wire.h"
+#include "decode/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A codec gets what it said it would hold, twice, and this. */
+#define MEMORY_SLACK (64u << 20)
+/* A picture that fits into the slot and costs no more than this is decoded without being asked for
+ * twice: a question and its answer take as long as a thumbnail. */
+#define SMALL_MEMORY (1u << 20)
+/* What a worker has beside its pictures may grow slowly: so often its limit is looked at. */
+#define FILES_A_LIMIT 256
+
+/* --- a worker ----------------------------------------------------------------------------------
+ */
+
+struct worker {
+    int socket, file; /* file: the one under way, or -1 */
+    uint8_t *slot;
+    uint64_t slot_bytes;
+    struct decode *decode;
+    struct sandbox sandbox;
+    unsigned files;   /* since the limit was set */
+    bool large_limit; /* for one large picture */
+    struct image_info info;
+    uint32_t row;      /* the next one */
+    uint8_t *wide_row; /* one that does not fit into the slot, or NULL */
+};
+
+static void finish_file(struct worker *worker)
+{
+    if (worker->file >= 0)
+        close(worker->file);
+    worker->file = -1;
+    free(worker->wide_row);
+    worker->wide_row = NULL;
+}
+
+static uint64_t row_bytes(const struct worker *worker)
+{
+    return 3 * (uint64_t)worker->info.out_width;
+}
+
+/* Behind rows: the end of the file, or of the attempt. */
+static void rows_done(struct worker *worker, uint32_t rows, struct isolate_answer *answer)
+{
+    worker->row += rows;
+    if (answer->failure.reason == REASON_NONE && worker->row == worker->info.out_height)
+        decode_end(worker->decode, answer->digest, &answer->failure);
+    if (answer->failure.reason != REASON_NONE)
+        decode_abort(worker->decode);
+    if (answer->failure.reason != REASON_NONE || worker->row == worker->info.out_height) {
+        close(worker->file);
+        worker->file = -1;
+    }
+}
+
+static void rows(struct worker *worker, uint32_t count, struct isolate_answer *answer)
+{
+    decode_rows(worker->decode, worker->slot, row_bytes(worker), count, &answer->failure);
+    rows_done(worker, count, answer);
+}
+
+static void limit_memory(struct worker *worker, uint64_t bytes)
+{
+    bool large = bytes > SMALL_MEMORY;
+    if (!large && !worker->large_limit && worker->files++ % FILES_A_LIMIT != 0)
+        return;
+    sandbox_allow_memory(&worker->sandbox,
+                         bytes < UINT64_MAX / 4 ? 2 * bytes + MEMORY_SLACK : UINT64_MAX);
+    worker->large_limit = large;
+}
+
+static void begin(struct worker *worker, const struct isolate_request *request, int fd,
+                  struct isolate_answer *answer)
+{
+    finish_file(worker);
+    worker->file = fd;
+    worker->row = 0;
+    /* Some codecs want all of the file before they say anything. */
+    uint64_t whole = request->bytes > MEMORY_SLACK / 2 ? request->bytes : 0;
+    limit_memory(worker, SMALL_MEMORY + whole);
+    if (decode_begin(worker->decode, fd, request->name, request->bytes, request->mtime_ns,
+                     &worker->info, &answer->failure) != REASON_NONE) {
+        finish_file(worker);
+        return;
+    }
+    if (row_bytes(worker) > worker->slot_bytes)
+        worker->info.memory += row_bytes(worker);
+    answer->info = worker->info;
+    if (worker->info.memory > SMALL_MEMORY)
+        limit_memory(worker, worker->info.memory + whole);
+    else if (request->rows && worker->info.out_height <= worker->slot_bytes / row_bytes(worker)) {
+        answer->ahead = true;
+        rows(worker, worker->info.out_height, answer);
+    }
+}
+
+static void copy_wide(struct worker *worker, uint64_t offset)
+{
+    uint64_t left = row_bytes(worker) - offset;
+    memcpy(worker->slot, worker->wide_row + offset,
+           left < worker->slot_bytes ? left : worker->slot_bytes);
+}
+
+static void wide(struct worker *worker, struct isolate_answer *answer)
+{
+    if (!worker->wide_row && !(worker->wide_row = malloc(row_bytes(worker)))) {
+        failure_set(&answer->failure, REASON_OUT_OF_MEMORY, "no memory for a row of %u pixels",
+                    worker->info.out_width);
+    } else if (decode_rows(worker->decode, worker->wide_row, row_bytes(worker), 1,
+                           &answer->failure) == REASON_NONE) {
+        copy_wide(worker, 0);
+    }
+    rows_done(worker, 1, answer);
+}
+
+/* The requests come from the process that we are a part of: they make sense. */
+static void serve(struct worker *worker)
+{
+    struct isolate_request request;
+    struct isolate_answer answer;
+    int fd;
+    while (wire_receive(worker->socket, &request, sizeof request, &fd, 1) == 0) {
+        memset(&answer, 0, sizeof answer);
+        switch (request.op) {
+        case ISOLATE_BEGIN:
+            begin(worker, &request, fd, &answer);
+            break;
+        case ISOLATE_ROWS:
+            rows(worker, request.rows, &answer);
+            break;
+        case ISOLATE_WIDE:
+            wide(worker, &answer);
+            break;
+        case ISOLATE_MORE:
+            copy_wide(worker, request.offset);
+            break;
+        default:
+            decode_abort(worker->decode);
+            finish_file(worker);
+            continue;
+        }
+        answer.bytes_read = decode_bytes_read(worker->decode);
+        if (wire_send(worker->socket, &answer, sizeof answer, NULL, 0) != 0)
+            return;
+    }
+}
+
+/* With our parent dies everybody who could want something. */
+static void die_with(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(0);
+}
+
+_Noreturn static void worker_main(int socket, int memory, const struct isolate_config *config,
+                                  pid_t template)
+{
+    struct worker worker = {.socket = socket, .file = -1, .slot_bytes = config->slot_bytes};
+    die_with(template);
+    prctl(PR_SET_NAME, "clpipe-decode");
+    void *slot = mmap(NULL, config->slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    close(memory);
+    if (slot == MAP_FAILED || decode_open(&worker.decode, &config->options, NULL) != STATUS_OK)
+        _exit(1);
+    worker.slot = slot;
+    sandbox_enter(&worker.sandbox);
+    serve(&worker);
+    _exit(0);
+}
+
+/* --- the template ------------------------------------------------------------------------------
+ */
+
+/* Closes what the program was started with, too. */
+static void close_above(int fd)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, fd + 1, ~0u, 0) == 0)
+        return;
+#endif
+    long most = sysconf(_SC_OPEN_MAX);
+    for (long at = fd + 1; at < (most > 0 && most < 65536 ? most : 65536); at++)
+        close((int)at);
+}
+
+static void keep_only(int control)
+{
+    for (int fd = 3; fd < control; fd++)
+        close(fd);
+    close_above(control);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd <= 2 && nothing >= 0; fd++)
+        dup2(nothing, fd);
+    if (nothing > 2)
+        close(nothing);
+}
+
+static void fork_worker(struct template_answer *answer, int control, int fds[ISOLATE_FDS],
+                        const struct isolate_config *config)
+{
+    pid_t self = getpid();
+    answer->pid = fds[0] >= 0 && fds[1] >= 0 ? fork() : -1;
+    answer->error_number = answer->pid < 0 ? errno : 0;
+    if (answer->pid == 0) {
+        close(control);
+        worker_main(fds[0], fds[1], config, self);
+    }
+}
+
+/* One that is ending by itself keeps its own status. */
+static void end_worker(struct template_answer *answer, pid_t pid)
+{
+    if (pid <= 0 || kill(pid, SIGKILL) != 0 || waitpid(pid, &answer->error_number, 0) != pid)
+        answer->error_number = 0;
+}
+
+void template_main(int control, const struct isolate_config *config)
+{
+    /* What ends a job politely goes to all of its processes; the one that matters tells us. */
+    static const int polite[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < sizeof polite / sizeof *polite; i++)
+        signal(polite[i], SIG_IGN);
+    prctl(PR_SET_NAME, "clpipe-isolate");
+    keep_only(control);
+    struct template_request request;
+    int fds[ISOLATE_FDS];
+    while (wire_receive(control, &request, sizeof request, fds, ISOLATE_FDS) == 0) {
+        struct template_answer answer = {.pid = request.pid};
+        if (request.op == TEMPLATE_FORK)
+            fork_worker(&answer, control, fds, config);
+        else
+            end_worker(&answer, request.pid);
+        for (int i = 0; i < ISOLATE_FDS; i++)
+            if (fds[i] >= 0)
+                close(fds[i]);
+        if (wire_send(control, &answer, sizeof answer, NULL, 0) != 0)
+            break;
+    }
+    _exit(0);
+}

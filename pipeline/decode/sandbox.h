@@ -1,0 +1,20 @@
+/* sandbox.h: what a process that decodes files of strangers cannot do. Inside decode. */
+#ifndef CLPIPE_DECODE_SANDBOX_H
+#define CLPIPE_DECODE_SANDBOX_H
+
+#include <stdint.h>
+
+struct sandbox {
+    int statm; /* our memory figures */
+};
+
+/* From here on, where the system can do it: no new files, sockets, programs or processes, no
+ * writing to files, no executable memory, no core dump, no privileges by running something. Only
+ * this process, and for ever. */
+void sandbox_enter(struct sandbox *sandbox);
+
+/* Allows `bytes` of memory beyond what is there now. Does nothing under the sanitizers, which take
+ * terabytes of addresses, nor where /proc is missing. */
+void sandbox_allow_memory(const struct sandbox *sandbox, uint64_t bytes);
+
+#endif

@@ -1,0 +1,361 @@
+"""--isolate: what a decoder does in a process of its own costs one file, and nothing else."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import textwrap
+import time
+
+import pytest
+
+from conftest import CLPIPE, check_one_error, run_clpipe
+
+# A libpng that goes wrong on pictures of certain widths, as soon as it has read their header.
+WRONG_LIBPNG = """
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <errno.h>
+    #include <fcntl.h>
+    #include <png.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <sys/mman.h>
+    #include <sys/socket.h>
+    #include <unistd.h>
+
+    static void (*real)(png_structrp, png_inforp);
+
+    __attribute__((constructor)) static void find(void)
+    {
+        *(void **)&real = dlsym(RTLD_NEXT, "png_read_info");
+    }
+
+    static int escaped(void)
+    {
+        return open("/etc/passwd", O_RDONLY) >= 0 || socket(AF_INET, SOCK_STREAM, 0) >= 0 ||
+               creat("escaped", 0600) >= 0 || kill(getppid(), 0) == 0 || fork() >= 0 ||
+               mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+                   MAP_FAILED;
+    }
+
+    void png_read_info(png_structrp png, png_inforp info)
+    {
+        real(png, info);
+        switch (png_get_image_width(png, info)) {
+        case 201: *(volatile int *)8 = 1; break;
+        case 202: abort();
+        case 203: for (;;) __asm__ volatile("");
+        case 204: _exit(7);
+        case 205: {
+            char *much = malloc(1u << 30);
+            if (!much)
+                png_error(png, "out of memory");
+            memset(much, 1, 1u << 20);
+            free(much);
+            break;
+        }
+        case 206:
+            if (escaped())
+                png_error(png, "got out");
+        }
+    }
+"""
+
+
+@pytest.fixture(scope="session")
+def wrong_libpng(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if not compiler:
+        pytest.skip("there is no C compiler")
+    if b"-fsanitize" in CLPIPE.read_bytes() or b"__asan_init" in CLPIPE.read_bytes():
+        pytest.skip("the sanitizers want to be loaded first, and lift the limits")
+    folder = tmp_path_factory.mktemp("libpng")
+    source, library = folder / "wrong.c", folder / "wrong.so"
+    source.write_text("#include <signal.h>\n" + textwrap.dedent(WRONG_LIBPNG))
+    flags = subprocess.run(["pkg-config", "--cflags", "libpng"], capture_output=True, text=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", *flags.stdout.split(), "-o", library,
+                    source, "-ldl"], check=True)
+    return {"LD_PRELOAD": library}
+
+
+def picture(path, width):
+    image = pytest.importorskip("PIL.Image")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image.new("RGB", (width, 20), (width % 256, 90, 10)).save(path)
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """A dozen good ones around one of each bad width that is asked for."""
+    def draw(*widths):
+        folder = tmp_path / "pictures"
+        for i in range(12):
+            picture(folder / f"{i:02}.png", 100 + i)
+        for i, width in enumerate(widths):
+            picture(folder / f"{5 + i:02}-{width}.png", width)
+        return folder
+    return draw
+
+
+def report(tmp_path):
+    return json.loads((tmp_path / "report.json").read_text())
+
+
+def failures(clpipe, output):
+    listed = clpipe("info", output, "--failures")
+    assert listed.returncode == 0, listed.stderr
+    return {line.split("\t")[0]: line.split("\t")[1:] for line in listed.stdout.splitlines()}
+
+
+def digest(output):
+    return run_clpipe("info", "--digest", output).stdout
+
+
+def children(parent):
+    """All that descend from a process, with what they are called and the seconds they have used."""
+    by_parent, seen, found = {}, [parent], []
+    for entry in os.listdir("/proc"):
+        try:
+            text = open(f"/proc/{entry}/stat").read() if entry.isdigit() else ""
+        except OSError:
+            continue
+        if text:
+            name, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:]
+            fields = rest.split()
+            seconds = int(fields[11]) / os.sysconf("SC_CLK_TCK")
+            by_parent.setdefault(int(fields[1]), []).append((int(entry), name, seconds))
+    while seen:
+        for child in by_parent.get(seen.pop(), []):
+            found.append(child)
+            seen.append(child[0])
+    return found
+
+
+def start(tmp_path, env, *arguments, **options):
+    return subprocess.Popen([str(CLPIPE), *map(str, arguments)], cwd=tmp_path, text=True,
+                            env={**os.environ, **{k: str(v) for k, v in env.items()}},
+                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, **options)
+
+
+def wait_for_hang(process):
+    """The number of the worker that decodes for ever."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        for pid, name, seconds in children(process.pid):
+            if name == "clpipe-decode" and seconds > 0.3:
+                return pid
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    raise AssertionError("no worker is busy")
+
+
+def wait_until_gone(pids):
+    end = time.monotonic() + 10
+    while any(os.path.exists(f"/proc/{pid}") for pid in pids):
+        assert time.monotonic() < end, "processes are left"
+        time.sleep(0.05)
+
+
+# --- the same as without --------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options", [["--threads", 1], ["--threads", 3],
+                                     ["--memory", "16M", "--threads", 2]])
+def test_identity(clpipe, mixed, tmp_path, options):
+    assert clpipe("ingest", mixed, "-o", "a.h5").returncode == 1
+    result = clpipe("ingest", mixed, "-o", "b.h5", "--isolate", "--json", "report.json", *options)
+    assert result.returncode == 1, result.stderr
+    assert digest(tmp_path / "a.h5") == digest(tmp_path / "b.h5") != ""
+    assert failures(clpipe, "a.h5") == failures(clpipe, "b.h5")
+    assert report(tmp_path)["bytes_read"] > 0
+
+
+def test_rows_that_the_shared_memory_cannot_hold(clpipe, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "wide").mkdir()
+    stripes = bytes(range(251)) * 3 * 4000
+    for i, width in enumerate((90000, 1000000)):
+        image.frombytes("RGB", (width, 3), (stripes * 4)[i:i + width * 9]).save(
+            tmp_path / "wide" / f"{i}.png", compress_level=1)
+        data = (tmp_path / "wide" / f"{i}.png").read_bytes()
+        (tmp_path / "wide" / f"{i} cut.png").write_bytes(data[:len(data) * 2 // 3])
+    assert clpipe("ingest", "wide", "-o", "a.h5", "--memory", "16M").returncode == 1
+    result = clpipe("ingest", "wide", "-o", "b.h5", "--memory", "16M", "--threads", 4, "--isolate")
+    assert result.returncode == 1, result.stderr
+    assert digest(tmp_path / "a.h5") == digest(tmp_path / "b.h5") != ""
+
+
+def test_update_and_run(clpipe, photos, tmp_path):
+    shutil.copytree(photos, tmp_path / "photos")
+    assert clpipe("run", "photos", "-k", 3, "-o", "a.h5", "--isolate").returncode == 0
+    again = clpipe("run", "photos", "-k", 3, "-o", "a.h5", "--json", "report.json")
+    assert again.returncode == 0
+    assert report(tmp_path)["ingest"]["images_unchanged"] == 13
+
+
+def test_dry_run(clpipe, mixed):
+    plain = clpipe("ingest", mixed, "--dry-run", "--json", "-")
+    isolated = clpipe("ingest", mixed, "--dry-run", "--json", "-", "--isolate")
+    assert isolated.returncode == plain.returncode == 1
+    for key in ("images_ok", "images_failed", "files_not_images", "pixels"):
+        assert json.loads(plain.stdout)[key] == json.loads(isolated.stdout)[key]
+
+
+# --- codecs that go wrong -------------------------------------------------------------------------
+
+def test_without_isolation_a_crash_is_the_end(clpipe, pictures, wrong_libpng):
+    assert clpipe("ingest", pictures(201), "-o", "a.h5", env=wrong_libpng).returncode < 0
+
+
+def test_crashes_are_rows(clpipe, pictures, wrong_libpng, tmp_path):
+    folder = pictures(201, 202, 204)
+    for output in ("a.h5", "b.h5"):
+        result = clpipe("ingest", folder, "-o", output, "--isolate", env=wrong_libpng)
+        assert result.returncode == 1, result.stderr
+    rows = failures(clpipe, "a.h5")
+    assert {name: row[0] for name, row in rows.items()} == dict.fromkeys(
+        ("05-201.png", "06-202.png", "07-204.png"), "decoder-crashed")
+    assert "signal 11" in rows["05-201.png"][1]
+    assert "signal 6" in rows["06-202.png"][1]
+    assert "status 7" in rows["07-204.png"][1]
+    assert digest(tmp_path / "a.h5") == digest(tmp_path / "b.h5")
+    assert clpipe("verify", "a.h5").returncode == 0
+    # The codec is put right.
+    result = clpipe("ingest", folder, "-o", "a.h5", "--retry-failed", "--json", "report.json")
+    assert result.returncode == 0, result.stderr
+    assert report(tmp_path)["images_ok"] == 15
+
+
+def test_every_file_crashes(clpipe, tmp_path, wrong_libpng):
+    for i in range(40):
+        picture(tmp_path / "pictures" / f"{i}.png", 201)
+    result = clpipe("ingest", "pictures", "-o", "a.h5", "--isolate", env=wrong_libpng)
+    assert result.returncode == 3
+    assert "decoder-crashed 40" in result.stderr
+
+
+def test_time_limit(clpipe, pictures, wrong_libpng, tmp_path):
+    began = time.monotonic()
+    result = clpipe("ingest", pictures(203), "-o", "a.h5", "--isolate", "--max-decode-seconds", 1,
+                    env=wrong_libpng)
+    assert result.returncode == 1, result.stderr
+    assert time.monotonic() - began < 30
+    rows = failures(clpipe, "a.h5")
+    assert list(rows) == ["05-203.png"] and rows["05-203.png"][0] == "timeout"
+    assert "--max-decode-seconds" in rows["05-203.png"][1]
+    # What shapes the rows is a parameter of the file.
+    check_one_error(clpipe("ingest", "pictures", "-o", "a.h5"), 2, "max_decode_seconds")
+
+
+def test_time_limit_needs_isolation(clpipe, photos, tmp_path):
+    check_one_error(clpipe("ingest", photos, "-o", "a.h5", "--max-decode-seconds", 5), 2,
+                    "--max-decode-seconds", "--isolate", "--help")
+    assert os.listdir(tmp_path) == []
+
+
+def test_memory_is_what_the_codec_said(clpipe, pictures, wrong_libpng):
+    folder = pictures(205)
+    assert clpipe("ingest", folder, "-o", "a.h5", env=wrong_libpng).returncode == 0
+    assert clpipe("ingest", folder, "-o", "b.h5", "--isolate", env=wrong_libpng).returncode == 1
+    assert failures(clpipe, "b.h5")["05-205.png"][0] == "out-of-memory"
+
+
+def test_nothing_gets_out(clpipe, pictures, wrong_libpng, tmp_path):
+    folder = pictures(206)
+    assert clpipe("ingest", folder, "-o", "a.h5", env=wrong_libpng).returncode == 1
+    assert "got out" in failures(clpipe, "a.h5")["05-206.png"][1]
+    (tmp_path / "escaped").unlink(missing_ok=True)
+    result = clpipe("ingest", folder, "-o", "b.h5", "--isolate", env=wrong_libpng)
+    if result.returncode == 1 and "Seccomp:" not in open("/proc/self/status").read():
+        pytest.skip("this kernel has no filter of system calls")
+    assert result.returncode == 0, failures(clpipe, "b.h5")
+    assert not (tmp_path / "escaped").exists()
+
+
+# --- processes ------------------------------------------------------------------------------------
+
+def test_a_worker_is_killed(pictures, wrong_libpng, tmp_path, clpipe):
+    process = start(tmp_path, wrong_libpng, "ingest", pictures(203), "-o", "a.h5", "--isolate")
+    os.kill(wait_for_hang(process), signal.SIGKILL)
+    assert process.wait(30) == 1, process.stderr.read()
+    rows = failures(clpipe, "a.h5")
+    assert list(rows) == ["05-203.png"] and rows["05-203.png"][0] == "decoder-crashed"
+    assert "SIGKILL" in rows["05-203.png"][1]
+
+
+def test_what_starts_workers_is_killed(pictures, wrong_libpng, tmp_path, clpipe):
+    folder = pictures(203)
+    process = start(tmp_path, wrong_libpng, "ingest", folder, "-o", "a.h5", "--isolate")
+    hung = wait_for_hang(process)
+    template = [pid for pid, name, _ in children(process.pid) if name == "clpipe-isolate"]
+    assert len(template) == 1
+    os.kill(template[0], signal.SIGKILL)
+    assert process.wait(30) == 3
+    assert "clpipe: " in process.stderr.read()
+    wait_until_gone([hung] + template)
+    # Nobody's fault is nobody's row.
+    result = clpipe("ingest", folder, "-o", "a.h5", "--isolate", "--json", "report.json")
+    assert result.returncode == 0, result.stderr
+
+
+def test_descriptors_and_limits(pictures, wrong_libpng, tmp_path):
+    secret = os.open(tmp_path / "secret", os.O_RDWR | os.O_CREAT)
+    folder = pictures(203)
+    process = start(tmp_path, wrong_libpng, "ingest", folder, "-o", "a.h5", "--isolate",
+                    pass_fds=[secret])
+    try:
+        worker = wait_for_hang(process)
+        template = [pid for pid, name, _ in children(process.pid) if name == "clpipe-isolate"][0]
+        kinds = {}
+        for pid in (worker, template):
+            try:
+                links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+            except PermissionError:
+                pytest.skip("only root may look at the worker's descriptors")
+            kinds[pid] = sorted(link.split(":")[0] for link in links)
+        assert kinds[template] == ["/dev/null"] * 3 + ["socket"]
+        assert kinds[worker] == sorted(["/dev/null"] * 3 + ["socket", f"/proc/{worker}/statm",
+                                                           str(folder / "05-203.png")])
+        status = open(f"/proc/{worker}/status").read().split("\n")
+        values = dict(line.split(":\t", 1) for line in status if ":\t" in line)
+        assert values["NoNewPrivs"].strip() == "1"
+        assert values.get("Seccomp", "2").strip() == "2"
+        limits = {line[:26].strip(): line[26:].split()[0]
+                  for line in open(f"/proc/{worker}/limits")}
+        assert limits["Max core file size"] == "0" and limits["Max file size"] == "0"
+        assert int(limits["Max address space"]) < 1 << 30
+    finally:
+        everybody = [pid for pid, _, _ in children(process.pid)]
+        process.kill()
+        process.wait()
+        os.close(secret)
+    # A killed program leaves nobody behind, not even one that is stuck in a codec.
+    assert worker in everybody
+    wait_until_gone(everybody)
+
+
+def test_a_job_is_ended(pictures, wrong_libpng, tmp_path, clpipe):
+    """Schedulers signal every process of a job: the decoders go on until the program is done."""
+    folder = pictures(203)
+    process = start(tmp_path, wrong_libpng, "ingest", folder, "-o", "a.h5", "--isolate",
+                    "--max-decode-seconds", 3, start_new_session=True)
+    wait_for_hang(process)
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(30) == 4, process.stderr.read()
+    result = clpipe("ingest", folder, "-o", "a.h5", "--isolate", "--max-decode-seconds", 3,
+                    env=wrong_libpng)
+    assert result.returncode == 1, result.stderr
+    assert list(failures(clpipe, "a.h5")) == ["05-203.png"]
+
+
+def test_nobody_is_left(clpipe, photos, tmp_path):
+    output = tmp_path / "nobody.h5"
+    assert clpipe("ingest", photos, "-o", output, "--isolate").returncode == 0
+    for entry in os.listdir("/proc"):
+        try:
+            line = open(f"/proc/{entry}/cmdline", "rb").read() if entry.isdigit() else b""
+        except OSError:
+            continue
+        assert os.fsencode(output) not in line
