@@ -146,7 +146,9 @@ assign_exact(__global const float *restrict x, __global const float *restrict pa
     scores[at] = best_score;
 }
 
-/* The canonical distance of each row to its centroid. */
+/* The canonical distance of each row to its centroid: a work-item to a row on CPUs, to a lane of it
+ * on GPUs, so that neighbours read neighbours. */
+#if GROUP == 1
 __kernel void label_distances(__global const float *restrict x,
                               __global const float *restrict centroids,
                               __global const int *restrict labels, __global double *distances,
@@ -157,6 +159,35 @@ __kernel void label_distances(__global const float *restrict x,
         distances[i] =
             canonical(x + (size_t)i * stride, centroids + (size_t)labels[i] * stride, stride);
 }
+#else
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+label_distances(__global const float *restrict x, __global const float *restrict centroids,
+                __global const int *restrict labels, __global double *distances, uint count,
+                uint stride)
+{
+    __local double lanes[GROUP];
+    const uint lid = (uint)get_local_id(0), lane = lid % KMEANS_LANES;
+    const uint i = (uint)get_group_id(0) * (GROUP / KMEANS_LANES) + lid / KMEANS_LANES;
+    double sum = 0.0;
+    if (i < count) {
+        __global const float *row = x + (size_t)i * stride;
+        __global const float *centroid = centroids + (size_t)labels[i] * stride;
+        for (uint j = lane; j < stride; j += KMEANS_LANES) {
+            const double t = (double)row[j] - (double)centroid[j];
+            sum = fma(t, t, sum);
+        }
+    }
+    lanes[lid] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint reach = KMEANS_LANES / 2; reach > 0; reach /= 2) {
+        if (lane < reach)
+            lanes[lid] += lanes[lid + reach];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (lane == 0 && i < count)
+        distances[i] = lanes[lid];
+}
+#endif
 
 /* Seeding: for each block of rows and each candidate, the sum of weights if that candidate were
  * taken: weight[i] * min(distances[i], distance to the candidate). Bits of `mask` stay set only

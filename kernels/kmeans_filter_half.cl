@@ -71,7 +71,8 @@ static void multiply(float *sum, const uint *a, uint b0, uint b1)
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* Decides rows where it can: label and score are written, or the row is put on the list `flagged`.
+/* Decides rows where it can: label and score are written, or the row is put on the list `flagged` and
+ * `upper` tells what the best centroid's score cannot exceed.
  * lanes: of each lane of the panels the square less the offset, and the slope; slope and offset: of
  * each centroid; factor: -2 times the scale between rows and centroids. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
@@ -79,8 +80,8 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
             __global const float2 *restrict lanes, __global const float *restrict slope,
             __global const float *restrict offset, __global const int *restrict ids,
             __global const float *restrict norms, __global const uint *restrict rows,
-            __global int *labels, __global float *scores, __global uint *flagged,
-            __global uint *counts, uint flagged_count, uint count, uint columns, uint panel_count,
+            __global int *labels, __global float *scores, __global float *upper,
+            __global uint *flagged, __global uint *counts, uint flagged_count, uint count, uint columns, uint panel_count,
             uint use_rows, uint with_own, float factor, float slack)
 {
     __local uchar memory[STAGES * STAGE_BYTES] __attribute__((aligned(128)));
@@ -244,6 +245,7 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
         labels[row] = id;
         scores[row] = score;
     } else {
+        upper[row] = limit;
         flagged[atomic_inc(&counts[flagged_count])] = row;
     }
 }

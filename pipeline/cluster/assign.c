@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* So many rows in doubt do not fill a GPU: the float32 filter would take as long as for more. */
+#define FEW_ROWS 2048
+
 /* Rows that a work-item of split_rows takes; the kernel knows the same number. */
 #define ROWS_PER_SPLIT 64
 
@@ -259,22 +262,28 @@ static enum status split(struct assign *assign, struct tile *tile, cl_uint count
     return status == STATUS_OK ? read_counts(assign, counts, err) : status;
 }
 
-/* Both searches by tensor cores; what they leave in doubt becomes `full`, a search by the float32
- * filter among all centroids. */
+/* Both searches by tensor cores. What they leave in doubt becomes `full`, a search by the float32
+ * filter among all centroids; or, where it is little, it is decided by the canonical distance at
+ * once. */
 static enum status search_half(struct assign *assign, struct tile *tile, struct search *full,
                                struct search *partial, cl_uint counts[COUNTS], struct error *err)
 {
     struct half_filter *half = &assign->half;
     enum status status = half_search(half, tile, false, full->rows, full->count, false,
-                                     assign->counts, COUNT_HALF_FLAGGED, err);
+                                     assign->upper, assign->counts, COUNT_HALF_FLAGGED, err);
     if (status == STATUS_OK)
-        status = half_search(half, tile, true, partial->rows, partial->count, true, assign->counts,
-                             COUNT_HALF_FLAGGED, err);
+        status = half_search(half, tile, true, partial->rows, partial->count, true, assign->upper,
+                             assign->counts, COUNT_HALF_FLAGGED, err);
     if (status == STATUS_OK)
         status = read_counts(assign, counts, err);
     full->rows = half->flagged;
     full->count = counts[COUNT_HALF_FLAGGED];
     partial->count = 0;
+    if (status == STATUS_OK && full->count <= FEW_ROWS && assign->program) {
+        full->flagged = half->flagged;
+        status = resolve(assign, tile, full, full->count, err);
+        full->count = 0;
+    }
     return status;
 }
 
@@ -283,11 +292,10 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
 {
     struct filter *filter = assign->filter;
     cl_uint counts[COUNTS] = {tile->rows, 0, 0, 0};
-    const cl_uint zeros[COUNTS] = {0};
     enum status status = filter_norms(filter, tile, err);
     if (status == STATUS_OK)
-        status =
-            lane_write(assign->lane, "zero counts", assign->counts, 0, sizeof zeros, zeros, err);
+        status = ocl_enqueue_fill(assign->lane->compute, "zero counts", assign->counts, 0, 0,
+                                  sizeof counts, OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK && incremental)
         status = split(assign, tile, counts, err);
     if (status != STATUS_OK)
@@ -305,6 +313,8 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
         status = launch_filter(assign, tile, &full, err);
     if (status == STATUS_OK)
         status = launch_filter(assign, tile, &partial, err);
+    if (status == STATUS_OK && full.count + partial.count == 0)
+        return STATUS_OK;
     if (status == STATUS_OK)
         status = read_counts(assign, counts, err);
     if (status == STATUS_OK)
@@ -360,7 +370,9 @@ enum status assign_tile_distances(struct assign *assign, struct tile *tile, doub
                  &assign->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
                  &assign->tile_distances, sizeof rows, &rows, sizeof stride, &stride, OCL_ARGS_END);
     if (status == STATUS_OK)
-        status = lane_launch(assign->lane, "distances", assign->distances, rows, 64, err);
+        status = lane_launch(assign->lane, "distances", assign->distances,
+                             (uint64_t)rows * (assign->lane->tiled ? KMEANS_LANES : 1),
+                             assign->lane->tiled ? assign->filter->width : 64, err);
     if (status == STATUS_OK)
         status = lane_read(assign->lane, "distances", assign->tile_distances, 0,
                            rows * sizeof *distances, distances, err);

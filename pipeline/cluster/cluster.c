@@ -162,6 +162,7 @@ enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
         status = run_all(out, &lloyd, source, err);
     out->seconds_read = read;
     out->seconds_build = lane.seconds_build;
+    lane_settle(&lane);
     lloyd_close(&lloyd);
     moves_close(&moves);
     update_close(&update);
@@ -216,6 +217,7 @@ enum status cluster_assign(int32_t *labels, float *distances, struct ocl_context
         }
     if (status == STATUS_OK)
         status = lloyd_label(&lloyd, &out, err);
+    lane_settle(&lane);
     lloyd_close(&lloyd);
     assign_close(&assign);
     filter_close(&filter);

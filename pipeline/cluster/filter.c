@@ -412,17 +412,17 @@ static enum status lay_out(struct filter *filter, struct panels *panels, uint32_
     size_t ids = (size_t)panels->count * panels->width;
     for (size_t l = lanes; l < ids; l++)
         panels->host_ids[l] = -1;
-    enum status status = lane_write(filter->lane, "centroid ids", panels->ids, 0,
-                                    ids * sizeof *panels->host_ids, panels->host_ids, err);
+    enum status status = lane_send(filter->lane, "centroid ids", panels->ids, 0,
+                                   ids * sizeof *panels->host_ids, panels->host_ids, err);
     if (status == STATUS_OK && !centroids)
         return lay_out_on_device(filter, panels, err);
     struct layout layout = {filter, panels, centroids};
     if (status == STATUS_OK)
         workers_run(filter->lane->workers, lay_out_panel, &layout, panels->count);
     if (status == STATUS_OK)
-        status = lane_write(filter->lane, "centroid panels", panels->factors, 0,
-                            ids * ((size_t)filter->data->dimension + 2) * sizeof *panels->host,
-                            panels->host, err);
+        status = lane_send(filter->lane, "centroid panels", panels->factors, 0,
+                           ids * ((size_t)filter->data->dimension + 2) * sizeof *panels->host,
+                           panels->host, err);
     return status;
 }
 
@@ -443,8 +443,8 @@ static enum status take(struct filter *filter, bool *comparable, const float *ce
                   {filter->offset, filter->host_offset}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof bounds / sizeof bounds[0] && status == STATUS_OK; i++)
-        status = lane_write(filter->lane, "error bounds", bounds[i].buffer, 0, k * sizeof(float),
-                            bounds[i].host, err);
+        status = lane_send(filter->lane, "error bounds", bounds[i].buffer, 0, k * sizeof(float),
+                           bounds[i].host, err);
     for (uint32_t i = 0; i < k; i++)
         filter->all.host_ids[i] = (int32_t)i;
     if (status == STATUS_OK)
@@ -457,7 +457,7 @@ static enum status take(struct filter *filter, bool *comparable, const float *ce
                 filter->some.host_ids[lanes++] = (int32_t)i;
         status = lay_out(filter, &filter->some, lanes, centroids, err);
         if (status == STATUS_OK)
-            status = lane_write(filter->lane, "moved", filter->moved, 0, k, moved, err);
+            status = lane_send(filter->lane, "moved", filter->moved, 0, k, moved, err);
     }
     return status;
 }
@@ -467,8 +467,8 @@ enum status filter_set_centroids(struct filter *filter, bool *comparable, const 
 {
     measure(filter, centroids, k);
     enum status status =
-        lane_write(filter->lane, "centroids", filter->centroids, 0,
-                   (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);
+        lane_send(filter->lane, "centroids", filter->centroids, 0,
+                  (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);
     if (status == STATUS_OK)
         status = take(filter, comparable, filter->device_layout ? NULL : centroids, k, moved, err);
     return status;
@@ -504,8 +504,8 @@ enum status filter_set_candidates(struct filter *filter, const float *candidates
     bound(filter, count);
     status = lay_out(filter, &filter->trial, count, candidates, err);
     if (status == STATUS_OK)
-        status = lane_write(filter->lane, "candidates", filter->candidates, 0, count * row,
-                            candidates, err);
+        status = lane_send(filter->lane, "candidates", filter->candidates, 0, count * row,
+                           candidates, err);
     return status;
 }
 

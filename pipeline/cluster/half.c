@@ -203,11 +203,11 @@ static enum status lay_out(struct half_filter *half, struct half_panels *panels,
             id < 0 ? INFINITY : (float)(filter->squares[id] - (double)half->host_offset[id]);
         panels->host_lanes[2 * l + 1] = id < 0 ? 0 : half->host_slope[id];
     }
-    enum status status = lane_write(filter->lane, "centroid ids", panels->ids, 0,
-                                    padded * sizeof *panels->host_ids, panels->host_ids, err);
+    enum status status = lane_send(filter->lane, "centroid ids", panels->ids, 0,
+                                   padded * sizeof *panels->host_ids, panels->host_ids, err);
     if (status == STATUS_OK)
-        status = lane_write(filter->lane, "centroid lanes", panels->lanes, 0,
-                            padded * 2 * sizeof *panels->host_lanes, panels->host_lanes, err);
+        status = lane_send(filter->lane, "centroid lanes", panels->lanes, 0,
+                           padded * 2 * sizeof *panels->host_lanes, panels->host_lanes, err);
     if (status == STATUS_OK)
         status = convert(half, filter->centroids, panels->ids, panels->values, padded,
                          filter->exponent, err);
@@ -225,11 +225,11 @@ enum status half_set_centroids(struct half_filter *half, struct error *err)
     uint32_t lanes = 0;
     for (uint32_t l = 0; l < moved && filter->some.host_ids[l] >= 0; l++)
         half->some.host_ids[lanes++] = filter->some.host_ids[l];
-    enum status status = lane_write(filter->lane, "error bounds", half->slope, 0,
-                                    filter->k * sizeof *half->host_slope, half->host_slope, err);
+    enum status status = lane_send(filter->lane, "error bounds", half->slope, 0,
+                                   filter->k * sizeof *half->host_slope, half->host_slope, err);
     if (status == STATUS_OK)
-        status = lane_write(filter->lane, "error bounds", half->offset, 0,
-                            filter->k * sizeof *half->host_offset, half->host_offset, err);
+        status = lane_send(filter->lane, "error bounds", half->offset, 0,
+                           filter->k * sizeof *half->host_offset, half->host_offset, err);
     if (status == STATUS_OK)
         status = lay_out(half, &half->all, filter->k, err);
     if (status == STATUS_OK)
@@ -238,8 +238,8 @@ enum status half_set_centroids(struct half_filter *half, struct error *err)
 }
 
 enum status half_search(struct half_filter *half, struct tile *tile, bool among_moved, cl_mem rows,
-                        uint32_t count, bool with_own, cl_mem counts, uint32_t flagged_count,
-                        struct error *err)
+                        uint32_t count, bool with_own, cl_mem upper, cl_mem counts,
+                        uint32_t flagged_count, struct error *err)
 {
     struct filter *filter = half->filter;
     const struct half_panels *panels = among_moved ? &half->some : &half->all;
@@ -262,10 +262,10 @@ enum status half_search(struct half_filter *half, struct tile *tile, bool among_
             sizeof(cl_mem), &panels->lanes, sizeof(cl_mem), &half->slope, sizeof(cl_mem),
             &half->offset, sizeof(cl_mem), &panels->ids, sizeof(cl_mem), &tile->norms,
             sizeof(cl_mem), &list, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->scores,
-            sizeof(cl_mem), &half->flagged, sizeof(cl_mem), &counts, sizeof flagged_count,
-            &flagged_count, sizeof count, &count, sizeof half->columns, &half->columns,
-            sizeof panels->count, &panels->count, sizeof use_rows, &use_rows, sizeof own, &own,
-            sizeof factor, &factor, sizeof slack, &slack, OCL_ARGS_END);
+            sizeof(cl_mem), &upper, sizeof(cl_mem), &half->flagged, sizeof(cl_mem), &counts,
+            sizeof flagged_count, &flagged_count, sizeof count, &count, sizeof half->columns,
+            &half->columns, sizeof panels->count, &panels->count, sizeof use_rows, &use_rows,
+            sizeof own, &own, sizeof factor, &factor, sizeof slack, &slack, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "assign half", half->assign,
                              ((uint64_t)count + ROWS - 1) / ROWS * ITEMS, ITEMS, err);

@@ -91,6 +91,21 @@ enum status lane_write(struct lane *lane, const char *tag, cl_mem buffer, size_t
     return status == STATUS_OK ? wait_and_release(lane, event, err) : status;
 }
 
+enum status lane_send(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
+                      size_t bytes, const void *host, struct error *err)
+{
+    return ocl_enqueue_write(lane->compute, tag, buffer, false, offset, bytes, host, OCL_NO_WAITS,
+                             NULL, err);
+}
+
+void lane_settle(struct lane *lane)
+{
+    if (lane->compute)
+        ocl_finish(lane->compute);
+    if (lane->upload)
+        ocl_finish(lane->upload);
+}
+
 enum status lane_launch(struct lane *lane, const char *tag, cl_kernel kernel, uint64_t items,
                         size_t group, struct error *err)
 {

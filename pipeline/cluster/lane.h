@@ -45,6 +45,15 @@ enum status lane_read(struct lane *lane, const char *tag, cl_mem buffer, size_t 
 enum status lane_write(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
                        size_t bytes, const void *host, struct error *err);
 
+/* Writes a buffer without waiting: the host memory stays as it is until a later lane_read,
+ * lane_write or lane_settle has returned. */
+enum status lane_send(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
+                      size_t bytes, const void *host, struct error *err);
+
+/* Waits for whatever is under way, before memory that commands may use goes. Accepts a lane that
+ * was not opened. */
+void lane_settle(struct lane *lane);
+
 /* Launches over at least `items` work-items in groups of `group` (0: the runtime's choice of
  * group). */
 enum status lane_launch(struct lane *lane, const char *tag, cl_kernel kernel, uint64_t items,

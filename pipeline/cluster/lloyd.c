@@ -313,11 +313,12 @@ struct nearest_row {
     int64_t row;
 };
 
-/* Keeps the three smallest by distance, then row; rows come in ascending order. */
+/* Keeps the three smallest by distance, then row. */
 static void keep_nearest(struct nearest_row *three, double distance, int64_t row)
 {
     int place = 3;
-    while (place > 0 && (three[place - 1].row < 0 || distance < three[place - 1].distance))
+    while (place > 0 && (three[place - 1].row < 0 || distance < three[place - 1].distance ||
+                         (distance == three[place - 1].distance && row < three[place - 1].row)))
         place--;
     if (place == 3)
         return;
@@ -325,43 +326,88 @@ static void keep_nearest(struct nearest_row *three, double distance, int64_t row
     three[place] = (struct nearest_row){distance, row};
 }
 
+/* What is worked out of a tile's distances, in parts of whole blocks. */
+struct measure_job {
+    const struct tile *tile;
+    const struct cluster_outcome *out;
+    const double *distances;
+    double *sums;                /* of blocks */
+    struct nearest_row *nearest; /* k x 3 for each part */
+    uint32_t k, part_rows;
+};
+
+static void measure_part(void *context, uint64_t part)
+{
+    const struct measure_job *job = context;
+    struct nearest_row *nearest = job->nearest + part * job->k * 3;
+    const uint64_t from = part * job->part_rows;
+    for (uint64_t at = from; at < from + job->part_rows && at < job->tile->rows;
+         at += KMEANS_BLOCK_ROWS) {
+        double block[KMEANS_BLOCK_ROWS];
+        const uint64_t left = job->tile->rows - at;
+        const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
+        memcpy(block, job->distances + at, rows * sizeof *block);
+        for (uint32_t i = 0; i < rows; i++) {
+            const uint64_t row = job->tile->first + at + i;
+            job->out->distances[row] = (float)block[i];
+            keep_nearest(nearest + (size_t)job->out->labels[row] * 3, block[i], (int64_t)row);
+        }
+        job->sums[at / KMEANS_BLOCK_ROWS] = canonical_block_sum(block, rows);
+    }
+}
+
+/* As many parts as threads, unless their tables would be large beside the rows. */
+static uint32_t measure_parts(const struct lloyd *lloyd)
+{
+    const uint64_t most = lloyd->data->tile_rows / ((uint64_t)lloyd->config->k * 3) + 1;
+    const unsigned threads = workers_count(lloyd->lane->workers);
+    return most < threads ? (uint32_t)most : threads;
+}
+
 /* Distances, inertia (pairwise within blocks of rows, blocks in order), sizes and nearest rows. */
 static enum status measure(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
 {
-    const uint32_t k = lloyd->config->k;
+    const uint32_t k = lloyd->config->k, parts = measure_parts(lloyd);
+    const size_t rows = (size_t)parts * k * 3;
+    const uint32_t blocks = (lloyd->data->tile_rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
     struct tile *tile;
-    struct nearest_row *nearest = malloc((size_t)k * 3 * sizeof *nearest);
-    if (!nearest)
-        return error_memory(err, (size_t)k * 3 * sizeof *nearest, "nearest rows");
-    for (size_t i = 0; i < (size_t)k * 3; i++)
-        nearest[i] = (struct nearest_row){0, -1};
-    memset(out->sizes, 0, k * sizeof *out->sizes);
+    struct measure_job job = {.out = out,
+                              .distances = lloyd->tile_distances,
+                              .sums = malloc(blocks * sizeof *job.sums),
+                              .nearest = malloc(rows * sizeof *job.nearest),
+                              .k = k,
+                              .part_rows = (blocks + parts - 1) / parts * KMEANS_BLOCK_ROWS};
+    enum status status = STATUS_OK;
+    if (!job.sums || !job.nearest)
+        status = error_memory(err, rows * sizeof *job.nearest, "nearest rows");
+    for (size_t i = 0; i < rows && status == STATUS_OK; i++)
+        job.nearest[i] = (struct nearest_row){0, -1};
     out->inertia = 0;
-    enum status status = data_begin(lloyd->data, err);
+    if (status == STATUS_OK)
+        status = data_begin(lloyd->data, err);
     while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
-        double *distances = lloyd->tile_distances;
-        status = assign_tile_distances(lloyd->assign, tile, distances, err);
+        status = assign_tile_distances(lloyd->assign, tile, lloyd->tile_distances, err);
         if (status != STATUS_OK)
             break;
-        for (uint32_t i = 0; i < tile->rows; i++) {
-            uint64_t row = tile->first + i;
-            int32_t label = out->labels[row];
-            out->distances[row] = (float)distances[i];
-            out->sizes[label]++;
-            keep_nearest(nearest + (size_t)label * 3, distances[i], (int64_t)row);
-        }
-        for (uint32_t i = 0; i < tile->rows; i += KMEANS_BLOCK_ROWS) {
-            double block[KMEANS_BLOCK_ROWS];
-            uint32_t rows = tile->rows - i < KMEANS_BLOCK_ROWS ? tile->rows - i : KMEANS_BLOCK_ROWS;
-            memcpy(block, distances + i, rows * sizeof *block);
-            out->inertia += canonical_block_sum(block, rows);
-        }
+        job.tile = tile;
+        workers_run(lloyd->lane->workers, measure_part, &job, parts);
+        for (uint32_t i = 0; i < tile->rows; i += KMEANS_BLOCK_ROWS)
+            out->inertia += job.sums[i / KMEANS_BLOCK_ROWS];
         status = data_done(lloyd->data, tile, err);
     }
     data_end(lloyd->data);
-    for (size_t i = 0; i < (size_t)k * 3; i++)
-        out->nearest[i] = nearest[i].row;
-    free(nearest);
+    for (uint32_t part = 1; part < parts && status == STATUS_END; part++)
+        for (size_t i = 0; i < (size_t)k * 3; i++) {
+            const struct nearest_row *other = &job.nearest[part * (size_t)k * 3 + i];
+            if (other->row >= 0)
+                keep_nearest(job.nearest + i / 3 * 3, other->distance, other->row);
+        }
+    for (size_t i = 0; i < (size_t)k * 3 && status == STATUS_END; i++)
+        out->nearest[i] = job.nearest[i].row;
+    for (uint32_t c = 0; c < k; c++)
+        out->sizes[c] = lloyd->update->counts[c];
+    free(job.sums);
+    free(job.nearest);
     return status == STATUS_END ? STATUS_OK : status;
 }
 

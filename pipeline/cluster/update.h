@@ -49,8 +49,8 @@ enum status update_read(struct update *update, struct error *err);
 enum status update_move_row(struct update *update, const float *row, uint32_t from, uint32_t to,
                             struct error *err);
 
-/* The means of the clusters that have rows, under cosine scaled to length 1 (Dhillon and Modha 2001);
- * others keep their centroid, and so do those whose mean is zero under cosine. */
+/* The means of the clusters that have rows, under cosine scaled to length 1 (Dhillon and Modha
+ * 2001); others keep their centroid, and so do those whose mean is zero under cosine. */
 void update_centroids(const struct update *update, float *centroids);
 
 /* The inertia of the summed rows about `centroids`, from the sums: exact but for the rounding of
