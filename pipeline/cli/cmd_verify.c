@@ -58,7 +58,7 @@ enum status command_verify(const struct options *options, struct error *err)
     if (count == 0)
         log_message(LOG_INFO, "%s: everything holds", shown);
     else
-        log_message(LOG_INFO, "%s: %llu promise%s broken; make the file again with --fresh", shown,
+        log_message(LOG_INFO, "%s: %llu promise%s broken; clpipe repair saves the rows that hold", shown,
                     (unsigned long long)count, count == 1 ? " is" : "s are");
     return count == 0 ? STATUS_OK : STATUS_PARTIAL;
 }
