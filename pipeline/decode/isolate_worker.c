@@ -17,8 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A codec gets what it said it would hold, twice, and this. */
+/* A codec gets what it said it would hold, twice, this, and for each CPU the stack of a thread. */
 #define MEMORY_SLACK (64u << 20)
+#define THREAD_BYTES (10u << 20)
 /* A picture that fits into the slot and costs no more than this is decoded without being asked for
  * twice: a question and its answer take as long as a thumbnail. */
 #define SMALL_MEMORY (1u << 20)
@@ -34,6 +35,7 @@ struct worker {
     uint64_t slot_bytes;
     struct decode *decode;
     struct sandbox sandbox;
+    uint64_t slack;   /* what may be taken beside pictures */
     unsigned files;   /* since the limit was set */
     bool large_limit; /* for one large picture */
     struct image_info info;
@@ -81,7 +83,7 @@ static void limit_memory(struct worker *worker, uint64_t bytes)
     if (!large && !worker->large_limit && worker->files++ % FILES_A_LIMIT != 0)
         return;
     sandbox_allow_memory(&worker->sandbox,
-                         bytes < UINT64_MAX / 4 ? 2 * bytes + MEMORY_SLACK : UINT64_MAX);
+                         bytes < UINT64_MAX / 4 ? 2 * bytes + worker->slack : UINT64_MAX);
     worker->large_limit = large;
 }
 
@@ -180,6 +182,8 @@ _Noreturn static void worker_main(int socket, int memory, const struct isolate_c
     if (slot == MAP_FAILED || decode_open(&worker.decode, &config->options, NULL) != STATUS_OK)
         _exit(1);
     worker.slot = slot;
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    worker.slack = MEMORY_SLACK + (cpus > 0 ? (uint64_t)cpus : 1) * THREAD_BYTES;
     sandbox_enter(&worker.sandbox);
     serve(&worker);
     _exit(0);
@@ -239,6 +243,9 @@ void template_main(int control, const struct isolate_config *config)
         signal(polite[i], SIG_IGN);
     prctl(PR_SET_NAME, "clpipe-isolate");
     keep_only(control);
+    /* Libraries that load parts of themselves do it now: a worker cannot open them. */
+    for (unsigned i = 0; format_at(i); i++)
+        ;
     struct template_request request;
     int fds[ISOLATE_FDS];
     while (wire_receive(control, &request, sizeof request, fds, ISOLATE_FDS) == 0) {

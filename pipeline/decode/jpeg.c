@@ -300,7 +300,10 @@ static enum reason jpeg_begin(void *state, struct input *input,
     if (pixels > options->max_pixels)
         return failure_set(failure, REASON_TOO_LARGE, "%u x %u pixels (--max-pixels)",
                            jpeg->info.image_width, jpeg->info.image_height);
-    bool four = jpeg->info.num_components == 4;
+    int components = jpeg->info.num_components;
+    bool four = components == 4;
+    if (components != 1 && components != 3 && !four)
+        return failure_set(failure, REASON_UNSUPPORTED, "%d colour components", components);
     jpeg->info.out_color_space = four ? JCS_CMYK : JCS_RGB;
     jpeg->info.dct_method = JDCT_ISLOW;
     jpeg->info.do_fancy_upsampling = TRUE;

@@ -13,7 +13,8 @@ struct sandbox {
  * this process, and for ever. */
 void sandbox_enter(struct sandbox *sandbox);
 
-/* Allows `bytes` of memory beyond what is there now. Does nothing under the sanitizers, which take
+/* Allows `bytes` of memory of its own beyond what is there now, memory that is only reserved not
+ * counted. Does nothing under the sanitizers, which take
  * terabytes of addresses, nor where /proc is missing. */
 void sandbox_allow_memory(const struct sandbox *sandbox, uint64_t bytes);
 

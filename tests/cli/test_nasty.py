@@ -161,6 +161,24 @@ def test_reasons(generated):
     assert {path: found.get(path) for path in expected} == expected
 
 
+def test_isolated(tmp_path, generated):
+    """Decoders in processes of their own come to the same, to the bit."""
+    files = generated[0]
+    plain = files.parent.parent / "made.h5"
+    result = run_clpipe("ingest", files, "-o", tmp_path / "isolated.h5", "--isolate", "-q")
+    assert result.returncode == 1, result.stderr
+    assert run_clpipe("info", tmp_path / "isolated.h5", "--digest").stdout == \
+        run_clpipe("info", plain, "--digest").stdout != ""
+
+
+def test_manifest_isolated(tmp_path, program):
+    for output, options in (("plain.h5", []), ("isolated.h5", ["--isolate", "--threads", 3])):
+        assert run_clpipe("ingest", NASTY, "-o", tmp_path / output, "-q",
+                          *options).returncode == 1
+    assert run_clpipe("info", tmp_path / "isolated.h5", "--digest").stdout == \
+        run_clpipe("info", tmp_path / "plain.h5", "--digest").stdout != ""
+
+
 def test_pixel_limit(clpipe, tmp_path, generated):
     """The limit is on what a header declares, and a picture of just that size passes."""
     files, _, _ = generated

@@ -104,8 +104,9 @@ def draw_png(seeds):
     seeds.add("png", "palette-alpha",
               png(3, 8, extra=palette + chunk(b"tRNS", bytes(range(0, 250, 7)))))
     seeds.add("png", "exif", png(2, 8, extra=chunk(b"eXIf", exif(6)), split=40))
-    seeds.add("png", "texts", png(0, 8, extra=chunk(b"tEXt", b"a\0b") + chunk(b"gAMA", b"\0\0\xb1\x8f")
-                                  + chunk(b"iCCP", b"x\0\0" + zlib.compress(b"profile")),
+    gamma = chunk(b"gAMA", b"\0\0\xb1\x8f")
+    profile = chunk(b"iCCP", b"x\0\0" + zlib.compress(b"profile"))
+    seeds.add("png", "texts", png(0, 8, extra=chunk(b"tEXt", b"a\0b") + gamma + profile,
                                   tail=chunk(b"zTXt", b"k\0\0" + zlib.compress(b"text"))))
     seeds.add("png", "apng", png(6, 8, extra=chunk(b"acTL", struct.pack(">II", 2, 0)) + chunk(
         b"fcTL", struct.pack(">IIIIIHHBB", 0, WIDTH, HEIGHT, 0, 0, 1, 10, 0, 0)),
@@ -126,7 +127,8 @@ def draw_jpeg(seeds):
                 "arithmetic": ["-arithmetic"], "arithmetic-progressive":
                 ["-arithmetic", "-progressive"], "low": ["-quality", "5"],
                 "high": ["-quality", "100", "-optimize"]}.items():
-            made = subprocess.run(["cjpeg"] + options, input=ppm, stdout=subprocess.PIPE)
+            made = subprocess.run(["cjpeg"] + options, input=ppm, stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL)
             if made.returncode == 0:
                 seeds.add("jpeg", name, made.stdout)
     else:
@@ -343,6 +345,24 @@ def draw_tiff(seeds):
         (322, 3, [16]), (323, 3, [16]), (324, 4, [8]), (325, 4, [len(tile)])], tile))
 
 
+def draw_heif(seeds):
+    if not shutil.which("heif-enc"):
+        print("seeds: heif-enc is not there: no HEIF and AVIF")
+        return
+    with tempfile.TemporaryDirectory() as work:
+        source, target = os.path.join(work, "a.png"), os.path.join(work, "a.out")
+        for picture, colour in (("rgb", 2), ("alpha", 6), ("grey", 0)):
+            with open(source, "wb") as file:
+                file.write(png(colour, 8, width=20, height=17))
+            for format_, options in (("heif", []), ("avif", ["-A"])):
+                done = subprocess.run(["heif-enc", "-q", "40", *options, source, "-o", target],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                if done.returncode == 0 and os.path.exists(target):
+                    with open(target, "rb") as file:
+                        seeds.add(format_, picture, file.read())
+                    os.remove(target)
+
+
 # --- readers --------------------------------------------------------------------------------------
 
 def draw_list(seeds):
@@ -427,7 +447,7 @@ def draw_store(seeds, program):
         take("log", "again", "log2.h5.partial/records")
 
 
-IMAGES = ("jpeg", "png", "bmp", "gif", "pnm", "pfm", "tiff", "webp")
+IMAGES = ("jpeg", "png", "bmp", "gif", "pnm", "pfm", "tiff", "webp", "heif", "avif")
 
 
 def main(arguments):
@@ -435,8 +455,8 @@ def main(arguments):
         print(__doc__, file=sys.stderr)
         return 2
     seeds = Seeds(arguments[1])
-    for draw in (draw_png, draw_jpeg, draw_bmp, draw_gif, draw_netpbm, draw_tiff, draw_list,
-                 draw_npy, draw_matrix):
+    for draw in (draw_png, draw_jpeg, draw_bmp, draw_gif, draw_netpbm, draw_tiff, draw_heif,
+                 draw_list, draw_npy, draw_matrix):
         draw(seeds)
     draw_store(seeds, os.path.abspath(arguments[2]))
     seeds.add("decode", "text", b"hello")
