@@ -1,5 +1,6 @@
 """The same contents whatever the machine: threads, slots, memory, device, and from run to run."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -227,7 +228,24 @@ def test_sources_follow_each_other_as_given(clpipe, album, expected, tmp_path):
     assert digest(tmp_path / "a.h5") != digest(tmp_path / "b.h5")
 
 
-# --- another device -----------------------------------------------------------------------------
+# --- other devices ------------------------------------------------------------------------------
+
+def test_several_devices_at_once(clpipe, album, expected, tmp_path):
+    """PoCL gives as many devices of the CPU as it is asked for."""
+    for name in ("pthread", "cpu"):
+        several = {"POCL_DEVICES": " ".join([name] * 3)}
+        devices = clpipe("devices", "--json", "-", env=several)
+        if len(json.loads(devices.stdout or "[]")) == 3:
+            break
+    else:
+        pytest.skip("there is no PoCL that gives several devices")
+    for slots in SLOTS[:2]:
+        ingest(clpipe, "several.h5", album, "--fresh", "--device", "all", *FEATURES, *slots,
+               env=several)
+        with h5py.File(tmp_path / "several.h5", "r") as file:
+            assert file["runs/0"].attrs["device"].count(" + ") == 2
+        assert digest(tmp_path / "several.h5") == digest(expected)
+
 
 def test_the_same_in_a_simulator(clpipe, program, tmp_path):
     if not shutil.which("oclgrind"):
