@@ -50,10 +50,12 @@ static const struct row rows[] = {
          "P1 to P7, up to 16 bits; the first picture"),
     READ("pfm", "pfm", codec_pfm, own_code, "grey and RGB; 0.0 to 1.0 becomes 0 to 255"),
     READ_IF(CLPIPE_WITH_HEIF)
-        ("heif", "HEIF", "heic heif", codec_heif, codec_heif_library, "libheif-dev",
+        ("heif", "HEIF", "heic heif", codec_heif, codec_heif_library,
+         "libheif-dev, libde265-dev and libdav1d-dev",
          "the primary picture, of up to 16 bits; turned and cropped as the file says"),
     READ_IF(CLPIPE_WITH_HEIF)
-        ("avif", "AVIF", "avif", codec_heif, codec_avif_library, "libheif-dev",
+        ("avif", "AVIF", "avif", codec_heif, codec_avif_library,
+         "libheif-dev, libde265-dev and libdav1d-dev",
          "the primary picture, of up to 16 bits; turned and cropped as the file says"),
     UNREAD("jxl", "JPEG XL", "jxl"),
     UNREAD("jp2", "JPEG 2000", "jp2 j2k"),

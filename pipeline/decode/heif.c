@@ -7,11 +7,15 @@
  * makes that an error.
  */
 #include "decode/codec.h"
+#include "decode/heif_decoders.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <dav1d/dav1d.h>
+#include <libde265/de265.h>
 #include <libheif/heif.h>
 
 struct heif {
@@ -23,30 +27,25 @@ struct heif {
     int64_t position, file_bytes;
     uint32_t width, height, row;
     enum alpha_mode alpha;
+    uint64_t max_pixels;
     bool has_alpha, premultiplied;
     uint32_t bits; /* of a sample */
     const uint8_t *pixels;
     size_t stride;
 };
 
-static const char *library_of(enum heif_compression_format format, const char *decoder)
-{
-    static _Thread_local char text[80];
-    snprintf(text, sizeof text, "libheif %s%s%s%s", heif_get_version(),
-             heif_have_decoder_for_format(format) ? "" : " (install its plugin that reads ",
-             heif_have_decoder_for_format(format) ? "" : decoder,
-             heif_have_decoder_for_format(format) ? "" : ")");
-    return text;
-}
-
 const char *codec_heif_library(void)
 {
-    return library_of(heif_compression_HEVC, "HEVC");
+    static _Thread_local char text[48];
+    snprintf(text, sizeof text, "libheif %s, libde265 %s", heif_get_version(), de265_get_version());
+    return text;
 }
 
 const char *codec_avif_library(void)
 {
-    return library_of(heif_compression_AV1, "AV1");
+    static _Thread_local char text[48];
+    snprintf(text, sizeof text, "libheif %s, dav1d %.16s", heif_get_version(), dav1d_version());
+    return text;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -98,12 +97,23 @@ static enum reason fail(const struct heif *heif, const struct heif_error *error,
     else if (error->code == heif_error_Unsupported_feature ||
              error->code == heif_error_Unsupported_filetype)
         reason = REASON_UNSUPPORTED;
-    return failure_set(failure, reason, "%s",
-                       error->message && *error->message ? error->message : "broken data");
+    static const char prefix[] = "Decoder plugin generated an error: Unspecified: ";
+    const char *text = error->message && *error->message ? error->message : "broken data";
+    if (strncmp(text, prefix, sizeof prefix - 1) == 0)
+        text += sizeof prefix - 1;
+    return failure_set(failure, reason, "%s", text);
+}
+
+static void register_decoders(void)
+{
+    heif_register_decoder_plugin(&heif_hevc_decoder);
+    heif_register_decoder_plugin(&heif_av1_decoder);
 }
 
 static void *heif_create(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_decoders);
     return calloc(1, sizeof(struct heif));
 }
 
@@ -146,8 +156,10 @@ static enum reason heif_begin(void *state, struct input *input,
                                               .seek = on_seek,
                                               .wait_for_file_size = on_wait};
     struct heif *heif = state;
-    *heif =
-        (struct heif){.input = input, .alpha = options->alpha, .file_bytes = (int64_t)file_bytes};
+    *heif = (struct heif){.input = input,
+                          .alpha = options->alpha,
+                          .max_pixels = options->max_pixels,
+                          .file_bytes = (int64_t)file_bytes};
     heif->context = heif_context_alloc();
     if (!heif->context)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libheif");
@@ -194,6 +206,8 @@ static enum reason read_picture(struct heif *heif, struct failure *failure)
                                                      : heif_chroma_interleaved_RRGGBB_LE)
                               : heif->has_alpha ? heif_chroma_interleaved_RGBA
                                                 : heif_chroma_interleaved_RGB;
+    /* Coded pictures are whole blocks of up to 64 pixels a side. */
+    heif_most_pixels = heif->max_pixels + (64ull + heif->width + heif->height) * 64;
     struct heif_error error =
         heif_decode_image(heif->handle, &heif->image, heif_colorspace_RGB, chroma, options);
     heif_decoding_options_free(options);

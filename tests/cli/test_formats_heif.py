@@ -28,7 +28,7 @@ def encode(request, tmp_path, program):
     """A function that writes a picture as a file of one of the two formats; .suffix is its name's."""
     rows = json.loads(run_clpipe("formats", "--json", "-").stdout)
     row = next(row for row in rows if row["name"] == request.param)
-    if not row["readable"] or "plugin" in row["library"]:
+    if not row["readable"]:
         pytest.skip(f"this build does not read {request.param}")
     if not shutil.which("heif-enc") or not shutil.which("heif-convert"):
         pytest.skip("libheif's tools are not installed (libheif-examples)")
@@ -144,7 +144,12 @@ def test_cut_and_false(encode, tmp_path):
     (tmp_path / "too large").write_bytes(large)
     (tmp_path / "no primary").write_bytes(data.replace(b"pitm", b"pitn"))
     (tmp_path / "other brand").write_bytes(data.replace(b"ftyp" + data[8:12], b"ftypmif1", 1))
+    if encode.suffix == "heic":  # AV1 has no means to notice
+        at = len(data) * 2 // 3
+        (tmp_path / "overwritten").write_bytes(data[:at] + bytes(40) + data[at + 40:])
     failed, images = failures(tmp_path)
+    if encode.suffix == "heic":
+        assert failed.pop("overwritten")[0] == "corrupt"
     assert sorted(images) == ["other brand", path.name]
     assert {name: reason for name, (reason, _) in failed.items()} == {
         "cut 3": "truncated", "cut 20": "truncated", "cut 60": "truncated", "cut 99": "truncated",

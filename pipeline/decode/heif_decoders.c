@@ -1,0 +1,60 @@
+/* heif_decoders.c: what the decoders for libheif share. */
+#include "decode/heif_decoders.h"
+
+#include <string.h>
+
+_Thread_local uint64_t heif_most_pixels = UINT64_MAX;
+
+struct heif_error heif_decoder_error(enum heif_suberror_code code, const char *text)
+{
+    if (!text)
+        return (struct heif_error){heif_error_Ok, heif_suberror_Unspecified, "Success"};
+    return (struct heif_error){heif_error_Decoder_plugin_error, code, text};
+}
+
+struct heif_error heif_no_memory(const char *text)
+{
+    return (struct heif_error){heif_error_Memory_allocation_error, heif_suberror_Unspecified, text};
+}
+
+/* Y, Cb, Cr to RGB is libheif's; it needs to know which kind they are. */
+static void set_colours(struct heif_image *image, const struct heif_planes *planes)
+{
+    struct heif_color_profile_nclx *profile = heif_nclx_color_profile_alloc();
+    if (!profile)
+        return;
+    heif_nclx_color_profile_set_color_primaries(profile, (uint16_t)planes->primaries);
+    heif_nclx_color_profile_set_transfer_characteristics(profile, (uint16_t)planes->transfer);
+    heif_nclx_color_profile_set_matrix_coefficients(profile, (uint16_t)planes->matrix);
+    profile->full_range_flag = planes->full_range != 0;
+    heif_image_set_nclx_color_profile(image, profile);
+    heif_nclx_color_profile_free(profile);
+}
+
+struct heif_error heif_copy_planes(struct heif_image **out, const struct heif_planes *planes)
+{
+    static const enum heif_channel channels[] = {heif_channel_Y, heif_channel_Cb, heif_channel_Cr};
+    int grey = planes->chroma == heif_chroma_monochrome;
+    struct heif_image *image = NULL;
+    struct heif_error error = heif_image_create(
+        planes->width[0], planes->height[0],
+        grey ? heif_colorspace_monochrome : heif_colorspace_YCbCr, planes->chroma, &image);
+    for (int i = 0; i < (grey ? 1 : 3) && error.code == heif_error_Ok; i++) {
+        int stride = 0;
+        error = heif_image_add_plane(image, channels[i], planes->width[i], planes->height[i],
+                                     planes->bits);
+        uint8_t *to =
+            error.code == heif_error_Ok ? heif_image_get_plane(image, channels[i], &stride) : NULL;
+        size_t row = (size_t)planes->width[i] * (planes->bits > 8 ? 2 : 1);
+        for (int y = 0; to && y < planes->height[i]; y++)
+            memcpy(to + (size_t)y * (size_t)stride, planes->data[i] + y * planes->stride[i], row);
+        if (!to && error.code == heif_error_Ok)
+            error = heif_no_memory("no memory for a picture");
+    }
+    if (error.code == heif_error_Ok)
+        set_colours(image, planes);
+    else if (image)
+        heif_image_release(image);
+    *out = error.code == heif_error_Ok ? image : NULL;
+    return error;
+}

@@ -1,0 +1,159 @@
+/* heif_hevc.c: HEVC for libheif, through libde265 on the calling thread. What it warns of is an
+ * error.
+ *
+ * Where slices are missing libde265 leaves in the picture what was in memory before, so that the
+ * same file would have other pixels each time. Its own allocation functions are not asked for
+ * pictures that go through the sample adaptive offset filter. So the function of the C library that
+ * it takes memory for pictures from is replaced: what this decoder gets from it is cleared, and
+ * bounded.
+ */
+#include "decode/heif_decoders.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libde265/de265.h>
+
+static _Thread_local bool decoding, refused;
+
+/* The C library's, in all of the program; while a picture is decoded on this thread it differs. */
+int posix_memalign(void **out, size_t alignment, size_t size)
+{
+    refused = refused || (decoding && size / 2 > heif_most_pixels);
+    void *memory = decoding && refused ? NULL : memalign(alignment, size);
+    if (!memory)
+        return ENOMEM;
+    if (decoding)
+        memset(memory, 0, size);
+    *out = memory;
+    return 0;
+}
+
+static const char *name(void)
+{
+    return "HEVC through libde265";
+}
+
+static int supports(enum heif_compression_format format)
+{
+    return format == heif_compression_HEVC ? 1000 : 0; /* more than any other */
+}
+
+static struct heif_error new_decoder(void **out)
+{
+    de265_decoder_context *context = *out = de265_new_decoder();
+    if (!context)
+        return heif_no_memory("no memory for libde265");
+    de265_set_parameter_bool(context, DE265_DECODER_PARAM_BOOL_SEI_CHECK_HASH, 1);
+    return heif_decoder_error(heif_suberror_Unspecified, NULL);
+}
+
+static void free_decoder(void *decoder)
+{
+    de265_free_decoder(decoder);
+}
+
+/* NAL units, each behind its size in four bytes. */
+static struct heif_error push(void *decoder, const void *data, size_t size)
+{
+    const uint8_t *at = data;
+    while (size > 0) {
+        uint32_t unit =
+            size < 4 ? 0
+                     : (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+        if (size < 4 || unit > size - 4 || unit > INT32_MAX)
+            return heif_decoder_error(heif_suberror_End_of_data, "a NAL unit ends early");
+        de265_error error = de265_push_NAL(decoder, at + 4, (int)unit, 0, NULL);
+        if (error != DE265_OK)
+            return heif_decoder_error(heif_suberror_Unspecified, de265_get_error_text(error));
+        at += 4 + unit;
+        size -= 4 + unit;
+    }
+    return heif_decoder_error(heif_suberror_Unspecified, NULL);
+}
+
+static struct heif_error copy(struct heif_image **out, const struct de265_image *image)
+{
+    static const enum heif_chroma chroma[] = {heif_chroma_monochrome, heif_chroma_420,
+                                              heif_chroma_422, heif_chroma_444};
+    struct heif_planes planes = {
+        .bits = de265_get_bits_per_pixel(image, 0),
+        .primaries = de265_get_image_colour_primaries(image),
+        .transfer = de265_get_image_transfer_characteristics(image),
+        .matrix = de265_get_image_matrix_coefficients(image),
+        .full_range = de265_get_image_full_range_flag(image),
+    };
+    unsigned format = (unsigned)de265_get_chroma_format(image);
+    if (format >= sizeof chroma / sizeof *chroma)
+        return heif_decoder_error(heif_suberror_Unspecified, "unknown subsampling");
+    planes.chroma = chroma[format];
+    for (int i = 0; i < (planes.chroma == heif_chroma_monochrome ? 1 : 3); i++) {
+        int stride = 0;
+        if (de265_get_bits_per_pixel(image, i) != planes.bits)
+            return heif_decoder_error(heif_suberror_Unspecified, "planes of different depths");
+        planes.data[i] = de265_get_image_plane(image, i, &stride);
+        planes.stride[i] = stride;
+        planes.width[i] = de265_get_image_width(image, i);
+        planes.height[i] = de265_get_image_height(image, i);
+    }
+    return heif_copy_planes(out, &planes);
+}
+
+/* A warning that pixels may be missing or wrong, or DE265_OK. */
+static de265_error warning(de265_decoder_context *context)
+{
+    de265_error found;
+    while ((found = de265_get_warning(context)) != DE265_OK) {
+        if (found != DE265_WARNING_NO_WPP_CANNOT_USE_MULTITHREADING &&
+            found != DE265_WARNING_SPS_MISSING_CANNOT_DECODE_SEI)
+            break;
+    }
+    return found;
+}
+
+static struct heif_error decode(void *decoder, struct heif_image **out)
+{
+    const struct de265_image *image = NULL;
+    de265_error error = de265_flush_data(decoder);
+    int more = 1;
+    decoding = true;
+    refused = false;
+    while (error == DE265_OK && more && !image) {
+        more = 0;
+        error = de265_decode(decoder, &more);
+        image = error == DE265_OK ? de265_peek_next_picture(decoder) : NULL;
+    }
+    decoding = false;
+    if (error == DE265_OK)
+        error = warning(decoder);
+    if (refused)
+        return heif_decoder_error(heif_suberror_Security_limit_exceeded,
+                                  "a coded picture that is too large");
+    if (error == DE265_ERROR_OUT_OF_MEMORY)
+        return heif_no_memory("no memory for a picture");
+    if (error != DE265_OK)
+        return heif_decoder_error(heif_suberror_Unspecified, de265_get_error_text(error));
+    if (!image)
+        return heif_decoder_error(heif_suberror_End_of_data, "there is no coded picture");
+    return copy(out, image);
+}
+
+static void set_strict(void *decoder, int flag)
+{
+    (void)decoder;
+    (void)flag;
+}
+
+const struct heif_decoder_plugin heif_hevc_decoder = {
+    .plugin_api_version = 2,
+    .get_plugin_name = name,
+    .does_support_format = supports,
+    .new_decoder = new_decoder,
+    .free_decoder = free_decoder,
+    .push_data = push,
+    .decode_image = decode,
+    .set_strict_decoding = set_strict,
+};
