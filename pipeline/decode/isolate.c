@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -162,8 +163,10 @@ enum status isolated_open(struct isolated **out, struct isolate *isolate, struct
     if (!isolated)
         return error_memory(err, sizeof *isolated, "an isolated decoder");
     *isolated = (struct isolated){.isolate = isolate, .socket = -1};
-    isolated->memory = memfd_create("clpipe-rows", MFD_CLOEXEC);
-    if (isolated->memory < 0 || ftruncate(isolated->memory, (off_t)bytes) != 0) {
+    isolated->memory = memfd_create("clpipe-rows", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    /* Nobody can make it shorter than what is read of it. */
+    if (isolated->memory < 0 || ftruncate(isolated->memory, (off_t)bytes) != 0 ||
+        fcntl(isolated->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
         enum status status = error_errno(err, STATUS_FAILED, errno, "memfd_create",
                                          "cannot share memory with a decoder");
         isolated_close(&isolated);

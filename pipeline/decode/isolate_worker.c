@@ -241,6 +241,8 @@ void template_main(int control, const struct isolate_config *config)
     static const int polite[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT};
     for (size_t i = 0; i < sizeof polite / sizeof *polite; i++)
         signal(polite[i], SIG_IGN);
+    signal(SIGCHLD,
+           SIG_DFL); /* whoever started us may have ignored it: nobody could be waited for */
     prctl(PR_SET_NAME, "clpipe-isolate");
     keep_only(control);
     /* Libraries that load parts of themselves do it now: a worker cannot open them. */

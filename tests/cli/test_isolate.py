@@ -245,6 +245,14 @@ def test_crashes_are_rows(clpipe, pictures, wrong_libpng, tmp_path):
     assert report(tmp_path)["images_ok"] == 15
 
 
+def test_child_signals_ignored(clpipe, pictures, wrong_libpng):
+    """As under some supervisors: what became of a worker is known all the same."""
+    result = clpipe("ingest", pictures(201), "-o", "a.h5", "--isolate", env=wrong_libpng,
+                    preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert result.returncode == 1, result.stderr
+    assert "signal 11" in failures(clpipe, "a.h5")["05-201.png"][1]
+
+
 def test_every_file_crashes(clpipe, tmp_path, wrong_libpng):
     for i in range(40):
         picture(tmp_path / "pictures" / f"{i}.png", 201)
