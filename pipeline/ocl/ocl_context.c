@@ -417,15 +417,20 @@ static enum status wait_for_callback(struct ocl_queue *queue, cl_event event, bo
     return STATUS_OK;
 }
 
-/* Looks at the event in intervals that grow with what has been waited: short commands are not kept
- * waiting, long ones cost no core. */
+/* Waits of at most this much are not worth a sleep, whose end comes 50 us late and more. */
+#define SPIN_NS 1000000
+
+/* Looks at the event without a pause at first, then in intervals that grow with what has been
+ * waited: short commands are not kept waiting, long ones cost no core. */
 static cl_int wait_by_looking(cl_event event)
 {
-    long interval = WATCH_NS / 16;
+    const int64_t start = clock_now();
     cl_int state;
     while ((state = ocl_watch_state(event)) > CL_COMPLETE) {
-        nanosleep(&(struct timespec){.tv_nsec = interval}, NULL);
-        interval += interval < WATCH_NS ? interval / 4 : 0;
+        const int64_t waited = clock_now() - start;
+        const int64_t interval = waited / 32 < WATCH_NS ? waited / 32 : WATCH_NS;
+        if (waited > SPIN_NS)
+            nanosleep(&(struct timespec){.tv_nsec = (long)interval}, NULL);
     }
     return state;
 }
