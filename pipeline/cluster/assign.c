@@ -307,7 +307,7 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
                              assign->partial_flagged, COUNT_PARTIAL_FLAGGED, 1};
     if (filter->some.count == 0)
         partial.count = 0;
-    if (assign->half.used)
+    if (assign->half.used && assign->half.ready)
         status = search_half(assign, tile, &full, &partial, counts, err);
     if (status == STATUS_OK)
         status = launch_filter(assign, tile, &full, err);

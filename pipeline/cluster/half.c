@@ -12,15 +12,20 @@
 #define ETA_HALF 0x1p-25
 /* Of one term in a tensor core's sum, relative to the sum of magnitudes. */
 #define U_TENSOR 0x1p-22
-#define U        0x1p-24
-#define MARGIN   1.02
+/* Of a score's float32 steps, and of its lowest 4 bits. */
+#define U_SCORE (48 * 0x1p-24)
+#define MARGIN  1.02
 /* Shorter rows keep no tensor core busy; longer ones have no useful bound. */
 #define COLUMNS_MIN 16u
 #define COLUMNS_MAX 65536u
 #define LANES_MIN   32u
 
+/* Of a work-group; the start of lanes without a centroid. The kernel knows the same. */
 #define ROWS  128
-#define ITEMS 256
+#define ITEMS 128
+#define FAR   1e37f
+/* How far centroids may lie beyond the rows, as a power of two, for starts that float32 holds. */
+#define SPREAD_MAX 40
 
 static void close_panels(struct half_panels *panels)
 {
@@ -151,11 +156,11 @@ static void bound(struct half_filter *half, uint32_t id, double square)
     const double rho = ldexp(1.0, filter->row_exponent - filter->exponent);
     const double gamma = (half->columns + 64) * U_TENSOR;
     const double kappa = canonical_error(filter->data->stride);
-    const double relative = 2 * U_HALF + U_HALF * U_HALF + gamma * 1.01;
-    half->host_slope[id] =
-        float_up(MARGIN * rho * ((2 * relative + 16 * U) * zeta + 2 * root * ETA_HALF * 1.01));
+    const double relative = 2 * U_HALF + U_HALF * U_HALF + gamma * 1.01 + U_SCORE;
+    const double margin = MARGIN / (1 - gamma - U_SCORE);
+    half->host_slope[id] = float_up(margin * rho * 2 * (relative * zeta + root * ETA_HALF * 1.01));
     half->host_offset[id] = float_up(
-        MARGIN * ((8 * U + 4 * kappa) * square +
+        margin * ((gamma + U_SCORE + 4 * kappa) * square +
                   2 * rho * (root * zeta * ETA_HALF * 1.01 + half->columns * ETA_HALF * ETA_HALF) +
                   0x1p-100));
 }
@@ -168,13 +173,15 @@ static void split_scale(cl_float scale[2], int exponent)
 }
 
 static enum status convert(struct half_filter *half, cl_mem from, cl_mem ids, cl_mem out,
-                           cl_uint rows, int exponent, struct error *err)
+                           cl_uint rows, int exponent, bool negative, struct error *err)
 {
     struct filter *filter = half->filter;
     const cl_uint stride = filter->data->stride, use_ids = ids ? 1 : 0;
     cl_mem list = ids ? ids : filter->moved;
     cl_float scale[2];
     split_scale(scale, -exponent);
+    if (negative)
+        scale[0] = -scale[0];
     enum status status =
         ocl_args(half->convert, err, sizeof from, &from, sizeof(cl_mem), &filter->centre_buffer,
                  sizeof list, &list, sizeof out, &out, sizeof rows, &rows, sizeof stride, &stride,
@@ -187,6 +194,13 @@ static enum status convert(struct half_filter *half, cl_mem from, cl_mem ids, cl
     return status;
 }
 
+/* The tensor cores' sums are in units of this: twice what rows and centroids are scaled by to each
+ * other, a power of two. */
+static double score_unit(const struct filter *filter)
+{
+    return ldexp(2.0, filter->row_exponent - filter->exponent);
+}
+
 /* Lays out `lanes` centroids whose numbers are in host_ids. */
 static enum status lay_out(struct half_filter *half, struct half_panels *panels, uint32_t lanes,
                            struct error *err)
@@ -196,12 +210,13 @@ static enum status lay_out(struct half_filter *half, struct half_panels *panels,
     if (panels->count == 0)
         return STATUS_OK;
     const uint32_t padded = panels->count * KMEANS_HALF_LANES;
+    const double unit = score_unit(filter);
     for (uint32_t l = 0; l < padded; l++) {
         const int32_t id = l < lanes ? panels->host_ids[l] : -1;
         panels->host_ids[l] = id;
         panels->host_lanes[2 * l] =
-            id < 0 ? INFINITY : (float)(filter->squares[id] - (double)half->host_offset[id]);
-        panels->host_lanes[2 * l + 1] = id < 0 ? 0 : half->host_slope[id];
+            id < 0 ? FAR : (float)((filter->squares[id] - (double)half->host_offset[id]) / unit);
+        panels->host_lanes[2 * l + 1] = id < 0 ? 0 : (float)((double)half->host_slope[id] / unit);
     }
     enum status status = lane_send(filter->lane, "centroid ids", panels->ids, 0,
                                    padded * sizeof *panels->host_ids, panels->host_ids, err);
@@ -210,13 +225,16 @@ static enum status lay_out(struct half_filter *half, struct half_panels *panels,
                            padded * 2 * sizeof *panels->host_lanes, panels->host_lanes, err);
     if (status == STATUS_OK)
         status = convert(half, filter->centroids, panels->ids, panels->values, padded,
-                         filter->exponent, err);
+                         filter->exponent, true, err);
     return status;
 }
 
 enum status half_set_centroids(struct half_filter *half, struct error *err)
 {
     const struct filter *filter = half->filter;
+    half->ready = filter->exponent - filter->row_exponent <= SPREAD_MAX;
+    if (!half->ready)
+        return STATUS_OK;
     for (uint32_t i = 0; i < filter->k; i++) {
         bound(half, i, filter->squares[i]);
         half->all.host_ids[i] = (int32_t)i;
@@ -247,13 +265,13 @@ enum status half_search(struct half_filter *half, struct tile *tile, bool among_
     if (count == 0 || panels->count == 0)
         return STATUS_OK;
     if (!tile->has_half) {
-        status = convert(half, tile->x, NULL, tile->half, tile->rows, filter->row_exponent, err);
+        status =
+            convert(half, tile->x, NULL, tile->half, tile->rows, filter->row_exponent, false, err);
         tile->has_half = status == STATUS_OK;
     }
-    const int spread = filter->row_exponent - filter->exponent;
-    const cl_float factor = (cl_float)ldexp(-2.0, spread);
-    const cl_float slack =
-        float_up(8 * canonical_error(filter->data->stride) * ldexp(1.0, 2 * spread));
+    const double unit = score_unit(filter);
+    const cl_float factor = (cl_float)unit;
+    const cl_float slack = float_up(2 * canonical_error(filter->data->stride) * unit * unit);
     const cl_uint use_rows = rows ? 1 : 0, own = with_own ? 1 : 0;
     cl_mem list = rows ? rows : half->flagged;
     if (status == STATUS_OK)

@@ -20,6 +20,7 @@ struct half_panels {
 struct half_filter {
     struct filter *filter;
     bool used; /* the device can, the rows are resident, and there is memory for their copy */
+    bool ready; /* for the centroids of now */
     uint32_t columns;
     cl_program program;
     cl_kernel convert, assign;
