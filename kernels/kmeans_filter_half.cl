@@ -78,21 +78,26 @@ static void multiply(float *sum, const uint *a, uint b0, uint b1)
 /* Decides rows where it can: label and score are written, or the row is put on the list `flagged`
  * and `upper` tells what the best centroid's score cannot exceed. centroids: times -1; lanes: of
  * each lane of the panels the square less the offset, and the slope, both divided by `unit`, twice
- * the scale between rows and centroids; slope and offset: of each centroid. */
+ * the scale between rows and centroids; slope and offset: of each centroid. With use_rows
+ * it searches the counts[rows_count] rows of the list `rows`. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 assign_half(__global const half *restrict x, __global const half *restrict centroids,
             __global const float2 *restrict lanes, __global const float *restrict slope,
             __global const float *restrict offset, __global const int *restrict ids,
             __global const float *restrict norms, __global const uint *restrict rows,
             __global int *labels, __global float *scores, __global float *upper,
-            __global uint *flagged, __global uint *counts, uint flagged_count, uint count,
-            uint columns, uint panel_count, uint use_rows, uint with_own, float unit, float slack)
+            __global uint *flagged, __global uint *counts, uint flagged_count, uint rows_count,
+            uint tile_rows, uint columns, uint panel_count, uint use_rows, uint with_own,
+            float unit, float slack)
 {
     __local uchar memory[STAGES * STAGE_BYTES] __attribute__((aligned(128)));
     const uint lid = (uint)get_local_id(0);
     const uint lane = lid & 31, warp = lid >> 5;
     const uint warp_row = (warp & 1) * 64, warp_lane = (warp >> 1) * 64;
     const uint first = (uint)get_group_id(0) * TILE_ROWS;
+    const uint count = use_rows ? counts[rows_count] : tile_rows;
+    if (first >= count)
+        return;
     const uint base = (uint)(size_t)memory;
     const uint blocks = columns / DEPTH, steps = blocks * panel_count;
 

@@ -31,11 +31,11 @@ __kernel void count_moves(__global const int *restrict labels, __global const in
         atomic_inc(&leaves[from]);
 }
 
-/* One group: cursors[c] becomes where cluster c's entries begin, tally[0] their number, which
- * tally[1] adds up; counts[c] follows. joins and leaves are zero again. */
+/* One group: cursors[c] becomes where cluster c's entries begin, counts[k] their number, which
+ * counts[k + 1] adds up; counts[c] follows. joins and leaves are zero again. */
 __kernel __attribute__((reqd_work_group_size(SCAN_ITEMS, 1, 1))) void
 scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
-           __global int *counts, __global uint *tally, uint k)
+           __global int *counts, uint k)
 {
     __local uint sums[SCAN_ITEMS];
     const uint lid = (uint)get_local_id(0);
@@ -60,8 +60,8 @@ scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
         joins[c] = leaves[c] = 0;
     }
     if (lid == SCAN_ITEMS - 1) {
-        tally[0] = sums[lid];
-        tally[1] += sums[lid];
+        counts[k] = (int)sums[lid];
+        counts[k + 1] += (int)sums[lid];
     }
 }
 
@@ -91,12 +91,13 @@ __kernel void place_moves(__global const int *restrict labels, __global int *kep
  * entries in turn. */
 __kernel void sum_moves(__global const int *restrict x, __global const int *restrict scales,
                         __global const uint *restrict entries, __global const int *restrict owners,
-                        __global const uint *restrict tally, __global long *totals, uint stride)
+                        __global const int *restrict counts, __global long *totals, uint stride,
+                        uint k)
 {
     const uint column = (uint)get_global_id(0);
     if (column >= stride)
         return;
-    const uint total = tally[0], step = (uint)get_global_size(1) * SPAN;
+    const uint total = (uint)counts[k], step = (uint)get_global_size(1) * SPAN;
     const int scale = scales[column];
     for (uint from = (uint)get_global_id(1) * SPAN; from < total; from += step) {
         const uint to = min(total, from + SPAN);

@@ -246,8 +246,8 @@ static enum status read_counts(struct assign *assign, cl_uint counts[COUNTS], st
                      err);
 }
 
-static enum status split(struct assign *assign, struct tile *tile, cl_uint counts[COUNTS],
-                         struct error *err)
+/* Lists the rows for the two searches; how many there are is in the device's counts. */
+static enum status split(struct assign *assign, struct tile *tile, struct error *err)
 {
     struct filter *filter = assign->filter;
     const cl_uint rows = tile->rows;
@@ -259,7 +259,7 @@ static enum status split(struct assign *assign, struct tile *tile, cl_uint count
         status = lane_launch(assign->lane, "split rows", filter->split,
                              (rows + ROWS_PER_SPLIT - 1) / ROWS_PER_SPLIT,
                              assign->lane->tiled ? 64 : 1, err);
-    return status == STATUS_OK ? read_counts(assign, counts, err) : status;
+    return status;
 }
 
 /* Both searches by tensor cores. What they leave in doubt becomes `full`, a search by the float32
@@ -269,10 +269,10 @@ static enum status search_half(struct assign *assign, struct tile *tile, struct 
                                struct search *partial, cl_uint counts[COUNTS], struct error *err)
 {
     struct half_filter *half = &assign->half;
-    enum status status = half_search(half, tile, false, full->rows, full->count, false,
+    enum status status = half_search(half, tile, false, full->rows, COUNT_FULL, false,
                                      assign->upper, assign->counts, COUNT_HALF_FLAGGED, err);
-    if (status == STATUS_OK)
-        status = half_search(half, tile, true, partial->rows, partial->count, true, assign->upper,
+    if (status == STATUS_OK && full->rows)
+        status = half_search(half, tile, true, partial->rows, COUNT_PARTIAL, true, assign->upper,
                              assign->counts, COUNT_HALF_FLAGGED, err);
     if (status == STATUS_OK)
         status = read_counts(assign, counts, err);
@@ -297,7 +297,10 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
         status = ocl_enqueue_fill(assign->lane->compute, "zero counts", assign->counts, 0, 0,
                                   sizeof counts, OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK && incremental)
-        status = split(assign, tile, counts, err);
+        status = split(assign, tile, err);
+    const bool half = assign->half.used && assign->half.ready;
+    if (status == STATUS_OK && incremental && !half)
+        status = read_counts(assign, counts, err);
     if (status != STATUS_OK)
         return status;
     struct search full = {&filter->all,       incremental ? assign->full : NULL,
@@ -307,7 +310,7 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
                              assign->partial_flagged, COUNT_PARTIAL_FLAGGED, 1};
     if (filter->some.count == 0)
         partial.count = 0;
-    if (assign->half.used && assign->half.ready)
+    if (half)
         status = search_half(assign, tile, &full, &partial, counts, err);
     if (status == STATUS_OK)
         status = launch_filter(assign, tile, &full, err);

@@ -256,13 +256,13 @@ enum status half_set_centroids(struct half_filter *half, struct error *err)
 }
 
 enum status half_search(struct half_filter *half, struct tile *tile, bool among_moved, cl_mem rows,
-                        uint32_t count, bool with_own, cl_mem upper, cl_mem counts,
+                        uint32_t rows_count, bool with_own, cl_mem upper, cl_mem counts,
                         uint32_t flagged_count, struct error *err)
 {
     struct filter *filter = half->filter;
     const struct half_panels *panels = among_moved ? &half->some : &half->all;
     enum status status = STATUS_OK;
-    if (count == 0 || panels->count == 0)
+    if (panels->count == 0)
         return STATUS_OK;
     if (!tile->has_half) {
         status =
@@ -281,11 +281,12 @@ enum status half_search(struct half_filter *half, struct tile *tile, bool among_
             &half->offset, sizeof(cl_mem), &panels->ids, sizeof(cl_mem), &tile->norms,
             sizeof(cl_mem), &list, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->scores,
             sizeof(cl_mem), &upper, sizeof(cl_mem), &half->flagged, sizeof(cl_mem), &counts,
-            sizeof flagged_count, &flagged_count, sizeof count, &count, sizeof half->columns,
-            &half->columns, sizeof panels->count, &panels->count, sizeof use_rows, &use_rows,
-            sizeof own, &own, sizeof factor, &factor, sizeof slack, &slack, OCL_ARGS_END);
+            sizeof flagged_count, &flagged_count, sizeof rows_count, &rows_count, sizeof tile->rows,
+            &tile->rows, sizeof half->columns, &half->columns, sizeof panels->count, &panels->count,
+            sizeof use_rows, &use_rows, sizeof own, &own, sizeof factor, &factor, sizeof slack,
+            &slack, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "assign half", half->assign,
-                             ((uint64_t)count + ROWS - 1) / ROWS * ITEMS, ITEMS, err);
+                             ((uint64_t)tile->rows + ROWS - 1) / ROWS * ITEMS, ITEMS, err);
     return status;
 }

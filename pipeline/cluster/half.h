@@ -19,7 +19,7 @@ struct half_panels {
 
 struct half_filter {
     struct filter *filter;
-    bool used; /* the device can, the rows are resident, and there is memory for their copy */
+    bool used;  /* the device can, the rows are resident, and there is memory for their copy */
     bool ready; /* for the centroids of now */
     uint32_t columns;
     cl_program program;
@@ -37,12 +37,12 @@ void half_close(struct half_filter *half);
 /* Follows filter_set_centroids. */
 enum status half_set_centroids(struct half_filter *half, struct error *err);
 
-/* Searches `count` rows of the tile (those in `rows`, NULL: all) among all centroids or those that
- * moved. Rows in doubt are added to half->flagged, whose length is counts[flagged_count]; upper
- * (of the tile's rows) gets the score that their best centroid does not exceed. with_own:
- * the row's own label and score compete. */
+/* Searches the tile's rows (the counts[rows_count] of them in `rows`; NULL: all) among all
+ * centroids or those that moved. Rows in doubt are added to half->flagged, whose length is
+ * counts[flagged_count]; upper (of the tile's rows) gets the score that their best centroid does
+ * not exceed. with_own: the row's own label and score compete. */
 enum status half_search(struct half_filter *half, struct tile *tile, bool among_moved, cl_mem rows,
-                        uint32_t count, bool with_own, cl_mem upper, cl_mem counts,
+                        uint32_t rows_count, bool with_own, cl_mem upper, cl_mem counts,
                         uint32_t flagged_count, struct error *err);
 
 #endif

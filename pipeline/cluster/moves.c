@@ -50,8 +50,7 @@ static enum status open_buffers(struct moves *moves, struct error *err)
         {&moves->joins, k * sizeof(cl_uint)},
         {&moves->leaves, k * sizeof(cl_uint)},
         {&moves->cursors, k * sizeof(cl_uint)},
-        {&moves->counts, k * sizeof(cl_int)},
-        {&moves->tally, 2 * sizeof(cl_uint)},
+        {&moves->counts, (k + 2) * sizeof(cl_int)},
         {&moves->owners, 2 * (size_t)data->tile_rows * sizeof(cl_int)},
         {&moves->units, data->stride * sizeof(cl_double)},
         {&moves->means, data->stride * sizeof(cl_double)},
@@ -65,7 +64,7 @@ static enum status open_buffers(struct moves *moves, struct error *err)
         status = ocl_buffer(&data->tiles[i].kept, ocl, CL_MEM_READ_WRITE,
                             data->tiles[i].rows * sizeof(cl_int), NULL, "labels", err);
     moves->host_facts = malloc(k * KMEANS_FACTS * sizeof *moves->host_facts);
-    moves->host_counts = malloc(k * sizeof *moves->host_counts);
+    moves->host_counts = malloc((k + 2) * sizeof *moves->host_counts);
     if (status == STATUS_OK && (!moves->host_facts || !moves->host_counts))
         status = error_memory(err, k * KMEANS_FACTS * sizeof *moves->host_facts, "centroids");
     return status;
@@ -104,9 +103,8 @@ void moves_close(struct moves *moves)
             clReleaseKernel(kernels[i]);
     if (moves->program)
         clReleaseProgram(moves->program);
-    cl_mem *buffers[] = {&moves->joins,  &moves->leaves, &moves->cursors,
-                         &moves->counts, &moves->tally,  &moves->owners,
-                         &moves->units,  &moves->means,  &moves->facts};
+    cl_mem *buffers[] = {&moves->joins,  &moves->leaves, &moves->cursors, &moves->counts,
+                         &moves->owners, &moves->units,  &moves->means,   &moves->facts};
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
         ocl_buffer_release(buffers[i]);
     free(moves->host_facts);
@@ -129,12 +127,11 @@ enum status moves_reset(struct moves *moves, struct error *err)
     if (status == STATUS_OK)
         status = fill(moves, moves->leaves, 0, k * sizeof(cl_uint), err);
     if (status == STATUS_OK)
-        status = fill(moves, moves->counts, 0, k * sizeof(cl_int), err);
-    if (status == STATUS_OK)
-        status = fill(moves, moves->tally, 0, 2 * sizeof(cl_uint), err);
+        status = fill(moves, moves->counts, 0, (k + 2) * sizeof(cl_int), err);
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status =
             fill(moves, data->tiles[i].kept, UINT32_MAX, data->tiles[i].rows * sizeof(cl_int), err);
+    moves->entries = 0;
     moves->fresh = true;
     return status;
 }
@@ -145,10 +142,11 @@ static enum status launch_sum(struct moves *moves, struct tile *tile, struct err
 {
     const struct update *update = moves->update;
     const cl_uint stride = update->data->stride;
-    enum status status = ocl_args(
-        moves->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &update->scale_buffer,
-        sizeof(cl_mem), &update->entries, sizeof(cl_mem), &moves->owners, sizeof(cl_mem),
-        &moves->tally, sizeof(cl_mem), &update->totals, sizeof stride, &stride, OCL_ARGS_END);
+    enum status status =
+        ocl_args(moves->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &update->scale_buffer,
+                 sizeof(cl_mem), &update->entries, sizeof(cl_mem), &moves->owners, sizeof(cl_mem),
+                 &moves->counts, sizeof(cl_mem), &update->totals, sizeof stride, &stride,
+                 sizeof update->k, &update->k, OCL_ARGS_END);
     const size_t columns = (stride + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
     const size_t spans = (2 * (size_t)tile->rows + SPAN - 1) / SPAN;
     size_t workers = update->lane->device->compute_units * GROUPS_UNIT / columns + 1;
@@ -170,10 +168,9 @@ enum status moves_tile(struct moves *moves, struct tile *tile, struct error *err
     if (status == STATUS_OK)
         status = lane_launch(lane, "count moves", moves->count, rows, GROUP, err);
     if (status == STATUS_OK)
-        status =
-            ocl_args(moves->scan, err, sizeof(cl_mem), &moves->joins, sizeof(cl_mem),
-                     &moves->leaves, sizeof(cl_mem), &moves->cursors, sizeof(cl_mem),
-                     &moves->counts, sizeof(cl_mem), &moves->tally, sizeof k, &k, OCL_ARGS_END);
+        status = ocl_args(moves->scan, err, sizeof(cl_mem), &moves->joins, sizeof(cl_mem),
+                          &moves->leaves, sizeof(cl_mem), &moves->cursors, sizeof(cl_mem),
+                          &moves->counts, sizeof k, &k, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(lane, "scan moves", moves->scan, SCAN_ITEMS, SCAN_ITEMS, err);
     if (status == STATUS_OK)
@@ -190,20 +187,16 @@ enum status moves_read(uint64_t *moved, struct moves *moves, struct error *err)
 {
     struct update *update = moves->update;
     const size_t k = update->k;
-    cl_uint tally[2];
-    enum status status =
-        lane_read(update->lane, "counts", moves->tally, 0, sizeof tally, tally, err);
-    if (status == STATUS_OK)
-        status = lane_read(update->lane, "counts", moves->counts, 0, k * sizeof *moves->host_counts,
-                           moves->host_counts, err);
-    if (status == STATUS_OK)
-        status = fill(moves, moves->tally, 0, sizeof tally, err);
+    enum status status = lane_read(update->lane, "counts", moves->counts, 0,
+                                   (k + 2) * sizeof *moves->host_counts, moves->host_counts, err);
     if (status != STATUS_OK)
         return status;
+    const cl_uint all = (cl_uint)moves->host_counts[k + 1], now = all - moves->entries;
+    moves->entries = all;
     for (size_t c = 0; c < k; c++)
         update->counts[c] = (uint64_t)moves->host_counts[c];
     /* A row that was in no cluster only joins one. */
-    *moved = moves->fresh ? tally[1] : tally[1] / 2;
+    *moved = moves->fresh ? now : now / 2;
     moves->fresh = false;
     return STATUS_OK;
 }

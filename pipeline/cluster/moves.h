@@ -15,14 +15,15 @@ struct moves {
     struct filter *filter;
     cl_program program;
     cl_kernel count, scan, place, sum, centroids;
-    cl_mem joins, leaves, cursors, counts; /* k */
-    cl_mem tally;                          /* entries of the tile, and of all since the last read */
-    cl_mem owners;                         /* 2 for each row of the largest tile */
-    cl_mem units, means;                   /* of columns */
-    cl_mem facts;                          /* k x KMEANS_FACTS */
+    cl_mem joins, leaves, cursors; /* k */
+    cl_mem counts;       /* k; then entries of the tile, and of all since the last reset */
+    cl_mem owners;       /* 2 for each row of the largest tile */
+    cl_mem units, means; /* of columns */
+    cl_mem facts;        /* k x KMEANS_FACTS */
     double *host_facts;
     cl_int *host_counts;
-    bool fresh; /* no row is in the sums yet */
+    cl_uint entries; /* of all, as of the last read */
+    bool fresh;      /* no row is in the sums yet */
 };
 
 /* Leaves `used` false where it cannot be. */
