@@ -26,7 +26,7 @@ struct codec {
  * library says so. Those of the second line are there only where the
  * build found their libraries. */
 extern const struct codec codec_jpeg, codec_png, codec_bmp, codec_pnm, codec_pfm;
-extern const struct codec codec_webp, codec_tiff, codec_gif, codec_heif;
+extern const struct codec codec_webp, codec_tiff, codec_gif, codec_heif, codec_jxl;
 const char *codec_jpeg_library(void);
 const char *codec_png_library(void);
 const char *codec_webp_library(void);
@@ -34,6 +34,7 @@ const char *codec_tiff_library(void);
 const char *codec_gif_library(void);
 const char *codec_heif_library(void);
 const char *codec_avif_library(void);
+const char *codec_jxl_library(void);
 
 /* The codec of a row of formats, or NULL: this build cannot decode it. */
 const struct codec *format_codec(unsigned i);

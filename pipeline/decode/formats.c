@@ -57,7 +57,9 @@ static const struct row rows[] = {
         ("avif", "AVIF", "avif", codec_heif, codec_avif_library,
          "libheif-dev, libde265-dev and libdav1d-dev",
          "the primary picture, of up to 16 bits; turned and cropped as the file says"),
-    UNREAD("jxl", "JPEG XL", "jxl"),
+    READ_IF(CLPIPE_WITH_JXL)
+        ("jxl", "JPEG XL", "jxl", codec_jxl, codec_jxl_library, "libjxl-dev",
+         "the first frame, of up to 16 bits; grey, RGB, alpha"),
     UNREAD("jp2", "JPEG 2000", "jp2 j2k"),
     UNREAD("ico", "Windows icons", "ico"),
     UNREAD("psd", "Photoshop documents", "psd"),

@@ -1,0 +1,224 @@
+/* jxl.c: JPEG XL through libjxl: the first frame, on the calling thread. libjxl gives pixels in any
+ * order, so a picture is collected in memory of our own unless the caller has room for all of it.
+ * Colours come as the file encodes them.
+ */
+#include "decode/codec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jxl/decode.h>
+
+/* What libjxl holds, as measured: for any picture; for each pixel; and for each further channel of
+ * it. More of these than pictures have are not read: a few bytes of header can ask for any number.
+ */
+enum { PICTURE_MEMORY = 8 << 20, PIXEL_MEMORY = 24, CHANNEL_MEMORY = 40, CHANNELS_MAX = 8 };
+
+struct jxl {
+    JxlDecoder *decoder;
+    struct input *input;
+    size_t given; /* bytes of the input's buffer that libjxl has been shown */
+    enum alpha_mode alpha;
+    uint32_t width, height, row;
+    bool has_alpha, premultiplied, deep; /* deep: 16 bits a sample */
+    uint8_t *pixels, *out;               /* our picture; where pixels go */
+    size_t stride;
+};
+
+const char *codec_jxl_library(void)
+{
+    static _Thread_local char text[32];
+    unsigned version = (unsigned)JxlDecoderVersion();
+    snprintf(text, sizeof text, "libjxl %u.%u.%u", version / 1000000, version / 1000 % 1000,
+             version % 1000);
+    return text;
+}
+
+static void *jxl_create(void)
+{
+    return calloc(1, sizeof(struct jxl));
+}
+
+static void jxl_reset(void *state)
+{
+    struct jxl *jxl = state;
+    if (jxl->decoder)
+        JxlDecoderDestroy(jxl->decoder);
+    free(jxl->pixels);
+    jxl->decoder = NULL;
+    jxl->pixels = NULL;
+}
+
+static void jxl_destroy(void *state)
+{
+    jxl_reset(state);
+    free(state);
+}
+
+/* --- input ----------------------------------------------------------------------------------- */
+
+/* Takes back what libjxl has not used. */
+static size_t release(struct jxl *jxl)
+{
+    size_t left = JxlDecoderReleaseInput(jxl->decoder);
+    jxl->input->position += jxl->given - left;
+    jxl->given = 0;
+    return left;
+}
+
+/* Shows libjxl more than it has seen; false where there is no more. */
+static bool feed(struct jxl *jxl)
+{
+    size_t left = release(jxl), have = input_peek(jxl->input, left + 1);
+    if (have <= left)
+        return false;
+    jxl->given = have;
+    return JxlDecoderSetInput(jxl->decoder, jxl->input->buffer + jxl->input->position, have) ==
+           JXL_DEC_SUCCESS;
+}
+
+static enum reason fail(struct jxl *jxl, JxlDecoderStatus status, struct failure *failure)
+{
+    if (status == JXL_DEC_NEED_MORE_INPUT)
+        return codec_short(jxl->input, failure, "the file ends early");
+    return failure_set(failure, REASON_CORRUPT, "broken data");
+}
+
+/* Goes on to the next event that is not about input. */
+static JxlDecoderStatus process(struct jxl *jxl)
+{
+    JxlDecoderStatus status;
+    do
+        status = JxlDecoderProcessInput(jxl->decoder);
+    while (status == JXL_DEC_NEED_MORE_INPUT && feed(jxl));
+    return status;
+}
+
+/* --- the header ------------------------------------------------------------------------------ */
+
+static bool has_black(const struct jxl *jxl, uint32_t extra)
+{
+    JxlExtraChannelInfo channel;
+    for (uint32_t i = 0; i < extra; i++) {
+        if (JxlDecoderGetExtraChannelInfo(jxl->decoder, i, &channel) == JXL_DEC_SUCCESS &&
+            channel.type == JXL_CHANNEL_BLACK)
+            return true;
+    }
+    return false;
+}
+
+static enum reason jxl_begin(void *state, struct input *input, const struct decode_options *options,
+                             uint64_t file_bytes, struct image_info *info, struct failure *failure)
+{
+    struct jxl *jxl = state;
+    JxlBasicInfo basic;
+    (void)file_bytes;
+    *jxl = (struct jxl){.input = input, .alpha = options->alpha};
+    jxl->decoder = JxlDecoderCreate(NULL);
+    if (!jxl->decoder || JxlDecoderSetKeepOrientation(jxl->decoder, JXL_TRUE) != JXL_DEC_SUCCESS ||
+        JxlDecoderSubscribeEvents(jxl->decoder, JXL_DEC_BASIC_INFO | JXL_DEC_FULL_IMAGE) !=
+            JXL_DEC_SUCCESS)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libjxl");
+    JxlDecoderStatus status = process(jxl);
+    if (status != JXL_DEC_BASIC_INFO ||
+        JxlDecoderGetBasicInfo(jxl->decoder, &basic) != JXL_DEC_SUCCESS)
+        return fail(jxl, status, failure);
+    if (codec_check_size(basic.xsize, basic.ysize, options, failure) != REASON_NONE)
+        return failure->reason;
+    if (basic.num_extra_channels > CHANNELS_MAX)
+        return failure_set(failure, REASON_UNSUPPORTED, "%u further channels",
+                           basic.num_extra_channels);
+    if (has_black(jxl, basic.num_extra_channels))
+        return failure_set(failure, REASON_UNSUPPORTED, "CMYK");
+    jxl->width = basic.xsize;
+    jxl->height = basic.ysize;
+    jxl->has_alpha = basic.alpha_bits > 0;
+    jxl->premultiplied = basic.alpha_premultiplied != 0;
+    jxl->deep = basic.bits_per_sample > 8 || basic.alpha_bits > 8;
+    uint64_t pixels = (uint64_t)jxl->width * jxl->height;
+    info->width = info->out_width = jxl->width;
+    info->height = info->out_height = jxl->height;
+    info->orientation =
+        basic.orientation >= 1 && basic.orientation <= 8 ? (uint8_t)basic.orientation : 1;
+    info->channels = (uint8_t)((basic.num_color_channels == 1 ? 1 : 3) + (jxl->has_alpha ? 1 : 0));
+    info->scale_ignored = options->scale > 1;
+    info->memory =
+        PICTURE_MEMORY + (PIXEL_MEMORY + CHANNEL_MEMORY * basic.num_extra_channels + 3) * pixels;
+    return REASON_NONE;
+}
+
+/* --- pixels ---------------------------------------------------------------------------------- */
+
+/* A stretch of a row, as libjxl has it. */
+static void on_pixels(void *user, size_t x, size_t y, size_t count, const void *samples)
+{
+    const struct jxl *jxl = user;
+    const uint8_t *bytes = samples;
+    size_t channels = jxl->has_alpha ? 4 : 3;
+    if (y >= jxl->height || x >= jxl->width || count > jxl->width - x)
+        return;
+    uint8_t *dst = jxl->out + y * jxl->stride + 3 * x;
+    for (size_t i = 0; i < count; i++, dst += 3) {
+        uint32_t v[4] = {0, 0, 0, 255};
+        for (size_t c = 0; c < channels; c++) {
+            uint16_t deep;
+            if (jxl->deep)
+                memcpy(&deep, bytes + 2 * (i * channels + c), sizeof deep);
+            v[c] = jxl->deep ? pixel_scale(deep, 65535) : bytes[i * channels + c];
+        }
+        for (int c = 0; c < 3; c++)
+            dst[c] = jxl->premultiplied ? pixel_over_premultiplied(v[c], v[3], jxl->alpha)
+                                        : pixel_over(v[c], v[3], jxl->alpha);
+    }
+}
+
+static enum reason read_picture(struct jxl *jxl, uint8_t *dst, size_t stride, uint32_t rows,
+                                struct failure *failure)
+{
+    JxlPixelFormat format = {jxl->has_alpha ? 4 : 3, jxl->deep ? JXL_TYPE_UINT16 : JXL_TYPE_UINT8,
+                             JXL_NATIVE_ENDIAN, 0};
+    jxl->out = dst;
+    jxl->stride = stride;
+    if (rows != jxl->height) {
+        jxl->stride = 3 * (size_t)jxl->width;
+        jxl->out = jxl->pixels = calloc(jxl->height, jxl->stride);
+        if (!jxl->pixels)
+            return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for %u x %u pixels",
+                               jxl->width, jxl->height);
+    }
+    JxlDecoderStatus status;
+    while ((status = process(jxl)) == JXL_DEC_NEED_IMAGE_OUT_BUFFER) {
+        if (JxlDecoderSetImageOutCallback(jxl->decoder, &format, on_pixels, jxl) != JXL_DEC_SUCCESS)
+            return failure_set(failure, REASON_UNSUPPORTED, "samples that libjxl does not convert");
+    }
+    release(jxl);
+    return status == JXL_DEC_FULL_IMAGE ? REASON_NONE : fail(jxl, status, failure);
+}
+
+static enum reason jxl_rows(void *state, uint8_t *dst, size_t stride, uint32_t rows,
+                            struct failure *failure)
+{
+    struct jxl *jxl = state;
+    if (!jxl->out && read_picture(jxl, dst, stride, rows, failure) != REASON_NONE)
+        return failure->reason;
+    for (uint32_t i = 0; i < rows && jxl->pixels; i++, jxl->row++, dst += stride)
+        memcpy(dst, jxl->pixels + jxl->row * jxl->stride, jxl->stride);
+    return REASON_NONE;
+}
+
+static enum reason jxl_end(void *state, struct failure *failure)
+{
+    (void)state;
+    (void)failure;
+    return REASON_NONE;
+}
+
+const struct codec codec_jxl = {
+    .create = jxl_create,
+    .destroy = jxl_destroy,
+    .begin = jxl_begin,
+    .rows = jxl_rows,
+    .end = jxl_end,
+    .reset = jxl_reset,
+};
