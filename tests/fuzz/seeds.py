@@ -363,6 +363,25 @@ def draw_heif(seeds):
                     os.remove(target)
 
 
+def draw_jxl(seeds):
+    if not shutil.which("cjxl"):
+        print("seeds: cjxl is not there: no JPEG XL")
+        return
+    with tempfile.TemporaryDirectory() as work:
+        source, target = os.path.join(work, "a.png"), os.path.join(work, "a.jxl")
+        for picture, colour, depth, options in (
+                ("lossless", 2, 8, ["-d", "0"]), ("alpha", 6, 8, ["-d", "0"]),
+                ("lossy", 6, 8, ["-d", "2"]), ("deep", 0, 16, ["-d", "0"]),
+                ("boxes", 2, 8, ["-d", "1", "--container=1"])):
+            with open(source, "wb") as file:
+                file.write(png(colour, depth, width=20, height=17))
+            done = subprocess.run(["cjxl", source, target, *options], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+            if done.returncode == 0:
+                with open(target, "rb") as file:
+                    seeds.add("jxl", picture, file.read())
+
+
 # --- readers --------------------------------------------------------------------------------------
 
 def draw_list(seeds):
@@ -447,7 +466,7 @@ def draw_store(seeds, program):
         take("log", "again", "log2.h5.partial/records")
 
 
-IMAGES = ("jpeg", "png", "bmp", "gif", "pnm", "pfm", "tiff", "webp", "heif", "avif")
+IMAGES = ("jpeg", "png", "bmp", "gif", "pnm", "pfm", "tiff", "webp", "heif", "avif", "jxl")
 
 
 def main(arguments):
@@ -456,7 +475,7 @@ def main(arguments):
         return 2
     seeds = Seeds(arguments[1])
     for draw in (draw_png, draw_jpeg, draw_bmp, draw_gif, draw_netpbm, draw_tiff, draw_heif,
-                 draw_list, draw_npy, draw_matrix):
+                 draw_jxl, draw_list, draw_npy, draw_matrix):
         draw(seeds)
     draw_store(seeds, os.path.abspath(arguments[2]))
     seeds.add("decode", "text", b"hello")
