@@ -179,7 +179,8 @@ def test_every_format(clpipe, tmp_path):
     import seeds
     drawn = seeds.Seeds(str(tmp_path / "seeds"))
     for draw in (seeds.draw_png, seeds.draw_jpeg, seeds.draw_bmp, seeds.draw_gif,
-                 seeds.draw_netpbm, seeds.draw_tiff, seeds.draw_heif):
+                 seeds.draw_netpbm, seeds.draw_tiff, seeds.draw_heif,
+                 seeds.draw_jxl):
         draw(drawn)
     plain = clpipe("ingest", "seeds/decode", "-o", "a.h5", "--json", "report.json")
     isolated = clpipe("ingest", "seeds/decode", "-o", "b.h5", "--isolate")
