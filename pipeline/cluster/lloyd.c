@@ -330,10 +330,10 @@ static void keep_nearest(struct nearest_row *three, double distance, int64_t row
 struct measure_job {
     const struct tile *tile;
     const struct cluster_outcome *out;
-    const double *distances;
+    double *distances;           /* of a tile, with room for all_rows */
     double *sums;                /* of blocks */
     struct nearest_row *nearest; /* k x 3 for each part */
-    uint32_t k, part_rows;
+    uint32_t k, part_rows, all_rows;
 };
 
 static void measure_part(void *context, uint64_t part)
@@ -356,6 +356,16 @@ static void measure_part(void *context, uint64_t part)
     }
 }
 
+/* The first touch of many pages takes longer than reading into them, unless threads share it. */
+static void touch_part(void *context, uint64_t part)
+{
+    const struct measure_job *job = context;
+    const uint64_t from = part * job->part_rows, rows = job->all_rows;
+    const uint64_t to = from + job->part_rows < rows ? from + job->part_rows : rows;
+    if (from < to)
+        memset(job->distances + from, 0, (to - from) * sizeof *job->distances);
+}
+
 /* As many parts as threads, unless their tables would be large beside the rows. */
 static uint32_t measure_parts(const struct lloyd *lloyd)
 {
@@ -376,13 +386,15 @@ static enum status measure(struct lloyd *lloyd, struct cluster_outcome *out, str
                               .sums = malloc(blocks * sizeof *job.sums),
                               .nearest = malloc(rows * sizeof *job.nearest),
                               .k = k,
-                              .part_rows = (blocks + parts - 1) / parts * KMEANS_BLOCK_ROWS};
+                              .part_rows = (blocks + parts - 1) / parts * KMEANS_BLOCK_ROWS,
+                              .all_rows = lloyd->data->tile_rows};
     enum status status = STATUS_OK;
     if (!job.sums || !job.nearest)
         status = error_memory(err, rows * sizeof *job.nearest, "nearest rows");
     for (size_t i = 0; i < rows && status == STATUS_OK; i++)
         job.nearest[i] = (struct nearest_row){0, -1};
     out->inertia = 0;
+    workers_run(lloyd->lane->workers, touch_part, &job, parts);
     if (status == STATUS_OK)
         status = data_begin(lloyd->data, err);
     while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
