@@ -55,16 +55,23 @@ int sniff_format(const uint8_t *head, size_t size);
 
 /* --- pixels, as docs/features.md defines them ------------------------------------------------ */
 
-/* A sample of 0 to max (at most 2^32 - 1) as 8 bits. */
+/* A sample of 0 to max (at most 2^32 - 1) as 8 bits: (v * 255 + max / 2) / max. The usual largest
+ * values are told apart because division by any other takes several times as long. */
 static inline uint8_t pixel_scale(uint32_t v, uint32_t max)
 {
+    if (max == 255)
+        return (uint8_t)v;
+    if (max == 65535)
+        return (uint8_t)((v * 255 + 32767) / 65535);
+    if (max < 1u << 24)
+        return (uint8_t)((v * 255 + max / 2) / max);
     return (uint8_t)(((uint64_t)v * 255 + max / 2) / max);
 }
 
 /* The colour c with alpha a over the background; ALPHA_DROP leaves it as it is. */
 static inline uint8_t pixel_over(uint32_t c, uint32_t a, enum alpha_mode mode)
 {
-    if (mode == ALPHA_DROP)
+    if (mode == ALPHA_DROP || a == 255)
         return (uint8_t)c;
     uint32_t background = mode == ALPHA_WHITE ? 255 : 0;
     return (uint8_t)((c * a + background * (255 - a) + 127) / 255);

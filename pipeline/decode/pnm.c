@@ -203,8 +203,10 @@ static enum reason over_maxval(const struct pnm *pnm, uint32_t v, struct failure
 static void put_pixel(uint8_t *dst, const struct pnm *pnm, const uint32_t *v)
 {
     uint32_t a = pnm->depth % 2 ? 255 : pixel_scale(v[pnm->depth - 1], pnm->maxval);
+    uint8_t colour = pixel_scale(v[0], pnm->maxval);
     for (uint32_t c = 0; c < 3; c++) {
-        uint8_t colour = pixel_scale(v[pnm->depth >= 3 ? c : 0], pnm->maxval);
+        if (c > 0 && pnm->depth >= 3)
+            colour = pixel_scale(v[c], pnm->maxval);
         dst[c] = pixel_over(pnm->bitmap ? 255u - colour : colour, a, pnm->alpha);
     }
 }
