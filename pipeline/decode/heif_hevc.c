@@ -22,6 +22,8 @@ static _Thread_local bool decoding, refused;
 /* The C library's, in all of the program; while a picture is decoded on this thread it differs. */
 int posix_memalign(void **out, size_t alignment, size_t size)
 {
+    if (alignment < sizeof(void *) || (alignment & (alignment - 1)))
+        return EINVAL;
     refused = refused || (decoding && size / 2 > heif_most_pixels);
     void *memory = decoding && refused ? NULL : memalign(alignment, size);
     if (!memory)
