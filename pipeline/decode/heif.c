@@ -8,6 +8,7 @@
  */
 #include "decode/codec.h"
 #include "decode/heif_decoders.h"
+#include "decode/heif_items.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -160,6 +161,8 @@ static enum reason heif_begin(void *state, struct input *input,
                           .alpha = options->alpha,
                           .max_pixels = options->max_pixels,
                           .file_bytes = (int64_t)file_bytes};
+    if (heif_items_check(input, file_bytes, failure) != REASON_NONE)
+        return failure->reason;
     heif->context = heif_context_alloc();
     if (!heif->context)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libheif");

@@ -1,0 +1,234 @@
+/* heif_items.c: reads the item references of ISO/IEC 14496-12 (box 'iref' of a 'meta' box).
+ *
+ * Only what decoding follows counts: a derived picture needs its parts ('dimg'), a picture needs
+ * its auxiliary ones ('auxl', which point the other way). What contradicts itself is read as
+ * libheif reads it: a box ends where its parent does, whatever its size. */
+#include "decode/heif_items.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of references that are read, and pictures that one picture may take: a grid has at most
+ * 65,536 parts. */
+#define MOST_BYTES (300u << 10)
+#define MOST_NEEDS (150u << 10)
+#define MOST_PARTS (1u << 17)
+#define MOST_BOXES 10000u
+
+/* `whole` cannot be decoded without `part`. */
+struct need {
+    uint32_t whole, part;
+};
+
+struct needs {
+    struct need *need;
+    size_t count, room;
+    bool no_memory, too_many;
+};
+
+struct box {
+    uint64_t content, end; /* offsets in the file */
+    char type[4];
+};
+
+static uint32_t get(const uint8_t *p, unsigned bytes)
+{
+    uint32_t value = 0;
+    while (bytes-- > 0)
+        value = value << 8 | *p++;
+    return value;
+}
+
+/* The box at `at`, within `end`. */
+static bool read_box(struct box *box, struct input *input, uint64_t at, uint64_t end)
+{
+    uint8_t head[16];
+    if (end - at < 8 || input_at(input, at, head, 8) < 8)
+        return false;
+    uint64_t size = get(head, 4), length = 8;
+    memcpy(box->type, head + 4, 4);
+    if (size == 1) {
+        if (end - at < 16 || input_at(input, at + 8, head + 8, 8) < 8)
+            return false;
+        size = (uint64_t)get(head + 8, 4) << 32 | get(head + 12, 4);
+        length = 16;
+    } else if (size == 0) {
+        size = end - at;
+    }
+    if (size < length)
+        return false;
+    box->content = at + length;
+    box->end = size < end - at ? at + size : end;
+    return true;
+}
+
+static void add(struct needs *needs, uint32_t whole, uint32_t part)
+{
+    if (needs->count == MOST_NEEDS) {
+        needs->too_many = true;
+        return;
+    }
+    if (needs->count == needs->room) {
+        size_t room = needs->room ? 2 * needs->room : 64;
+        struct need *more = realloc(needs->need, room * sizeof *more);
+        if (!more) {
+            needs->no_memory = true;
+            return;
+        }
+        needs->need = more;
+        needs->room = room;
+    }
+    needs->need[needs->count++] = (struct need){whole, part};
+}
+
+/* The content of 'iref': version and flags, then boxes "from, count, to...". false: too large. */
+static bool read_references(struct needs *needs, struct input *input, const struct box *iref)
+{
+    uint64_t size = iref->end - iref->content;
+    if (size > MOST_BYTES)
+        return false;
+    uint8_t *data = malloc((size_t)size + 1);
+    if (!data) {
+        needs->no_memory = true;
+        return true;
+    }
+    size = input_at(input, iref->content, data, (size_t)size);
+    unsigned id = size >= 4 && data[0] > 0 ? 4 : 2;
+    /* An entry's size does not count: its numbers do, here as in libheif. */
+    for (uint64_t at = 4; at < size && size - at >= 8;) {
+        const uint8_t *type = data + at + 4;
+        bool derived = memcmp(type, "dimg", 4) == 0, auxiliary = memcmp(type, "auxl", 4) == 0;
+        at += 8 + (get(data + at, 4) == 1 ? 8 : 0) + (memcmp(type, "uuid", 4) == 0 ? 16 : 0);
+        if (at > size || size - at < id + 2)
+            break;
+        uint32_t from = get(data + at, id), count = get(data + at + id, 2);
+        at += id + 2;
+        for (; count > 0 && size - at >= id; count--, at += id) {
+            uint32_t to = get(data + at, id);
+            if (derived)
+                add(needs, from, to);
+            if (auxiliary)
+                add(needs, to, from);
+        }
+    }
+    free(data);
+    return true;
+}
+
+/* All references of all 'meta' boxes. false: too many of something. */
+static bool read_all(struct needs *needs, struct input *input, uint64_t file_bytes)
+{
+    struct box box, inner;
+    unsigned boxes = 0;
+    for (uint64_t at = 0; read_box(&box, input, at, file_bytes); at = box.end) {
+        if (++boxes > MOST_BOXES)
+            return false;
+        if (memcmp(box.type, "meta", 4) != 0)
+            continue;
+        /* Behind its version and flags. */
+        for (uint64_t in = box.content + 4; in < box.end && read_box(&inner, input, in, box.end);
+             in = inner.end) {
+            if (++boxes > MOST_BOXES)
+                return false;
+            if (memcmp(inner.type, "iref", 4) == 0 && !read_references(needs, input, &inner))
+                return false;
+        }
+    }
+    return !needs->too_many;
+}
+
+/* --- circles -----------------------------------------------------------------------------------
+ */
+
+struct item {
+    uint32_t id, open; /* open: parts that have not been counted yet */
+    uint64_t parts;    /* that it takes in all, itself included */
+};
+
+static int by_part(const void *a, const void *b)
+{
+    uint32_t x = ((const struct need *)a)->part, y = ((const struct need *)b)->part;
+    return (x > y) - (x < y);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = ((const struct item *)a)->id, y = ((const struct item *)b)->id;
+    return (x > y) - (x < y);
+}
+
+static struct item *find(struct item *items, size_t count, uint32_t id)
+{
+    return bsearch(&(struct item){.id = id}, items, count, sizeof *items, by_id);
+}
+
+/* The items that occur, each once; returns how many. */
+static size_t list_items(struct item *items, const struct needs *needs)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < needs->count; i++) {
+        items[2 * i] = (struct item){.id = needs->need[i].whole, .parts = 1};
+        items[2 * i + 1] = (struct item){.id = needs->need[i].part, .parts = 1};
+    }
+    qsort(items, 2 * needs->count, sizeof *items, by_id);
+    for (size_t i = 0; i < 2 * needs->count; i++) {
+        if (count == 0 || items[count - 1].id != items[i].id)
+            items[count++] = items[i];
+    }
+    return count;
+}
+
+/* Takes items whose parts are all counted, one after the other; what is left is in circles. `next`
+ * has room for all of them. */
+static const char *count_parts(struct needs *needs, struct item *items, struct item **next)
+{
+    size_t count = list_items(items, needs), ready = 0, done = 0;
+    for (size_t i = 0; i < needs->count; i++)
+        find(items, count, needs->need[i].whole)->open++;
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].open == 0)
+            next[ready++] = &items[i];
+    }
+    qsort(needs->need, needs->count, sizeof *needs->need, by_part);
+    for (; done < ready; done++) {
+        const struct item *item = next[done];
+        if (item->parts > MOST_PARTS)
+            return "a picture is made of too many others";
+        size_t low = 0, high = needs->count;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (needs->need[middle].part < item->id)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        for (; low < needs->count && needs->need[low].part == item->id; low++) {
+            struct item *whole = find(items, count, needs->need[low].whole);
+            whole->parts += item->parts;
+            if (--whole->open == 0)
+                next[ready++] = whole;
+        }
+    }
+    return done < count ? "pictures are made of each other" : NULL;
+}
+
+enum reason heif_items_check(struct input *input, uint64_t file_bytes, struct failure *failure)
+{
+    struct needs needs = {0};
+    const char *wrong = NULL;
+    if (!read_all(&needs, input, file_bytes)) {
+        wrong = "too many references between pictures";
+    } else if (needs.count > 0) {
+        struct item *items = calloc(2 * needs.count, sizeof *items);
+        struct item **next = calloc(2 * needs.count, sizeof *next);
+        needs.no_memory = needs.no_memory || !items || !next;
+        if (!needs.no_memory)
+            wrong = count_parts(&needs, items, next);
+        free(items);
+        free(next);
+    }
+    free(needs.need);
+    if (needs.no_memory)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for its references");
+    return wrong ? failure_set(failure, REASON_CORRUPT, "%s", wrong) : REASON_NONE;
+}
