@@ -128,9 +128,14 @@ const struct command commands[] = {
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
      .summary = "OpenCL devices, which one is used and why not the others",
+     .about = "With one of the options below: what the chosen device makes of ranges that are no "
+              "multiple of the work-group. Exits with 1 if a blurred picture is wrong.",
+     .examples = "  clpipe devices\n"
+                 "  clpipe devices --ndrange 638x478 --local 16x16\n"
+                 "  clpipe devices --image photo.jpg --out blurred",
      .operand_name = "",
      .computes = true,
-     .group = {NULL},
+     .group = {&group_devices},
      .run = command_devices},
     {.name = "formats",
      .goal = MACHINE,

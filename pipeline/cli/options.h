@@ -63,6 +63,9 @@ struct options {
     const char *variant, *fill, *shape;
     uint64_t bytes, rounds;
 
+    /* devices */
+    const char *ndrange, *local_size, *image, *out_prefix;
+
     /* info, export */
     bool failures, digest;
     int what, format, link;
@@ -72,6 +75,7 @@ struct options {
 enum option_type {
     OPTION_FLAG,    /* bool */
     OPTION_TEXT,    /* const char *, not empty */
+    OPTION_RANGE,   /* the same; without a value (at the end, or an option follows) the initial one */
     OPTION_LIST,    /* struct text_list */
     OPTION_NUMBER,  /* uint64_t from min to max */
     OPTION_SIZE,    /* uint64_t, with K, M, G */
@@ -120,7 +124,8 @@ extern const struct command commands[];
 extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_ingest_output, group_run_output, group_cluster,
-    group_cluster_run, group_assign, group_info, group_export, group_bench;
+    group_cluster_run, group_assign, group_info, group_export, group_devices,
+    group_bench;
 
 /* The row of a command's option by its long name, or NULL. */
 const struct option *option_find(const struct command *command, const char *name, size_t length);

@@ -18,6 +18,7 @@ _clpipe_options()
     info) echo "--failures --digest" ;;
     repair) echo "--output --dry-run" ;;
     export) echo "--what --format --feature --name --output --to --link" ;;
+    devices) echo "--ndrange --local --image --out" ;;
     bench) echo "--feature --variant --fill --shape --bytes --rounds" ;;
     esac
     echo "$machine $general"
@@ -65,11 +66,11 @@ _clpipe()
                 -- "$current")) ;;
         esac ;;
     --to) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- "$current")) ;;
-    -o | --output | --json | --profile)
+    -o | --output | --json | --profile | --image | --out)
         compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
     --threads | --memory | --device-memory | --max-pixels | --max-scans | --max-decode-seconds | --limit | --max-time | \
         --slot-size | --slots | -k | --k | --name | --seed | --n-init | --max-iter | --tol | \
-        --mini-batch | --bytes | --rounds | --include | --exclude | --cluster-feature) ;;
+        --mini-batch | --bytes | --rounds | --ndrange | --local | --include | --exclude | --cluster-feature) ;;
     *)
         if [[ $current == -* ]]; then
             COMPREPLY=($(compgen -W "$(_clpipe_options "$command")" -- "$current"))

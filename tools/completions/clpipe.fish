@@ -95,6 +95,11 @@ complete -c clpipe -n '__clpipe_using export' -s o -l output -r -d 'the file to 
 complete -c clpipe -n '__clpipe_using export' -l to -x -a '(__fish_complete_directories)' -d 'directory of the tree'
 complete -c clpipe -n '__clpipe_using export' -l link -x -a 'symlink hard copy' -d 'what entries are'
 
+complete -c clpipe -n '__clpipe_using devices' -l ndrange -x -d 'launch a range of that size in four cases'
+complete -c clpipe -n '__clpipe_using devices' -l local -x -d 'size of the work-group'
+complete -c clpipe -n '__clpipe_using devices' -l image -r -d 'blur that picture in these cases'
+complete -c clpipe -n '__clpipe_using devices' -l out -r -d 'write PREFIX_0.bmp to PREFIX_3.bmp'
+
 complete -c clpipe -n '__clpipe_using bench' -l feature -x -a 'rgb:bins=256 rgb:bins=8x8x8 gray:bins=256 hsv:bins=8x4x4' -d 'what to count'
 complete -c clpipe -n '__clpipe_using bench' -l variant -x -a 'auto private local replicated packed global' -d 'one kernel only'
 complete -c clpipe -n '__clpipe_using bench' -l fill -x -a 'constant two natural random sorted all' -d 'the pixels'

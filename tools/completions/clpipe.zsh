@@ -3,7 +3,7 @@
 
 _clpipe() {
     local -a commands machine general ingest result clustering run_only cluster_only assign info
-    local -a export repair options
+    local -a export repair devices options
     commands=(
         'run:features and clusters of images'
         'ingest:features of images into a file'
@@ -91,6 +91,12 @@ _clpipe() {
         '--to=[directory of the tree]:directory:_files -/'
         '--link=[what entries are]:kind:(symlink hard copy)'
     )
+    devices=(
+        '--ndrange=[launch a range of that size in four cases]:WxH:'
+        '--local=[size of the work-group]:AxB:'
+        '--image=[blur that picture in these cases]:file:_files'
+        '--out=[write PREFIX_0.bmp to PREFIX_3.bmp]:prefix:_files'
+    )
     bench=(
         '*--feature=[what to count]:feature:'
         '--variant=[one kernel only]:variant:(auto private local replicated packed global)'
@@ -117,9 +123,10 @@ _clpipe() {
         assign) options=($assign) ;;
         info) options=($info) ;;
         export) options=($export) ;;
+        devices) options=($devices) ;;
         bench) options=($bench) ;;
         repair) options=($repair) ;;
-        verify|devices|formats|self-test) options=() ;;
+        verify|formats|self-test) options=() ;;
     esac
     shift words
     (( CURRENT-- ))

@@ -1,0 +1,327 @@
+/* ndrange_step.c: the four cases of clpipe devices --ndrange, as a table, JSON and pictures. */
+#include "cli/ndrange_step.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "cli/clean.h"
+#include "cli/compute.h"
+#include "cli/picture_file.h"
+#include "cli/report_json.h"
+#include "histogram/blur.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define CASES            4u
+#define WORK_ITEMS_MOST  (1ull << 28)
+#define PREFIX_MOST      4000u
+#define DEFAULT_GLOBAL_X 638u /* with DEFAULT_GLOBAL_Y the interior of 640 x 480 pixels */
+#define DEFAULT_GLOBAL_Y 478u
+#define DEFAULT_LOCAL    16u
+
+static const char *const corner_name[OCL_NDRANGE_CORNERS] = {"top left", "top right", "bottom left",
+                                                             "bottom right"};
+
+struct probe {
+    const struct options *options;
+    const struct ocl_device *device;
+    struct ocl_context *context;
+    struct ocl_queue *queue;
+    struct sink sink; /* where the JSON does not own standard output */
+    struct json json;
+    bool to_sink;
+    size_t global[2], local[2];
+    struct picture_file picture; /* of --image; pixels NULL: none */
+    uint8_t *blurred, *expected; /* of the picture's interior */
+    unsigned wrong;
+};
+
+bool ndrange_wanted(const struct options *options)
+{
+    return options->ndrange || options->local_size || options->image || options->out_prefix;
+}
+
+/* "638x478" */
+static bool parse_pair(size_t out[2], const char *text)
+{
+    char first[24];
+    const char *cross = strchr(text, 'x');
+    uint64_t x, y;
+    if (!cross || (size_t)(cross - text) >= sizeof first)
+        return false;
+    memcpy(first, text, (size_t)(cross - text));
+    first[cross - text] = '\0';
+    if (!parse_u64(&x, first, 1, WORK_ITEMS_MOST) || !parse_u64(&y, cross + 1, 1, WORK_ITEMS_MOST))
+        return false;
+    out[0] = (size_t)x;
+    out[1] = (size_t)y;
+    return true;
+}
+
+static enum status read_sizes(struct probe *probe, struct error *err)
+{
+    const struct options *options = probe->options;
+    probe->global[0] = DEFAULT_GLOBAL_X;
+    probe->global[1] = DEFAULT_GLOBAL_Y;
+    probe->local[0] = probe->local[1] = DEFAULT_LOCAL;
+    if (!options->image != !options->out_prefix)
+        return misuse(err, options->command, "--image and --out belong together");
+    if (options->out_prefix && strlen(options->out_prefix) > PREFIX_MOST)
+        return misuse(err, options->command, "the name of --out is too long");
+    if (options->ndrange && (!parse_pair(probe->global, options->ndrange) ||
+                             probe->global[0] * probe->global[1] > WORK_ITEMS_MOST))
+        return misuse(err, options->command,
+                      "--ndrange wants WxH like 638x478, together at most %llu work-items",
+                      WORK_ITEMS_MOST);
+    if (options->local_size && !parse_pair(probe->local, options->local_size))
+        return misuse(err, options->command, "--local wants AxB like 16x16");
+    return STATUS_OK;
+}
+
+static char *bmp_path(char path[PREFIX_MOST + 16], const struct probe *probe, unsigned number)
+{
+    snprintf(path, PREFIX_MOST + 16, "%s_%u.bmp", probe->options->out_prefix, number);
+    return path;
+}
+
+/* A picture is not blurred into itself. */
+static enum status spare_image(const struct probe *probe, struct error *err)
+{
+    struct stat image, out;
+    char path[PREFIX_MOST + 16];
+    for (unsigned i = 0; i < CASES; i++) {
+        if (stat(probe->options->image, &image) == 0 && stat(bmp_path(path, probe, i), &out) == 0 &&
+            image.st_dev == out.st_dev && image.st_ino == out.st_ino)
+            return misuse(err, probe->options->command,
+                          "--out would write over the picture of --image");
+    }
+    return STATUS_OK;
+}
+
+/* The picture decides about the range: its interior. */
+static enum status read_picture(struct probe *probe, struct error *err)
+{
+    const struct options *options = probe->options;
+    if (!options->image)
+        return STATUS_OK;
+    enum status status = spare_image(probe, err);
+    if (status == STATUS_OK)
+        status = picture_file_read(&probe->picture, options->image, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct picture_file *picture = &probe->picture;
+    if (picture->width <= BLUR_BORDER || picture->height <= BLUR_BORDER)
+        return error_set(err, STATUS_USAGE, "a picture of %u x %u pixels has no interior to blur",
+                         picture->width, picture->height);
+    const size_t width = picture->width - BLUR_BORDER, height = picture->height - BLUR_BORDER;
+    if (options->ndrange && (probe->global[0] != width || probe->global[1] != height))
+        return misuse(err, options->command,
+                      "the interior of a picture of %u x %u pixels is %zux%zu: leave --ndrange out",
+                      picture->width, picture->height, width, height);
+    probe->global[0] = width;
+    probe->global[1] = height;
+    probe->blurred = malloc(width * height * 3);
+    probe->expected = malloc(width * height * 3);
+    if (!probe->blurred || !probe->expected)
+        return error_memory(err, width * height * 3, "a blurred picture");
+    blur_reference(probe->expected, width * 3, picture->pixels, (size_t)picture->width * 3,
+                   (uint32_t)width, (uint32_t)height);
+    return STATUS_OK;
+}
+
+/* --- what is printed ------------------------------------------------------------------------- */
+
+static void print(struct probe *probe, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void print(struct probe *probe, const char *format, ...)
+{
+    char line[1200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (probe->to_sink)
+        sink_text(&probe->sink, line);
+}
+
+static void json_pair(struct json *json, const char *key, uint64_t x, uint64_t y)
+{
+    json_open_array(json, key);
+    json_uint(json, NULL, x);
+    json_uint(json, NULL, y);
+    json_close_array(json);
+}
+
+static void tell_corners(struct probe *probe, const struct ocl_ndrange_corner *corner)
+{
+    print(probe, "  %-14s %-16s %-16s %s\n", "corner", "global id", "local size",
+          "enqueued local size");
+    json_open_array(&probe->json, "corners");
+    for (unsigned i = 0; i < OCL_NDRANGE_CORNERS; i++) {
+        const uint32_t *id = corner[i].global_id, *local = corner[i].local_size;
+        const uint32_t *enqueued = corner[i].enqueued_local_size;
+        char id_text[32], local_text[32], enqueued_text[32] = "undefined";
+        json_open_object(&probe->json, NULL);
+        json_string(&probe->json, "corner", corner_name[i]);
+        json_pair(&probe->json, "global_id", id[0], id[1]);
+        json_pair(&probe->json, "local_size", local[0], local[1]);
+        if (enqueued[0] > 0) {
+            json_pair(&probe->json, "enqueued_local_size", enqueued[0], enqueued[1]);
+            snprintf(enqueued_text, sizeof enqueued_text, "%ux%u", enqueued[0], enqueued[1]);
+        } else {
+            json_null(&probe->json, "enqueued_local_size");
+        }
+        json_close_object(&probe->json);
+        snprintf(id_text, sizeof id_text, "%u,%u", id[0], id[1]);
+        snprintf(local_text, sizeof local_text, "%ux%u", local[0], local[1]);
+        print(probe, "  %-14s %-16s %-16s %s\n", corner_name[i], id_text, local_text,
+              enqueued_text);
+    }
+    json_close_array(&probe->json);
+}
+
+static void tell_refusal(struct probe *probe, const struct ocl_ndrange *range,
+                         const struct error *refused)
+{
+    char why[sizeof refused->sentence], code[sizeof refused->name + 16];
+    ocl_ndrange_why(why, sizeof why, range, probe->device, refused);
+    snprintf(code, sizeof code, "%s (%d)", refused->name, refused->native);
+    json_string(&probe->json, "error", refused->name);
+    json_int(&probe->json, "code", refused->native);
+    report_bytes(&probe->json, "reason", why);
+    print(probe, "  refused: %s: %s\n", code, why);
+}
+
+/* --- the cases ------------------------------------------------------------------------------- */
+
+static enum status blur(struct probe *probe, unsigned number, const struct ocl_ndrange *range,
+                        struct error *err)
+{
+    const size_t bytes = range->global[0] * range->global[1] * 3;
+    enum status status = blur_picture(probe->blurred, probe->context, probe->queue,
+                                      probe->picture.pixels, range, err);
+    if (status != STATUS_OK)
+        return status;
+    char path[PREFIX_MOST + 16];
+    bmp_path(path, probe, number);
+    const struct picture_file blurred = {.pixels = probe->blurred,
+                                         .width = (uint32_t)range->global[0],
+                                         .height = (uint32_t)range->global[1],
+                                         .orientation = probe->picture.orientation};
+    status = picture_file_write_bmp(path, &blurred, err);
+    if (status != STATUS_OK)
+        return status;
+    const bool right = memcmp(probe->blurred, probe->expected, bytes) == 0;
+    probe->wrong += !right;
+    report_bytes(&probe->json, "image", path);
+    json_bool(&probe->json, "equals_plain_c", right);
+    if (probe->to_sink) {
+        sink_text(&probe->sink, "  blurred into ");
+        sink_clean(&probe->sink, path);
+    }
+    print(probe, ", %s plain C\n", right ? "equal to" : "WRONG: differs from");
+    return STATUS_OK;
+}
+
+static enum status try_case(struct probe *probe, unsigned number, struct error *err)
+{
+    const bool given = number & 1;
+    const struct ocl_ndrange range = {
+        .c_version = number < 2 ? "1.2" : "2.0",
+        .global = {probe->global[0], probe->global[1]},
+        .local = {given ? probe->local[0] : 0, given ? probe->local[1] : 0},
+    };
+    struct ocl_ndrange_corner corner[OCL_NDRANGE_CORNERS];
+    struct error refused = ERROR_INIT;
+    char local[64] = "NULL";
+    if (given)
+        snprintf(local, sizeof local, "%zux%zu", range.local[0], range.local[1]);
+    print(probe, "\ncase %u: OpenCL C %s, local size %s\n", number, range.c_version, local);
+    json_open_object(&probe->json, NULL);
+    json_string(&probe->json, "opencl_c", range.c_version);
+    if (given)
+        json_pair(&probe->json, "local", range.local[0], range.local[1]);
+    else
+        json_null(&probe->json, "local");
+    enum status status = ocl_ndrange_probe(corner, probe->context, probe->queue, &range, &refused);
+    json_bool(&probe->json, "launched", status == STATUS_OK);
+    if (status == STATUS_OK) {
+        tell_corners(probe, corner);
+        if (probe->picture.pixels)
+            status = blur(probe, number, &range, err);
+    } else {
+        tell_refusal(probe, &range, &refused);
+        /* What was refused is the answer; what broke is not. */
+        status = refused.native ? STATUS_OK : refused.status;
+        if (status != STATUS_OK)
+            *err = refused;
+    }
+    json_close_object(&probe->json);
+    if (probe->to_sink)
+        sink_flush(&probe->sink);
+    return status;
+}
+
+static enum status try_cases(struct probe *probe, struct error *err)
+{
+    enum status status = STATUS_OK;
+    const struct ocl_device *device = probe->device;
+    json_open_object(&probe->json, NULL);
+    report_bytes(&probe->json, "device", device->name);
+    json_bool(&probe->json, "non_uniform_groups", device->non_uniform_groups);
+    json_pair(&probe->json, "global", probe->global[0], probe->global[1]);
+    print(probe, "range of %zu x %zu work-items on ", probe->global[0], probe->global[1]);
+    if (probe->to_sink)
+        sink_clean(&probe->sink, device->name);
+    print(probe, "\n%s\n",
+          device->non_uniform_groups ? "The device says that it takes non-uniform work-groups."
+                                     : "The device says that it takes whole work-groups only.");
+    json_open_array(&probe->json, "cases");
+    for (unsigned i = 0; i < CASES && status == STATUS_OK; i++)
+        status = try_case(probe, i, err);
+    json_close_array(&probe->json);
+    json_close_object(&probe->json);
+    return status;
+}
+
+enum status ndrange_step(const struct options *options, struct error *err)
+{
+    struct compute compute = {0};
+    struct probe probe = {.options = options, .to_sink = !report_owns_stdout(options)};
+    enum status status = read_sizes(&probe, err);
+    if (status == STATUS_OK)
+        status = read_picture(&probe, err);
+    json_init(&probe.json, false);
+    if (status == STATUS_OK)
+        status = compute_open(&compute, options, true, err);
+    if (status == STATUS_OK)
+        status = compute_context(&probe.context, &compute, err);
+    if (status == STATUS_OK) {
+        probe.device = ocl_context_device(probe.context);
+        status = ocl_queue_open(&probe.queue, probe.context, "probe", err);
+    }
+    if (status == STATUS_OK && probe.to_sink)
+        status = sink_open(&probe.sink, NULL, err);
+    if (status == STATUS_OK)
+        status = try_cases(&probe, err);
+    enum status closed = sink_close(&probe.sink, true, status == STATUS_OK ? err : NULL);
+    if (status == STATUS_OK)
+        status = closed;
+    if (status == STATUS_OK)
+        status = report_write(options, &probe.json, err);
+    else
+        json_clear(&probe.json);
+    if (status == STATUS_OK && probe.wrong > 0) {
+        log_message(LOG_ERROR, "%u of the pictures differ from plain C: do not use this device",
+                    probe.wrong);
+        status = STATUS_PARTIAL;
+    }
+    ocl_queue_close(&probe.queue);
+    ocl_context_close(&probe.context);
+    picture_file_clear(&probe.picture);
+    free(probe.blurred);
+    free(probe.expected);
+    return compute_close(&compute, status, err);
+}

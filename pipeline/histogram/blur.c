@@ -1,0 +1,53 @@
+/* blur.c: the C reference of the box blur, and its kernels. */
+#include "histogram/blur.h"
+
+void blur_reference(uint8_t *blurred, size_t blurred_stride, const uint8_t *pixels, size_t stride,
+                    uint32_t width, uint32_t height)
+{
+    for (uint32_t y = 0; y < height; y++) {
+        for (size_t x = 0; x < 3 * (size_t)width; x++) {
+            unsigned sum = 0;
+            for (uint32_t row = y; row < y + 3; row++)
+                for (size_t column = x; column < x + 9; column += 3)
+                    sum += pixels[row * stride + column];
+            blurred[y * blurred_stride + x] = (uint8_t)(sum / 9);
+        }
+    }
+}
+
+enum status blur_picture(uint8_t *blurred, struct ocl_context *context, struct ocl_queue *queue,
+                         const uint8_t *pixels, const struct ocl_ndrange *range, struct error *err)
+{
+    const cl_uint width = (cl_uint)range->global[0], height = (cl_uint)range->global[1];
+    const size_t in_bytes = ((size_t)width + BLUR_BORDER) * ((size_t)height + BLUR_BORDER) * 3;
+    const size_t out_bytes = (size_t)width * height * 3;
+    cl_program program = NULL;
+    cl_kernel kernel = NULL;
+    cl_mem in = NULL, out = NULL;
+    enum status status =
+        ocl_program_build(&program, context, "blur_picture", NULL, ocl_ndrange_option(range), err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&kernel, program, "blur_picture", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&in, context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, in_bytes,
+                            (void *)(uintptr_t)pixels, "a picture", err);
+    if (status == STATUS_OK)
+        status =
+            ocl_buffer(&out, context, CL_MEM_READ_WRITE, out_bytes, NULL, "a blurred picture", err);
+    if (status == STATUS_OK)
+        status = ocl_args(kernel, err, sizeof in, &in, sizeof out, &out, sizeof width, &width,
+                          sizeof height, &height, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = ocl_enqueue_kernel(queue, "blur_picture", kernel, 2, range->global,
+                                    range->local[0] ? range->local : NULL, OCL_NO_WAITS, NULL, err);
+    if (status == STATUS_OK)
+        status = ocl_enqueue_read(queue, "read picture", out, true, 0, out_bytes, blurred,
+                                  OCL_NO_WAITS, NULL, err);
+    ocl_buffer_release(&out);
+    ocl_buffer_release(&in);
+    if (kernel)
+        clReleaseKernel(kernel);
+    if (program)
+        clReleaseProgram(program);
+    return status;
+}

@@ -1,0 +1,75 @@
+/* ocl_ndrange.c: the probe of ranges, and reasons for refusals in words. */
+#include "ocl/ocl_ndrange.h"
+
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct ocl_ndrange_corner) == 8 * sizeof(cl_uint), "a uint8 of the kernel");
+
+const char *ocl_ndrange_option(const struct ocl_ndrange *range)
+{
+    return strcmp(range->c_version, "1.2") == 0 ? "-cl-std=CL1.2" : "-cl-std=CL2.0";
+}
+
+enum status ocl_ndrange_probe(struct ocl_ndrange_corner corner[OCL_NDRANGE_CORNERS],
+                              struct ocl_context *context, struct ocl_queue *queue,
+                              const struct ocl_ndrange *range, struct error *err)
+{
+    const size_t bytes = OCL_NDRANGE_CORNERS * sizeof *corner;
+    cl_program program = NULL;
+    cl_kernel kernel = NULL;
+    cl_mem buffer = NULL;
+    memset(corner, 0, bytes);
+    enum status status =
+        ocl_program_build(&program, context, "ndrange_probe", NULL, ocl_ndrange_option(range), err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&kernel, program, "ndrange_probe", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&buffer, context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes,
+                            corner, "the corners of a range", err);
+    if (status == STATUS_OK)
+        status = ocl_args(kernel, err, sizeof buffer, &buffer, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = ocl_enqueue_kernel(queue, "ndrange_probe", kernel, 2, range->global,
+                                    range->local[0] ? range->local : NULL, OCL_NO_WAITS, NULL, err);
+    if (status == STATUS_OK)
+        status = ocl_enqueue_read(queue, "corners", buffer, true, 0, bytes, corner, OCL_NO_WAITS,
+                                  NULL, err);
+    ocl_buffer_release(&buffer);
+    if (kernel)
+        clReleaseKernel(kernel);
+    if (program)
+        clReleaseProgram(program);
+    return status;
+}
+
+const char *ocl_ndrange_why(char *buffer, size_t size, const struct ocl_ndrange *range,
+                            const struct ocl_device *device, const struct error *refused)
+{
+    const size_t *local = range->local, *global = range->global;
+    const bool whole = local[0] == 0 || (global[0] % local[0] == 0 && global[1] % local[1] == 0);
+    const size_t *most = device->max_work_item;
+    if (strcmp(refused->call, "clBuildProgram") == 0)
+        snprintf(buffer, size, "the driver does not build kernels as OpenCL C %s",
+                 range->c_version);
+    else if (refused->native == CL_INVALID_WORK_ITEM_SIZE && local[0])
+        snprintf(buffer, size, "the device takes work-groups of at most %zu x %zu", most[0],
+                 most[1]);
+    else if (refused->native == CL_INVALID_WORK_GROUP_SIZE && local[0] &&
+             local[0] * local[1] > device->max_work_group)
+        snprintf(buffer, size, "the device takes at most %zu work-items a group",
+                 device->max_work_group);
+    else if (refused->native == CL_INVALID_WORK_GROUP_SIZE && !whole &&
+             strcmp(range->c_version, "1.2") == 0)
+        snprintf(buffer, size,
+                 "OpenCL C 1.2 has whole work-groups only, and %zu x %zu is no multiple of "
+                 "%zu x %zu",
+                 global[0], global[1], local[0], local[1]);
+    else if (refused->native == CL_INVALID_WORK_GROUP_SIZE && !whole)
+        snprintf(buffer, size,
+                 "the device has whole work-groups only, and %zu x %zu is no multiple of %zu x %zu",
+                 global[0], global[1], local[0], local[1]);
+    else
+        snprintf(buffer, size, "%s", refused->sentence);
+    return buffer;
+}
