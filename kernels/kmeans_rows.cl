@@ -34,6 +34,17 @@ __kernel void row_norms(__global const float *restrict x, __global const float *
     norms[i] = sqrt(fma(total, growth, tiny)) * (1.0f + 0x1p-19f);
 }
 
+/* Rows of x, in the order of the list, from row `to` of `out` on: dimension 0 is 16 columns each,
+ * dimension 1 is the list. */
+__kernel void gather_rows(__global const float *restrict x, __global const uint *restrict rows,
+                          __global float *restrict out, uint to, uint stride)
+{
+    const uint column = (uint)get_global_id(0) * 16;
+    const uint i = (uint)get_global_id(1);
+    vstore16(vload16(0, x + (size_t)rows[i] * stride + column), 0,
+             out + (size_t)(to + i) * stride + column);
+}
+
 /* Splits rows into those that need a full search (their centroid moved, or their score is not
  * known) and those for which only moved centroids can be nearer than their own. Each work-item does
  * ROWS_PER_ITEM of them, so that the counters are touched seldom. The order within the lists does

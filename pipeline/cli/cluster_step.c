@@ -443,6 +443,7 @@ enum status cluster_step(struct cluster_result *out, struct cluster_plan *plan,
     int64_t start = clock_now();
     memset(out, 0, sizeof *out);
     out->found = plan->found;
+    out->mini_batch = plan->config.mini_batch;
     out->output = plan->output;
     snprintf(out->name, sizeof out->name, "%s", plan->name);
     snprintf(out->feature, sizeof out->feature, "%s", plan->input.name);

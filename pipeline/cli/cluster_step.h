@@ -15,7 +15,7 @@
 
 /* The outcome, as summaries and reports tell it. */
 struct cluster_result {
-    uint32_t k, dimension, iterations;
+    uint32_t k, dimension, iterations, mini_batch; /* mini_batch: rows of each, 0: all */
     uint64_t rows;
     bool converged;
     bool found; /* it was there already: nothing was computed */

@@ -136,7 +136,7 @@ const struct option_group group_run_output = {"Result", run_output_rows};
          "how distance is measured"},                                                              \
     {                                                                                              \
         "mini-batch", 0, OPTION_NUMBER, AT(mini_batch), "N", NULL, "off", 1, UINT32_MAX,           \
-            "approximate; not available in this version"                                           \
+            "approximate: an iteration is a batch of N random rows"                                           \
     }
 
 static const struct option cluster_rows[] = {

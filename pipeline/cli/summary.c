@@ -430,7 +430,11 @@ void summary_clusters(const struct cluster_result *result, struct result *images
     fprintf(text.stream, "\n%s%u cluster%s%s of %s %s by %s (%s)\n", bold(&text), result->k,
             result->k == 1 ? "" : "s", plain(&text), format_count(rows, sizeof rows, result->rows),
             images ? "images" : "rows", result->feature, result->metric);
-    if (result->iterations)
+    if (result->mini_batch && result->iterations)
+        line(&text, "k-means", "%u batch%s of %u rows%s, inertia %.7g", result->iterations,
+             result->iterations == 1 ? "" : "es", result->mini_batch,
+             result->converged ? ", converged" : "", result->inertia);
+    else if (result->iterations)
         line(&text, "k-means", "%u iteration%s, %s, inertia %.7g", result->iterations,
              result->iterations == 1 ? "" : "s",
              result->converged ? "converged" : "not converged (--max-iter goes further)",

@@ -1,7 +1,7 @@
 /* cluster.c: clustering and labelling from end to end. */
 #include "cluster/cluster.h"
 #include "base/clock.h"
-#include "cluster/lloyd.h"
+#include "cluster/minibatch.h"
 #include "cluster/run.h"
 #include "cluster/seed.h"
 #include <math.h>
@@ -63,10 +63,9 @@ static enum status check(const struct matrix_source *source, const struct cluste
         return error_set(err, STATUS_FAILED, "there are no rows to cluster");
     if (source->dimension == 0)
         return error_set(err, STATUS_FAILED, "the rows to cluster have no columns");
-    if (config->mini_batch > 0)
+    if ((uint64_t)config->mini_batch * config->max_iter > MINIBATCH_SAMPLES_MAX)
         return error_set(err, STATUS_USAGE,
-                         "--mini-batch is not available; leave it out (0 is the only value) and "
-                         "lower --max-iter or use --init kmeans-parallel for large data");
+                         "--mini-batch times --max-iter is more than 2^40 rows; lower one of them");
     return STATUS_OK;
 }
 
@@ -76,6 +75,7 @@ static enum status run_once(struct lloyd *lloyd, struct cluster_outcome *out, ui
     const struct cluster_config *config = lloyd->config;
     const double built = lloyd->lane->seconds_build;
     int64_t start = clock_now();
+    lloyd->run = run;
     enum status status = config->init == INIT_GIVEN
                              ? seed_given(lloyd->centroids, lloyd->data, config, err)
                              : seed_centroids(lloyd->centroids, lloyd->assign, config, run, err);
@@ -103,7 +103,8 @@ static enum status run_all(struct cluster_outcome *out, struct lloyd *lloyd,
     const struct cluster_config *config = lloyd->config;
     enum status status = run_once(lloyd, out, 0, err);
     /* Given centroids lead to the same outcome each time. */
-    const uint32_t runs = config->init == INIT_GIVEN ? 1 : config->n_init;
+    const uint32_t runs =
+        config->init == INIT_GIVEN && config->mini_batch == 0 ? 1 : config->n_init;
     struct cluster_outcome other = {0};
     if (status == STATUS_OK && runs > 1)
         status = open_outcome(&other, source, config, err);
@@ -153,7 +154,8 @@ enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
     if (status == STATUS_OK)
         status = assign_open(&assign, &filter, err);
     if (status == STATUS_OK)
-        status = update_open(&update, &data, config->k, err);
+        status = update_open(&update, &data, config->k,
+                             (uint64_t)config->mini_batch * config->max_iter, err);
     if (status == STATUS_OK)
         status = moves_open(&moves, &update, &filter, err);
     if (status == STATUS_OK)

@@ -6,6 +6,7 @@
 #include "cluster/lloyd.h"
 #include "base/clock.h"
 #include "cluster/canonical.h"
+#include "cluster/minibatch.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,7 +254,7 @@ static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *ine
     return STATUS_OK;
 }
 
-static double tolerance(const struct lloyd *lloyd)
+double lloyd_tolerance(const struct lloyd *lloyd)
 {
     const struct data *data = lloyd->data;
     double variance = 0;
@@ -262,8 +263,8 @@ static double tolerance(const struct lloyd *lloyd)
     return lloyd->config->tol * (variance / data->dimension);
 }
 
-/* Makes room for iteration i's inertia, i counting up from 0; the room doubles. */
-static enum status extend_history(struct cluster_outcome *out, uint32_t i, struct error *err)
+/* The room doubles. */
+enum status lloyd_extend_history(struct cluster_outcome *out, uint32_t i, struct error *err)
 {
     if ((i & (i - 1)) != 0)
         return STATUS_OK;
@@ -280,7 +281,7 @@ static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, boo
                            struct error *err)
 {
     const struct cluster_config *config = lloyd->config;
-    const double tol = tolerance(lloyd);
+    const double tol = lloyd_tolerance(lloyd);
     *settled = false;
     out->converged = false;
     enum status status = STATUS_OK;
@@ -289,7 +290,7 @@ static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, boo
         uint64_t moved = 0;
         double shift = 0;
         bool relocated = false;
-        status = extend_history(out, i, err);
+        status = lloyd_extend_history(out, i, err);
         if (status == STATUS_OK)
             status = assign_pass(lloyd, out->labels, &moved, err);
         if (status != STATUS_OK)
@@ -431,10 +432,14 @@ enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct e
         out->labels[i] = -1;
     lloyd->has_labels = lloyd->away = false;
     memset(lloyd->changed, 0, k);
-    enum status status = update_reset(lloyd->update, err);
+    enum status status = STATUS_OK;
+    if (lloyd->config->mini_batch > 0)
+        status = minibatch_iterate(lloyd, out, err);
+    if (status == STATUS_OK)
+        status = update_reset(lloyd->update, err);
     if (status == STATUS_OK && lloyd->moves)
         status = moves_reset(lloyd->moves, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && lloyd->config->mini_batch == 0)
         status = iterate(lloyd, out, &settled, err);
     /* The last assignment; a cluster that it leaves empty gets a row, whose distance falls to zero
      * and no other grows, so this ends. */

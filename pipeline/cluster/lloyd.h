@@ -15,6 +15,7 @@ struct lloyd {
     struct moves *moves;         /* NULL where sums are brought to the host in each iteration */
     float *centroids, *previous; /* k x stride */
     uint8_t *changed;            /* k: centroids that are not what they were */
+    uint32_t run;                /* which restart: of random numbers */
     bool has_labels;             /* tiles hold labels for `previous` */
     bool away;                   /* the newest centroids, labels and sums are on the device only */
     int32_t *tile_labels;        /* tile_rows */
@@ -24,6 +25,12 @@ struct lloyd {
 enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update *update,
                        struct moves *moves, const struct cluster_config *config, struct error *err);
 void lloyd_close(struct lloyd *lloyd);
+
+/* What the squared moves of converged centroids do not exceed. */
+double lloyd_tolerance(const struct lloyd *lloyd);
+
+/* Makes room for iteration i's inertia, i counting up from 0. */
+enum status lloyd_extend_history(struct cluster_outcome *out, uint32_t i, struct error *err);
 
 /* Iterates from lloyd->centroids and fills the outcome, whose arrays are there. */
 enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err);

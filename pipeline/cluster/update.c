@@ -22,10 +22,10 @@ static int bits_for(uint64_t n)
     return bits;
 }
 
-static enum status choose_scales(struct update *update, struct error *err)
+static enum status choose_scales(struct update *update, uint64_t samples, struct error *err)
 {
     const struct data *data = update->data;
-    const int row_bits = bits_for(data->rows);
+    const int row_bits = bits_for(samples > data->rows ? samples : data->rows);
     update->scales = calloc(data->stride, sizeof *update->scales);
     update->units = calloc(data->stride, sizeof *update->units);
     if (!update->scales || !update->units)
@@ -85,11 +85,12 @@ static enum status open_buffers(struct update *update, struct error *err)
     return status;
 }
 
-enum status update_open(struct update *update, struct data *data, uint32_t k, struct error *err)
+enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
+                        struct error *err)
 {
     struct lane *lane = data->lane;
     *update = (struct update){.lane = lane, .data = data, .k = k};
-    enum status status = choose_scales(update, err);
+    enum status status = choose_scales(update, samples, err);
     if (status != STATUS_OK)
         return status;
     const uint32_t vectors = data->stride / 16;

@@ -28,7 +28,9 @@ struct update {
     double *parts;         /* k: of a sum over clusters */
 };
 
-enum status update_open(struct update *update, struct data *data, uint32_t k, struct error *err);
+/* A sum may hold every row once, or up to `samples` rows if those are more. */
+enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
+                        struct error *err);
 void update_close(struct update *update);
 
 /* Forgets all rows. */

@@ -238,6 +238,85 @@ static void check_cosine(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
+/* Mini-batches: the same bits on every path; and Sculley's rule in float64 on one thread, from the
+ * same draws. */
+static void check_batches(struct ocl_context *context, bool fewer)
+{
+    enum { N = 400, D = 9, K = 5, ROWS = 70, BATCHES = 12 };
+    struct matrix m = {N, D, malloc(sizeof(float) * N * D)};
+    double centre[K][D], count[K] = {0}, sum[K][D] = {{0}};
+    struct cluster_outcome first = {0};
+    fill_matrix(&m, FILL_MIXTURE, 8);
+    for (uint32_t c = 0; c < K; c++)
+        for (uint32_t j = 0; j < D; j++)
+            centre[c][j] = (double)m.x[c * D + j];
+    for (uint32_t b = 0; b < BATCHES; b++) {
+        for (uint32_t i = 0; i < ROWS; i++) {
+            const double random = canonical_random(11, 0x80000000u, b * ROWS + i);
+            const float *x = m.x + (size_t)(random * N) * D;
+            double best = INFINITY;
+            uint32_t nearest = 0;
+            for (uint32_t c = 0; c < K; c++) {
+                double distance = 0;
+                for (uint32_t j = 0; j < D; j++)
+                    distance += ((double)x[j] - centre[c][j]) * ((double)x[j] - centre[c][j]);
+                if (distance < best) {
+                    best = distance;
+                    nearest = c;
+                }
+            }
+            count[nearest]++;
+            for (uint32_t j = 0; j < D; j++)
+                sum[nearest][j] += (double)x[j];
+        }
+        for (uint32_t c = 0; c < K; c++)
+            for (uint32_t j = 0; j < D && count[c] > 0; j++)
+                centre[c][j] = (double)(float)(sum[c][j] / count[c]);
+    }
+    for (size_t p = 0; p < sizeof paths / sizeof paths[0] && !fewer; p++) {
+        struct matrix_source source = matrix_source_of(&m);
+        struct cluster_config config;
+        struct cluster_outcome out;
+        struct error err = ERROR_INIT;
+        cluster_config_default(&config);
+        config.k = K;
+        config.init = INIT_GIVEN;
+        config.initial = m.x;
+        config.seed = 11;
+        config.max_iter = BATCHES;
+        config.mini_batch = ROWS;
+        config.memory = paths[p].memory;
+        config.threads = paths[p].threads;
+        if (cluster_run_on(&out, context, &source, &config, &paths[p].choice, &err) != STATUS_OK)
+            fail_msg("%s: %s", paths[p].name, err.sentence);
+        assert_int_equal(out.iterations, BATCHES);
+        for (uint32_t c = 0; c < K; c++)
+            for (uint32_t j = 0; j < D; j++)
+                if (fabs((double)out.centroids[c * D + j] - centre[c][j]) >
+                    1e-6 * (1 + fabs(centre[c][j])))
+                    fail_msg("%s: centroid %u, column %u is %.9g, not %.9g", paths[p].name, c, j,
+                             (double)out.centroids[c * D + j], centre[c][j]);
+        if (p == 0) {
+            first = out;
+            continue;
+        }
+        if (memcmp(out.inertia_history, first.inertia_history,
+                   BATCHES * sizeof *first.inertia_history) != 0 ||
+            memcmp(out.centroids, first.centroids, sizeof(float) * K * D) != 0 ||
+            memcmp(out.labels, first.labels, sizeof *first.labels * N) != 0)
+            fail_msg("%s differs from %s", paths[p].name, paths[0].name);
+        cluster_outcome_clear(&out);
+    }
+    cluster_outcome_clear(&first);
+    free(m.x);
+}
+
+static void test_batches(void **state)
+{
+    (void)state;
+    for_each_device(check_batches);
+}
+
 static void test_cosine(void **state)
 {
     (void)state;
@@ -451,7 +530,7 @@ int main(void)
         cmocka_unit_test(test_hard_data),     cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_near_ties),     cmocka_unit_test(test_far_centroids),
         cmocka_unit_test(test_tiled_kernels), cmocka_unit_test(test_seeding),
-        cmocka_unit_test(test_cosine),
+        cmocka_unit_test(test_cosine),        cmocka_unit_test(test_batches),
     };
     return cmocka_run_group_tests(tests, open_devices, close_devices);
 }

@@ -1,0 +1,234 @@
+/* minibatch.c: mini-batch k-means (Sculley: Web-scale k-means clustering, 2010).
+ *
+ * A batch is rows drawn with replacement. Each is assigned to the nearest centroid, and a centroid
+ * becomes the mean of all rows that batches have assigned to it so far, which is what Sculley's
+ * learning rate of one over their number comes to. The sums are those of update.h, so the order of
+ * rows changes nothing, and a batch may be taken in pieces that fit the device's lists. */
+#include "cluster/minibatch.h"
+#include "base/clock.h"
+#include "cluster/canonical.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Streams of random numbers beside those of seeding, one for each restart. */
+#define STREAM 0x80000000u
+
+struct minibatch {
+    struct lloyd *lloyd;
+    struct tile tile; /* the piece of the batch that is worked on */
+    uint32_t piece;   /* rows, at most */
+    uint64_t *rows;   /* of the batch, ascending */
+    cl_uint *list;    /* of one piece, within a tile of the data */
+    int32_t *none;    /* -1 for each row of a piece */
+    float *values;    /* of a piece, where the data is not resident */
+    cl_mem device_list;
+    cl_kernel gather;
+};
+
+static enum status open_tile(struct minibatch *batch, struct error *err)
+{
+    struct lloyd *lloyd = batch->lloyd;
+    struct tile *tile = &batch->tile;
+    struct ocl_context *ocl = lloyd->lane->ocl;
+    const struct half_filter *half = &lloyd->assign->half;
+    const size_t each = batch->piece * sizeof(float);
+    cl_mem_flags flags = CL_MEM_READ_WRITE | (lloyd->lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0);
+    const struct {
+        cl_mem *buffer;
+        size_t bytes;
+    } wanted[] = {{&tile->x, each * lloyd->data->stride},
+                  {&tile->labels, each},
+                  {&tile->scores, each},
+                  {&tile->norms, each},
+                  {&batch->device_list, each},
+                  {&tile->half, half->used ? (size_t)batch->piece * half->columns * 2 : 0}};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
+        if (wanted[i].bytes > 0)
+            status =
+                ocl_buffer(wanted[i].buffer, ocl, flags, wanted[i].bytes, NULL, "a batch", err);
+    return status;
+}
+
+static enum status open_batch(struct minibatch *batch, struct lloyd *lloyd, struct error *err)
+{
+    const struct data *data = lloyd->data;
+    const uint32_t rows = lloyd->config->mini_batch;
+    *batch = (struct minibatch){.lloyd = lloyd};
+    batch->piece = rows < data->tile_rows ? rows : data->tile_rows;
+    batch->rows = malloc(rows * sizeof *batch->rows);
+    batch->list = malloc(batch->piece * sizeof *batch->list);
+    batch->none = malloc(batch->piece * sizeof *batch->none);
+    if (!data->resident)
+        batch->values = malloc((size_t)batch->piece * data->stride * sizeof *batch->values);
+    if (!batch->rows || !batch->list || !batch->none || (!data->resident && !batch->values))
+        return error_memory(err, rows * sizeof *batch->rows, "a batch");
+    for (uint32_t i = 0; i < batch->piece; i++)
+        batch->none[i] = -1;
+    enum status status = open_tile(batch, err);
+    if (status == STATUS_OK)
+        status =
+            ocl_kernel(&batch->gather, lloyd->assign->filter->rows_program, "gather_rows", err);
+    return status;
+}
+
+static void close_batch(struct minibatch *batch)
+{
+    cl_mem *buffers[] = {&batch->tile.x,     &batch->tile.labels, &batch->tile.scores,
+                         &batch->tile.norms, &batch->tile.half,   &batch->device_list};
+    lane_settle(batch->lloyd->lane);
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+        ocl_buffer_release(buffers[i]);
+    if (batch->gather)
+        clReleaseKernel(batch->gather);
+    free(batch->rows);
+    free(batch->list);
+    free(batch->none);
+    free(batch->values);
+}
+
+static int by_row(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The rows of a batch, ascending, so that those that are read come in order. */
+static void draw(struct minibatch *batch, uint32_t iteration)
+{
+    const struct lloyd *lloyd = batch->lloyd;
+    const uint32_t rows = lloyd->config->mini_batch;
+    const uint64_t n = lloyd->data->rows;
+    for (uint32_t i = 0; i < rows; i++) {
+        const double random = canonical_random(lloyd->config->seed, STREAM + lloyd->run,
+                                               (uint64_t)iteration * rows + i);
+        const uint64_t row = (uint64_t)(random * (double)n);
+        batch->rows[i] = row < n ? row : n - 1;
+    }
+    qsort(batch->rows, rows, sizeof *batch->rows, by_row);
+}
+
+/* Rows [from, from + count) of the batch, from one tile of resident data to the piece. */
+static enum status gather(struct minibatch *batch, const struct tile *tile, const uint64_t *rows,
+                          cl_uint to, cl_uint count, struct error *err)
+{
+    struct lane *lane = batch->lloyd->lane;
+    const cl_uint stride = batch->lloyd->data->stride;
+    for (cl_uint i = 0; i < count; i++)
+        batch->list[i] = (cl_uint)(rows[i] - tile->first);
+    enum status status = lane_write(lane, "rows of a batch", batch->device_list, 0,
+                                    count * sizeof *batch->list, batch->list, err);
+    if (status == STATUS_OK)
+        status = ocl_args(batch->gather, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
+                          &batch->device_list, sizeof(cl_mem), &batch->tile.x, sizeof to, &to,
+                          sizeof stride, &stride, OCL_ARGS_END);
+    const size_t global[2] = {stride / KMEANS_LANES, count};
+    if (status == STATUS_OK)
+        status = ocl_enqueue_kernel(lane->compute, "gather rows", batch->gather, 2, global, NULL,
+                                    OCL_NO_WAITS, NULL, err);
+    return status;
+}
+
+/* Fills the piece with `count` of the batch's rows. */
+static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t count,
+                        struct error *err)
+{
+    struct data *data = batch->lloyd->data;
+    struct tile *piece = &batch->tile;
+    piece->rows = count;
+    piece->has_norms = piece->has_half = false;
+    if (!data->resident) {
+        enum status status = data_rows(data, batch->values, rows, count, err);
+        if (status == STATUS_OK)
+            status = lane_write(data->lane, "rows of a batch", piece->x, 0,
+                                (size_t)count * data->stride * sizeof *batch->values, batch->values,
+                                err);
+        return status;
+    }
+    enum status status = STATUS_OK;
+    for (uint32_t from = 0, to; from < count && status == STATUS_OK; from = to) {
+        const struct tile *tile = data_tile_of(data, rows[from]);
+        for (to = from + 1; to < count && rows[to] < tile->first + tile->rows; to++)
+            ;
+        status = gather(batch, tile, rows + from, from, to - from, err);
+    }
+    return status;
+}
+
+/* Assigns one piece and adds its rows to the sums; *inertia grows by theirs. */
+static enum status do_piece(struct minibatch *batch, double *inertia, struct error *err)
+{
+    struct lloyd *lloyd = batch->lloyd;
+    struct tile *tile = &batch->tile;
+    uint64_t moved;
+    enum status status = assign_tile(lloyd->assign, tile, false, err);
+    if (status == STATUS_OK)
+        status = assign_tile_distances(lloyd->assign, tile, lloyd->tile_distances, err);
+    if (status == STATUS_OK)
+        status = lane_read(lloyd->lane, "labels", tile->labels, 0,
+                           tile->rows * sizeof *lloyd->tile_labels, lloyd->tile_labels, err);
+    if (status == STATUS_OK)
+        status = update_tile(&moved, lloyd->update, tile, batch->none, lloyd->tile_labels, err);
+    if (status == STATUS_OK)
+        status = update_wait(lloyd->update, err);
+    for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
+        *inertia += lloyd->tile_distances[i];
+    return status;
+}
+
+/* One batch; *shift is the sum of the centroids' squared moves. */
+static enum status do_batch(struct minibatch *batch, uint32_t iteration, double *inertia,
+                            double *shift, struct error *err)
+{
+    struct lloyd *lloyd = batch->lloyd;
+    const uint32_t k = lloyd->config->k, stride = lloyd->data->stride;
+    const uint32_t rows = lloyd->config->mini_batch;
+    bool incremental;
+    draw(batch, iteration);
+    *inertia = *shift = 0;
+    enum status status =
+        assign_centroids(lloyd->assign, &incremental, lloyd->centroids, k, NULL, err);
+    for (uint32_t from = 0; from < rows && status == STATUS_OK; from += batch->piece) {
+        const uint32_t count = rows - from < batch->piece ? rows - from : batch->piece;
+        status = lane_check_stop(lloyd->lane, err);
+        if (status == STATUS_OK)
+            status = fill(batch, batch->rows + from, count, err);
+        if (status == STATUS_OK)
+            status = do_piece(batch, inertia, err);
+    }
+    if (status == STATUS_OK)
+        status = update_read(lloyd->update, err);
+    if (status != STATUS_OK)
+        return status;
+    memcpy(lloyd->previous, lloyd->centroids, (size_t)k * stride * sizeof *lloyd->centroids);
+    update_centroids(lloyd->update, lloyd->centroids);
+    for (uint32_t c = 0; c < k; c++)
+        *shift += canonical_distance(lloyd->centroids + (size_t)c * stride,
+                                     lloyd->previous + (size_t)c * stride, stride);
+    return STATUS_OK;
+}
+
+enum status minibatch_iterate(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+{
+    const struct cluster_config *config = lloyd->config;
+    const double tol = lloyd_tolerance(lloyd);
+    struct minibatch batch;
+    out->converged = false;
+    enum status status = open_batch(&batch, lloyd, err);
+    if (status == STATUS_OK)
+        status = update_reset(lloyd->update, err);
+    for (uint32_t i = 0; i < config->max_iter && !out->converged && status == STATUS_OK; i++) {
+        const int64_t start = clock_now();
+        double shift = 0;
+        status = lloyd_extend_history(out, i, err);
+        if (status == STATUS_OK)
+            status = do_batch(&batch, i, &out->inertia_history[i], &shift, err);
+        out->iterations = i + 1;
+        out->converged = tol > 0 && shift <= tol;
+        if (status == STATUS_OK && config->progress)
+            config->progress(config->progress_context, i + 1, out->inertia_history[i],
+                             config->mini_batch, (double)(clock_now() - start) * 1e-9);
+    }
+    close_batch(&batch);
+    return status;
+}
