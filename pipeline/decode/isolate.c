@@ -203,9 +203,14 @@ void isolated_close(struct isolated **out)
 /* --- one file ----------------------------------------------------------------------------------
  */
 
-static enum reason crashed(struct isolated *isolated, struct failure *failure)
+/* The worker does not answer: because of `code`. */
+static enum reason crashed(struct isolated *isolated, int code, struct failure *failure)
 {
     int status = end_worker(isolated);
+    if (code != EPIPE)
+        return failure_errno(failure, REASON_OUT_OF_MEMORY, code, "cannot talk to the decoder");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == WORKER_STARVED)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for the decoder's process");
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
         return failure_set(failure, REASON_DECODER_CRASHED,
                            "the decoder was killed (SIGKILL): by somebody, or for its memory");
@@ -247,19 +252,20 @@ static bool wait_for_answer(struct isolated *isolated)
 static enum reason ask(struct isolated *isolated, const struct isolate_request *request, int fd,
                        struct isolate_answer *answer, struct failure *failure)
 {
-    if (wire_send(isolated->socket, request, sizeof *request, &fd, fd >= 0) != 0)
-        return crashed(isolated, failure);
+    int code = wire_send(isolated->socket, request, sizeof *request, &fd, fd >= 0);
+    if (code != 0)
+        return crashed(isolated, code, failure);
     if (!wait_for_answer(isolated)) {
         end_worker(isolated);
         return failure_set(failure, REASON_TIMEOUT,
                            "not decoded within %g s (--max-decode-seconds)",
                            isolated->isolate->config.max_seconds);
     }
-    int code = wire_receive(isolated->socket, answer, sizeof *answer, NULL, 0);
+    code = wire_receive(isolated->socket, answer, sizeof *answer, NULL, 0);
     if (code == EPROTO)
         return nonsense(isolated, failure);
     if (code != 0)
-        return crashed(isolated, failure);
+        return crashed(isolated, code, failure);
     isolated->bytes_read = answer->bytes_read;
     struct failure *theirs = &answer->failure;
     if ((unsigned)theirs->reason >= REASON_COUNT ||

@@ -30,7 +30,7 @@ int wire_send(int socket, const void *message, size_t size, const int *fds, unsi
     do
         sent = sendmsg(socket, &header, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
-    return sent < 0 ? errno : 0;
+    return sent >= 0 ? 0 : errno == ECONNRESET ? EPIPE : errno;
 }
 
 /* Takes the descriptors that came; those that nobody asked for are closed. */

@@ -45,6 +45,9 @@ struct template_answer {
     int error_number; /* or the status of wait() */
 };
 
+/* How a worker ends that the system gave no memory: no file is to blame. */
+#define WORKER_STARVED 75
+
 #define ISOLATE_FDS 2 /* with TEMPLATE_FORK: the worker's socket, its shared memory */
 
 /* Sends one message with up to ISOLATE_FDS descriptors; 0 or errno. */

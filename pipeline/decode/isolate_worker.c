@@ -90,6 +90,8 @@ static void limit_memory(struct worker *worker, uint64_t bytes)
 static void begin(struct worker *worker, const struct isolate_request *request, int fd,
                   struct isolate_answer *answer)
 {
+    /* The one before, of which nobody said that it is over. */
+    decode_abort(worker->decode);
     finish_file(worker);
     worker->file = fd;
     worker->row = 0;
@@ -132,12 +134,12 @@ static void wide(struct worker *worker, struct isolate_answer *answer)
 }
 
 /* The requests come from the process that we are a part of: they make sense. */
-static void serve(struct worker *worker)
+_Noreturn static void serve(struct worker *worker)
 {
     struct isolate_request request;
     struct isolate_answer answer;
-    int fd;
-    while (wire_receive(worker->socket, &request, sizeof request, &fd, 1) == 0) {
+    int fd, code;
+    while ((code = wire_receive(worker->socket, &request, sizeof request, &fd, 1)) == 0) {
         memset(&answer, 0, sizeof answer);
         switch (request.op) {
         case ISOLATE_BEGIN:
@@ -158,9 +160,11 @@ static void serve(struct worker *worker)
             continue;
         }
         answer.bytes_read = decode_bytes_read(worker->decode);
-        if (wire_send(worker->socket, &answer, sizeof answer, NULL, 0) != 0)
-            return;
+        code = wire_send(worker->socket, &answer, sizeof answer, NULL, 0);
+        if (code != 0)
+            break;
     }
+    _exit(code == EPIPE ? 0 : WORKER_STARVED);
 }
 
 /* With our parent dies everybody who could want something. */
@@ -180,13 +184,12 @@ _Noreturn static void worker_main(int socket, int memory, const struct isolate_c
     void *slot = mmap(NULL, config->slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     close(memory);
     if (slot == MAP_FAILED || decode_open(&worker.decode, &config->options, NULL) != STATUS_OK)
-        _exit(1);
+        _exit(WORKER_STARVED);
     worker.slot = slot;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     worker.slack = MEMORY_SLACK + (cpus > 0 ? (uint64_t)cpus : 1) * THREAD_BYTES;
     sandbox_enter(&worker.sandbox);
     serve(&worker);
-    _exit(0);
 }
 
 /* --- the template ------------------------------------------------------------------------------

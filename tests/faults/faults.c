@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,7 +39,8 @@ static const char *const class_name[CALL_CLASSES] = {
     [CALL_OPEN] = "open",         [CALL_READ] = "read",         [CALL_WRITE] = "write",
     [CALL_SYNC] = "sync",         [CALL_RENAME] = "rename",     [CALL_TRUNCATE] = "truncate",
     [CALL_MKDIR] = "mkdir",       [CALL_UNLINK] = "unlink",     [CALL_MAP] = "map",
-    [CALL_MEMORY] = "memory",     [CALL_THREAD] = "thread",     [CALL_CONTEXT] = "context",
+    [CALL_MEMORY] = "memory",     [CALL_THREAD] = "thread",     [CALL_PROCESS] = "process",
+    [CALL_SOCKET] = "socket",     [CALL_MESSAGE] = "message",   [CALL_CONTEXT] = "context",
     [CALL_QUEUE] = "queue",       [CALL_BUFFER] = "buffer",     [CALL_PROGRAM] = "program",
     [CALL_BUILD] = "build",       [CALL_KERNEL] = "kernel",     [CALL_ARGUMENT] = "argument",
     [CALL_LAUNCH] = "launch",     [CALL_TRANSFER] = "transfer", [CALL_FLUSH] = "flush",
@@ -336,6 +338,15 @@ SIMPLE(CALL_MAP, void *, mmap, (void *at, size_t size, int mode, int flags, int 
 SIMPLE(CALL_MAP, void *, mmap64,
        (void *at, size_t size, int mode, int flags, int fd, off64_t offset),
        (at, size, mode, flags, fd, offset))
+
+SIMPLE(CALL_PROCESS, pid_t, fork, (void), ())
+SIMPLE(CALL_SOCKET, int, socketpair, (int domain, int type, int protocol, int pair[2]),
+       (domain, type, protocol, pair))
+SIMPLE(CALL_SOCKET, int, memfd_create, (const char *name, unsigned flags), (name, flags))
+SIMPLE(CALL_MESSAGE, ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags),
+       (fd, message, flags))
+SIMPLE(CALL_MESSAGE, ssize_t, recvmsg, (int fd, struct msghdr *message, int flags),
+       (fd, message, flags))
 
 /* These return their error. */
 int posix_fallocate64(int fd, off64_t offset, off64_t size)
