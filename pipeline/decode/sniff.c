@@ -26,13 +26,6 @@ static const struct magic magic[] = {
     {"raw", 4, "ftypcrx ", 8},
     {"gif", 0, "GIF87a", 6},
     {"gif", 0, "GIF89a", 6},
-    {"heif", 4, "ftypheic", 8},
-    {"heif", 4, "ftypheix", 8},
-    {"heif", 4, "ftypheim", 8},
-    {"heif", 4, "ftypheis", 8},
-    {"heif", 4, "ftyphevc", 8},
-    {"avif", 4, "ftypavif", 8},
-    {"avif", 4, "ftypavis", 8},
     {"jxl", 0, "\xff\x0a", 2},
     {"jxl", 0, "\0\0\0\x0cJXL \r\n\x87\n", 12},
     {"jp2", 0, "\0\0\0\x0cjP  \r\n\x87\n", 12},
@@ -92,17 +85,24 @@ static bool is_svg(const uint8_t *head, size_t size)
     return i < size && head[i] == '<' && memmem(head + i, size - i, "<svg", 4) != NULL;
 }
 
-/* A brand that says nothing of the codec: those that follow it do. */
+/* ISO base media: the brand and those that it is compatible with; one that names AV1 decides. */
 static const char *brands(const uint8_t *head, size_t size)
 {
-    if (size < 16 || (memcmp(head + 4, "ftypmif1", 8) != 0 && memcmp(head + 4, "ftypmsf1", 8) != 0))
+    static const char heif[][5] = {"heic", "heix", "heim", "heis", "hevc",
+                                   "hevx", "mif1", "mif2", "msf1", "miaf"};
+    const char *found = NULL;
+    if (size < 16 || memcmp(head + 4, "ftyp", 4) != 0)
         return NULL;
     size_t length = (size_t)head[2] << 8 | head[3];
-    for (size_t i = 16; i + 4 <= size && i + 4 <= length; i += 4) {
-        if (memcmp(head + i, "avif", 4) == 0)
+    for (size_t i = 8; i + 4 <= size && i + 4 <= length; i += i == 8 ? 8 : 4) {
+        if (memcmp(head + i, "avif", 4) == 0 || memcmp(head + i, "avis", 4) == 0)
             return "avif";
+        for (size_t k = 0; k < sizeof heif / sizeof *heif; k++) {
+            if (memcmp(head + i, heif[k], 4) == 0)
+                found = "heif";
+        }
     }
-    return "heif";
+    return found;
 }
 
 int sniff_format(const uint8_t *head, size_t size)

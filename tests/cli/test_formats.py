@@ -21,7 +21,7 @@ HEADS = {
     "jpeg": b"\xff\xd8\xff\xe0", "png": b"\x89PNG\r\n\x1a\n", "webp": b"RIFF\x20\0\0\0WEBPVP8 ",
     "tiff": b"II*\0\x08\0\0\0", "bmp": b"BM\x40\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0",
     "gif": b"GIF89a\1\0\1\0", "pnm": b"P5 1 1 255\n", "pfm": b"PF\n1 1\n-1\n",
-    "heif": b"\0\0\0\x18ftypheic", "avif": b"\0\0\0\x18ftypavif", "jxl": b"\xff\x0a\0\0",
+    "heif": b"\0\0\0\x10ftypheic", "avif": b"\0\0\0\x10ftypavif", "jxl": b"\xff\x0a\0\0",
     "jp2": b"\0\0\0\x0cjP  \r\n\x87\n", "ico": b"\0\0\1\0\1\0", "psd": b"8BPS\0\1",
     "exr": b"\x76\x2f\x31\x01", "hdr": b"#?RADIANCE\n", "qoi": b"qoif\0\0\0\1",
     "svg": b'<?xml version="1.0"?>\n<svg width="1">', "raw": b"IIU\0",
@@ -48,6 +48,25 @@ def test_every_format_is_told_by_its_content(table, tmp_path):
             assert failed[name] == ("unsupported", row["notes"])
             assert re.fullmatch(r"this build cannot read [^;]+; install (lib\S+-dev(, | and ))+build again|"
                                 r"clpipe has no decoder for .+", row["notes"])
+
+
+@pytest.mark.parametrize("brands, name", [
+    (b"mif1heic", "heif"), (b"mif2mif1heic", "heif"), (b"mif1avif", "avif"), (b"msf1", "heif"),
+    (b"avisavif", "avif"), (b"isommp41", None), (b"qt  ", None)])
+def test_brands(table, tmp_path, brands, name):
+    """Which codec a container of pictures is for may only be said after its first brand."""
+    (tmp_path / "one").write_bytes(b"P5 1 1 255\n1")
+    major, others = brands[:4], brands[4:]
+    (tmp_path / "a").write_bytes((16 + len(others)).to_bytes(4, "big") + b"ftyp" + major + bytes(4) +
+                                 others + bytes(100))
+    found = failures(tmp_path)[0]["a"]
+    row = next((row for row in table if row["name"] == name), None)
+    if row is None:
+        assert found[0] == "not-an-image"
+    elif not row["readable"]:
+        assert found == ("unsupported", row["notes"])
+    else:
+        assert found[0] in ("corrupt", "truncated", "unsupported")
 
 
 def test_extensions_promise_images(table, tmp_path):
