@@ -189,6 +189,58 @@ label_distances(__global const float *restrict x, __global const float *restrict
 }
 #endif
 
+/* The canonical distance of each row to the nearest centroid but its own. */
+#if GROUP == 1
+__kernel void other_distances(__global const float *restrict x,
+                              __global const float *restrict centroids,
+                              __global const int *restrict labels, __global double *distances,
+                              uint count, uint stride, uint k)
+{
+    const uint i = (uint)get_global_id(0);
+    if (i < count) {
+        double nearest = INFINITY;
+        for (uint c = 0; c < k; c++)
+            if (c != (uint)labels[i])
+                nearest = fmin(nearest, canonical(x + (size_t)i * stride,
+                                                  centroids + (size_t)c * stride, stride));
+        distances[i] = nearest;
+    }
+}
+#else
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+other_distances(__global const float *restrict x, __global const float *restrict centroids,
+                __global const int *restrict labels, __global double *distances, uint count,
+                uint stride, uint k)
+{
+    __local double lanes[GROUP];
+    const uint lid = (uint)get_local_id(0), lane = lid % KMEANS_LANES;
+    const uint i = (uint)get_group_id(0) * (GROUP / KMEANS_LANES) + lid / KMEANS_LANES;
+    /* Work-items without a row go along with the last one's, for the barriers. */
+    const uint at = min(i, count - 1), own = (uint)labels[at];
+    __global const float *row = x + (size_t)at * stride;
+    double nearest = INFINITY;
+    for (uint c = 0; c < k; c++) {
+        __global const float *centroid = centroids + (size_t)c * stride;
+        double sum = 0.0;
+        for (uint j = lane; j < stride; j += KMEANS_LANES) {
+            const double t = (double)row[j] - (double)centroid[j];
+            sum = fma(t, t, sum);
+        }
+        lanes[lid] = sum;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint reach = KMEANS_LANES / 2; reach > 0; reach /= 2) {
+            if (lane < reach)
+                lanes[lid] += lanes[lid + reach];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (lane == 0 && c != own)
+            nearest = fmin(nearest, lanes[lid]);
+    }
+    if (lane == 0 && i < count)
+        distances[i] = nearest;
+}
+#endif
+
 /* Seeding: for each block of rows and each candidate, the sum of weights if that candidate were
  * taken: weight[i] * min(distances[i], distance to the candidate). Bits of `mask` stay set only
  * where the candidate is nearer. A group to a block. */

@@ -1,4 +1,5 @@
-/* run.h: cluster_run with a say in what the device decides; for tests. */
+/* run.h: what the entries of the engine share, and cluster_run with a say in what the device
+ * decides, for tests. */
 #ifndef CLPIPE_CLUSTER_RUN_H
 #define CLPIPE_CLUSTER_RUN_H
 
@@ -8,5 +9,9 @@
 enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
                            const struct matrix_source *source, const struct cluster_config *config,
                            const struct lane_choice *choice, struct error *err);
+
+/* Whether the options and the shape of the data make sense; errors are those of cluster_run. */
+enum status cluster_check(const struct matrix_source *source, const struct cluster_config *config,
+                          uint32_t k, struct error *err);
 
 #endif

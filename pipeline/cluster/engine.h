@@ -1,0 +1,33 @@
+/* engine.h: everything that runs of k-means over the same rows share: the rows, the device's
+ * buffers (for the largest k) and the kernels. */
+#ifndef CLPIPE_CLUSTER_ENGINE_H
+#define CLPIPE_CLUSTER_ENGINE_H
+
+#include "cluster/lloyd.h"
+
+/* Its parts point to each other: it stays where it was opened. */
+struct engine {
+    struct cluster_config config; /* k: of the latest run */
+    const struct matrix_source *source;
+    struct lane lane;
+    struct data data;
+    struct filter filter;
+    struct assign assign;
+    struct update update;
+    struct moves moves;
+    struct lloyd lloyd;
+};
+
+/* Reads the rows; config->k is the largest k to come. choice may be NULL. To be closed after an
+ * error, too. Errors are those of cluster_run. */
+enum status engine_open(struct engine *engine, struct ocl_context *ocl,
+                        const struct matrix_source *source, const struct cluster_config *config,
+                        const struct lane_choice *choice, struct error *err);
+void engine_close(struct engine *engine);
+
+/* All restarts for one k. What it leaves on the device is that of the last restart, which need not
+ * be the best one. After an error there is no outcome. */
+enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint32_t k,
+                       struct error *err);
+
+#endif

@@ -1,0 +1,430 @@
+/* measures.c: the same bits wherever they are computed: distances are canonical, sums over rows are
+ * pairwise within blocks and blocks come in order, all other sums go one by one in the order of
+ * rows, clusters or columns.
+ *
+ * The silhouette needs all pairs of rows, so it is that of a sample. The distances between its rows
+ * do not depend on k: they are measured once. */
+#include "cluster/measures.h"
+#include "cluster/canonical.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of canonical_random; restarts use the streams from 0 on. */
+#define SAMPLE_STREAM UINT32_MAX
+
+/* --- the sample ------------------------------------------------------------------------------ */
+
+/* Whether `row` is among the first `count` of ascending rows; *place is where it is or belongs. */
+static bool find_row(uint32_t *place, const uint64_t *rows, uint32_t count, uint64_t row)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (rows[middle] < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *place = low;
+    return low < count && rows[low] == row;
+}
+
+/* Each set of rows is equally likely (Floyd: Bentley, Programming pearls: a sample of brilliance,
+ * 1987). */
+static void draw_sample(uint64_t *rows, uint32_t sample, uint64_t n, uint64_t seed)
+{
+    for (uint32_t i = 0; i < sample; i++) {
+        const uint64_t last = n - sample + i;
+        uint64_t row = (uint64_t)(canonical_random(seed, SAMPLE_STREAM, i) * ((double)last + 1));
+        uint32_t place;
+        if (row > last)
+            row = last;
+        if (find_row(&place, rows, i, row)) {
+            row = last;
+            place = i;
+        }
+        memmove(rows + place + 1, rows + place, (i - place) * sizeof *rows);
+        rows[place] = row;
+    }
+}
+
+/* Where the distances from row i of the sample to those after it begin. */
+static size_t pairs_of(uint32_t i, uint32_t sample)
+{
+    return (size_t)i * (2 * (size_t)sample - i - 1) / 2;
+}
+
+struct pair_job {
+    const struct measures *measures;
+    const float *values;
+    uint32_t stride;
+};
+
+static void measure_pairs(void *context, uint64_t part)
+{
+    const struct pair_job *job = context;
+    const uint32_t i = (uint32_t)part, sample = job->measures->sample;
+    double *apart = job->measures->apart + pairs_of(i, sample);
+    for (uint32_t j = i + 1; j < sample; j++)
+        *apart++ = sqrt(canonical_distance(job->values + (size_t)i * job->stride,
+                                           job->values + (size_t)j * job->stride, job->stride));
+}
+
+static enum status open_sample(struct measures *measures, uint64_t seed, struct error *err)
+{
+    struct data *data = measures->assign->data;
+    const uint32_t most = MEASURES_SAMPLE_VALUES / data->stride;
+    uint32_t sample = most < MEASURES_SAMPLE ? most : MEASURES_SAMPLE;
+    if (sample > data->rows)
+        sample = (uint32_t)data->rows;
+    measures->sample = sample;
+    const size_t bytes = (size_t)sample * data->stride * sizeof(float);
+    const size_t pairs = pairs_of(sample, sample);
+    struct pair_job job = {measures, NULL, data->stride};
+    float *values = malloc(bytes + 1);
+    measures->rows = malloc((sample + 1) * sizeof *measures->rows);
+    measures->apart = malloc((pairs + 1) * sizeof *measures->apart);
+    enum status status = STATUS_OK;
+    if (!values || !measures->rows || !measures->apart)
+        status = error_memory(err, bytes + pairs * sizeof *measures->apart, "a sample of rows");
+    if (status == STATUS_OK) {
+        draw_sample(measures->rows, sample, data->rows, seed);
+        status = data_rows(data, values, measures->rows, sample, err);
+    }
+    job.values = values;
+    if (status == STATUS_OK)
+        workers_run(data->lane->workers, measure_pairs, &job, sample);
+    free(values);
+    return status;
+}
+
+enum status measures_open(struct measures *measures, struct assign *assign, uint64_t seed,
+                          struct error *err)
+{
+    const struct data *data = assign->data;
+    const uint32_t blocks = (data->tile_rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    *measures = (struct measures){.assign = assign};
+    measures->distances = malloc(data->tile_rows * sizeof *measures->distances);
+    measures->sums = malloc(blocks * sizeof *measures->sums);
+    enum status status = STATUS_OK;
+    if (!measures->distances || !measures->sums)
+        status = error_memory(err, data->tile_rows * sizeof *measures->distances, "distances");
+    if (status == STATUS_OK && !assign->lane->host_exact)
+        status = ocl_kernel(&measures->others, assign->program, "other_distances", err);
+    return status == STATUS_OK ? open_sample(measures, seed, err) : status;
+}
+
+void measures_close(struct measures *measures)
+{
+    if (measures->others)
+        clReleaseKernel(measures->others);
+    free(measures->rows);
+    free(measures->apart);
+    free(measures->distances);
+    free(measures->sums);
+    *measures = (struct measures){0};
+}
+
+/* --- the silhouette of the sample ------------------------------------------------------------ */
+
+/* Of one row: a is its distance from its own cluster, b from the nearest other one. */
+static double silhouette_of(double a, double b)
+{
+    const double longer = a > b ? a : b;
+    return longer > 0 ? (b - a) / longer : 0;
+}
+
+struct sample_job {
+    const struct measures *measures;
+    uint32_t clusters;
+    uint32_t labels[MEASURES_SAMPLE]; /* of the clusters that the sample has, from 0 on */
+    uint32_t sizes[MEASURES_SAMPLE];
+    double values[MEASURES_SAMPLE];
+};
+
+static void measure_sampled(void *context, uint64_t part)
+{
+    struct sample_job *job = context;
+    const uint32_t i = (uint32_t)part, sample = job->measures->sample, own = job->labels[i];
+    const double *apart = job->measures->apart;
+    double sums[MEASURES_SAMPLE];
+    for (uint32_t c = 0; c < job->clusters; c++)
+        sums[c] = 0;
+    for (uint32_t j = 0; j < i; j++)
+        sums[job->labels[j]] += apart[pairs_of(j, sample) + (i - j - 1)];
+    for (uint32_t j = i + 1; j < sample; j++)
+        sums[job->labels[j]] += apart[pairs_of(i, sample) + (j - i - 1)];
+    double nearest = INFINITY;
+    for (uint32_t c = 0; c < job->clusters; c++)
+        if (c != own && sums[c] / job->sizes[c] < nearest)
+            nearest = sums[c] / job->sizes[c];
+    job->values[i] =
+        job->sizes[own] > 1 ? silhouette_of(sums[own] / (job->sizes[own] - 1), nearest) : 0;
+}
+
+/* Sums pairwise within blocks, blocks in order; `values` are overwritten. */
+static double sum_in_blocks(double *values, uint64_t count)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < count; i += KMEANS_BLOCK_ROWS) {
+        double block[KMEANS_BLOCK_ROWS];
+        const uint64_t left = count - i;
+        const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
+        memcpy(block, values + i, rows * sizeof *block);
+        sum += canonical_block_sum(block, rows);
+    }
+    return sum;
+}
+
+/* As scikit-learn has it: a row alone in its cluster counts as 0; there must be two clusters, and
+ * fewer than rows. */
+static enum status silhouette(double *out, const struct measures *measures,
+                              const struct cluster_outcome *outcome, struct error *err)
+{
+    const uint32_t sample = measures->sample;
+    uint32_t *number = calloc(outcome->k, sizeof *number); /* of a cluster, from 1 on */
+    struct sample_job *job = calloc(1, sizeof *job);
+    *out = NAN;
+    if (!number || !job) {
+        free(number);
+        free(job);
+        return error_memory(err, sizeof *job, "the silhouette");
+    }
+    job->measures = measures;
+    for (uint32_t i = 0; i < sample; i++) {
+        uint32_t *label = &number[outcome->labels[measures->rows[i]]];
+        if (*label == 0)
+            *label = ++job->clusters;
+        job->labels[i] = *label - 1;
+        job->sizes[*label - 1]++;
+    }
+    if (job->clusters > 1 && job->clusters < sample) {
+        workers_run(measures->assign->lane->workers, measure_sampled, job, sample);
+        *out = sum_in_blocks(job->values, sample) / sample;
+    }
+    free(number);
+    free(job);
+    return STATUS_OK;
+}
+
+/* --- the simplified silhouette --------------------------------------------------------------- */
+
+struct other_job {
+    const struct measures *measures;
+    const struct cluster_outcome *outcome;
+    const struct tile *tile;
+    const float *rows, *centroids; /* rows: where the host has them */
+};
+
+/* Canonical distances of a block of rows to the nearest centroid but their own. */
+static void host_others(void *context, uint64_t part)
+{
+    const struct other_job *job = context;
+    const uint32_t stride = job->measures->assign->data->stride;
+    const uint64_t from = part * KMEANS_BLOCK_ROWS;
+    for (uint64_t i = from; i < from + KMEANS_BLOCK_ROWS && i < job->tile->rows; i++) {
+        const uint32_t own = (uint32_t)job->outcome->labels[job->tile->first + i];
+        double nearest = INFINITY;
+        for (uint32_t c = 0; c < job->outcome->k; c++)
+            if (c != own)
+                nearest =
+                    fmin(nearest, canonical_distance(job->rows + i * stride,
+                                                     job->centroids + (size_t)c * stride, stride));
+        job->measures->distances[i] = nearest;
+    }
+}
+
+static enum status device_others(struct measures *measures, const struct cluster_outcome *outcome,
+                                 struct tile *tile, struct error *err)
+{
+    struct assign *assign = measures->assign;
+    struct lane *lane = assign->lane;
+    const cl_uint rows = tile->rows, stride = assign->data->stride, k = outcome->k;
+    enum status status = lane_write(lane, "labels", tile->labels, 0, rows * sizeof(cl_int),
+                                    outcome->labels + tile->first, err);
+    if (status == STATUS_OK)
+        status = ocl_args(measures->others, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
+                          &assign->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                          &assign->tile_distances, sizeof rows, &rows, sizeof stride, &stride,
+                          sizeof k, &k, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(lane, "other distances", measures->others,
+                             (uint64_t)rows * (lane->tiled ? KMEANS_LANES : 1),
+                             lane->tiled ? assign->filter->width : 64, err);
+    if (status == STATUS_OK)
+        status = lane_read(lane, "distances", assign->tile_distances, 0,
+                           rows * sizeof *measures->distances, measures->distances, err);
+    return status;
+}
+
+/* A block's rows, from their distances; it takes the stored ones to their own centroids. */
+static void sum_simplified(void *context, uint64_t part)
+{
+    const struct other_job *job = context;
+    const struct cluster_outcome *outcome = job->outcome;
+    const uint64_t from = part * KMEANS_BLOCK_ROWS;
+    double block[KMEANS_BLOCK_ROWS];
+    uint32_t rows = 0;
+    for (; rows < KMEANS_BLOCK_ROWS && from + rows < job->tile->rows; rows++) {
+        const uint64_t row = job->tile->first + from + rows;
+        block[rows] = outcome->sizes[outcome->labels[row]] > 1
+                          ? silhouette_of(sqrt((double)outcome->distances[row]),
+                                          sqrt(job->measures->distances[from + rows]))
+                          : 0;
+    }
+    job->measures->sums[part] = canonical_block_sum(block, rows);
+}
+
+static enum status simplified_of_tile(double *sum, struct other_job *job, struct measures *measures,
+                                      struct tile *tile, struct error *err)
+{
+    struct data *data = measures->assign->data;
+    const uint32_t blocks = (tile->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    enum status status = STATUS_OK;
+    job->tile = tile;
+    if (measures->others) {
+        status = device_others(measures, job->outcome, tile, err);
+    } else {
+        float *rows;
+        status = data_map(&rows, data, tile, err);
+        if (status != STATUS_OK)
+            return status;
+        job->rows = rows;
+        workers_run(data->lane->workers, host_others, job, blocks);
+        status = data_unmap(data, tile, rows, err);
+        lane_settle(data->lane);
+    }
+    if (status != STATUS_OK)
+        return status;
+    workers_run(data->lane->workers, sum_simplified, job, blocks);
+    for (uint32_t i = 0; i < blocks; i++)
+        *sum += measures->sums[i];
+    return STATUS_OK;
+}
+
+/* The silhouette with distances to centroids in place of those to all rows (Hruschka, de Castro
+ * and Campello 2004); of all rows. `centroids` are padded. */
+static enum status simplified(double *out, struct measures *measures,
+                              const struct cluster_outcome *outcome, float *centroids,
+                              struct error *err)
+{
+    struct data *data = measures->assign->data;
+    struct other_job job = {.measures = measures, .outcome = outcome, .centroids = centroids};
+    struct tile *tile;
+    bool incremental;
+    double sum = 0;
+    enum status status =
+        assign_centroids(measures->assign, &incremental, centroids, outcome->k, NULL, err);
+    if (status == STATUS_OK)
+        status = data_begin(data, err);
+    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
+        status = simplified_of_tile(&sum, &job, measures, tile, err);
+        if (status == STATUS_OK)
+            status = data_done(data, tile, err);
+    }
+    data_end(data);
+    if (status != STATUS_END)
+        return status;
+    *out = sum / (double)outcome->rows;
+    return STATUS_OK;
+}
+
+/* --- measures of the centroids --------------------------------------------------------------- */
+
+struct centroid_job {
+    const float *centroids;
+    const double *spread; /* the mean distance of a cluster's rows from its centroid */
+    double *worst;
+    uint32_t k, stride;
+};
+
+static void worst_neighbour(void *context, uint64_t part)
+{
+    const struct centroid_job *job = context;
+    double worst = 0;
+    for (uint32_t c = 0; c < job->k; c++) {
+        if (c == part)
+            continue;
+        const double apart =
+            sqrt(canonical_distance(job->centroids + (size_t)part * job->stride,
+                                    job->centroids + (size_t)c * job->stride, job->stride));
+        const double ratio = (job->spread[part] + job->spread[c]) / apart;
+        if (apart > 0 && ratio > worst)
+            worst = ratio;
+    }
+    job->worst[part] = worst;
+}
+
+/* Davies and Bouldin 1979, with the mean distance and Euclidean length, as scikit-learn. */
+static enum status davies_bouldin(double *out, const struct measures *measures,
+                                  const struct cluster_outcome *outcome, const float *centroids,
+                                  struct error *err)
+{
+    const uint32_t k = outcome->k;
+    double *spread = calloc(k, sizeof *spread), *worst = calloc(k, sizeof *worst);
+    enum status status = STATUS_OK;
+    if (!spread || !worst)
+        status = error_memory(err, 2 * (size_t)k * sizeof *spread, "clusters' spreads");
+    if (status == STATUS_OK) {
+        for (uint64_t i = 0; i < outcome->rows; i++)
+            spread[outcome->labels[i]] += sqrt((double)outcome->distances[i]);
+        for (uint32_t c = 0; c < k; c++)
+            spread[c] /= (double)outcome->sizes[c];
+        struct centroid_job job = {centroids, spread, worst, k, measures->assign->data->stride};
+        workers_run(measures->assign->lane->workers, worst_neighbour, &job, k);
+        *out = 0;
+        for (uint32_t c = 0; c < k; c++)
+            *out += worst[c];
+        *out /= k;
+    }
+    free(spread);
+    free(worst);
+    return status;
+}
+
+/* Calinski and Harabasz 1974; 1 where every row lies on its centroid, as scikit-learn. */
+static double calinski_harabasz(const struct measures *measures,
+                                const struct cluster_outcome *outcome, const float *centroids)
+{
+    const struct data *data = measures->assign->data;
+    double between = 0;
+    for (uint32_t c = 0; c < outcome->k; c++) {
+        double sum = 0;
+        for (uint32_t j = 0; j < data->dimension; j++) {
+            const double t = (double)centroids[(size_t)c * data->stride + j] -
+                             column_stats_mean(&data->stats, j);
+            sum += t * t;
+        }
+        between += (double)outcome->sizes[c] * sum;
+    }
+    if (!(outcome->inertia > 0))
+        return 1;
+    return between * (double)(outcome->rows - outcome->k) /
+           (outcome->inertia * (double)(outcome->k - 1));
+}
+
+enum status measures_take(struct cluster_measures *out, struct measures *measures,
+                          const struct cluster_outcome *outcome, struct error *err)
+{
+    const struct data *data = measures->assign->data;
+    *out = (struct cluster_measures){NAN, NAN, NAN, NAN};
+    if (outcome->k < 2 || outcome->k >= outcome->rows)
+        return STATUS_OK;
+    float *centroids = calloc(outcome->k, data->stride * sizeof *centroids);
+    if (!centroids)
+        return error_memory(err, outcome->k * data->stride * sizeof *centroids, "centroids");
+    for (uint32_t c = 0; c < outcome->k; c++)
+        memcpy(centroids + (size_t)c * data->stride,
+               outcome->centroids + (size_t)c * data->dimension,
+               data->dimension * sizeof *centroids);
+    enum status status = silhouette(&out->silhouette, measures, outcome, err);
+    if (status == STATUS_OK)
+        status = simplified(&out->simplified_silhouette, measures, outcome, centroids, err);
+    if (status == STATUS_OK)
+        status = davies_bouldin(&out->davies_bouldin, measures, outcome, centroids, err);
+    if (status == STATUS_OK)
+        out->calinski_harabasz = calinski_harabasz(measures, outcome, centroids);
+    free(centroids);
+    return status;
+}

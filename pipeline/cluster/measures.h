@@ -1,0 +1,31 @@
+/* measures.h: silhouettes, Davies-Bouldin and Calinski-Harabasz of outcomes over the same rows. */
+#ifndef CLPIPE_CLUSTER_MEASURES_H
+#define CLPIPE_CLUSTER_MEASURES_H
+
+#include "cluster/assign.h"
+#include "cluster/sweep.h"
+
+/* Rows of the sample, at most; fewer where they would hold more than this many values. */
+#define MEASURES_SAMPLE        2048
+#define MEASURES_SAMPLE_VALUES (1u << 24)
+
+struct measures {
+    struct assign *assign;
+    uint32_t sample;
+    uint64_t *rows;    /* of the sample, ascending */
+    double *apart;     /* distance of each two of them: (0, 1), (0, 2), ... (1, 2), ... */
+    cl_kernel others;  /* NULL where the host does it */
+    double *distances; /* of a tile's rows to the nearest other centroid */
+    double *sums;      /* of blocks of rows */
+};
+
+/* Draws the sample and measures the distances between its rows. */
+enum status measures_open(struct measures *measures, struct assign *assign, uint64_t seed,
+                          struct error *err);
+void measures_close(struct measures *measures);
+
+/* Puts the outcome's labels and centroids on the device. */
+enum status measures_take(struct cluster_measures *out, struct measures *measures,
+                          const struct cluster_outcome *outcome, struct error *err);
+
+#endif

@@ -1,0 +1,175 @@
+/* sweep.c: one engine, several values of k.
+ *
+ * The largest k comes first: it is the one that too few distinct rows or too little memory would
+ * stop, and that shows at once. */
+#include "cluster/sweep.h"
+#include "cluster/engine.h"
+#include "cluster/measures.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of the sample for each cluster of the largest k; with fewer, most clusters would have too
+ * few rows in it to say much. */
+#define SAMPLE_OF_CLUSTER 16
+
+/* Kaufman and Rousseeuw (1990): no substantial structure below. */
+#define WEAK_SILHOUETTE 0.25
+
+void cluster_sweep_clear(struct cluster_sweep *sweep)
+{
+    free(sweep->values);
+    *sweep = (struct cluster_sweep){0};
+}
+
+/* What the choice goes by. */
+static double score_of(const struct cluster_sweep *sweep, uint32_t i)
+{
+    const struct cluster_measures *measures = &sweep->values[i].measures;
+    return sweep->simplified ? measures->simplified_silhouette : measures->silhouette;
+}
+
+/* The value of k for which `sign` times a measure (at that offset) is largest, the smallest one of
+ * several; 0 if it is defined nowhere. */
+static uint32_t favourite(const struct cluster_sweep *sweep, size_t offset, double sign)
+{
+    uint32_t k = 0;
+    double most = 0;
+    for (uint32_t i = 0; i < sweep->count; i++) {
+        double value;
+        memcpy(&value, (const char *)&sweep->values[i].measures + offset, sizeof value);
+        if (!isnan(value) && (k == 0 || sign * value > most)) {
+            most = sign * value;
+            k = sweep->values[i].k;
+        }
+    }
+    return k;
+}
+
+static void explain(struct cluster_sweep *sweep)
+{
+    const uint32_t k = sweep->values[sweep->suggested].k;
+    const double score = score_of(sweep, sweep->suggested);
+    if (isnan(score)) {
+        snprintf(sweep->reason, sizeof sweep->reason,
+                 "it is the smallest: no measure is defined for these values and so few rows");
+        return;
+    }
+    const uint32_t bouldin =
+        favourite(sweep, offsetof(struct cluster_measures, davies_bouldin), -1);
+    const uint32_t calinski =
+        favourite(sweep, offsetof(struct cluster_measures, calinski_harabasz), 1);
+    int used =
+        snprintf(sweep->reason, sizeof sweep->reason, "the %ssilhouette is highest (%.4g)%s",
+                 sweep->simplified ? "simplified " : "", score,
+                 score < WEAK_SILHOUETTE ? " but low: the clusters run into each other" : "");
+    if (bouldin == k && calinski == k)
+        used += snprintf(sweep->reason + used, sizeof sweep->reason - (size_t)used,
+                         ", and Davies-Bouldin and Calinski-Harabasz agree");
+    else
+        used += snprintf(sweep->reason + used, sizeof sweep->reason - (size_t)used,
+                         "; Davies-Bouldin favours %u, Calinski-Harabasz %u", bouldin, calinski);
+    if (sweep->count > 2 && sweep->suggested + 1 == sweep->count)
+        snprintf(sweep->reason + used, sizeof sweep->reason - (size_t)used,
+                 "; it is the largest tried, larger ones may be better");
+}
+
+/* The outcome of value i ends up in `best` if it is better than what is there, or as good with a
+ * smaller k. */
+static void keep_better(struct cluster_outcome *best, struct cluster_outcome *outcome,
+                        struct cluster_sweep *sweep, uint32_t i)
+{
+    const double score = score_of(sweep, i), most = score_of(sweep, sweep->suggested);
+    if (best->labels && !(isnan(most) || score >= most))
+        return;
+    struct cluster_outcome swap = *best;
+    *best = *outcome;
+    *outcome = swap;
+    sweep->suggested = i;
+}
+
+static enum status run_value(struct cluster_outcome *best, struct cluster_sweep *sweep,
+                             struct engine *engine, struct measures *measures,
+                             const struct cluster_sweep_config *values, uint32_t i,
+                             struct error *err)
+{
+    struct cluster_sweep_value *value = &sweep->values[i];
+    struct cluster_outcome outcome = {0};
+    enum status status = lane_check_stop(&engine->lane, err);
+    if (status == STATUS_OK)
+        status = engine_run(&outcome, engine, value->k, err);
+    if (status == STATUS_OK)
+        status = measures_take(&value->measures, measures, &outcome, err);
+    if (status == STATUS_OK && values->classes)
+        status = cluster_agree(&value->agreement, outcome.labels, value->k, values->classes,
+                               values->class_count, outcome.rows, err);
+    if (status == STATUS_OK) {
+        value->iterations = outcome.iterations;
+        value->converged = outcome.converged;
+        value->inertia = outcome.inertia;
+        const double init = best->seconds_init + outcome.seconds_init;
+        const double iterate = best->seconds_iterate + outcome.seconds_iterate;
+        keep_better(best, &outcome, sweep, i);
+        best->seconds_init = init;
+        best->seconds_iterate = iterate;
+    }
+    cluster_outcome_clear(&outcome);
+    return status;
+}
+
+static enum status open_values(struct cluster_sweep *sweep,
+                               const struct cluster_sweep_config *values, struct error *err)
+{
+    sweep->count = (values->last - values->first) / values->step + 1;
+    sweep->values = calloc(sweep->count, sizeof *sweep->values);
+    if (!sweep->values)
+        return error_memory(err, sweep->count * sizeof *sweep->values, "the values of k");
+    for (uint32_t i = 0; i < sweep->count; i++) {
+        sweep->values[i].k = values->first + i * values->step;
+        sweep->values[i].agreement = (struct cluster_agreement){NAN, NAN, NAN};
+    }
+    return STATUS_OK;
+}
+
+enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep *sweep,
+                              struct ocl_context *ocl, const struct matrix_source *source,
+                              const struct cluster_config *config,
+                              const struct cluster_sweep_config *values, struct error *err)
+{
+    struct engine *engine = calloc(1, sizeof *engine);
+    struct measures measures = {0};
+    struct cluster_config largest = *config;
+    *best = (struct cluster_outcome){0};
+    *sweep = (struct cluster_sweep){0};
+    enum status status = engine ? open_values(sweep, values, err)
+                                : error_memory(err, sizeof *engine, "the values of k");
+    if (status == STATUS_OK) {
+        largest.k = sweep->values[sweep->count - 1].k;
+        status = engine_open(engine, ocl, source, &largest, NULL, err);
+    }
+    if (status == STATUS_OK)
+        status = measures_open(&measures, &engine->assign, config->seed, err);
+    sweep->sample = measures.sample;
+    sweep->simplified =
+        measures.sample < source->rows && measures.sample / SAMPLE_OF_CLUSTER < largest.k;
+    for (uint32_t i = sweep->count; i > 0 && status == STATUS_OK; i--) {
+        if (values->progress)
+            values->progress(config->progress_context, sweep->values[i - 1].k, sweep->count - i,
+                             sweep->count);
+        status = run_value(best, sweep, engine, &measures, values, i - 1, err);
+    }
+    if (status == STATUS_OK) {
+        best->seconds_build = engine->lane.seconds_build;
+        explain(sweep);
+    }
+    measures_close(&measures);
+    if (engine)
+        engine_close(engine);
+    free(engine);
+    if (status != STATUS_OK) {
+        cluster_outcome_clear(best);
+        cluster_sweep_clear(sweep);
+    }
+    return status;
+}
