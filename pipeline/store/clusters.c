@@ -8,6 +8,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "store/scales.h"
+#include "store/sweep_group.h"
 #include "version_generated.h"
 #include <assert.h>
 #include <errno.h>
@@ -24,8 +25,9 @@
 #define COPY_BYTES (1u << 20)
 
 /* The scales that belong to one clustering alone. */
-#define OWN_AXES 4
-static const char *const own_axis[OWN_AXES] = {"cluster", "iteration", "row", "dimension"};
+#define OWN_AXES 5
+static const char *const own_axis[OWN_AXES] = {"cluster", "iteration", "row", "dimension",
+                                               SWEEP_AXIS};
 
 static enum status put_attributes(hid_t group, const struct result_clustering *c, const char *path,
                                   struct error *err)
@@ -128,6 +130,8 @@ enum status clusters_create(hid_t part[PART_COUNT], hid_t file, const struct res
         for (int a = 0; !status && a < kind->rank; a++)
             status = h5_attach_scale(file, part[p], (unsigned)a, axis[p][a], path, err);
     }
+    if (!status)
+        status = sweep_group_write(file, group, c, path, err);
     h5_close(&group);
     h5_close(&all);
     return status;
@@ -171,8 +175,15 @@ enum status clusters_copy(hid_t file, const char *path, struct result *from,
                                            .inertia = clusters->inertia};
     struct cluster_shape shape = {clusters->k, clusters->dimension, clusters->iterations,
                                   clusters->rows};
+    struct result_sweep sweep;
     hid_t part[PART_COUNT] = {0};
-    enum status status = clusters_create(part, file, &clustering, path, err);
+    enum status status = result_sweep_read(&sweep, from, clusters, err);
+    if (status)
+        return status;
+    clustering.agreement = clusters->has_agreement ? &clusters->agreement : NULL;
+    clustering.sweep = sweep.values ? &sweep : NULL;
+    status = clusters_create(part, file, &clustering, path, err);
+    result_sweep_clear(&sweep);
     for (int p = 0; !status && p < PART_COUNT; p++) {
         enum value_type type = cluster_part_kind[p].type;
         hsize_t size[2];

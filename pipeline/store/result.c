@@ -5,7 +5,7 @@
  * the values make sense is verify's business. */
 #include "base/parse.h"
 #include "base/path.h"
-#include "store/result_internal.h"
+#include "store/sweep_group.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -225,6 +225,8 @@ static enum status open_clustering(struct result *result, struct result_cluster_
     if (!status)
         status =
             vlen_text_attribute(&entry->parameters, result->vlen, group, "parameters", true, err);
+    if (!status)
+        status = sweep_group_agreement(&c->has_agreement, &c->agreement, result, group, err);
     c->converged = converged;
     c->parameters = entry->parameters;
     return status;

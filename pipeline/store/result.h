@@ -80,6 +80,30 @@ struct result_failure {
 enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
                               struct error *err);
 
+/* How well clusters agree with the folders of the images: purity and normalised mutual information
+ * from 0 to 1, adjusted Rand index. */
+struct result_agreement {
+    uint32_t folders;
+    double purity, nmi, ari;
+};
+
+/* What speaks for each value of k; NaN where a measure is not defined. */
+struct result_sweep_value {
+    uint32_t k, iterations;
+    uint8_t converged;
+    double inertia, silhouette, simplified_silhouette, davies_bouldin, calinski_harabasz;
+    struct result_agreement agreement; /* without `folders` */
+};
+
+struct result_sweep {
+    uint32_t count;
+    struct result_sweep_value *values; /* k ascending; NULL: there is no sweep */
+    uint32_t sample;                   /* rows of the silhouette */
+    bool has_folders;                  /* the values have an agreement */
+    char measure[24];                  /* by which k was chosen */
+    char reason[256];
+};
+
 struct result_clusters {
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[64];
     uint64_t rows;
@@ -89,6 +113,8 @@ struct result_clusters {
     double inertia;
     const char *parameters; /* JSON; valid until result_close */
     char content[65];       /* result_feature_identity of what it was made from, or "" */
+    bool has_agreement;
+    struct result_agreement agreement;
 };
 unsigned result_clusters_count(const struct result *result);
 const struct result_clusters *result_clusters_at(const struct result *result, unsigned i);
@@ -99,6 +125,11 @@ const struct result_clusters *result_clusters_find(const struct result *result, 
 enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
                                  float *centroids, int32_t *labels, float *distances,
                                  uint64_t *sizes, int64_t *nearest, struct error *err);
+
+/* The sweep that the clustering was chosen from; values NULL where there was none. */
+enum status result_sweep_read(struct result_sweep *out, struct result *result,
+                              const struct result_clusters *clusters, struct error *err);
+void result_sweep_clear(struct result_sweep *sweep);
 
 /* One /runs/N; strings are valid until the next call. */
 struct result_run {
@@ -139,8 +170,10 @@ struct result_clustering {
     const int32_t *labels;
     const float *distances;
     const uint64_t *sizes;
-    const int64_t *nearest;        /* k x 3 */
-    const double *inertia_history; /* `iterations` values */
+    const int64_t *nearest;                   /* k x 3 */
+    const double *inertia_history;            /* `iterations` values */
+    const struct result_agreement *agreement; /* or NULL */
+    const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */
 };
 
 /* Writes a copy of `input` (a clpipe file) with the clustering added to `output` (may be the same

@@ -1,5 +1,5 @@
 /* verify_clusters.c: labels, sizes, distances and the rows nearest to each centroid. */
-#include "store/verify.h"
+#include "store/sweep_group.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -267,6 +267,8 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
     enum status status = load(&k, err);
     if (!status)
         status = check_axes(&k, err);
+    if (!status)
+        status = sweep_group_verify(verify, k.c, k.where, err);
     for (size_t i = 0; !status && i < (size_t)k.c->k * k.c->dimension; i++)
         if (!isfinite(k.centroids[i])) {
             verify_broken(verify, "%s/centroids: cluster %zu has a value that is no number",
