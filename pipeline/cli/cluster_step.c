@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "cli/quote.h"
 #include "cli/signals.h"
+#include "cli/sweep_step.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +90,12 @@ static enum status write_parameters(struct cluster_plan *plan, struct error *err
     struct json json;
     json_init(&json, true);
     json_open_object(&json, NULL);
-    json_uint(&json, "k", plan->config.k);
+    if (range_is_sweep(&plan->k)) {
+        char range[80];
+        json_string(&json, "k", range_text(range, sizeof range, &plan->k));
+    } else {
+        json_uint(&json, "k", plan->config.k);
+    }
     json_string(&json, "feature", plan->input.name);
     json_string(&json, "spec", plan->input.feature ? plan->input.feature->spec : "");
     json_string(&json, "metric", plan->metric);
@@ -172,6 +178,9 @@ static enum status choose_init(struct cluster_plan *plan, const struct options *
             snprintf(plan->init, sizeof plan->init, "%s", names[i]);
             return STATUS_OK;
         }
+    if (range_is_sweep(&plan->k))
+        return misuse(err, options->command,
+                      "--init FILE.npy gives the centroids of one k, and -k asks for several");
     return read_initial(plan, options->init, err);
 }
 
@@ -185,6 +194,7 @@ static enum status fit_default_k(struct cluster_plan *plan, struct error *err)
         log_message(LOG_NOTICE, "k is %u instead of %u: there are only %u different images",
                     distinct, plan->config.k, distinct);
         plan->config.k = distinct;
+        plan->k = (struct number_range){distinct, distinct, 1};
     }
     return status;
 }
@@ -257,7 +267,8 @@ static enum status plan_parts(struct cluster_plan *plan, const struct options *o
                               bool default_k, struct error *err)
 {
     cluster_config_default(&plan->config);
-    plan->config.k = (uint32_t)options->k;
+    plan->k = options->k;
+    plan->config.k = (uint32_t)options->k.last;
     plan->config.seed = options->seed;
     plan->config.n_init = (uint32_t)options->n_init;
     plan->config.max_iter = (uint32_t)options->max_iter;
@@ -359,7 +370,11 @@ static enum status read_found(struct cluster_result *out, struct cluster_plan *p
         out->rows = clusters->rows;
         out->converged = clusters->converged;
         out->inertia = clusters->inertia;
+        out->has_agreement = clusters->has_agreement;
+        out->agreement = clusters->agreement;
         status = keep_sizes(out, NULL, NULL, err);
+        if (status == STATUS_OK)
+            status = result_sweep_read(&out->sweep, holder, clusters, err);
         if (status == STATUS_OK)
             status = result_clusters_read(holder, clusters, NULL, NULL, NULL, out->sizes,
                                           out->nearest, err);
@@ -369,7 +384,8 @@ static enum status read_found(struct cluster_result *out, struct cluster_plan *p
 }
 
 static enum status store_outcome(const struct cluster_plan *plan,
-                                 const struct cluster_outcome *outcome, struct error *err)
+                                 const struct cluster_outcome *outcome,
+                                 const struct cluster_result *result, struct error *err)
 {
     struct result_clustering clustering = {
         .name = plan->name,
@@ -391,8 +407,38 @@ static enum status store_outcome(const struct cluster_plan *plan,
         .sizes = outcome->sizes,
         .nearest = outcome->nearest,
         .inertia_history = outcome->inertia_history,
+        .agreement = result->has_agreement ? &result->agreement : NULL,
+        .sweep = result->sweep.values ? &result->sweep : NULL,
     };
     return result_write_clusters(plan->output, plan->base, &clustering, plan->replace, err);
+}
+
+/* Runs for the one k or for all of them; the result gets what was found about them. */
+static enum status run_clustering(struct cluster_outcome *outcome, struct cluster_result *out,
+                                  struct cluster_plan *plan, struct ocl_context *context,
+                                  struct error *err)
+{
+    const struct matrix_source *source = &plan->input.source;
+    struct folders folders = {0};
+    struct cluster_agreement agreement;
+    enum status status = STATUS_OK;
+    if (plan->input.result)
+        status = folders_read(&folders, plan->input.result, err);
+    if (status == STATUS_OK && range_is_sweep(&plan->k)) {
+        status = sweep_run(outcome, &out->sweep, context, source, &plan->config, &plan->k, &folders,
+                           err);
+    } else if (status == STATUS_OK) {
+        status = cluster_run(outcome, context, source, &plan->config, err);
+    }
+    out->has_agreement = status == STATUS_OK && folders.of_row;
+    if (out->has_agreement) {
+        status = cluster_agree(&agreement, outcome->labels, outcome->k, folders.of_row,
+                               folders.count, outcome->rows, err);
+        out->agreement = (struct result_agreement){folders.count, agreement.purity, agreement.nmi,
+                                                   agreement.ari};
+    }
+    folders_clear(&folders);
+    return status;
 }
 
 static enum status compute_clusters(struct cluster_result *out, struct cluster_plan *plan,
@@ -410,14 +456,14 @@ static enum status compute_clusters(struct cluster_result *out, struct cluster_p
         plan->config.phase = progress_phase;
         plan->config.progress_context = progress;
         progress_step(progress, "k-means: reading rows");
-        status = cluster_run(&outcome, context, &plan->input.source, &plan->config, err);
+        status = run_clustering(&outcome, out, plan, context, err);
     }
     if (status == STATUS_OK && !plan->content[0]) {
         progress_step(progress, "k-means: storing the result");
         status = matrix_input_identity(&plan->input, plan->content, err);
     }
     if (status == STATUS_OK)
-        status = store_outcome(plan, &outcome, err);
+        status = store_outcome(plan, &outcome, out, err);
     if (status == STATUS_OK) {
         out->k = outcome.k;
         out->dimension = outcome.dimension;
@@ -459,5 +505,6 @@ void cluster_result_clear(struct cluster_result *result)
 {
     free(result->sizes);
     free(result->nearest);
+    result_sweep_clear(&result->sweep);
     memset(result, 0, sizeof *result);
 }

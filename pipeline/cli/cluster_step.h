@@ -8,6 +8,7 @@
 #define CLPIPE_CLI_CLUSTER_STEP_H
 
 #include "cli/compute.h"
+#include "cli/folders.h"
 #include "cli/matrix_input.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -26,11 +27,15 @@ struct cluster_result {
     uint64_t *sizes;    /* k */
     int64_t *nearest;   /* k x 3 */
     const char *output; /* the file that holds it; the plan's */
+    bool has_agreement;
+    struct result_agreement agreement; /* with the folders of the images */
+    struct result_sweep sweep;         /* values NULL: k was given */
 };
 
 struct cluster_plan {
     struct matrix_input input;
-    struct cluster_config config;
+    struct cluster_config config; /* k: the largest */
+    struct number_range k;
     float *initial;       /* of --init FILE.npy */
     const char *output;   /* what is written, */
     struct workdir *lock; /* and what keeps others from doing so */

@@ -111,8 +111,11 @@ const struct option_group group_run_output = {"Result", run_output_rows};
          "N",           "1",                                                                       \
          NULL,          1,                                                                         \
          UINT32_MAX,    "runs from different first centroids; the best is kept"},                  \
-        {"max-iter", 0, OPTION_NUMBER, AT(max_iter),        "N", "100",                            \
-         NULL,       0, UINT32_MAX,    "iterations at most; 0: label by the first centroids"},                                      \
+        {"max-iter",    0,                                                                         \
+         OPTION_NUMBER, AT(max_iter),                                                              \
+         "N",           "100",                                                                     \
+         NULL,          0,                                                                         \
+         UINT32_MAX,    "iterations at most; 0: label by the first centroids"},                    \
         {"tol",                                                                                    \
          0,                                                                                        \
          OPTION_REAL,                                                                              \
@@ -136,11 +139,13 @@ const struct option_group group_run_output = {"Result", run_output_rows};
          "how distance is measured"},                                                              \
     {                                                                                              \
         "mini-batch", 0, OPTION_NUMBER, AT(mini_batch), "N", NULL, "off", 1, UINT32_MAX,           \
-            "approximate: an iteration is a batch of N random rows"                                           \
+            "approximate: an iteration is a batch of N random rows"                                \
     }
 
 static const struct option cluster_rows[] = {
-    {"k", 'k', OPTION_NUMBER, AT(k), "K", NULL, NULL, 1, INT32_MAX, "number of clusters; required"},
+    {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", NULL, NULL, 1, INT32_MAX,
+     "number of clusters; required. A:B or A:B:STEP tries all from A to B, keeps the best, and "
+     "stores what speaks for each"},
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the only one", 0, 0,
      "which /features/NAME of a clpipe file"},
     NAME_ROW,
@@ -153,8 +158,8 @@ static const struct option cluster_rows[] = {
 const struct option_group group_cluster = {"Clustering", cluster_rows};
 
 static const struct option cluster_run_rows[] = {
-    {"k", 'k', OPTION_NUMBER, AT(k), "K", "10", "10, or as many as there are different images", 1,
-     INT32_MAX, "number of clusters"},
+    {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", "10", "10, or as many as there are different images",
+     1, INT32_MAX, "number of clusters; A:B or A:B:STEP tries all from A to B and keeps the best"},
     {"cluster-feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the first", 0, 0,
      "which feature to cluster by"},
     NAME_ROW,

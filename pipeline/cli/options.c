@@ -160,6 +160,33 @@ static bool list_append(struct text_list *list, const char *text)
     return true;
 }
 
+/* "A", "A:B" or "A:B:STEP" with A < B. */
+static bool parse_range(struct number_range *out, const char *text, uint64_t min, uint64_t max)
+{
+    char part[3][24];
+    unsigned parts = 0;
+    for (const char *at = text;; at++) {
+        const size_t length = strcspn(at, ":");
+        if (parts == 3 || length >= sizeof part[0])
+            return false;
+        snprintf(part[parts++], sizeof part[0], "%.*s", (int)length, at);
+        at += length;
+        if (!*at)
+            break;
+    }
+    struct number_range range = {.step = 1};
+    if (!parse_u64(&range.first, part[0], min, max))
+        return false;
+    range.last = range.first;
+    if (parts > 1 && (range.first == max || !parse_u64(&range.last, part[1], range.first + 1, max)))
+        return false;
+    if (parts > 2 && !parse_u64(&range.step, part[2], 1, max))
+        return false;
+    range.last -= (range.last - range.first) % range.step;
+    *out = range;
+    return true;
+}
+
 /* Stores `text` as the value of a row. `typed` is how the option was written, for messages. */
 static enum status set_value(struct options *options, const struct option *row, const char *typed,
                              const char *text, struct error *err)
@@ -189,6 +216,14 @@ static enum status set_value(struct options *options, const struct option *row, 
                           (unsigned long long)row->min, (unsigned long long)row->max, shown);
         return misuse(err, command, "%s wants a number from %llu on, not '%s'", typed,
                       (unsigned long long)row->min, shown);
+    case OPTION_NUMBERS:
+        if (parse_range(place, text, row->min, row->max))
+            return STATUS_OK;
+        return misuse(
+            err, command,
+            "%s wants a number from %llu to %llu, or two of them, smaller first, as A:B or "
+            "A:B:STEP, not '%s'",
+            typed, (unsigned long long)row->min, (unsigned long long)row->max, shown);
     case OPTION_SIZE:
         if (parse_size(place, text))
             return STATUS_OK;

@@ -19,6 +19,11 @@ struct text_list {
     unsigned count;
 };
 
+/* first, first + step, ... up to last; one value is a range, too. */
+struct number_range {
+    uint64_t first, last, step;
+};
+
 enum progress_mode { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
 enum export_what { WHAT_FEATURES, WHAT_LABELS, WHAT_FAILURES, WHAT_IMAGES, WHAT_TREE };
 enum export_format { FORMAT_CSV, FORMAT_TSV, FORMAT_JSONL, FORMAT_NPY };
@@ -53,7 +58,8 @@ struct options {
     int histogram_variant; /* an enum histogram_variant */
 
     /* cluster, run, assign */
-    uint64_t k, seed, n_init, max_iter, mini_batch;
+    struct number_range k;
+    uint64_t seed, n_init, max_iter, mini_batch;
     const char *feature, *name, *init;
     double tol;
     int metric;
@@ -73,11 +79,12 @@ struct options {
 };
 
 enum option_type {
-    OPTION_FLAG,    /* bool */
-    OPTION_TEXT,    /* const char *, not empty */
-    OPTION_RANGE,   /* the same; without a value (at the end, or an option follows) the initial one */
-    OPTION_LIST,    /* struct text_list */
+    OPTION_FLAG,  /* bool */
+    OPTION_TEXT,  /* const char *, not empty */
+    OPTION_RANGE, /* the same; without a value (at the end, or an option follows) the initial one */
+    OPTION_LIST,  /* struct text_list */
     OPTION_NUMBER,  /* uint64_t from min to max */
+    OPTION_NUMBERS, /* struct number_range from min to max: A, A:B or A:B:STEP */
     OPTION_SIZE,    /* uint64_t, with K, M, G */
     OPTION_SECONDS, /* double */
     OPTION_REAL,    /* double */
@@ -124,8 +131,7 @@ extern const struct command commands[];
 extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_ingest_output, group_run_output, group_cluster,
-    group_cluster_run, group_assign, group_info, group_export, group_devices,
-    group_bench;
+    group_cluster_run, group_assign, group_info, group_export, group_devices, group_bench;
 
 /* The row of a command's option by its long name, or NULL. */
 const struct option *option_find(const struct command *command, const char *name, size_t length);

@@ -247,8 +247,8 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
     progress->shown_seconds = passed;
     char count[32];
     struct part part[4] = {{{0}, 0}};
-    snprintf(part[0].text, sizeof part[0].text, "k-means: iteration %u of at most %u", iteration,
-             progress->max_iter);
+    snprintf(part[0].text, sizeof part[0].text, "k-means: %siteration %u of at most %u",
+             progress->sweep, iteration, progress->max_iter);
     snprintf(part[1].text, sizeof part[1].text, "%s moved",
              format_count(count, sizeof count, moved));
     part[1].rank = 1;
@@ -262,6 +262,12 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
         log_status_line(line);
     else
         plain_line(progress, line);
+}
+
+void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count)
+{
+    struct progress *progress = context;
+    snprintf(progress->sweep, sizeof progress->sweep, "k = %u (%u of %u), ", k, done + 1, count);
 }
 
 void progress_step(struct progress *progress, const char *text)

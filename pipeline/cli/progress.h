@@ -21,6 +21,7 @@ struct progress {
     int64_t step_start;  /* of the last progress_step, or phase of k-means */
     int64_t phase_drawn; /* when progress_phase last did */
     uint32_t max_iter;
+    char sweep[48]; /* "k = 12 (3 of 15): ", or "" */
 };
 
 void progress_init(struct progress *progress, const struct options *options);
@@ -31,6 +32,8 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
                       double seconds);
 /* The same: what comes before the iterations, drawn as ingest's line is. */
 void progress_phase(void *context, const char *phase, uint64_t done, uint64_t total);
+/* For struct cluster_sweep_config. */
+void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count);
 /* A step without a measure: "reading rows". */
 void progress_step(struct progress *progress, const char *text);
 /* Takes the live line away. */

@@ -137,6 +137,39 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
     json_close_object(json);
 }
 
+static void report_agreement(struct json *json, const struct result_agreement *agreement)
+{
+    json_double(json, "purity", agreement->purity);
+    json_double(json, "nmi", agreement->nmi);
+    json_double(json, "ari", agreement->ari);
+}
+
+static void report_sweep(struct json *json, const struct result_sweep *sweep)
+{
+    json_open_object(json, "sweep");
+    json_string(json, "measure", sweep->measure);
+    json_string(json, "reason", sweep->reason);
+    json_uint(json, "sample", sweep->sample);
+    json_open_array(json, "values");
+    for (uint32_t i = 0; i < sweep->count; i++) {
+        const struct result_sweep_value *value = &sweep->values[i];
+        json_open_object(json, NULL);
+        json_uint(json, "k", value->k);
+        json_uint(json, "iterations", value->iterations);
+        json_bool(json, "converged", value->converged);
+        json_double(json, "inertia", value->inertia);
+        json_double(json, "silhouette", value->silhouette);
+        json_double(json, "simplified_silhouette", value->simplified_silhouette);
+        json_double(json, "davies_bouldin", value->davies_bouldin);
+        json_double(json, "calinski_harabasz", value->calinski_harabasz);
+        if (sweep->has_folders)
+            report_agreement(json, &value->agreement);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    json_close_object(json);
+}
+
 void report_cluster(struct json *json, const char *key, const struct cluster_result *result)
 {
     json_open_object(json, key);
@@ -156,6 +189,12 @@ void report_cluster(struct json *json, const char *key, const struct cluster_res
     for (uint32_t i = 0; i < result->k; i++)
         json_uint(json, NULL, result->sizes[i]);
     json_close_array(json);
+    if (result->has_agreement) {
+        json_uint(json, "folders", result->agreement.folders);
+        report_agreement(json, &result->agreement);
+    }
+    if (result->sweep.values)
+        report_sweep(json, &result->sweep);
     report_bytes(json, "output", result->output);
     json_close_object(json);
 }

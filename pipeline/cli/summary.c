@@ -441,6 +441,11 @@ void summary_clusters(const struct cluster_result *result, struct result *images
              result->inertia);
     else
         line(&text, "labels", "by given centroids, inertia %.7g", result->inertia);
+    if (result->sweep.values)
+        line(&text, "why", "k = %u: %s", result->k, result->sweep.reason);
+    if (result->has_agreement)
+        line(&text, "folders", "%u: purity %.3f, NMI %.3f, ARI %.3f", result->agreement.folders,
+             result->agreement.purity, result->agreement.nmi, result->agreement.ari);
     if (result->found)
         line(&text, "found", "in the file already: nothing was computed");
     else

@@ -75,7 +75,8 @@ def test_datasets(finished):
         assert clusters["centroids"].shape == (3, 512) and clusters["nearest"].shape == (3, 3)
         assert len(clusters["inertia_history"]) == clusters.attrs["iterations"]
         assert set(clusters.attrs) == {"feature", "metric", "init", "parameters", "content", "k",
-                                       "iterations", "seed", "converged", "inertia"}
+                                       "iterations", "seed", "converged", "inertia",
+                                       "folders", "purity", "nmi", "ari"}
         assert set(f.attrs) == {"clpipe_format", "clpipe_version", "created", "parameters"}
         assert isinstance(f.attrs["parameters"], str) and f.attrs["clpipe_format"] == 1
         assert set(f["runs/0"].attrs) == {"command", "details", "host", "device", "driver",

@@ -154,7 +154,7 @@ def test_version(clpipe):
     (["run", "x", "--json="], ["--json has an empty value"]),
     (["run", "x", "-k", "0"], ["-k wants a number from 1"]),
     (["run", "x", "-k", "-1"], ["-k wants a number from 1"]),
-    (["run", "x", "-k", "2:64"], ["-k wants a number from 1"]),
+    (["run", "x", "-k", "64:2"], ["-k wants a number from 1", "A:B"]),
     (["run", "x", "-k3x"], ["-k wants a number", "'3x'"]),
     (["run", "x", "--threads", "0"], ["--threads wants a number from 1"]),
     (["run", "x", "--threads", "99999999999999999999"], ["--threads wants a number"]),

@@ -1,0 +1,93 @@
+/* folders.c: numbers the folders of images in the order of their first image. */
+#include "cli/folders.h"
+#include "base/hash.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Folders by the digests of their names: open addressing, at most half full. */
+struct folder_table {
+    struct {
+        uint64_t digest[2];
+        uint32_t number; /* from 1 on; 0: free */
+    } * slot;
+    size_t slots; /* a power of two */
+    uint32_t count;
+};
+
+static size_t find_slot(const struct folder_table *table, const uint64_t digest[2])
+{
+    size_t at = (size_t)digest[0] & (table->slots - 1);
+    while (table->slot[at].number != 0 &&
+           memcmp(table->slot[at].digest, digest, sizeof table->slot[at].digest) != 0)
+        at = (at + 1) & (table->slots - 1);
+    return at;
+}
+
+static enum status grow(struct folder_table *table, struct error *err)
+{
+    struct folder_table larger = {.slots = table->slots ? 2 * table->slots : 256,
+                                  .count = table->count};
+    larger.slot = calloc(larger.slots, sizeof *larger.slot);
+    if (!larger.slot)
+        return error_memory(err, larger.slots * sizeof *larger.slot, "the folders of images");
+    for (size_t i = 0; i < table->slots; i++)
+        if (table->slot[i].number != 0)
+            larger.slot[find_slot(&larger, table->slot[i].digest)] = table->slot[i];
+    free(table->slot);
+    *table = larger;
+    return STATUS_OK;
+}
+
+static enum status number_of(uint32_t *number, struct folder_table *table,
+                             const struct result_image *image, struct error *err)
+{
+    const char *slash = strrchr(image->path_raw, '/');
+    uint64_t digest[2];
+    struct murmur3 state;
+    enum status status = STATUS_OK;
+    murmur3_init(&state);
+    murmur3_update(&state, &image->source, sizeof image->source);
+    murmur3_update(&state, image->path_raw, slash ? (size_t)(slash - image->path_raw) : 0);
+    murmur3_final(&state, digest);
+    if (2 * ((size_t)table->count + 1) > table->slots)
+        status = grow(table, err);
+    if (status != STATUS_OK)
+        return status;
+    const size_t at = find_slot(table, digest);
+    if (table->slot[at].number == 0) {
+        memcpy(table->slot[at].digest, digest, sizeof digest);
+        table->slot[at].number = ++table->count;
+    }
+    *number = table->slot[at].number - 1;
+    return STATUS_OK;
+}
+
+enum status folders_read(struct folders *out, struct result *result, struct error *err)
+{
+    const uint64_t n = result_images(result);
+    struct folder_table table = {0};
+    *out = (struct folders){0};
+    if (n < 3 || n > UINT32_MAX)
+        return STATUS_OK;
+    out->of_row = malloc((size_t)n * sizeof *out->of_row);
+    enum status status =
+        out->of_row ? STATUS_OK
+                    : error_memory(err, (size_t)n * sizeof *out->of_row, "the folders of images");
+    for (uint64_t row = 0; row < n && status == STATUS_OK; row++) {
+        struct result_image image;
+        status = result_image_at(result, row, &image, err);
+        if (status == STATUS_OK)
+            status = number_of(&out->of_row[row], &table, &image, err);
+    }
+    out->count = table.count;
+    free(table.slot);
+    if (status != STATUS_OK || out->count < 2 || out->count >= n)
+        folders_clear(out);
+    return status;
+}
+
+void folders_clear(struct folders *folders)
+{
+    free(folders->of_row);
+    *folders = (struct folders){0};
+}

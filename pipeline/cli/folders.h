@@ -1,0 +1,17 @@
+/* folders.h: the folders of images, taken as classes. */
+#ifndef CLPIPE_CLI_FOLDERS_H
+#define CLPIPE_CLI_FOLDERS_H
+
+#include "store/result.h"
+
+struct folders {
+    uint32_t *of_row; /* a number below count for each image; NULL: folders are no classes */
+    uint32_t count;
+};
+
+/* A folder is where an image lies: its source and its path without the last part. They are classes
+ * where there are two or more of them, and fewer than images. */
+enum status folders_read(struct folders *out, struct result *result, struct error *err);
+void folders_clear(struct folders *folders);
+
+#endif
