@@ -15,8 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEADER_MAX   (1u << 20)
-#define BUFFER_BYTES (1u << 20)
+#define HEADER_MAX      (1u << 20)
+#define BUFFER_BYTES    (1u << 20)
+#define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
 typedef void (*convert_fn)(float *out, const unsigned char *in, size_t count);
 
@@ -393,6 +394,9 @@ static enum status read_values(struct npy *npy, uint64_t first, uint64_t count, 
 {
     uint64_t offset = npy->data + first * npy->item;
     const size_t most = BUFFER_BYTES / npy->item;
+    /* What is stored as it is used needs no conversion. */
+    if (npy->convert == convert_f4 && npy->big_endian == BIG_ENDIAN_HOST)
+        return read_at(npy, out, (size_t)count * npy->item, offset, err);
     while (count > 0) {
         size_t part = count < most ? (size_t)count : most;
         enum status status = read_at(npy, npy->buffer, part * npy->item, offset, err);

@@ -1,11 +1,12 @@
 /* reader.c: requests come in on one queue and go out, filled, on another, in order. */
 #include "cluster/reader.h"
 #include "base/queue.h"
+#include "kmeans.h"
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Bytes read at a time: they should still be in the cache when they are transformed. */
-#define PIECE_BYTES (1u << 20)
+/* Bytes read at a time: enough for every thread, and still in a cache when they are transformed. */
+#define PIECE_BYTES (8u << 20)
 
 struct reader {
     const struct matrix_source *source;
@@ -33,10 +34,10 @@ static enum status fill_rows(struct reader *reader, const struct fill *fill, str
         enum status status = source->read(source->context, first, rows, from, err);
         if (status == STATUS_OK)
             status = transform_rows(reader->transform, reader->workers, to, from, first, rows, err);
+        if (status == STATUS_OK && reader->stats)
+            status = column_stats_add(reader->stats, reader->workers, to, rows, stride, err);
         if (status != STATUS_OK)
             return status;
-        if (reader->stats)
-            column_stats_add(reader->stats, reader->workers, to, rows, stride);
         done += rows;
     }
     return STATUS_OK;
@@ -68,6 +69,8 @@ enum status reader_open(struct reader **out, const struct matrix_source *source,
     *reader = (struct reader){source, transform, workers, stats, .error = ERROR_INIT};
     size_t row = (size_t)transform->dimension * sizeof(float);
     reader->piece_rows = row < PIECE_BYTES ? (uint32_t)(PIECE_BYTES / row) : 1;
+    if (reader->piece_rows > KMEANS_BLOCK_ROWS)
+        reader->piece_rows -= reader->piece_rows % KMEANS_BLOCK_ROWS;
     enum status status = queue_open(&reader->wanted, depth, sizeof(struct fill), NULL, NULL, err);
     if (status == STATUS_OK)
         status = queue_open(&reader->filled, depth, sizeof(struct fill), NULL, NULL, err);

@@ -132,10 +132,13 @@ enum status column_stats_open(struct column_stats *stats, uint32_t dimension, st
     stats->largest = calloc(dimension, sizeof *stats->largest);
     stats->sum = calloc(dimension, sizeof *stats->sum);
     stats->squares = calloc(dimension, sizeof *stats->squares);
-    if (stats->origin && stats->largest && stats->sum && stats->squares)
+    stats->block_sum = calloc(dimension, sizeof *stats->block_sum);
+    stats->block_squares = calloc(dimension, sizeof *stats->block_squares);
+    if (stats->origin && stats->largest && stats->sum && stats->squares && stats->block_sum &&
+        stats->block_squares)
         return STATUS_OK;
     column_stats_close(stats);
-    return error_memory(err, (size_t)dimension * 24, "the columns' statistics");
+    return error_memory(err, (size_t)dimension * 40, "the columns' statistics");
 }
 
 void column_stats_close(struct column_stats *stats)
@@ -144,51 +147,125 @@ void column_stats_close(struct column_stats *stats)
     free(stats->largest);
     free(stats->sum);
     free(stats->squares);
+    free(stats->block_sum);
+    free(stats->block_squares);
     *stats = (struct column_stats){0};
 }
 
-struct column_job {
-    struct column_stats *stats;
-    const float *rows;
-    uint32_t count, stride;
+/* Of COLUMNS_PART columns or fewer. */
+struct column_part {
+    double sum[COLUMNS_PART], squares[COLUMNS_PART];
+    float largest[COLUMNS_PART];
 };
 
-static void stats_part(void *context, uint64_t part)
+struct column_job {
+    const struct column_stats *stats;
+    const float *rows;
+    uint32_t count, stride; /* rows; a part takes a block of them */
+    uint64_t groups;        /* of columns */
+    struct column_part *parts;
+};
+
+static inline __attribute__((always_inline)) void
+add_values(struct column_part *part, const float *values, const float *origin, uint32_t columns)
 {
-    struct column_job *job = context;
-    struct column_stats *stats = job->stats;
-    uint32_t from = (uint32_t)part * COLUMNS_PART;
-    uint32_t to = stats->dimension - from > COLUMNS_PART ? from + COLUMNS_PART : stats->dimension;
-    for (uint32_t row = 0; row < job->count; row++) {
-        const float *values = job->rows + (size_t)row * job->stride;
-        for (uint32_t j = from; j < to; j++) {
-            float size = fabsf(values[j]);
-            double t = (double)values[j] - (double)stats->origin[j];
-            stats->largest[j] = size > stats->largest[j] ? size : stats->largest[j];
-            stats->sum[j] += t;
-            stats->squares[j] += t * t;
+    for (uint32_t j = 0; j < columns; j++) {
+        const float size = fabsf(values[j]);
+        const double t = (double)values[j] - (double)origin[j];
+        part->largest[j] = size > part->largest[j] ? size : part->largest[j];
+        part->sum[j] += t;
+        part->squares[j] += t * t;
+    }
+}
+
+static void stats_part(void *context, uint64_t number)
+{
+    const struct column_job *job = context;
+    const uint32_t from = (uint32_t)(number % job->groups) * COLUMNS_PART;
+    const uint32_t first = (uint32_t)(number / job->groups) * KMEANS_BLOCK_ROWS;
+    const uint32_t columns =
+        job->stats->dimension - from < COLUMNS_PART ? job->stats->dimension - from : COLUMNS_PART;
+    const uint32_t left = job->count - first;
+    const uint32_t rows = left < KMEANS_BLOCK_ROWS ? left : KMEANS_BLOCK_ROWS;
+    const float *values = job->rows + (size_t)first * job->stride + from;
+    const float *origin = job->stats->origin + from;
+    struct column_part part = job->parts[number];
+    /* The usual case has a length that the compiler knows. */
+    for (uint32_t row = 0; row < rows && columns == COLUMNS_PART; row++, values += job->stride)
+        add_values(&part, values, origin, COLUMNS_PART);
+    for (uint32_t row = 0; row < rows && columns < COLUMNS_PART; row++, values += job->stride)
+        add_values(&part, values, origin, columns);
+    job->parts[number] = part;
+}
+
+/* What the parts of one block begin with: the sums of its rows that came before. */
+static void load_parts(const struct column_stats *stats, struct column_part *parts)
+{
+    for (uint32_t j = 0; j < stats->dimension; j++) {
+        parts[j / COLUMNS_PART].sum[j % COLUMNS_PART] = stats->block_sum[j];
+        parts[j / COLUMNS_PART].squares[j % COLUMNS_PART] = stats->block_squares[j];
+    }
+}
+
+/* Takes over the sums of one block's rows; where it is whole they go into the sums of all. */
+static void keep_parts(struct column_stats *stats, const struct column_part *parts, bool whole)
+{
+    for (uint32_t j = 0; j < stats->dimension; j++) {
+        const struct column_part *part = &parts[j / COLUMNS_PART];
+        const uint32_t at = j % COLUMNS_PART;
+        if (part->largest[at] > stats->largest[j])
+            stats->largest[j] = part->largest[at];
+        stats->block_sum[j] = whole ? 0 : part->sum[at];
+        stats->block_squares[j] = whole ? 0 : part->squares[at];
+        if (whole) {
+            stats->sum[j] += part->sum[at];
+            stats->squares[j] += part->squares[at];
         }
     }
 }
 
-void column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
-                      uint32_t count, uint32_t stride)
+enum status column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
+                             uint32_t count, uint32_t stride, struct error *err)
 {
     if (stats->rows == 0 && count > 0)
         memcpy(stats->origin, rows, stats->dimension * sizeof *stats->origin);
-    struct column_job job = {stats, rows, count, stride};
-    workers_run(workers, stats_part, &job,
-                ((uint64_t)stats->dimension + COLUMNS_PART - 1) / COLUMNS_PART);
-    stats->rows += count;
+    const uint64_t groups = ((uint64_t)stats->dimension + COLUMNS_PART - 1) / COLUMNS_PART;
+    const size_t most = (size_t)groups * (count / KMEANS_BLOCK_ROWS + 1);
+    struct column_part *parts = malloc(most * sizeof *parts);
+    if (!parts)
+        return error_memory(err, most * sizeof *parts, "the columns' statistics");
+    while (count > 0) {
+        /* The rest of a block that was begun, or whole blocks, or the beginning of one. */
+        const uint32_t begun = (uint32_t)(stats->rows % KMEANS_BLOCK_ROWS);
+        uint32_t now = KMEANS_BLOCK_ROWS - begun;
+        if (begun == 0 && count > KMEANS_BLOCK_ROWS)
+            now = count - count % KMEANS_BLOCK_ROWS;
+        now = now < count ? now : count;
+        const uint32_t blocks = (now + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+        memset(parts, 0, (size_t)groups * blocks * sizeof *parts);
+        load_parts(stats, parts);
+        struct column_job job = {stats, rows, now, stride, groups, parts};
+        workers_run(workers, stats_part, &job, groups * blocks);
+        for (uint32_t block = 0; block < blocks; block++)
+            keep_parts(stats, parts + block * groups,
+                       begun + now >= (block + 1) * KMEANS_BLOCK_ROWS);
+        stats->rows += now;
+        rows += (size_t)now * stride;
+        count -= now;
+    }
+    free(parts);
+    return STATUS_OK;
 }
 
 double column_stats_mean(const struct column_stats *stats, uint32_t j)
 {
-    return (double)stats->origin[j] + stats->sum[j] / (double)stats->rows;
+    return (double)stats->origin[j] + (stats->sum[j] + stats->block_sum[j]) / (double)stats->rows;
 }
 
 double column_stats_scatter(const struct column_stats *stats, uint32_t j)
 {
-    double scatter = stats->squares[j] - stats->sum[j] * (stats->sum[j] / (double)stats->rows);
+    const double sum = stats->sum[j] + stats->block_sum[j];
+    double scatter =
+        stats->squares[j] + stats->block_squares[j] - sum * (sum / (double)stats->rows);
     return scatter > 0 ? scatter : 0;
 }

@@ -22,21 +22,23 @@ struct transform {
 enum status transform_rows(const struct transform *transform, struct workers *workers, float *to,
                            const float *from, uint64_t first, uint32_t rows, struct error *err);
 
-/* Per column, over all rows so far, in row order and float64: sums of x - x_0 and of its square,
- * x_0 being the first row's value. */
+/* Per column, over all rows so far, in float64: sums of x - x_0 and of its square, x_0 being the
+ * first row's value. Rows are added up in order within blocks of KMEANS_BLOCK_ROWS, and blocks in
+ * order, however the rows come. */
 struct column_stats {
     uint32_t dimension;
     uint64_t rows;
-    float *origin;  /* dimension: the first row */
-    float *largest; /* dimension: the greatest absolute value */
-    double *sum, *squares;
+    float *origin;                     /* dimension: the first row */
+    float *largest;                    /* dimension: the greatest absolute value */
+    double *sum, *squares;             /* of whole blocks */
+    double *block_sum, *block_squares; /* of the rows behind them */
 };
 
 enum status column_stats_open(struct column_stats *stats, uint32_t dimension, struct error *err);
 void column_stats_close(struct column_stats *stats);
 /* Adds rows of `stride` values. */
-void column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
-                      uint32_t count, uint32_t stride);
+enum status column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
+                             uint32_t count, uint32_t stride, struct error *err);
 /* The mean of column j. */
 double column_stats_mean(const struct column_stats *stats, uint32_t j);
 /* The sum over rows of the squared difference from the mean of column j. */
