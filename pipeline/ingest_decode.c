@@ -4,6 +4,7 @@
 #include "ingest.h"
 
 #include "base/clock.h"
+#include "histogram/blur.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -123,83 +124,132 @@ static struct picture *next_picture(struct worker *worker)
 
 /* --- decoding -------------------------------------------------------------------------------- */
 
-/* Rows at a time, so that a strip is at most `bytes`. At least 1. */
-static uint32_t strip_rows(uint32_t width, uint32_t height, uint64_t bytes)
-{
-    uint64_t row = (uint64_t)width * 3;
-    if (row * height <= bytes)
-        return height;
-    uint64_t rows = bytes / 2 / row;
-    return rows ? (uint32_t)rows : 1;
-}
-
 /* What every part of one picture shares. */
 struct strips {
     struct worker *worker;
     struct decode *decode;
     struct picture *picture;
     const struct image_info *info;
+    uint32_t border; /* columns and rows that are decoded more than are counted: of the blur */
+    uint32_t width, height; /* of what is counted */
+    uint8_t *kept;          /* the last `border` rows of the part before; NULL until needed */
 };
 
-/* Gets room for a rectangle and decodes rows into it, or copies from `wide_row`. false: the run is
- * over. A failure goes into the picture's record. *bottom is where the next part begins. */
-static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *wide_row,
+/* Decodes the rows of a part that the part before has not decoded, and keeps the last ones for the
+ * next. */
+static enum reason fill_part(struct strips *strips, const struct staging_part *part)
+{
+    const struct cell_rect rect = part->geometry.rect;
+    struct failure *failure = &strips->picture->record.failure;
+    const size_t kept = strips->border * part->stride;
+    const uint32_t have = rect.y0 > 0 ? strips->border : 0;
+    if (have > 0)
+        memcpy(part->pixels, strips->kept, kept);
+    enum reason reason = decode_rows(strips->decode, part->pixels + have * part->stride,
+                                     part->stride, part->rows - have, failure);
+    if (reason != REASON_NONE || kept == 0 || rect.y1 == strips->height)
+        return reason;
+    if (!strips->kept)
+        strips->kept = malloc(kept);
+    if (!strips->kept)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for rows of %u pixels",
+                           strips->info->out_width);
+    memcpy(strips->kept, part->pixels + (part->rows - strips->border) * part->stride, kept);
+    return REASON_NONE;
+}
+
+/* Gets room for a rectangle of what is counted and decodes rows into it, or copies from the rows
+ * in `window`. false: the run is over. A failure goes into the picture's record. *bottom is where
+ * the next part begins. */
+static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *window,
                     uint32_t *bottom)
 {
     struct staging *staging = strips->worker->pipeline->staging;
     struct picture *picture = strips->picture;
     struct staging_part part;
     int64_t start = clock_now();
-    if (!staging_acquire(staging, &part, strips->info->out_width, strips->info->out_height,
-                         strips->info->orientation, rect))
+    if (!staging_acquire(staging, &part, strips->width, strips->height, strips->info->orientation,
+                         rect))
         return false;
     strips->worker->blocked += seconds_since(start);
     start = clock_now();
-    const struct histogram_part *geometry = &part.geometry;
     enum reason reason = REASON_NONE;
-    if (wide_row)
-        memcpy(part.pixels, wide_row + (size_t)rect.x0 * 3, geometry->stride);
-    else
-        reason = decode_rows(strips->decode, part.pixels, geometry->stride,
-                             geometry->rect.y1 - geometry->rect.y0, &picture->record.failure);
+    if (window) {
+        for (uint32_t y = 0; y < part.rows; y++)
+            memcpy(part.pixels + y * part.stride,
+                   window + ((size_t)y * strips->info->out_width + rect.x0) * 3, part.stride);
+    } else {
+        reason = fill_part(strips, &part);
+    }
     strips->worker->busy += seconds_since(start);
     if (reason != REASON_NONE) {
         staging_cancel(staging, &part);
         return true;
     }
-    *bottom = geometry->rect.y1;
+    *bottom = part.geometry.rect.y1;
     atomic_fetch_add(&picture->holders, 1);
     staging_submit(staging, &part, picture);
     return true;
 }
 
-/* A picture whose single rows do not fit into a slot: each row is decoded into memory of its own
- * and counted in pieces. */
+/* A picture of which no rows fit into a slot that could be counted, or that has none: rows are
+ * decoded into memory of their own and counted in pieces. */
 static bool do_wide(struct strips *strips, uint64_t part_bytes)
 {
     const struct image_info *info = strips->info;
-    uint32_t piece = (uint32_t)(part_bytes / 3);
-    uint8_t *row = malloc((size_t)info->out_width * 3);
-    if (!row) {
+    const uint32_t border = strips->border;
+    const uint32_t piece = (uint32_t)(part_bytes / 3 / (border + 1)) - border;
+    const size_t row = (size_t)info->out_width * 3;
+    uint8_t *window = malloc((border + 1) * row);
+    if (!window) {
         failure_set(&strips->picture->record.failure, REASON_OUT_OF_MEMORY,
-                    "no memory for a row of %u pixels", info->out_width);
+                    "no memory for rows of %u pixels", info->out_width);
         return true;
     }
     bool going = true;
     for (uint32_t y = 0; y < info->out_height && going; y++) {
         int64_t start = clock_now();
-        enum reason reason = decode_rows(strips->decode, row, (size_t)info->out_width * 3, 1,
-                                         &strips->picture->record.failure);
+        enum reason reason = decode_rows(strips->decode, window + (y < border ? y : border) * row,
+                                         row, 1, &strips->picture->record.failure);
         strips->worker->busy += seconds_since(start);
         if (reason != REASON_NONE)
             break;
-        for (uint32_t x = 0; x < info->out_width && going; x += piece) {
-            uint32_t end = info->out_width - x > piece ? x + piece : info->out_width, bottom;
-            going = do_part(strips, (struct cell_rect){x, y, end, y + 1}, row, &bottom);
+        if (y < border)
+            continue;
+        for (uint32_t x = 0; x < strips->width && going; x += piece) {
+            uint32_t end = strips->width - x > piece ? x + piece : strips->width, bottom;
+            going = do_part(strips, (struct cell_rect){x, y - border, end, y - border + 1}, window,
+                            &bottom);
         }
+        memmove(window, window + row, border * row);
     }
-    free(row);
+    free(window);
     return going;
+}
+
+/* Are rows too long for slots, with those around them that are looked at? */
+static bool is_wide(uint64_t width, uint32_t border, uint64_t part_bytes)
+{
+    return width * 3 * (border + 1) > part_bytes;
+}
+
+/* Memory for rows outside of slots. */
+static uint64_t rows_memory(const struct image_info *info, uint32_t border, uint64_t part_bytes)
+{
+    const uint64_t row = (uint64_t)info->out_width * 3;
+    if (is_wide(info->out_width, border, part_bytes))
+        return row * (border + 1);
+    return row * info->out_height > part_bytes ? row * border : 0;
+}
+
+/* Rows to count at a time, so that a strip and its border are half of `bytes`; at least 1. */
+static uint32_t strip_rows(const struct strips *strips, uint64_t bytes)
+{
+    const uint64_t row = (uint64_t)strips->info->out_width * 3;
+    if (row * strips->info->out_height <= bytes)
+        return strips->height;
+    const uint64_t rows = bytes / 2 / row;
+    return rows > strips->border + 1 ? (uint32_t)rows - strips->border : 1;
 }
 
 /* Decodes a picture whose header has been read into slots. false: the run is over. */
@@ -207,16 +257,20 @@ static bool do_rows(struct strips *strips)
 {
     const struct image_info *info = strips->info;
     struct picture *picture = strips->picture;
-    uint64_t part_bytes = staging_part_bytes(strips->worker->pipeline->staging);
-    if ((uint64_t)info->out_width * 3 > part_bytes)
+    const uint64_t part_bytes = staging_part_bytes(strips->worker->pipeline->staging);
+    if (strips->width == 0 || strips->height == 0 ||
+        is_wide(info->out_width, strips->border, part_bytes))
         return do_wide(strips, part_bytes);
-    uint32_t step = strip_rows(info->out_width, info->out_height, part_bytes), y = 0;
-    while (y < info->out_height && picture->record.failure.reason == REASON_NONE) {
-        uint32_t bottom = info->out_height - y > step ? y + step : info->out_height;
-        if (!do_part(strips, (struct cell_rect){0, y, info->out_width, bottom}, NULL, &y))
-            return false;
+    const uint32_t step = strip_rows(strips, part_bytes);
+    uint32_t y = 0;
+    bool going = true;
+    while (y < strips->height && picture->record.failure.reason == REASON_NONE && going) {
+        uint32_t bottom = strips->height - y > step ? y + step : strips->height;
+        going = do_part(strips, (struct cell_rect){0, y, strips->width, bottom}, NULL, &y);
     }
-    return true;
+    free(strips->kept);
+    strips->kept = NULL;
+    return going;
 }
 
 static void take_info(struct picture *picture, const struct image_info *info)
@@ -254,16 +308,24 @@ static bool do_file(struct worker *worker, struct decode *decode, struct picture
         decode_abort(decode);
         return true;
     }
-    uint64_t memory = info.memory;
-    if ((uint64_t)info.out_width * 3 > staging_part_bytes(pipeline->staging))
-        memory += (uint64_t)info.out_width * 3;
+    const uint32_t border = feature_set_blurred(&pipeline->config->features) ? BLUR_BORDER : 0;
+    uint64_t memory =
+        info.memory + rows_memory(&info, border, staging_part_bytes(pipeline->staging));
     start = clock_now();
     if (!budget_take(pipeline->budget, memory)) {
         decode_abort(decode);
         return false;
     }
     worker->blocked += seconds_since(start);
-    struct strips strips = {worker, decode, picture, &info};
+    struct strips strips = {
+        .worker = worker,
+        .decode = decode,
+        .picture = picture,
+        .info = &info,
+        .border = border,
+        .width = info.out_width > border ? info.out_width - border : 0,
+        .height = info.out_height > border ? info.out_height - border : 0,
+    };
     bool going = do_rows(&strips);
     start = clock_now();
     if (going && failure->reason == REASON_NONE)

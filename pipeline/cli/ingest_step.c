@@ -6,6 +6,7 @@
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "decode/isolate.h"
+#include "histogram/blur.h"
 #include "store/result.h"
 #include <errno.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ static enum status read_features(struct ingest_plan *plan, const struct options 
         spec = &row->initial;
         count = 1;
     }
+    plan->features.blur = options->blur ? BLUR_SIZE : 0;
     for (unsigned i = 0; i < count; i++) {
         enum status status = feature_set_add(&plan->features, spec[i],
                                              (enum feature_normalize)options->normalize, err);

@@ -44,6 +44,9 @@ static const struct option ingest_rows[] = {
      "larger pictures are failures"},
     {"max-scans", 0, OPTION_NUMBER, AT(max_scans), "N", "100", NULL, 1, UINT32_MAX,
      "JPEG files with more scans are failures"},
+    {"blur", 0, OPTION_CHOICE, AT(blur), "off|3", "off", NULL, 0, 0,
+     "3: features of the 3x3 box blur of each picture, which is two columns and rows smaller; in a "
+     "SPEC: blur=3"},
     {"decode-scale", 0, OPTION_CHOICE, AT(decode_scale), "1|2|4|8", "1", NULL, 0, 0,
      "decode JPEG at a fraction of its size: faster, other counts"},
     {"isolate", 0, OPTION_FLAG, AT(isolate), NULL, NULL, NULL, 0, 0,

@@ -50,7 +50,7 @@ struct options {
     /* ingest, run */
     const char *output;
     struct text_list features, include, exclude;
-    int normalize, alpha, decode_scale;
+    int normalize, alpha, decode_scale, blur; /* blur: 0 off, 1 by 3x3 pixels */
     uint64_t max_pixels, max_scans, limit;
     bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     double max_time, max_decode_seconds;

@@ -1,6 +1,17 @@
 /* blur.c: the C reference of the box blur, and its kernels. */
 #include "histogram/blur.h"
 
+#include <stdlib.h>
+
+#define GROUP_MOST 64u
+
+struct blur {
+    struct ocl_context *context;
+    cl_mem blurred;
+    cl_program program;
+    cl_kernel kernel;
+};
+
 void blur_reference(uint8_t *blurred, size_t blurred_stride, const uint8_t *pixels, size_t stride,
                     uint32_t width, uint32_t height)
 {
@@ -50,4 +61,74 @@ enum status blur_picture(uint8_t *blurred, struct ocl_context *context, struct o
     if (program)
         clReleaseProgram(program);
     return status;
+}
+
+/* --- slots ----------------------------------------------------------------------------------- */
+
+enum status blur_open(struct blur **out, struct ocl_context *context, uint64_t slot_bytes,
+                      struct error *err)
+{
+    *out = NULL;
+    struct blur *blur = calloc(1, sizeof *blur);
+    if (!blur)
+        return error_memory(err, sizeof *blur, "the blur");
+    blur->context = context;
+    enum status status = ocl_buffer(&blur->blurred, context, CL_MEM_READ_WRITE, (size_t)slot_bytes,
+                                    NULL, "a slot of blurred pixels", err);
+    if (status != STATUS_OK)
+        blur_close(&blur);
+    *out = blur;
+    return status;
+}
+
+void blur_close(struct blur **blur)
+{
+    if (!*blur)
+        return;
+    if ((*blur)->kernel)
+        clReleaseKernel((*blur)->kernel);
+    if ((*blur)->program)
+        clReleaseProgram((*blur)->program);
+    ocl_buffer_release(&(*blur)->blurred);
+    free(*blur);
+    *blur = NULL;
+}
+
+enum status blur_build(struct blur *blur, struct error *err)
+{
+    const char *options = ocl_range_option(ocl_context_device(blur->context));
+    enum status status =
+        ocl_program_build(&blur->program, blur->context, "blur_slot", NULL, options, err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&blur->kernel, blur->program, "blur_slot", err);
+    return status;
+}
+
+uint32_t blur_blocks(uint32_t width, uint32_t rows)
+{
+    return (3 * width + BLUR_BLOCK_BYTES - 1) / BLUR_BLOCK_BYTES *
+           ((rows + BLUR_BLOCK_ROWS - 1) / BLUR_BLOCK_ROWS);
+}
+
+enum status blur_enqueue(struct blur *blur, struct ocl_queue *queue, cl_mem pixels, cl_mem parts,
+                         uint32_t count, uint32_t blocks, struct ocl_waits waits, cl_event *event,
+                         struct error *err)
+{
+    const struct ocl_device *device = ocl_context_device(blur->context);
+    enum status status = ocl_args(blur->kernel, err, sizeof pixels, &pixels, sizeof parts, &parts,
+                                  sizeof count, &count, sizeof blocks, &blocks,
+                                  sizeof blur->blurred, &blur->blurred, OCL_ARGS_END);
+    if (status != STATUS_OK)
+        return status;
+    size_t local = GROUP_MOST;
+    while (local > device->max_work_group || local > device->max_work_item[0])
+        local /= 2;
+    const size_t global = ocl_range_size(device, blocks, local);
+    return ocl_enqueue_kernel(queue, "blur_slot", blur->kernel, 1, &global, &local, waits, event,
+                              err);
+}
+
+cl_mem blur_pixels(const struct blur *blur)
+{
+    return blur->blurred;
 }

@@ -7,15 +7,35 @@
 #ifndef CLPIPE_HISTOGRAM_BLUR_H
 #define CLPIPE_HISTOGRAM_BLUR_H
 
+#include "blur_part.h"
 #include "ocl/ocl_ndrange.h"
 #include <stdint.h>
 
-/* Columns and rows that a blurred picture has less. */
+/* The side of the box, and the columns and rows that a blurred picture has less. */
+#define BLUR_SIZE   3u
 #define BLUR_BORDER 2u
 
 /* The plain C reference: width x height are those of the blurred picture, strides in bytes. */
 void blur_reference(uint8_t *blurred, size_t blurred_stride, const uint8_t *pixels, size_t stride,
                     uint32_t width, uint32_t height);
+
+/* The blur of a lane's slots: a kernel, and one buffer for the blurred pixels of whichever slot is
+ * being computed. One slot's histograms must have been counted before the next is blurred, as in an
+ * in-order queue. The context must outlive it. */
+struct blur;
+enum status blur_open(struct blur **out, struct ocl_context *context, uint64_t slot_bytes,
+                      struct error *err);
+void blur_close(struct blur **blur);
+/* Builds the kernel. */
+enum status blur_build(struct blur *blur, struct error *err);
+/* Blocks of a part of so many blurred columns and rows. */
+uint32_t blur_blocks(uint32_t width, uint32_t rows);
+/* Blurs parts[0..count) of `pixels`, which have `blocks` blocks together. */
+enum status blur_enqueue(struct blur *blur, struct ocl_queue *queue, cl_mem pixels, cl_mem parts,
+                         uint32_t count, uint32_t blocks, struct ocl_waits waits, cl_event *event,
+                         struct error *err);
+/* The buffer of blurred pixels. */
+cl_mem blur_pixels(const struct blur *blur);
 
 /* One picture without gaps on the device, a work-item a pixel, over a range as it is asked for:
  * range->global is the blurred picture's size. Waits for it. Not STATUS_OK: the driver does not

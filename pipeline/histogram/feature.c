@@ -82,7 +82,8 @@ static enum status parse_option(struct feature *feature, char *option, const cha
     if (!value)
         return error_set(
             err, STATUS_USAGE,
-            "feature '%s': '%s' is no option; there are bins=, grid= and normalize=", spec, option);
+            "feature '%s': '%s' is no option; there are bins=, grid=, normalize= and blur=", spec,
+            option);
     *value++ = '\0';
     if (strcmp(option, "bins") == 0) {
         feature->bins[0] = feature->bins[1] = feature->bins[2] = 0;
@@ -110,9 +111,16 @@ static enum status parse_option(struct feature *feature, char *option, const cha
                              value);
         return STATUS_OK;
     }
-    return error_set(err, STATUS_USAGE,
-                     "feature '%s': '%s' is no option; there are bins=, grid= and normalize=", spec,
-                     option);
+    if (strcmp(option, "blur") == 0) {
+        if (strcmp(value, "3") != 0)
+            return error_set(err, STATUS_USAGE, "feature '%s': blur=%s must be 3", spec, value);
+        feature->blur = 3;
+        return STATUS_OK;
+    }
+    return error_set(
+        err, STATUS_USAGE,
+        "feature '%s': '%s' is no option; there are bins=, grid=, normalize= and blur=", spec,
+        option);
 }
 
 /* Settles kind, bins and sizes once all options are read. */
@@ -161,6 +169,11 @@ static enum status settle(struct feature *feature, const char *kind, const char 
     return STATUS_OK;
 }
 
+bool feature_set_blurred(const struct feature_set *set)
+{
+    return set->count > 0 && set->feature[0].blur != 0;
+}
+
 enum status feature_set_add(struct feature_set *set, const char *spec,
                             enum feature_normalize default_normalize, struct error *err)
 {
@@ -173,7 +186,8 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
                          spec);
     strcpy(copy, spec);
 
-    struct feature feature = {.normalize = default_normalize, .grid_rows = 1, .grid_columns = 1};
+    struct feature feature = {
+        .normalize = default_normalize, .grid_rows = 1, .grid_columns = 1, .blur = set->blur};
     /* NAME= may only stand before the first ':' or ',', where the options begin. */
     char *options = strpbrk(copy, ":,");
     if (options)
@@ -213,9 +227,14 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     else
         snprintf(feature.name, sizeof feature.name, "%s_%s%s", feature_kind_name(feature.kind),
                  bins, grid);
-    snprintf(feature.spec, sizeof feature.spec, "%s:bins=%s,grid=%ux%u,normalize=%s",
+    snprintf(feature.spec, sizeof feature.spec, "%s:bins=%s,grid=%ux%u,normalize=%s%s",
              feature_kind_name(feature.kind), bins, feature.grid_rows, feature.grid_columns,
-             feature_normalize_name(feature.normalize));
+             feature_normalize_name(feature.normalize), feature.blur ? ",blur=3" : "");
+    if (set->count > 0 && set->feature[0].blur != feature.blur)
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': the features of one file are all of blurred pictures or "
+                         "none is; %s is%s",
+                         spec, set->feature[0].name, feature.blur ? " not" : "");
     for (unsigned i = 0; i < set->count; i++) {
         if (strcmp(set->feature[i].name, feature.name) == 0)
             return error_set(err, STATUS_USAGE,

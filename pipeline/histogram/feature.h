@@ -1,6 +1,6 @@
 /* feature.h: feature specifications and their values, by the contract's formulas.
  *
- * SPEC is [NAME=]KIND[:bins=B|AxB x C][,grid=RxC][,normalize=none|l1|hellinger].
+ * SPEC is [NAME=]KIND[:bins=B|AxB x C][,grid=RxC][,normalize=none|l1|hellinger][,blur=3].
  * A feature of `cells` grid cells with `cell_bins` counters each is a vector of dimension
  * D = cells * cell_bins, cells row by row over the upright picture, each cell's whole histogram
  * together. Counts are uint32 and exact. */
@@ -30,6 +30,7 @@ struct feature {
     enum feature_normalize normalize;
     uint32_t bins[3]; /* unused axes are 0 */
     uint32_t grid_rows, grid_columns;
+    uint32_t blur;      /* 3: of the blurred picture (blur.h), else 0; the same in a whole set */
     uint32_t cell_bins; /* counters of one cell */
     uint32_t dimension; /* grid_rows * grid_columns * cell_bins */
     uint32_t offset;    /* of this feature's first counter in an image's row of counters */
@@ -39,16 +40,20 @@ struct feature_set {
     struct feature feature[FEATURE_MAX];
     unsigned count;
     uint32_t counters; /* of one image: the sum of the dimensions */
+    uint32_t blur;     /* of features whose specs say nothing of it: --blur */
 };
 
 /* Parses one SPEC and appends it (offsets are set). default_normalize is --normalize.
- * STATUS_USAGE with a sentence that says what is wrong with which spec, also for a name twice. */
+ * STATUS_USAGE with a sentence that says what is wrong with which spec, also for a name twice and
+ * for one that is blurred among others that are not. */
 enum status feature_set_add(struct feature_set *set, const char *spec,
                             enum feature_normalize default_normalize, struct error *err);
 
 const char *feature_kind_name(enum feature_kind kind); /* "rgb" for both rgb kinds */
 const char *feature_normalize_name(enum feature_normalize normalize);
 bool feature_normalize_parse(enum feature_normalize *out, const char *text);
+/* True if the set's features are those of blurred pictures. */
+bool feature_set_blurred(const struct feature_set *set);
 /* "256" or "8x8x8". */
 char *feature_bins_text(char *buffer, size_t size, const struct feature *feature);
 

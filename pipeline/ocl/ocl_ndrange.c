@@ -1,10 +1,26 @@
-/* ocl_ndrange.c: the probe of ranges, and reasons for refusals in words. */
+/* ocl_ndrange.c: ranges of any size, the probe of them, and reasons for refusals in words. */
 #include "ocl/ocl_ndrange.h"
 
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct ocl_ndrange_corner) == 8 * sizeof(cl_uint), "a uint8 of the kernel");
+_Static_assert(sizeof(struct ocl_ndrange_corner) == 8 * sizeof(cl_uint), "eight words of the kernel");
+
+/* Non-uniform work-groups are a matter of the language, too: from 2.0 on. A device of OpenCL 3 has
+ * its features in 3.0 and need not know 2.0. */
+const char *ocl_range_option(const struct ocl_device *device)
+{
+    unsigned major = 1;
+    if (!device->non_uniform_groups)
+        return "-cl-std=CL1.2";
+    sscanf(device->version, "OpenCL %u", &major);
+    return major >= 3 ? "-cl-std=CL3.0" : "-cl-std=CL2.0";
+}
+
+size_t ocl_range_size(const struct ocl_device *device, size_t size, size_t local)
+{
+    return device->non_uniform_groups ? size : (size + local - 1) / local * local;
+}
 
 const char *ocl_ndrange_option(const struct ocl_ndrange *range)
 {

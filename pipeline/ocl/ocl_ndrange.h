@@ -4,6 +4,13 @@
 
 #include "ocl/ocl.h"
 
+/* How kernels are built and launched that guard themselves against work-items too many. Where the
+ * device takes non-uniform work-groups, the range is exact; elsewhere it is rounded up to whole
+ * ones. The compiler's option, and the work-items to launch for `size` of them in groups of
+ * `local`. */
+const char *ocl_range_option(const struct ocl_device *device);
+size_t ocl_range_size(const struct ocl_device *device, size_t size, size_t local);
+
 /* A launch as a person asks for it. */
 struct ocl_ndrange {
     const char *c_version; /* "1.2" or "2.0": of OpenCL C, for the compiler */

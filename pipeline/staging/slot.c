@@ -1,8 +1,8 @@
-/* slot.c: the buffers of a slot and its way through the three queues.
+/* slot.c: the size of slots, their buffers, and a slot's way through the three queues.
  *
  * Copied (discrete devices):
  *   upload queue:   write tiles, write pixels ─ event U
- *   compute queue:  fill counters, kernels (wait U) ─ event K
+ *   compute queue:  fill counters, blur (wait U), kernels (wait U) ─ event K
  *   read queue:     read counters (wait K) ─ event R, whose callback ends the round
  * Shared memory: unmap tiles and pixels instead of writing, map them and the counters instead of
  * reading; nothing moves.
@@ -13,6 +13,55 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+/* CPU devices read a slot out of the cache that the decoder left it in. */
+#define SLOT_BYTES_SHARED  (8ull << 20)
+#define SLOT_BYTES_COPIED  (32ull << 20)
+#define SLOT_COUNT_DEFAULT 4u
+#define PARTS_MAX          4096u
+
+/* --- size ------------------------------------------------------------------------------------ */
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
+                           const struct ocl_device *device, unsigned passes)
+{
+    shape->shared = device->unified_memory;
+    shape->passes = passes;
+    shape->counters = config->features->counters;
+    shape->border = feature_set_blurred(config->features) ? BLUR_BORDER : 0;
+    uint64_t bytes = config->slot_bytes       ? config->slot_bytes
+                     : device->unified_memory ? SLOT_BYTES_SHARED
+                                              : SLOT_BYTES_COPIED;
+    unsigned count = config->slot_count ? config->slot_count : SLOT_COUNT_DEFAULT;
+    count = count > SLOTS_MAX ? SLOTS_MAX : count;
+    uint64_t host = config->host_memory / config->chosen_count;
+    uint64_t most = device->max_allocation;
+    /* The blurred pixels of one slot are there, too. */
+    unsigned buffers = count + (shape->border ? 1 : 0);
+    if (config->device_memory)
+        most = min_u64(most, config->device_memory / buffers);
+    /* Counters take up to a quarter of a slot's bytes more. */
+    most = min_u64(most, host * 4 / 5 / buffers);
+    most = min_u64(most, 1ull << 31);
+    bytes = max_u64(min_u64(bytes, most), SLOT_BYTES_MIN);
+    shape->bytes = bytes / PART_ALIGNMENT * PART_ALIGNMENT;
+    uint64_t parts = shape->bytes / 4 / (4ull * shape->counters);
+    shape->parts = (uint32_t)max_u64(2, min_u64(parts, PARTS_MAX));
+    shape->tiles = 8192;
+    return count;
+}
+
+/* --- buffers --------------------------------------------------------------------------------- */
 
 static enum status array_init(struct slot_array *array, struct ocl_context *context,
                               struct ocl_queue *queue, size_t bytes, bool shared,
@@ -60,6 +109,10 @@ enum status slot_init(struct slot *slot, struct ocl_context *context, struct slo
         status = array_init(&slot->tile_table, context, queues.upload,
                             (size_t)shape->passes * shape->tiles * sizeof(struct histogram_tile),
                             shape->shared, CL_MAP_WRITE, "a table of tiles", err);
+    if (status == STATUS_OK && shape->border)
+        status = array_init(&slot->blur_table, context, queues.upload,
+                            shape->parts * sizeof(struct blur_part), shape->shared, CL_MAP_WRITE,
+                            "a table of parts", err);
     if (status == STATUS_OK)
         status = array_init(&slot->counters, context, queues.read,
                             (size_t)shape->parts * shape->counters * sizeof(uint32_t),
@@ -70,6 +123,7 @@ enum status slot_init(struct slot *slot, struct ocl_context *context, struct slo
 void slot_clear(struct slot *slot, struct slot_queues queues)
 {
     array_clear(&slot->counters, queues.read);
+    array_clear(&slot->blur_table, queues.upload);
     array_clear(&slot->tile_table, queues.upload);
     array_clear(&slot->pixels, queues.upload);
     free(slot->picture);
@@ -81,11 +135,17 @@ static enum status give(struct slot *slot, struct ocl_queue *queue, const struct
                         struct error *err)
 {
     struct slot_array *tiles = &slot->tile_table, *pixels = &slot->pixels;
+    struct slot_array *parts = &slot->blur_table;
     enum status status = STATUS_OK;
     if (shape->shared) {
         status = ocl_enqueue_unmap(queue, "unmap tiles", tiles->device, tiles->host, OCL_NO_WAITS,
                                    NULL, err);
         tiles->host = NULL;
+        if (status == STATUS_OK && shape->border) {
+            status = ocl_enqueue_unmap(queue, "unmap parts", parts->device, parts->host,
+                                       OCL_NO_WAITS, NULL, err);
+            parts->host = NULL;
+        }
         if (status == STATUS_OK) {
             status = ocl_enqueue_unmap(queue, "unmap pixels", pixels->device, pixels->host,
                                        OCL_NO_WAITS, &slot->upload_event, err);
@@ -100,6 +160,10 @@ static enum status give(struct slot *slot, struct ocl_queue *queue, const struct
                                        slot->tiles[p] * sizeof(struct histogram_tile),
                                        (const char *)tiles->host + offset, OCL_NO_WAITS, NULL, err);
     }
+    if (status == STATUS_OK && shape->border)
+        status = ocl_enqueue_write(queue, "upload parts", parts->device, false, 0,
+                                   slot->parts * sizeof(struct blur_part), parts->host,
+                                   OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK)
         status =
             ocl_enqueue_write(queue, "upload pixels", pixels->device, false, 0, slot->used_bytes,
@@ -118,6 +182,10 @@ static enum status take(struct slot *slot, struct ocl_queue *queue, const struct
     enum status status =
         ocl_enqueue_map(&slot->tile_table.host, queue, "map tiles", slot->tile_table.device, false,
                         CL_MAP_WRITE, 0, slot->tile_table.bytes, computed, NULL, err);
+    if (status == STATUS_OK && shape->border)
+        status = ocl_enqueue_map(&slot->blur_table.host, queue, "map parts",
+                                 slot->blur_table.device, false, CL_MAP_WRITE, 0,
+                                 slot->blur_table.bytes, OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK)
         status =
             ocl_enqueue_map(&slot->pixels.host, queue, "map pixels", slot->pixels.device, false,
@@ -130,8 +198,9 @@ static enum status take(struct slot *slot, struct ocl_queue *queue, const struct
 }
 
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
-                         struct histogram *histogram, const struct slot_shape *shape,
-                         void (*done)(cl_int status, void *context), struct error *err)
+                         struct histogram *histogram, struct blur *blur,
+                         const struct slot_shape *shape, void (*done)(cl_int status, void *context),
+                         struct error *err)
 {
     size_t counter_bytes = (size_t)slot->parts * shape->counters * sizeof(uint32_t);
     enum status status = STATUS_OK;
@@ -149,13 +218,19 @@ enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct 
         status = ocl_flush(queues.upload, err);
 
     struct ocl_waits computed = {1, &slot->upload_event};
+    if (status == STATUS_OK && blur) {
+        status = blur_enqueue(blur, queues.compute, slot->pixels.device, slot->blur_table.device,
+                              slot->parts, slot->blocks, computed, &slot->blur_event, err);
+        computed.events = &slot->blur_event;
+    }
+    const cl_mem pixels = blur ? blur_pixels(blur) : slot->pixels.device;
     for (uint32_t p = 0; p < shape->passes && status == STATUS_OK; p++) {
         if (slot->tiles[p] == 0)
             continue;
-        status = histogram_enqueue(
-            histogram, p, queues.compute, slot->pixels.device, slot->tile_table.device,
-            p * shape->tiles, slot->tiles[p], slot->counters.device,
-            (struct ocl_waits){1, &slot->upload_event}, &slot->kernel_event[p], err);
+        status = histogram_enqueue(histogram, p, queues.compute, pixels, slot->tile_table.device,
+                                   p * shape->tiles, slot->tiles[p], slot->counters.device,
+                                   (struct ocl_waits){1, &slot->upload_event},
+                                   &slot->kernel_event[p], err);
         /* The compute queue is in order: its last kernel stands for all. */
         computed.events = &slot->kernel_event[p];
     }
@@ -187,6 +262,7 @@ void slot_release_events(struct slot *slot, struct ocl_context *context, unsigne
                          double seconds[3])
 {
     release(&slot->upload_event, context, &seconds[0]);
+    release(&slot->blur_event, context, &seconds[1]);
     for (unsigned p = 0; p < passes; p++)
         release(&slot->kernel_event[p], context, &seconds[1]);
     release(&slot->read_event, context, &seconds[2]);

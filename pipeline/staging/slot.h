@@ -2,9 +2,15 @@
 #ifndef CLPIPE_STAGING_SLOT_H
 #define CLPIPE_STAGING_SLOT_H
 
+#include "histogram/blur.h"
 #include "histogram/histogram.h"
 #include "ocl/ocl.h"
+#include "staging/staging.h"
 #include <stdint.h>
+
+#define SLOTS_MAX      64u          /* of a lane */
+#define SLOT_BYTES_MIN (1ull << 20) /* of pixels */
+#define PART_ALIGNMENT 128u
 
 struct lane;
 
@@ -25,8 +31,9 @@ struct slot_array {
 
 struct slot {
     struct lane *lane;
-    enum slot_state state; /* this and the next eight are guarded by the staging's lock */
+    enum slot_state state; /* this and the next nine are guarded by the staging's lock */
     uint32_t used_bytes, parts, outstanding;
+    uint32_t blocks; /* to blur */
     uint32_t tiles[HISTOGRAM_PASSES_MAX];
     int64_t opened;    /* when the first part came */
     struct slot *next; /* in the list of ready or of finished slots */
@@ -34,7 +41,8 @@ struct slot {
     bool watched;      /* `done` is still to come */
     void **picture;    /* [parts] NULL: cancelled; each written by the part's owner */
     struct slot_array pixels, tile_table, counters;
-    cl_event upload_event, kernel_event[HISTOGRAM_PASSES_MAX], read_event;
+    struct slot_array blur_table; /* struct blur_part [parts], where pictures are blurred */
+    cl_event upload_event, blur_event, kernel_event[HISTOGRAM_PASSES_MAX], read_event;
 };
 
 struct slot_queues {
@@ -48,7 +56,12 @@ struct slot_shape {
     uint32_t passes;
     uint32_t counters; /* of one part */
     bool shared;       /* memory is shared with the host */
+    uint32_t border;   /* pixels of a part that are counted are so many columns and rows less */
 };
+
+/* Size and number of a lane's slots, from the options, the bounds and the device's limits. */
+unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
+                           const struct ocl_device *device, unsigned passes);
 
 /* Allocates the buffers and hands them to the host. */
 enum status slot_init(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
@@ -57,10 +70,13 @@ enum status slot_init(struct slot *slot, struct ocl_context *context, struct slo
 void slot_clear(struct slot *slot, struct slot_queues queues);
 
 /* Enqueues upload, kernels and read-back of what is inside; `done` is called when the host owns the
- * slot again, with the counters in counters.host. */
+ * slot again, with the counters in counters.host. blur: NULL where pictures are counted as they
+ * are.
+ */
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
-                         struct histogram *histogram, const struct slot_shape *shape,
-                         void (*done)(cl_int status, void *context), struct error *err);
+                         struct histogram *histogram, struct blur *blur,
+                         const struct slot_shape *shape, void (*done)(cl_int status, void *context),
+                         struct error *err);
 
 /* After done: releases the events; adds device seconds. */
 void slot_release_events(struct slot *slot, struct ocl_context *context, unsigned passes,

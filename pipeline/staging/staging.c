@@ -23,22 +23,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS_MAX      64u
-#define PART_ALIGNMENT 128u
-#define IDLE_NS        (10 * 1000000ll)
-
-/* CPU devices read a slot out of the cache that the decoder left it in. */
-#define SLOT_BYTES_SHARED  (8ull << 20)
-#define SLOT_BYTES_COPIED  (32ull << 20)
-#define SLOT_BYTES_MIN     (1ull << 20)
-#define SLOT_COUNT_DEFAULT 4u
-#define PARTS_MAX          4096u
+#define IDLE_NS (10 * 1000000ll)
 
 struct lane {
     struct staging *staging;
     struct ocl_context *context;
     struct slot_queues queues;
     struct histogram *histogram;
+    struct blur *blur; /* NULL: pictures are counted as they are */
     struct slot_shape shape;
     struct slot slot[SLOTS_MAX];
     unsigned slot_count;
@@ -97,7 +89,7 @@ static struct slot *open_slot(struct lane *lane)
         if (slot->state != SLOT_FREE)
             continue;
         slot->state = SLOT_FILLING;
-        slot->used_bytes = slot->parts = slot->outstanding = 0;
+        slot->used_bytes = slot->parts = slot->outstanding = slot->blocks = 0;
         memset(slot->tiles, 0, sizeof slot->tiles);
         slot->opened = clock_now();
         lane->filling = slot;
@@ -106,9 +98,10 @@ static struct slot *open_slot(struct lane *lane)
     return NULL;
 }
 
-static uint64_t rect_bytes(struct cell_rect rect)
+/* What the pixels take that `rect` is counted from. */
+static uint64_t rect_bytes(struct cell_rect rect, uint32_t border)
 {
-    return (uint64_t)(rect.x1 - rect.x0) * 3 * (rect.y1 - rect.y0);
+    return (uint64_t)(rect.x1 - rect.x0 + border) * 3 * (rect.y1 - rect.y0 + border);
 }
 
 /* Counts the tiles of a part for a lane, cutting its rows short until they fit into an empty table.
@@ -134,7 +127,7 @@ static bool fits(const struct staging_part *part, const struct slot *slot)
 {
     const struct slot_shape *shape = &slot->lane->shape;
     if (slot->parts == shape->parts ||
-        slot->used_bytes + rect_bytes(part->geometry.rect) > shape->bytes)
+        slot->used_bytes + rect_bytes(part->geometry.rect, shape->border) > shape->bytes)
         return false;
     for (uint32_t p = 0; p < shape->passes; p++) {
         if (slot->tiles[p] + part->tiles[p] > shape->tiles)
@@ -147,6 +140,7 @@ static bool fits(const struct staging_part *part, const struct slot *slot)
 static void place(struct staging_part *part, struct slot *slot)
 {
     const struct slot_shape *shape = &slot->lane->shape;
+    const struct cell_rect rect = part->geometry.rect;
     part->slot = slot;
     part->index = slot->parts++;
     slot->outstanding++;
@@ -154,7 +148,15 @@ static void place(struct staging_part *part, struct slot *slot)
     part->geometry.offset = slot->used_bytes;
     part->geometry.counters = part->index * shape->counters;
     part->pixels = (uint8_t *)slot->pixels.host + slot->used_bytes;
-    uint64_t end = slot->used_bytes + rect_bytes(part->geometry.rect);
+    part->stride = (size_t)(rect.x1 - rect.x0 + shape->border) * 3;
+    part->rows = rect.y1 - rect.y0 + shape->border;
+    if (shape->border) {
+        struct blur_part *table = slot->blur_table.host;
+        table[part->index] = (struct blur_part){slot->used_bytes, rect.x1 - rect.x0,
+                                                rect.y1 - rect.y0, slot->blocks};
+        slot->blocks += blur_blocks(rect.x1 - rect.x0, rect.y1 - rect.y0);
+    }
+    uint64_t end = slot->used_bytes + rect_bytes(rect, shape->border);
     end = (end + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
     slot->used_bytes = (uint32_t)(end < shape->bytes ? end : shape->bytes);
     for (uint32_t p = 0; p < shape->passes; p++) {
@@ -243,6 +245,8 @@ void staging_cancel(struct staging *staging, struct staging_part *part)
 {
     for (uint32_t p = 0; p < part->slot->lane->shape.passes; p++)
         memset(part_tiles(part, p), 0, part->tiles[p] * sizeof(struct histogram_tile));
+    if (part->slot->lane->blur)
+        ((struct blur_part *)part->slot->blur_table.host)[part->index].rows = 0;
     hand_in(staging, part->slot);
 }
 
@@ -307,7 +311,7 @@ static enum status start_slot(struct lane *lane, struct slot *slot, struct error
     lane->busy++;
     pthread_mutex_unlock(&staging->lock);
     enum status status = slot_enqueue(slot, lane->context, lane->queues, lane->histogram,
-                                      &lane->shape, slot_done, err);
+                                      lane->blur, &lane->shape, slot_done, err);
     pthread_mutex_lock(&staging->lock);
     return status;
 }
@@ -356,6 +360,8 @@ static void *lane_main(void *argument)
     struct staging *staging = lane->staging;
     struct error err = ERROR_INIT;
     enum status status = histogram_build(lane->histogram, &err);
+    if (status == STATUS_OK && lane->blur)
+        status = blur_build(lane->blur, &err);
     if (status == STATUS_OK)
         status = lane_loop(lane, &err);
     if (status != STATUS_OK) {
@@ -370,53 +376,19 @@ static void *lane_main(void *argument)
 
 /* --- opening and closing --------------------------------------------------------------------- */
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Size and number of a lane's slots, from the options, the bounds and the device's limits. */
-static unsigned choose_shape(struct slot_shape *shape, const struct staging_config *config,
-                             const struct lane *lane)
-{
-    const struct ocl_device *device = ocl_context_device(lane->context);
-    shape->shared = device->unified_memory;
-    shape->passes = histogram_passes(lane->histogram);
-    shape->counters = config->features->counters;
-    uint64_t bytes = config->slot_bytes       ? config->slot_bytes
-                     : device->unified_memory ? SLOT_BYTES_SHARED
-                                              : SLOT_BYTES_COPIED;
-    unsigned count = config->slot_count ? config->slot_count : SLOT_COUNT_DEFAULT;
-    count = count > SLOTS_MAX ? SLOTS_MAX : count;
-    uint64_t host = config->host_memory / config->chosen_count;
-    uint64_t most = device->max_allocation;
-    if (config->device_memory)
-        most = min_u64(most, config->device_memory / count);
-    /* Counters take up to a quarter of a slot's bytes more. */
-    most = min_u64(most, host * 4 / 5 / count);
-    most = min_u64(most, 1ull << 31);
-    bytes = max_u64(min_u64(bytes, most), SLOT_BYTES_MIN);
-    shape->bytes = bytes / PART_ALIGNMENT * PART_ALIGNMENT;
-    uint64_t parts = shape->bytes / 4 / (4ull * shape->counters);
-    shape->parts = (uint32_t)max_u64(2, min_u64(parts, PARTS_MAX));
-    shape->tiles = 8192;
-    return count;
-}
-
 static enum status open_slots(struct lane *lane, const struct staging_config *config,
                               struct error *err)
 {
-    unsigned wanted = choose_shape(&lane->shape, config, lane);
+    unsigned wanted = slot_shape_choose(&lane->shape, config, ocl_context_device(lane->context),
+                                        histogram_passes(lane->histogram));
     enum status status = STATUS_OK;
     while (lane->slot_count < wanted) {
         struct slot *slot = &lane->slot[lane->slot_count];
         slot->lane = lane;
-        status = slot_init(slot, lane->context, lane->queues, &lane->shape, err);
+        if (lane->shape.border && !lane->blur)
+            status = blur_open(&lane->blur, lane->context, lane->shape.bytes, err);
+        if (status == STATUS_OK)
+            status = slot_init(slot, lane->context, lane->queues, &lane->shape, err);
         if (status == STATUS_OK) {
             lane->slot_count++;
             continue;
@@ -435,9 +407,11 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
         }
         while (lane->slot_count > 0)
             slot_clear(&lane->slot[--lane->slot_count], lane->queues);
+        blur_close(&lane->blur);
         struct staging_config smaller = *config;
         smaller.slot_bytes = lane->shape.bytes / 2;
-        choose_shape(&lane->shape, &smaller, lane);
+        slot_shape_choose(&lane->shape, &smaller, ocl_context_device(lane->context),
+                          histogram_passes(lane->histogram));
         log_message(LOG_NOTICE, "notice: %s is short of memory; trying slots of %u MiB",
                     ocl_context_device(lane->context)->name, (unsigned)(lane->shape.bytes >> 20));
     }
@@ -485,7 +459,8 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
         struct lane *lane = &staging->lane[staging->lane_count];
         status = open_lane(lane, staging, config->chosen[staging->lane_count], err);
         staging->lane_count++;
-        staging->part_bytes = min_u64(staging->part_bytes, lane->shape.bytes / 2);
+        if (lane->shape.bytes / 2 < staging->part_bytes)
+            staging->part_bytes = lane->shape.bytes / 2;
     }
     for (unsigned i = 0; i < staging->lane_count && status == STATUS_OK; i++) {
         struct lane *lane = &staging->lane[i];
@@ -560,6 +535,7 @@ static void close_lane(struct lane *lane)
         }
     }
     histogram_close(&lane->histogram);
+    blur_close(&lane->blur);
     ocl_queue_close(&lane->queues.read);
     ocl_queue_close(&lane->queues.compute);
     ocl_queue_close(&lane->queues.upload);

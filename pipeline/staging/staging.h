@@ -47,7 +47,9 @@ struct staging_config {
 
 /* Room for one part, between acquire and submit or cancel owned by the caller. */
 struct staging_part {
-    uint8_t *pixels; /* rect.width * 3 bytes a row, rows packed */
+    uint8_t *pixels; /* `rows` rows of `stride` bytes, packed */
+    size_t stride;
+    uint32_t rows;
     struct slot *slot;
     uint32_t index; /* in the slot */
     uint32_t first_tile[HISTOGRAM_PASSES_MAX], tiles[HISTOGRAM_PASSES_MAX];
@@ -62,10 +64,11 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
 /* The most bytes that one part may have (rows of 3 bytes a pixel). */
 uint64_t staging_part_bytes(const struct staging *staging);
 
-/* Room for the pixels of `rect` of a picture of width x height. Blocks until a slot has room;
- * false: the run is over (aborted, or every lane has failed). bytes of the rect <=
- * staging_part_bytes; when the rect has more tiles than a slot's table, its rows are cut short:
- * part->geometry.rect says what was granted, never less than one row. */
+/* Room for the pixels of `rect` of a picture of width x height. Where features are of the blurred
+ * picture, all these are the blurred ones': part->pixels has BLUR_BORDER columns and rows more.
+ * Blocks until a slot has room; false: the run is over (aborted, or every lane has failed). bytes
+ * of the pixels <= staging_part_bytes; when the rect has more tiles than a slot's table, its rows
+ * are cut short: part->geometry.rect says what was granted, never less than one row. */
 bool staging_acquire(struct staging *staging, struct staging_part *part, uint32_t width,
                      uint32_t height, uint8_t orientation, struct cell_rect rect);
 

@@ -76,10 +76,13 @@ static void check_row(struct problems *problems, const struct feature *feature,
     uint32_t histograms = feature->kind == FEATURE_RGB ? 3 : 1;
     uint32_t bins = feature->cell_bins / histograms;
     uint64_t sums = problems->sum.count, ranges = problems->range.count;
+    uint32_t border = feature->blur ? feature->blur - 1 : 0;
+    uint64_t height = image->height > border ? image->height - border : 0;
+    uint64_t width = image->width > border ? image->width - border : 0;
     for (uint32_t r = 0; r < feature->grid_rows; r++) {
         for (uint32_t c = 0; c < feature->grid_columns; c++) {
-            uint64_t pixels = full_size ? cell_extent(image->height, r, feature->grid_rows) *
-                                              cell_extent(image->width, c, feature->grid_columns)
+            uint64_t pixels = full_size ? cell_extent(height, r, feature->grid_rows) *
+                                              cell_extent(width, c, feature->grid_columns)
                                         : UINT64_MAX;
             for (uint32_t h = 0; h < histograms; h++, values += 4 * (size_t)bins)
                 check_histogram(problems, feature, values, bins, pixels, row);

@@ -46,6 +46,7 @@ complete -c clpipe -n $ingest -l normalize -x -a 'l1 none hellinger' -d 'shares,
 complete -c clpipe -n $ingest -l alpha -x -a 'white black drop' -d 'what transparency is laid over'
 complete -c clpipe -n $ingest -l max-pixels -x -d 'larger pictures are failures'
 complete -c clpipe -n $ingest -l max-scans -x -d 'JPEG with more scans are failures'
+complete -c clpipe -n $ingest -l blur -x -a 'off 3' -d 'features of the blurred pictures'
 complete -c clpipe -n $ingest -l decode-scale -x -a '1 2 4 8' -d 'decode JPEG at a fraction'
 complete -c clpipe -n $ingest -l isolate -d 'decode in processes of their own'
 complete -c clpipe -n $ingest -l max-decode-seconds -x -d 'files that take longer are failures'

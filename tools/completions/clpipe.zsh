@@ -41,6 +41,7 @@ _clpipe() {
         '--alpha=[what transparency is laid over]:how:(white black drop)'
         '--max-pixels=[larger pictures are failures]:number:'
         '--max-scans=[JPEG with more scans are failures]:number:'
+        '--blur=[features of the blurred pictures]:size:(off 3)'
         '--decode-scale=[decode JPEG at a fraction]:scale:(1 2 4 8)'
         '--isolate[decode in processes of their own]'
         '--max-decode-seconds=[files that take longer are failures]:seconds:'

@@ -1,0 +1,172 @@
+"""ingest --blur 3: features of the blurred picture, against Pillow and numpy; the same bits by exact
+and by rounded-up ranges; and files that are blurred and not blurred do not mix."""
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import h5py
+import numpy
+import pytest
+from PIL import Image, ImageOps
+
+from conftest import CLPIPE, ROOT, check_one_error
+
+PHOTOS = Path(ROOT) / ".." / "shared" / "data" / "photos"
+SPECS = ["--feature", "rgb:bins=256", "--feature", "gray:bins=64,grid=3x2", "--feature", "hsv",
+         "--normalize", "none"]
+# Stored sizes, height by width: no interior, one pixel of it, odd ones, one taller than a strip.
+SIZES = [(1, 1), (2, 2), (1, 300), (300, 1), (2, 40), (3, 3), (3, 40), (40, 3), (17, 31), (64, 64),
+         (45, 67), (90, 211)]
+
+
+def blurred(picture):
+    """The 3x3 box blur of the upright picture's interior, rounded down."""
+    p = numpy.asarray(ImageOps.exif_transpose(picture).convert("RGB")).astype(int)
+    h, w = max(0, p.shape[0] - 2), max(0, p.shape[1] - 2)
+    return sum(p[y:y + h, x:x + w] for y in range(3) for x in range(3)) // 9
+
+
+def cells(p, rows, columns):
+    y = numpy.arange(p.shape[0]) * rows // max(1, p.shape[0])
+    x = numpy.arange(p.shape[1]) * columns // max(1, p.shape[1])
+    for r in range(rows):
+        for c in range(columns):
+            yield p[y == r][:, x == c].reshape(-1, 3)
+
+
+def rgb_256(p):
+    return numpy.concatenate([numpy.bincount(p[..., c].ravel(), minlength=256) for c in range(3)])
+
+
+def gray_64(p):
+    gray = [(77 * q[:, 0] + 150 * q[:, 1] + 29 * q[:, 2] + 128) >> 8 for q in cells(p, 3, 2)]
+    return numpy.concatenate([numpy.bincount(g * 64 >> 8, minlength=64) for g in gray])
+
+
+def check_file(path, directory):
+    with h5py.File(path, "r") as file:
+        names = [name.decode() for name in file["images/path"][:]]
+        rgb, gray = file["features/rgb_256"][:], file["features/gray_64_3x2"][:]
+        hsv = file["features/hsv_8x4x4"][:]
+    for i, name in enumerate(names):
+        p = blurred(Image.open(directory / name))
+        assert (rgb[i] == rgb_256(p)).all(), name
+        assert (gray[i] == gray_64(p)).all(), name
+        assert hsv[i].sum() == p.shape[0] * p.shape[1], name
+    return names
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Noise of many sizes and orientations."""
+    directory = tmp_path_factory.mktemp("noise")
+    random = numpy.random.default_rng(3)
+    for number, (height, width) in enumerate(SIZES):
+        exif = Image.Exif()
+        exif[0x0112] = number % 8 + 1
+        noise = random.integers(0, 256, (height, width, 3), dtype=numpy.uint8)
+        Image.fromarray(noise).save(directory / f"{height}x{width}.png", exif=exif)
+    for number in range(40):
+        noise = random.integers(0, 256, (5 + number % 4, 9 - number % 3, 3), dtype=numpy.uint8)
+        Image.fromarray(noise).save(directory / f"small {number:02}.png")
+    return directory
+
+
+@pytest.fixture
+def large(tmp_path):
+    """Pictures that go through slots of 1 MiB in strips, and one whose three rows are longer than
+    half a slot."""
+    directory = tmp_path / "large"
+    directory.mkdir()
+    random = numpy.random.default_rng(4)
+    for height, width in [(700, 901), (5, 70001)]:
+        noise = random.integers(0, 256, (height, width, 3), dtype=numpy.uint8)
+        Image.fromarray(noise).save(directory / f"{height}.png", compress_level=1)
+    Image.fromarray(noise[:2]).save(directory / "no interior.png", compress_level=1)
+    return directory
+
+
+def digest(clpipe, path):
+    return clpipe("info", path, "--digest").stdout.split()[0]
+
+
+def test_noise_of_many_sizes(clpipe, pictures, tmp_path):
+    assert clpipe("ingest", pictures, "-o", "f.h5", "--blur", "3", *SPECS).returncode == 0
+    assert len(check_file(tmp_path / "f.h5", pictures)) == len(SIZES) + 40
+    assert clpipe("verify", "f.h5").returncode == 0
+    with h5py.File(tmp_path / "f.h5", "r") as file:
+        assert file["features/rgb_256"].attrs["spec"].endswith("normalize=none,blur=3")
+        parameters = json.loads(file.attrs["parameters"])
+        assert all(feature.endswith(",blur=3") for feature in parameters["features"])
+        sizes = file["images/width"][:].astype(int) * file["images/height"][:]
+        assert (file["features/hsv_8x4x4"][:].sum(1) < sizes).all()  # these are the pictures'
+    # The option and the specification are the same thing.
+    specs = [text + ",blur=3" if ":" in text else "hsv:blur=3" if text == "hsv" else text
+             for text in SPECS]
+    clpipe("ingest", pictures, "-o", "g.h5", *specs)
+    assert digest(clpipe, "f.h5") == digest(clpipe, "g.h5")
+
+
+def test_in_strips_and_in_pieces_of_rows(clpipe, large, tmp_path):
+    assert clpipe("ingest", large, "-o", "f.h5", "--blur", "3", "--slot-size", "1M", "--slots", "2",
+                  *SPECS).returncode == 0
+    check_file(tmp_path / "f.h5", large)
+    assert clpipe("verify", "f.h5").returncode == 0
+    assert clpipe("ingest", large, "-o", "g.h5", "--blur", "3", "--isolate", *SPECS).returncode == 0
+    assert digest(clpipe, "f.h5") == digest(clpipe, "g.h5")
+
+
+def test_exact_ranges_in_a_simulator(clpipe, pictures, tmp_path):
+    if not shutil.which("oclgrind"):
+        pytest.skip("oclgrind is not installed")
+    command = ["ingest", str(pictures), "-q", "--blur", "3", *SPECS, "--slot-size", "1M"]
+    simulated = subprocess.run(["oclgrind", str(CLPIPE), *command, "-o", "simulated.h5"],
+                               cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    # Findings of the simulator are on its standard error.
+    assert (simulated.returncode, simulated.stderr) == (0, "")
+    with h5py.File(tmp_path / "simulated.h5", "r") as file:
+        assert "Oclgrind" in file["runs/0"].attrs["device"]
+    assert clpipe(*command, "-o", "here.h5").returncode == 0
+    assert digest(clpipe, "simulated.h5") == digest(clpipe, "here.h5")
+
+
+@pytest.mark.skipif(not PHOTOS.is_dir(), reason="no photographs beside the project")
+def test_photographs(clpipe, tmp_path):
+    found = sorted(p for p in PHOTOS.rglob("*") if p.suffix.lower() in (".jpg", ".png"))
+    small = [p for p in found if p.stat().st_size < 100_000]
+    turned = [p for p in small if Image.open(p).getexif().get(0x0112, 1) > 1]
+    chosen = tmp_path / "photos"
+    chosen.mkdir()
+    for p in small[:len(small):max(1, len(small) // 40)] + turned[:8]:
+        if not (chosen / p.name).exists():
+            os.symlink(p, chosen / p.name)
+    (tmp_path / "list").write_text("".join(f"photos/{name}\n" for name in sorted(os.listdir(chosen))))
+    assert clpipe("ingest", "@list", "-o", "f.h5", "--blur", "3", *SPECS).returncode == 0
+    assert len(check_file(tmp_path / "f.h5", tmp_path)) >= 20
+    assert clpipe("verify", "f.h5").returncode == 0
+
+
+def test_blurred_and_not_do_not_mix(clpipe, pictures, tmp_path):
+    clpipe("ingest", pictures, "-o", "f.h5", "--limit", "3")
+    before = (tmp_path / "f.h5").read_bytes()
+    check_one_error(clpipe("ingest", pictures, "-o", "f.h5", "--limit", "3", "--blur", "3"), 2,
+                    "blur=3")
+    check_one_error(clpipe("ingest", pictures, "-o", "f.h5", "--limit", "3", "--blur", "3", "--add",
+                           "--feature", "gray"), 2, "gray", "rgb_256 is not")
+    assert (tmp_path / "f.h5").read_bytes() == before
+    check_one_error(clpipe("ingest", pictures, "-o", "g.h5", "--feature", "rgb", "--feature",
+                           "gray:blur=3"), 2, "all of blurred pictures or none")
+    check_one_error(clpipe("ingest", pictures, "-o", "g.h5", "--feature", "rgb:blur=5"), 2, "blur=5")
+    check_one_error(clpipe("ingest", pictures, "-o", "g.h5", "--blur", "5"), 2, "off|3")
+    check_one_error(clpipe("bench", "--feature", "rgb:blur=3"), 2, "not measured")
+    # Neither are labels of the one for the other.
+    clpipe("ingest", pictures, "-o", "b.h5", "--blur", "3")
+    clpipe("ingest", pictures, "-o", "c.h5")
+    assert clpipe("cluster", "c.h5", "-k", "3").returncode == 0
+    check_one_error(clpipe("assign", "c.h5", "b.h5"), 3, "blur=3")
+    assert clpipe("ingest", pictures, "-o", "b.h5", "--blur", "3", "--add", "--feature",
+                  "gray").returncode == 0
+    assert clpipe("run", pictures, "-o", "r.h5", "--blur", "3", "-k", "4").returncode == 0
+    assert clpipe("verify", "r.h5").returncode == 0
