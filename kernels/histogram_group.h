@@ -84,9 +84,11 @@ INLINE void count_tile(__local uint *table, uint copy, __global const uchar *pix
                               const struct histogram_tile tile)
 {
     const uint item = (uint)get_local_id(0);
-    const bool run = tile.rows == 1; /* one long row: everybody's */
-    const uint lanes = run ? GROUP : lanes_for(tile.width / 16u);
-    for (uint y = item / lanes; y < tile.rows; y += GROUP / lanes)
+    /* One long row is everybody's, by a stride that the compiler knows. */
+    if (tile.rows == 1)
+        count_run(table, copy, pixels, tile.offset, tile.width, item, GROUP);
+    const uint lanes = lanes_for(tile.width / 16u), rows = tile.rows == 1 ? 0 : tile.rows;
+    for (uint y = item / lanes; y < rows; y += GROUP / lanes)
         count_run(table, copy, pixels, tile.offset + y * tile.stride, tile.width,
                   item & (lanes - 1), lanes);
 }

@@ -78,7 +78,7 @@ static const struct option ingest_rows[] = {
     {"slots", 0, OPTION_NUMBER, AT(slots), "N", NULL, "chosen for the device", 2, 64,
      "staging buffers of each device; changes speed, never results"},
     {"histogram-variant", 0, OPTION_CHOICE, AT(histogram_variant),
-     "auto|private|local|replicated|packed|global", "auto", NULL, 0, 0,
+     "auto|private|local|replicated|packed|partial|staged|global", "auto", NULL, 0, 0,
      "the kernel that counts; changes speed, never results"},
     END};
 const struct option_group group_ingest = {"Images and features", ingest_rows};
@@ -231,7 +231,8 @@ static const struct option bench_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL,
      "rgb:bins=256, gray:bins=256, rgb:bins=8x8x8, hsv", 0, 0, "what to count, repeatable"},
     {"variant", 0, OPTION_TEXT, AT(variant), "NAME", NULL, "all that suit the device", 0, 0,
-     "one kernel only: private, local, replicated, packed, global, or auto, which an ingest takes"},
+     "one kernel only: private, local, replicated, packed, partial, staged, global, or auto, which "
+     "an ingest takes"},
     {"fill", 0, OPTION_TEXT, AT(fill), "NAME", NULL, "constant, natural and random", 0, 0,
      "the pixels: constant, two, natural, random, sorted, or all"},
     {"shape", 0, OPTION_TEXT, AT(shape), "NAME", NULL, "large", 0, 0,

@@ -259,13 +259,21 @@ static void conclude(struct bench_result *result, struct bench *bench)
     result->pictures = bench->pictures;
 }
 
-/* The end of a round: waits for its event, and takes its time unless it was to warm up. */
-static enum status end_round(struct bench *bench, bool warm, cl_event event, struct error *err)
+/* The end of a round: waits for its events, of which the first ends last, and takes their time
+ * unless it was to warm up. */
+static enum status end_round(struct bench *bench, bool warm, cl_event *events, unsigned count,
+                             struct error *err)
 {
-    enum status status = ocl_wait(bench->queue, event, err);
+    enum status status = ocl_wait(bench->queue, events[0], err);
+    double seconds = 0;
+    for (unsigned e = 0; e < count; e++) {
+        if (!events[e])
+            continue;
+        seconds += ocl_event_seconds(bench->context, events[e]);
+        clReleaseEvent(events[e]);
+    }
     if (warm && status == STATUS_OK)
-        bench->seconds[bench->done++] = ocl_event_seconds(bench->context, event);
-    clReleaseEvent(event);
+        bench->seconds[bench->done++] = seconds;
     return status;
 }
 
@@ -288,7 +296,7 @@ enum status bench_read(struct bench_result *result, struct bench *bench, struct 
         status = ocl_enqueue_kernel(bench->queue, "read", bench->read_kernel, 1, &global, &local,
                                     OCL_NO_WAITS, &event, err);
         if (status == STATUS_OK)
-            status = end_round(bench, warm, event, err);
+            status = end_round(bench, warm, &event, 1, err);
     }
     conclude(result, bench);
     return status;
@@ -307,7 +315,7 @@ enum status bench_upload(struct bench_result *result, struct bench *bench, struc
         status = ocl_enqueue_write(bench->queue, "upload", bench->pixels, false, 0, bytes,
                                    bench->host, OCL_NO_WAITS, &event, err);
         if (status == STATUS_OK)
-            status = end_round(bench, warm, event, err);
+            status = end_round(bench, warm, &event, 1, err);
     }
     conclude(result, bench);
     return status;
@@ -404,14 +412,14 @@ static enum status time_launches(struct bench *bench, struct histogram *histogra
     enum status status = STATUS_OK;
     begin(bench);
     for (bool warm = false; status == STATUS_OK && again(bench); warm = true) {
-        cl_event event = NULL;
+        cl_event events[HISTOGRAM_EVENTS] = {NULL};
         status = ocl_enqueue_fill(bench->queue, "zero", counters, 0, 0, counter_bytes, OCL_NO_WAITS,
                                   NULL, err);
         if (status == STATUS_OK)
             status = histogram_enqueue(histogram, 0, bench->queue, bench->pixels, tiles, 0, count,
-                                       counters, OCL_NO_WAITS, &event, err);
+                                       counters, OCL_NO_WAITS, events, err);
         if (status == STATUS_OK)
-            status = end_round(bench, warm, event, err);
+            status = end_round(bench, warm, events, HISTOGRAM_EVENTS, err);
         double seconds = 0;
         if (status == STATUS_OK && plain)
             status = plain_count(&seconds, bench->plain, &pictures, err);

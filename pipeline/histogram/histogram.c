@@ -9,6 +9,9 @@
 /* Of a part that is no long row: wider rows are tiles of their own. */
 #define ROW_PIXELS_MOST 16384u
 
+#define BUCKETS_LEAST 64u
+#define REDUCE        "histogram_reduce" /* the second kernel of histogram_partial.cl */
+
 struct pass {
     enum histogram_variant variant;
     unsigned feature[FEATURE_MAX]; /* indices into the set */
@@ -18,6 +21,10 @@ struct pass {
     struct histogram_shape shape;
     cl_program program;
     cl_kernel kernel;
+    /* HISTOGRAM_PARTIAL only: */
+    cl_kernel reduce;
+    cl_mem buckets;
+    uint32_t bucket_count;
 };
 
 struct histogram {
@@ -99,6 +106,9 @@ void histogram_close(struct histogram **histogram)
         return;
     for (unsigned p = 0; p < (*histogram)->count; p++) {
         struct pass *pass = &(*histogram)->pass[p];
+        ocl_buffer_release(&pass->buckets);
+        if (pass->reduce)
+            clReleaseKernel(pass->reduce);
         if (pass->kernel)
             clReleaseKernel(pass->kernel);
         if (pass->program)
@@ -120,11 +130,18 @@ enum histogram_variant histogram_pass_variant(const struct histogram *histogram,
 
 /* --- tiles ----------------------------------------------------------------------------------- */
 
+/* Without a grid, the rows of a part follow each other, and kernels are built for single rows. */
+static bool has_grid(const struct pass *pass)
+{
+    return pass->grid_rows * pass->grid_columns > 1;
+}
+
 /* Cuts one rectangle (already inside the part) into tiles. */
 static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *part,
-                    struct cell_rect rect, uint32_t cell, uint32_t tile_pixels)
+                    struct cell_rect rect, uint32_t cell, const struct pass *pass)
 {
     uint32_t width = rect.x1 - rect.x0, rows = rect.y1 - rect.y0, count = 0;
+    const uint32_t tile_pixels = pass->shape.tile_pixels;
     struct histogram_tile tile = {
         .offset =
             part->offset + (rect.y0 - part->rect.y0) * part->stride + (rect.x0 - part->rect.x0) * 3,
@@ -133,21 +150,22 @@ static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *p
         .cell = cell,
     };
     if (width * 3 == part->stride || rows == 1) {
-        /* Contiguous: one long row, cut at multiples of 16 pixels, equally long pieces. */
-        uint64_t pixels = (uint64_t)width * rows;
-        uint32_t pieces = (uint32_t)((pixels + tile_pixels - 1) / tile_pixels);
-        uint32_t piece = (uint32_t)(((pixels + pieces - 1) / pieces + 15) & ~15ull);
+        /* Contiguous: one long row, cut at multiples of 16 pixels into equally long pieces. */
+        const uint64_t pixels = (uint64_t)width * rows;
+        const uint64_t pieces = (pixels + tile_pixels - 1) / tile_pixels;
+        const uint64_t piece = ((pixels + pieces - 1) / pieces + 15) & ~15ull;
         tile.rows = 1;
         for (uint64_t x = 0; x < pixels; x += piece, count++) {
             if (!tiles)
                 continue;
             tile.width = (uint32_t)(pixels - x < piece ? pixels - x : piece);
             tiles[count] = tile;
-            tile.offset += piece * 3;
+            tile.offset += tile.width * 3;
         }
         return count;
     }
-    uint32_t step = width > ROW_PIXELS_MOST ? 1 : max_u32(1, tile_pixels / width);
+    uint32_t step =
+        has_grid(pass) && width <= ROW_PIXELS_MOST ? max_u32(1, tile_pixels / width) : 1;
     for (uint32_t y = 0; y < rows; y += step, count++) {
         if (!tiles)
             continue;
@@ -176,7 +194,7 @@ uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *h
             if (rect.x0 >= rect.x1 || rect.y0 >= rect.y1)
                 continue;
             uint32_t pieces = cut(tiles ? tiles + count : NULL, part, rect,
-                                  row * pass->grid_columns + column, pass->shape.tile_pixels);
+                                  row * pass->grid_columns + column, pass);
             if (tiles)
                 tiles[count].cell_tiles = pieces;
             count += pieces;
@@ -211,31 +229,80 @@ enum status histogram_build(struct histogram *histogram, struct error *err)
         struct pass *pass = &histogram->pass[p];
         char prologue[128 * FEATURE_MAX], options[128];
         write_prologue(prologue, sizeof prologue, histogram, pass);
-        snprintf(options, sizeof options, "-cl-std=CL1.2 -DGROUP=%u -DCOPIES=%u", pass->shape.group,
-                 pass->shape.copies);
+        snprintf(options, sizeof options, "-cl-std=CL1.2 -DGROUP=%u -DCOPIES=%u -DGRID=%d",
+                 pass->shape.group, pass->shape.copies, has_grid(pass));
         const char *name = histogram_variant_kernel(pass->variant);
         enum status status =
             ocl_program_build(&pass->program, histogram->context, name, prologue, options, err);
         if (status == STATUS_OK)
             status = ocl_kernel(&pass->kernel, pass->program, name, err);
+        if (status == STATUS_OK && pass->variant == HISTOGRAM_PARTIAL)
+            status = ocl_kernel(&pass->reduce, pass->program, REDUCE, err);
         if (status != STATUS_OK)
             return status;
     }
     return STATUS_OK;
 }
 
+/* Room for the buckets of `count` tiles, and twice as many as before, so that it grows seldom. What
+ * an earlier launch still uses lives until it is done. */
+static enum status reserve_buckets(struct histogram *histogram, struct pass *pass, uint32_t count,
+                                   struct error *err)
+{
+    if (count <= pass->bucket_count)
+        return STATUS_OK;
+    count = max_u32(count, max_u32(BUCKETS_LEAST, 2 * pass->bucket_count));
+    ocl_buffer_release(&pass->buckets);
+    pass->bucket_count = 0;
+    enum status status =
+        ocl_buffer(&pass->buckets, histogram->context, CL_MEM_READ_WRITE,
+                   (size_t)count * pass->bins * sizeof(uint32_t), NULL, "partial tables", err);
+    if (status == STATUS_OK)
+        pass->bucket_count = count;
+    return status;
+}
+
+/* Groups that take the counters of a cell and the tiles of a launch in turn. */
+#define REDUCE_COUNTERS 16u
+#define REDUCE_TILES    256u
+
+static enum status enqueue_reduce(struct pass *pass, struct ocl_queue *queue, cl_mem tiles,
+                                  uint32_t first, uint32_t count, cl_mem counters, cl_event *event,
+                                  struct error *err)
+{
+    enum status status = ocl_args(pass->reduce, err, sizeof pass->buckets, &pass->buckets,
+                                  sizeof tiles, &tiles, sizeof first, &first, sizeof count, &count,
+                                  sizeof counters, &counters, OCL_ARGS_END);
+    if (status != STATUS_OK)
+        return status;
+    const size_t local[2] = {pass->shape.group, 1};
+    const size_t global[2] = {(size_t)pass->shape.group * REDUCE_COUNTERS,
+                              min_u32(count, REDUCE_TILES)};
+    return ocl_enqueue_kernel(queue, REDUCE, pass->reduce, 2, global, local, OCL_NO_WAITS, event,
+                              err);
+}
+
 enum status histogram_enqueue(struct histogram *histogram, unsigned pass_index,
                               struct ocl_queue *queue, cl_mem pixels, cl_mem tiles, uint32_t first,
                               uint32_t count, cl_mem counters, struct ocl_waits waits,
-                              cl_event *event, struct error *err)
+                              cl_event *events, struct error *err)
 {
     struct pass *pass = &histogram->pass[pass_index];
-    enum status status =
-        ocl_args(pass->kernel, err, sizeof pixels, &pixels, sizeof tiles, &tiles, sizeof first,
-                 &first, sizeof count, &count, sizeof counters, &counters, OCL_ARGS_END);
+    const bool partial = pass->variant == HISTOGRAM_PARTIAL;
+    enum status status = partial ? reserve_buckets(histogram, pass, count, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
-    size_t local = pass->shape.group, global = (size_t)count * pass->shape.group;
-    return ocl_enqueue_kernel(queue, histogram_variant_kernel(pass->variant), pass->kernel, 1,
-                              &global, &local, waits, event, err);
+    const cl_mem *out = partial ? &pass->buckets : &counters;
+    status = ocl_args(pass->kernel, err, sizeof pixels, &pixels, sizeof tiles, &tiles, sizeof first,
+                      &first, sizeof count, &count, sizeof *out, out, OCL_ARGS_END);
+    if (status != STATUS_OK)
+        return status;
+    if (events)
+        events[0] = events[1] = NULL;
+    const size_t local = pass->shape.group, global = (size_t)count * pass->shape.group;
+    status = ocl_enqueue_kernel(queue, histogram_variant_kernel(pass->variant), pass->kernel, 1,
+                                &global, &local, waits, events ? &events[partial] : NULL, err);
+    if (status == STATUS_OK && partial)
+        status = enqueue_reduce(pass, queue, tiles, first, count, counters, events, err);
+    return status;
 }

@@ -15,6 +15,7 @@
 #include "ocl/ocl.h"
 
 #define HISTOGRAM_PASSES_MAX FEATURE_MAX
+#define HISTOGRAM_EVENTS     2 /* commands of a pass, at most */
 
 struct histogram;
 
@@ -47,10 +48,12 @@ uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *h
 enum status histogram_build(struct histogram *histogram, struct error *err);
 
 /* Enqueues one pass over tiles [first, first + count) of the `tiles` buffer; counters must have
- * been zeroed before the first pass. One thread at a time. */
+ * been zeroed before the first pass. One thread at a time, one queue. events, where not NULL, has
+ * room for HISTOGRAM_EVENTS and receives those of the commands, the last one's first, NULL where
+ * there is no other; the caller releases them. */
 enum status histogram_enqueue(struct histogram *histogram, unsigned pass, struct ocl_queue *queue,
                               cl_mem pixels, cl_mem tiles, uint32_t first, uint32_t count,
-                              cl_mem counters, struct ocl_waits waits, cl_event *event,
+                              cl_mem counters, struct ocl_waits waits, cl_event *events,
                               struct error *err);
 
 #endif

@@ -14,18 +14,24 @@
 #define TABLES_PRIVATE          (192u << 10) /* what a second-level cache holds */
 
 /* On GPUs, what the tiles of one large picture add to its counters meets in a few cache lines: with
- * tiles of 32,000 pixels that costs 15 %, with 192,000 next to nothing, and with more the last
- * work-groups leave the device half empty. GPUs that share the host's memory are smaller and get
+ * tiles of 32,000 pixels that costs 15 %, and with tiles of 250,000 the last work-groups leave the
+ * device half empty. GPUs that share the host's memory are smaller and get
  * smaller slots. */
-#define CHUNK_PIXELS       32256u /* PIXELS of kernels/histogram_packed.cl */
-#define TILE_PIXELS_LARGE  (6 * CHUNK_PIXELS)
+#define CHUNK_PIXELS       32256u /* those of a CHUNK of kernels/histogram_packed.cl */
+#define TILE_PIXELS_PACKED (6 * CHUNK_PIXELS)
+#define TILE_PIXELS_GROUP  (144u << 10)
 #define TILE_PIXELS_SHARED (2 * CHUNK_PIXELS)
 
-#define GROUP_MOST  512u
-#define COPIES_MOST 16u
+#define GROUP_MOST     1024u
+#define GROUP_MOST_CPU 128u /* work-items take turns there */
+#define COPIES_MOST    16u
 
-#define PACKED_GROUP 256u
-#define PACKED_TABLE (32u << 10)
+#define STAGED_GROUP 128u
+#define STAGE_BYTES  96u /* of local memory a work-item, as the kernel has it */
+
+#define PACKED_GROUP       512u
+#define PACKED_GROUP_LEAST 256u
+#define PACKED_TABLE       (32u << 10)
 
 static const struct {
     const char *name, *kernel;
@@ -35,6 +41,8 @@ static const struct {
     {"local", "histogram_local"},
     {"replicated", "histogram_replicated"},
     {"packed", "histogram_packed"},
+    {"partial", "histogram_partial"},
+    {"staged", "histogram_staged"},
     {"global", "histogram_global"},
 };
 _Static_assert(sizeof variants / sizeof *variants == HISTOGRAM_VARIANTS, "one row a variant");
@@ -100,8 +108,11 @@ uint64_t histogram_variant_tables_most(enum histogram_variant variant,
     case HISTOGRAM_PACKED:
         return PACKED_TABLE; /* one feature */
     case HISTOGRAM_REPLICATED:
+    case HISTOGRAM_PARTIAL:
         /* Room for four copies: fewer cost more than a second reading of the pixels. */
         return device->local_memory / 8;
+    case HISTOGRAM_STAGED:
+        return device->local_memory / 4; /* beside the stage */
     default:
         return device->local_memory / 2;
     }
@@ -110,18 +121,20 @@ uint64_t histogram_variant_tables_most(enum histogram_variant variant,
 bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant variant,
                              const struct feature *feature, const struct ocl_device *device)
 {
-    const uint64_t bytes = histogram_variant_table(variant, feature);
+    uint64_t bytes = histogram_variant_table(variant, feature);
     if (variant == HISTOGRAM_AUTO || variant == HISTOGRAM_PRIVATE || variant == HISTOGRAM_GLOBAL)
         return true;
     if (variant == HISTOGRAM_PACKED && feature->kind != FEATURE_RGB) {
         snprintf(reason, size, "it counts separate channels (rgb:bins=B) only");
         return false;
     }
-    if (variant == HISTOGRAM_PACKED && group_size(PACKED_GROUP, device) < PACKED_GROUP) {
-        snprintf(reason, size, "it needs work-groups of %u, the device takes %u", PACKED_GROUP,
-                 group_size(PACKED_GROUP, device));
+    if (variant == HISTOGRAM_PACKED && group_size(PACKED_GROUP, device) < PACKED_GROUP_LEAST) {
+        snprintf(reason, size, "it needs work-groups of %u, the device takes %u",
+                 PACKED_GROUP_LEAST, group_size(PACKED_GROUP, device));
         return false;
     }
+    if (variant == HISTOGRAM_STAGED)
+        bytes += (uint64_t)STAGE_BYTES * group_size(STAGED_GROUP, device);
     if (bytes > device->local_memory) {
         snprintf(reason, size, "it needs %llu bytes of local memory, the device has %llu",
                  (unsigned long long)bytes, (unsigned long long)device->local_memory);
@@ -151,10 +164,13 @@ static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
 struct histogram_shape histogram_variant_shape(enum histogram_variant variant, uint32_t bins,
                                                const struct ocl_device *device)
 {
+    const bool cpu = device->type & CL_DEVICE_TYPE_CPU;
     struct histogram_shape shape = {
-        .group = group_size(GROUP_MOST, device),
+        .group = group_size(cpu ? GROUP_MOST_CPU : GROUP_MOST, device),
         .copies = 1,
-        .tile_pixels = device->unified_memory ? TILE_PIXELS_SHARED : TILE_PIXELS_LARGE,
+        .tile_pixels = device->unified_memory        ? TILE_PIXELS_SHARED
+                       : variant == HISTOGRAM_PACKED ? TILE_PIXELS_PACKED
+                                                     : TILE_PIXELS_GROUP,
     };
     if (variant == HISTOGRAM_PRIVATE) {
         const uint32_t units = device->compute_units > 0 ? device->compute_units : 1;
@@ -163,7 +179,11 @@ struct histogram_shape histogram_variant_shape(enum histogram_variant variant, u
                                   TILE_PIXELS_PRIVATE_MAX) &
                             ~15u;
     }
-    if (variant == HISTOGRAM_REPLICATED)
+    if (variant == HISTOGRAM_PACKED)
+        shape.group = group_size(PACKED_GROUP, device);
+    if (variant == HISTOGRAM_STAGED)
+        shape.group = group_size(STAGED_GROUP, device);
+    if (variant == HISTOGRAM_REPLICATED || variant == HISTOGRAM_PARTIAL)
         while (shape.copies < COPIES_MOST && shape.copies < shape.group &&
                8ull * bins * shape.copies <= device->local_memory / 2)
             shape.copies *= 2;

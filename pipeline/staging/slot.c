@@ -230,9 +230,9 @@ enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct 
         status = histogram_enqueue(histogram, p, queues.compute, pixels, slot->tile_table.device,
                                    p * shape->tiles, slot->tiles[p], slot->counters.device,
                                    (struct ocl_waits){1, &slot->upload_event},
-                                   &slot->kernel_event[p], err);
+                                   slot->kernel_event[p], err);
         /* The compute queue is in order: its last kernel stands for all. */
-        computed.events = &slot->kernel_event[p];
+        computed.events = &slot->kernel_event[p][0];
     }
     if (status == STATUS_OK)
         status = ocl_flush(queues.compute, err);
@@ -264,6 +264,7 @@ void slot_release_events(struct slot *slot, struct ocl_context *context, unsigne
     release(&slot->upload_event, context, &seconds[0]);
     release(&slot->blur_event, context, &seconds[1]);
     for (unsigned p = 0; p < passes; p++)
-        release(&slot->kernel_event[p], context, &seconds[1]);
+        for (unsigned e = 0; e < HISTOGRAM_EVENTS; e++)
+            release(&slot->kernel_event[p][e], context, &seconds[1]);
     release(&slot->read_event, context, &seconds[2]);
 }

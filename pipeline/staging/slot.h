@@ -42,7 +42,8 @@ struct slot {
     void **picture;    /* [parts] NULL: cancelled; each written by the part's owner */
     struct slot_array pixels, tile_table, counters;
     struct slot_array blur_table; /* struct blur_part [parts], where pictures are blurred */
-    cl_event upload_event, blur_event, kernel_event[HISTOGRAM_PASSES_MAX], read_event;
+    cl_event upload_event, blur_event, kernel_event[HISTOGRAM_PASSES_MAX][HISTOGRAM_EVENTS],
+        read_event;
 };
 
 struct slot_queues {

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ROOT, check_one_error, draw_photos, spoil
 
-ANY = ["local", "replicated", "global"]  # beside private: these count any feature
+ANY = ["local", "replicated", "partial", "staged", "global"]  # beside private: these count any feature
 SMALL = ["--device", "cpu", "--bytes", "1M", "--rounds", 1]
 
 

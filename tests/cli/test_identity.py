@@ -87,7 +87,8 @@ def test_any_threads_and_slots(clpipe, album, expected, tmp_path, threads):
         assert digest(tmp_path / name) == digest(expected), slots
 
 
-@pytest.mark.parametrize("variant", ["private", "local", "replicated", "global"])
+@pytest.mark.parametrize("variant", ["private", "local", "replicated", "partial", "staged",
+                                     "global"])
 def test_any_variant(clpipe, album, expected, tmp_path, variant):
     name = ingest(clpipe, "v.h5", album, *FEATURES, "--histogram-variant", variant)
     assert digest(tmp_path / name) == digest(expected)

@@ -1,0 +1,95 @@
+/* histogram_partial: a bucket for each work-group in global memory, and a second kernel that adds up
+ * the buckets of a cell: no global atomics at all, and no counters to clear beforehand.
+ *
+ * The first kernel is histogram_replicated up to its end: tables in local memory, cleared 16 bytes at
+ * a time, counted into with local atomics, their copies summed. Then the group stores its counters,
+ * all of them, in a bucket of its own. The second kernel finds the first tile of each cell, which
+ * says how many follow, and adds their buckets: a row of work-items takes neighbouring counters of
+ * one bucket, so that reads coalesce, several rows share the buckets of a large picture, and a sum
+ * through local memory ends it.
+ *
+ * What limits it: what limits histogram_replicated, and a table written and read again for each tile,
+ * which is little for pictures that are tiles of 190,000 pixels and much for small ones with large
+ * tables. It wins where global atomics are slow. It needs PASS_BINS words of device memory a tile.
+ * Source: R. Shams, R. A. Kennedy, "Efficient histogram algorithms for NVIDIA CUDA compatible
+ * devices" (2007), and NVIDIA's histogram256 sample.
+ */
+#ifndef GROUP
+#error "the host defines GROUP, the work-group size"
+#endif
+#ifndef COPIES
+#error "the host defines COPIES, a power of two"
+#endif
+
+#include "histogram_bins.h"
+
+#define QUADS       ((PASS_BINS * COPIES + 3) / 4)
+#define SLICES_MOST 16u /* that share the buckets of a cell */
+
+INLINE void add(__local uint *table, uint copy, uint counter)
+{
+    atomic_inc(table + (counter * COPIES + copy));
+}
+
+#include "histogram_group.h"
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+histogram_partial(__global const uchar *pixels, __global const struct histogram_tile *tiles,
+                  uint first, uint count, __global uint *buckets)
+{
+    __local uint4 quads[QUADS];
+    __local uint *table = (__local uint *)quads;
+    const uint item = (uint)get_local_id(0);
+    const struct histogram_tile tile = tiles[first + get_group_id(0)];
+
+    for (uint q = item; q < QUADS; q += GROUP)
+        quads[q] = (uint4)(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    count_tile(table, item & (COPIES - 1), pixels, tile);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    __global uint *bucket = buckets + get_group_id(0) * PASS_BINS;
+    for (uint bin = item; bin < PASS_BINS; bin += GROUP) {
+        uint sum = 0;
+        for (uint c = 0; c < COPIES; c++)
+            sum += table[bin * COPIES + ((c + item) & (COPIES - 1))];
+        bucket[bin] = sum;
+    }
+}
+
+/* Where counter `bin` of the pass lies among the picture's. */
+#define PLACE(i, KIND, n0, n1, n2, n, o, t)                                                        \
+    if (bin >= (t) && bin - (t) < (n))                                                             \
+        place = (o) + tile.cell * (n) + bin - (t);
+
+/* Groups (x, y): x takes every so many'th row of counters, y every so many'th tile. */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+histogram_reduce(__global const uint *buckets, __global const struct histogram_tile *tiles,
+                 uint first, uint count, __global uint *counters)
+{
+    __local uint sums[GROUP];
+    const uint item = (uint)get_local_id(0);
+    for (uint t = (uint)get_group_id(1); t < count; t += (uint)get_num_groups(1)) {
+        const struct histogram_tile tile = tiles[first + t];
+        uint slices = 1;
+        while (slices < SLICES_MOST && slices * 4 < GROUP && slices * 4 <= tile.cell_tiles)
+            slices *= 2;
+        const uint width = GROUP / slices, slice = item / width;
+        const uint end = tile.cell_tiles ? PASS_BINS : 0;
+        for (uint base = (uint)get_group_id(0) * width; base < end;
+             base += (uint)get_num_groups(0) * width) {
+            const uint bin = base + (item & (width - 1)); /* a power of two */
+            uint sum = 0;
+            for (uint i = slice; i < tile.cell_tiles && bin < PASS_BINS; i += slices)
+                sum += buckets[(size_t)(t + i) * PASS_BINS + bin];
+            sums[item] = sum;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (uint s = 1; s < slices && slice == 0; s++)
+                sum += sums[s * width + item];
+            uint place = 0;
+            FEATURES(PLACE)
+            if (slice == 0 && bin < PASS_BINS)
+                counters[tile.counters + place] = sum;
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+    }
+}
