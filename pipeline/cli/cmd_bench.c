@@ -71,17 +71,8 @@ static enum status select_work(struct selection *out, const struct options *opti
         status = parse_names(&out->fills, options->fill, "fill", bench_fill_name, options, err);
     if (status == STATUS_OK && options->shape)
         status = parse_names(&out->shapes, options->shape, "shape", bench_shape_name, options, err);
-    if (status == STATUS_OK && options->variant &&
-        !histogram_variant_parse(&out->variant, options->variant)) {
-        char names[256] = "";
-        for (int v = 0; v < HISTOGRAM_VARIANTS; v++) {
-            size_t used = strlen(names);
-            snprintf(names + used, sizeof names - used, "%s%s", v ? ", " : "",
-                     histogram_variant_name((enum histogram_variant)v));
-        }
-        status =
-            misuse(err, options->command, "--variant %s is none of %s", options->variant, names);
-    }
+    if (status == STATUS_OK && options->variant)
+        status = compute_variant(&out->variant, "variant", options->variant, options, err);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/compute.h"
 #include "base/cpus.h"
 #include "base/log.h"
+#include <stdio.h>
 #include <string.h>
 
 unsigned compute_threads(const struct options *options)
@@ -56,4 +57,18 @@ enum status compute_close(struct compute *compute, enum status status, struct er
     }
     log_error(&trouble);
     return status;
+}
+
+enum status compute_variant(enum histogram_variant *out, const char *option, const char *name,
+                            const struct options *options, struct error *err)
+{
+    char names[256] = "";
+    if (histogram_variant_parse(out, name))
+        return STATUS_OK;
+    for (int v = 0; v < HISTOGRAM_VARIANTS; v++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", v ? ", " : "",
+                 histogram_variant_name((enum histogram_variant)v));
+    }
+    return misuse(err, options->command, "--%s %s is none of %s", option, name, names);
 }

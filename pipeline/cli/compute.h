@@ -4,6 +4,7 @@
 
 #include "base/trace.h"
 #include "cli/options.h"
+#include "histogram/variant.h"
 #include "ocl/ocl.h"
 
 #define COMPUTE_DEVICES 64
@@ -28,6 +29,10 @@ enum status compute_context(struct ocl_context **out, const struct compute *comp
 /* Completes the trace; reports its error only if `status` has none, and returns the outcome.
  * Accepts one that was never opened (zeroed). */
 enum status compute_close(struct compute *compute, enum status status, struct error *err);
+
+/* The histogram variant of that name, which --option was given; misuse lists them. */
+enum status compute_variant(enum histogram_variant *out, const char *option, const char *name,
+                            const struct options *options, struct error *err);
 
 /* --threads, or what this process may use. */
 unsigned compute_threads(const struct options *options);

@@ -183,7 +183,10 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
     memset(out, 0, sizeof *out);
     if (!options->output && !options->dry_run)
         return misuse(err, options->command, "the file to write is missing: give -o F.h5");
-    enum status status = read_features(out, options, err);
+    enum status status = compute_variant(&out->variant, "histogram-variant",
+                                         options->histogram_variant, options, err);
+    if (status == STATUS_OK)
+        status = read_features(out, options, err);
     if (status == STATUS_OK)
         status = look_for_sources(options, err);
     if (status == STATUS_OK && options->add && options->fresh)
@@ -284,7 +287,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .device_memory = options->device_memory,
         .slot_bytes = options->slot_size,
         .slot_count = (unsigned)options->slots,
-        .variant = (enum histogram_variant)options->histogram_variant,
+        .variant = plan->variant,
         .stop = signals_stop(),
         .progress = progress_ingest,
         .progress_context = progress,

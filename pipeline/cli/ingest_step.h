@@ -9,6 +9,7 @@
 
 /* What is looked at before a device is needed: feature specs, sources, output. */
 struct ingest_plan {
+    enum histogram_variant variant;
     struct feature_set features;
     char *parameters; /* canonical JSON of the options that shape the content */
     /* Of --add: those of the file as it is; NULL where nothing is added. */

@@ -77,9 +77,9 @@ static const struct option ingest_rows[] = {
      "staging buffer; changes speed, never results"},
     {"slots", 0, OPTION_NUMBER, AT(slots), "N", NULL, "chosen for the device", 2, 64,
      "staging buffers of each device; changes speed, never results"},
-    {"histogram-variant", 0, OPTION_CHOICE, AT(histogram_variant),
-     "auto|private|local|replicated|packed|partial|staged|global", "auto", NULL, 0, 0,
-     "the kernel that counts; changes speed, never results"},
+    {"histogram-variant", 0, OPTION_TEXT, AT(histogram_variant), "NAME", "auto", NULL, 0, 0,
+     "the kernel that counts: auto, private, local, replicated, packed, partial, staged or global; "
+     "changes speed, never results"},
     END};
 const struct option_group group_ingest = {"Images and features", ingest_rows};
 

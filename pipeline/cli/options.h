@@ -55,7 +55,7 @@ struct options {
     bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     double max_time, max_decode_seconds;
     uint64_t slot_size, slots;
-    int histogram_variant; /* an enum histogram_variant */
+    const char *histogram_variant;
 
     /* cluster, run, assign */
     struct number_range k;

@@ -103,6 +103,8 @@ def test_packed_words_are_for_channels(clpipe, album, tmp_path):
                     "packed")
     check_one_error(result, 2, "'packed'", "hsv_8x4x4", "rgb:bins=B")
     assert not (tmp_path / "hsv.h5").exists()
+    check_one_error(clpipe("ingest", album, "-o", "x.h5", "--histogram-variant", "best"), 2,
+                    "--histogram-variant best", "private, local, replicated")
 
 
 def test_clusters_of_any_threads_and_memory(clpipe, expected, tmp_path):
