@@ -149,8 +149,8 @@ const struct command commands[] = {
      .arguments = "[OPTIONS]",
      .summary = "compare a device's answers with plain C",
      .about =
-         "Runs every histogram variant that the device can run, on pictures made to break it, and "
-         "a small k-means, and compares the results bit by bit. Exits with 1 if one is wrong.",
+         "Runs every histogram variant that the device can run, on pictures made to break it, "
+         "the blur and a small k-means, and compares the results bit by bit. Exits with 1 if one is wrong.",
      .operand_name = "",
      .computes = true,
      .group = {NULL},

@@ -132,3 +132,83 @@ cl_mem blur_pixels(const struct blur *blur)
 {
     return blur->blurred;
 }
+
+/* --- self-test ------------------------------------------------------------------------------- */
+
+#define TEST_PARTS 40u
+#define TEST_BYTES (128u << 10)
+
+/* Parts of growing widths and heights behind each other, up to TEST_BYTES; returns how many. */
+static uint32_t make_parts(struct blur_part *parts, uint32_t *blocks)
+{
+    uint32_t count = 0, offset = 0;
+    *blocks = 0;
+    for (; count < TEST_PARTS; count++) {
+        const uint32_t width = 1 + count * count / 4, rows = 1 + count * 7 % 37;
+        const uint32_t bytes = (width + BLUR_BORDER) * (rows + BLUR_BORDER) * 3;
+        if (offset + bytes > TEST_BYTES)
+            break;
+        parts[count] = (struct blur_part){offset, width, rows, *blocks};
+        *blocks += blur_blocks(width, rows);
+        offset += bytes;
+    }
+    return count;
+}
+
+/* Random bytes, white ones in between: the largest sum. */
+static void make_pixels(uint8_t *pixels)
+{
+    uint32_t state = 2463534242u; /* xorshift32, G. Marsaglia 2003 */
+    for (uint32_t i = 0; i < TEST_BYTES; i++) {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        pixels[i] = i >> 9 & 1 ? 255 : (uint8_t)(state >> 9);
+    }
+}
+
+enum status blur_self_test(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                           struct error *err)
+{
+    struct blur_part parts[TEST_PARTS] = {{0}};
+    struct blur *blur = NULL;
+    struct ocl_queue *queue = NULL;
+    cl_mem in = NULL, table = NULL;
+    uint32_t blocks;
+    const uint32_t count = make_parts(parts, &blocks);
+    *compared = *wrong = 0;
+    uint8_t *pixels = calloc(3, TEST_BYTES);
+    if (!pixels)
+        return error_memory(err, 3 * (size_t)TEST_BYTES, "the self-test");
+    uint8_t *blurred = pixels + TEST_BYTES, *wanted = blurred + TEST_BYTES;
+    const cl_mem_flags copied = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
+    make_pixels(pixels);
+    enum status status = ocl_queue_open(&queue, context, "self-test", err);
+    if (status == STATUS_OK)
+        status = blur_open(&blur, context, TEST_BYTES, err);
+    if (status == STATUS_OK)
+        status = blur_build(blur, err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&in, context, copied, TEST_BYTES, pixels, "pixels", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&table, context, copied, sizeof parts, parts, "parts", err);
+    if (status == STATUS_OK)
+        status = blur_enqueue(blur, queue, in, table, count, blocks, OCL_NO_WAITS, NULL, err);
+    if (status == STATUS_OK)
+        status = ocl_enqueue_read(queue, "read blurred", blur->blurred, true, 0, TEST_BYTES,
+                                  blurred, OCL_NO_WAITS, NULL, err);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        const size_t stride = 3 * (size_t)parts[i].width, bytes = stride * parts[i].rows;
+        blur_reference(wanted, stride, pixels + parts[i].offset, stride + 3 * BLUR_BORDER,
+                       parts[i].width, parts[i].rows);
+        for (size_t b = 0; b < bytes; b++)
+            *wrong += blurred[parts[i].offset + b] != wanted[b];
+        *compared += bytes;
+    }
+    ocl_buffer_release(&table);
+    ocl_buffer_release(&in);
+    blur_close(&blur);
+    ocl_queue_close(&queue);
+    free(pixels);
+    return status;
+}

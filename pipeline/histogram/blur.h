@@ -37,6 +37,10 @@ enum status blur_enqueue(struct blur *blur, struct ocl_queue *queue, cl_mem pixe
 /* The buffer of blurred pixels. */
 cl_mem blur_pixels(const struct blur *blur);
 
+/* Blurs made pictures of awkward sizes in one slot and compares every byte with the reference. */
+enum status blur_self_test(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                           struct error *err);
+
 /* One picture without gaps on the device, a work-item a pixel, over a range as it is asked for:
  * range->global is the blurred picture's size. Waits for it. Not STATUS_OK: the driver does not
  * build the kernel or refuses the launch. */

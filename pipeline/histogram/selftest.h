@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 /* Counts pictures of awkward shapes and fills (constant, two values, sorted, gradients, random)
- * with every variant that the device can run and every feature kind, and compares each counter.
+ * with every variant that the device can run and every feature kind, and compares each counter;
+ * blurs some, too, and compares each byte.
  * `brief` takes two of the fills, for simulators. Calls line() with a sentence for each variant.
  * *wrong is the number of counters that differ. */
 enum status histogram_self_test(struct ocl_context *context, bool brief,
