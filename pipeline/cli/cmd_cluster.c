@@ -5,6 +5,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "cli/sweep_plot.h"
 
 static enum status tell(const struct options *options, const struct cluster_plan *plan,
                         struct cluster_result *result, struct error *err)
@@ -12,6 +13,11 @@ static enum status tell(const struct options *options, const struct cluster_plan
     struct json json;
     result->seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
     summary_clusters(result, plan->input.result, plan->output == plan->input.path);
+    if (options->plot) {
+        enum status status = sweep_plot_svg(options->plot, &result->sweep, result->k, err);
+        if (status != STATUS_OK)
+            return status;
+    }
     json_init(&json, false);
     report_cluster(&json, NULL, result);
     return report_write(options, &json, err);
@@ -26,8 +32,10 @@ enum status command_cluster(const struct options *options, struct error *err)
     if (!options_given(options, "k"))
         return misuse(err, options->command, "the number of clusters is missing: give -k K");
     signals_install(0);
-    enum status status =
-        cluster_plan_open(&plan, options->operand[0], options->feature, options, false, err);
+    enum status status = sweep_plot_check(options, err);
+    if (status != STATUS_OK)
+        return status;
+    status = cluster_plan_open(&plan, options->operand[0], options->feature, options, false, err);
     if (status != STATUS_OK)
         return status;
     if (!plan.found)

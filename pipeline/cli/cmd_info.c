@@ -88,6 +88,21 @@ static void print_failures(struct sink *sink, const struct overview *overview)
                     format_count(count, sizeof count, overview->by_reason[REASON_NOT_AN_IMAGE]));
 }
 
+static enum status print_sweep(struct sink *sink, struct result *result,
+                               const struct result_clusters *clusters, struct error *err)
+{
+    struct result_sweep sweep;
+    enum status status = result_sweep_read(&sweep, result, clusters, err);
+    if (status == STATUS_OK && sweep.values) {
+        sink_printf(sink, "  %-9s %-14s k from %u to %u was tried: ", "", "", sweep.values[0].k,
+                    sweep.values[sweep.count - 1].k);
+        sink_clean(sink, sweep.reason);
+        sink_text(sink, "\n");
+    }
+    result_sweep_clear(&sweep);
+    return status;
+}
+
 static enum status print_clusters(struct sink *sink, struct result *result, struct error *err)
 {
     for (unsigned i = 0; i < result_clusters_count(result); i++) {
@@ -96,11 +111,17 @@ static enum status print_clusters(struct sink *sink, struct result *result, stru
                     i ? "" : "clusters", clusters->name, clusters->k, clusters->feature,
                     clusters->metric, clusters->iterations,
                     clusters->converged ? ", converged" : "", clusters->inertia);
+        if (clusters->has_agreement)
+            sink_printf(sink, "  %-9s %-14s %u folders: purity %.3f, NMI %.3f, ARI %.3f\n", "", "",
+                        clusters->agreement.folders, clusters->agreement.purity,
+                        clusters->agreement.nmi, clusters->agreement.ari);
+        enum status status = print_sweep(sink, result, clusters, err);
+        if (status != STATUS_OK)
+            return status;
         uint64_t *sizes = malloc(clusters->k * sizeof *sizes);
         if (!sizes)
             return error_memory(err, clusters->k * sizeof *sizes, "cluster sizes");
-        enum status status =
-            result_clusters_read(result, clusters, NULL, NULL, NULL, sizes, NULL, err);
+        status = result_clusters_read(result, clusters, NULL, NULL, NULL, sizes, NULL, err);
         if (status == STATUS_OK) {
             sink_printf(sink, "  %-9s %-14s sizes", "", "");
             for (uint32_t j = 0; j < clusters->k && j < SIZES_SHOWN; j++)
@@ -218,6 +239,14 @@ static enum status json_clusters(struct json *json, struct result *result, struc
         for (uint32_t j = 0; status == STATUS_OK && j < clusters->k; j++)
             json_uint(json, NULL, sizes[j]);
         json_close_array(json);
+        if (clusters->has_agreement)
+            report_agreement(json, &clusters->agreement);
+        struct result_sweep sweep = {0};
+        if (status == STATUS_OK)
+            status = result_sweep_read(&sweep, result, clusters, err);
+        if (sweep.values)
+            report_sweep(json, &sweep);
+        result_sweep_clear(&sweep);
         json_close_object(json);
         free(sizes);
     }

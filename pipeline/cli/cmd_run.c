@@ -5,6 +5,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "cli/sweep_plot.h"
 #include "decode/isolate.h"
 #include <string.h>
 
@@ -37,6 +38,8 @@ static enum status cluster_and_tell(const struct options *options, const char *f
         summary_clusters(result, plan.input.result, true);
         result->output = options->output;
     }
+    if (status == STATUS_OK && options->plot)
+        status = sweep_plot_svg(options->plot, &result->sweep, result->k, err);
     cluster_plan_close(&plan);
     return status;
 }
@@ -91,6 +94,8 @@ enum status command_run(const struct options *options, struct error *err)
         status = check_cluster_feature(&plan, options, err);
     if (status == STATUS_OK)
         status = check_name(options, options->name, err);
+    if (status == STATUS_OK)
+        status = sweep_plot_check(options, err);
     if (status == STATUS_OK)
         status = compute_open(&compute, options, false, err);
     if (status == STATUS_OK) {

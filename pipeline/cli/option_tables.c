@@ -101,6 +101,11 @@ const struct option_group group_run_output = {"Result", run_output_rows};
         "name", 0, OPTION_TEXT, AT(name), "NAME", "kmeans", NULL, 0, 0,                            \
             "the result is /clusters/NAME in the file"                                             \
     }
+#define PLOT_ROW                                                                                   \
+    {                                                                                              \
+        "plot", 0, OPTION_TEXT, AT(plot), "FILE.svg", NULL, NULL, 0, 0,                            \
+            "draw the measures of each k of A:B into an SVG file"                                  \
+    }
 #define CLUSTERING_ROWS                                                                            \
     {"init",     0,    OPTION_TEXT, AT(init), "kmeans++|kmeans-parallel|random|FILE.npy",          \
      "kmeans++", NULL, 0,           0,        "first centroids; kmeans++ is the greedy one"},      \
@@ -149,6 +154,7 @@ static const struct option cluster_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", NULL, NULL, 1, INT32_MAX,
      "number of clusters; required. A:B or A:B:STEP tries all from A to B, keeps the best, and "
      "stores what speaks for each"},
+    PLOT_ROW,
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the only one", 0, 0,
      "which /features/NAME of a clpipe file"},
     NAME_ROW,
@@ -163,6 +169,7 @@ const struct option_group group_cluster = {"Clustering", cluster_rows};
 static const struct option cluster_run_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", "10", "10, or as many as there are different images",
      1, INT32_MAX, "number of clusters; A:B or A:B:STEP tries all from A to B and keeps the best"},
+    PLOT_ROW,
     {"cluster-feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the first", 0, 0,
      "which feature to cluster by"},
     NAME_ROW,

@@ -60,7 +60,7 @@ struct options {
     /* cluster, run, assign */
     struct number_range k;
     uint64_t seed, n_init, max_iter, mini_batch;
-    const char *feature, *name, *init;
+    const char *feature, *name, *init, *plot;
     double tol;
     int metric;
     bool force;

@@ -268,6 +268,17 @@ void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count)
 {
     struct progress *progress = context;
     snprintf(progress->sweep, sizeof progress->sweep, "k = %u (%u of %u), ", k, done + 1, count);
+    /* Each k may be too short for a line on its iterations. */
+    const int64_t now = clock_now();
+    const double pause = progress->forced ? 1 : PLAIN_SECONDS;
+    if (done == 0)
+        progress->sweep_shown = now;
+    if (!progress->plain || (double)(now - progress->sweep_shown) * 1e-9 < pause)
+        return;
+    char line[80];
+    snprintf(line, sizeof line, "k-means: k = %u, %u of %u", k, done + 1, count);
+    plain_line(progress, line);
+    progress->sweep_shown = now;
 }
 
 void progress_step(struct progress *progress, const char *text)

@@ -21,7 +21,8 @@ struct progress {
     int64_t step_start;  /* of the last progress_step, or phase of k-means */
     int64_t phase_drawn; /* when progress_phase last did */
     uint32_t max_iter;
-    char sweep[48]; /* "k = 12 (3 of 15): ", or "" */
+    char sweep[48];      /* "k = 12 (3 of 15), ", or "" */
+    int64_t sweep_shown; /* when a plain line last told that */
 };
 
 void progress_init(struct progress *progress, const struct options *options);

@@ -137,14 +137,20 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
     json_close_object(json);
 }
 
-static void report_agreement(struct json *json, const struct result_agreement *agreement)
+static void agreement_values(struct json *json, const struct result_agreement *agreement)
 {
     json_double(json, "purity", agreement->purity);
     json_double(json, "nmi", agreement->nmi);
     json_double(json, "ari", agreement->ari);
 }
 
-static void report_sweep(struct json *json, const struct result_sweep *sweep)
+void report_agreement(struct json *json, const struct result_agreement *agreement)
+{
+    json_uint(json, "folders", agreement->folders);
+    agreement_values(json, agreement);
+}
+
+void report_sweep(struct json *json, const struct result_sweep *sweep)
 {
     json_open_object(json, "sweep");
     json_string(json, "measure", sweep->measure);
@@ -163,7 +169,7 @@ static void report_sweep(struct json *json, const struct result_sweep *sweep)
         json_double(json, "davies_bouldin", value->davies_bouldin);
         json_double(json, "calinski_harabasz", value->calinski_harabasz);
         if (sweep->has_folders)
-            report_agreement(json, &value->agreement);
+            agreement_values(json, &value->agreement);
         json_close_object(json);
     }
     json_close_array(json);
@@ -189,10 +195,8 @@ void report_cluster(struct json *json, const char *key, const struct cluster_res
     for (uint32_t i = 0; i < result->k; i++)
         json_uint(json, NULL, result->sizes[i]);
     json_close_array(json);
-    if (result->has_agreement) {
-        json_uint(json, "folders", result->agreement.folders);
+    if (result->has_agreement)
         report_agreement(json, &result->agreement);
-    }
     if (result->sweep.values)
         report_sweep(json, &result->sweep);
     report_bytes(json, "output", result->output);

@@ -18,6 +18,9 @@ bool report_owns_stdout(const struct options *options);
 void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
                    const char *output);
 void report_cluster(struct json *json, const char *key, const struct cluster_result *result);
+/* Members of the object that is open. */
+void report_agreement(struct json *json, const struct result_agreement *agreement);
+void report_sweep(struct json *json, const struct result_sweep *sweep);
 
 /* Writes the finished value where --json says, if it was given, and clears the writer. A string of
  * bytes goes in by report_bytes. */

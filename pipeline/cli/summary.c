@@ -8,6 +8,7 @@
 #include "cli/compute.h"
 #include "cli/quote.h"
 #include "cli/signals.h"
+#include "cli/sweep_plot.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -451,6 +452,11 @@ void summary_clusters(const struct cluster_result *result, struct result *images
     else
         line(&text, "time", "%s on %s", format_duration(time, sizeof time, result->seconds),
              result->device);
+    if (result->sweep.values) {
+        const struct plot_style style = {summary_width(), locale_is_utf8(), text.colour};
+        fputc('\n', text.stream);
+        sweep_plot_text(text.stream, &result->sweep, result->k, &style);
+    }
     cluster_table(&text, result, images);
     char shown[300];
     line(&text, "stored", "/clusters/%s in %s", result->name,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of canonical_random; restarts use the streams from 0 on. */
+/* Of canonical_random; restarts use the streams from 0 on, their batches those from 2^31 on. */
 #define SAMPLE_STREAM UINT32_MAX
 
 /* --- the sample ------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
 nothing of it depends on threads, memory or tiles."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -225,6 +226,116 @@ def test_few_rows(program, tmp_path):
     assert run_clpipe("verify", "r.h5", cwd=tmp_path).returncode == 0
 
 
+# --- drawn ----------------------------------------------------------------------------------------
+
+def plot_lines(stderr):
+    """The lines from the tall panel to the last flat one."""
+    lines = stderr.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("  silhouette"))
+    return lines[first:lines.index("", first)]
+
+
+@pytest.mark.parametrize("locale, glyphs", [
+    ({"LC_ALL": "C"}, " .:#"), ({"LC_ALL": "", "LC_CTYPE": "POSIX", "LANG": "C.UTF-8"}, " .:#"),
+    ({"LC_ALL": "en_US.UTF-8"}, " ▁▂▃▄▅▆▇█"), ({"LC_ALL": "", "LC_CTYPE": "", "LANG": "C.utf8"},
+                                               " ▁▂▃▄▅▆▇█")])
+def test_plot_in_the_terminal(swept, tmp_path, locale, glyphs):
+    directory, values = swept
+    result = run_clpipe("cluster", directory / "rows.npy", "-k", "2:8", "-o", directory / "swept.h5",
+                        cwd=tmp_path, env=locale)
+    assert result.returncode == 0, result.stderr
+    assert "\x1b" not in result.stderr  # no terminal, no colours
+    lines = plot_lines(result.stderr)
+    assert [line[2:20].strip() for line in lines] == [
+        "silhouette", "", "", "", "k", "simplified silh.", "Davies-Bouldin", "Calinski-Harabasz",
+        "inertia"]
+    for line in lines[:4] + lines[5:]:
+        assert set(line[20:20 + 7 * 3]) <= set(glyphs), line
+    # The suggested k is a full column, no other one is.
+    full = [column for column in range(7)
+            if all(line[20 + 3 * column] == glyphs[-1] for line in lines[:4])]
+    assert full == [max(range(7), key=lambda i: values[i]["silhouette"])] == [4]
+    assert lines[4].split() == ["k", "2", "6", "8"]
+    lowest = min(values, key=lambda value: value["davies_bouldin"])
+    assert lines[6].endswith(f"lowest {lowest['davies_bouldin']:.4g} at {lowest['k']}")
+
+
+def test_plot_in_a_narrow_terminal(swept, tmp_path):
+    """On a terminal lines fit it, and the chosen column has a colour unless NO_COLOR is set."""
+    import fcntl
+    import os
+    import pty
+    import struct
+    import termios
+    for no_color in (None, "1"):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 64, 0, 0))
+        result = run_clpipe("cluster", swept[0] / "rows.npy", "-k", "2:8", "-o",
+                            swept[0] / "swept.h5", cwd=tmp_path, capture_output=False,
+                            stderr=theirs, env={"LC_ALL": "C.UTF-8", "NO_COLOR": no_color,
+                                                "TERM": "xterm"})
+        os.close(theirs)
+        text = b""
+        try:
+            while part := os.read(ours, 65536):
+                text += part
+        except OSError:
+            pass
+        os.close(ours)
+        assert result.returncode == 0
+        text = text.decode().replace("\r", "")
+        assert ("\x1b[1;32m█" in text) == (no_color is None)
+        plain = text.replace("\x1b[1;32m", "").replace("\x1b[0m", "").replace("\x1b[1m", "")
+        lines = plot_lines(plain)
+        assert len(lines) == 9 and all(len(line) < 64 for line in lines)
+
+
+@pytest.fixture(scope="module")
+def swept(mixture):
+    """swept.h5 of k from 2 to 8; returns (directory, the values)."""
+    directory = mixture[0]
+    report = cluster("rows.npy", "-k", "2:8", "--n-init", 1, "-o", "swept.h5", cwd=directory)
+    return directory, report["sweep"]["values"]
+
+
+def test_plot_as_svg(swept, tmp_path):
+    from xml.etree import ElementTree
+    directory, values = swept
+    common = ["cluster", directory / "rows.npy", "-k", "2:8", "-o", directory / "swept.h5"]
+    for _ in range(2):  # a plot of before is replaced
+        result = run_clpipe(*common, "--plot", "k.svg", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+    root = ElementTree.parse(tmp_path / "k.svg").getroot()
+    space = "{http://www.w3.org/2000/svg}"
+    titles = [text.text for text in root.iter(f"{space}text")]
+    for title in ("silhouette", "Davies-Bouldin", "Calinski-Harabasz", "inertia", "k = 6"):
+        assert title in titles
+    circles = [circle for circle in root.iter(f"{space}circle")]
+    assert len(circles) == 5 * len(values)
+    chosen = [circle.find(f"{space}title").text for circle in circles
+              if circle.get("class") == "chosen"]
+    assert len(chosen) == 5
+    assert chosen[0] == f"k = 6: {values[4]['silhouette']:.9g}"
+    # Higher values are higher up.
+    heights = [float(circle.get("cy")) for circle in circles[:7]]
+    assert list(numpy.argsort(heights)) == list(
+        numpy.argsort([-value["silhouette"] for value in values]))
+    # What else may be under that name stays.
+    (tmp_path / "notes").write_text("mine")
+    check_one_error(run_clpipe(*common, "--plot", "notes", cwd=tmp_path), 3, "notes", "no SVG")
+    assert (tmp_path / "notes").read_text() == "mine"
+    check_one_error(run_clpipe(*common[:2], "-k", "3", "-o", "n.h5", "--plot", "n.svg",
+                               cwd=tmp_path), 2, "--plot", "A:B")
+    check_one_error(run_clpipe(*common, "--plot", "none/k.svg", cwd=tmp_path), 3, "none")
+
+
+def test_info_tells(swept, tmp_path):
+    result = run_clpipe("info", swept[0] / "swept.h5", cwd=tmp_path)
+    assert "k from 2 to 8 was tried: the silhouette is highest" in result.stdout
+    report = json.loads(run_clpipe("info", swept[0] / "swept.h5", "--json", "-").stdout)
+    assert report["clusters"][0]["sweep"]["values"] == swept[1]
+
+
 # --- the day of a user ----------------------------------------------------------------------------
 
 def test_found_again(photo_file, tmp_path):
@@ -312,14 +423,14 @@ def test_too_many(program, tmp_path):
 
 def test_interrupted(tmp_path, program):
     random = numpy.random.default_rng(1)
-    numpy.save(tmp_path / "rows.npy", random.normal(0, 1, (40000, 64)).astype("float32"))
-    process = subprocess.Popen([CLPIPE, "cluster", "rows.npy", "-k", "2:400", "-o", "r.h5",
+    numpy.save(tmp_path / "rows.npy", random.normal(0, 1, (20000, 48)).astype("float32"))
+    process = subprocess.Popen([CLPIPE, "cluster", "rows.npy", "-k", "2:250", "-o", "r.h5",
                                 "--progress", "always"], cwd=tmp_path, stderr=subprocess.PIPE,
                                text=True)
     lines = []
     for line in process.stderr:
         lines.append(line)
-        if "of 399), iteration" in line:
+        if re.search("k = .*, [2-9] of 249", line):
             break
     process.send_signal(signal.SIGINT)
     started = time.monotonic()

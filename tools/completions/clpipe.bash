@@ -9,7 +9,7 @@ _clpipe_options()
         --limit --dry-run --strict --fresh
         --add --retry-failed --max-time --slot-size --slots --histogram-variant"
     local clustering="--k --name --init --seed --n-init --max-iter --tol --metric --mini-batch
-        --force"
+        --force --plot"
     case $1 in
     run) echo "--output $ingest $clustering --cluster-feature" ;;
     ingest) echo "--output $ingest" ;;
@@ -67,6 +67,7 @@ _clpipe()
                 -- "$current")) ;;
         esac ;;
     --to) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- "$current")) ;;
+    --plot) COMPREPLY=($(compgen -f -X '!*.svg' -- "$current")) ;;
     -o | --output | --json | --profile | --image | --out)
         compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
     --threads | --memory | --device-memory | --max-pixels | --max-scans | --max-decode-seconds | --limit | --max-time | \

@@ -67,7 +67,8 @@ complete -c clpipe -n $ingest -l histogram-variant -x -a 'auto private local rep
 
 # cluster, run
 set -l clustering '__clpipe_using cluster run'
-complete -c clpipe -n $clustering -s k -l k -x -d 'number of clusters'
+complete -c clpipe -n $clustering -s k -l k -x -d 'number of clusters, or A:B to choose'
+complete -c clpipe -n $clustering -l plot -r -d 'draw the measures of each k'
 complete -c clpipe -n $clustering -l name -x -d 'store as /clusters/NAME'
 complete -c clpipe -n $clustering -l init -r -a 'kmeans++ kmeans-parallel random' -d 'first centroids'
 complete -c clpipe -n $clustering -l seed -x -d 'of the random choices'

@@ -61,7 +61,8 @@ _clpipe() {
         '--histogram-variant=[the kernel that counts]:variant:(auto private local replicated packed partial staged global)'
     )
     clustering=(
-        '(-k --k)'{-k+,--k=}'[number of clusters]:number:'
+        '(-k --k)'{-k+,--k=}'[number of clusters, or A:B to choose]:number:'
+        '--plot=[draw the measures of each k]:file:_files -g "*.svg"'
         '--name=[store as /clusters/NAME]:name:'
         '--init=[first centroids]:how:(kmeans++ kmeans-parallel random)'
         '--seed=[of the random choices]:number:'
