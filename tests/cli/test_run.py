@@ -19,6 +19,7 @@ from conftest import CLPIPE, check_one_error, draw_photos, error_lines, run_clpi
 INGEST_KEYS = {"images_ok", "images_failed", "images_unchanged", "images_resumed",
                "files_not_images", "bytes_read", "pixels", "seconds", "images_per_second", "stages",
                "bottleneck", "device", "peak_rss_bytes", "output"}
+FOLDER_KEYS = {"folders", "purity", "nmi", "ari"}  # of images in two folders or more
 CLUSTER_KEYS = {"k", "n", "d", "iterations", "converged", "inertia", "seconds", "seconds_read",
                 "seconds_build", "seconds_init", "seconds_iterate", "device", "sizes", "output"}
 
@@ -41,7 +42,7 @@ def test_run(clpipe, photos, tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert set(report) == {"ingest", "cluster"}
     assert set(report["ingest"]) == INGEST_KEYS
-    assert set(report["cluster"]) == CLUSTER_KEYS
+    assert set(report["cluster"]) == CLUSTER_KEYS | FOLDER_KEYS
     assert [stage["name"] for stage in report["ingest"]["stages"]] == \
         ["walk", "decode", "upload", "histogram", "store"]
     assert set(report["ingest"]["stages"][0]) == {"name", "busy_seconds", "starved_seconds",
