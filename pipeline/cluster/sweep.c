@@ -5,6 +5,7 @@
 #include "cluster/sweep.h"
 #include "cluster/engine.h"
 #include "cluster/measures.h"
+#include "cluster/run.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,10 +133,11 @@ static enum status open_values(struct cluster_sweep *sweep,
     return STATUS_OK;
 }
 
-enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep *sweep,
-                              struct ocl_context *ocl, const struct matrix_source *source,
-                              const struct cluster_config *config,
-                              const struct cluster_sweep_config *values, struct error *err)
+enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sweep *sweep,
+                                 struct ocl_context *ocl, const struct matrix_source *source,
+                                 const struct cluster_config *config,
+                                 const struct cluster_sweep_config *values,
+                                 const struct lane_choice *choice, struct error *err)
 {
     struct engine *engine = calloc(1, sizeof *engine);
     struct measures measures = {0};
@@ -146,7 +148,7 @@ enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep
                                 : error_memory(err, sizeof *engine, "the values of k");
     if (status == STATUS_OK) {
         largest.k = sweep->values[sweep->count - 1].k;
-        status = engine_open(engine, ocl, source, &largest, NULL, err);
+        status = engine_open(engine, ocl, source, &largest, choice, err);
     }
     if (status == STATUS_OK)
         status = measures_open(&measures, &engine->assign, config->seed, err);
@@ -172,4 +174,12 @@ enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep
         cluster_sweep_clear(sweep);
     }
     return status;
+}
+
+enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep *sweep,
+                              struct ocl_context *ocl, const struct matrix_source *source,
+                              const struct cluster_config *config,
+                              const struct cluster_sweep_config *values, struct error *err)
+{
+    return cluster_sweep_run_on(best, sweep, ocl, source, config, values, NULL, err);
 }
