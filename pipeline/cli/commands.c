@@ -52,6 +52,7 @@ const struct command commands[] = {
               "HDF5 file, or FILE.npy (both with -o). A clpipe file is written anew and renamed, "
               "never changed in place.",
      .examples = "  clpipe cluster photos.h5 -k 24\n"
+                 "  clpipe cluster photos.h5 -k 2:40 --plot k.svg\n"
                  "  clpipe cluster photos.h5 -k 100 --name fine --n-init 5\n"
                  "  clpipe cluster embeddings.npy -k 256 --metric cosine -o groups.h5",
      .operand_name = "INPUT",
