@@ -381,9 +381,9 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
 {
     unsigned wanted = slot_shape_choose(&lane->shape, config, ocl_context_device(lane->context),
                                         histogram_passes(lane->histogram));
-    enum status status = STATUS_OK;
     while (lane->slot_count < wanted) {
         struct slot *slot = &lane->slot[lane->slot_count];
+        enum status status = STATUS_OK;
         slot->lane = lane;
         if (lane->shape.border && !lane->blur)
             status = blur_open(&lane->blur, lane->context, lane->shape.bytes, err);
@@ -415,7 +415,7 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
         log_message(LOG_NOTICE, "notice: %s is short of memory; trying slots of %u MiB",
                     ocl_context_device(lane->context)->name, (unsigned)(lane->shape.bytes >> 20));
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status open_lane(struct lane *lane, struct staging *staging, unsigned device,
