@@ -146,6 +146,23 @@ assign_exact(__global const float *restrict x, __global const float *restrict pa
     scores[at] = best_score;
 }
 
+#if GROUP > 1
+#include "kmeans_lanes.h"
+
+/* canonical() by KMEANS_LANES work-items, of which the first one's lanes[lid] becomes the distance.
+ * Every work-item of the group calls it: those without a row go along with the last one's. */
+static void lane_distance(__local double *lanes, __global const float *x, __global const float *c,
+                          uint stride, uint lid)
+{
+    double sum = 0.0;
+    for (uint j = lid % KMEANS_LANES; j < stride; j += KMEANS_LANES) {
+        const double t = (double)x[j] - (double)c[j];
+        sum = fma(t, t, sum);
+    }
+    fold_lanes(lanes, sum, lid);
+}
+#endif
+
 /* The canonical distance of each row to its centroid: a work-item to a row on CPUs, to a lane of it
  * on GPUs, so that neighbours read neighbours. */
 #if GROUP == 1
@@ -168,22 +185,9 @@ label_distances(__global const float *restrict x, __global const float *restrict
     __local double lanes[GROUP];
     const uint lid = (uint)get_local_id(0), lane = lid % KMEANS_LANES;
     const uint i = (uint)get_group_id(0) * (GROUP / KMEANS_LANES) + lid / KMEANS_LANES;
-    double sum = 0.0;
-    if (i < count) {
-        __global const float *row = x + (size_t)i * stride;
-        __global const float *centroid = centroids + (size_t)labels[i] * stride;
-        for (uint j = lane; j < stride; j += KMEANS_LANES) {
-            const double t = (double)row[j] - (double)centroid[j];
-            sum = fma(t, t, sum);
-        }
-    }
-    lanes[lid] = sum;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint reach = KMEANS_LANES / 2; reach > 0; reach /= 2) {
-        if (lane < reach)
-            lanes[lid] += lanes[lid + reach];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
+    const uint at = min(i, count - 1);
+    lane_distance(lanes, x + (size_t)at * stride, centroids + (size_t)labels[at] * stride, stride,
+                  lid);
     if (lane == 0 && i < count)
         distances[i] = lanes[lid];
 }
@@ -215,24 +219,11 @@ other_distances(__global const float *restrict x, __global const float *restrict
     __local double lanes[GROUP];
     const uint lid = (uint)get_local_id(0), lane = lid % KMEANS_LANES;
     const uint i = (uint)get_group_id(0) * (GROUP / KMEANS_LANES) + lid / KMEANS_LANES;
-    /* Work-items without a row go along with the last one's, for the barriers. */
     const uint at = min(i, count - 1), own = (uint)labels[at];
     __global const float *row = x + (size_t)at * stride;
     double nearest = INFINITY;
     for (uint c = 0; c < k; c++) {
-        __global const float *centroid = centroids + (size_t)c * stride;
-        double sum = 0.0;
-        for (uint j = lane; j < stride; j += KMEANS_LANES) {
-            const double t = (double)row[j] - (double)centroid[j];
-            sum = fma(t, t, sum);
-        }
-        lanes[lid] = sum;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint reach = KMEANS_LANES / 2; reach > 0; reach /= 2) {
-            if (lane < reach)
-                lanes[lid] += lanes[lid + reach];
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
+        lane_distance(lanes, row, centroids + (size_t)c * stride, stride, lid);
         if (lane == 0 && c != own)
             nearest = fmin(nearest, lanes[lid]);
     }

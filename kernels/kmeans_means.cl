@@ -1,7 +1,8 @@
 /* kmeans_means.cl: new centroids from the clusters' sums, and their layout for the filter, on devices
  * with float64. pipeline/cluster/update.c gives the same bits for the centroids, their moves and the
  * inertia; pipeline/cluster/filter.c lays out what these kernels lay out elsewhere. */
-#include "kmeans.h"
+#include "kmeans_lanes.h"
+
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
@@ -9,13 +10,7 @@
 /* Adds the lanes as canonical() does; all work-items of the group get the sum. */
 static double add_lanes(__local double *lanes, double mine, uint lid)
 {
-    lanes[lid] = mine;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint reach = KMEANS_LANES / 2; reach > 0; reach /= 2) {
-        if (lid < reach)
-            lanes[lid] += lanes[lid + reach];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
+    fold_lanes(lanes, mine, lid);
     const double sum = lanes[0];
     barrier(CLK_LOCAL_MEM_FENCE);
     return sum;

@@ -1,5 +1,6 @@
 /* transform.c: the metrics' spaces, and the columns' statistics. */
 #include "cluster/transform.h"
+#include "cluster/canonical.h"
 #include "kmeans.h"
 #include <math.h>
 #include <stdlib.h>
@@ -65,15 +66,13 @@ static enum status to_unit(const struct row_job *job, float *to, const float *fr
     double sum[KMEANS_LANES] = {0};
     for (uint32_t j = 0; j < dimension; j++)
         sum[j % KMEANS_LANES] += (double)from[j] * (double)from[j];
-    for (uint32_t reach = KMEANS_LANES / 2; reach > 0; reach /= 2)
-        for (uint32_t l = 0; l < reach; l++)
-            sum[l] += sum[l + reach];
-    if (sum[0] == 0)
+    const double square = canonical_lane_sum(sum);
+    if (square == 0)
         return error_set(err, STATUS_FAILED,
                          "%s %llu (counted from 0) is all zeros and has no direction: --metric "
                          "cosine cannot take it",
                          job->transform->what, (unsigned long long)(job->first + row));
-    const double length = sqrt(sum[0]);
+    const double length = sqrt(square);
     for (uint32_t j = 0; j < dimension; j++)
         to[j] = (float)((double)from[j] / length);
     return STATUS_OK;
