@@ -20,6 +20,20 @@
 #define KMEANS_HALF_COLUMNS 32
 #define KMEANS_HALF_LANES   128
 
+/* Its work-group: work-items, and the rows that they take; and the start of lanes without a centroid:
+ * far, and finite, so that its lowest bits may be any. */
+#define KMEANS_HALF_ITEMS 128
+#define KMEANS_HALF_ROWS  128
+#define KMEANS_HALF_FAR   1e37f
+
+/* The update on the device: work-items of the one group that scans, and entries that a work-item
+ * adds up at a time. */
+#define KMEANS_SCAN_ITEMS 256
+#define KMEANS_MOVES_SPAN 32
+
+/* Rows that a work-item of split_rows takes, so that the counters are touched seldom. */
+#define KMEANS_SPLIT_ROWS 64
+
 /* Candidates of one round of seeding, at most; also the lanes of their panel. */
 #define KMEANS_TRIALS_MAX 16
 

@@ -18,14 +18,12 @@
 
 #pragma OPENCL FP_CONTRACT OFF
 
-#define TILE_ROWS  128
-#define TILE_LANES KMEANS_HALF_LANES
-#define DEPTH      KMEANS_HALF_COLUMNS
-#define STAGES     3
-#define ITEMS      128
-#define PIECES     (DEPTH / 8) /* 16-byte pieces of a row of a stage */
-/* The start of lanes without a centroid: far, and finite, so that its lowest bits may be any. */
-#define FAR         1e37f
+#define TILE_ROWS   KMEANS_HALF_ROWS
+#define TILE_LANES  KMEANS_HALF_LANES
+#define DEPTH       KMEANS_HALF_COLUMNS
+#define STAGES      3
+#define ITEMS       KMEANS_HALF_ITEMS
+#define PIECES      (DEPTH / 8) /* 16-byte pieces of a row of a stage */
 #define SIDE_BYTES  (TILE_ROWS * DEPTH * 2)
 #define STAGE_BYTES (2 * SIDE_BYTES)
 
@@ -130,7 +128,7 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
     uint where[8]; /* panel */
 #pragma unroll
     for (uint i = 0; i < 8; i++) {
-        best[i] = second[i] = FAR;
+        best[i] = second[i] = KMEANS_HALF_FAR;
         where[i] = 0;
     }
     float sum[4][8][4];
@@ -237,7 +235,7 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
     barrier(CLK_LOCAL_MEM_FENCE);
     if (first + lid >= count)
         return;
-    float b = FAR, s = FAR;
+    float b = KMEANS_HALF_FAR, s = KMEANS_HALF_FAR;
     uint w = 0;
     for (uint o = 0; o < 8; o++) {
         const uint at = lid * 8 + ((o + lid) & 7);

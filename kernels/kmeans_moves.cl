@@ -4,7 +4,7 @@
  *
  * What is added atomically is integers, so the order in which that happens changes nothing. A
  * work-item keeps the sum of one column while entries are of one cluster: there are about as many
- * atomic additions as clusters and SPANs of entries, not one for each row.
+ * atomic additions as clusters and spans of entries, not one for each row.
  */
 #include "kmeans.h"
 
@@ -12,9 +12,6 @@
 #include "kmeans_fixed.h"
 
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
-
-#define SCAN_ITEMS 256
-#define SPAN       32
 
 /* How many rows of the tile come to each cluster, and leave it: labels against `kept`. */
 __kernel void count_moves(__global const int *restrict labels, __global const int *restrict kept,
@@ -33,20 +30,20 @@ __kernel void count_moves(__global const int *restrict labels, __global const in
 
 /* One group: cursors[c] becomes where cluster c's entries begin, counts[k] their number, which
  * counts[k + 1] adds up; counts[c] follows. joins and leaves are zero again. */
-__kernel __attribute__((reqd_work_group_size(SCAN_ITEMS, 1, 1))) void
+__kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
 scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
            __global int *counts, uint k)
 {
-    __local uint sums[SCAN_ITEMS];
+    __local uint sums[KMEANS_SCAN_ITEMS];
     const uint lid = (uint)get_local_id(0);
-    const uint each = (k + SCAN_ITEMS - 1) / SCAN_ITEMS;
+    const uint each = (k + KMEANS_SCAN_ITEMS - 1) / KMEANS_SCAN_ITEMS;
     const uint from = min(k, lid * each), to = min(k, from + each);
     uint sum = 0;
     for (uint c = from; c < to; c++)
         sum += joins[c] + leaves[c];
     sums[lid] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint reach = 1; reach < SCAN_ITEMS; reach *= 2) {
+    for (uint reach = 1; reach < KMEANS_SCAN_ITEMS; reach *= 2) {
         const uint before = lid >= reach ? sums[lid - reach] : 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         sums[lid] += before;
@@ -59,7 +56,7 @@ scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
         counts[c] += (int)joins[c] - (int)leaves[c];
         joins[c] = leaves[c] = 0;
     }
-    if (lid == SCAN_ITEMS - 1) {
+    if (lid == KMEANS_SCAN_ITEMS - 1) {
         counts[k] = (int)sums[lid];
         counts[k + 1] += (int)sums[lid];
     }
@@ -87,7 +84,7 @@ __kernel void place_moves(__global const int *restrict labels, __global int *kep
     kept[i] = to;
 }
 
-/* Adds the entries' rows to their clusters: dimension 0 is columns, dimension 1 takes SPANs of
+/* Adds the entries' rows to their clusters: dimension 0 is columns, dimension 1 takes spans of
  * entries in turn. */
 __kernel void sum_moves(__global const int *restrict x, __global const int *restrict scales,
                         __global const uint *restrict entries, __global const int *restrict owners,
@@ -97,10 +94,10 @@ __kernel void sum_moves(__global const int *restrict x, __global const int *rest
     const uint column = (uint)get_global_id(0);
     if (column >= stride)
         return;
-    const uint total = (uint)counts[k], step = (uint)get_global_size(1) * SPAN;
+    const uint total = (uint)counts[k], step = (uint)get_global_size(1) * KMEANS_MOVES_SPAN;
     const int scale = scales[column];
-    for (uint from = (uint)get_global_id(1) * SPAN; from < total; from += step) {
-        const uint to = min(total, from + SPAN);
+    for (uint from = (uint)get_global_id(1) * KMEANS_MOVES_SPAN; from < total; from += step) {
+        const uint to = min(total, from + KMEANS_MOVES_SPAN);
         int owner = owners[from];
         long sum = 0;
         for (uint e = from; e < to; e++) {

@@ -47,18 +47,15 @@ __kernel void gather_rows(__global const float *restrict x, __global const uint 
 
 /* Splits rows into those that need a full search (their centroid moved, or their score is not
  * known) and those for which only moved centroids can be nearer than their own. Each work-item does
- * ROWS_PER_ITEM of them, so that the counters are touched seldom. The order within the lists does
- * not matter. */
-#define ROWS_PER_ITEM 64
-
+ * KMEANS_SPLIT_ROWS of them. The order within the lists does not matter. */
 __kernel void split_rows(__global const int *restrict labels, __global const float *restrict scores,
                          __global const uchar *restrict moved, __global uint *full,
                          __global uint *partial, __global uint *counts, uint count)
 {
-    const uint from = (uint)get_global_id(0) * ROWS_PER_ITEM;
+    const uint from = (uint)get_global_id(0) * KMEANS_SPLIT_ROWS;
     if (from >= count)
         return;
-    const uint to = min(count, from + ROWS_PER_ITEM);
+    const uint to = min(count, from + KMEANS_SPLIT_ROWS);
     uint wanted = 0;
     for (uint i = from; i < to; i++)
         wanted += moved[labels[i]] || isnan(scores[i]) ? 1 : 0;

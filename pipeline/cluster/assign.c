@@ -9,9 +9,6 @@
 /* So many rows in doubt do not fill a GPU: the float32 filter would take as long as for more. */
 #define FEW_ROWS 2048
 
-/* Rows that a work-item of split_rows takes; the kernel knows the same number. */
-#define ROWS_PER_SPLIT 64
-
 enum {
     COUNT_FULL,
     COUNT_PARTIAL,
@@ -257,7 +254,7 @@ static enum status split(struct assign *assign, struct tile *tile, struct error 
                                   &assign->counts, sizeof rows, &rows, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(assign->lane, "split rows", filter->split,
-                             (rows + ROWS_PER_SPLIT - 1) / ROWS_PER_SPLIT,
+                             (rows + KMEANS_SPLIT_ROWS - 1) / KMEANS_SPLIT_ROWS,
                              assign->lane->tiled ? 64 : 1, err);
     return status;
 }

@@ -30,8 +30,7 @@ double canonical_error(uint32_t stride)
     return (stride / KMEANS_LANES + 8) * 0x1p-53;
 }
 
-/* The least float not below a non-negative double. */
-static float float_up(double value)
+float float_up(double value)
 {
     if (value > (double)FLT_MAX)
         return INFINITY;

@@ -69,6 +69,9 @@ enum status filter_set_candidates(struct filter *filter, const float *candidates
 /* Makes the tile's norms if it has none yet. */
 enum status filter_norms(struct filter *filter, struct tile *tile, struct error *err);
 
+/* The least float32 not below a value that is not negative: bounds are rounded up. */
+float float_up(double value);
+
 /* Rounding error of the canonical distance, relative. */
 double canonical_error(uint32_t stride);
 

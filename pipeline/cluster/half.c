@@ -20,10 +20,6 @@
 #define COLUMNS_MAX 65536u
 #define LANES_MIN   32u
 
-/* Of a work-group; the start of lanes without a centroid. The kernel knows the same. */
-#define ROWS  128
-#define ITEMS 128
-#define FAR   1e37f
 /* How far centroids may lie beyond the rows, as a power of two, for starts that float32 holds. */
 #define SPREAD_MAX 40
 
@@ -142,12 +138,6 @@ void half_close(struct half_filter *half)
 
 /* --- laying out ------------------------------------------------------------------------------ */
 
-static float float_up(double value)
-{
-    float rounded = (float)value;
-    return (double)rounded < value ? nextafterf(rounded, INFINITY) : rounded;
-}
-
 /* Slope and offset of a centroid of squared length `square`, in scores' units. */
 static void bound(struct half_filter *half, uint32_t id, double square)
 {
@@ -215,7 +205,8 @@ static enum status lay_out(struct half_filter *half, struct half_panels *panels,
         const int32_t id = l < lanes ? panels->host_ids[l] : -1;
         panels->host_ids[l] = id;
         panels->host_lanes[2 * l] =
-            id < 0 ? FAR : (float)((filter->squares[id] - (double)half->host_offset[id]) / unit);
+            id < 0 ? KMEANS_HALF_FAR
+                   : (float)((filter->squares[id] - (double)half->host_offset[id]) / unit);
         panels->host_lanes[2 * l + 1] = id < 0 ? 0 : (float)((double)half->host_slope[id] / unit);
     }
     enum status status = lane_send(filter->lane, "centroid ids", panels->ids, 0,
@@ -287,6 +278,8 @@ enum status half_search(struct half_filter *half, struct tile *tile, bool among_
             &slack, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "assign half", half->assign,
-                             ((uint64_t)tile->rows + ROWS - 1) / ROWS * ITEMS, ITEMS, err);
+                             ((uint64_t)tile->rows + KMEANS_HALF_ROWS - 1) / KMEANS_HALF_ROWS *
+                                 KMEANS_HALF_ITEMS,
+                             KMEANS_HALF_ITEMS, err);
     return status;
 }

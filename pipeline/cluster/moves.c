@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of scan_moves and sum_moves; the kernels know the same numbers. */
-#define SCAN_ITEMS 256
-#define SPAN       32
-
 #define GROUP 256
 /* sum_moves: columns of a group, and groups for each compute unit. */
 #define COLUMNS     64
@@ -148,7 +144,7 @@ static enum status launch_sum(struct moves *moves, struct tile *tile, struct err
                  &moves->counts, sizeof(cl_mem), &update->totals, sizeof stride, &stride,
                  sizeof update->k, &update->k, OCL_ARGS_END);
     const size_t columns = (stride + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
-    const size_t spans = (2 * (size_t)tile->rows + SPAN - 1) / SPAN;
+    const size_t spans = (2 * (size_t)tile->rows + KMEANS_MOVES_SPAN - 1) / KMEANS_MOVES_SPAN;
     size_t workers = update->lane->device->compute_units * GROUPS_UNIT / columns + 1;
     const size_t global[2] = {columns * COLUMNS, workers < spans ? workers : spans};
     if (status == STATUS_OK)
@@ -172,7 +168,8 @@ enum status moves_tile(struct moves *moves, struct tile *tile, struct error *err
                           &moves->leaves, sizeof(cl_mem), &moves->cursors, sizeof(cl_mem),
                           &moves->counts, sizeof k, &k, OCL_ARGS_END);
     if (status == STATUS_OK)
-        status = lane_launch(lane, "scan moves", moves->scan, SCAN_ITEMS, SCAN_ITEMS, err);
+        status =
+            lane_launch(lane, "scan moves", moves->scan, KMEANS_SCAN_ITEMS, KMEANS_SCAN_ITEMS, err);
     if (status == STATUS_OK)
         status =
             ocl_args(moves->place, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->kept,
