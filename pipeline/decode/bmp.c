@@ -178,11 +178,6 @@ static enum reason bmp_begin(void *state, struct input *input, const struct deco
 
 /* --- run lengths ----------------------------------------------------------------------------- */
 
-static int next_byte(struct input *input)
-{
-    return input_fill(input) ? input->buffer[input->position++] : -1;
-}
-
 struct pen {
     uint64_t x, y;
 };
@@ -201,7 +196,7 @@ static bool read_absolute(struct bmp *bmp, struct pen *pen, int count)
 {
     int bytes = bmp->bits == 8 ? count : (count + 1) / 2, value = 0;
     for (int i = 0; i < bytes; i++) {
-        value = next_byte(bmp->input);
+        value = input_byte(bmp->input);
         if (value < 0)
             return false;
         if (bmp->bits == 8) {
@@ -212,7 +207,7 @@ static bool read_absolute(struct bmp *bmp, struct pen *pen, int count)
                 put_index(bmp, pen, value & 15);
         }
     }
-    return bytes % 2 == 0 || next_byte(bmp->input) >= 0;
+    return bytes % 2 == 0 || input_byte(bmp->input) >= 0;
 }
 
 /* Done with the end of the bitmap, or when the last row is full: its end mark may be missing. */
@@ -230,7 +225,7 @@ static enum reason read_runs(struct bmp *bmp, struct failure *failure)
                            bmp->width, bmp->height);
     input_skip(bmp->input, bmp->offset);
     while (pen.y < bmp->height) {
-        int count = next_byte(bmp->input), value = next_byte(bmp->input);
+        int count = input_byte(bmp->input), value = input_byte(bmp->input);
         if (value < 0)
             break;
         if (count > 0) {
@@ -241,7 +236,7 @@ static enum reason read_runs(struct bmp *bmp, struct failure *failure)
         } else if (value == 1) {
             return REASON_NONE;
         } else if (value == 2) {
-            int right = next_byte(bmp->input), up = next_byte(bmp->input);
+            int right = input_byte(bmp->input), up = input_byte(bmp->input);
             if (up < 0)
                 break;
             pen.x += (uint64_t)right;

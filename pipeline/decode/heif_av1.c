@@ -134,12 +134,6 @@ static struct heif_error decode(void *decoder, struct heif_image **out)
     return error;
 }
 
-static void set_strict(void *decoder, int flag)
-{
-    (void)decoder;
-    (void)flag;
-}
-
 const struct heif_decoder_plugin heif_av1_decoder = {
     .plugin_api_version = 2,
     .get_plugin_name = name,
@@ -148,5 +142,5 @@ const struct heif_decoder_plugin heif_av1_decoder = {
     .free_decoder = free_decoder,
     .push_data = push,
     .decode_image = decode,
-    .set_strict_decoding = set_strict,
+    .set_strict_decoding = heif_ignore_strict,
 };

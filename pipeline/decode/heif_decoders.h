@@ -31,4 +31,7 @@ struct heif_error heif_copy_planes(struct heif_image **out, const struct heif_pl
 struct heif_error heif_decoder_error(enum heif_suberror_code code, const char *text);
 struct heif_error heif_no_memory(const char *text);
 
+/* set_strict_decoding for decoders that always are. */
+void heif_ignore_strict(void *decoder, int flag);
+
 #endif

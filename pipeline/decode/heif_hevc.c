@@ -143,12 +143,6 @@ static struct heif_error decode(void *decoder, struct heif_image **out)
     return copy(out, image);
 }
 
-static void set_strict(void *decoder, int flag)
-{
-    (void)decoder;
-    (void)flag;
-}
-
 const struct heif_decoder_plugin heif_hevc_decoder = {
     .plugin_api_version = 2,
     .get_plugin_name = name,
@@ -157,5 +151,5 @@ const struct heif_decoder_plugin heif_hevc_decoder = {
     .free_decoder = free_decoder,
     .push_data = push,
     .decode_image = decode,
-    .set_strict_decoding = set_strict,
+    .set_strict_decoding = heif_ignore_strict,
 };

@@ -58,6 +58,11 @@ bool input_fill(struct input *input)
     return read_more(input);
 }
 
+int input_byte(struct input *input)
+{
+    return input_fill(input) ? input->buffer[input->position++] : -1;
+}
+
 size_t input_peek(struct input *input, size_t want)
 {
     while (input->end - input->position < want) {

@@ -31,6 +31,9 @@ void input_begin(struct input *input, int fd);
 /* Makes sure that unread bytes are in the buffer: true; at the end or after an error: false. */
 bool input_fill(struct input *input);
 
+/* The next byte, or -1 at the end and after an error. */
+int input_byte(struct input *input);
+
 /* At least `want` unread bytes (at most INPUT_BUFFER) or as many as there are; returns how many. */
 size_t input_peek(struct input *input, size_t want);
 

@@ -31,11 +31,6 @@ static void pnm_reset(void *state)
 
 /* --- words ----------------------------------------------------------------------------------- */
 
-static int next_byte(struct input *input)
-{
-    return input_fill(input) ? input->buffer[input->position++] : -1;
-}
-
 static bool is_blank(int c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -44,13 +39,13 @@ static bool is_blank(int c)
 /* The first byte that is neither blank nor in a comment, or -1. */
 static int skip_blanks(struct input *input)
 {
-    int c = next_byte(input);
+    int c = input_byte(input);
     while (is_blank(c) || c == '#') {
         if (c == '#') {
             while (c >= 0 && c != '\n' && c != '\r')
-                c = next_byte(input);
+                c = input_byte(input);
         } else {
-            c = next_byte(input);
+            c = input_byte(input);
         }
     }
     return c;
@@ -65,7 +60,7 @@ static enum reason read_number(uint32_t *out, struct input *input, struct failur
         return codec_short(input, failure, "the file ends early");
     if (c < '0' || c > '9')
         return failure_set(failure, REASON_CORRUPT, "a number is missing");
-    for (; c >= '0' && c <= '9'; c = next_byte(input)) {
+    for (; c >= '0' && c <= '9'; c = input_byte(input)) {
         value = 10 * value + (uint64_t)(c - '0');
         if (value > UINT32_MAX)
             return failure_set(failure, REASON_CORRUPT, "a number that is too large");
@@ -97,7 +92,7 @@ static bool read_line(struct input *input, char *line, size_t room)
 {
     size_t length = 0;
     int c;
-    while ((c = next_byte(input)) >= 0 && c != '\n') {
+    while ((c = input_byte(input)) >= 0 && c != '\n') {
         if (length + 1 < room && c != '\r')
             line[length++] = (char)c;
     }
