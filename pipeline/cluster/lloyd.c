@@ -219,6 +219,22 @@ static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *
 
 /* --- iterations ------------------------------------------------------------------------------ */
 
+double lloyd_move_centroids(struct lloyd *lloyd)
+{
+    const uint32_t stride = lloyd->data->stride;
+    double shift = 0;
+    update_centroids(lloyd->update, lloyd->centroids);
+    for (uint32_t c = 0; c < lloyd->config->k; c++) {
+        const float *now = lloyd->centroids + (size_t)c * stride;
+        const float *before = lloyd->previous + (size_t)c * stride;
+        if (memcmp(now, before, stride * sizeof *now) != 0) {
+            lloyd->changed[c] = 1;
+            shift += canonical_distance(now, before, stride);
+        }
+    }
+    return shift;
+}
+
 /* Moves the centroids to the means; *inertia is that about the old ones, *shift the sum of their
  * squared moves. */
 static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *inertia, double *shift,
@@ -241,16 +257,7 @@ static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *ine
         status = relocate(lloyd, labels, err);
     if (status != STATUS_OK)
         return status;
-    update_centroids(lloyd->update, lloyd->centroids);
-    *shift = 0;
-    for (uint32_t c = 0; c < k; c++) {
-        const float *now = lloyd->centroids + (size_t)c * stride;
-        const float *before = lloyd->previous + (size_t)c * stride;
-        if (memcmp(now, before, stride * sizeof *now) != 0) {
-            lloyd->changed[c] = 1;
-            *shift += canonical_distance(now, before, stride);
-        }
-    }
+    *shift = lloyd_move_centroids(lloyd);
     return STATUS_OK;
 }
 

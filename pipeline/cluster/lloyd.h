@@ -29,6 +29,10 @@ void lloyd_close(struct lloyd *lloyd);
 /* What the squared moves of converged centroids do not exceed. */
 double lloyd_tolerance(const struct lloyd *lloyd);
 
+/* Moves the host's centroids to the means of the host's sums and marks in `changed` those that are not
+ * what `previous` has; returns the sum of the squared moves from there. */
+double lloyd_move_centroids(struct lloyd *lloyd);
+
 /* Makes room for iteration i's inertia, i counting up from 0. */
 enum status lloyd_extend_history(struct cluster_outcome *out, uint32_t i, struct error *err);
 

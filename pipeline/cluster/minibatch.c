@@ -201,10 +201,7 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     if (status != STATUS_OK)
         return status;
     memcpy(lloyd->previous, lloyd->centroids, (size_t)k * stride * sizeof *lloyd->centroids);
-    update_centroids(lloyd->update, lloyd->centroids);
-    for (uint32_t c = 0; c < k; c++)
-        *shift += canonical_distance(lloyd->centroids + (size_t)c * stride,
-                                     lloyd->previous + (size_t)c * stride, stride);
+    *shift = lloyd_move_centroids(lloyd);
     return STATUS_OK;
 }
 
