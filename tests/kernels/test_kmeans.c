@@ -195,6 +195,19 @@ static void check_shapes(struct ocl_context *context, bool fewer)
             check_shape(context, &shapes[s], FILL_MIXTURE, fewer);
 }
 
+/* Fails unless an outcome by path p has the same bits as the first path's. */
+static void expect_same(const struct cluster_outcome *out, const struct cluster_outcome *first,
+                        size_t p)
+{
+    if (out->iterations != first->iterations ||
+        memcmp(out->inertia_history, first->inertia_history,
+               first->iterations * sizeof *first->inertia_history) != 0 ||
+        memcmp(out->centroids, first->centroids,
+               (size_t)first->k * first->dimension * sizeof *first->centroids) != 0 ||
+        memcmp(out->labels, first->labels, first->rows * sizeof *first->labels) != 0)
+        fail_msg("%s differs from %s", paths[p].name, paths[0].name);
+}
+
 /* What the reference does not do: the directions of cosine, and the history of the inertia, are the
  * same bits on every path. */
 static void check_cosine(struct ocl_context *context, bool fewer)
@@ -226,12 +239,7 @@ static void check_cosine(struct ocl_context *context, bool fewer)
             assert_true(first.iterations > 2);
             continue;
         }
-        if (out.iterations != first.iterations ||
-            memcmp(out.inertia_history, first.inertia_history,
-                   first.iterations * sizeof *first.inertia_history) != 0 ||
-            memcmp(out.centroids, first.centroids, sizeof(float) * K * D) != 0 ||
-            memcmp(out.labels, first.labels, sizeof *first.labels * N) != 0)
-            fail_msg("%s differs from %s", paths[p].name, paths[0].name);
+        expect_same(&out, &first, p);
         cluster_outcome_clear(&out);
     }
     cluster_outcome_clear(&first);
@@ -300,11 +308,7 @@ static void check_batches(struct ocl_context *context, bool fewer)
             first = out;
             continue;
         }
-        if (memcmp(out.inertia_history, first.inertia_history,
-                   BATCHES * sizeof *first.inertia_history) != 0 ||
-            memcmp(out.centroids, first.centroids, sizeof(float) * K * D) != 0 ||
-            memcmp(out.labels, first.labels, sizeof *first.labels * N) != 0)
-            fail_msg("%s differs from %s", paths[p].name, paths[0].name);
+        expect_same(&out, &first, p);
         cluster_outcome_clear(&out);
     }
     cluster_outcome_clear(&first);
