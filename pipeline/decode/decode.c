@@ -24,6 +24,7 @@ struct decode {
     void *current;             /* its state */
     int64_t mtime_ns;
     uint64_t bytes;
+    bool named; /* the file has a name: it can lose it */
     struct isolated *isolated; /* does all of it; NULL: nobody does */
 };
 
@@ -110,7 +111,21 @@ static enum reason check_unchanged(struct decode *decode, struct failure *failur
         return failure_set(failure, REASON_CHANGED, "no regular file any more");
     if ((uint64_t)st.st_size != decode->bytes || clock_file_time(&st.st_mtim) != decode->mtime_ns)
         return failure_set(failure, REASON_CHANGED, "the file changed while it was read");
+    if (decode->named && st.st_nlink == 0)
+        return failure_set(failure, REASON_CHANGED,
+                           "the file was removed or replaced while it was read");
+    decode->named = st.st_nlink > 0;
     return REASON_NONE;
+}
+
+/* Of a file that has changed nothing else can be said: what a codec met may be half of one file and
+ * half of another. */
+static enum reason blame_change(struct decode *decode, struct failure *failure)
+{
+    struct failure change = {0};
+    if (failure->reason != REASON_NONE && check_unchanged(decode, &change) == REASON_CHANGED)
+        *failure = change;
+    return failure->reason;
 }
 
 /* Recognises the content and starts its codec. */
@@ -156,8 +171,10 @@ enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64
     input_begin(&decode->input, fd);
     decode->bytes = expected_bytes;
     decode->mtime_ns = expected_mtime_ns;
-    if (check_unchanged(decode, failure) == REASON_NONE)
-        start_codec(decode, path, info, failure);
+    decode->named = false;
+    if (check_unchanged(decode, failure) == REASON_NONE &&
+        start_codec(decode, path, info, failure) != REASON_NONE)
+        blame_change(decode, failure);
     if (failure->reason != REASON_NONE)
         decode_abort(decode);
     return failure->reason;
@@ -169,7 +186,8 @@ enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint
     if (decode->isolated)
         return isolated_rows(decode->isolated, dst, stride, rows, failure);
     assert(decode->codec);
-    return decode->codec->rows(decode->current, dst, stride, rows, failure);
+    decode->codec->rows(decode->current, dst, stride, rows, failure);
+    return blame_change(decode, failure);
 }
 
 enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure)
@@ -178,7 +196,7 @@ enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure
         return isolated_end(decode->isolated, digest, failure);
     assert(decode->codec);
     if (decode->codec->end(decode->current, failure) != REASON_NONE)
-        return failure->reason;
+        return blame_change(decode, failure);
     input_skip(&decode->input, UINT64_MAX);
     if (decode->input.error_number)
         return failure_errno(failure, REASON_UNREADABLE, decode->input.error_number, "read failed");

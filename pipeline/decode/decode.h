@@ -62,7 +62,7 @@ enum status decode_ready(struct decode *decode, struct error *err);
 /* Starts on the file behind `fd` (positioned at 0; the caller closes it after end or abort). `path`
  * only decides between unknown-format and not-an-image. Fills *info and returns REASON_NONE, or
  * fills *failure. expected_bytes and expected_mtime_ns are what the walk saw; a difference is
- * REASON_CHANGED. */
+ * REASON_CHANGED, as is every failure of a file that turns out to have changed since. */
 enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64_t expected_bytes,
                          int64_t expected_mtime_ns, struct image_info *info,
                          struct failure *failure);

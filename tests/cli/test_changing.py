@@ -1,0 +1,104 @@
+"""A file that changes while it is read is a failure `changed`, with or without processes for the
+decoders: never a mix of what it was and what it became, and never blamed on its content. The next
+run takes what is there then."""
+
+import os
+import signal
+import subprocess
+import time
+
+import numpy
+import pytest
+from PIL import Image
+
+from conftest import CLPIPE, draw_photos, run_clpipe
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """A PNG that takes tenths of a second to read: its 20 MB are not compressed."""
+    path = tmp_path_factory.mktemp("drawn") / "large.png"
+    pixels = numpy.random.default_rng(11).integers(0, 256, (2500, 2800, 3), dtype="uint8")
+    Image.fromarray(pixels).save(path, compress_level=0)
+    return path
+
+
+def position(pid, path):
+    """How much of a file has been read by a process that has it open; 0 where it has not."""
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            if os.readlink(f"/proc/{pid}/fd/{name}") == str(path):
+                with open(f"/proc/{pid}/fdinfo/{name}") as info:
+                    return int(info.readline().split()[1])
+    except OSError:
+        pass
+    return 0
+
+
+def stop_inside(place, path, *options):
+    """An ingest of `photos` that stands still in the middle of a file."""
+    size = os.stat(path).st_size
+    process = subprocess.Popen([str(CLPIPE), "ingest", "photos", "-o", "x.h5", "--threads", "1",
+                                *options, "-q", "--fresh"], cwd=place, start_new_session=True)
+    while process.poll() is None:
+        if 0 < position(process.pid, path) < size // 2:
+            os.killpg(process.pid, signal.SIGSTOP)
+            # What it had begun to read when it was stopped is read by then.
+            time.sleep(0.05)
+            if 0 < position(process.pid, path) < size - 4000000:
+                return process
+            os.killpg(process.pid, signal.SIGCONT)
+            break
+    process.wait(60)
+    return None
+
+
+def other_bytes(path, count):
+    """Damages the last bytes, without a change of the size."""
+    with open(path, "r+b") as file:
+        file.seek(-count, os.SEEK_END)
+        file.write(b"\xa5" * count)
+
+
+def replace(path):
+    Image.new("RGB", (2800, 2500), (20, 90, 10)).save(path.with_suffix(".new"), format="PNG")
+    os.rename(path.with_suffix(".new"), path)
+
+
+CHANGES = {
+    "grows": lambda path: open(path, "ab").write(b"more"),
+    "shrinks": lambda path: os.truncate(path, os.stat(path).st_size - 2000000),
+    "is written to": lambda path: other_bytes(path, 3000000),
+    "is replaced": replace,
+    "is removed": os.unlink,
+}
+
+
+@pytest.mark.parametrize("isolated", [[], ["--isolate"]], ids=["", "isolated"])
+@pytest.mark.parametrize("change", list(CHANGES))
+def test_file_that_changes_while_it_is_read(program, drawn, tmp_path, change, isolated):
+    photos = tmp_path / "photos"
+    draw_photos(photos, 3)
+    path = photos / "large.png"
+    for _ in range(20):
+        path.write_bytes(drawn.read_bytes())
+        process = stop_inside(tmp_path, path, *isolated)
+        if process:
+            break
+    assert process, "it was never met while it read"
+    CHANGES[change](path)
+    os.killpg(process.pid, signal.SIGCONT)
+    assert process.wait(60) == 1
+    listed = run_clpipe("info", "x.h5", "--failures", cwd=tmp_path)
+    rows = [line.split("\t")[:2] for line in listed.stdout.splitlines()]
+    assert rows == [["large.png", "changed"]], listed.stdout
+    if isolated:
+        return
+    # The next run looks at it again, and what it makes is what a run from nothing makes.
+    again = run_clpipe("ingest", "photos", "-o", "x.h5", cwd=tmp_path)
+    assert again.returncode == (1 if change in ("shrinks", "is written to") else 0), again.stderr
+    whole = run_clpipe("ingest", "photos", "-o", "new.h5", cwd=tmp_path)
+    assert whole.returncode == again.returncode
+    digests = {run_clpipe("info", "--digest", name, cwd=tmp_path).stdout
+               for name in ("x.h5", "new.h5")}
+    assert len(digests) == 1
