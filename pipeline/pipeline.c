@@ -373,6 +373,8 @@ static enum status finish(struct pipeline *pipeline, struct error *err)
     report->stage[4].busy += seconds_since(start);
     trace_span(config->trace, track, "write file", start, clock_now(), NULL);
     report->file_written = status == STATUS_OK && !report->summary.unchanged;
+    if (status == STATUS_INTERRUPTED)
+        report->sealed = store_written(pipeline->store);
     return status;
 }
 
@@ -445,6 +447,7 @@ static enum status open_all(struct pipeline *pipeline, struct error *err)
             .old_parameters = config->old_parameters,
             .fresh = config->fresh,
             .retry_failed = config->retry_failed,
+            .stop = pipeline->stop,
         };
         status = store_open(&pipeline->store, &store, err);
     }

@@ -316,8 +316,11 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
             next_line(&text, report, options);
     } else {
         char kept[32];
-        line(&text, "stopped", "%s; %s finished files are kept", stop_text(),
-             format_count(kept, sizeof kept, report->sealed));
+        if (report->sealed)
+            line(&text, "stopped", "%s; %s finished files are kept", stop_text(),
+                 format_count(kept, sizeof kept, report->sealed));
+        else
+            line(&text, "stopped", "%s before the first file; earlier work is kept", stop_text());
         line(&text, "next", "the same command goes on from there");
     }
     text_show(&text);

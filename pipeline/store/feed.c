@@ -2,6 +2,7 @@
  * the order in which they are asked for. */
 #include "store/feed.h"
 #include "base/path.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -72,6 +73,9 @@ void feed_close(struct feed **feed)
 
 enum status feed_next_location(struct feed *feed, uint64_t *location, struct error *err)
 {
+    struct stop *stop = feed->config.stop;
+    if (stop && stop_requested(stop) != STOP_NONE)
+        return error_set(err, STATUS_INTERRUPTED, "interrupted while writing the file");
     if (feed->order_at == feed->order_filled) {
         uint64_t left = feed->config.records - feed->order_next;
         if (left == 0)

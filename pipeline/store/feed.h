@@ -14,6 +14,7 @@ struct feed_config {
     uint64_t log_end;
     const struct feature_set *features;
     struct result *finished; /* may be NULL */
+    struct stop *stop;       /* may be NULL */
 };
 
 /* A row: of images, with its values (features->counters words), or of failures. `path` is its
@@ -32,7 +33,8 @@ struct feed;
 enum status feed_open(struct feed **out, const struct feed_config *config, struct error *err);
 void feed_close(struct feed **feed);
 
-/* The location of the next row, without reading it; STATUS_END after the last. */
+/* The location of the next row, without reading it; STATUS_END after the last, STATUS_INTERRUPTED
+ * once a stop was asked for. */
 enum status feed_next_location(struct feed *feed, uint64_t *location, struct error *err);
 /* The row at a location that feed_next_location gave. */
 enum status feed_read(struct feed *feed, uint64_t location, struct feed_item *item,

@@ -2,6 +2,7 @@
 #include "store/prior.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ struct prior {
 };
 
 enum status stretches_scan(struct stretches *stretches, int fd, const char *path, uint32_t counters,
-                           uint64_t start, struct error *err)
+                           uint64_t start, struct stop *stop, struct error *err)
 {
     *stretches = (struct stretches){.end = start};
     struct records_reader reader;
@@ -53,6 +54,11 @@ enum status stretches_scan(struct stretches *stretches, int fd, const char *path
     enum status status;
     bool gap = false;
     for (;;) {
+        if (stop && stop_requested(stop) != STOP_NONE) {
+            status = error_set(err, STATUS_INTERRUPTED,
+                               "interrupted while reading the log of an earlier run");
+            break;
+        }
         status = records_read(&reader, stretches->end, &entry, err);
         if (status == STATUS_END && stretches->end < reader.log_end) {
             uint64_t found;

@@ -39,9 +39,9 @@ struct stretches {
     uint64_t damaged; /* bytes between whole frames that are none */
 };
 /* Reads a whole log from `start`, checking every frame. Where one is damaged a new stretch begins
- * with the next whole one. */
+ * with the next whole one. STATUS_INTERRUPTED: `stop`, which may be NULL, says so. */
 enum status stretches_scan(struct stretches *stretches, int fd, const char *path, uint32_t counters,
-                           uint64_t start, struct error *err);
+                           uint64_t start, struct stop *stop, struct error *err);
 void stretches_clear(struct stretches *stretches);
 
 struct prior;

@@ -153,7 +153,7 @@ static enum status resume_log(struct store *store, const char *signature, bool *
     free(theirs);
     if (!status)
         status = stretches_scan(&store->stretches, store->log, store->log_path,
-                                store->features.counters, start, err);
+                                store->features.counters, start, store->config.stop, err);
     if (!status)
         status = cut_log(store, store->stretches.end, err);
     if (status)
@@ -475,7 +475,8 @@ enum status store_finish(struct store *store, const struct store_run *run,
                                           .log_path = store->log_path,
                                           .log_end = log_end > 0 ? (uint64_t)log_end : 0,
                                           .features = &store->features,
-                                          .finished = usable(store)},
+                                          .finished = usable(store),
+                                          .stop = store->config.stop},
                                  .replaced = store->replaced,
                                  .run = run,
                                  .images = summary->images,

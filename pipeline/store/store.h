@@ -37,6 +37,9 @@ struct store_config {
     const char *old_parameters;
     bool fresh;        /* ignore earlier work; an existing clpipe file is replaced at the end */
     bool retry_failed; /* do not offer earlier failures through store_prior */
+    /* Looked at while an earlier log is read and while the file is written, which then end with
+     * STATUS_INTERRUPTED: the log is kept. May be NULL. */
+    struct stop *stop;
 };
 
 /* One finished item. The pointers belong to the caller and are copied by store_put. */

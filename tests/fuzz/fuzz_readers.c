@@ -147,7 +147,7 @@ static void read_all(int fd, uint64_t start, uint64_t end, uint32_t counters)
     fuzz_check(status == STATUS_OK || status == STATUS_END);
     records_reader_clear(&reader);
     struct stretches stretches = {0};
-    fuzz_check(stretches_scan(&stretches, fd, "log", counters, start, &err) == STATUS_OK);
+    fuzz_check(stretches_scan(&stretches, fd, "log", counters, start, NULL, &err) == STATUS_OK);
     fuzz_check(stretches.end <= end && stretches.damaged <= end);
     stretches_clear(&stretches);
 }

@@ -1,5 +1,6 @@
 /* test_store_resume.c: what is left of a run that ended early, and what the next one makes of it.
  */
+#include "base/stop.h"
 #include "store/records.h"
 #include "test_store_common.h"
 #include <errno.h>
@@ -191,6 +192,49 @@ static void test_torn_tails(void **state)
     free(bytes);
 }
 
+/* --- stops ------------------------------------------------------------------------------------- */
+
+/* Writing the file, and reading the log before it, end when they are asked to; the log stays. */
+static void test_stop(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    struct store *store;
+    struct store_summary summary;
+    struct stop stop = {STOP_NONE};
+    const uint64_t count = 200;
+    f->config.stop = &stop;
+    assert_ok(store_open(&store, &f->config, &error));
+    for (uint64_t id = 0; id < count; id++)
+        put_item(store, id, 0, id, 0);
+    stop_request(&stop, STOP_SIGNAL);
+    assert_int_equal(store_finish(store, &test_run, &summary, &error), STATUS_INTERRUPTED);
+    store_close(&store);
+    assert_int_equal(access(f->output, F_OK), -1);
+    assert_int_equal(store_open(&store, &f->config, &error), STATUS_INTERRUPTED);
+    assert_null(store);
+    stop.cause = STOP_NONE;
+    unsigned counts[3] = {0};
+    run_items(f, 0, count, 1, 0, &summary, counts);
+    assert_int_equal(counts[2], count);
+    /* An update that is stopped leaves the file as it is. */
+    char before[65], after[65];
+    identity_of(before, f->output);
+    assert_ok(store_open(&store, &f->config, &error));
+    for (uint64_t id = 0; id <= count; id++)
+        put_item(store, id, 0, id, 0);
+    stop_request(&stop, STOP_TIME);
+    assert_int_equal(store_finish(store, &test_run, &summary, &error), STATUS_INTERRUPTED);
+    store_close(&store);
+    identity_of_unverified(after, f->output);
+    assert_string_equal(before, after);
+    stop.cause = STOP_NONE;
+    memset(counts, 0, sizeof counts);
+    run_items(f, 0, count + 1, 1, 0, &summary, counts);
+    assert_int_equal(counts[0], 0);
+    assert_int_equal(counts[2], 1);
+}
+
 /* --- full disks ------------------------------------------------------------------------------ */
 
 /* A run where there is no room: 0 if it succeeds, 1 for a proper failure, else something is wrong.
@@ -310,6 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_kills, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_torn_tails, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(test_stop, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_file_size_limit, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_full_disk, fixture_open, fixture_close),
     };
