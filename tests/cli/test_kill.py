@@ -1,28 +1,40 @@
 """SIGKILL at any moment of ingest, cluster and run, each followed by the same command until done:
 the result is that of an uninterrupted run, nothing sealed is done again, nothing is left over and
-nothing half-written ever stands under the final name. SIGTERM, SIGUSR1, SIGINT and --max-time end a
-busy run with its work sealed.
+nothing half-written ever stands under the final name. One in eight is asked to stop instead, by
+SIGTERM or SIGUSR1. These, SIGINT and --max-time end a busy run with its work sealed.
 
-CLPIPE_LONG=1 makes it 1,000 kills; otherwise it is 200, or what fits into 48 seconds. The moments
-are drawn from CLPIPE_SEED (the clock where it is not set), which is printed."""
+It is 200 kills, or what fits into 120 seconds of a busy machine; CLPIPE_LONG=1 makes it 1,000. The
+moments are drawn from CLPIPE_SEED (the clock where it is not set), which is printed."""
 
+import concurrent.futures
 import json
 import os
 import random
 import signal
 import struct
 import subprocess
+import threading
 import time
 
 import pytest
 
-from conftest import CLPIPE, draw_photos, error_lines, run_clpipe, spoil
+from conftest import CLPIPE, run_clpipe, spoil
 
 LONG = os.environ.get("CLPIPE_LONG") == "1"
 KILLS = 1000 if LONG else 200
-SECONDS = 3600 if LONG else 48
+SECONDS = 3600 if LONG else 120
 SEED = int(os.environ.get("CLPIPE_SEED") or time.time_ns() % 1000000)
-FEATURES = ["--feature", "rgb:bins=128,grid=4x4"]
+# As many places where something is killed at the same time.
+CHAINS = len(os.sched_getaffinity(0)) + 1
+# Each picture gives 30 kB to the log, which is written in pieces of a megabyte: work is sealed all
+# along.
+PICTURES = 100
+FEATURES = ["--feature", "rgb:bins=256,grid=4x4"]
+COMMANDS = {
+    "ingest": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
+    "cluster": ["cluster", "x.h5", "-k", "12", "--feature", "rgb_256_4x4", "--n-init", "3"],
+    "run": ["run", "pictures", "-o", "x.h5", "-k", "6", *FEATURES],
+}
 
 
 def start(place, *args):
@@ -31,27 +43,25 @@ def start(place, *args):
                             stderr=subprocess.PIPE, text=True)
 
 
-def log_records(place, name="x.h5"):
-    """The whole records in an unfinished run's log: (images, failures); None without a log."""
+def log_records(place):
+    """The paths of the whole records in an unfinished run's log: images, and all others."""
+    images, others = [], []
     try:
-        with open(place / f"{name}.partial" / "records", "rb") as file:
+        with open(place / "x.h5.partial" / "records", "rb") as file:
             data = file.read()
     except FileNotFoundError:
-        return None
-    if len(data) < 24:
-        return 0, 0
-    at = 24 + struct.unpack_from("<I", data, 12)[0]
-    images = failures = 0
-    while at + 18 <= len(data):
+        return images, others
+    at = 24 + struct.unpack_from("<I", data, 12)[0] if len(data) >= 24 else len(data)
+    while at + 17 <= len(data):
         length, = struct.unpack_from("<I", data, at)
         if length == 0 or at + 16 + length > len(data):
             break
-        kind, reason = data[at + 16], data[at + 17] if length > 1 else 0
-        if kind == 2:
-            images += reason == 0
-            failures += reason != 0
+        if data[at + 16] == 2:
+            reason, path_length = data[at + 17], struct.unpack_from("<I", data, at + 20)[0]
+            first = at + 40 + (8 if reason else 48)
+            (others if reason else images).append(data[first:first + path_length])
         at += 16 + length
-    return images, failures
+    return images, others
 
 
 def digest(path):
@@ -61,146 +71,201 @@ def digest(path):
 
 
 class Moments:
-    """Delays until a kill, spread over a run's time as it turns out to be."""
+    """Delays until a kill, spread over a run's time as it turns out to be: about one run in six
+    ends before its kill."""
 
-    def __init__(self, seconds):
-        self.random = random.Random(SEED)
+    def __init__(self, name, seconds):
+        self.random = random.Random(name)
         self.longest = seconds
 
     def draw(self):
         return self.random.uniform(0, self.longest)
 
+    def learn(self, killed):
+        self.longest *= 1.1 if killed else 0.6
+
     def chance(self, share):
         return self.random.random() < share
 
 
-def kill_once(process, delay):
-    """True if the kill came before the end. Waiting is by sleep: a run may end early."""
+def kill_once(process, moments):
+    """True if it was killed before its end. Waiting is by sleep: a run may end early."""
+    number = signal.SIGKILL
+    if moments.chance(0.125):
+        number = signal.SIGTERM if moments.chance(0.5) else signal.SIGUSR1
+    asked = None
     try:
-        process.wait(delay)
+        process.wait(moments.draw())
     except subprocess.TimeoutExpired:
-        process.kill()
-    process.communicate()
-    return process.returncode == -signal.SIGKILL
+        asked = time.monotonic()
+        process.send_signal(number)
+    _, said = process.communicate()
+    code = process.returncode
+    if number != signal.SIGKILL and asked:
+        # The first moments of a process are before anybody could listen; its last words cannot be
+        # taken back.
+        assert code in (4, 0, 1, -number), said
+        assert time.monotonic() - asked < 5
+    else:
+        assert code in (0, 1, -signal.SIGKILL), said
+    moments.learn(code not in (0, 1))
+    return code == -signal.SIGKILL
 
 
 def finish(place, *args):
     """Runs to the end: returns the report, or fails with what the program said."""
     result = run_clpipe(*args, "--json", "-", "--progress", "never", cwd=place)
-    assert result.returncode in (0, 1), (SEED, result.stderr)
+    assert result.returncode in (0, 1), result.stderr
     return json.loads(result.stdout)
 
 
-@pytest.fixture(scope="module")
-def pictures(tmp_path_factory, program):
-    directory = tmp_path_factory.mktemp("pictures")
-    draw_photos(directory, 160)
-    spoil(directory)
-    return directory
+class Tally:
+    """What all chains of one test have done, and whether they go on."""
+
+    def __init__(self, share):
+        self.most, self.last = int(KILLS * share), time.monotonic() + SECONDS * share
+        self.lock = threading.Lock()
+        self.kills = self.resumed = self.early = self.ends = 0
+
+    def add(self, kills=0, resumed=0, early=0, ends=0):
+        with self.lock:
+            self.kills += kills
+            self.resumed += resumed
+            self.early += early
+            self.ends += ends
+
+    def more(self):
+        return self.kills < self.most and time.monotonic() < self.last
+
+
+def run_chains(chain, name, share, whole, tmp_path, capsys):
+    """Several at a time: each in a directory of its own, with moments of its own."""
+    tally = Tally(share)
+
+    def one(number):
+        place = tmp_path / f"{name} {number}"
+        place.mkdir()
+        (place / "pictures").symlink_to(whole["pictures"])
+        chain(place, COMMANDS[name], Moments(f"{SEED} {name} {number}", whole["seconds"][name]),
+              tally, whole)
+
+    with concurrent.futures.ThreadPoolExecutor(CHAINS) as pool:
+        for result in [pool.submit(one, number) for number in range(CHAINS)]:
+            assert not result.exception(), (SEED, result.exception())
+    with capsys.disabled():
+        print(f" [seed {SEED}, {name}: {tally.kills} kills, {tally.ends} results, "
+              f"{tally.resumed} images resumed, {tally.early} times the file was there] ", end="")
+    assert tally.kills >= 5
+    return tally
 
 
 @pytest.fixture(scope="module")
-def whole(pictures, tmp_path_factory):
-    """Uninterrupted results, their identities, and the seconds they took with warm caches."""
+def whole(tmp_path_factory, program):
+    """Pictures, the identities of uninterrupted results, and the seconds they took with warm
+    caches."""
+    import numpy
+    from PIL import Image
     place = tmp_path_factory.mktemp("whole")
+    random_pixels = numpy.random.default_rng(5)
+    for i in range(PICTURES):
+        name = f"{i:02}.png" if i % 4 == 0 else f"{i:02}.jpg"
+        path = place / "pictures" / ["red", "green", "blue"][i % 3] / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = random_pixels.integers(0, 256, (48 + i % 9, 64 - i % 7, 3), dtype="uint8")
+        Image.fromarray(pixels).save(path)
+    spoil(place / "pictures")
     seconds = {}
-    for name, *args in [("ingest", "ingest", pictures, "-o", "x.h5", *FEATURES),
-                        ("cluster", "cluster", "x.h5", "-k", "12", "--feature",
-                         "rgb_128_4x4", "--n-init", "3"),
-                        ("run", "run", pictures, "-o", "y.h5", "-k", "6", *FEATURES)]:
+    for name, output in [("ingest", "x.h5"), ("cluster", "x.h5"), ("run", "y.h5")]:
+        args = [output if arg == "x.h5" else arg for arg in COMMANDS[name]]
         if name == "cluster":
             (place / "features.h5").write_bytes((place / "x.h5").read_bytes())
         # The first builds kernels.
         for again in range(2):
             begin = time.monotonic()
-            output = place / args[args.index("-o") + 1] if "-o" in args else place / "x.h5"
-            if again:
-                if name == "cluster":
-                    output.write_bytes((place / "features.h5").read_bytes())
-                else:
-                    output.unlink()
+            if again and name == "cluster":
+                (place / output).write_bytes((place / "features.h5").read_bytes())
+            elif again:
+                (place / output).unlink()
             finish(place, *args)
             seconds[name] = time.monotonic() - begin
-    return {"place": place, "seconds": seconds, "features": digest(place / "features.h5"),
-            "cluster": digest(place / "x.h5"), "run": digest(place / "y.h5")}
+    return {"pictures": place / "pictures", "place": place, "seconds": seconds,
+            "features": digest(place / "features.h5"), "cluster": digest(place / "x.h5"),
+            "run": digest(place / "y.h5")}
 
 
-def share(part):
-    """A part's kills and its last moment."""
-    return int(KILLS * part), time.monotonic() + SECONDS * part
+def check_log(place):
+    """Nothing is in the log twice: what a run before had sealed was not done again. Returns how
+    many images are there."""
+    images, others = log_records(place)
+    assert len(set(images + others)) == len(images + others)
+    return len(images)
 
 
-def test_kill_ingest(pictures, whole, tmp_path, capsys):
-    moments = Moments(whole["seconds"]["ingest"] * 1.1)
-    command = ["ingest", pictures, "-o", "x.h5", *FEATURES]
-    most, last = share(0.5)
-    kills = resumed = early = 0
-    while kills < most and time.monotonic() < last:
-        if kill_once(start(tmp_path, *command), moments.draw()):
-            kills += 1
+def check_end(place, report, sealed, finished):
+    """The last run took over exactly what was there."""
+    assert report["images_resumed"] + report["images_unchanged"] == \
+        (report["images_ok"] if finished else sealed), (sealed, finished, report)
+    assert sorted(os.listdir(place)) == ["pictures", "x.h5"]
+
+
+def kill_ingest(place, command, moments, tally, whole):
+    while tally.more():
+        tally.add(kills=kill_once(start(place, *command), moments))
         # Nothing half-written, ever; and what is in the log now must not be decoded again.
-        if (tmp_path / "x.h5").exists():
-            assert digest(tmp_path / "x.h5") == whole["features"], SEED
-            early += 1
-        if moments.chance(0.5):
-            continue
-        there = log_records(tmp_path) or (0, 0)
-        finished = (tmp_path / "x.h5").exists()
-        report = finish(tmp_path, *command)
-        known = report["images_resumed"] + report["images_unchanged"]
-        assert known >= there[0], (SEED, there, report)
+        sealed, finished = check_log(place), (place / "x.h5").exists()
         if finished:
-            assert report["images_unchanged"] == report["images_ok"], (SEED, report)
-        resumed += report["images_resumed"]
-        assert os.listdir(tmp_path) == ["x.h5"], SEED
-        assert digest(tmp_path / "x.h5") == whole["features"], SEED
-        os.unlink(tmp_path / "x.h5")
-    with capsys.disabled():
-        print(f" [seed {SEED}: {kills} kills of ingest, {resumed} images resumed, {early} times "
-              f"the file was there] ", end="")
-    assert kills >= 10 and resumed > 0
+            assert digest(place / "x.h5") == whole["features"]
+            tally.add(early=1)
+        if moments.chance(0.6):
+            continue
+        report = finish(place, *command)
+        check_end(place, report, sealed, finished)
+        assert digest(place / "x.h5") == whole["features"]
+        tally.add(ends=1, resumed=report["images_resumed"])
+        (place / "x.h5").unlink()
+
+
+def kill_cluster(place, command, moments, tally, whole):
+    features = (whole["place"] / "features.h5").read_bytes()
+    while tally.more():
+        (place / "x.h5").write_bytes(features)
+        for _ in range(1 if moments.chance(0.3) else 4):
+            tally.add(kills=kill_once(start(place, *command), moments))
+            now = digest(place / "x.h5")
+            assert now in (whole["features"], whole["cluster"])
+            tally.add(early=now == whole["cluster"])
+        finish(place, *command)
+        assert digest(place / "x.h5") == whole["cluster"]
+        assert sorted(os.listdir(place)) == ["pictures", "x.h5"]
+        tally.add(ends=1)
+
+
+def kill_run(place, command, moments, tally, whole):
+    while tally.more():
+        for _ in range(1 if moments.chance(0.3) else 4):
+            tally.add(kills=kill_once(start(place, *command), moments))
+            sealed, finished = check_log(place), (place / "x.h5").exists()
+            if finished:
+                assert digest(place / "x.h5") in (whole["features"], whole["run"])
+                tally.add(early=1)
+        report = finish(place, *command)["ingest"]
+        check_end(place, report, sealed, finished)
+        assert digest(place / "x.h5") == whole["run"]
+        tally.add(ends=1, resumed=report["images_resumed"])
+        (place / "x.h5").unlink()
+
+
+def test_kill_ingest(whole, tmp_path, capsys):
+    tally = run_chains(kill_ingest, "ingest", 0.55, whole, tmp_path, capsys)
+    assert tally.resumed > 0
 
 
 def test_kill_cluster(whole, tmp_path, capsys):
-    moments = Moments(whole["seconds"]["cluster"] * 1.1)
-    command = ["cluster", "x.h5", "-k", "12", "--feature", "rgb_128_4x4", "--n-init", "3"]
-    features = (whole["place"] / "features.h5").read_bytes()
-    most, last = share(0.25)
-    kills = early = 0
-    while kills < most and time.monotonic() < last:
-        (tmp_path / "x.h5").write_bytes(features)
-        for _ in range(1 if moments.chance(0.5) else 3):
-            kills += kill_once(start(tmp_path, *command), moments.draw())
-            now = digest(tmp_path / "x.h5")
-            assert now in (whole["features"], whole["cluster"]), SEED
-            early += now == whole["cluster"]
-        finish(tmp_path, *command)
-        assert digest(tmp_path / "x.h5") == whole["cluster"], SEED
-        assert os.listdir(tmp_path) == ["x.h5"], SEED
-    with capsys.disabled():
-        print(f" [{kills} kills of cluster, {early} times after the rename] ", end="")
-    assert kills >= 5
+    run_chains(kill_cluster, "cluster", 0.25, whole, tmp_path, capsys)
 
 
-def test_kill_run(pictures, whole, tmp_path, capsys):
-    moments = Moments(whole["seconds"]["run"] * 1.1)
-    command = ["run", pictures, "-o", "y.h5", "-k", "6", *FEATURES]
-    most, last = share(0.25)
-    kills = 0
-    while kills < most and time.monotonic() < last:
-        for _ in range(1 if moments.chance(0.5) else 3):
-            kills += kill_once(start(tmp_path, *command), moments.draw())
-            if (tmp_path / "y.h5").exists():
-                assert digest(tmp_path / "y.h5") in (whole["features"], whole["run"]), SEED
-        there = log_records(tmp_path, "y.h5") or (0, 0)
-        report = finish(tmp_path, *command)["ingest"]
-        assert report["images_resumed"] + report["images_unchanged"] >= there[0], SEED
-        assert os.listdir(tmp_path) == ["y.h5"], SEED
-        assert digest(tmp_path / "y.h5") == whole["run"], SEED
-        os.unlink(tmp_path / "y.h5")
-    with capsys.disabled():
-        print(f" [{kills} kills of run] ", end="")
-    assert kills >= 5
+def test_kill_run(whole, tmp_path, capsys):
+    run_chains(kill_run, "run", 0.2, whole, tmp_path, capsys)
 
 
 # --- asked to stop ------------------------------------------------------------------------------
@@ -224,6 +289,7 @@ def stop_by(number):
 
 @pytest.mark.parametrize("name, args, stop", [
     ("SIGTERM", [], stop_by(signal.SIGTERM)),
+    ("SIGTERM to isolated decoders", ["--isolate"], stop_by(signal.SIGTERM)),
     ("SIGUSR1", [], stop_by(signal.SIGUSR1)),
     ("SIGINT", [], stop_by(signal.SIGINT)),
     ("--max-time", ["--max-time", "2"], None),
@@ -242,8 +308,8 @@ def test_stop_under_load(many, tmp_path, name, args, stop):
     assert process.returncode == 4, said
     assert took < 5, f"{name} took {took:.2f} s"
     assert os.listdir(tmp_path) == ["x.h5.partial"]
-    images, failures = log_records(tmp_path)
-    assert images > 0 and failures == 0
+    images = check_log(tmp_path)
+    assert images > 0
     # What is sealed is taken up again, and nothing else had to be done before the next stop.
     process = start(tmp_path, "ingest", many, "-o", "x.h5", "--json", "report.json")
     time.sleep(1)
@@ -252,14 +318,14 @@ def test_stop_under_load(many, tmp_path, name, args, stop):
     assert process.returncode == 4
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["images_resumed"] == images, report
-    assert log_records(tmp_path)[0] >= images
+    assert check_log(tmp_path) >= images
 
 
 def test_stop_cluster(whole, tmp_path):
     """Clustering has nothing to seal: the file stays as it was, and the exit code says so."""
     features = (whole["place"] / "features.h5").read_bytes()
     (tmp_path / "x.h5").write_bytes(features)
-    process = start(tmp_path, "cluster", "x.h5", "-k", "40", "--feature", "rgb_128_4x4",
+    process = start(tmp_path, "cluster", "x.h5", "-k", "40", "--feature", "rgb_256_4x4",
                     "--n-init", "100000")
     time.sleep(1.5)
     asked = time.monotonic()
