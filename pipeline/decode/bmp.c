@@ -191,6 +191,16 @@ static void put_index(struct bmp *bmp, struct pen *pen, int index)
     pen->x++;
 }
 
+/* `count` indices of one value, or of two in turn. */
+static void put_run(struct bmp *bmp, struct pen *pen, int count, int value)
+{
+    int index[2] = {bmp->bits == 8 ? value : value >> 4, bmp->bits == 8 ? value : value & 15};
+    uint64_t end = pen->x + (uint64_t)count;
+    for (int i = 0; pen->x < end && pen->x < bmp->width; i++)
+        put_index(bmp, pen, index[i % 2]);
+    pen->x = end;
+}
+
 /* `count` indices as they are, padded to 16 bits; false at the end of the file. */
 static bool read_absolute(struct bmp *bmp, struct pen *pen, int count)
 {
@@ -229,8 +239,7 @@ static enum reason read_runs(struct bmp *bmp, struct failure *failure)
         if (value < 0)
             break;
         if (count > 0) {
-            for (int i = 0; i < count; i++)
-                put_index(bmp, &pen, bmp->bits == 8 ? value : i % 2 ? value & 15 : value >> 4);
+            put_run(bmp, &pen, count, value);
         } else if (value == 0) {
             pen = (struct pen){0, pen.y + 1};
         } else if (value == 1) {
