@@ -264,8 +264,11 @@ enum status records_encode_start(struct records_frame *frame, struct error *err)
 void records_reader_init(struct records_reader *reader, int fd, const char *path, uint32_t counters,
                          uint64_t log_end, size_t buffer_bytes)
 {
-    *reader = (struct records_reader){
-        .fd = fd, .path = path, .counters = counters, .log_end = log_end, .capacity = buffer_bytes};
+    *reader = (struct records_reader){.fd = fd,
+                                      .path = path,
+                                      .counters = counters,
+                                      .log_end = log_end,
+                                      .capacity = log_end < buffer_bytes ? log_end : buffer_bytes};
 }
 
 void records_reader_clear(struct records_reader *reader)
