@@ -8,6 +8,7 @@
 #ifndef CLPIPE_FUZZ_H
 #define CLPIPE_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,9 @@ struct fuzz_target {
 const struct fuzz_target *fuzz_target_at(unsigned i);
 /* NULL: none of that name. */
 const struct fuzz_target *fuzz_target_find(const char *name);
+
+/* Looks at everything, every time. libFuzzer's own rounds leave what costs most to one in four. */
+extern bool fuzz_thorough;
 
 /* "--target=NAME" among the arguments; ends the process with what there is if it is missing. */
 const struct fuzz_target *fuzz_target_from(int argc, char **argv);

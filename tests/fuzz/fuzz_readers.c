@@ -78,7 +78,7 @@ void fuzz_list(const struct fuzz_target *target, const uint8_t *data, size_t siz
     snprintf(source, sizeof source, "@%s", fuzz_file_name());
     list_plainly(&listed, data, size);
     enum status status =
-        filelist_read(source, fuzz_folder(), 1u << 20, NULL, take_path, &listed, &err);
+        filelist_read(source, fuzz_folder(), 1u << 17, NULL, take_path, &listed, &err);
     fuzz_check(status == STATUS_OK && listed.next == listed.count);
     for (size_t i = 0; i < listed.count; i++)
         free(listed.path[i]);
@@ -182,8 +182,8 @@ void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size
     struct fuzz_choice choice = fuzz_choice(data, size);
     if (records_read_header(&signature, &start, fd, "log", &err) == STATUS_OK) {
         fuzz_check(signature && start <= size);
-        read_all(fd, start, size, 6);
-        read_all(fd, start, size, 1 + fuzz_choose(&choice, 40));
+        /* As many values as the seeds have, or any number. */
+        read_all(fd, start, size, fuzz_choose(&choice, 2) ? 6 : 1 + fuzz_choose(&choice, 40));
     }
     free(signature);
     repair_log(directory);

@@ -5,7 +5,6 @@
 #include "decode/decode.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,8 @@ static const struct fuzz_target fixed[] = {
     {"matrix", fuzz_matrix, NULL, fuzz_mutate_hdf5},
 };
 #define FIXED (sizeof fixed / sizeof *fixed)
+
+bool fuzz_thorough;
 
 /* The formats that this build decodes come from its own table. */
 static bool format_target(struct fuzz_target *target, unsigned i)
@@ -97,8 +98,8 @@ int fuzz_file(const uint8_t *data, size_t size)
     fuzz_folder();
     if (file < 0)
         file = open(file_name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    fuzz_check(file >= 0 && ftruncate(file, 0) == 0);
-    fuzz_check(pwrite(file, data, size, 0) == (ssize_t)size);
+    fuzz_check(file >= 0 && pwrite(file, data, size, 0) == (ssize_t)size);
+    fuzz_check(ftruncate(file, (off_t)size) == 0);
     fuzz_check(lseek(file, 0, SEEK_SET) == 0);
     return file;
 }
