@@ -288,6 +288,8 @@ __kernel void seed_commit(__global const float *restrict x,
         return;
     __global const float *row = x + (size_t)i * stride;
     double distance = canonical(row, candidates + (size_t)trial * stride, stride);
+    if (!all && distance >= distances[i])
+        return;
     double length = canonical(row, centre, stride);
     distances[i] = distance;
     thresholds[i] =

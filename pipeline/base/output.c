@@ -394,6 +394,19 @@ void output_close(struct output **output)
     free(o);
 }
 
+void output_remove(const char *path)
+{
+    struct output output = {.directory = -1, .file = -1};
+    struct error ignored = ERROR_INIT;
+    if (follow_links(&output.final, path, &ignored) == STATUS_OK &&
+        open_directory(&output, path, &ignored) == STATUS_OK) {
+        remove_all_abandoned(&output);
+        unlinkat(output.directory, output.final + directory_length(output.final), 0);
+        close(output.directory);
+    }
+    free(output.final);
+}
+
 enum status write_all(int fd, const void *data, size_t size, const char *path, struct error *err)
 {
     const char *at = data;

@@ -27,6 +27,9 @@ enum status output_commit(struct output *output, struct error *err);
 /* Removes the temporary file if it was not committed. Accepts NULL and NULLs. */
 void output_close(struct output **output);
 
+/* Removes the file, and what killed processes have left of it under temporary names. */
+void output_remove(const char *path);
+
 /* Whether `name` is that of a temporary file (or directory) on its way to `final`; both without
  * directories. */
 bool output_is_temporary(const char *name, const char *final);

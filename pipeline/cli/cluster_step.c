@@ -263,6 +263,31 @@ static enum status look_for_result(struct cluster_plan *plan, const struct resul
                      path_for_message(shown, sizeof shown, plan->output), plan->name, difference);
 }
 
+static enum status digest_rows(void *context, char hex[65], struct error *err)
+{
+    return matrix_input_digest(context, hex, err);
+}
+
+/* Where an unfinished run keeps its state: beside the output, one file for each name. */
+static enum status plan_checkpoint(struct cluster_plan *plan, double seconds, struct error *err)
+{
+    const size_t size = strlen(plan->output) + strlen(plan->name) + 16;
+    plan->state = malloc(size);
+    if (!plan->state)
+        return error_memory(err, size, "a file name");
+    snprintf(plan->state, size, "%s.%s.checkpoint", plan->output, plan->name);
+    if (seconds == 0)
+        return STATUS_OK;
+    plan->input.digests = true;
+    plan->checkpoint = (struct checkpoint_config){.path = plan->state,
+                                                  .seconds = seconds,
+                                                  .parameters = plan->parameters,
+                                                  .rows = digest_rows,
+                                                  .context = &plan->input};
+    plan->config.checkpoint = &plan->checkpoint;
+    return STATUS_OK;
+}
+
 static enum status plan_parts(struct cluster_plan *plan, const struct options *options,
                               bool default_k, struct error *err)
 {
@@ -305,6 +330,8 @@ enum status cluster_plan_open(struct cluster_plan *out, const char *input, const
         status = plan_parts(out, options, default_k, err);
     if (status == STATUS_OK)
         status = choose_output(out, &holder, running ? NULL : options->output, err);
+    if (status == STATUS_OK)
+        status = plan_checkpoint(out, options->checkpoint, err);
     /* A new file of its own holds none. */
     if (status == STATUS_OK && out->base)
         status = look_for_result(out, holder ? holder : out->input.result, options, err);
@@ -315,8 +342,10 @@ enum status cluster_plan_open(struct cluster_plan *out, const char *input, const
     /* An ingest of the same file would lose the clusters, or they the images it adds. */
     if (status == STATUS_OK && !out->found)
         status = workdir_open(&out->lock, out->output, err);
-    if (status == STATUS_OK && out->found)
+    if (status == STATUS_OK && out->found) {
         workdir_tidy(out->output);
+        output_remove(out->state);
+    }
     if (status == STATUS_OK && out->lock && out->input.result)
         status = result_check_current(out->input.result, err);
     result_close(&holder);
@@ -331,6 +360,7 @@ void cluster_plan_close(struct cluster_plan *plan)
     matrix_input_close(&plan->input);
     free(plan->initial);
     free(plan->parameters);
+    free(plan->state);
     memset(plan, 0, sizeof *plan);
 }
 
@@ -465,6 +495,8 @@ static enum status compute_clusters(struct cluster_result *out, struct cluster_p
     if (status == STATUS_OK)
         status = store_outcome(plan, &outcome, out, err);
     if (status == STATUS_OK) {
+        output_remove(plan->state);
+        out->iterations_resumed = outcome.iterations_resumed;
         out->k = outcome.k;
         out->dimension = outcome.dimension;
         out->iterations = outcome.iterations;

@@ -21,6 +21,7 @@ struct cluster_result {
     bool converged;
     bool found; /* it was there already: nothing was computed */
     double inertia;
+    uint64_t iterations_resumed; /* that an unfinished run of before had made */
     double seconds, seconds_read, seconds_build, seconds_init, seconds_iterate;
     char device[256];
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16];
@@ -41,6 +42,8 @@ struct cluster_plan {
     struct workdir *lock; /* and what keeps others from doing so */
     const char *base;     /* the clpipe file that a copy of gets the result, or NULL */
     const char *name;     /* /clusters/NAME */
+    char *state;          /* the file of the state of an unfinished run */
+    struct checkpoint_config checkpoint;
     char init[48], metric[16];
     char *parameters; /* canonical JSON */
     char content[65]; /* identity of the rows; "" until known */

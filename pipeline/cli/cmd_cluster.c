@@ -31,7 +31,7 @@ enum status command_cluster(const struct options *options, struct error *err)
     struct progress progress;
     if (!options_given(options, "k"))
         return misuse(err, options->command, "the number of clusters is missing: give -k K");
-    signals_install(0);
+    signals_install(options->max_time);
     enum status status = sweep_plot_check(options, err);
     if (status != STATUS_OK)
         return status;

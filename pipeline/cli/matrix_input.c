@@ -84,12 +84,15 @@ enum status choose_clusters(const struct result_clusters **out, const struct res
                      shown, names);
 }
 
-static enum status read_foreign(struct matrix_input *input, uint64_t first, uint64_t count,
-                                float *rows, struct error *err)
+static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,
+                             struct error *err)
 {
-    enum status status = input->npy ? npy_read(input->npy, first, count, rows, err)
-                                    : hdf5_matrix_read(input->hdf5, first, count, rows, err);
-    if (status == STATUS_OK && first <= input->digested && first + count > input->digested) {
+    struct matrix_input *input = context;
+    enum status status =
+        input->result ? result_feature_read(input->result, input->feature, first, count, rows, err)
+        : input->npy  ? npy_read(input->npy, first, count, rows, err)
+                      : hdf5_matrix_read(input->hdf5, first, count, rows, err);
+    if (status == STATUS_OK && input->digests && first <= input->digested && first + count > input->digested) {
         uint64_t skip = input->digested - first;
         size_t row = input->source.dimension * sizeof *rows;
         murmur3_update(&input->digest, rows + skip * input->source.dimension,
@@ -97,15 +100,6 @@ static enum status read_foreign(struct matrix_input *input, uint64_t first, uint
         input->digested = first + count;
     }
     return status;
-}
-
-static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,
-                             struct error *err)
-{
-    struct matrix_input *input = context;
-    if (input->result)
-        return result_feature_read(input->result, input->feature, first, count, rows, err);
-    return read_foreign(input, first, count, rows, err);
 }
 
 static void name_after(struct matrix_input *input, const char *text)
@@ -242,6 +236,7 @@ enum status matrix_input_open(struct matrix_input *out, const char *input, const
     out->source.context = out;
     murmur3_init(&out->digest);
     enum status status = open_parts(out, input, feature, err);
+    out->digests = !out->result;
     char shown[256];
     if (status == STATUS_OK && (out->source.rows == 0 || out->source.dimension == 0))
         status = error_set(err, STATUS_FAILED, "%s has no %s: there is nothing to cluster",
@@ -265,14 +260,20 @@ enum status matrix_input_identity(struct matrix_input *input, char hex[65], stru
 {
     if (input->result)
         return result_feature_identity(input->result, input->feature, hex, err);
+    return matrix_input_digest(input, hex, err);
+}
+
+enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err)
+{
     uint64_t step = rows_at_once(input), columns = input->source.dimension;
     float *rows = malloc((size_t)(step * columns) * sizeof *rows);
     enum status status = STATUS_OK;
+    input->digests = true;
     if (!rows)
         status = error_memory(err, (size_t)(step * columns) * sizeof *rows, "rows");
     while (status == STATUS_OK && input->digested < input->source.rows) {
         uint64_t left = input->source.rows - input->digested;
-        status = read_foreign(input, input->digested, left < step ? left : step, rows, err);
+        status = read_rows(input, input->digested, left < step ? left : step, rows, err);
     }
     free(rows);
     if (status != STATUS_OK)

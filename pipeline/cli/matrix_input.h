@@ -18,7 +18,8 @@ struct matrix_input {
     struct hdf5_matrix *hdf5;
     char name[FEATURE_NAME_MAX]; /* the feature's, or the file's or dataset's last part */
     char *path;                  /* of the file, without the dataset */
-    /* A digest of foreign rows grows while they are read in order, so that it costs no pass. */
+    /* A digest of the rows grows while they are read in order, so that it costs no pass. */
+    bool digests; /* of foreign rows, and where somebody asks for it */
     struct murmur3 digest;
     uint64_t digested; /* rows */
 };
@@ -28,9 +29,11 @@ struct matrix_input {
  */
 enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
                               struct error *err);
-/* Identity of the rows: result_feature_identity, or a digest of the shape and the float32 values.
- */
+/* Identity of the rows: result_feature_identity, or matrix_input_digest. */
 enum status matrix_input_identity(struct matrix_input *input, char hex[65], struct error *err);
+/* A digest of the shape and the float32 values; no more than that where `digests` was set before
+ * they were read in order. */
+enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err);
 /* The number of different rows, but at most `most`: compared as square roots where asked. */
 enum status matrix_input_distinct(struct matrix_input *input, uint32_t *distinct, uint32_t most,
                                   bool roots, struct error *err);

@@ -32,6 +32,13 @@ static const struct option compute_rows[] = {
     END};
 const struct option_group group_compute = {"Device and machine", compute_rows};
 
+#define MAX_TIME_ROW                                                                               \
+    {                                                                                              \
+        "max-time", 0, OPTION_SECONDS, AT(max_time), "SECONDS", NULL, "none", 0, 0,                \
+            "stop cleanly after this time (also 90m or 01:30:00); the same command goes on from "  \
+            "there"                                                                                \
+    }
+
 static const struct option ingest_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", "rgb:bins=256", NULL, 0, 0,
      "what to compute, repeatable: [NAME=]KIND[:bins=B|AxBxC][,grid=RxC][,normalize=...]; KIND is "
@@ -71,8 +78,7 @@ static const struct option ingest_rows[] = {
      "add the features to those that the file has: every image is decoded again"},
     {"retry-failed", 0, OPTION_FLAG, AT(retry_failed), NULL, NULL, NULL, 0, 0,
      "try files again that failed before"},
-    {"max-time", 0, OPTION_SECONDS, AT(max_time), "SECONDS", NULL, "none", 0, 0,
-     "stop cleanly after this time (also 90m or 01:30:00); the same command goes on from there"},
+    MAX_TIME_ROW,
     {"slot-size", 0, OPTION_SIZE, AT(slot_size), "SIZE", NULL, "chosen for the device", 0, 0,
      "staging buffer; changes speed, never results"},
     {"slots", 0, OPTION_NUMBER, AT(slots), "N", NULL, "chosen for the device", 2, 64,
@@ -150,6 +156,12 @@ const struct option_group group_run_output = {"Result", run_output_rows};
             "approximate: an iteration is a batch of N random rows"                                \
     }
 
+#define CHECKPOINT_ROW                                                                             \
+    {                                                                                              \
+        "checkpoint", 0, OPTION_EVERY, AT(checkpoint), "SECONDS", "60", NULL, 0, 0,                \
+            "how often what is needed to go on after a kill is kept beside the result; 0: never"   \
+    }
+
 static const struct option cluster_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", NULL, NULL, 1, INT32_MAX,
      "number of clusters; required. A:B or A:B:STEP tries all from A to B, keeps the best, and "
@@ -159,6 +171,8 @@ static const struct option cluster_rows[] = {
      "which /features/NAME of a clpipe file"},
     NAME_ROW,
     CLUSTERING_ROWS,
+    CHECKPOINT_ROW,
+    MAX_TIME_ROW,
     OUTPUT_ROW(NULL, "the clpipe file itself",
                "write the result to a file of its own; required for .npy and foreign HDF5"),
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
@@ -174,6 +188,7 @@ static const struct option cluster_run_rows[] = {
      "which feature to cluster by"},
     NAME_ROW,
     CLUSTERING_ROWS,
+    CHECKPOINT_ROW,
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "replace an earlier clustering of that name made with other options"},
     END};

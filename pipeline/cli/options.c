@@ -229,6 +229,7 @@ static enum status set_value(struct options *options, const struct option *row, 
             return STATUS_OK;
         return misuse(err, command, "%s wants a size like 64M or 2G, not '%s'", typed, shown);
     case OPTION_SECONDS:
+    case OPTION_EVERY:
         if (parse_seconds(place, text))
             return STATUS_OK;
         return misuse(err, command, "%s wants a time like 90, 15m or 01:30:00, not '%s'", typed,
@@ -325,6 +326,9 @@ static enum status parse_long(struct options *options, int argc, char *const *ar
         return set_value(options, row, typed, text + length + 1, err);
     const bool none = *at + 1 >= argc;
     if (row->type == OPTION_RANGE && (none || argv[*at + 1][0] == '-'))
+        return set_value(options, row, typed, row->initial, err);
+    double time;
+    if (row->type == OPTION_EVERY && (none || !parse_seconds(&time, argv[*at + 1])))
         return set_value(options, row, typed, row->initial, err);
     if (none)
         return misuse(err, options->command, "%s wants a value: %s", typed, row->value);

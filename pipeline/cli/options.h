@@ -61,7 +61,7 @@ struct options {
     struct number_range k;
     uint64_t seed, n_init, max_iter, mini_batch;
     const char *feature, *name, *init, *plot;
-    double tol;
+    double tol, checkpoint;
     int metric;
     bool force;
 
@@ -87,6 +87,7 @@ enum option_type {
     OPTION_NUMBERS, /* struct number_range from min to max: A, A:B or A:B:STEP */
     OPTION_SIZE,    /* uint64_t, with K, M, G */
     OPTION_SECONDS, /* double */
+    OPTION_EVERY,   /* the same; without a value that is a time, the initial one */
     OPTION_REAL,    /* double */
     OPTION_CHOICE,  /* int: which of the words in `value` */
 };

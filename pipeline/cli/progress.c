@@ -246,7 +246,7 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
         return;
     progress->shown_seconds = passed;
     char count[32];
-    struct part part[4] = {{{0}, 0}};
+    struct part part[5] = {{{0}, 0}};
     snprintf(part[0].text, sizeof part[0].text, "k-means: %siteration %u of at most %u",
              progress->sweep, iteration, progress->max_iter);
     snprintf(part[1].text, sizeof part[1].text, "%s moved",
@@ -256,8 +256,14 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
     part[2].rank = 3;
     snprintf(part[3].text, sizeof part[3].text, "%.3g s each", seconds);
     part[3].rank = 2;
+    /* Most runs end before the last iteration. */
+    char time[32];
+    const double most = (double)(progress->max_iter - iteration) * seconds;
+    snprintf(part[4].text, sizeof part[4].text, "at most %s left",
+             format_duration(time, sizeof time, most));
+    part[4].rank = 4;
     char line[400];
-    join_parts(line, sizeof line, part, 4, progress->live ? terminal_columns() : sizeof line);
+    join_parts(line, sizeof line, part, 5, progress->live ? terminal_columns() : sizeof line);
     if (progress->live)
         log_status_line(line);
     else

@@ -183,6 +183,7 @@ void report_cluster(struct json *json, const char *key, const struct cluster_res
     json_uint(json, "n", result->rows);
     json_uint(json, "d", result->dimension);
     json_uint(json, "iterations", result->iterations);
+    json_uint(json, "iterations_resumed", result->iterations_resumed);
     json_bool(json, "converged", result->converged);
     json_double(json, "inertia", result->inertia);
     json_double(json, "seconds", result->seconds);

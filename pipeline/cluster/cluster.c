@@ -56,9 +56,14 @@ enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
     *out = (struct cluster_outcome){0};
     enum status status = engine_open(&engine, ocl, source, config, choice, err);
     if (status == STATUS_OK)
-        status = engine_run(out, &engine, config->k, err);
+        status = checkpoint_open(&engine.checkpoint, config->checkpoint, source->dimension,
+                                 engine.data.stride, NULL, 0, err);
     if (status == STATUS_OK)
+        status = engine_run(out, &engine, config->k, err);
+    if (status == STATUS_OK) {
         out->seconds_build = engine.lane.seconds_build;
+        out->iterations_resumed = engine.checkpoint.resumed;
+    }
     engine_close(&engine);
     return status;
 }
@@ -88,13 +93,13 @@ enum status cluster_assign(int32_t *labels, float *distances, struct ocl_context
     status = lane_open(&lane, ocl, config->threads, config->stop, NULL, err);
     if (status != STATUS_OK)
         return status;
-    status = data_open(&data, &lane, source, config, err);
+    status = data_open(&data, &lane, source, &with_k, err);
     if (status == STATUS_OK)
         status = filter_open(&filter, &data, k, err);
     if (status == STATUS_OK)
         status = assign_open(&assign, &filter, err);
     if (status == STATUS_OK)
-        status = lloyd_open(&lloyd, &assign, NULL, NULL, &with_k, err);
+        status = lloyd_open(&lloyd, &assign, NULL, NULL, &with_k, NULL, err);
     for (uint32_t i = 0; i < k && status == STATUS_OK; i++)
         for (uint32_t j = 0; j < source->dimension && status == STATUS_OK; j++) {
             float value = centroids[(size_t)i * source->dimension + j];

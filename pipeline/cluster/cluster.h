@@ -22,6 +22,16 @@ struct matrix_source {
     void *context;
 };
 
+/* Where a run keeps its state, so that the same one goes on from there; see checkpoint.h. */
+struct checkpoint_config {
+    const char *path;
+    double seconds;         /* between two times */
+    const char *parameters; /* text that is equal for equal options */
+    /* Digests the rows, all of which were read in order before. */
+    enum status (*rows)(void *context, char hex[65], struct error *err);
+    void *context;
+};
+
 struct cluster_config {
     uint32_t k;
     enum cluster_metric metric;
@@ -42,7 +52,8 @@ struct cluster_config {
      * `phase` is "rows read", "first centroids" or "rows labelled"; total is 0 while nobody knows
      * it. */
     void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
-    void *progress_context; /* of both */
+    void *progress_context;                     /* of both */
+    const struct checkpoint_config *checkpoint; /* NULL: no state is kept */
 };
 
 void cluster_config_default(struct cluster_config *config);
@@ -61,9 +72,11 @@ struct cluster_outcome {
     int64_t *nearest;        /* k x 3 rows nearest to the centroid, -1 where there are fewer */
     double *inertia_history; /* iterations; NULL where there were none */
     double seconds_read, seconds_build, seconds_init, seconds_iterate;
+    uint64_t iterations_resumed; /* made before, of all restarts and values of k */
 };
 
-/* Runs. STATUS_USAGE: k < 1; STATUS_FAILED: no rows, k larger than the number of distinct rows,
+/* Runs, or goes on where config->checkpoint has the state of the same run; the file stays when it
+ * is done. STATUS_USAGE: k < 1; STATUS_FAILED: no rows, k larger than the number of distinct rows,
  * NaN or infinite values (which row), zero rows under cosine, negative values under hellinger,
  * device errors; STATUS_INTERRUPTED. */
 enum status cluster_run(struct cluster_outcome *out, struct ocl_context *ocl,

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Multiply-adds of a tile in one iteration on a CPU: about a second of a slow one, so that a stop
+ * is noticed in time. */
+#define TILE_WORK (1ull << 36)
+
 /* A slot is where the reader writes rows. */
 struct slot {
     cl_mem host_buffer; /* what `host` is mapped from */
@@ -70,8 +74,11 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     if (staging > preferred)
         staging = preferred;
     uint64_t streamed = on_device / 2 / DATA_SLOTS < staging ? on_device / 2 / DATA_SLOTS : staging;
+    uint64_t work = (uint64_t)data->stride * config->k;
     uint64_t bytes = data->resident ? allocation : streamed < allocation ? streamed : allocation;
     data->tile_rows = whole_blocks(bytes / row, most_rows);
+    if (!data->lane->tiled && data->tile_rows > TILE_WORK / work)
+        data->tile_rows = whole_blocks(TILE_WORK / work, most_rows);
     *slot_rows = data->resident ? whole_blocks(staging / row, data->tile_rows) : data->tile_rows;
     if (data->tile_rows > data->rows)
         data->tile_rows = (uint32_t)data->rows;

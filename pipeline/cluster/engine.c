@@ -4,6 +4,7 @@
 #include "cluster/run.h"
 #include "cluster/seed.h"
 #include <stdlib.h>
+#include <string.h>
 
 static enum status open_outcome(struct cluster_outcome *out, const struct matrix_source *source,
                                 const struct cluster_config *config, struct error *err)
@@ -58,12 +59,14 @@ enum status engine_open(struct engine *engine, struct ocl_context *ocl,
         status = moves_open(&engine->moves, &engine->update, &engine->filter, err);
     if (status == STATUS_OK)
         status = lloyd_open(&engine->lloyd, &engine->assign, &engine->update,
-                            engine->moves.used ? &engine->moves : NULL, &engine->config, err);
+                            engine->moves.used ? &engine->moves : NULL, &engine->config,
+                            &engine->checkpoint, err);
     return status;
 }
 
 void engine_close(struct engine *engine)
 {
+    checkpoint_close(&engine->checkpoint);
     lane_settle(&engine->lane);
     lloyd_close(&engine->lloyd);
     moves_close(&engine->moves);
@@ -74,21 +77,36 @@ void engine_close(struct engine *engine)
     lane_close(&engine->lane);
 }
 
-static enum status run_once(struct lloyd *lloyd, struct cluster_outcome *out, uint32_t run,
-                            struct error *err)
+static enum status first_centroids(struct lloyd *lloyd, struct error *err)
 {
     const struct cluster_config *config = lloyd->config;
+    if (config->init == INIT_GIVEN)
+        return seed_given(lloyd->centroids, lloyd->data, config, err);
+    return seed_centroids(lloyd->centroids, lloyd->assign, config, lloyd->run, lloyd->checkpoint,
+                          err);
+}
+
+/* One restart, or the rest of it that checkpoint->run does not have yet. */
+static enum status run_once(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+{
+    struct checkpoint *checkpoint = lloyd->checkpoint;
     const double built = lloyd->lane->seconds_build;
     int64_t start = clock_now();
-    lloyd->run = run;
-    enum status status = config->init == INIT_GIVEN
-                             ? seed_given(lloyd->centroids, lloyd->data, config, err)
-                             : seed_centroids(lloyd->centroids, lloyd->assign, config, run, err);
+    enum status status = STATUS_OK;
+    if (checkpoint->run.stage == CHECKPOINT_SEEDING) {
+        status = first_centroids(lloyd, err);
+        if (status == STATUS_OK) {
+            checkpoint->run.stage = CHECKPOINT_ITERATING;
+            checkpoint->run.seeds = out->k;
+        }
+    }
     int64_t seeded = clock_now();
     out->seconds_init += (double)(seeded - start) * 1e-9 - (lloyd->lane->seconds_build - built);
     if (status == STATUS_OK)
         status = lloyd_run(lloyd, out, err);
     out->seconds_iterate += (double)(clock_now() - seeded) * 1e-9;
+    if (status == STATUS_INTERRUPTED && lloyd_gather(lloyd, err) == STATUS_OK)
+        checkpoint_save_interrupted(checkpoint, err);
     return status;
 }
 
@@ -102,28 +120,78 @@ static void keep_better(struct cluster_outcome *best, struct cluster_outcome *ot
     *other = swap;
 }
 
+/* The restart that comes next starts from nothing. */
+static void begin_run(struct lloyd *lloyd, struct cluster_outcome *outcome)
+{
+    const bool batches = lloyd->config->mini_batch > 0;
+    outcome->iterations = 0;
+    outcome->converged = false;
+    lloyd->checkpoint->run =
+        (struct checkpoint_run){.outcome = outcome,
+                                .centroids = lloyd->centroids,
+                                .counts = batches ? lloyd->update->counts : NULL,
+                                .sums = batches ? lloyd->update->sums : NULL};
+}
+
 static enum status run_all(struct cluster_outcome *out, struct lloyd *lloyd, struct error *err)
 {
     const struct cluster_config *config = lloyd->config;
-    enum status status = run_once(lloyd, out, 0, err);
+    struct checkpoint *checkpoint = lloyd->checkpoint;
+    struct checkpoint_runs *kept = &checkpoint->runs;
     /* Given centroids lead to the same outcome each time. */
     const uint32_t runs =
         config->init == INIT_GIVEN && config->mini_batch == 0 ? 1 : config->n_init;
     struct cluster_outcome other = {0};
-    if (status == STATUS_OK && runs > 1)
+    enum status status = STATUS_OK;
+    if (runs > 1)
         status = open_outcome(&other, lloyd->data->source, config, err);
-    double init = out->seconds_init, iterate = out->seconds_iterate;
-    for (uint32_t run = 1; run < runs && status == STATUS_OK; run++) {
-        other.seconds_init = other.seconds_iterate = 0;
-        status = run_once(lloyd, &other, run, err);
-        init += other.seconds_init;
-        iterate += other.seconds_iterate;
-        if (status == STATUS_OK)
+    begin_run(lloyd, kept->done == 0 ? out : &other);
+    if (status == STATUS_OK)
+        status = checkpoint_take_run(checkpoint, err);
+    double init = 0, iterate = 0;
+    while (kept->done < runs && status == STATUS_OK) {
+        struct cluster_outcome *outcome = checkpoint->run.outcome;
+        outcome->seconds_init = outcome->seconds_iterate = 0;
+        lloyd->run = kept->done;
+        status = run_once(lloyd, outcome, err);
+        init += outcome->seconds_init;
+        iterate += outcome->seconds_iterate;
+        if (status != STATUS_OK)
+            break;
+        if (outcome == &other)
             keep_better(out, &other);
+        kept->done++;
+        begin_run(lloyd, &other);
+        if (checkpoint_due(checkpoint))
+            checkpoint_save(checkpoint);
     }
+    checkpoint->run = (struct checkpoint_run){0};
     out->seconds_init = init;
     out->seconds_iterate = iterate;
     cluster_outcome_clear(&other);
+    return status;
+}
+
+enum status engine_complete(struct cluster_outcome *out, struct engine *engine, struct error *err)
+{
+    struct cluster_outcome whole;
+    engine->config.k = engine->update.k = out->k;
+    enum status status = open_outcome(&whole, engine->source, &engine->config, err);
+    if (status == STATUS_OK) {
+        memcpy(whole.centroids, out->centroids,
+               (size_t)whole.k * whole.dimension * sizeof *whole.centroids);
+        whole.inertia_history = out->inertia_history;
+        whole.iterations = out->iterations;
+        whole.converged = out->converged;
+        out->inertia_history = NULL;
+    }
+    cluster_outcome_clear(out);
+    if (status == STATUS_OK) {
+        *out = whole;
+        status = lloyd_complete(&engine->lloyd, out, err);
+    }
+    if (status != STATUS_OK)
+        cluster_outcome_clear(out);
     return status;
 }
 
@@ -131,7 +199,14 @@ enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint3
                        struct error *err)
 {
     engine->config.k = engine->update.k = k;
+    engine->checkpoint.runs = (struct checkpoint_runs){.best = out};
     enum status status = open_outcome(out, engine->source, &engine->config, err);
+    if (status == STATUS_OK)
+        status = checkpoint_take_runs(&engine->checkpoint, err);
+    if (status == STATUS_OK && engine->checkpoint.runs.done > 0)
+        status = engine_complete(out, engine, err);
+    if (status == STATUS_INTERRUPTED)
+        checkpoint_save_interrupted(&engine->checkpoint, err);
     if (status == STATUS_OK)
         status = run_all(out, &engine->lloyd, err);
     out->seconds_read = engine->data.seconds_read;

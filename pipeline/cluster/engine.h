@@ -16,6 +16,7 @@ struct engine {
     struct update update;
     struct moves moves;
     struct lloyd lloyd;
+    struct checkpoint checkpoint;
 };
 
 /* Reads the rows; config->k is the largest k to come. choice may be NULL. To be closed after an
@@ -25,9 +26,14 @@ enum status engine_open(struct engine *engine, struct ocl_context *ocl,
                         const struct lane_choice *choice, struct error *err);
 void engine_close(struct engine *engine);
 
-/* All restarts for one k. What it leaves on the device is that of the last restart, which need not
- * be the best one. After an error there is no outcome. */
+/* All restarts for one k, or those that engine->checkpoint does not have yet. What it leaves on the
+ * device is that of the last restart, which need not be the best one. After an error there is no
+ * outcome; after STATUS_INTERRUPTED the state is kept. */
 enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint32_t k,
                        struct error *err);
+
+/* Fills an outcome that has its k, centroids, iterations and history only. There is none after an
+ * error. */
+enum status engine_complete(struct cluster_outcome *out, struct engine *engine, struct error *err);
 
 #endif

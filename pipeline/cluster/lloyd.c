@@ -13,7 +13,8 @@
 #include <string.h>
 
 enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update *update,
-                       struct moves *moves, const struct cluster_config *config, struct error *err)
+                       struct moves *moves, const struct cluster_config *config,
+                       struct checkpoint *checkpoint, struct error *err)
 {
     struct data *data = assign->data;
     *lloyd = (struct lloyd){.config = config,
@@ -21,7 +22,8 @@ enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update
                             .data = data,
                             .assign = assign,
                             .update = update,
-                            .moves = moves};
+                            .moves = moves,
+                            .checkpoint = checkpoint};
     size_t bytes = (size_t)config->k * data->stride * sizeof(float);
     lloyd->centroids = calloc(1, bytes);
     lloyd->previous = calloc(1, bytes);
@@ -217,6 +219,24 @@ static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *
     return status;
 }
 
+/* --- the state that is kept ------------------------------------------------------------------ */
+
+enum status lloyd_gather(struct lloyd *lloyd, struct error *err)
+{
+    return lloyd->away ? moves_read_centroids(lloyd->moves, lloyd->centroids, err) : STATUS_OK;
+}
+
+void lloyd_iterated(struct lloyd *lloyd)
+{
+    struct error err = ERROR_INIT;
+    lloyd->checkpoint->made++;
+    if (!checkpoint_due(lloyd->checkpoint))
+        return;
+    /* A device that fails here fails in what comes next, too. */
+    if (lloyd_gather(lloyd, &err) == STATUS_OK)
+        checkpoint_save(lloyd->checkpoint);
+}
+
 /* --- iterations ------------------------------------------------------------------------------ */
 
 double lloyd_move_centroids(struct lloyd *lloyd)
@@ -290,9 +310,8 @@ static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, boo
     const struct cluster_config *config = lloyd->config;
     const double tol = lloyd_tolerance(lloyd);
     *settled = false;
-    out->converged = false;
     enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < config->max_iter && !out->converged && status == STATUS_OK; i++) {
+    for (uint32_t i = out->iterations; i < config->max_iter && !out->converged; i++) {
         const int64_t start = clock_now();
         uint64_t moved = 0;
         double shift = 0;
@@ -300,16 +319,20 @@ static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, boo
         status = lloyd_extend_history(out, i, err);
         if (status == STATUS_OK)
             status = assign_pass(lloyd, out->labels, &moved, err);
+        if (status == STATUS_OK)
+            status =
+                update_pass(lloyd, out->labels, &out->inertia_history[i], &shift, &relocated, err);
         if (status != STATUS_OK)
-            break;
-        status = update_pass(lloyd, out->labels, &out->inertia_history[i], &shift, &relocated, err);
+            return status;
         out->iterations = i + 1;
-        /* Equal labels give equal sums: nothing can change any more. */
+        /* Equal labels give equal sums: nothing can change any more, and the shift is 0. So whether
+         * rows moved is no part of the state that a run goes on from. */
         *settled = moved == 0 && !relocated;
         out->converged = *settled || (!relocated && shift <= tol);
-        if (status == STATUS_OK && config->progress)
+        if (config->progress)
             config->progress(config->progress_context, i + 1, out->inertia_history[i], moved,
                              (double)(clock_now() - start) * 1e-9);
+        lloyd_iterated(lloyd);
     }
     return status;
 }
@@ -431,23 +454,24 @@ static enum status measure(struct lloyd *lloyd, struct cluster_outcome *out, str
     return status == STATUS_END ? STATUS_OK : status;
 }
 
-enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+/* No row has a label. */
+static enum status forget_labels(struct lloyd *lloyd, struct cluster_outcome *out,
+                                 struct error *err)
 {
-    const uint32_t k = lloyd->config->k, stride = lloyd->data->stride;
-    bool settled = false;
     for (uint64_t i = 0; i < lloyd->data->rows; i++)
         out->labels[i] = -1;
     lloyd->has_labels = lloyd->away = false;
-    memset(lloyd->changed, 0, k);
+    memset(lloyd->changed, 0, lloyd->config->k);
+    enum status status = update_reset(lloyd->update, err);
+    return status == STATUS_OK && lloyd->moves ? moves_reset(lloyd->moves, err) : status;
+}
+
+/* Fills the outcome for the final centroids; settled: the labels are theirs. */
+static enum status finish(struct lloyd *lloyd, struct cluster_outcome *out, bool settled,
+                          struct error *err)
+{
+    const uint32_t stride = lloyd->data->stride;
     enum status status = STATUS_OK;
-    if (lloyd->config->mini_batch > 0)
-        status = minibatch_iterate(lloyd, out, err);
-    if (status == STATUS_OK)
-        status = update_reset(lloyd->update, err);
-    if (status == STATUS_OK && lloyd->moves)
-        status = moves_reset(lloyd->moves, err);
-    if (status == STATUS_OK && lloyd->config->mini_batch == 0)
-        status = iterate(lloyd, out, &settled, err);
     /* The last assignment; a cluster that it leaves empty gets a row, whose distance falls to zero
      * and no other grows, so this ends. */
     while (status == STATUS_OK && !settled) {
@@ -463,10 +487,33 @@ enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct e
         status = bring_home(lloyd, out->labels, err);
     if (status == STATUS_OK)
         status = measure(lloyd, out, err);
-    for (uint32_t c = 0; c < k && status == STATUS_OK; c++)
+    for (uint32_t c = 0; c < out->k && status == STATUS_OK; c++)
         memcpy(out->centroids + (size_t)c * out->dimension, lloyd->centroids + (size_t)c * stride,
                out->dimension * sizeof *out->centroids);
     return status;
+}
+
+enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+{
+    bool settled = false;
+    enum status status = STATUS_OK;
+    if (lloyd->config->mini_batch > 0)
+        status = minibatch_iterate(lloyd, out, err);
+    if (status == STATUS_OK)
+        status = forget_labels(lloyd, out, err);
+    if (status == STATUS_OK && lloyd->config->mini_batch == 0)
+        status = iterate(lloyd, out, &settled, err);
+    return status == STATUS_OK ? finish(lloyd, out, settled, err) : status;
+}
+
+enum status lloyd_complete(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+{
+    const size_t stride = lloyd->data->stride, bytes = out->dimension * sizeof *out->centroids;
+    memset(lloyd->centroids, 0, out->k * stride * sizeof *lloyd->centroids);
+    for (size_t c = 0; c < out->k; c++)
+        memcpy(lloyd->centroids + c * stride, out->centroids + c * out->dimension, bytes);
+    enum status status = forget_labels(lloyd, out, err);
+    return status == STATUS_OK ? finish(lloyd, out, false, err) : status;
 }
 
 enum status lloyd_label(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)

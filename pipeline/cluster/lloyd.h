@@ -3,7 +3,7 @@
 #define CLPIPE_CLUSTER_LLOYD_H
 
 #include "cluster/assign.h"
-#include "cluster/cluster.h"
+#include "cluster/checkpoint.h"
 #include "cluster/moves.h"
 
 struct lloyd {
@@ -12,7 +12,8 @@ struct lloyd {
     struct data *data;
     struct assign *assign;
     struct update *update;
-    struct moves *moves;         /* NULL where sums are brought to the host in each iteration */
+    struct moves *moves; /* NULL where sums are brought to the host in each iteration */
+    struct checkpoint *checkpoint;
     float *centroids, *previous; /* k x stride */
     uint8_t *changed;            /* k: centroids that are not what they were */
     uint32_t run;                /* which restart: of random numbers */
@@ -23,21 +24,32 @@ struct lloyd {
 };
 
 enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update *update,
-                       struct moves *moves, const struct cluster_config *config, struct error *err);
+                       struct moves *moves, const struct cluster_config *config,
+                       struct checkpoint *checkpoint, struct error *err);
 void lloyd_close(struct lloyd *lloyd);
+
+/* An iteration is done: keeps the state if it is time. */
+void lloyd_iterated(struct lloyd *lloyd);
+
+/* Brings what the state consists of to the host, for checkpoint_save. */
+enum status lloyd_gather(struct lloyd *lloyd, struct error *err);
 
 /* What the squared moves of converged centroids do not exceed. */
 double lloyd_tolerance(const struct lloyd *lloyd);
 
-/* Moves the host's centroids to the means of the host's sums and marks in `changed` those that are not
- * what `previous` has; returns the sum of the squared moves from there. */
+/* Moves the host's centroids to the means of the host's sums and marks in `changed` those that are
+ * not what `previous` has; returns the sum of the squared moves from there. */
 double lloyd_move_centroids(struct lloyd *lloyd);
 
 /* Makes room for iteration i's inertia, i counting up from 0. */
 enum status lloyd_extend_history(struct cluster_outcome *out, uint32_t i, struct error *err);
 
-/* Iterates from lloyd->centroids and fills the outcome, whose arrays are there. */
+/* Iterates from lloyd->centroids, which are those after out->iterations, and fills the outcome,
+ * whose arrays are there. */
 enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err);
+
+/* Fills an outcome that has its centroids, iterations and history only. */
+enum status lloyd_complete(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err);
 
 /* Only labels and distances for lloyd->centroids, as `assign` wants them; labels are out->labels,
  * distances out->distances. */

@@ -20,6 +20,7 @@ struct minibatch {
     uint64_t *rows;   /* of the batch, ascending */
     cl_uint *list;    /* of one piece, within a tile of the data */
     int32_t *none;    /* -1 for each row of a piece */
+    uint64_t *counts; /* k: of clusters before this batch */
     float *values;    /* of a piece, where the data is not resident */
     cl_mem device_list;
     cl_kernel gather;
@@ -61,7 +62,9 @@ static enum status open_batch(struct minibatch *batch, struct lloyd *lloyd, stru
     batch->none = malloc(batch->piece * sizeof *batch->none);
     if (!data->resident)
         batch->values = malloc((size_t)batch->piece * data->stride * sizeof *batch->values);
-    if (!batch->rows || !batch->list || !batch->none || (!data->resident && !batch->values))
+    batch->counts = malloc(lloyd->config->k * sizeof *batch->counts);
+    if (!batch->rows || !batch->list || !batch->none || !batch->counts ||
+        (!data->resident && !batch->values))
         return error_memory(err, rows * sizeof *batch->rows, "a batch");
     for (uint32_t i = 0; i < batch->piece; i++)
         batch->none[i] = -1;
@@ -84,6 +87,7 @@ static void close_batch(struct minibatch *batch)
     free(batch->rows);
     free(batch->list);
     free(batch->none);
+    free(batch->counts);
     free(batch->values);
 }
 
@@ -185,6 +189,7 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     const uint32_t rows = lloyd->config->mini_batch;
     bool incremental;
     draw(batch, iteration);
+    memcpy(batch->counts, lloyd->update->counts, k * sizeof *batch->counts);
     *inertia = *shift = 0;
     enum status status =
         assign_centroids(lloyd->assign, &incremental, lloyd->centroids, k, NULL, err);
@@ -198,8 +203,11 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     }
     if (status == STATUS_OK)
         status = update_read(lloyd->update, err);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        /* On the host no row of this batch has been counted: a state to go on from. */
+        memcpy(lloyd->update->counts, batch->counts, k * sizeof *batch->counts);
         return status;
+    }
     memcpy(lloyd->previous, lloyd->centroids, (size_t)k * stride * sizeof *lloyd->centroids);
     *shift = lloyd_move_centroids(lloyd);
     return STATUS_OK;
@@ -210,21 +218,25 @@ enum status minibatch_iterate(struct lloyd *lloyd, struct cluster_outcome *out, 
     const struct cluster_config *config = lloyd->config;
     const double tol = lloyd_tolerance(lloyd);
     struct minibatch batch;
-    out->converged = false;
     enum status status = open_batch(&batch, lloyd, err);
     if (status == STATUS_OK)
-        status = update_reset(lloyd->update, err);
-    for (uint32_t i = 0; i < config->max_iter && !out->converged && status == STATUS_OK; i++) {
+        status = out->iterations > 0 ? update_write(lloyd->update, err)
+                                     : update_reset(lloyd->update, err);
+    for (uint32_t i = out->iterations;
+         i < config->max_iter && !out->converged && status == STATUS_OK; i++) {
         const int64_t start = clock_now();
         double shift = 0;
         status = lloyd_extend_history(out, i, err);
         if (status == STATUS_OK)
             status = do_batch(&batch, i, &out->inertia_history[i], &shift, err);
+        if (status != STATUS_OK)
+            break;
         out->iterations = i + 1;
         out->converged = tol > 0 && shift <= tol;
-        if (status == STATUS_OK && config->progress)
+        if (config->progress)
             config->progress(config->progress_context, i + 1, out->inertia_history[i],
                              config->mini_batch, (double)(clock_now() - start) * 1e-9);
+        lloyd_iterated(lloyd);
     }
     close_batch(&batch);
     return status;

@@ -232,13 +232,18 @@ enum status moves_centroids(double *shift, uint8_t *changed, struct moves *moves
 
 /* --- to the host and back -------------------------------------------------------------------- */
 
+enum status moves_read_centroids(struct moves *moves, float *centroids, struct error *err)
+{
+    const struct update *update = moves->update;
+    return lane_read(update->lane, "centroids", moves->filter->centroids, 0,
+                     (size_t)update->k * update->data->stride * sizeof *centroids, centroids, err);
+}
+
 enum status moves_fetch(struct moves *moves, int32_t *labels, float *centroids, struct error *err)
 {
     struct update *update = moves->update;
     const struct data *data = update->data;
-    enum status status =
-        lane_read(update->lane, "centroids", moves->filter->centroids, 0,
-                  (size_t)update->k * data->stride * sizeof *centroids, centroids, err);
+    enum status status = moves_read_centroids(moves, centroids, err);
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status =
             lane_read(update->lane, "labels", data->tiles[i].labels, 0,

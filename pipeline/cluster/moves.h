@@ -46,6 +46,9 @@ enum status moves_read(uint64_t *moved, struct moves *moves, struct error *err);
 enum status moves_centroids(double *shift, uint8_t *changed, struct moves *moves,
                             struct error *err);
 
+/* Brings the centroids (k x stride) to the host. */
+enum status moves_read_centroids(struct moves *moves, float *centroids, struct error *err);
+
 /* Brings labels (of all rows), sums and centroids (k x stride) to the host, and takes back counts
  * and labels after the host has moved rows. */
 enum status moves_fetch(struct moves *moves, int32_t *labels, float *centroids, struct error *err);

@@ -82,29 +82,38 @@ static uint64_t first_row(const struct data *data, const double *weights, double
     return data->rows - 1;
 }
 
+static void keep_seeds(struct checkpoint *checkpoint, uint32_t seeds)
+{
+    checkpoint->run.seeds = seeds;
+    if (checkpoint_due(checkpoint))
+        checkpoint_save(checkpoint);
+}
+
 /* Greedy k-means++: of 2 + floor(ln k) rows drawn in proportion to weight and squared distance, the
  * one that leaves least is taken (ties to the first). */
 static enum status plus_plus(float *centroids, struct assign *assign, const double *weights,
                              const struct cluster_config *config, uint32_t stream,
-                             struct error *err)
+                             struct checkpoint *checkpoint, struct error *err)
 {
     struct data *data = assign->data;
     const uint32_t k = config->k, trials = trials_for(k);
+    const uint32_t before = checkpoint ? checkpoint->run.seeds : 0;
     const size_t stride = data->stride;
     struct seeding seeding = {0};
-    uint64_t counter = 0, rows[KMEANS_TRIALS_MAX];
+    uint64_t rows[KMEANS_TRIALS_MAX];
     float *candidates = malloc(KMEANS_TRIALS_MAX * stride * sizeof *candidates);
     enum status status =
         candidates ? STATUS_OK : error_memory(err, KMEANS_TRIALS_MAX * stride * 4, "seeding");
     if (status == STATUS_OK)
         status = seeding_open(&seeding, assign, weights, err);
-    rows[0] = first_row(data, weights, canonical_random(config->seed, stream, counter++));
-    if (status == STATUS_OK)
+    rows[0] = first_row(data, weights, canonical_random(config->seed, stream, 0));
+    if (status == STATUS_OK && before == 0)
         status = data_rows(data, centroids, rows, 1, err);
     if (status == STATUS_OK)
-        status = seeding_first(&seeding, centroids, err);
-    for (uint32_t c = 1; c < k && status == STATUS_OK; c++) {
+        status = seeding_restore(&seeding, centroids, before > 0 ? before : 1, err);
+    for (uint32_t c = before > 0 ? before : 1; c < k && status == STATUS_OK; c++) {
         double remaining[KMEANS_TRIALS_MAX];
+        uint64_t counter = 1 + (uint64_t)(c - 1) * trials;
         tell_progress(config, c, k);
         if (seeding_remaining(&seeding) == 0) {
             status = too_few(k, c, err);
@@ -125,7 +134,10 @@ static enum status plus_plus(float *centroids, struct assign *assign, const doub
             status = seeding_take(&seeding, candidates, best, err);
         if (status == STATUS_OK)
             memcpy(centroids + c * stride, candidates + best * stride, stride * sizeof *centroids);
+        if (status == STATUS_OK && checkpoint)
+            keep_seeds(checkpoint, c + 1);
     }
+    lane_settle(data->lane);
     seeding_close(&seeding);
     free(candidates);
     return status;
@@ -174,6 +186,7 @@ static enum status open_parallel(struct parallel *parallel, struct data *data, u
 
 static void close_parallel(struct parallel *parallel)
 {
+    lane_settle(parallel->data->lane);
     assign_close(&parallel->assign);
     filter_close(&parallel->filter);
     free(parallel->candidates);
@@ -304,7 +317,8 @@ static enum status recluster(float *centroids, struct parallel *parallel,
     if (status == STATUS_OK)
         status = assign_open(&assign, &filter, err);
     if (status == STATUS_OK)
-        status = plus_plus(centroids, &assign, parallel->weights, config, stream, err);
+        status = plus_plus(centroids, &assign, parallel->weights, config, stream, NULL, err);
+    lane_settle(parallel->data->lane);
     assign_close(&assign);
     filter_close(&filter);
     data_close(&data);
@@ -326,12 +340,13 @@ static enum status parallel_rows(float *centroids, struct data *data,
 }
 
 enum status seed_centroids(float *centroids, struct assign *assign,
-                           const struct cluster_config *config, uint32_t run, struct error *err)
+                           const struct cluster_config *config, uint32_t run,
+                           struct checkpoint *checkpoint, struct error *err)
 {
     const uint32_t stream = run * STREAMS;
     if (config->init == INIT_RANDOM)
         return random_rows(centroids, assign->data, config, stream + STREAM_RANDOM, err);
     if (config->init == INIT_KMEANS_PARALLEL)
         return parallel_rows(centroids, assign->data, config, stream, err);
-    return plus_plus(centroids, assign, NULL, config, stream + STREAM_PLUSPLUS, err);
+    return plus_plus(centroids, assign, NULL, config, stream + STREAM_PLUSPLUS, checkpoint, err);
 }

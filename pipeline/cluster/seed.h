@@ -3,13 +3,15 @@
 #define CLPIPE_CLUSTER_SEED_H
 
 #include "cluster/assign.h"
-#include "cluster/cluster.h"
+#include "cluster/checkpoint.h"
 
 /* k-means++ (the greedy one), k-means|| or random rows, by config->init, into centroids (k x stride
- * values); `run` counts the restarts. STATUS_FAILED if there are fewer than k distinct rows and
- * that was noticed. */
+ * values); `run` counts the restarts. k-means++ keeps its state in the checkpoint, and goes on
+ * where that has some seeds. STATUS_FAILED if there are fewer than k distinct rows and that was
+ * noticed. */
 enum status seed_centroids(float *centroids, struct assign *assign,
-                           const struct cluster_config *config, uint32_t run, struct error *err);
+                           const struct cluster_config *config, uint32_t run,
+                           struct checkpoint *checkpoint, struct error *err);
 
 /* Given centroids: k x dimension values in the data's own space. */
 enum status seed_given(float *centroids, const struct data *data,

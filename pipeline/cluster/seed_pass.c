@@ -146,6 +146,8 @@ static void commit_block(void *context, uint64_t block)
             continue;
         const float *row = pass->rows + (size_t)i * stride;
         double distance = canonical_distance(row, seed, stride);
+        if (!all && distance >= pass->distances[i])
+            continue;
         double length = canonical_distance(row, filter->centre, stride);
         double value = scale * (distance * (1 + 0x1p-30) - length * (1 - 0x1p-30)) + 0x1p-100;
         float rounded = (float)value;
@@ -266,6 +268,13 @@ static enum status commit_tile(struct seeding *seeding, struct tile *tile, const
                : status;
 }
 
+/* Commits are over: the tile may go, and other candidates may come. */
+static enum status wait_commit(struct seeding *seeding, const struct tile *tile, struct error *err)
+{
+    cl_uint one;
+    return lane_read(seeding->lane, "mask", of_tile(seeding, tile)->mask, 0, sizeof one, &one, err);
+}
+
 /* --- passes ---------------------------------------------------------------------------------- */
 
 /* Adds up what remains if `trial` is taken, block by block. */
@@ -301,6 +310,44 @@ enum status seeding_first(struct seeding *seeding, const float *seed, struct err
     return STATUS_OK;
 }
 
+/* A pass for each KMEANS_TRIALS_MAX seeds: the filter leaves out the rows that none of them can be
+ * nearer to, and a commit those that one before it is nearer to. */
+enum status seeding_restore(struct seeding *seeding, const float *seeds, uint32_t count,
+                            struct error *err)
+{
+    const size_t stride = seeding->data->stride;
+    struct tile *tile;
+    enum status status = seeding_first(seeding, seeds, err);
+    for (uint32_t from = 1; from < count && status == STATUS_OK; from += TRIALS) {
+        const float *some = seeds + from * stride;
+        const uint32_t many = count - from < TRIALS ? count - from : TRIALS;
+        status = filter_set_candidates(seeding->assign->filter, some, many, err);
+        if (status == STATUS_OK)
+            status = data_begin(seeding->data, err);
+        while (status == STATUS_OK &&
+               (status = data_next(seeding->data, &tile, err)) == STATUS_OK) {
+            status = filter_tile(seeding, tile, err);
+            for (uint32_t i = 0; i < many && status == STATUS_OK; i++)
+                status = commit_tile(seeding, tile, some, i, false, err);
+            if (status == STATUS_OK)
+                status = wait_commit(seeding, tile, err);
+            if (status == STATUS_OK)
+                status = data_done(seeding->data, tile, err);
+        }
+        data_end(seeding->data);
+        if (status == STATUS_END)
+            status = STATUS_OK;
+    }
+    if (count == 1 || status != STATUS_OK)
+        return status;
+    /* A seed is nowhere nearer than what is nearest: the sums are of what is. */
+    double remaining;
+    status = seeding_evaluate(seeding, &remaining, seeds, 1, err);
+    if (status == STATUS_OK)
+        add_up(seeding, 0);
+    return status;
+}
+
 enum status seeding_evaluate(struct seeding *seeding, double *remaining, const float *candidates,
                              uint32_t count, struct error *err)
 {
@@ -333,11 +380,8 @@ enum status seeding_take(struct seeding *seeding, const float *candidates, uint3
     enum status status = data_begin(seeding->data, err);
     while (status == STATUS_OK && (status = data_next(seeding->data, &tile, err)) == STATUS_OK) {
         status = commit_tile(seeding, tile, candidates, trial, false, err);
-        if (status == STATUS_OK && !seeding->data->resident) {
-            cl_uint one;
-            status = lane_read(seeding->lane, "mask", of_tile(seeding, tile)->mask, 0, sizeof one,
-                               &one, err);
-        }
+        if (status == STATUS_OK && !seeding->data->resident)
+            status = wait_commit(seeding, tile, err);
         if (status == STATUS_OK)
             status = data_done(seeding->data, tile, err);
     }

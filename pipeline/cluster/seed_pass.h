@@ -37,6 +37,11 @@ void seeding_close(struct seeding *seeding);
 /* Takes the first seed (stride values). */
 enum status seeding_first(struct seeding *seeding, const float *seed, struct error *err);
 
+/* The same for `count` seeds (count x stride values) that were taken one after another before: in
+ * far fewer passes. */
+enum status seeding_restore(struct seeding *seeding, const float *seeds, uint32_t count,
+                            struct error *err);
+
 /* For each of `count` candidates (count x stride values) the sum of weighted distances that would
  * remain if it were taken. */
 enum status seeding_evaluate(struct seeding *seeding, double *remaining, const float *candidates,

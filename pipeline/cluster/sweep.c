@@ -96,12 +96,18 @@ static enum status run_value(struct cluster_outcome *best, struct cluster_sweep 
                              struct error *err)
 {
     struct cluster_sweep_value *value = &sweep->values[i];
+    struct checkpoint *checkpoint = &engine->checkpoint;
     struct cluster_outcome outcome = {0};
     enum status status = lane_check_stop(&engine->lane, err);
+    if (status == STATUS_INTERRUPTED)
+        checkpoint_save_interrupted(checkpoint, err);
     if (status == STATUS_OK)
         status = engine_run(&outcome, engine, value->k, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         status = measures_take(&value->measures, measures, &outcome, err);
+        if (status == STATUS_INTERRUPTED)
+            checkpoint_save_interrupted(checkpoint, err);
+    }
     if (status == STATUS_OK && values->classes)
         status = cluster_agree(&value->agreement, outcome.labels, value->k, values->classes,
                                values->class_count, outcome.rows, err);
@@ -114,7 +120,11 @@ static enum status run_value(struct cluster_outcome *best, struct cluster_sweep 
         keep_better(best, &outcome, sweep, i);
         best->seconds_init = init;
         best->seconds_iterate = iterate;
+        checkpoint->values.done++;
     }
+    checkpoint->runs = (struct checkpoint_runs){0};
+    if (status == STATUS_OK && checkpoint_due(checkpoint))
+        checkpoint_save(checkpoint);
     cluster_outcome_clear(&outcome);
     return status;
 }
@@ -131,6 +141,27 @@ static enum status open_values(struct cluster_sweep *sweep,
         sweep->values[i].agreement = (struct cluster_agreement){NAN, NAN, NAN};
     }
     return STATUS_OK;
+}
+
+/* Takes up the values that are done. */
+static enum status take_values(struct cluster_outcome *best, struct cluster_sweep *sweep,
+                               struct engine *engine, const struct cluster_sweep_config *values,
+                               struct error *err)
+{
+    struct checkpoint *checkpoint = &engine->checkpoint;
+    enum status status = checkpoint_open(
+        checkpoint, engine->config.checkpoint, engine->source->dimension, engine->data.stride,
+        values->classes, values->classes ? engine->source->rows * sizeof *values->classes : 0, err);
+    checkpoint->values = (struct checkpoint_values){.sweep = sweep, .best = best};
+    if (status == STATUS_OK)
+        status = checkpoint_take_values(checkpoint, err);
+    if (status != STATUS_OK || checkpoint->values.done == 0)
+        return status;
+    best->k = sweep->values[sweep->suggested].k;
+    status = engine_complete(best, engine, err);
+    if (status == STATUS_INTERRUPTED)
+        checkpoint_save_interrupted(checkpoint, err);
+    return status;
 }
 
 enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sweep *sweep,
@@ -155,7 +186,10 @@ enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sw
     sweep->sample = measures.sample;
     sweep->simplified =
         measures.sample < source->rows && measures.sample / SAMPLE_OF_CLUSTER < largest.k;
-    for (uint32_t i = sweep->count; i > 0 && status == STATUS_OK; i--) {
+    if (status == STATUS_OK)
+        status = take_values(best, sweep, engine, values, err);
+    const uint32_t left = sweep->count - (engine ? engine->checkpoint.values.done : 0);
+    for (uint32_t i = left; i > 0 && status == STATUS_OK; i--) {
         if (values->progress)
             values->progress(config->progress_context, sweep->values[i - 1].k, sweep->count - i,
                              sweep->count);
@@ -163,6 +197,7 @@ enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sw
     }
     if (status == STATUS_OK) {
         best->seconds_build = engine->lane.seconds_build;
+        best->iterations_resumed = engine->checkpoint.resumed;
         explain(sweep);
     }
     measures_close(&measures);

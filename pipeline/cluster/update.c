@@ -141,10 +141,16 @@ void update_close(struct update *update)
 
 enum status update_reset(struct update *update, struct error *err)
 {
-    const size_t bytes = (size_t)update->k * update->data->stride * sizeof *update->sums;
     memset(update->counts, 0, update->k * sizeof *update->counts);
-    memset(update->sums, 0, bytes);
-    return lane_write(update->lane, "zero sums", update->totals, 0, bytes, update->sums, err);
+    memset(update->sums, 0, (size_t)update->k * update->data->stride * sizeof *update->sums);
+    return update_write(update, err);
+}
+
+enum status update_write(struct update *update, struct error *err)
+{
+    return lane_write(update->lane, "sums", update->totals, 0,
+                      (size_t)update->k * update->data->stride * sizeof *update->sums, update->sums,
+                      err);
 }
 
 /* --- a tile's moves -------------------------------------------------------------------------- */
@@ -253,8 +259,8 @@ enum status update_tile(uint64_t *moved, struct update *update, struct tile *til
 
 enum status update_wait(struct update *update, struct error *err)
 {
-    return lane_read(update->lane, "sums", update->totals, 0, sizeof *update->sums, update->sums,
-                     err);
+    cl_long one;
+    return lane_read(update->lane, "sums", update->totals, 0, sizeof one, &one, err);
 }
 
 enum status update_read(struct update *update, struct error *err)

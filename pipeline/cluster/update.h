@@ -36,12 +36,15 @@ void update_close(struct update *update);
 /* Forgets all rows. */
 enum status update_reset(struct update *update, struct error *err);
 
+/* Makes the device go on from the host's sums. */
+enum status update_write(struct update *update, struct error *err);
+
 /* Moves the rows of an acquired tile from their old labels (-1: none yet) to the new ones; *moved
  * is their number. */
 enum status update_tile(uint64_t *moved, struct update *update, struct tile *tile,
                         const int32_t *old_labels, const int32_t *new_labels, struct error *err);
 
-/* Waits until the tiles given so far have been summed. */
+/* Waits until the tiles given so far have been summed; the host's sums stay as they are. */
 enum status update_wait(struct update *update, struct error *err);
 
 /* Brings the sums to the host. */

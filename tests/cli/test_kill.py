@@ -322,7 +322,7 @@ def test_stop_under_load(many, tmp_path, name, args, stop):
 
 
 def test_stop_cluster(whole, tmp_path):
-    """Clustering has nothing to seal: the file stays as it was, and the exit code says so."""
+    """The file stays as it was; see test_checkpoint.py for what lies beside it."""
     features = (whole["place"] / "features.h5").read_bytes()
     (tmp_path / "x.h5").write_bytes(features)
     process = start(tmp_path, "cluster", "x.h5", "-k", "40", "--feature", "rgb_256_4x4",
@@ -334,7 +334,7 @@ def test_stop_cluster(whole, tmp_path):
     assert time.monotonic() - asked < 5
     assert process.returncode == 4, said
     assert (tmp_path / "x.h5").read_bytes() == features
-    assert os.listdir(tmp_path) == ["x.h5"]
+    assert sorted(os.listdir(tmp_path)) == ["x.h5", "x.h5.kmeans.checkpoint"]
 
 
 def test_second_interrupt_ends_at_once(many, tmp_path):

@@ -9,11 +9,11 @@ _clpipe_options()
         --limit --dry-run --strict --fresh
         --add --retry-failed --max-time --slot-size --slots --histogram-variant"
     local clustering="--k --name --init --seed --n-init --max-iter --tol --metric --mini-batch
-        --force --plot"
+        --checkpoint --force --plot"
     case $1 in
     run) echo "--output $ingest $clustering --cluster-feature" ;;
     ingest) echo "--output $ingest" ;;
-    cluster) echo "--output --feature $clustering" ;;
+    cluster) echo "--output --feature --max-time $clustering" ;;
     assign) echo "--name --feature --force" ;;
     info) echo "--failures --digest" ;;
     repair) echo "--output --dry-run" ;;
@@ -72,7 +72,7 @@ _clpipe()
         compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
     --threads | --memory | --device-memory | --max-pixels | --max-scans | --max-decode-seconds | --limit | --max-time | \
         --slot-size | --slots | -k | --k | --name | --seed | --n-init | --max-iter | --tol | \
-        --mini-batch | --bytes | --rounds | --ndrange | --local | --include | --exclude | --cluster-feature) ;;
+        --mini-batch | --checkpoint | --bytes | --rounds | --ndrange | --local | --include | --exclude | --cluster-feature) ;;
     *)
         if [[ $current == -* ]]; then
             COMPREPLY=($(compgen -W "$(_clpipe_options "$command")" -- "$current"))

@@ -71,10 +71,14 @@ _clpipe() {
         '--tol=[stop when centroids move less]:share:'
         '--metric=[distance]:metric:(euclidean cosine hellinger)'
         '--mini-batch=[rows for each iteration]:number:'
+        '--checkpoint=-[how often the state is kept]::seconds:'
         '--force[replace an earlier result]'
     )
     run_only=('--cluster-feature=[feature to cluster by]:name:')
-    cluster_only=('--feature=[feature of a clpipe file]:name:')
+    cluster_only=(
+        '--feature=[feature of a clpipe file]:name:'
+        '--max-time=[stop cleanly after this time]:seconds:'
+    )
     assign=(
         '--name=[which clusters]:name:'
         '--feature=[which feature of T.h5]:name:'

@@ -1,0 +1,352 @@
+/* checkpoint.c: one description of the state, by which it is written and taken up. */
+#include "cluster/checkpoint.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "version_generated.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Keeping the state takes at most one part in so many of the time. */
+#define SHARE 50
+
+/* The file: this, the state, and a murmur3 of both. */
+struct header {
+    char magic[8];
+    uint32_t version, order;
+    uint8_t identity[32];
+    uint64_t made;
+};
+
+#define MAGIC   "clpstate"
+#define VERSION 1u
+#define ORDER   0x01020304u
+
+/* --- both directions ---------------------------------------------------------------------------
+ */
+
+/* Bytes that are written to the end of `data`, or taken from its place `at` on. */
+struct codec {
+    bool reading;
+    char *data;
+    size_t size, room, at;
+    bool failed;
+};
+
+static void transfer(struct codec *codec, void *value, size_t bytes)
+{
+    if (codec->failed || bytes == 0)
+        return;
+    if (codec->reading) {
+        codec->failed = bytes > codec->size - codec->at;
+        if (!codec->failed)
+            memcpy(value, codec->data + codec->at, bytes);
+        codec->at += codec->failed ? 0 : bytes;
+        return;
+    }
+    if (bytes > codec->room - codec->size) {
+        const size_t room = 2 * codec->room + bytes;
+        char *data = realloc(codec->data, room);
+        codec->failed = !data;
+        if (!data)
+            return;
+        codec->data = data;
+        codec->room = room;
+    }
+    memcpy(codec->data + codec->size, value, bytes);
+    codec->size += bytes;
+}
+
+/* Room for `count` values where they are to be read, never more than the file holds. */
+static void *make_room(struct codec *codec, void *old, size_t count, size_t each, size_t room)
+{
+    if (!codec->reading || codec->failed || count == 0)
+        return old;
+    codec->failed = count > (codec->size - codec->at) / each;
+    void *new = codec->failed ? NULL : realloc(old, room * each);
+    codec->failed = !new;
+    return new ? new : old;
+}
+
+/* The history's room is a power of two: see lloyd_extend_history. */
+static void transfer_progress(struct codec *codec, struct cluster_outcome *out)
+{
+    transfer(codec, &out->iterations, sizeof out->iterations);
+    transfer(codec, &out->converged, sizeof out->converged);
+    size_t room = 1;
+    while (room < out->iterations)
+        room *= 2;
+    out->inertia_history =
+        make_room(codec, out->inertia_history, out->iterations, sizeof *out->inertia_history, room);
+    transfer(codec, out->inertia_history, out->iterations * sizeof *out->inertia_history);
+}
+
+static void transfer_outcome(struct codec *codec, struct cluster_outcome *out, uint32_t k,
+                             uint32_t dimension)
+{
+    const size_t values = (size_t)k * dimension;
+    transfer_progress(codec, out);
+    out->centroids = make_room(codec, out->centroids, values, sizeof *out->centroids, values);
+    transfer(codec, out->centroids, values * sizeof *out->centroids);
+}
+
+static void transfer_values(struct codec *codec, struct checkpoint *checkpoint)
+{
+    struct checkpoint_values *values = &checkpoint->values;
+    struct cluster_sweep *sweep = values->sweep;
+    if (!sweep)
+        return;
+    transfer(codec, &values->done, sizeof values->done);
+    transfer(codec, &sweep->suggested, sizeof sweep->suggested);
+    if (values->done > sweep->count || sweep->suggested >= sweep->count)
+        codec->failed = true;
+    else if (values->done > 0) {
+        transfer(codec, sweep->values + sweep->count - values->done,
+                 values->done * sizeof *sweep->values);
+        transfer_outcome(codec, values->best, sweep->values[sweep->suggested].k,
+                         checkpoint->dimension);
+    }
+}
+
+static void transfer_runs(struct codec *codec, struct checkpoint *checkpoint)
+{
+    struct checkpoint_runs *runs = &checkpoint->runs;
+    transfer(codec, &runs->done, sizeof runs->done);
+    if (runs->done > 0)
+        transfer_outcome(codec, runs->best, runs->best->k, checkpoint->dimension);
+}
+
+static void transfer_run(struct codec *codec, struct checkpoint *checkpoint)
+{
+    struct checkpoint_run *run = &checkpoint->run;
+    transfer(codec, &run->stage, sizeof run->stage);
+    transfer(codec, &run->seeds, sizeof run->seeds);
+    if (run->seeds == 0)
+        return;
+    const size_t stride = checkpoint->stride, k = run->outcome->k;
+    codec->failed |= run->seeds > k || (run->stage == CHECKPOINT_ITERATING && run->seeds < k);
+    if (codec->failed)
+        return;
+    transfer(codec, run->centroids, run->seeds * stride * sizeof *run->centroids);
+    if (run->stage == CHECKPOINT_SEEDING)
+        return;
+    transfer_progress(codec, run->outcome);
+    if (run->counts) {
+        transfer(codec, run->counts, k * sizeof *run->counts);
+        transfer(codec, run->sums, k * stride * sizeof *run->sums);
+    }
+}
+
+/* --- reading -----------------------------------------------------------------------------------
+ */
+
+static enum status identify(struct checkpoint *checkpoint, const void *extra, size_t extra_size,
+                            struct error *err)
+{
+    const struct checkpoint_config *config = checkpoint->config;
+    char rows[65];
+    struct sha256 state;
+    enum status status = config->rows(config->context, rows, err);
+    if (status != STATUS_OK)
+        return status;
+    sha256_init(&state);
+    sha256_update(&state, CLPIPE_VERSION, sizeof CLPIPE_VERSION);
+    sha256_update(&state, rows, strlen(rows) + 1);
+    sha256_update(&state, config->parameters, strlen(config->parameters) + 1);
+    sha256_update(&state, extra, extra_size);
+    sha256_final(&state, checkpoint->identity);
+    return STATUS_OK;
+}
+
+static enum status read_file(struct checkpoint *checkpoint, int fd, struct error *err)
+{
+    struct stat st;
+    size_t at = 0;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return STATUS_OK;
+    checkpoint->loaded = malloc((size_t)st.st_size + 1);
+    if (!checkpoint->loaded)
+        return error_memory(err, (size_t)st.st_size, "the state of a run");
+    for (ssize_t n = 1; n != 0 && at < (size_t)st.st_size;) {
+        n = read(fd, checkpoint->loaded + at, (size_t)st.st_size - at);
+        if (n < 0 && errno != EINTR)
+            return STATUS_OK;
+        at += n > 0 ? (size_t)n : 0;
+    }
+    checkpoint->size = at;
+    return STATUS_OK;
+}
+
+/* What is wrong with what was read, or NULL. */
+static const char *judge(struct checkpoint *checkpoint)
+{
+    struct header header;
+    uint64_t digest[2];
+    struct murmur3 state;
+    if (checkpoint->size < sizeof header + sizeof digest)
+        return "is damaged";
+    memcpy(&header, checkpoint->loaded, sizeof header);
+    if (memcmp(header.magic, MAGIC, sizeof header.magic) != 0 || header.version != VERSION ||
+        header.order != ORDER)
+        return "is of another version of clpipe or kind of machine";
+    checkpoint->size -= sizeof digest;
+    murmur3_init(&state);
+    murmur3_update(&state, checkpoint->loaded, checkpoint->size);
+    murmur3_final(&state, digest);
+    if (memcmp(digest, checkpoint->loaded + checkpoint->size, sizeof digest) != 0)
+        return "is damaged";
+    if (memcmp(header.identity, checkpoint->identity, sizeof header.identity) != 0)
+        return "is of other rows, other options or another version of clpipe";
+    checkpoint->at = sizeof header;
+    checkpoint->made = checkpoint->resumed = header.made;
+    return NULL;
+}
+
+enum status checkpoint_open(struct checkpoint *checkpoint, const struct checkpoint_config *config,
+                            uint32_t dimension, uint32_t stride, const void *extra,
+                            size_t extra_size, struct error *err)
+{
+    *checkpoint = (struct checkpoint){.config = config, .dimension = dimension, .stride = stride};
+    if (!config)
+        return STATUS_OK;
+    checkpoint->next = clock_now() + (int64_t)(config->seconds * 1e9);
+    enum status status = identify(checkpoint, extra, extra_size, err);
+    const int fd = status == STATUS_OK ? open(config->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (fd < 0)
+        return status;
+    status = read_file(checkpoint, fd, err);
+    close(fd);
+    const char *wrong = status == STATUS_OK ? judge(checkpoint) : NULL;
+    char shown[256];
+    path_for_message(shown, sizeof shown, config->path);
+    if (wrong) {
+        log_message(LOG_NOTICE, "notice: %s %s: it is not used", shown, wrong);
+        checkpoint->size = checkpoint->at = 0;
+    } else if (status == STATUS_OK) {
+        log_message(LOG_NOTICE, "goes on after %llu iterations, from %s",
+                    (unsigned long long)checkpoint->made, shown);
+    }
+    return status;
+}
+
+void checkpoint_close(struct checkpoint *checkpoint)
+{
+    free(checkpoint->loaded);
+    *checkpoint = (struct checkpoint){0};
+}
+
+static enum status take(struct checkpoint *checkpoint,
+                        void (*part)(struct codec *codec, struct checkpoint *checkpoint),
+                        struct error *err)
+{
+    struct codec codec = {.reading = true,
+                          .data = checkpoint->loaded,
+                          .size = checkpoint->size,
+                          .at = checkpoint->at};
+    char shown[256];
+    if (checkpoint->at == checkpoint->size)
+        return STATUS_OK;
+    part(&codec, checkpoint);
+    checkpoint->at = codec.at;
+    if (codec.failed)
+        return error_set(
+            err, STATUS_FAILED,
+            "%s holds no state that can be gone on from, or memory is short; remove it",
+            path_for_message(shown, sizeof shown, checkpoint->config->path));
+    return STATUS_OK;
+}
+
+enum status checkpoint_take_values(struct checkpoint *checkpoint, struct error *err)
+{
+    return take(checkpoint, transfer_values, err);
+}
+
+enum status checkpoint_take_runs(struct checkpoint *checkpoint, struct error *err)
+{
+    return take(checkpoint, transfer_runs, err);
+}
+
+enum status checkpoint_take_run(struct checkpoint *checkpoint, struct error *err)
+{
+    return take(checkpoint, transfer_run, err);
+}
+
+/* --- writing -----------------------------------------------------------------------------------
+ */
+
+bool checkpoint_due(const struct checkpoint *checkpoint)
+{
+    return checkpoint->config && clock_now() >= checkpoint->next;
+}
+
+static enum status write_state(struct checkpoint *checkpoint, struct error *err)
+{
+    struct codec codec = {0};
+    struct header header = {MAGIC, VERSION, ORDER, {0}, checkpoint->made};
+    struct murmur3 state;
+    struct output *output = NULL;
+    uint64_t digest[2];
+    memcpy(header.identity, checkpoint->identity, sizeof header.identity);
+    transfer(&codec, &header, sizeof header);
+    transfer_values(&codec, checkpoint);
+    transfer_runs(&codec, checkpoint);
+    transfer_run(&codec, checkpoint);
+    murmur3_init(&state);
+    murmur3_update(&state, codec.data, codec.failed ? 0 : codec.size);
+    murmur3_final(&state, digest);
+    transfer(&codec, digest, sizeof digest);
+    const char *path = checkpoint->config->path;
+    enum status status =
+        codec.failed ? error_memory(err, codec.room, "the state") : output_open(&output, path, err);
+    if (status == STATUS_OK)
+        status = write_all(output_descriptor(output), codec.data, codec.size, path, err);
+    if (status == STATUS_OK)
+        status = output_commit(output, err);
+    output_close(&output);
+    free(codec.data);
+    return status;
+}
+
+static bool save(struct checkpoint *checkpoint)
+{
+    struct error err = ERROR_INIT;
+    char text[1200];
+    if (!checkpoint->config || checkpoint->at < checkpoint->size)
+        return checkpoint->config != NULL;
+    free(checkpoint->loaded);
+    checkpoint->loaded = NULL;
+    const int64_t start = clock_now();
+    const bool saved = write_state(checkpoint, &err) == STATUS_OK;
+    if (!saved)
+        log_message(LOG_NOTICE, "notice: the state of the run was not kept: %s",
+                    error_line(text, sizeof text, &err));
+    const int64_t end = clock_now(), pause = (int64_t)(checkpoint->config->seconds * 1e9);
+    checkpoint->next = end + (pause > (end - start) * SHARE ? pause : (end - start) * SHARE);
+    return saved;
+}
+
+void checkpoint_save(struct checkpoint *checkpoint)
+{
+    save(checkpoint);
+}
+
+void checkpoint_save_interrupted(struct checkpoint *checkpoint, struct error *err)
+{
+    const struct checkpoint_run *run = &checkpoint->run;
+    char seeds[64] = "";
+    if (run->stage == CHECKPOINT_SEEDING && run->seeds > 0)
+        snprintf(seeds, sizeof seeds, " and %u of %u first centroids", run->seeds, run->outcome->k);
+    if (save(checkpoint))
+        error_set(
+            err, STATUS_INTERRUPTED,
+            "clustering was interrupted after %llu iterations%s; the same command goes on from "
+            "there",
+            (unsigned long long)checkpoint->made, seeds);
+}

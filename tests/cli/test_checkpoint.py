@@ -1,0 +1,164 @@
+"""A clustering that is killed, or asked to stop, goes on from its checkpoint to the same bits.
+
+The moments are drawn from CLPIPE_SEED (the clock where it is not set), which is printed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import numpy
+import pytest
+
+from conftest import CLPIPE, run_clpipe
+
+LONG = os.environ.get("CLPIPE_LONG") == "1"
+SEED = int(os.environ.get("CLPIPE_SEED") or time.time_ns() % 1000000)
+STATE = "x.h5.kmeans.checkpoint"
+KINDS = {
+    "n-init": ["-k", "48", "--n-init", "3", "--max-iter", "25"],
+    "sweep": ["-k", "2:6", "--n-init", "2", "--max-iter", "15"],
+    "mini-batch": ["-k", "24", "--mini-batch", "3000", "--max-iter", "60"],
+    "k-means||": ["-k", "24", "--init", "kmeans-parallel", "--metric", "cosine", "--tol", "1e-4"],
+}
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory, program):
+    path = tmp_path_factory.mktemp("vectors") / "vectors.npy"
+    values = numpy.random.default_rng(5).normal(0, 1, (12000, 48))
+    values += numpy.arange(12000)[:, None] % 9 / 3
+    numpy.save(path, values.astype("f4"))
+    return path
+
+
+def digest(path):
+    result = run_clpipe("info", "--digest", path)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def command(vectors, *args):
+    return [str(CLPIPE), "cluster", str(vectors), "-o", "x.h5", "--progress", "never", "--json",
+            "-", *args]
+
+
+def run(place, *args, code=0):
+    result = subprocess.run(command(*args), cwd=place, capture_output=True, text=True)
+    assert result.returncode == code, result.stderr
+    return json.loads(result.stdout) if code == 0 else result.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed(vectors, tmp_path, kind, capsys):
+    draw = random.Random(SEED)
+    # The first builds kernels.
+    for name in ("cold", "whole"):
+        (tmp_path / name).mkdir()
+        begin = time.monotonic()
+        run(tmp_path / name, vectors, *KINDS[kind], "--checkpoint", "0")
+        longest = time.monotonic() - begin
+    wanted = digest(tmp_path / "whole" / "x.h5")
+    place = tmp_path / "killed"
+    place.mkdir()
+    kills = taken = 0
+    while kills < (50 if LONG else 4):
+        process = subprocess.Popen(command(vectors, *KINDS[kind], "--checkpoint", "0.001"),
+                                   cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(draw.uniform(0.4, 0.9) * longest)
+            longest *= 0.8
+        except subprocess.TimeoutExpired:
+            process.kill()
+            kills += 1
+            process.wait()
+            # Killed again before it is done, or after at most two kills.
+            if draw.random() < 0.5 and kills % 2:
+                continue
+        report = run(place, vectors, *KINDS[kind], "--checkpoint", "0.001")
+        taken += report["iterations_resumed"] > 0
+        assert digest(place / "x.h5") == wanted, SEED
+        assert os.listdir(place) == ["x.h5"], SEED
+        os.unlink(place / "x.h5")
+    with capsys.disabled():
+        print(f" [seed {SEED}: {kills} kills, {taken} times gone on from a checkpoint] ", end="")
+
+
+# Work for a long time, in which most are seeds and restarts.
+BUSY = ["-k", "40", "--n-init", "10000", "--max-iter", "10"]
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT", "--max-time"])
+def test_stopped(vectors, tmp_path, name):
+    timed = ["--max-time", "2"] if name == "--max-time" else []
+    process = subprocess.Popen(command(vectors, *BUSY, *timed), cwd=tmp_path, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(2)
+    asked = time.monotonic()
+    if not timed:
+        process.send_signal(getattr(signal, name))
+    _, said = process.communicate(timeout=30)
+    assert time.monotonic() - asked < 5
+    assert process.returncode == 4, said
+    assert "the same command goes on from there" in said
+    assert os.listdir(tmp_path) == [STATE]
+    made = int(said.split("interrupted after ")[1].split()[0])
+    said = run(tmp_path, vectors, *BUSY, "--max-time", "2", code=4)
+    assert f"goes on after {made} iterations" in said
+    assert int(said.split("interrupted after ")[1].split()[0]) > made
+
+
+def test_never(vectors, tmp_path):
+    said = run(tmp_path, vectors, *BUSY, "--max-time", "1", "--checkpoint", "0", code=4)
+    assert "nothing of it is stored" in said
+    assert os.listdir(tmp_path) == []
+
+
+def test_of_other_options(vectors, tmp_path):
+    """It is not used, and goes when the result is there; another name has a file of its own."""
+    run(tmp_path, vectors, *BUSY, "--max-time", "1", code=4)
+    run(tmp_path, vectors, "-k", "3", "--name", "other", "--max-iter", "3")
+    assert sorted(os.listdir(tmp_path)) == ["x.h5", STATE]
+    result = subprocess.run(command(vectors, "-k", "3", "--max-iter", "3"), cwd=tmp_path,
+                            capture_output=True, text=True)
+    assert result.returncode == 0
+    assert f"{STATE} is of other rows, other options" in result.stderr
+    assert json.loads(result.stdout)["iterations_resumed"] == 0
+    assert os.listdir(tmp_path) == ["x.h5"]
+
+
+def test_damaged(vectors, tmp_path):
+    run(tmp_path, vectors, *BUSY, "--max-time", "1", code=4)
+    state = tmp_path / STATE
+    data = bytearray(state.read_bytes())
+    data[len(data) // 3] ^= 4
+    state.write_bytes(data)
+    said = run(tmp_path, vectors, *BUSY, "--max-time", "1", code=4)
+    assert f"{STATE} is damaged: it is not used" in said and "goes on after" not in said
+    # Overwritten by a good one.
+    assert "goes on after" in run(tmp_path, vectors, *BUSY, "--max-time", "1", code=4)
+
+
+def test_option(vectors, tmp_path):
+    """Without a value it is as without the option."""
+    run(tmp_path, "--checkpoint", vectors, "-k", "2", "--checkpoint")
+    assert os.listdir(tmp_path) == ["x.h5"]
+    said = run(tmp_path, vectors, "-k", "2", "--checkpoint=soon", code=2)
+    assert "--checkpoint wants a time like" in said
+
+
+def test_of_other_rows(vectors, tmp_path):
+    """Rows are told apart by their values; the same ones in another file go on."""
+    run(tmp_path, vectors, *BUSY, "--max-time", "1", code=4)
+    values = numpy.load(vectors)
+    values[777, 3] += 1
+    numpy.save(tmp_path / "changed.npy", values)
+    said = run(tmp_path, tmp_path / "changed.npy", *BUSY, "--max-time", "1", code=4)
+    assert "is of other rows" in said
+    # The name of the input is one of the options.
+    (tmp_path / "elsewhere").mkdir()
+    os.rename(tmp_path / "changed.npy", tmp_path / "elsewhere" / "changed.npy")
+    said = run(tmp_path, tmp_path / "elsewhere" / "changed.npy", *BUSY, "--max-time", "1", code=4)
+    assert "goes on after" in said
