@@ -167,7 +167,7 @@ def log_of(mixed, place):
     env = {"LD_PRELOAD": library, "CLPIPE_FAULT": f"rename {site} 1 5"}
     assert run_clpipe("ingest", mixed, "-o", place / "x.h5", *FEATURES, env=env).returncode == 3
     assert os.listdir(place) == ["x.h5.partial"]
-    assert log_records(place) == (13, 5)
+    assert [len(rows) for rows in log_records(place)] == [13, 5]
     return Path(place) / "x.h5.partial" / "records"
 
 
