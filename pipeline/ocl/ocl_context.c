@@ -224,6 +224,12 @@ enum status ocl_on_complete(struct ocl_context *context, cl_event event,
 {
     if (context->watch)
         return ocl_watch_add(context->watch, event, done, done_context, err);
+    /* Oclgrind does not call back for an event that is complete already. */
+    const cl_int state = ocl_watch_state(event);
+    if (state <= CL_COMPLETE) {
+        done(state, done_context);
+        return STATUS_OK;
+    }
     struct completion *completion = malloc(sizeof *completion);
     if (!completion)
         return error_memory(err, sizeof *completion, "an event callback");
@@ -439,7 +445,6 @@ enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err)
 {
     struct error flush_error = ERROR_INIT;
     enum status flushed = ocl_flush(queue, &flush_error);
-    /* Oclgrind does not call back for an event that is complete already. */
     cl_int state = ocl_watch_state(event);
     if (state > CL_COMPLETE && queue->context->watch && flushed == STATUS_OK) {
         state = wait_by_looking(event);
