@@ -20,7 +20,7 @@ const struct option_group group_general = {"General", general_rows};
 
 static const struct option compute_rows[] = {
     {"device", 0, OPTION_TEXT, AT(device), "SEL", NULL, "the best one, GPU before CPU", 0, 0,
-     "cpu, gpu, all, a number from clpipe devices, or part of a name"},
+     "cpu, gpu, all, numbers from clpipe devices (0,2), or part of a name"},
     {"threads", 0, OPTION_NUMBER, AT(threads), "N", NULL, "the CPUs this process may use", 1, 4096,
      "decode and host threads"},
     {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,

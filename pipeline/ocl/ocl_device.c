@@ -229,6 +229,32 @@ static void list_devices(char *text, size_t size, const struct ocl_devices *devi
     }
 }
 
+/* "2" or "0,2": the devices of these numbers. */
+static enum status select_numbers(unsigned *chosen, unsigned *count, unsigned max,
+                                  const struct ocl_devices *devices, const char *selector,
+                                  const char *have, struct error *err)
+{
+    for (const char *at = selector; at;) {
+        char text[24];
+        uint64_t number = 0;
+        const char *end = strchr(at, ',');
+        snprintf(text, sizeof text, "%.*s", end ? (int)(end - at) : (int)sizeof text, at);
+        if (!parse_u64(&number, text, 0, UINT32_MAX) || number >= devices->count)
+            return error_set(err, STATUS_FAILED, "no device %s; there are %s", text, have);
+        const struct ocl_device *device = &devices->device[number];
+        if (!device->usable)
+            return error_set(err, STATUS_FAILED, "device %s (%s) cannot be used: %s", text,
+                             device->name, device->reason);
+        bool again = false;
+        for (unsigned i = 0; i < *count; i++)
+            again = again || chosen[i] == number;
+        if (!again && *count < max)
+            chosen[(*count)++] = (unsigned)number;
+        at = end ? end + 1 : NULL;
+    }
+    return STATUS_OK;
+}
+
 enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                                const struct ocl_devices *devices, const char *selector,
                                struct error *err)
@@ -250,18 +276,8 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
     char have[512];
     list_devices(have, sizeof have, devices);
 
-    uint64_t number = 0;
-    if (selector && parse_u64(&number, selector, 0, UINT32_MAX)) {
-        if (number >= devices->count)
-            return error_set(err, STATUS_FAILED, "no device %s; there are %s", selector, have);
-        const struct ocl_device *device = &devices->device[number];
-        if (!device->usable)
-            return error_set(err, STATUS_FAILED, "device %s (%s) cannot be used: %s", selector,
-                             device->name, device->reason);
-        if (max > 0)
-            chosen[(*count)++] = (unsigned)number;
-        return STATUS_OK;
-    }
+    if (selector && selector[strspn(selector, "0123456789,")] == '\0')
+        return select_numbers(chosen, count, max, devices, selector, have, err);
 
     bool all = selector && strcmp(selector, "all") == 0;
     const struct ocl_device *best = NULL;
@@ -289,5 +305,11 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                          have);
     if (!all && max > 0)
         chosen[(*count)++] = best->index;
+    for (unsigned i = 1; i < *count; i++) {
+        if (chosen[i] == best->index) {
+            chosen[i] = chosen[0];
+            chosen[0] = best->index;
+        }
+    }
     return STATUS_OK;
 }
