@@ -35,9 +35,10 @@ struct pipeline {
     bool store_started, closing;
     uint64_t window;
 
-    pthread_mutex_t walk_lock; /* guards walk, store_prior and handed_out */
+    pthread_mutex_t walk_lock; /* guards walk, store_prior, handed_out and again */
     pthread_cond_t window_moved;
     uint64_t handed_out;
+    struct picture *again; /* to be decoded once more: a device failed that had parts of them */
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
@@ -58,9 +59,11 @@ struct picture {
     char *path;
     uint32_t *counters; /* NULL until the first part */
     bool resumed, unchanged;
+    bool lost;            /* a device failed that had a part of it */
+    struct picture *next; /* in the list of those to be decoded again */
     uint64_t pixels, bytes_read;
     atomic_uint holders;  /* the decode thread and each part under way */
-    pthread_mutex_t lock; /* guards counters: several lanes may deliver parts of it */
+    pthread_mutex_t lock; /* guards counters and lost: several lanes may deliver parts of it */
 };
 
 /* Ends the run with an error: the first wins, everybody is woken. Any thread. */
@@ -71,6 +74,9 @@ void picture_free(struct picture *picture);
 
 /* staging's deliver: one part's counters for a picture. Any thread. */
 void picture_deliver(void *pipeline, void *picture, const uint32_t *counters);
+
+/* staging's lost: a part's counters will not come. Any thread. */
+void picture_lost(void *pipeline, void *picture);
 
 /* A decode thread; argument: its struct worker. */
 void *ingest_decode_main(void *argument);

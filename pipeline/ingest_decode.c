@@ -27,12 +27,29 @@ void picture_free(struct picture *picture)
     free(picture);
 }
 
+/* Puts a picture that a failed device has lost a part of before those that the walk still has. */
+static void decode_again(struct picture *picture)
+{
+    struct pipeline *pipeline = picture->pipeline;
+    free(picture->counters);
+    picture->counters = NULL;
+    picture->lost = false;
+    atomic_store(&picture->holders, 1);
+    pthread_mutex_lock(&pipeline->walk_lock);
+    picture->next = pipeline->again;
+    pipeline->again = picture;
+    pthread_cond_broadcast(&pipeline->window_moved);
+    pthread_mutex_unlock(&pipeline->walk_lock);
+}
+
 /* Lets go of a picture; the last holder sends it on. */
 static void picture_release(struct picture *picture)
 {
     if (atomic_fetch_sub(&picture->holders, 1) != 1)
         return;
-    if (queue_send(picture->pipeline->finished, &picture) != QUEUE_OK)
+    if (picture->lost && picture->record.failure.reason == REASON_NONE)
+        decode_again(picture);
+    else if (queue_send(picture->pipeline->finished, &picture) != QUEUE_OK)
         picture_free(picture);
 }
 
@@ -44,6 +61,16 @@ void picture_deliver(void *context, void *item, const uint32_t *counters)
     pthread_mutex_lock(&picture->lock);
     for (uint32_t i = 0; i < count; i++)
         picture->counters[i] += counters[i];
+    pthread_mutex_unlock(&picture->lock);
+    picture_release(picture);
+}
+
+void picture_lost(void *context, void *item)
+{
+    (void)context;
+    struct picture *picture = item;
+    pthread_mutex_lock(&picture->lock);
+    picture->lost = true;
     pthread_mutex_unlock(&picture->lock);
     picture_release(picture);
 }
@@ -84,10 +111,17 @@ static struct picture *next_picture(struct worker *worker)
     struct picture *picture = NULL;
     int64_t start = clock_now();
     pthread_mutex_lock(&pipeline->walk_lock);
-    while (stop_requested(pipeline->stop) == STOP_NONE && pipeline->store &&
+    while (stop_requested(pipeline->stop) == STOP_NONE && !pipeline->again && pipeline->store &&
            pipeline->handed_out >= store_written(pipeline->store) + pipeline->window)
         pthread_cond_wait(&pipeline->window_moved, &pipeline->walk_lock);
     worker->blocked += seconds_since(start);
+    if (pipeline->again && stop_requested(pipeline->stop) != STOP_ERROR) {
+        /* Even when a stop is asked for: it is under way. */
+        picture = pipeline->again;
+        pipeline->again = picture->next;
+        pthread_mutex_unlock(&pipeline->walk_lock);
+        return picture;
+    }
     start = clock_now();
     enum status status = stop_requested(pipeline->stop) != STOP_NONE
                              ? STATUS_END

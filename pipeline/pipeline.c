@@ -14,7 +14,8 @@
  * A picture is one or several parts (strips of rows, each in some slot). Its counters are the sum
  * of its parts'. It is finished when the decode thread has let go of it and all its parts have been
  * delivered, whoever comes last sends it to the store. Failures and pictures known from an earlier
- * run take the same way without parts. Every item that leaves the walk reaches the store exactly
+ * run take the same way without parts. One of which a failed device had parts is decoded again for
+ * the devices that are left. Every item that leaves the walk reaches the store exactly
  * once, whatever happens to it; only a run's error cuts that short.
  *
  * How it ends: a stop request ends the walk's handing out, and all that is under way is finished
@@ -69,9 +70,14 @@ static double seconds_since(int64_t start)
     return (double)(clock_now() - start) * 1e-9;
 }
 
-static void lane_failed(void *context, const struct error *err)
+static void lane_failed(void *context, const struct error *err, unsigned alive)
 {
-    ingest_fail(context, err);
+    char line[1024];
+    if (alive == 0)
+        ingest_fail(context, err);
+    else
+        log_message(LOG_NOTICE, "notice: %s; going on without it",
+                    error_line(line, sizeof line, err));
 }
 
 static void show(struct pipeline *pipeline, int64_t phase_start)
@@ -164,6 +170,7 @@ static enum status open_device(struct pipeline *pipeline, struct error *err)
         .slot_count = config->slot_count,
         .deliver = picture_deliver,
         .failed = lane_failed,
+        .lost = picture_lost,
         .context = pipeline,
     };
     status = staging_open(&pipeline->staging, &staging, err);
@@ -302,13 +309,36 @@ static void close_device(struct pipeline *pipeline)
         staging_close(&pipeline->staging);
 }
 
+static bool has_lost_pictures(struct pipeline *pipeline)
+{
+    staging_settle(pipeline->staging);
+    pthread_mutex_lock(&pipeline->walk_lock);
+    const bool some = pipeline->again && stop_requested(pipeline->stop) != STOP_ERROR;
+    pthread_mutex_unlock(&pipeline->walk_lock);
+    return some;
+}
+
+/* Pictures that a device lost which failed after the walk had ended are at most what its slots
+ * hold: decoded here. Another device may fail over them. */
+static void decode_lost_pictures(struct pipeline *pipeline)
+{
+    while (has_lost_pictures(pipeline)) {
+        pthread_mutex_lock(&pipeline->lock);
+        pipeline->working++;
+        pthread_mutex_unlock(&pipeline->lock);
+        ingest_decode_main(&pipeline->worker[0]);
+    }
+}
+
 /* Joins everything in flow order; the store's log is complete afterwards. */
 static void join(struct pipeline *pipeline, int64_t start)
 {
     for (unsigned i = 0; i < pipeline->workers; i++)
         pthread_join(pipeline->worker[i].thread, NULL);
-    if (pipeline->staging)
+    if (pipeline->staging) {
+        decode_lost_pictures(pipeline);
         staging_drain(pipeline->staging);
+    }
     double wall = seconds_since(start);
     fill_stages(pipeline, wall);
     if (pipeline->finished)
@@ -493,6 +523,11 @@ enum status pipeline_ingest(struct ingest_report *report, const struct ingest_co
     }
     if (pipeline.closing)
         pthread_join(pipeline.close_thread, NULL);
+    while (pipeline.again) {
+        struct picture *picture = pipeline.again;
+        pipeline.again = picture->next;
+        picture_free(picture);
+    }
     store_close(&pipeline.store);
     walk_close(&pipeline.walk);
     queue_close(&pipeline.finished);

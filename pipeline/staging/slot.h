@@ -31,11 +31,12 @@ struct slot_array {
 
 struct slot {
     struct lane *lane;
-    enum slot_state state; /* this and the next nine are guarded by the staging's lock */
+    enum slot_state state; /* this and the next ten are guarded by the staging's lock */
     uint32_t used_bytes, parts, outstanding;
     uint32_t blocks; /* to blur */
     uint32_t tiles[HISTOGRAM_PASSES_MAX];
     int64_t opened;    /* when the first part came */
+    int64_t given;     /* when the device got it */
     struct slot *next; /* in the list of ready or of finished slots */
     cl_int result;     /* of the last command */
     bool watched;      /* `done` is still to come */

@@ -1,17 +1,11 @@
-/* staging.c: lanes, their rings of slots, and who owns a slot when.
- *
- *   FREE ──(first part)──> FILLING ──(full | idle device | the end)──> SEALED ──(last part in)──>
- * BUSY ──> FREE decode threads, under the lock                            lane thread       device
+/* staging.c: opens and closes lanes; the decode threads' side of slots.
  *
  * One lock guards all states; it is held for microseconds, pixels are written without it. A decode
  * thread waits for room only while it holds no part, so a slot that is sealed always becomes ready.
- * A slot that is filling while its device has nothing to do is sealed after IDLE_NS, so nothing
- * ever waits for company that does not come (the last pictures of a run, a slow disk, a huge
- * picture that keeps every decode thread busy).
  */
 #include "staging/staging.h"
 
-#include "staging/slot.h"
+#include "staging/ring.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -23,80 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IDLE_NS (10 * 1000000ll)
-
-struct lane {
-    struct staging *staging;
-    struct ocl_context *context;
-    struct slot_queues queues;
-    struct histogram *histogram;
-    struct blur *blur; /* NULL: pictures are counted as they are */
-    struct slot_shape shape;
-    struct slot slot[SLOTS_MAX];
-    unsigned slot_count;
-    pthread_t thread;
-    bool started;
-    /* Guarded by the staging's lock: */
-    struct slot *filling, *ready, *ready_last, *finished;
-    unsigned busy; /* slots that the device has */
-    bool failed;
-    double seconds[3];
-};
-
-struct staging {
-    struct staging_config config;
-    struct lane *lane;
-    unsigned lane_count;
-    uint64_t part_bytes;
-    pthread_mutex_t lock;
-    pthread_cond_t room;  /* a slot became free */
-    pthread_cond_t event; /* for the lane threads: a slot is ready or finished, or the end */
-    bool ending, aborted;
-};
-
 /* --- the decode threads' side ---------------------------------------------------------------- */
-
-/* With the lock: hands a sealed slot without outstanding parts to its lane thread. */
-static void make_ready(struct slot *slot)
-{
-    struct lane *lane = slot->lane;
-    slot->next = NULL;
-    if (lane->ready)
-        lane->ready_last->next = slot;
-    else
-        lane->ready = slot;
-    lane->ready_last = slot;
-    pthread_cond_broadcast(&lane->staging->event);
-}
-
-/* With the lock. */
-static void seal(struct lane *lane)
-{
-    struct slot *slot = lane->filling;
-    if (!slot)
-        return;
-    lane->filling = NULL;
-    slot->state = SLOT_SEALED;
-    if (slot->outstanding == 0)
-        make_ready(slot);
-}
-
-/* With the lock: a free slot of the lane, opened for filling, or NULL. */
-static struct slot *open_slot(struct lane *lane)
-{
-    for (unsigned i = 0; i < lane->slot_count; i++) {
-        struct slot *slot = &lane->slot[i];
-        if (slot->state != SLOT_FREE)
-            continue;
-        slot->state = SLOT_FILLING;
-        slot->used_bytes = slot->parts = slot->outstanding = slot->blocks = 0;
-        memset(slot->tiles, 0, sizeof slot->tiles);
-        slot->opened = clock_now();
-        lane->filling = slot;
-        return slot;
-    }
-    return NULL;
-}
 
 /* What the pixels take that `rect` is counted from. */
 static uint64_t rect_bytes(struct cell_rect rect, uint32_t border)
@@ -158,11 +79,24 @@ static void place(struct staging_part *part, struct slot *slot)
     }
     uint64_t end = slot->used_bytes + rect_bytes(rect, shape->border);
     end = (end + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
-    slot->used_bytes = (uint32_t)(end < shape->bytes ? end : shape->bytes);
+    end = end < shape->bytes ? end : shape->bytes;
+    slot->lane->pending += end - slot->used_bytes;
+    slot->used_bytes = (uint32_t)end;
     for (uint32_t p = 0; p < shape->passes; p++) {
         part->first_tile[p] = slot->tiles[p];
         slot->tiles[p] += part->tiles[p];
     }
+}
+
+/* Cuts the rows of a rect short so that its pixels take no more than `bytes`, where it has more than
+ * one. */
+static struct cell_rect cut(struct cell_rect rect, uint64_t bytes, uint32_t border)
+{
+    const uint64_t row = (uint64_t)(rect.x1 - rect.x0 + border) * 3;
+    const uint64_t rows = bytes / row > border + 1 ? bytes / row - border : 1;
+    if (rect.y1 - rect.y0 > rows)
+        rect.y1 = rect.y0 + (uint32_t)rows;
+    return rect;
 }
 
 bool staging_acquire(struct staging *staging, struct staging_part *part, uint32_t width,
@@ -175,44 +109,33 @@ bool staging_acquire(struct staging *staging, struct staging_part *part, uint32_
         .rect = rect,
         .stride = (rect.x1 - rect.x0) * 3, /* contiguous rows are cut otherwise than others */
     };
-    /* All lanes cut alike but for the kernels' tile sizes: counted for the lane that is tried. */
-    const struct lane *counted = NULL;
+    const uint32_t border = staging->lane[0].shape.border;
+    const struct lane *counted = NULL; /* whose tiles part->tiles are */
+    uint64_t counted_bytes = 0;
+    bool going = false;
     pthread_mutex_lock(&staging->lock);
-    for (;;) {
-        bool alive = false;
-        struct lane *choice = NULL;
-        for (unsigned i = 0; i < staging->lane_count && !staging->aborted; i++) {
-            struct lane *lane = &staging->lane[i];
-            if (lane->failed)
-                continue;
-            alive = true;
-            if (counted != lane) {
-                part->geometry.rect = rect;
-                count_tiles(part, lane);
-                counted = lane;
-            }
-            if (lane->filling && !fits(part, lane->filling))
-                seal(lane);
-            if (!lane->filling)
-                open_slot(lane);
-            if (lane->filling && (!choice || lane->busy < choice->busy))
-                choice = lane;
+    while (!staging->aborted && share_alive(staging) > 0) {
+        uint64_t bytes = rect_bytes(rect, border);
+        struct lane *lane = share_choose(&bytes, staging);
+        if (lane && (counted != lane || counted_bytes != bytes)) {
+            part->geometry.rect = cut(rect, bytes, border);
+            count_tiles(part, lane);
+            counted = lane;
+            counted_bytes = bytes;
         }
-        if (!alive) {
-            pthread_mutex_unlock(&staging->lock);
-            return false;
-        }
-        if (choice) {
-            if (counted != choice) {
-                part->geometry.rect = rect;
-                count_tiles(part, choice);
-            }
-            place(part, choice->filling);
-            pthread_mutex_unlock(&staging->lock);
-            return true;
+        if (lane && lane->filling && !fits(part, lane->filling))
+            ring_seal(lane);
+        if (lane && !lane->filling)
+            ring_open_slot(lane);
+        going = lane && lane->filling;
+        if (going) {
+            place(part, lane->filling);
+            break;
         }
         pthread_cond_wait(&staging->room, &staging->lock);
     }
+    pthread_mutex_unlock(&staging->lock);
+    return going;
 }
 
 static void hand_in(struct staging *staging, struct slot *slot)
@@ -220,7 +143,7 @@ static void hand_in(struct staging *staging, struct slot *slot)
     pthread_mutex_lock(&staging->lock);
     slot->outstanding--;
     if (slot->state == SLOT_SEALED && slot->outstanding == 0)
-        make_ready(slot);
+        ring_make_ready(slot);
     pthread_mutex_unlock(&staging->lock);
 }
 
@@ -257,121 +180,6 @@ void staging_abort(struct staging *staging)
     pthread_cond_broadcast(&staging->room);
     pthread_cond_broadcast(&staging->event);
     pthread_mutex_unlock(&staging->lock);
-}
-
-/* --- the lane thread ------------------------------------------------------------------------- */
-
-/* The device's word that a slot is the host's again: posts it to the lane thread. */
-static void slot_done(cl_int result, void *context)
-{
-    struct slot *slot = context;
-    struct lane *lane = slot->lane;
-    pthread_mutex_lock(&lane->staging->lock);
-    slot->result = result;
-    slot->watched = false;
-    slot->next = lane->finished;
-    lane->finished = slot;
-    pthread_cond_broadcast(&lane->staging->event);
-    pthread_mutex_unlock(&lane->staging->lock);
-}
-
-/* Delivers a finished slot and frees it. Called and returns with the lock, which it drops. */
-static enum status finish_slot(struct lane *lane, struct slot *slot, struct error *err)
-{
-    struct staging *staging = lane->staging;
-    pthread_mutex_unlock(&staging->lock);
-    enum status status = STATUS_OK;
-    double seconds[3] = {0};
-    slot_release_events(slot, lane->context, lane->shape.passes, seconds);
-    if (slot->result < 0)
-        status = ocl_error(err, slot->result, "event",
-                           "device %s failed while counting; finished work is kept: run the same "
-                           "command again, or choose another device with --device",
-                           ocl_context_device(lane->context)->name);
-    for (uint32_t i = 0; i < slot->parts && status == STATUS_OK; i++) {
-        if (slot->picture[i])
-            staging->config.deliver(staging->config.context, slot->picture[i],
-                                    (const uint32_t *)slot->counters.host +
-                                        (size_t)i * lane->shape.counters);
-    }
-    pthread_mutex_lock(&staging->lock);
-    for (int i = 0; i < 3; i++)
-        lane->seconds[i] += seconds[i];
-    lane->busy--;
-    slot->state = SLOT_FREE;
-    pthread_cond_broadcast(&staging->room);
-    return status;
-}
-
-/* Starts a ready slot on the device. Called and returns with the lock, which it drops. */
-static enum status start_slot(struct lane *lane, struct slot *slot, struct error *err)
-{
-    struct staging *staging = lane->staging;
-    slot->state = SLOT_BUSY;
-    lane->busy++;
-    pthread_mutex_unlock(&staging->lock);
-    enum status status = slot_enqueue(slot, lane->context, lane->queues, lane->histogram,
-                                      lane->blur, &lane->shape, slot_done, err);
-    pthread_mutex_lock(&staging->lock);
-    return status;
-}
-
-/* With the lock: is everything that was filled delivered? */
-static bool drained(const struct lane *lane)
-{
-    return !lane->ready && !lane->finished && lane->busy == 0 && !lane->filling;
-}
-
-static enum status lane_loop(struct lane *lane, struct error *err)
-{
-    struct staging *staging = lane->staging;
-    enum status status = STATUS_OK;
-    pthread_mutex_lock(&staging->lock);
-    while (status == STATUS_OK && !staging->aborted) {
-        if (lane->finished) {
-            struct slot *slot = lane->finished;
-            lane->finished = slot->next;
-            status = finish_slot(lane, slot, err);
-        } else if (lane->ready) {
-            struct slot *slot = lane->ready;
-            lane->ready = slot->next;
-            status = start_slot(lane, slot, err);
-        } else if (lane->filling && lane->busy == 0 && lane->filling->outstanding == 0 &&
-                   clock_now() - lane->filling->opened >= IDLE_NS) {
-            seal(lane);
-        } else if (staging->ending && drained(lane)) {
-            break;
-        } else if (lane->filling && lane->busy == 0) {
-            cond_wait_until(&staging->event, &staging->lock, clock_now() + IDLE_NS);
-        } else if (lane->busy == 0) {
-            /* Somebody may begin to fill a slot without telling: look now and then. */
-            cond_wait_until(&staging->event, &staging->lock, clock_now() + 2 * IDLE_NS);
-        } else {
-            pthread_cond_wait(&staging->event, &staging->lock);
-        }
-    }
-    pthread_mutex_unlock(&staging->lock);
-    return status;
-}
-
-static void *lane_main(void *argument)
-{
-    struct lane *lane = argument;
-    struct staging *staging = lane->staging;
-    struct error err = ERROR_INIT;
-    enum status status = histogram_build(lane->histogram, &err);
-    if (status == STATUS_OK && lane->blur)
-        status = blur_build(lane->blur, &err);
-    if (status == STATUS_OK)
-        status = lane_loop(lane, &err);
-    if (status != STATUS_OK) {
-        pthread_mutex_lock(&staging->lock);
-        lane->failed = true;
-        pthread_cond_broadcast(&staging->room);
-        pthread_mutex_unlock(&staging->lock);
-        staging->config.failed(staging->config.context, &err);
-    }
-    return NULL;
 }
 
 /* --- opening and closing --------------------------------------------------------------------- */
@@ -439,6 +247,68 @@ static enum status open_lane(struct lane *lane, struct staging *staging, unsigne
     return status;
 }
 
+static void close_lane(struct lane *lane)
+{
+    if (lane->context && lane->queues.upload && lane->queues.compute && lane->queues.read) {
+        /* After an abort or a failure the device may still have slots: let it finish them. */
+        struct ocl_queue *queue[] = {lane->queues.upload, lane->queues.compute, lane->queues.read};
+        for (unsigned i = 0; i < 3; i++)
+            ocl_finish(queue[i]);
+        pthread_mutex_lock(&lane->staging->lock);
+        for (unsigned i = 0; i < lane->slot_count; i++) {
+            while (lane->slot[i].watched)
+                pthread_cond_wait(&lane->staging->event, &lane->staging->lock);
+        }
+        pthread_mutex_unlock(&lane->staging->lock);
+        double seconds[3] = {0};
+        for (unsigned i = 0; i < lane->slot_count; i++) {
+            slot_release_events(&lane->slot[i], lane->context, lane->shape.passes, seconds);
+            slot_clear(&lane->slot[i], lane->queues);
+        }
+    }
+    histogram_close(&lane->histogram);
+    blur_close(&lane->blur);
+    ocl_queue_close(&lane->queues.read);
+    ocl_queue_close(&lane->queues.compute);
+    ocl_queue_close(&lane->queues.upload);
+    ocl_context_close(&lane->context);
+}
+
+/* Opens the lanes of all devices that can be opened, at least one. */
+static enum status open_lanes(struct staging *staging, struct error *err)
+{
+    const struct staging_config *config = &staging->config;
+    enum status status = STATUS_OK;
+    staging->part_bytes = UINT64_MAX;
+    for (unsigned i = 0; i < config->chosen_count; i++) {
+        struct lane *lane = &staging->lane[staging->lane_count];
+        struct error failed = ERROR_INIT;
+        enum status opened = open_lane(lane, staging, config->chosen[i], &failed);
+        if (opened == STATUS_OK) {
+            staging->lane_count++;
+            if (lane->shape.bytes / 2 < staging->part_bytes)
+                staging->part_bytes = lane->shape.bytes / 2;
+            continue;
+        }
+        close_lane(lane);
+        memset(lane, 0, sizeof *lane);
+        if (config->chosen_count > 1) {
+            char line[1024];
+            log_message(LOG_NOTICE, "notice: device %s is passed over: %s",
+                        config->devices->device[config->chosen[i]].name,
+                        error_line(line, sizeof line, &failed));
+        }
+        if (status == STATUS_OK) {
+            status = opened;
+            *err = failed;
+        }
+    }
+    if (staging->lane_count == 0)
+        return status;
+    *err = (struct error)ERROR_INIT;
+    return STATUS_OK;
+}
+
 enum status staging_open(struct staging **out, const struct staging_config *config,
                          struct error *err)
 {
@@ -454,17 +324,11 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
     staging->lane = calloc(config->chosen_count, sizeof *staging->lane);
     if (!staging->lane)
         status = error_memory(err, config->chosen_count * sizeof *staging->lane, "the slot rings");
-    staging->part_bytes = UINT64_MAX;
-    while (status == STATUS_OK && staging->lane_count < config->chosen_count) {
-        struct lane *lane = &staging->lane[staging->lane_count];
-        status = open_lane(lane, staging, config->chosen[staging->lane_count], err);
-        staging->lane_count++;
-        if (lane->shape.bytes / 2 < staging->part_bytes)
-            staging->part_bytes = lane->shape.bytes / 2;
-    }
+    if (status == STATUS_OK)
+        status = open_lanes(staging, err);
     for (unsigned i = 0; i < staging->lane_count && status == STATUS_OK; i++) {
         struct lane *lane = &staging->lane[i];
-        int code = pthread_create(&lane->thread, NULL, lane_main, lane);
+        int code = pthread_create(&lane->thread, NULL, ring_serve, lane);
         lane->started = code == 0;
         if (code != 0)
             status = error_errno(err, STATUS_FAILED, code, "pthread_create",
@@ -515,31 +379,15 @@ void staging_describe(const struct staging *staging, char *text, size_t size)
     }
 }
 
-static void close_lane(struct lane *lane)
+void staging_settle(struct staging *staging)
 {
-    if (lane->context && lane->queues.upload && lane->queues.compute && lane->queues.read) {
-        /* After an abort or a failure the device may still have slots: let it finish them. */
-        struct ocl_queue *queue[] = {lane->queues.upload, lane->queues.compute, lane->queues.read};
-        for (unsigned i = 0; i < 3; i++)
-            ocl_finish(queue[i]);
-        pthread_mutex_lock(&lane->staging->lock);
-        for (unsigned i = 0; i < lane->slot_count; i++) {
-            while (lane->slot[i].watched)
-                pthread_cond_wait(&lane->staging->event, &lane->staging->lock);
-        }
-        pthread_mutex_unlock(&lane->staging->lock);
-        double seconds[3] = {0};
-        for (unsigned i = 0; i < lane->slot_count; i++) {
-            slot_release_events(&lane->slot[i], lane->context, lane->shape.passes, seconds);
-            slot_clear(&lane->slot[i], lane->queues);
-        }
+    pthread_mutex_lock(&staging->lock);
+    for (unsigned i = 0; i < staging->lane_count; i++) {
+        ring_seal(&staging->lane[i]);
+        while (!staging->aborted && !ring_is_empty(&staging->lane[i]))
+            pthread_cond_wait(&staging->room, &staging->lock);
     }
-    histogram_close(&lane->histogram);
-    blur_close(&lane->blur);
-    ocl_queue_close(&lane->queues.read);
-    ocl_queue_close(&lane->queues.compute);
-    ocl_queue_close(&lane->queues.upload);
-    ocl_context_close(&lane->context);
+    pthread_mutex_unlock(&staging->lock);
 }
 
 void staging_drain(struct staging *staging)
@@ -547,7 +395,7 @@ void staging_drain(struct staging *staging)
     pthread_mutex_lock(&staging->lock);
     staging->ending = true;
     for (unsigned i = 0; i < staging->lane_count; i++)
-        seal(&staging->lane[i]);
+        ring_seal(&staging->lane[i]);
     pthread_cond_broadcast(&staging->event);
     pthread_mutex_unlock(&staging->lock);
     for (unsigned i = 0; i < staging->lane_count; i++) {

@@ -11,7 +11,9 @@
  * overlap; on a device that shares memory with the host a slot is unmapped and mapped instead of
  * copied. Results are delivered on the lane thread.
  *
- * Several devices are several lanes with rings of their own; a part goes to whichever has room.
+ * Several devices are several lanes with rings of their own; a part goes to the one that will have
+ * counted it first (share.c). A device that fails is passed over from then on, and the pictures of
+ * which it had parts are given back.
  */
 #ifndef CLPIPE_STAGING_STAGING_H
 #define CLPIPE_STAGING_STAGING_H
@@ -40,8 +42,11 @@ struct staging_config {
     /* The counters of one submitted part (feature_set.counters of them): to be added to those of
      * the picture's other parts. On a lane thread; several lanes may call at a time. */
     void (*deliver)(void *context, void *picture, const uint32_t *counters);
-    /* A lane has failed for good; no part delivered from now on. On a lane thread, once. */
-    void (*failed)(void *context, const struct error *err);
+    /* A device has failed for good; `alive` others go on. On its lane thread, once. */
+    void (*failed)(void *context, const struct error *err, unsigned alive);
+    /* One submitted part of the picture will not be delivered: its device has failed. After
+     * `failed`, on a lane thread. */
+    void (*lost)(void *context, void *picture);
     void *context;
 };
 
@@ -57,7 +62,8 @@ struct staging_part {
 };
 
 /* Opens contexts and queues, allocates slots (fewer or smaller ones, with a notice, where the
- * device cannot) and starts the lane threads, which build the kernels first. */
+ * device cannot) and starts the lane threads, which build the kernels first. Of several devices
+ * those that cannot be opened are passed over with a notice. */
 enum status staging_open(struct staging **out, const struct staging_config *config,
                          struct error *err);
 
@@ -67,8 +73,9 @@ uint64_t staging_part_bytes(const struct staging *staging);
 /* Room for the pixels of `rect` of a picture of width x height. Where features are of the blurred
  * picture, all these are the blurred ones': part->pixels has BLUR_BORDER columns and rows more.
  * Blocks until a slot has room; false: the run is over (aborted, or every lane has failed). bytes
- * of the pixels <= staging_part_bytes; when the rect has more tiles than a slot's table, its rows
- * are cut short: part->geometry.rect says what was granted, never less than one row. */
+ * of the pixels <= staging_part_bytes. Where the rect has more tiles than a slot's table, or more
+ * pixels than the device should have now, its rows are cut short: part->geometry.rect says what was
+ * granted, never less than one row. */
 bool staging_acquire(struct staging *staging, struct staging_part *part, uint32_t width,
                      uint32_t height, uint8_t orientation, struct cell_rect rect);
 
@@ -90,6 +97,10 @@ void staging_times(struct staging *staging, struct staging_times *times);
 
 /* One line on the slots for -v: "PoCL: 4 slots of 8 MiB, mapped; private". */
 void staging_describe(const struct staging *staging, char *text, size_t size);
+
+/* Waits until every part submitted has been delivered or lost, or the run is aborted. All parts must
+ * have been submitted or cancelled. */
+void staging_settle(struct staging *staging);
 
 /* Waits until everything submitted has been delivered (unless aborted or failed) and ends the lane
  * threads. All parts must have been submitted or cancelled. */

@@ -1,0 +1,208 @@
+/* ring.c: what becomes of a slot that is full: the thread that serves a lane.
+ *
+ *   FREE ──(first part)──> FILLING ──(full | idle device | the end)──> SEALED ──(last part in)──>
+ * BUSY ──> FREE decode threads, under the lock                            lane thread       device
+ *
+ * A slot that is filling while its device has nothing to do is sealed after IDLE_NS, so nothing
+ * ever waits for company that does not come (the last pictures of a run, a slow disk, a huge
+ * picture that keeps every decode thread busy).
+ *
+ * A device that fails keeps what it was given: nobody knows how far it came. Nothing of a slot has
+ * been delivered before all of it has been counted, so its parts are given back as lost.
+ */
+#include "staging/ring.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+#define IDLE_NS (10 * 1000000ll)
+
+/* --- states ---------------------------------------------------------------------------------- */
+
+void ring_make_ready(struct slot *slot)
+{
+    struct lane *lane = slot->lane;
+    slot->next = NULL;
+    if (lane->ready)
+        lane->ready_last->next = slot;
+    else
+        lane->ready = slot;
+    lane->ready_last = slot;
+    pthread_cond_broadcast(&lane->staging->event);
+}
+
+void ring_seal(struct lane *lane)
+{
+    struct slot *slot = lane->filling;
+    if (!slot)
+        return;
+    lane->filling = NULL;
+    slot->state = SLOT_SEALED;
+    if (slot->outstanding == 0)
+        ring_make_ready(slot);
+}
+
+void ring_open_slot(struct lane *lane)
+{
+    for (unsigned i = 0; i < lane->slot_count; i++) {
+        struct slot *slot = &lane->slot[i];
+        if (slot->state != SLOT_FREE)
+            continue;
+        slot->state = SLOT_FILLING;
+        slot->used_bytes = slot->parts = slot->outstanding = slot->blocks = 0;
+        memset(slot->tiles, 0, sizeof slot->tiles);
+        slot->opened = clock_now();
+        lane->filling = slot;
+        return;
+    }
+}
+
+bool ring_is_empty(const struct lane *lane)
+{
+    if (lane->failed)
+        return lane->emptied;
+    return !lane->ready && !lane->finished && lane->busy == 0 && !lane->filling;
+}
+
+/* --- the lane thread ------------------------------------------------------------------------- */
+
+/* The device's word that a slot is the host's again: posts it to the lane thread. */
+static void slot_done(cl_int result, void *context)
+{
+    struct slot *slot = context;
+    struct lane *lane = slot->lane;
+    pthread_mutex_lock(&lane->staging->lock);
+    slot->result = result;
+    slot->watched = false;
+    slot->next = lane->finished;
+    lane->finished = slot;
+    pthread_cond_broadcast(&lane->staging->event);
+    pthread_mutex_unlock(&lane->staging->lock);
+}
+
+/* Delivers a finished slot and frees it. Called and returns with the lock, which it drops. */
+static enum status finish_slot(struct lane *lane, struct slot *slot, struct error *err)
+{
+    struct staging *staging = lane->staging;
+    pthread_mutex_unlock(&staging->lock);
+    double seconds[3] = {0};
+    slot_release_events(slot, lane->context, lane->shape.passes, seconds);
+    const bool counted = slot->result >= 0;
+    for (uint32_t i = 0; i < slot->parts && counted; i++) {
+        if (slot->picture[i])
+            staging->config.deliver(staging->config.context, slot->picture[i],
+                                    (const uint32_t *)slot->counters.host +
+                                        (size_t)i * lane->shape.counters);
+    }
+    pthread_mutex_lock(&staging->lock);
+    for (int i = 0; i < 3; i++)
+        lane->seconds[i] += seconds[i];
+    if (!counted)
+        return ocl_error(err, slot->result, "event", "device %s failed while counting%s",
+                         ocl_context_device(lane->context)->name,
+                         share_alive(staging) > 1
+                             ? ""
+                             : "; finished work is kept: run the same command again, or choose "
+                               "another device with --device");
+    share_measure(lane, slot->used_bytes, slot->given);
+    lane->pending -= slot->used_bytes;
+    lane->busy--;
+    slot->state = SLOT_FREE;
+    pthread_cond_broadcast(&staging->room);
+    return STATUS_OK;
+}
+
+/* Starts a ready slot on the device. Called and returns with the lock, which it drops. */
+static enum status start_slot(struct lane *lane, struct slot *slot, struct error *err)
+{
+    struct staging *staging = lane->staging;
+    slot->state = SLOT_BUSY;
+    slot->given = clock_now();
+    lane->busy++;
+    pthread_mutex_unlock(&staging->lock);
+    enum status status = slot_enqueue(slot, lane->context, lane->queues, lane->histogram,
+                                      lane->blur, &lane->shape, slot_done, err);
+    pthread_mutex_lock(&staging->lock);
+    return status;
+}
+
+static enum status serve(struct lane *lane, struct error *err)
+{
+    struct staging *staging = lane->staging;
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&staging->lock);
+    lane->built = true;
+    pthread_cond_broadcast(&staging->room);
+    while (status == STATUS_OK && !staging->aborted) {
+        if (lane->finished) {
+            struct slot *slot = lane->finished;
+            lane->finished = slot->next;
+            status = finish_slot(lane, slot, err);
+        } else if (lane->ready) {
+            struct slot *slot = lane->ready;
+            lane->ready = slot->next;
+            status = start_slot(lane, slot, err);
+        } else if (lane->filling && lane->busy == 0 && lane->filling->outstanding == 0 &&
+                   clock_now() - lane->filling->opened >= IDLE_NS) {
+            ring_seal(lane);
+        } else if (staging->ending && ring_is_empty(lane)) {
+            break;
+        } else if (lane->filling && lane->busy == 0) {
+            cond_wait_until(&staging->event, &staging->lock, clock_now() + IDLE_NS);
+        } else if (lane->busy == 0) {
+            /* Somebody may begin to fill a slot without telling: look now and then. */
+            cond_wait_until(&staging->event, &staging->lock, clock_now() + 2 * IDLE_NS);
+        } else {
+            pthread_cond_wait(&staging->event, &staging->lock);
+        }
+    }
+    pthread_mutex_unlock(&staging->lock);
+    return status;
+}
+
+/* With the lock, which it drops: gives back what the slots of a failed lane hold, once the decode
+ * threads have handed in what they are writing. */
+static void give_back(struct lane *lane)
+{
+    struct staging *staging = lane->staging;
+    ring_seal(lane);
+    for (unsigned i = 0; i < lane->slot_count; i++) {
+        struct slot *slot = &lane->slot[i];
+        while (slot->state == SLOT_SEALED && slot->outstanding > 0)
+            pthread_cond_wait(&staging->event, &staging->lock);
+        if (slot->state == SLOT_FREE)
+            continue;
+        pthread_mutex_unlock(&staging->lock);
+        for (uint32_t p = 0; p < slot->parts; p++)
+            if (slot->picture[p])
+                staging->config.lost(staging->config.context, slot->picture[p]);
+        pthread_mutex_lock(&staging->lock);
+    }
+    lane->emptied = true;
+    pthread_cond_broadcast(&staging->room);
+}
+
+void *ring_serve(void *argument)
+{
+    struct lane *lane = argument;
+    struct staging *staging = lane->staging;
+    struct error err = ERROR_INIT;
+    enum status status = histogram_build(lane->histogram, &err);
+    if (status == STATUS_OK && lane->blur)
+        status = blur_build(lane->blur, &err);
+    if (status == STATUS_OK)
+        status = serve(lane, &err);
+    if (status == STATUS_OK)
+        return NULL;
+    pthread_mutex_lock(&staging->lock);
+    lane->failed = true;
+    const unsigned alive = share_alive(staging);
+    pthread_cond_broadcast(&staging->room);
+    pthread_mutex_unlock(&staging->lock);
+    staging->config.failed(staging->config.context, &err, alive);
+    pthread_mutex_lock(&staging->lock);
+    give_back(lane);
+    pthread_mutex_unlock(&staging->lock);
+    return NULL;
+}

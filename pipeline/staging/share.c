@@ -1,0 +1,92 @@
+/* share.c: which of several devices gets the next part.
+ *
+ * The one that would be done with it first: (bytes in its slots + bytes of the part) / its rate,
+ * measured from its last slots. A device twice as fast gets twice as much, and one that is a
+ * hundred times slower gets nothing that a faster one would have counted sooner, even by waiting
+ * for it. So that no device ever holds up the others for longer than HORIZON seconds, with the last
+ * pictures of a run or with one that the store waits for, none has more in its slots than it counts
+ * in that time.
+ *
+ * A device's rate is found with parts of PROBE_BYTES, one at a time: its first slot does not count,
+ * since runtimes put off work until then. One that is not chosen is asked again when it has been
+ * idle for PROBE_IDLE times as long as its last slot took, so that a device that was slow for a
+ * moment comes back, and a slow one costs little. Nothing goes to a device that still builds its
+ * kernels while there are others.
+ *
+ * A single device, or the last one that has not failed, gets everything.
+ */
+#include "staging/ring.h"
+
+#include "base/clock.h"
+
+#define HORIZON     0.2
+#define PROBE_BYTES (32ull << 10)
+#define PROBE_IDLE  16
+
+unsigned share_alive(const struct staging *staging)
+{
+    unsigned alive = 0;
+    for (unsigned i = 0; i < staging->lane_count; i++)
+        alive += !staging->lane[i].failed;
+    return alive;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool wants_probe(const struct lane *lane, int64_t now)
+{
+    return lane->pending == 0 &&
+           (lane->rate == 0 || now - lane->last_end > PROBE_IDLE * lane->last_took);
+}
+
+struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
+{
+    const bool several = share_alive(staging) > 1;
+    const int64_t now = clock_now();
+    struct lane *best = NULL, *probe = NULL;
+    double least = 0;
+    for (unsigned i = 0; i < staging->lane_count; i++) {
+        struct lane *lane = &staging->lane[i];
+        if (lane->failed)
+            continue;
+        if (!several)
+            return lane;
+        if (!lane->built)
+            continue;
+        if (!probe && wants_probe(lane, now))
+            probe = lane;
+        if (lane->rate == 0)
+            continue;
+        const double seconds = (double)(lane->pending + *bytes) / lane->rate;
+        if (!best || seconds < least) {
+            best = lane;
+            least = seconds;
+        }
+    }
+    if (probe && probe != best) {
+        *bytes = smaller(*bytes, PROBE_BYTES);
+        return probe;
+    }
+    if (!best || least <= HORIZON)
+        return best;
+    if (best->pending > 0)
+        return NULL;
+    const uint64_t most = (uint64_t)(HORIZON * best->rate);
+    *bytes = smaller(*bytes, most > PROBE_BYTES ? most : PROBE_BYTES);
+    return best;
+}
+
+void share_measure(struct lane *lane, uint64_t bytes, int64_t started)
+{
+    const int64_t now = clock_now();
+    const int64_t since = started > lane->last_end ? started : lane->last_end;
+    const bool first = lane->last_end == 0;
+    lane->last_end = now;
+    lane->last_took = now > since ? now - since : 1;
+    const double rate = (double)bytes / ((double)lane->last_took * 1e-9);
+    if (!first)
+        lane->rate = lane->rate > 0 ? (lane->rate + rate) / 2 : rate;
+}
