@@ -4,8 +4,11 @@ and one clear line; a file under its final name is whole; and the same command w
 gives the result that it always gives. "kill" ends the program right before the call.
 
 The sites are found by a run that only counts. CLPIPE_LONG=1 goes through all of them; otherwise an
-even sample of them is taken, as many as fit into about a minute."""
+even sample of them is taken, as many as fit into about a minute. A disk that is full from the first,
+the second, ... write on is tried for every write of an ingest and of a clustering."""
 
+import concurrent.futures
+import copy
 import errno
 import math
 import os
@@ -108,9 +111,11 @@ class Job:
         self.expected = look(place)
         self.before = look(start)
         self.cases = []
+        self.writes = 0
         for line in sorted(listing.read_text().splitlines()):
             kind, site, calls = line.split()
             calls = int(calls)
+            self.writes += calls if kind == "write" else 0
             for action in ACTIONS[kind]:
                 for nth in sorted({1, (calls + 1) // 2, calls}):
                     self.cases.append((kind, site, nth, str(action)))
@@ -120,6 +125,13 @@ class Job:
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(self.start, place, symlinks=True)
         return place
+
+    def beside(self, scratch):
+        """The same in another directory."""
+        scratch.mkdir()
+        other = copy.copy(self)
+        other.scratch = scratch
+        return other
 
     def check(self, case):
         kind, site, nth, action = case
@@ -242,3 +254,21 @@ def test_every_call_fails(starts, tmp_path, capsys, name):
     assert not failed, f"{len(failed)} of {tried}:\n" + "\n\n".join(failed[:40])
     assert happened > 0
 
+
+
+@pytest.mark.parametrize("name", ["ingest", "cluster", *(["update", "resume"] if LONG else [])])
+def test_full_disk_from_each_write_on(starts, tmp_path, capsys, name):
+    job = Job(name, *starts[name], tmp_path)
+
+    def check(number):
+        happened = job.beside(tmp_path / str(number)).check(("write", "*", number,
+                                                             f"{errno.ENOSPC}+"))
+        shutil.rmtree(tmp_path / str(number))
+        return happened
+
+    # How many pieces the log is written in depends on the time.
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        happened = sum(pool.map(check, range(1, job.writes + 1)))
+    with capsys.disabled():
+        print(f" [{name}: the disk was full from each of {happened} writes on] ", end="")
+    assert happened > 15 and happened > job.writes * 0.7
