@@ -99,6 +99,20 @@ def test_whole_process_bench(tmp_path, program):
     assert list(work.iterdir()) == []
 
 
+def test_bench_of_isolation(program, photos, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    result = tool("bench", photos, "--isolate", "--rounds", "1", "--threads", "2", "--work", work,
+                  "--json", tmp_path / "report.json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert {name: found["files"] for name, found in report.items()} == \
+        {"photographs": 9, "thumbnails": 90}
+    assert all(found["same"] for found in report.values())
+    assert len(report["thumbnails"]["isolated"]["processor_seconds"]) == 1
+    assert "photographs" in result.stdout and list(work.iterdir()) == []
+
+
 @pytest.mark.parametrize("name, arguments, part", [
     ("bench", ["no-such-directory"], "no JPEG under no-such-directory"),
     ("bench", [".", "--work", "no-such-directory"], "cannot work in no-such-directory"),
