@@ -34,6 +34,7 @@ struct pipeline {
     pthread_t store_thread, close_thread;
     bool store_started, closing;
     uint64_t window;
+    unsigned open_files; /* a decode thread holds at most so many */
 
     pthread_mutex_t walk_lock; /* guards walk, store_prior, handed_out and again */
     pthread_cond_t window_moved;

@@ -12,6 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Pictures are taken together up to about so many bytes of files: what is larger does not notice
+ * what a question and its answer cost. */
+#define AHEAD_BYTES (32u << 10)
+
 static double seconds_since(int64_t start)
 {
     return (double)(clock_now() - start) * 1e-9;
@@ -102,8 +106,16 @@ static struct picture *picture_new(struct pipeline *pipeline, const struct walk_
     return picture;
 }
 
-/* The next picture, or NULL at the end, on a stop and on an error. */
-static struct picture *next_picture(struct worker *worker)
+/* Is there no room for more pictures on their way? With the walk's lock. */
+static bool window_is_full(struct pipeline *pipeline)
+{
+    return pipeline->store &&
+           pipeline->handed_out >= store_written(pipeline->store) + pipeline->window;
+}
+
+/* The next picture, or NULL at the end, on a stop and on an error; without `wait`, also where
+ * others are to be finished first: who holds pictures must not wait for that. */
+static struct picture *next_picture(struct worker *worker, bool wait)
 {
     struct pipeline *pipeline = worker->pipeline;
     struct error err = ERROR_INIT;
@@ -111,8 +123,8 @@ static struct picture *next_picture(struct worker *worker)
     struct picture *picture = NULL;
     int64_t start = clock_now();
     pthread_mutex_lock(&pipeline->walk_lock);
-    while (stop_requested(pipeline->stop) == STOP_NONE && !pipeline->again && pipeline->store &&
-           pipeline->handed_out >= store_written(pipeline->store) + pipeline->window)
+    while (wait && stop_requested(pipeline->stop) == STOP_NONE && !pipeline->again &&
+           window_is_full(pipeline))
         pthread_cond_wait(&pipeline->window_moved, &pipeline->walk_lock);
     worker->blocked += seconds_since(start);
     if (pipeline->again && stop_requested(pipeline->stop) != STOP_ERROR) {
@@ -123,7 +135,7 @@ static struct picture *next_picture(struct worker *worker)
         return picture;
     }
     start = clock_now();
-    enum status status = stop_requested(pipeline->stop) != STOP_NONE
+    enum status status = stop_requested(pipeline->stop) != STOP_NONE || window_is_full(pipeline)
                              ? STATUS_END
                              : walk_next(pipeline->walk, &item, &err);
     if (status == STATUS_OK) {
@@ -381,10 +393,54 @@ static bool is_ready(struct pipeline *pipeline, struct decode *decode)
     return false;
 }
 
-static bool do_picture(struct worker *worker, struct decode *decode, struct picture *picture)
+/* A picture and its file, -1 where it is not to be decoded. */
+struct opened {
+    struct picture *picture;
+    int fd;
+};
+
+static void open_picture(struct opened *opened, struct pipeline *pipeline, struct picture *picture)
+{
+    *opened = (struct opened){picture, -1};
+    if (picture->record.failure.reason != REASON_NONE || picture->resumed || picture->unchanged)
+        return;
+    opened->fd = walk_open_file(pipeline->walk, picture->record.source, picture->path);
+    int code = errno;
+    if (opened->fd < 0)
+        failure_errno(&picture->record.failure,
+                      code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
+                      "cannot open");
+}
+
+/* Takes pictures: one, or several small ones where they are decoded together. 0 at the end. */
+static unsigned take_pictures(struct opened *opened, struct worker *worker, struct decode *decode)
+{
+    const unsigned open_files = worker->pipeline->open_files, ahead = decode_ahead(decode);
+    const unsigned most = ahead < open_files ? ahead : open_files;
+    struct decode_file file[DECODE_AHEAD_MAX];
+    struct picture *picture;
+    uint64_t bytes = 0;
+    unsigned count = 0, files = 0;
+    while (count < most && bytes < AHEAD_BYTES && (picture = next_picture(worker, count == 0))) {
+        struct opened *last = &opened[count++];
+        open_picture(last, worker->pipeline, picture);
+        if (last->fd < 0)
+            break;
+        bytes += picture->record.bytes;
+        file[files++] = (struct decode_file){last->fd, picture->path, picture->record.bytes,
+                                             picture->record.mtime_ns};
+    }
+    if (files > 0)
+        decode_announce(decode, file, files);
+    return count;
+}
+
+/* false: the run is over. */
+static bool do_picture(struct worker *worker, struct decode *decode, const struct opened *opened)
 {
     struct pipeline *pipeline = worker->pipeline;
-    if (picture->record.failure.reason != REASON_NONE || picture->resumed || picture->unchanged)
+    struct picture *picture = opened->picture;
+    if (opened->fd < 0)
         return true;
     unsigned track = 0;
     if (pipeline->config->trace) {
@@ -395,16 +451,7 @@ static bool do_picture(struct worker *worker, struct decode *decode, struct pict
     if (!is_ready(pipeline, decode))
         return false;
     int64_t start = clock_now();
-    int fd = walk_open_file(pipeline->walk, picture->record.source, picture->path);
-    if (fd < 0) {
-        int code = errno;
-        failure_errno(&picture->record.failure,
-                      code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
-                      "cannot open");
-        return true;
-    }
-    bool going = do_file(worker, decode, picture, fd);
-    close(fd);
+    bool going = do_file(worker, decode, picture, opened->fd);
     /* Where no decoder can be started any more, it was not the file that ended the last one. */
     if (picture->record.failure.reason == REASON_DECODER_CRASHED && !is_ready(pipeline, decode))
         going = false;
@@ -422,16 +469,21 @@ void *ingest_decode_main(void *argument)
     if ((isolate ? decode_open_isolated(&decode, isolate, &err)
                  : decode_open(&decode, &pipeline->config->decode, &err)) != STATUS_OK)
         ingest_fail(pipeline, &err);
-    struct picture *picture;
-    while (decode && (picture = next_picture(worker))) {
-        bool going = do_picture(worker, decode, picture);
-        if (!going) {
-            /* The run is over: parts already submitted still hold the picture. */
-            if (atomic_fetch_sub(&picture->holders, 1) == 1)
+    struct opened opened[DECODE_AHEAD_MAX];
+    unsigned count;
+    bool going = decode != NULL;
+    while (going && (count = take_pictures(opened, worker, decode)) > 0) {
+        for (unsigned i = 0; i < count; i++) {
+            struct picture *picture = opened[i].picture;
+            going = going && do_picture(worker, decode, &opened[i]);
+            if (opened[i].fd >= 0)
+                close(opened[i].fd);
+            /* When the run is over, parts already submitted still hold a picture. */
+            if (going)
+                picture_release(picture);
+            else if (atomic_fetch_sub(&picture->holders, 1) == 1)
                 picture_free(picture);
-            break;
         }
-        picture_release(picture);
     }
     decode_close(&decode);
     pthread_mutex_lock(&pipeline->lock);

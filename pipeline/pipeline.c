@@ -30,9 +30,11 @@
 #include "base/path.h"
 #include "ingest.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define MEMORY_MIN  (16ull << 20)
@@ -195,6 +197,17 @@ static uint64_t choose_window(const struct ingest_config *config)
     uint64_t window = config->memory / 8 / picture;
     uint64_t least = 2ull * config->threads + 2;
     return window < least ? least : window > WINDOW_MAX ? WINDOW_MAX : window;
+}
+
+/* Files that a decode thread may have open at once: all of them a quarter of what the process may.
+ */
+static unsigned choose_open_files(const struct ingest_config *config)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) || most.rlim_cur / 4 >= UINT_MAX)
+        return UINT_MAX;
+    unsigned each = (unsigned)(most.rlim_cur / 4) / config->threads;
+    return each > 0 ? each : 1;
 }
 
 static enum status start_threads(struct pipeline *pipeline, struct error *err)
@@ -504,6 +517,7 @@ enum status pipeline_ingest(struct ingest_report *report, const struct ingest_co
                                 .progress = {.phase = "walking"}};
     pipeline.stop = config->stop ? config->stop : &pipeline.own_stop;
     pipeline.window = choose_window(&bounded);
+    pipeline.open_files = choose_open_files(&bounded);
     pthread_mutex_init(&pipeline.lock, NULL);
     pthread_mutex_init(&pipeline.walk_lock, NULL);
     pthread_cond_init(&pipeline.window_moved, NULL);

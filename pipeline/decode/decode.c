@@ -24,7 +24,7 @@ struct decode {
     void *current;             /* its state */
     int64_t mtime_ns;
     uint64_t bytes;
-    bool named; /* the file has a name: it can lose it */
+    bool named;                /* the file has a name: it can lose it */
     struct isolated *isolated; /* does all of it; NULL: nobody does */
 };
 
@@ -61,6 +61,17 @@ enum status decode_open_isolated(struct decode **out, struct isolate *isolate, s
         decode_close(&decode);
     *out = decode;
     return status;
+}
+
+unsigned decode_ahead(const struct decode *decode)
+{
+    return decode->isolated ? isolated_ahead(decode->isolated) : 1;
+}
+
+void decode_announce(struct decode *decode, const struct decode_file *files, unsigned count)
+{
+    if (decode->isolated)
+        isolated_announce(decode->isolated, files, count);
 }
 
 enum status decode_ready(struct decode *decode, struct error *err)

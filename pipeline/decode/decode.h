@@ -59,6 +59,21 @@ enum status decode_open_isolated(struct decode **out, struct isolate *isolate, s
  * isolated. */
 enum status decode_ready(struct decode *decode, struct error *err);
 
+/* A file that decode_begin will be called with. */
+struct decode_file {
+    int fd;
+    const char *path;
+    uint64_t bytes;
+    int64_t mtime_ns;
+};
+#define DECODE_AHEAD_MAX 16
+/* How many files it pays to announce at a time, if they are small; 1: it does not. */
+unsigned decode_ahead(const struct decode *decode);
+/* Says which files decode_begin will be called with next, and in which order: an isolated decoder
+ * takes them in one go. At most decode_ahead() of them, and none while others are left; descriptors
+ * and paths must last. What becomes of a file is the same with and without. */
+void decode_announce(struct decode *decode, const struct decode_file *files, unsigned count);
+
 /* Starts on the file behind `fd` (positioned at 0; the caller closes it after end or abort). `path`
  * only decides between unknown-format and not-an-image. Fills *info and returns REASON_NONE, or
  * fills *failure. expected_bytes and expected_mtime_ns are what the walk saw; a difference is

@@ -1,7 +1,10 @@
 /* isolate.c: this side of the workers.
  *
  * A worker that dies, that takes too long or that answers what no decoder answers is ended; the
- * file under way fails with what happened, and the next one gets a new worker. */
+ * file under way fails with what happened, and the next one gets a new worker.
+ *
+ * A question and its answer cost as much as a thumbnail, most of it for waking each other: files
+ * that have been announced go to the worker together. */
 #include "decode/isolate.h"
 
 #include "base/clock.h"
@@ -33,16 +36,24 @@ struct isolate {
 
 struct isolated {
     struct isolate *isolate;
-    uint8_t *slot;
-    int memory; /* the slot's descriptor */
-    int socket; /* -1: there is no worker */
+    struct isolate_board *board;
+    uint8_t *slot; /* behind it */
+    int memory;    /* the descriptor of both */
+    int socket;    /* -1: there is no worker */
     pid_t pid;
+    /* Announced: what came of the first `answered` files is known, and the first `begun` were asked
+     * for. The next one's rows lie behind `used` bytes of the slot. */
+    struct decode_file file[DECODE_AHEAD_MAX];
+    struct isolate_answer answer[DECODE_AHEAD_MAX];
+    unsigned files, answered, begun;
+    uint64_t used;
     /* The file under way: */
     bool under_way;
     bool ahead;             /* all rows are in the slot, or: */
     struct failure failure; /* what came of them */
     int64_t left_ns;        /* of the time for it */
     struct image_info info;
+    uint64_t start; /* of its rows in the slot */
     uint32_t row;
     uint64_t bytes_read, digest[2];
 };
@@ -127,6 +138,9 @@ static int end_worker(struct isolated *isolated)
 
 enum status isolated_ready(struct isolated *isolated, struct error *err)
 {
+    /* What is known needs nobody. */
+    if (isolated->begun < isolated->answered)
+        return STATUS_OK;
     if (isolated->socket >= 0) {
         /* Nobody speaks unasked: what can be read is the end. */
         struct pollfd end = {.fd = isolated->socket, .events = POLLIN};
@@ -158,7 +172,7 @@ enum status isolated_ready(struct isolated *isolated, struct error *err)
 enum status isolated_open(struct isolated **out, struct isolate *isolate, struct error *err)
 {
     *out = NULL;
-    size_t bytes = isolate->config.slot_bytes;
+    size_t bytes = ISOLATE_BOARD + isolate->config.slot_bytes;
     struct isolated *isolated = calloc(1, sizeof *isolated);
     if (!isolated)
         return error_memory(err, sizeof *isolated, "an isolated decoder");
@@ -172,12 +186,13 @@ enum status isolated_open(struct isolated **out, struct isolate *isolate, struct
         isolated_close(&isolated);
         return status;
     }
-    void *slot = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, isolated->memory, 0);
-    if (slot == MAP_FAILED) {
+    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, isolated->memory, 0);
+    if (shared == MAP_FAILED) {
         isolated_close(&isolated);
         return error_memory(err, bytes, "rows of an isolated decoder");
     }
-    isolated->slot = slot;
+    isolated->board = shared;
+    isolated->slot = (uint8_t *)shared + ISOLATE_BOARD;
     enum status status = isolated_ready(isolated, err);
     if (status != STATUS_OK)
         isolated_close(&isolated);
@@ -192,8 +207,8 @@ void isolated_close(struct isolated **out)
         return;
     if (isolated->socket >= 0)
         end_worker(isolated);
-    if (isolated->slot)
-        munmap(isolated->slot, isolated->isolate->config.slot_bytes);
+    if (isolated->board)
+        munmap(isolated->board, ISOLATE_BOARD + isolated->isolate->config.slot_bytes);
     if (isolated->memory >= 0)
         close(isolated->memory);
     free(isolated);
@@ -228,15 +243,12 @@ static enum reason nonsense(struct isolated *isolated, struct failure *failure)
                        "the decoder's process answered what no decoder answers");
 }
 
-/* Until the worker has answered or is gone; false: the time is up. */
+/* Until the worker has answered or is gone, where there is a limit; false: the time is up. */
 static bool wait_for_answer(struct isolated *isolated)
 {
     struct pollfd answer = {.fd = isolated->socket, .events = POLLIN};
-    if (isolated->isolate->config.max_seconds <= 0) {
-        while (poll(&answer, 1, -1) < 0 && errno == EINTR)
-            ;
+    if (isolated->isolate->config.max_seconds <= 0)
         return true;
-    }
     int64_t start = clock_now(), now = start;
     int ready = 0;
     while (ready <= 0 && now - start < isolated->left_ns) {
@@ -248,35 +260,11 @@ static bool wait_for_answer(struct isolated *isolated)
     return ready > 0;
 }
 
-/* Sends a request; fills *answer, or *failure. */
-static enum reason ask(struct isolated *isolated, const struct isolate_request *request, int fd,
-                       struct isolate_answer *answer, struct failure *failure)
+/* Could a decoder have said this of a file, or that all went well? */
+static bool is_failure(const struct failure *failure)
 {
-    int code = wire_send(isolated->socket, request, sizeof *request, &fd, fd >= 0);
-    if (code != 0)
-        return crashed(isolated, code, failure);
-    if (!wait_for_answer(isolated)) {
-        end_worker(isolated);
-        return failure_set(failure, REASON_TIMEOUT,
-                           "not decoded within %g s (--max-decode-seconds)",
-                           isolated->isolate->config.max_seconds);
-    }
-    code = wire_receive(isolated->socket, answer, sizeof *answer, NULL, 0);
-    if (code == EPROTO)
-        return nonsense(isolated, failure);
-    if (code != 0)
-        return crashed(isolated, code, failure);
-    isolated->bytes_read = answer->bytes_read;
-    struct failure *theirs = &answer->failure;
-    if ((unsigned)theirs->reason >= REASON_COUNT ||
-        !memchr(theirs->message, 0, sizeof theirs->message))
-        return nonsense(isolated, failure);
-    if (theirs->reason == REASON_NONE)
-        return REASON_NONE;
-    isolated->under_way = false;
-    failure_set(failure, theirs->reason, "%s", theirs->message);
-    failure->error_number = theirs->error_number;
-    return failure->reason;
+    return (unsigned)failure->reason < REASON_COUNT &&
+           memchr(failure->message, 0, sizeof failure->message);
 }
 
 /* What everybody behind here counts on. */
@@ -293,57 +281,184 @@ static bool is_sound(const struct image_info *info, const struct decode_options 
            info->channels >= 1 && info->channels <= 4;
 }
 
-/* How many rows the shared memory takes. */
-static uint64_t slot_rows(const struct isolated *isolated, const struct image_info *info)
+/* How many rows the shared memory takes behind the first `used` bytes. */
+static uint64_t slot_rows(const struct isolated *isolated, const struct image_info *info,
+                          uint64_t used)
 {
-    return isolated->isolate->config.slot_bytes / (3 * (uint64_t)info->out_width);
+    return (isolated->isolate->config.slot_bytes - used) / (3 * (uint64_t)info->out_width);
+}
+
+/* Sends a request and waits; fills *failure if the worker had to be ended. Returns how many answers
+ * there are, and copies them: what is in the shared memory may change at any time. */
+static unsigned ask(struct isolated *isolated, struct isolate_answer *answer,
+                    const struct isolate_request *request, const int *fds, struct failure *failure)
+{
+    struct isolate_board *board = isolated->board;
+    char done;
+    atomic_store(&board->answered, 0);
+    int code = wire_send(isolated->socket, request, sizeof *request, fds, fds ? request->count : 0);
+    if (code == 0 && !wait_for_answer(isolated)) {
+        end_worker(isolated);
+        failure_set(failure, REASON_TIMEOUT, "not decoded within %g s (--max-decode-seconds)",
+                    isolated->isolate->config.max_seconds);
+        return 0;
+    }
+    if (code == 0)
+        code = wire_receive(isolated->socket, &done, sizeof done, NULL, 0);
+    unsigned count = atomic_load(&board->answered);
+    if (code == EPROTO || count > request->count) {
+        nonsense(isolated, failure);
+        count = 0;
+    } else if (code != 0) {
+        crashed(isolated, code, failure);
+    }
+    memcpy(answer, board->answer, count * sizeof *answer);
+    return count;
+}
+
+/* What a worker says comes from a stranger, too. */
+static void take_failure(struct failure *failure, const struct failure *theirs)
+{
+    *failure = (struct failure){0};
+    if (theirs->reason == REASON_NONE)
+        return;
+    failure_set(failure, theirs->reason, "%s", theirs->message);
+    failure->error_number = theirs->error_number;
+}
+
+/* Is nothing more to be asked about a file? */
+static bool is_over(const struct isolate_answer *answer)
+{
+    return answer->ahead || answer->failure.reason != REASON_NONE;
+}
+
+/* Bytes of the slot that a file's rows take. */
+static uint64_t rows_ahead(const struct isolate_answer *answer)
+{
+    bool there = answer->ahead && answer->failure.reason == REASON_NONE;
+    return there ? 3 * (uint64_t)answer->info.out_width * answer->info.out_height : 0;
+}
+
+/* Is this how a decoder answers, about files whose rows are the first in the slot? Returns how many
+ * of the answers it is true of. */
+static unsigned count_sound(const struct isolated *isolated, const struct isolate_answer *answer,
+                            unsigned count)
+{
+    uint64_t used = 0;
+    for (unsigned i = 0; i < count; i++) {
+        bool failed = answer[i].failure.reason != REASON_NONE;
+        if (!is_failure(&answer[i].failure) || (i > 0 && !is_over(&answer[i - 1])))
+            return i;
+        if (failed && !answer[i].ahead)
+            continue;
+        if (!is_sound(&answer[i].info, &isolated->isolate->config.options) ||
+            (answer[i].ahead &&
+             answer[i].info.out_height > slot_rows(isolated, &answer[i].info, used)))
+            return i;
+        used += rows_ahead(&answer[i]);
+    }
+    return count;
+}
+
+unsigned isolated_ahead(const struct isolated *isolated)
+{
+    const struct isolate_config *config = &isolated->isolate->config;
+    return config->headers_only || config->max_seconds > 0 ? 1 : DECODE_AHEAD_MAX;
+}
+
+void isolated_announce(struct isolated *isolated, const struct decode_file *files, unsigned count)
+{
+    assert(isolated->begun == isolated->files && count <= isolated_ahead(isolated));
+    memcpy(isolated->file, files, count * sizeof *files);
+    isolated->files = count;
+    isolated->begun = isolated->answered = 0;
+}
+
+/* Gives the worker all files that it has not seen. What it says of them, or what became of it, is
+ * known of at least one afterwards. */
+static void begin_files(struct isolated *isolated)
+{
+    const struct isolate_config *config = &isolated->isolate->config;
+    struct isolate_request request = {.op = ISOLATE_BEGIN, .rows = !config->headers_only};
+    struct isolate_answer *answer = isolated->answer + isolated->begun;
+    const struct decode_file *file = isolated->file + isolated->begun;
+    struct failure failure = {0};
+    int fds[DECODE_AHEAD_MAX];
+    for (unsigned left = isolated->files - isolated->begun; request.count < left; request.count++) {
+        const struct decode_file *from = &file[request.count];
+        struct isolate_file *to = &request.file[request.count];
+        /* The extension is at the end. */
+        size_t length = strlen(from->path), most = sizeof to->name - 1;
+        memcpy(to->name, from->path + (length > most ? length - most : 0),
+               length < most ? length : most);
+        to->bytes = from->bytes;
+        to->mtime_ns = from->mtime_ns;
+        fds[request.count] = from->fd;
+    }
+    assert(isolated->socket >= 0 && request.count > 0);
+    isolated->left_ns = (int64_t)((config->max_seconds < 1e9 ? config->max_seconds : 1e9) * 1e9);
+    unsigned count = ask(isolated, answer, &request, fds, &failure);
+    unsigned sound = count_sound(isolated, answer, count);
+    if (failure.reason == REASON_NONE && (sound < count || count == 0))
+        nonsense(isolated, &failure);
+    if (failure.reason != REASON_NONE) {
+        /* It met its end with the first file that is not over; who knows what it read of others. */
+        sound -= sound > 0 && !is_over(&answer[sound - 1]);
+        if (sound < request.count)
+            answer[sound++] = (struct isolate_answer){.failure = failure};
+        for (unsigned i = sound; i < request.count; i++)
+            lseek(fds[i], 0, SEEK_SET);
+    }
+    isolated->answered = isolated->begun + sound;
+    isolated->used = 0;
 }
 
 enum reason isolated_begin(struct isolated *isolated, int fd, const char *path, uint64_t bytes,
                            int64_t mtime_ns, struct image_info *info, struct failure *failure)
 {
-    struct isolate_request request = {.op = ISOLATE_BEGIN, .bytes = bytes, .mtime_ns = mtime_ns};
-    struct isolate_answer answer;
-    const struct isolate_config *config = &isolated->isolate->config;
     *info = (struct image_info){.orientation = 1};
     *failure = (struct failure){0};
-    /* The extension is at the end. */
-    size_t length = strlen(path), most = sizeof request.name - 1;
-    memcpy(request.name, path + (length > most ? length - most : 0), length < most ? length : most);
-    assert(isolated->socket >= 0);
-    request.rows = !config->headers_only;
-    isolated->under_way = true;
-    isolated->ahead = false;
-    isolated->failure = (struct failure){0};
+    if (isolated->begun == isolated->files)
+        isolated_announce(isolated, &(struct decode_file){fd, path, bytes, mtime_ns}, 1);
+    if (isolated->begun == isolated->answered)
+        begin_files(isolated);
+    assert(isolated->file[isolated->begun].fd == fd);
+    const struct isolate_answer *answer = &isolated->answer[isolated->begun++];
     isolated->row = 0;
-    isolated->bytes_read = 0;
-    isolated->left_ns = (int64_t)((config->max_seconds < 1e9 ? config->max_seconds : 1e9) * 1e9);
-    enum reason reason = ask(isolated, &request, fd, &answer, failure);
-    if (reason != REASON_NONE && (isolated->socket < 0 || !answer.ahead))
-        return reason;
-    if (!is_sound(&answer.info, &config->options) ||
-        (answer.ahead && answer.info.out_height > slot_rows(isolated, &answer.info)))
-        return nonsense(isolated, failure);
-    *info = isolated->info = answer.info;
-    if (answer.ahead) {
-        isolated->under_way = true;
-        isolated->ahead = true;
-        isolated->failure = *failure;
-        *failure = (struct failure){0};
-        memcpy(isolated->digest, answer.digest, sizeof isolated->digest);
+    isolated->bytes_read = answer->bytes_read;
+    if (!answer->ahead && is_over(answer)) {
+        take_failure(failure, &answer->failure);
+        return failure->reason;
     }
+    isolated->under_way = true;
+    isolated->ahead = answer->ahead;
+    take_failure(&isolated->failure, &answer->failure);
+    isolated->start = isolated->used;
+    isolated->used += rows_ahead(answer);
+    memcpy(isolated->digest, answer->digest, sizeof isolated->digest);
+    *info = isolated->info = answer->info;
     return REASON_NONE;
 }
 
 static enum reason ask_for_rows(struct isolated *isolated, uint32_t op, uint32_t rows,
                                 uint64_t offset, struct failure *failure)
 {
-    struct isolate_request request = {.op = op, .rows = rows, .offset = offset};
+    struct isolate_request request = {.op = op, .rows = rows, .count = 1, .offset = offset};
     struct isolate_answer answer;
-    enum reason reason = ask(isolated, &request, -1, &answer, failure);
-    if (reason == REASON_NONE && op != ISOLATE_MORE)
+    unsigned count = ask(isolated, &answer, &request, NULL, failure);
+    if (failure->reason != REASON_NONE)
+        return failure->reason;
+    if (count == 0 || !is_failure(&answer.failure))
+        return nonsense(isolated, failure);
+    isolated->bytes_read = answer.bytes_read;
+    if (answer.failure.reason != REASON_NONE) {
+        isolated->under_way = false;
+        take_failure(failure, &answer.failure);
+        return failure->reason;
+    }
+    if (op != ISOLATE_MORE)
         memcpy(isolated->digest, answer.digest, sizeof isolated->digest);
-    return reason;
+    return REASON_NONE;
 }
 
 /* One row that is longer than the slot, in pieces. */
@@ -375,14 +490,14 @@ enum reason isolated_rows(struct isolated *isolated, uint8_t *dst, size_t stride
                           struct failure *failure)
 {
     uint64_t row = 3 * (uint64_t)isolated->info.out_width;
-    uint64_t fit = slot_rows(isolated, &isolated->info);
+    uint64_t fit = slot_rows(isolated, &isolated->info, 0);
     assert(isolated->under_way && rows <= isolated->info.out_height - isolated->row);
     if (isolated->ahead && isolated->failure.reason != REASON_NONE) {
         *failure = isolated->failure;
         return failure->reason;
     }
     if (isolated->ahead) {
-        copy_rows(dst, stride, isolated->slot + isolated->row * row, row, rows);
+        copy_rows(dst, stride, isolated->slot + isolated->start + isolated->row * row, row, rows);
         isolated->row += rows;
         return REASON_NONE;
     }

@@ -3,13 +3,14 @@
  *     this process                         template                    workers, one a decoder
  *     isolate_open ─────── fork ──────────> waits
  *     decode_open_isolated ── "one more" ─> fork ────────────────────> waits
- *     decode_begin ───────── request, the file's descriptor ─────────> header
+ *     decode_begin ───────── request, descriptors of some files ─────> headers, and rows of small
+ *                                                                      ones, into shared memory
  *     decode_rows ────────── request ────────────────────────────────> rows into shared memory
  *     the worker is gone: reason, and a new one before the next file
  *
  * The template is forked while there is one thread and no OpenCL: every worker comes from it, also
  * the one that takes the place of a dead one. A worker has no descriptor but the template's
- * /dev/null, its end of a socket, its own memory figures and the file that it decodes; it has
+ * /dev/null, its end of a socket, its own memory figures and the files that it was given; it has
  * limits (sandbox.h), and dies with its parents. What it answers is checked as a file would be. */
 #ifndef CLPIPE_DECODE_ISOLATE_H
 #define CLPIPE_DECODE_ISOLATE_H
@@ -42,6 +43,8 @@ struct isolated;
 
 enum status isolated_open(struct isolated **out, struct isolate *isolate, struct error *err);
 enum status isolated_ready(struct isolated *isolated, struct error *err);
+unsigned isolated_ahead(const struct isolated *isolated);
+void isolated_announce(struct isolated *isolated, const struct decode_file *files, unsigned count);
 enum reason isolated_begin(struct isolated *isolated, int fd, const char *path, uint64_t bytes,
                            int64_t mtime_ns, struct image_info *info, struct failure *failure);
 enum reason isolated_rows(struct isolated *isolated, uint8_t *dst, size_t stride, uint32_t rows,

@@ -8,7 +8,7 @@
 
 union control {
     struct cmsghdr align;
-    char bytes[CMSG_SPACE(ISOLATE_FDS * sizeof(int))];
+    char bytes[CMSG_SPACE(DECODE_AHEAD_MAX * sizeof(int))];
 };
 
 int wire_send(int socket, const void *message, size_t size, const int *fds, unsigned fd_count)

@@ -1,26 +1,37 @@
 /* isolate_wire.h: what a process and its workers say to each other. Inside decode.
  *
  * Messages of one kind each way, over sockets that keep their borders; every request but
- * ISOLATE_ABORT has one answer. Rows lie in the shared memory from its beginning, without gaps. */
+ * ISOLATE_ABORT has one answer. The answers themselves lie in the shared memory, in its board; so
+ * what a worker had finished is known of one that died. Behind the board lie rows, without gaps,
+ * those of one file after those of the other. */
 #ifndef CLPIPE_DECODE_ISOLATE_WIRE_H
 #define CLPIPE_DECODE_ISOLATE_WIRE_H
 
 #include "decode/isolate.h"
+#include <stdatomic.h>
 #include <sys/types.h>
 
 enum isolate_op {
-    ISOLATE_BEGIN = 1, /* with the file's descriptor; with `rows` also all of a small picture */
-    ISOLATE_ROWS,      /* the next `rows`; behind the last one the worker ends the file, too */
-    ISOLATE_WIDE,      /* one row that the shared memory cannot hold: its first bytes */
-    ISOLATE_MORE,      /* the bytes of that row from `offset` on */
+    /* With the descriptors of `count` files: their headers, one after the other, and where the
+     * request has `rows` all of each small picture, as long as there is room for them. The first
+     * file that is not over with that is under way, and the last one that is answered. */
+    ISOLATE_BEGIN = 1,
+    ISOLATE_ROWS, /* the next `rows`; behind the last one the worker ends the file, too */
+    ISOLATE_WIDE, /* one row that the shared memory cannot hold: its first bytes */
+    ISOLATE_MORE, /* the bytes of that row from `offset` on */
     ISOLATE_ABORT,
 };
 
-struct isolate_request {
-    uint32_t op, rows;
-    uint64_t bytes, offset;
+struct isolate_file {
+    uint64_t bytes;
     int64_t mtime_ns;
-    char name[256]; /* of the file, or the end of it: only what it promises matters */
+    char name[32]; /* the end of it: only what it promises matters */
+};
+
+struct isolate_request {
+    uint32_t op, rows, count, zero;
+    uint64_t offset;
+    struct isolate_file file[DECODE_AHEAD_MAX];
 };
 
 struct isolate_answer {
@@ -31,6 +42,13 @@ struct isolate_answer {
     uint32_t ahead;
     uint64_t bytes_read, digest[2];
 };
+
+struct isolate_board {
+    _Atomic uint32_t answered; /* set to 0 with each request */
+    struct isolate_answer answer[DECODE_AHEAD_MAX];
+};
+/* Where the rows begin. */
+#define ISOLATE_BOARD ((sizeof(struct isolate_board) + 4095) / 4096 * 4096)
 
 /* To the template. */
 enum template_op { TEMPLATE_FORK = 1, TEMPLATE_END };
@@ -50,13 +68,14 @@ struct template_answer {
 
 #define ISOLATE_FDS 2 /* with TEMPLATE_FORK: the worker's socket, its shared memory */
 
-/* Sends one message with up to ISOLATE_FDS descriptors; 0 or errno. */
+/* Sends one message with up to DECODE_AHEAD_MAX descriptors; 0 or errno. */
 int wire_send(int socket, const void *message, size_t size, const int *fds, unsigned fd_count);
 /* Receives one of exactly `size` bytes; 0, or errno: EPIPE where the other end is gone, EPROTO
  * where it said something else. Descriptors that did not come are -1; fds may be NULL. */
 int wire_receive(int socket, void *message, size_t size, int *fds, unsigned fd_count);
 
-/* The template's life; does not return. `slot_bytes` of shared memory for each worker. */
+/* The template's life; does not return. Each worker has ISOLATE_BOARD and `slot_bytes` of shared
+ * memory. */
 _Noreturn void template_main(int control, const struct isolate_config *config);
 
 #endif

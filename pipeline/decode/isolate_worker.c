@@ -31,7 +31,8 @@
 
 struct worker {
     int socket, file; /* file: the one under way, or -1 */
-    uint8_t *slot;
+    struct isolate_board *board;
+    uint8_t *slot; /* behind it */
     uint64_t slot_bytes;
     struct decode *decode;
     struct sandbox sandbox;
@@ -71,9 +72,9 @@ static void rows_done(struct worker *worker, uint32_t rows, struct isolate_answe
     }
 }
 
-static void rows(struct worker *worker, uint32_t count, struct isolate_answer *answer)
+static void rows(struct worker *worker, uint8_t *to, uint32_t count, struct isolate_answer *answer)
 {
-    decode_rows(worker->decode, worker->slot, row_bytes(worker), count, &answer->failure);
+    decode_rows(worker->decode, to, row_bytes(worker), count, &answer->failure);
     rows_done(worker, count, answer);
 }
 
@@ -87,31 +88,53 @@ static void limit_memory(struct worker *worker, uint64_t bytes)
     worker->large_limit = large;
 }
 
-static void begin(struct worker *worker, const struct isolate_request *request, int fd,
-                  struct isolate_answer *answer)
+/* `used` bytes of the slot hold other pictures. */
+static void begin(struct worker *worker, const struct isolate_file *file, int fd, bool rows_too,
+                  uint64_t used, struct isolate_answer *answer)
 {
-    /* The one before, of which nobody said that it is over. */
-    decode_abort(worker->decode);
-    finish_file(worker);
     worker->file = fd;
     worker->row = 0;
     /* Some codecs want all of the file before they say anything. */
-    uint64_t whole = request->bytes > MEMORY_SLACK / 2 ? request->bytes : 0;
+    uint64_t whole = file->bytes > MEMORY_SLACK / 2 ? file->bytes : 0;
     limit_memory(worker, SMALL_MEMORY + whole);
-    if (decode_begin(worker->decode, fd, request->name, request->bytes, request->mtime_ns,
-                     &worker->info, &answer->failure) != REASON_NONE) {
+    if (decode_begin(worker->decode, fd, file->name, file->bytes, file->mtime_ns, &worker->info,
+                     &answer->failure) != REASON_NONE) {
         finish_file(worker);
         return;
     }
     if (row_bytes(worker) > worker->slot_bytes)
         worker->info.memory += row_bytes(worker);
     answer->info = worker->info;
-    if (worker->info.memory > SMALL_MEMORY)
+    if (worker->info.memory > SMALL_MEMORY) {
         limit_memory(worker, worker->info.memory + whole);
-    else if (request->rows && worker->info.out_height <= worker->slot_bytes / row_bytes(worker)) {
+    } else if (rows_too &&
+               worker->info.out_height <= (worker->slot_bytes - used) / row_bytes(worker)) {
         answer->ahead = true;
-        rows(worker, worker->info.out_height, answer);
+        rows(worker, worker->slot + used, worker->info.out_height, answer);
     }
+}
+
+/* One file after the other until one is not over. */
+static void begin_files(struct worker *worker, const struct isolate_request *request,
+                        const int *fds)
+{
+    /* The one before, of which nobody said that it is over. */
+    decode_abort(worker->decode);
+    finish_file(worker);
+    uint64_t used = 0;
+    uint32_t done = 0;
+    while (done < request->count && worker->file < 0) {
+        struct isolate_answer answer;
+        memset(&answer, 0, sizeof answer);
+        begin(worker, &request->file[done], fds[done], request->rows > 0, used, &answer);
+        answer.bytes_read = decode_bytes_read(worker->decode);
+        if (answer.ahead && answer.failure.reason == REASON_NONE)
+            used += worker->info.out_height * row_bytes(worker);
+        worker->board->answer[done] = answer;
+        atomic_store(&worker->board->answered, ++done);
+    }
+    for (; done < request->count; done++)
+        close(fds[done]);
 }
 
 static void copy_wide(struct worker *worker, uint64_t offset)
@@ -138,15 +161,17 @@ _Noreturn static void serve(struct worker *worker)
 {
     struct isolate_request request;
     struct isolate_answer answer;
-    int fd, code;
-    while ((code = wire_receive(worker->socket, &request, sizeof request, &fd, 1)) == 0) {
+    struct isolate_board *board = worker->board;
+    int fds[DECODE_AHEAD_MAX], code;
+    while ((code = wire_receive(worker->socket, &request, sizeof request, fds, DECODE_AHEAD_MAX)) ==
+           0) {
         memset(&answer, 0, sizeof answer);
         switch (request.op) {
         case ISOLATE_BEGIN:
-            begin(worker, &request, fd, &answer);
+            begin_files(worker, &request, fds);
             break;
         case ISOLATE_ROWS:
-            rows(worker, request.rows, &answer);
+            rows(worker, worker->slot, request.rows, &answer);
             break;
         case ISOLATE_WIDE:
             wide(worker, &answer);
@@ -159,8 +184,13 @@ _Noreturn static void serve(struct worker *worker)
             finish_file(worker);
             continue;
         }
-        answer.bytes_read = decode_bytes_read(worker->decode);
-        code = wire_send(worker->socket, &answer, sizeof answer, NULL, 0);
+        if (request.op != ISOLATE_BEGIN) {
+            answer.bytes_read = decode_bytes_read(worker->decode);
+            board->answer[0] = answer;
+            atomic_store(&board->answered, 1);
+        }
+        char done = 0;
+        code = wire_send(worker->socket, &done, sizeof done, NULL, 0);
         if (code != 0)
             break;
     }
@@ -181,11 +211,13 @@ _Noreturn static void worker_main(int socket, int memory, const struct isolate_c
     struct worker worker = {.socket = socket, .file = -1, .slot_bytes = config->slot_bytes};
     die_with(template);
     prctl(PR_SET_NAME, "clpipe-decode");
-    void *slot = mmap(NULL, config->slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    void *shared = mmap(NULL, ISOLATE_BOARD + config->slot_bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED, memory, 0);
     close(memory);
-    if (slot == MAP_FAILED || decode_open(&worker.decode, &config->options, NULL) != STATUS_OK)
+    if (shared == MAP_FAILED || decode_open(&worker.decode, &config->options, NULL) != STATUS_OK)
         _exit(WORKER_STARVED);
-    worker.slot = slot;
+    worker.board = shared;
+    worker.slot = (uint8_t *)shared + ISOLATE_BOARD;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     worker.slack = MEMORY_SLACK + (cpus > 0 ? (uint64_t)cpus : 1) * THREAD_BYTES;
     sandbox_enter(&worker.sandbox);

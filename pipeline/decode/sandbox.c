@@ -41,7 +41,7 @@
 #endif
 
 /* A socket, a file, memory figures, and the standard three. */
-#define MOST_FDS 16
+#define MOST_FDS 32
 
 /* --- the filter --------------------------------------------------------------------------------
  */

@@ -106,9 +106,8 @@ enum status repair_log_scan(struct repair_log *log, const struct signature_parts
     struct stretches stretches;
     struct records_reader reader;
     struct records_entry entry;
-    enum status status =
-        stretches_scan(&stretches, log->fd, log->path, parts->features.counters, log->start, NULL,
-                       err);
+    enum status status = stretches_scan(&stretches, log->fd, log->path, parts->features.counters,
+                                        log->start, NULL, err);
     if (status)
         return status;
     off_t size = lseek(log->fd, 0, SEEK_END);

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -205,6 +206,15 @@ def test_rows_that_the_shared_memory_cannot_hold(clpipe, tmp_path):
     assert digest(tmp_path / "a.h5") == digest(tmp_path / "b.h5") != ""
 
 
+def test_few_descriptors(clpipe, tmp_path):
+    """Files that are given to decoders together do not use up what the process may open."""
+    for i in range(300):
+        picture(tmp_path / "pictures" / f"{i:03}.png", 20 + i % 30)
+    result = clpipe("ingest", "pictures", "-o", "a.h5", "--isolate", "--threads", 16,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (120, 120)))
+    assert result.returncode == 0, result.stderr
+
+
 def test_update_and_run(clpipe, photos, tmp_path):
     shutil.copytree(photos, tmp_path / "photos")
     assert clpipe("run", "photos", "-k", 3, "-o", "a.h5", "--isolate").returncode == 0
@@ -252,6 +262,37 @@ def test_child_signals_ignored(clpipe, pictures, wrong_libpng):
                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     assert result.returncode == 1, result.stderr
     assert "signal 11" in failures(clpipe, "a.h5")["05-201.png"][1]
+
+
+def test_crashes_among_small_files(clpipe, tmp_path, wrong_libpng):
+    """Files that a decoder is given together: each crash costs its own file, whatever comes before
+    and after it, and what is large in between."""
+    image = pytest.importorskip("PIL.Image")
+    bad = set()
+    for i in range(120):
+        path = tmp_path / "pictures" / f"{i:03}.png"
+        width = 201 if i % 7 == 3 else 202 if i % 11 == 5 else 100 + i % 40
+        picture(path, width)
+        if i % 29 == 8:
+            image.effect_noise((900, 700), 90).save(path)
+        elif width > 200:
+            bad.add(path.name)
+    (tmp_path / "pictures" / "060 no.png").write_text("no picture")
+    for output, threads in (("a.h5", 1), ("b.h5", 3)):
+        result = clpipe("ingest", "pictures", "-o", output, "--isolate", "--threads", threads,
+                        env=wrong_libpng)
+        assert result.returncode == 1, result.stderr
+        rows = failures(clpipe, output)
+        assert rows.pop("060 no.png")[0] == "unknown-format"
+        assert set(rows) == bad and {row[0] for row in rows.values()} == {"decoder-crashed"}
+    assert digest(tmp_path / "a.h5") == digest(tmp_path / "b.h5")
+    # What is good is as it is without.
+    for name in bad:
+        os.unlink(tmp_path / "pictures" / name)
+    assert clpipe("ingest", "pictures", "-o", "c.h5").returncode == 1
+    assert clpipe("ingest", "pictures", "-o", "a.h5", "--json", "report.json").returncode == 1
+    assert report(tmp_path)["images_unchanged"] == report(tmp_path)["images_ok"] == 120 - len(bad)
+    assert digest(tmp_path / "a.h5") == digest(tmp_path / "c.h5")
 
 
 def test_every_file_crashes(clpipe, tmp_path, wrong_libpng):
@@ -343,8 +384,12 @@ def test_descriptors_and_limits(pictures, wrong_libpng, tmp_path):
                 pytest.skip("only root may look at the worker's descriptors")
             kinds[pid] = sorted(link.split(":")[0] for link in links)
         assert kinds[template] == ["/dev/null"] * 3 + ["socket"]
-        assert kinds[worker] == sorted(["/dev/null"] * 3 + ["socket", f"/proc/{worker}/statm",
-                                                           str(folder / "05-203.png")])
+        # Small files come together: none of those that are done is left.
+        pictures_open = [link for link in kinds[worker] if link.startswith(str(folder))]
+        assert str(folder / "05-203.png") in pictures_open
+        assert all(link >= str(folder / "05-203.png") for link in pictures_open)
+        assert sorted(set(kinds[worker]) - set(pictures_open)) == \
+            ["/dev/null", f"/proc/{worker}/statm", "socket"]
         status = open(f"/proc/{worker}/status").read().split("\n")
         values = dict(line.split(":\t", 1) for line in status if ":\t" in line)
         assert values["NoNewPrivs"].strip() == "1"

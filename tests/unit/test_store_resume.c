@@ -192,7 +192,8 @@ static void test_torn_tails(void **state)
     free(bytes);
 }
 
-/* --- stops ------------------------------------------------------------------------------------- */
+/* --- stops -------------------------------------------------------------------------------------
+ */
 
 /* Writing the file, and reading the log before it, end when they are asked to; the log stays. */
 static void test_stop(void **state)
