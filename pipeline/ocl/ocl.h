@@ -116,6 +116,21 @@ enum status ocl_program_build(cl_program *out, struct ocl_context *context, cons
 enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,
                                      const char *source, const char *options, struct error *err);
 
+/* Keys of cache entries: digests in hexadecimal, with a NUL. */
+#define OCL_KEY 65
+
+/* Names the program that ocl_program_build would make. */
+enum status ocl_program_key(char hex[OCL_KEY], const struct ocl_device *device, const char *name,
+                            const char *prologue, const char *options, struct error *err);
+
+/* Names a device, its driver, and the sources of all kernels that begin with `prefix`. */
+void ocl_device_key(char hex[OCL_KEY], const struct ocl_device *device, const char *prefix);
+
+/* Whether the program of that key was proven to give right answers; kept beside the program cache,
+ * so that it need not be found out again. False where there is no cache. */
+bool ocl_program_is_proven(const char *key);
+void ocl_program_set_proven(const char *key);
+
 enum status ocl_kernel(cl_kernel *out, cl_program program, const char *name, struct error *err);
 
 /* Sets arguments 0, 1, ... from (size, pointer) pairs, ended by a size of OCL_ARGS_END. A local

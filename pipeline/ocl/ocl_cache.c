@@ -1,4 +1,5 @@
-/* ocl_cache.c: directories for compiled kernels, also for somebody who has no home.
+/* ocl_cache.c: directories for compiled kernels, also for somebody who has no home, and the
+ * entries of our own.
  *
  * PoCL compiles into $POCL_CACHE_DIR, else $XDG_CACHE_HOME/pocl/kcache, else
  * $HOME/.cache/pocl/kcache, else /tmp/pocl/kcache, and loads what it made there. Where that cannot
@@ -9,8 +10,12 @@
  */
 #include "ocl/ocl_cache.h"
 
+#include "base/hash.h"
+#include "base/output.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +27,14 @@
 #define SPACE_MIN (16ull << 20)
 
 #define PATH_BYTES 4096
+
+#define ENTRY_MAGIC "clpipe-binary-1\n"
+
+struct entry_header {
+    char magic[16];
+    uint64_t length;
+    uint8_t digest[32];
+};
 
 static const char *setting(const char *name)
 {
@@ -122,7 +135,8 @@ void ocl_cache_trouble(char *text, size_t size)
 
 /* --- our own --------------------------------------------------------------------------------- */
 
-bool ocl_cache_path(char *path, size_t size, const char *name)
+/* The file of an entry, or false where there is no cache: nothing of it need exist. */
+static bool entry_path(char *path, size_t size, const char *folder, const char *name)
 {
     const char *off = setting("CLPIPE_NO_CACHE"), *own = setting("CLPIPE_CACHE_DIR");
     const char *xdg = setting("XDG_CACHE_HOME"), *home = setting("HOME");
@@ -137,6 +151,109 @@ bool ocl_cache_path(char *path, size_t size, const char *name)
     bool found = length > 0 && (size_t)length < sizeof directory;
     if (!own && (!found || obstacle(directory, false) != 0))
         found = private_directory(directory, sizeof directory);
-    length = found ? snprintf(path, size, "%s/programs/%s", directory, name) : -1;
+    length = found ? snprintf(path, size, "%s/%s/%s", directory, folder, name) : -1;
     return length > 0 && (size_t)length < size;
+}
+
+/* mkdir -p of the directory that `path` lies in. */
+static void make_parents(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+}
+
+static void digest_entry(uint8_t digest[32], const void *data, size_t size)
+{
+    struct sha256 sha;
+    sha256_init(&sha);
+    sha256_update(&sha, data, size);
+    sha256_final(&sha, digest);
+}
+
+/* An empty file is damaged, too: no entry is. */
+static enum ocl_cache_state read_entry(char **data, size_t *size, FILE *file)
+{
+    struct entry_header header;
+    struct stat st;
+    uint8_t digest[32];
+    if (fread(&header, sizeof header, 1, file) != 1 ||
+        memcmp(header.magic, ENTRY_MAGIC, sizeof header.magic) != 0 ||
+        fstat(fileno(file), &st) != 0 || header.length == 0 ||
+        (uint64_t)st.st_size != sizeof header + header.length)
+        return OCL_CACHE_DAMAGED;
+    char *bytes = malloc(header.length + 1);
+    if (!bytes)
+        return OCL_CACHE_ABSENT;
+    bytes[header.length] = '\0';
+    if (fread(bytes, 1, header.length, file) == header.length) {
+        digest_entry(digest, bytes, header.length);
+        if (memcmp(digest, header.digest, sizeof digest) == 0) {
+            *data = bytes;
+            *size = header.length;
+            return OCL_CACHE_FOUND;
+        }
+    }
+    free(bytes);
+    return OCL_CACHE_DAMAGED;
+}
+
+enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folder, const char *name)
+{
+    char path[PATH_BYTES];
+    *data = NULL;
+    FILE *file = entry_path(path, sizeof path, folder, name) ? fopen(path, "rbe") : NULL;
+    if (!file)
+        return OCL_CACHE_ABSENT;
+    enum ocl_cache_state state = read_entry(data, size, file);
+    fclose(file);
+    return state;
+}
+
+static enum status no_cache(struct error *err)
+{
+    return error_set(err, STATUS_FAILED,
+                     "there is no cache to keep it in: CLPIPE_NO_CACHE is set, or no directory for "
+                     "it can be found; set CLPIPE_CACHE_DIR to one that can be written");
+}
+
+enum status ocl_cache_save(const char *folder, const char *name, const void *data, size_t size,
+                           struct error *err)
+{
+    char path[PATH_BYTES], temporary[PATH_BYTES + 96], host[64] = "";
+    if (!entry_path(path, sizeof path, folder, name))
+        return no_cache(err);
+    gethostname(host, sizeof host - 1);
+    snprintf(temporary, sizeof temporary, "%s.%s.%ld", path, host, (long)getpid());
+    make_parents(temporary);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_errno(err, STATUS_FAILED, errno, "open", "cannot write %s", temporary);
+    struct entry_header header = {.length = size};
+    memcpy(header.magic, ENTRY_MAGIC, sizeof header.magic);
+    digest_entry(header.digest, data, size);
+    enum status status = write_all(fd, &header, sizeof header, temporary, err);
+    if (status == STATUS_OK)
+        status = write_all(fd, data, size, temporary, err);
+    if (close(fd) != 0 && status == STATUS_OK)
+        status = error_errno(err, STATUS_FAILED, errno, "close", "cannot write %s", temporary);
+    if (status == STATUS_OK && rename(temporary, path) != 0)
+        status = error_errno(err, STATUS_FAILED, errno, "rename", "cannot write %s", path);
+    if (status != STATUS_OK)
+        unlink(temporary);
+    return status;
+}
+
+enum status ocl_cache_remove(bool *found, const char *folder, const char *name, struct error *err)
+{
+    char path[PATH_BYTES];
+    *found = false;
+    if (!entry_path(path, sizeof path, folder, name))
+        return STATUS_OK;
+    *found = unlink(path) == 0;
+    if (*found || errno == ENOENT || errno == ENOTDIR)
+        return STATUS_OK;
+    return error_errno(err, STATUS_FAILED, errno, "unlink", "cannot remove %s", path);
 }

@@ -1,7 +1,9 @@
-/* ocl_cache.h: where compiled kernels are kept, ours and those of drivers. Inside ocl. */
+/* ocl_cache.h: where compiled kernels are kept, ours and those of drivers, and what was found out
+ * about them. */
 #ifndef CLPIPE_OCL_OCL_CACHE_H
 #define CLPIPE_OCL_OCL_CACHE_H
 
+#include "base/error.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,8 +16,19 @@ void ocl_cache_for_drivers(void);
  * any platform. */
 void ocl_cache_trouble(char *text, size_t size);
 
-/* The file of an entry of our own cache, or false where there is no cache: directory of the program
- * cache, which need not exist, and `name` in it. */
-bool ocl_cache_path(char *path, size_t size, const char *name);
+/* Entries of our own cache: named pieces of bytes in a folder of it ("programs"). They are written
+ * under a temporary name of the process's own and renamed, with a digest in front, so any number of
+ * processes, also on several hosts of a shared home directory, see whole entries or none. */
+enum ocl_cache_state { OCL_CACHE_ABSENT, OCL_CACHE_FOUND, OCL_CACHE_DAMAGED };
+
+/* Only where it is found, *data is its bytes (malloc) with a NUL behind them. Absent is also what
+ * cannot be read, and all where there is no cache. */
+enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folder,
+                                    const char *name);
+/* STATUS_FAILED: it is not kept, and why. */
+enum status ocl_cache_save(const char *folder, const char *name, const void *data, size_t size,
+                           struct error *err);
+/* Removes one that may not be there: *found. STATUS_FAILED: it is still there, and why. */
+enum status ocl_cache_remove(bool *found, const char *folder, const char *name, struct error *err);
 
 #endif

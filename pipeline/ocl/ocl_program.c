@@ -1,10 +1,8 @@
 /* ocl_program.c: from an embedded kernel to a built program, through a cache on disk.
  *
  * A cache entry is the device binary of one (source, options, device, driver, platform version,
- * clpipe version), named by the SHA-256 of all that, with a header that carries a magic, the length
- * and a digest of the binary. Entries are written under a temporary name of the process's own and
- * renamed, so any number of processes, also on several hosts of a shared home directory, see whole
- * entries or none. Whatever is wrong with the cache costs a build and nothing else.
+ * clpipe version), named by the SHA-256 of all that. Whatever is wrong with the cache costs a build
+ * and nothing else. Beside it, an entry of the same name says that the program was proven right.
  */
 #include "ocl/embedded.h"
 #include "ocl/ocl.h"
@@ -12,25 +10,12 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/output.h"
 #include "version_generated.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#define CACHE_MAGIC "clpipe-binary-1\n"
-
-struct cache_header {
-    char magic[16];
-    uint64_t length;
-    uint8_t digest[32];
-};
 
 /* All lines of an embedded kernel in one string (malloc), or NULL. */
 static char *join_lines(const struct embedded_kernel *kernel, const char *prologue)
@@ -58,105 +43,79 @@ static const struct embedded_kernel *find_kernel(const char *name)
 
 /* --- the cache ------------------------------------------------------------------------------- */
 
-/* mkdir -p of the directory that `path` lies in. */
-static void make_parents(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-}
-
 static void digest_text(struct sha256 *sha, const char *text)
 {
     sha256_update(sha, text, strlen(text) + 1);
 }
 
-static void cache_key(char hex[65], const struct ocl_device *device, const char *source,
-                      const char *options)
+/* This clpipe on that device with its driver. */
+static void digest_device(struct sha256 *sha, const struct ocl_device *device)
+{
+    sha256_init(sha);
+    digest_text(sha, CLPIPE_VERSION);
+    digest_text(sha, device->platform);
+    digest_text(sha, device->platform_version);
+    digest_text(sha, device->name);
+    digest_text(sha, device->vendor);
+    digest_text(sha, device->version);
+    digest_text(sha, device->driver);
+}
+
+static void source_key(char hex[OCL_KEY], const struct ocl_device *device, const char *source,
+                       const char *options)
 {
     struct sha256 sha;
     uint8_t digest[32];
-    sha256_init(&sha);
-    digest_text(&sha, CLPIPE_VERSION);
-    digest_text(&sha, device->platform);
-    digest_text(&sha, device->platform_version);
-    digest_text(&sha, device->name);
-    digest_text(&sha, device->vendor);
-    digest_text(&sha, device->version);
-    digest_text(&sha, device->driver);
+    digest_device(&sha, device);
     digest_text(&sha, options);
     digest_text(&sha, source);
     sha256_final(&sha, digest);
     sha256_hex(hex, digest);
 }
 
-static void digest_binary(uint8_t digest[32], const void *data, size_t size)
+void ocl_device_key(char hex[OCL_KEY], const struct ocl_device *device, const char *prefix)
 {
     struct sha256 sha;
-    sha256_init(&sha);
-    sha256_update(&sha, data, size);
-    sha256_final(&sha, digest);
-}
-
-/* The binary of an entry (malloc), or NULL. */
-static unsigned char *cache_load(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return NULL;
-    struct cache_header header;
-    unsigned char *binary = NULL;
-    struct stat st;
     uint8_t digest[32];
-    if (fread(&header, sizeof header, 1, file) != 1 ||
-        memcmp(header.magic, CACHE_MAGIC, sizeof header.magic) != 0 ||
-        fstat(fileno(file), &st) != 0 || header.length == 0 ||
-        (uint64_t)st.st_size != sizeof header + header.length)
-        goto out;
-    binary = malloc(header.length);
-    if (!binary)
-        goto out;
-    if (fread(binary, 1, header.length, file) == header.length) {
-        digest_binary(digest, binary, header.length);
-        if (memcmp(digest, header.digest, sizeof digest) == 0) {
-            *size = header.length;
-            fclose(file);
-            return binary;
-        }
+    digest_device(&sha, device);
+    for (const struct embedded_kernel *kernel = embedded_kernels; kernel->name; kernel++) {
+        if (strncmp(kernel->name, prefix, strlen(prefix)) != 0)
+            continue;
+        for (const char *const *line = kernel->lines; *line; line++)
+            digest_text(&sha, *line);
     }
-    log_message(LOG_DEBUG, "program cache: %s is damaged; building again", path);
-out:
-    free(binary);
-    fclose(file);
-    return NULL;
+    sha256_final(&sha, digest);
+    sha256_hex(hex, digest);
 }
 
-static void cache_save(const char *path, const unsigned char *binary, size_t size)
+enum status ocl_program_key(char hex[OCL_KEY], const struct ocl_device *device, const char *name,
+                            const char *prologue, const char *options, struct error *err)
 {
-    char temporary[4096 + 96], host[64] = "";
-    gethostname(host, sizeof host - 1);
-    int length = snprintf(temporary, sizeof temporary, "%s.%s.%ld", path, host, (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof temporary)
-        return;
-    make_parents(temporary);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        log_message(LOG_DEBUG, "program cache: cannot write %s: %s", temporary, strerror(errno));
-        return;
-    }
-    struct cache_header header = {.length = size};
-    memcpy(header.magic, CACHE_MAGIC, sizeof header.magic);
-    digest_binary(header.digest, binary, size);
+    const struct embedded_kernel *kernel = find_kernel(name);
+    if (!kernel)
+        return error_set(err, STATUS_FAILED, "this build has no kernel %s", name);
+    char *source = join_lines(kernel, prologue);
+    if (!source)
+        return error_memory(err, 0, "a kernel's source");
+    source_key(hex, device, source, options);
+    free(source);
+    return STATUS_OK;
+}
+
+bool ocl_program_is_proven(const char *key)
+{
+    char *data;
+    size_t size;
+    bool found = ocl_cache_load(&data, &size, "proven", key) == OCL_CACHE_FOUND;
+    free(data);
+    return found;
+}
+
+void ocl_program_set_proven(const char *key)
+{
     struct error err = ERROR_INIT;
-    bool ok = write_all(fd, &header, sizeof header, temporary, &err) == STATUS_OK &&
-              write_all(fd, binary, size, temporary, &err) == STATUS_OK;
-    ok = close(fd) == 0 && ok;
-    if (!ok || rename(temporary, path) != 0) {
-        unlink(temporary);
-        log_message(LOG_DEBUG, "program cache: cannot write %s", path);
-    }
+    if (ocl_cache_save("proven", key, "right\n", 6, &err) != STATUS_OK)
+        log_message(LOG_DEBUG, "program cache: %s", err.sentence);
 }
 
 /* --- building -------------------------------------------------------------------------------- */
@@ -182,15 +141,19 @@ static void print_build_log(cl_program program, const struct ocl_device *device,
     free(text);
 }
 
-static cl_program build_binary(struct ocl_context *context, const char *path, const char *options)
+static cl_program build_binary(struct ocl_context *context, const char *entry,
+                               const char *options)
 {
     const struct ocl_device *device = ocl_context_device(context);
     size_t size = 0;
-    unsigned char *binary = cache_load(path, &size);
-    if (!binary)
+    char *binary = NULL;
+    enum ocl_cache_state state = ocl_cache_load(&binary, &size, "programs", entry);
+    if (state == OCL_CACHE_DAMAGED)
+        log_message(LOG_DEBUG, "program cache: %s is damaged; building again", entry);
+    if (state != OCL_CACHE_FOUND)
         return NULL;
     cl_int code = CL_SUCCESS, loaded = CL_SUCCESS;
-    const unsigned char *one = binary;
+    const unsigned char *one = (const unsigned char *)binary;
     cl_program program = clCreateProgramWithBinary(ocl_context_handle(context), 1, &device->id,
                                                    &size, &one, &loaded, &code);
     free(binary);
@@ -199,11 +162,11 @@ static cl_program build_binary(struct ocl_context *context, const char *path, co
         return program;
     if (program && code == CL_SUCCESS)
         clReleaseProgram(program);
-    log_message(LOG_DEBUG, "program cache: the driver refused %s; building again", path);
+    log_message(LOG_DEBUG, "program cache: the driver refused %s; building again", entry);
     return NULL;
 }
 
-static void save_binary(cl_program program, const char *path)
+static void save_binary(cl_program program, const char *entry)
 {
     size_t size = 0;
     if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) !=
@@ -211,9 +174,12 @@ static void save_binary(cl_program program, const char *path)
         size == 0)
         return;
     unsigned char *binary = malloc(size);
+    struct error err = ERROR_INIT;
     if (binary &&
-        clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS)
-        cache_save(path, binary, size);
+        clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
+            CL_SUCCESS &&
+        ocl_cache_save("programs", entry, binary, size, &err) != STATUS_OK)
+        log_message(LOG_DEBUG, "program cache: %s", err.sentence);
     free(binary);
 }
 
@@ -221,11 +187,10 @@ enum status ocl_program_build_source(cl_program *out, struct ocl_context *contex
                                      const char *source, const char *options, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(context);
-    char name_of_entry[65 + 4], path[4096];
-    cache_key(name_of_entry, device, source, options);
-    strcat(name_of_entry, ".bin");
-    bool cached = ocl_cache_path(path, sizeof path, name_of_entry);
-    *out = cached ? build_binary(context, path, options) : NULL;
+    char entry[OCL_KEY + 4];
+    source_key(entry, device, source, options);
+    strcat(entry, ".bin");
+    *out = build_binary(context, entry, options);
     if (*out)
         return STATUS_OK;
 
@@ -244,8 +209,7 @@ enum status ocl_program_build_source(cl_program *out, struct ocl_context *contex
                          name, device->name);
     }
     print_build_log(program, device, name, LOG_DEBUG);
-    if (cached)
-        save_binary(program, path);
+    save_binary(program, entry);
     *out = program;
     return STATUS_OK;
 }
