@@ -127,14 +127,13 @@ static void show_passed_over(struct table *table, const char *what, const char *
 
 /* --- measuring ------------------------------------------------------------------------------- */
 
-/* One work-item a tile leaves a GPU empty: it is measured there only if asked for. */
+/* One that does not suit the device is measured there only if asked for. */
 static bool suits(enum histogram_variant variant, const struct selection *selection,
                   const struct ocl_device *device)
 {
     if (selection->variant != HISTOGRAM_VARIANTS)
         return variant == selection->variant;
-    return variant != HISTOGRAM_AUTO &&
-           (variant != HISTOGRAM_PRIVATE || device->type & CL_DEVICE_TYPE_CPU);
+    return variant != HISTOGRAM_AUTO && histogram_variant_suits(variant, device);
 }
 
 static enum status measure_variants(struct table *table, struct bench *bench,
@@ -161,7 +160,7 @@ static enum status measure_variants(struct table *table, struct bench *bench,
                 continue;
             }
             if (status == STATUS_OK)
-                status = bench_histogram(&result, bench, variant, selection->specs[f], err);
+                status = bench_histogram(&result, bench, variant, NULL, selection->specs[f], err);
             if (status != STATUS_OK)
                 return status;
             show(table, histogram_variant_name(variant), selection->specs[f], shape, fill, &result,

@@ -170,5 +170,22 @@ const struct command commands[] = {
      .computes = true,
      .group = {&group_bench},
      .run = command_bench},
+    {.name = "tune",
+     .goal = MACHINE,
+     .arguments = "[OPTIONS]",
+     .summary = "measure which kernels are the fastest, for every later ingest",
+     .about = "Counts made pictures, constant, natural and random, large and small, with every "
+              "histogram variant that suits the device and with work-groups, copies and tiles of "
+              "several sizes. The fastest for each kind of feature is kept until the driver or "
+              "clpipe's kernels change, and ingest and run take it; --histogram-variant still "
+              "chooses another. It changes speed, never results. Exits with 1 if a variant counts "
+              "wrong; such a one is never taken.",
+     .examples = "  clpipe tune --device all\n"
+                 "  clpipe tune --feature rgb:bins=8x8x8\n"
+                 "  clpipe tune --show",
+     .operand_name = "",
+     .computes = true,
+     .group = {&group_tune},
+     .run = command_tune},
     {.name = NULL},
 };

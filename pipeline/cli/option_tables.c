@@ -265,3 +265,17 @@ static const struct option bench_rows[] = {
      "launches, of which the median is shown; at least 3, but no more after 2 seconds"},
     END};
 const struct option_group group_bench = {"What to measure", bench_rows};
+
+static const struct option tune_rows[] = {
+    {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL, "one of each kind", 0, 0,
+     "what to count, repeatable; the result is used for all features of that kind"},
+    {"bytes", 0, OPTION_SIZE, AT(bytes), "SIZE", NULL, "a slot of the device", 0, 0,
+     "pixels of one launch"},
+    {"rounds", 0, OPTION_NUMBER, AT(rounds), "N", "9", NULL, 1, 1000,
+     "launches, of which the median counts; at least 3, but no more after 2 seconds"},
+    {"show", 0, OPTION_FLAG, AT(show), NULL, NULL, NULL, 0, 0,
+     "measure nothing: print what an ingest takes on the device"},
+    {"forget", 0, OPTION_FLAG, AT(forget), NULL, NULL, NULL, 0, 0,
+     "measure nothing: drop what was kept for the device"},
+    END};
+const struct option_group group_tune = {"What to measure", tune_rows};

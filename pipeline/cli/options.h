@@ -65,9 +65,10 @@ struct options {
     int metric;
     bool force;
 
-    /* bench */
+    /* bench, tune */
     const char *variant, *fill, *shape;
     uint64_t bytes, rounds;
+    bool show, forget;
 
     /* devices */
     const char *ndrange, *local_size, *image, *out_prefix;
@@ -132,7 +133,8 @@ extern const struct command commands[];
 extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_ingest_output, group_run_output, group_cluster,
-    group_cluster_run, group_assign, group_info, group_export, group_devices, group_bench;
+    group_cluster_run, group_assign, group_info, group_export, group_devices, group_bench,
+    group_tune;
 
 /* The row of a command's option by its long name, or NULL. */
 const struct option *option_find(const struct command *command, const char *name, size_t length);

@@ -171,8 +171,10 @@ enum status bench_open(struct bench **out, struct ocl_context *context,
     bench->seconds = calloc(bench->config.rounds, sizeof *bench->seconds);
     bench->ratio = calloc(bench->config.rounds, sizeof *bench->ratio);
     enum status status = bench->seconds && bench->ratio
-                             ? plain_open(&bench->plain, config->threads, err)
+                             ? STATUS_OK
                              : error_memory(err, sizeof *bench->seconds, "the benchmark");
+    if (status == STATUS_OK && config->threads)
+        status = plain_open(&bench->plain, config->threads, err);
     if (status == STATUS_OK)
         status = ocl_queue_open(&bench->queue, context, "bench", err);
     if (status == STATUS_OK)
@@ -430,7 +432,8 @@ static enum status time_launches(struct bench *bench, struct histogram *histogra
 }
 
 enum status bench_histogram(struct bench_result *result, struct bench *bench,
-                            enum histogram_variant variant, const char *spec, struct error *err)
+                            enum histogram_variant variant, const struct histogram_shape *shape,
+                            const char *spec, struct error *err)
 {
     *result = (struct bench_result){0};
     struct feature_set features = {0};
@@ -441,14 +444,14 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
     enum status status = feature_set_add(&features, spec, NORMALIZE_NONE, err);
     const struct feature *feature = &features.feature[0];
     const size_t counter_bytes = (size_t)feature->dimension * bench->pictures * sizeof(uint32_t);
-    const bool plain = ocl_context_device(bench->context)->type & CL_DEVICE_TYPE_CPU &&
+    const bool plain = bench->plain && ocl_context_device(bench->context)->type & CL_DEVICE_TYPE_CPU &&
                        feature->kind == FEATURE_RGB && feature->dimension == 768;
     if (status == STATUS_OK && (uint64_t)feature->dimension * bench->pictures > UINT32_MAX)
         status = error_set(err, STATUS_FAILED,
                            "%u pictures with %u counters each are too many; take fewer --bytes",
                            bench->pictures, feature->dimension);
     if (status == STATUS_OK)
-        status = histogram_open(&histogram, bench->context, &features, variant, err);
+        status = histogram_open(&histogram, bench->context, &features, variant, shape, err);
     if (status == STATUS_OK)
         status = histogram_build(histogram, err);
     if (status == STATUS_OK && !(tiles = make_tiles(&count, bench, histogram, feature, err)))

@@ -26,7 +26,7 @@ struct bench_config {
     uint64_t bytes;         /* of pixels at most, 0: chosen for the device */
     uint64_t device_memory; /* bound on the device's buffers, 0: what it has */
     unsigned rounds;  /* of which the median is taken, at least 1; fewer where they are slow */
-    unsigned threads; /* of the plain C loop, at least 1 */
+    unsigned threads; /* of the plain C loop; 0: it is not compared with */
 };
 
 /* Device time by events (kernels only), the plain C loop by the clock; medians. */
@@ -56,12 +56,13 @@ enum status bench_read(struct bench_result *result, struct bench *bench, struct 
 /* Copying them from pinned host memory; bytes 0 on devices that share memory with the host. */
 enum status bench_upload(struct bench_result *result, struct bench *bench, struct error *err);
 
-/* Counting `spec` with `variant`; on CPU devices rgb:bins=256 in turn with the plain C loop.
+/* Counting `spec` with `variant`, launched as `shape` says or, where that is NULL, as usual; on CPU devices rgb:bins=256 in turn with the plain C loop.
  * STATUS_USAGE: the variant cannot hold the feature here. */
 enum status bench_histogram(struct bench_result *result, struct bench *bench,
-                            enum histogram_variant variant, const char *spec, struct error *err);
+                            enum histogram_variant variant, const struct histogram_shape *shape,
+                            const char *spec, struct error *err);
 
-/* rgb:bins=256 by a plain C loop with four sub-tables on config.threads host threads. */
+/* rgb:bins=256 by a plain C loop with four sub-tables on config.threads host threads, at least 1. */
 enum status bench_plain(struct bench_result *result, struct bench *bench, struct error *err);
 
 #endif

@@ -104,6 +104,11 @@ enum status blur_build(struct blur *blur, struct error *err)
     return status;
 }
 
+enum status blur_key(char key[OCL_KEY], const struct ocl_device *device, struct error *err)
+{
+    return ocl_program_key(key, device, "blur_slot", NULL, ocl_range_option(device), err);
+}
+
 uint32_t blur_blocks(uint32_t width, uint32_t rows)
 {
     return (3 * width + BLUR_BLOCK_BYTES - 1) / BLUR_BLOCK_BYTES *

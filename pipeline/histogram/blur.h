@@ -28,6 +28,8 @@ enum status blur_open(struct blur **out, struct ocl_context *context, uint64_t s
 void blur_close(struct blur **blur);
 /* Builds the kernel. */
 enum status blur_build(struct blur *blur, struct error *err);
+/* The key of its program. */
+enum status blur_key(char key[OCL_KEY], const struct ocl_device *device, struct error *err);
 /* Blocks of a part of so many blurred columns and rows. */
 uint32_t blur_blocks(uint32_t width, uint32_t rows);
 /* Blurs parts[0..count) of `pixels`, which have `blocks` blocks together. */

@@ -1,6 +1,8 @@
 /* histogram.c: plans passes, makes tiles, builds and launches the kernels. */
 #include "histogram/histogram.h"
 
+#include "histogram/tuning.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,9 @@
 #define REDUCE        "histogram_reduce" /* the second kernel of histogram_partial.cl */
 
 struct pass {
-    enum histogram_variant variant;
+    enum histogram_variant planned;
+    enum histogram_variant variant; /* the same, or what has replaced it */
+    bool tuned;
     unsigned feature[FEATURE_MAX]; /* indices into the set */
     unsigned count;
     uint32_t bins; /* counters of one cell, all features of the pass */
@@ -30,6 +34,7 @@ struct pass {
 struct histogram {
     struct ocl_context *context;
     const struct feature_set *features;
+    enum histogram_variant wanted;
     struct pass pass[HISTOGRAM_PASSES_MAX];
     unsigned count;
 };
@@ -44,48 +49,68 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static enum status plan(struct histogram *histogram, enum histogram_variant wanted,
+/* The pass that a feature of that choice goes to, a new one where none has room. */
+static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
+                              const struct histogram_choice *choice, const struct feature *feature,
+                              const struct ocl_device *device)
+{
+    const uint64_t bytes = histogram_variant_table(choice->variant, feature);
+    unsigned p = 0;
+    while (p < histogram->count &&
+           (histogram->pass[p].planned != choice->variant ||
+            histogram->pass[p].grid_rows != feature->grid_rows ||
+            histogram->pass[p].grid_columns != feature->grid_columns ||
+            used[p] + bytes > histogram_variant_tables_most(choice->variant, device)))
+        p++;
+    struct pass *pass = &histogram->pass[p];
+    if (p == histogram->count) {
+        histogram->count++;
+        pass->planned = pass->variant = choice->variant;
+        pass->grid_rows = feature->grid_rows;
+        pass->grid_columns = feature->grid_columns;
+        pass->shape = choice->shape;
+        pass->tuned = choice->tuned;
+    }
+    used[p] += bytes;
+    return pass;
+}
+
+static enum status plan(struct histogram *histogram, const struct histogram_shape *shape,
                         struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(histogram->context);
     uint64_t used[HISTOGRAM_PASSES_MAX] = {0};
+    struct tuning tuning = {0};
+    if (histogram->wanted == HISTOGRAM_AUTO)
+        tuning_load(&tuning, device);
     for (unsigned f = 0; f < histogram->features->count; f++) {
         const struct feature *feature = &histogram->features->feature[f];
-        const enum histogram_variant variant =
-            wanted == HISTOGRAM_AUTO ? histogram_variant_for(feature, device) : wanted;
-        const uint64_t bytes = histogram_variant_table(variant, feature);
+        struct histogram_choice choice = {.variant = histogram->wanted};
         char reason[128];
-        if (!histogram_variant_takes(reason, sizeof reason, variant, feature, device))
+        if (histogram->wanted == HISTOGRAM_AUTO)
+            choice = tuning_choice(&tuning, feature, device);
+        if (shape)
+            choice.shape = *shape;
+        if (!histogram_variant_takes(reason, sizeof reason, choice.variant, feature, device))
             return error_set(err, STATUS_USAGE, "the variant '%s' cannot count %s on %s: %s",
-                             histogram_variant_name(variant), feature->name, device->name, reason);
-        unsigned p = 0;
-        while (p < histogram->count &&
-               (histogram->pass[p].variant != variant ||
-                histogram->pass[p].grid_rows != feature->grid_rows ||
-                histogram->pass[p].grid_columns != feature->grid_columns ||
-                used[p] + bytes > histogram_variant_tables_most(variant, device)))
-            p++;
-        struct pass *pass = &histogram->pass[p];
-        if (p == histogram->count) {
-            histogram->count++;
-            pass->variant = variant;
-            pass->grid_rows = feature->grid_rows;
-            pass->grid_columns = feature->grid_columns;
-        }
+                             histogram_variant_name(choice.variant), feature->name, device->name,
+                             reason);
+        struct pass *pass = find_pass(histogram, used, &choice, feature, device);
         pass->feature[pass->count++] = f;
         pass->bins += feature->cell_bins;
-        used[p] += bytes;
     }
     for (unsigned p = 0; p < histogram->count; p++) {
         struct pass *pass = &histogram->pass[p];
-        pass->shape = histogram_variant_shape(pass->variant, pass->bins, device);
+        /* What was measured for a feature alone says nothing of several together. */
+        if (pass->shape.group == 0 || (pass->count > 1 && !shape))
+            pass->shape = histogram_variant_shape(pass->variant, pass->bins, device);
     }
     return STATUS_OK;
 }
 
 enum status histogram_open(struct histogram **out, struct ocl_context *context,
                            const struct feature_set *features, enum histogram_variant variant,
-                           struct error *err)
+                           const struct histogram_shape *shape, struct error *err)
 {
     *out = NULL;
     struct histogram *histogram = calloc(1, sizeof *histogram);
@@ -93,27 +118,34 @@ enum status histogram_open(struct histogram **out, struct ocl_context *context,
         return error_memory(err, sizeof *histogram, "the histogram plan");
     histogram->context = context;
     histogram->features = features;
-    enum status status = plan(histogram, variant, err);
+    histogram->wanted = variant;
+    enum status status = plan(histogram, shape, err);
     if (status != STATUS_OK)
         histogram_close(&histogram);
     *out = histogram;
     return status;
 }
 
+static void clear_programs(struct pass *pass)
+{
+    ocl_buffer_release(&pass->buckets);
+    pass->bucket_count = 0;
+    if (pass->reduce)
+        clReleaseKernel(pass->reduce);
+    if (pass->kernel)
+        clReleaseKernel(pass->kernel);
+    if (pass->program)
+        clReleaseProgram(pass->program);
+    pass->reduce = pass->kernel = NULL;
+    pass->program = NULL;
+}
+
 void histogram_close(struct histogram **histogram)
 {
     if (!*histogram)
         return;
-    for (unsigned p = 0; p < (*histogram)->count; p++) {
-        struct pass *pass = &(*histogram)->pass[p];
-        ocl_buffer_release(&pass->buckets);
-        if (pass->reduce)
-            clReleaseKernel(pass->reduce);
-        if (pass->kernel)
-            clReleaseKernel(pass->kernel);
-        if (pass->program)
-            clReleaseProgram(pass->program);
-    }
+    for (unsigned p = 0; p < (*histogram)->count; p++)
+        clear_programs(&(*histogram)->pass[p]);
     free(*histogram);
     *histogram = NULL;
 }
@@ -123,9 +155,25 @@ unsigned histogram_passes(const struct histogram *histogram)
     return histogram->count;
 }
 
-enum histogram_variant histogram_pass_variant(const struct histogram *histogram, unsigned pass)
+struct histogram_pass histogram_pass(const struct histogram *histogram, unsigned index)
 {
-    return histogram->pass[pass].variant;
+    const struct pass *pass = &histogram->pass[index];
+    return (struct histogram_pass){pass->planned, pass->tuned, pass->feature, pass->count};
+}
+
+struct ocl_context *histogram_context(const struct histogram *histogram)
+{
+    return histogram->context;
+}
+
+const struct feature_set *histogram_features(const struct histogram *histogram)
+{
+    return histogram->features;
+}
+
+enum histogram_variant histogram_wanted(const struct histogram *histogram)
+{
+    return histogram->wanted;
 }
 
 /* --- tiles ----------------------------------------------------------------------------------- */
@@ -138,10 +186,10 @@ static bool has_grid(const struct pass *pass)
 
 /* Cuts one rectangle (already inside the part) into tiles. */
 static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *part,
-                    struct cell_rect rect, uint32_t cell, const struct pass *pass)
+                    struct cell_rect rect, uint32_t cell, const struct pass *pass,
+                    uint32_t tile_pixels)
 {
     uint32_t width = rect.x1 - rect.x0, rows = rect.y1 - rect.y0, count = 0;
-    const uint32_t tile_pixels = pass->shape.tile_pixels;
     struct histogram_tile tile = {
         .offset =
             part->offset + (rect.y0 - part->rect.y0) * part->stride + (rect.x0 - part->rect.x0) * 3,
@@ -178,7 +226,15 @@ static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *p
 }
 
 uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *histogram,
-                         unsigned pass_index, const struct histogram_part *part)
+                         unsigned pass, const struct histogram_part *part)
+{
+    return histogram_tiles_of(tiles, histogram, pass, part,
+                              histogram->pass[pass].shape.tile_pixels);
+}
+
+uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram *histogram,
+                            unsigned pass_index, const struct histogram_part *part,
+                            uint32_t tile_pixels)
 {
     const struct pass *pass = &histogram->pass[pass_index];
     const struct feature *feature = &histogram->features->feature[pass->feature[0]];
@@ -194,7 +250,7 @@ uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *h
             if (rect.x0 >= rect.x1 || rect.y0 >= rect.y1)
                 continue;
             uint32_t pieces = cut(tiles ? tiles + count : NULL, part, rect,
-                                  row * pass->grid_columns + column, pass);
+                                  row * pass->grid_columns + column, pass, tile_pixels);
             if (tiles)
                 tiles[count].cell_tiles = pieces;
             count += pieces;
@@ -223,25 +279,69 @@ static void write_prologue(char *text, size_t size, const struct histogram *hist
     assert((size_t)used < size);
 }
 
+#define PROLOGUE_BYTES (128 * FEATURE_MAX)
+
+static void write_options(char *text, size_t size, const struct pass *pass)
+{
+    snprintf(text, size, "-cl-std=CL1.2 -DGROUP=%u -DCOPIES=%u -DGRID=%d", pass->shape.group,
+             pass->shape.copies, has_grid(pass));
+}
+
+enum status histogram_build_pass(struct histogram *histogram, unsigned index, struct error *err)
+{
+    struct pass *pass = &histogram->pass[index];
+    char prologue[PROLOGUE_BYTES], options[128];
+    write_prologue(prologue, sizeof prologue, histogram, pass);
+    write_options(options, sizeof options, pass);
+    const char *name = histogram_variant_kernel(pass->variant);
+    enum status status =
+        ocl_program_build(&pass->program, histogram->context, name, prologue, options, err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&pass->kernel, pass->program, name, err);
+    if (status == STATUS_OK && pass->variant == HISTOGRAM_PARTIAL)
+        status = ocl_kernel(&pass->reduce, pass->program, REDUCE, err);
+    return status;
+}
+
 enum status histogram_build(struct histogram *histogram, struct error *err)
 {
-    for (unsigned p = 0; p < histogram->count; p++) {
-        struct pass *pass = &histogram->pass[p];
-        char prologue[128 * FEATURE_MAX], options[128];
-        write_prologue(prologue, sizeof prologue, histogram, pass);
-        snprintf(options, sizeof options, "-cl-std=CL1.2 -DGROUP=%u -DCOPIES=%u -DGRID=%d",
-                 pass->shape.group, pass->shape.copies, has_grid(pass));
-        const char *name = histogram_variant_kernel(pass->variant);
-        enum status status =
-            ocl_program_build(&pass->program, histogram->context, name, prologue, options, err);
-        if (status == STATUS_OK)
-            status = ocl_kernel(&pass->kernel, pass->program, name, err);
-        if (status == STATUS_OK && pass->variant == HISTOGRAM_PARTIAL)
-            status = ocl_kernel(&pass->reduce, pass->program, REDUCE, err);
-        if (status != STATUS_OK)
-            return status;
+    enum status status = STATUS_OK;
+    for (unsigned p = 0; p < histogram->count && status == STATUS_OK; p++)
+        status = histogram_build_pass(histogram, p, err);
+    return status;
+}
+
+enum status histogram_pass_key(char key[OCL_KEY], const struct histogram *histogram, unsigned index,
+                               struct error *err)
+{
+    const struct pass *pass = &histogram->pass[index];
+    char prologue[PROLOGUE_BYTES], options[128];
+    write_prologue(prologue, sizeof prologue, histogram, pass);
+    write_options(options, sizeof options, pass);
+    return ocl_program_key(key, ocl_context_device(histogram->context),
+                           histogram_variant_kernel(pass->variant), prologue, options, err);
+}
+
+bool histogram_replace(struct histogram *histogram, unsigned index, enum histogram_variant variant)
+{
+    struct pass *pass = &histogram->pass[index];
+    const struct ocl_device *device = ocl_context_device(histogram->context);
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < pass->count; i++) {
+        const struct feature *feature = &histogram->features->feature[pass->feature[i]];
+        char reason[128];
+        if (!histogram_variant_takes(reason, sizeof reason, variant, feature, device))
+            return false;
+        bytes += histogram_variant_table(variant, feature);
     }
-    return STATUS_OK;
+    if (pass->count > 1 && bytes > histogram_variant_tables_most(variant, device))
+        return false;
+    const struct histogram_shape shape = histogram_variant_shape(variant, pass->bins, device);
+    clear_programs(pass);
+    pass->variant = variant;
+    pass->shape.group = shape.group;
+    pass->shape.copies = shape.copies;
+    return true;
 }
 
 /* Room for the buckets of `count` tiles, and twice as many as before, so that it grows seldom. What

@@ -29,23 +29,47 @@ struct histogram_part {
     uint32_t counters;     /* index of the part's first counter */
 };
 
-/* Plans the passes; builds nothing yet. features and context must outlive it. STATUS_USAGE: the
- * variant asked for cannot hold a feature on this device. */
+/* Plans the passes; builds nothing yet. features and context must outlive it. shape: how the passes
+ * are launched; NULL for what suits the variant and the device. STATUS_USAGE: the variant asked for
+ * cannot hold a feature on this device. */
 enum status histogram_open(struct histogram **out, struct ocl_context *context,
                            const struct feature_set *features, enum histogram_variant variant,
-                           struct error *err);
+                           const struct histogram_shape *shape, struct error *err);
 void histogram_close(struct histogram **histogram);
 
+struct ocl_context *histogram_context(const struct histogram *histogram);
+const struct feature_set *histogram_features(const struct histogram *histogram);
+/* The variant that was asked for. */
+enum histogram_variant histogram_wanted(const struct histogram *histogram);
+
+/* A pass as planned. */
+struct histogram_pass {
+    enum histogram_variant variant;
+    bool tuned;              /* chosen by measurement on this device */
+    const unsigned *feature; /* indices into the set */
+    unsigned count;
+};
 unsigned histogram_passes(const struct histogram *histogram);
-enum histogram_variant histogram_pass_variant(const struct histogram *histogram, unsigned pass);
+struct histogram_pass histogram_pass(const struct histogram *histogram, unsigned pass);
 
 /* The tiles of a part in one pass: writes them to `tiles` (NULL: only counts) and returns how many.
  * Any thread. */
 uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *histogram,
                          unsigned pass, const struct histogram_part *part);
+/* The same with tiles of at most so many pixels, a multiple of 16, where a row allows it. */
+uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram *histogram,
+                            unsigned pass, const struct histogram_part *part, uint32_t tile_pixels);
 
 /* Builds the kernels (seconds on a cold cache). */
 enum status histogram_build(struct histogram *histogram, struct error *err);
+enum status histogram_build_pass(struct histogram *histogram, unsigned pass, struct error *err);
+/* The key of its program. */
+enum status histogram_pass_key(char key[OCL_KEY], const struct histogram *histogram, unsigned pass,
+                               struct error *err);
+/* Has the pass counted by another variant from now on; it must be built again. Its features and
+ * tiles stay, so other threads may be cutting them meanwhile. False: that variant cannot count them
+ * all in one pass. */
+bool histogram_replace(struct histogram *histogram, unsigned pass, enum histogram_variant variant);
 
 /* Enqueues one pass over tiles [first, first + count) of the `tiles` buffer; counters must have
  * been zeroed before the first pass. One thread at a time, one queue. events, where not NULL, has

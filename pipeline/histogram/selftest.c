@@ -1,7 +1,6 @@
 /* selftest.c: every variant against feature_count_reference on fills that break histograms: one
  * colour (all additions meet), two colours, sorted, a gradient, random; in shapes from 1 x 1 to
- * rows that are no multiple of anything, some as strips of a larger picture, with grids and
- * orientations.
+ * rows that are no multiple of anything, with grids and orientations.
  */
 #include "histogram/selftest.h"
 
@@ -12,12 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILES_MAX 4096u
+/* More than what kernels with small counters count at a time. */
+#define LARGE_WIDTH  331u
+#define LARGE_HEIGHT 211u
+#define TILE_SMALL   64u
 
 static const struct {
     uint32_t width, height;
     uint8_t orientation;
-} shapes[] = {{1, 1, 1}, {1, 77, 6}, {257, 1, 3}, {13, 7, 5}, {48, 40, 8}, {85, 39, 7}};
+} shapes[] = {{1, 1, 1},   {1, 77, 6},  {257, 1, 3},
+              {13, 7, 5},  {48, 40, 8}, {85, 39, 7},
+              {LARGE_WIDTH, LARGE_HEIGHT, 2}};
+#define SHAPES (unsigned)(sizeof shapes / sizeof *shapes)
 
 static const char *const specs[] = {
     "rgb:bins=256",
@@ -60,85 +65,163 @@ static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
     }
 }
 
+/* One built pass at work. */
 struct rig {
-    struct ocl_context *context;
     struct ocl_queue *queue;
     struct histogram *histogram;
+    unsigned pass;
     const struct feature_set *features;
     cl_mem pixels, tiles, counters;
-    int fills; /* the first ones */
+    struct histogram_tile *tile; /* `tile_room` of them, as the buffer */
+    uint32_t tile_room;
+    uint8_t *pixel;
+    uint32_t *got, *want;
 };
 
-/* Counts one picture on the device into `counters`. */
-static enum status count_on_device(uint32_t *counters, struct rig *rig, const uint8_t *pixels,
-                                   const struct histogram_part *part, struct error *err)
+static struct histogram_part part_of(uint32_t width, uint32_t height, uint8_t orientation)
 {
-    size_t bytes = (size_t)part->width * part->height * 3;
-    size_t counter_bytes = rig->features->counters * sizeof(uint32_t);
-    static struct histogram_tile tiles[TILES_MAX];
+    return (struct histogram_part){
+        .width = width,
+        .height = height,
+        .orientation = orientation,
+        .rect = {0, 0, width, height},
+        .stride = width * 3,
+    };
+}
+
+/* Counts one picture on the device into rig->got. */
+static enum status count_on_device(struct rig *rig, const struct histogram_part *part,
+                                   uint32_t tile_pixels, struct error *err)
+{
+    const size_t bytes = (size_t)part->width * part->height * 3;
+    const size_t counter_bytes = rig->features->counters * sizeof(uint32_t);
+    const uint32_t count =
+        tile_pixels
+            ? histogram_tiles_of(rig->tile, rig->histogram, rig->pass, part, tile_pixels)
+            : histogram_tiles(rig->tile, rig->histogram, rig->pass, part);
     enum status status = ocl_enqueue_write(rig->queue, "pixels", rig->pixels, true, 0, bytes,
-                                           pixels, OCL_NO_WAITS, NULL, err);
+                                           rig->pixel, OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK)
-        status = ocl_enqueue_write(rig->queue, "zero", rig->counters, true, 0, counter_bytes,
-                                   memset(counters, 0, counter_bytes), OCL_NO_WAITS, NULL, err);
-    for (unsigned p = 0; p < histogram_passes(rig->histogram) && status == STATUS_OK; p++) {
-        uint32_t count = histogram_tiles(NULL, rig->histogram, p, part);
-        if (count == 0 || count > TILES_MAX)
-            continue;
-        histogram_tiles(tiles, rig->histogram, p, part);
-        status = ocl_enqueue_write(rig->queue, "tiles", rig->tiles, true, 0, count * sizeof *tiles,
-                                   tiles, OCL_NO_WAITS, NULL, err);
-        if (status == STATUS_OK)
-            status = histogram_enqueue(rig->histogram, p, rig->queue, rig->pixels, rig->tiles, 0,
-                                       count, rig->counters, OCL_NO_WAITS, NULL, err);
-    }
+        status = ocl_enqueue_fill(rig->queue, "zero", rig->counters, 0, 0, counter_bytes,
+                                  OCL_NO_WAITS, NULL, err);
+    if (status == STATUS_OK && count > 0)
+        status = ocl_enqueue_write(rig->queue, "tiles", rig->tiles, true, 0,
+                                   count * sizeof *rig->tile, rig->tile, OCL_NO_WAITS, NULL, err);
+    if (status == STATUS_OK && count > 0)
+        status = histogram_enqueue(rig->histogram, rig->pass, rig->queue, rig->pixels, rig->tiles,
+                                   0, count, rig->counters, OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK)
         status = ocl_enqueue_read(rig->queue, "counters", rig->counters, true, 0, counter_bytes,
-                                  counters, OCL_NO_WAITS, NULL, err);
+                                  rig->got, OCL_NO_WAITS, NULL, err);
     return status;
 }
 
-/* All shapes and fills with the rig's variant. */
-static enum status compare_all(struct rig *rig, uint8_t *pixels, uint32_t *got, uint32_t *want,
-                               uint64_t *compared, uint64_t *wrong, struct error *err)
+/* One picture of one fill, in tiles of the pass's size and in small ones, so that some cells are
+ * one tile and some are many. */
+static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct rig *rig,
+                                   const struct histogram_part *part, enum fill fill,
+                                   struct error *err)
 {
-    const struct feature_set *features = rig->features;
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-        uint32_t width = shapes[s].width, height = shapes[s].height;
-        for (int fill = 0; fill < rig->fills; fill++) {
-            fill_pixels(pixels, (size_t)width * height * 3, (enum fill)fill);
-            struct histogram_part part = {
-                .width = width,
-                .height = height,
-                .orientation = shapes[s].orientation,
-                .rect = {0, 0, width, height},
-                .stride = width * 3,
-            };
-            enum status status = count_on_device(got, rig, pixels, &part, err);
-            if (status != STATUS_OK)
-                return status;
-            memset(want, 0, features->counters * sizeof *want);
-            for (unsigned f = 0; f < features->count; f++)
-                feature_count_reference(want + features->feature[f].offset, &features->feature[f],
-                                        pixels, (size_t)width * 3, width, height,
-                                        shapes[s].orientation);
-            for (uint32_t i = 0; i < features->counters; i++)
-                *wrong += got[i] != want[i];
-            *compared += features->counters;
-        }
+    const struct histogram_pass pass = histogram_pass(rig->histogram, rig->pass);
+    const uint32_t counters = rig->features->counters;
+    fill_pixels(rig->pixel, (size_t)part->width * part->height * 3, fill);
+    memset(rig->want, 0, counters * sizeof *rig->want);
+    for (unsigned i = 0; i < pass.count; i++) {
+        const struct feature *feature = &rig->features->feature[pass.feature[i]];
+        feature_count_reference(rig->want + feature->offset, feature, rig->pixel, part->stride,
+                                part->width, part->height, part->orientation);
+        *compared += 2 * feature->dimension;
     }
-    return STATUS_OK;
+    enum status status = STATUS_OK;
+    for (int small = 0; small < 2 && status == STATUS_OK; small++) {
+        status = count_on_device(rig, part, small ? TILE_SMALL : 0, err);
+        /* Counters of other passes are zero in both. */
+        for (uint32_t i = 0; i < counters && status == STATUS_OK; i++)
+            *wrong += rig->got[i] != rig->want[i];
+    }
+    return status;
+}
+
+/* The tiles of the picture that has the most. */
+static uint32_t most_tiles(const struct histogram *histogram, unsigned pass, bool brief)
+{
+    uint32_t most = 1;
+    for (unsigned s = 0; s < SHAPES - brief; s++) {
+        const struct histogram_part part =
+            part_of(shapes[s].width, shapes[s].height, shapes[s].orientation);
+        const uint32_t count = histogram_tiles_of(NULL, histogram, pass, &part, TILE_SMALL);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+static enum status rig_open(struct rig *rig, struct histogram *histogram, unsigned pass, bool brief,
+                            struct error *err)
+{
+    struct ocl_context *context = histogram_context(histogram);
+    const size_t pixel_bytes = 3 * LARGE_WIDTH * LARGE_HEIGHT;
+    *rig = (struct rig){.histogram = histogram,
+                        .pass = pass,
+                        .features = histogram_features(histogram),
+                        .tile_room = most_tiles(histogram, pass, brief)};
+    const size_t counters = rig->features->counters;
+    rig->pixel = malloc(pixel_bytes);
+    rig->tile = calloc(rig->tile_room, sizeof *rig->tile);
+    rig->got = calloc(counters, sizeof *rig->got);
+    rig->want = calloc(counters, sizeof *rig->want);
+    enum status status = STATUS_OK;
+    if (!rig->pixel || !rig->tile || !rig->got || !rig->want)
+        status = error_memory(err, pixel_bytes + 8 * counters, "the self-test");
+    if (status == STATUS_OK)
+        status = ocl_queue_open(&rig->queue, context, "self-test", err);
+    if (status == STATUS_OK)
+        status =
+            ocl_buffer(&rig->pixels, context, CL_MEM_READ_ONLY, pixel_bytes, NULL, "pixels", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&rig->tiles, context, CL_MEM_READ_ONLY,
+                            rig->tile_room * sizeof *rig->tile, NULL, "tiles", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&rig->counters, context, CL_MEM_READ_WRITE,
+                            counters * sizeof(uint32_t), NULL, "counters", err);
+    return status;
+}
+
+static void rig_close(struct rig *rig)
+{
+    ocl_buffer_release(&rig->counters);
+    ocl_buffer_release(&rig->tiles);
+    ocl_buffer_release(&rig->pixels);
+    ocl_queue_close(&rig->queue);
+    free(rig->want);
+    free(rig->got);
+    free(rig->tile);
+    free(rig->pixel);
+}
+
+enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct histogram *histogram,
+                                 unsigned pass, bool brief, struct error *err)
+{
+    struct rig rig;
+    *compared = *wrong = 0;
+    enum status status = rig_open(&rig, histogram, pass, brief, err);
+    for (unsigned s = 0; s < SHAPES - brief; s++) {
+        const struct histogram_part part =
+            part_of(shapes[s].width, shapes[s].height, shapes[s].orientation);
+        const int fills = brief || s == SHAPES - 1 ? FILLS_BRIEF : FILLS;
+        for (int fill = 0; fill < fills && status == STATUS_OK; fill++)
+            status = compare_picture(compared, wrong, &rig, &part, (enum fill)fill, err);
+    }
+    rig_close(&rig);
+    return status;
 }
 
 /* Compares nothing, and fills `reason`, where the device can count no feature with the variant. */
 static enum status test_variant(struct ocl_context *context, enum histogram_variant variant,
-                                int fills, uint64_t *compared, uint64_t *wrong, char *reason,
+                                bool brief, uint64_t *compared, uint64_t *wrong, char *reason,
                                 size_t size, struct error *err)
 {
     struct feature_set features = {0};
-    struct rig rig = {.context = context, .features = &features, .fills = fills};
-    uint8_t *pixels = NULL;
-    uint32_t *got = NULL, *want = NULL;
+    struct histogram *histogram = NULL;
     const struct ocl_device *device = ocl_context_device(context);
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof specs / sizeof *specs && status == STATUS_OK; i++) {
@@ -150,37 +233,16 @@ static enum status test_variant(struct ocl_context *context, enum histogram_vari
     }
     if (status != STATUS_OK || features.count == 0)
         return status;
-    size_t pixel_bytes = 257 * 131 * 3; /* no shape has more */
-    pixels = malloc(pixel_bytes);
-    got = calloc(features.counters, sizeof *got);
-    want = calloc(features.counters, sizeof *want);
-    if (status == STATUS_OK && (!pixels || !got || !want))
-        status = error_memory(err, pixel_bytes, "the self-test");
+    status = histogram_open(&histogram, context, &features, variant, NULL, err);
     if (status == STATUS_OK)
-        status = ocl_queue_open(&rig.queue, context, "self-test", err);
-    if (status == STATUS_OK)
-        status = histogram_open(&rig.histogram, context, &features, variant, err);
-    if (status == STATUS_OK)
-        status = histogram_build(rig.histogram, err);
-    if (status == STATUS_OK)
-        status =
-            ocl_buffer(&rig.pixels, context, CL_MEM_READ_ONLY, pixel_bytes, NULL, "pixels", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&rig.tiles, context, CL_MEM_READ_ONLY,
-                            TILES_MAX * sizeof(struct histogram_tile), NULL, "tiles", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&rig.counters, context, CL_MEM_READ_WRITE,
-                            features.counters * sizeof(uint32_t), NULL, "counters", err);
-    if (status == STATUS_OK)
-        status = compare_all(&rig, pixels, got, want, compared, wrong, err);
-    ocl_buffer_release(&rig.counters);
-    ocl_buffer_release(&rig.tiles);
-    ocl_buffer_release(&rig.pixels);
-    histogram_close(&rig.histogram);
-    ocl_queue_close(&rig.queue);
-    free(want);
-    free(got);
-    free(pixels);
+        status = histogram_build(histogram, err);
+    for (unsigned p = 0; status == STATUS_OK && p < histogram_passes(histogram); p++) {
+        uint64_t here, differ;
+        status = histogram_check_pass(&here, &differ, histogram, p, brief, err);
+        *compared += here;
+        *wrong += differ;
+    }
+    histogram_close(&histogram);
     return status;
 }
 
@@ -193,8 +255,8 @@ enum status histogram_self_test(struct ocl_context *context, bool brief,
         enum histogram_variant variant = (enum histogram_variant)v;
         uint64_t compared = 0, different = 0;
         char text[256], reason[128] = "";
-        enum status status = test_variant(context, variant, brief ? FILLS_BRIEF : FILLS, &compared,
-                                          &different, reason, sizeof reason, err);
+        enum status status = test_variant(context, variant, brief, &compared, &different, reason,
+                                          sizeof reason, err);
         if (status != STATUS_OK)
             return status;
         *wrong += different;

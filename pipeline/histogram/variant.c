@@ -26,6 +26,12 @@
 #define GROUP_MOST_CPU 128u /* work-items take turns there */
 #define COPIES_MOST    16u
 
+/* What tuning may try. */
+#define GROUP_LEAST       16u
+#define COPIES_MOST_TUNED 32u
+#define TILE_PIXELS_LEAST 2048u
+#define TILE_PIXELS_MOST  (1u << 20)
+
 #define STAGED_GROUP 128u
 #define STAGE_BYTES  96u /* of local memory a work-item, as the kernel has it */
 
@@ -66,6 +72,11 @@ bool histogram_variant_parse(enum histogram_variant *out, const char *name)
         }
     }
     return false;
+}
+
+bool histogram_variant_suits(enum histogram_variant variant, const struct ocl_device *device)
+{
+    return variant != HISTOGRAM_PRIVATE || device->type & CL_DEVICE_TYPE_CPU;
 }
 
 /* The largest power of two that is at most `most` and that the device takes. */
@@ -143,16 +154,30 @@ bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant v
     return true;
 }
 
-enum histogram_variant histogram_variant_for(const struct feature *feature,
-                                             const struct ocl_device *device)
+/* What was measured to be the fastest, for rgb:bins=B and for features of one counter a pixel. */
+static const struct {
+    const char *platform;
+    cl_device_type type;
+    enum histogram_variant channels, single;
+} known[] = {
+    {"Portable Computing Language", CL_DEVICE_TYPE_CPU, HISTOGRAM_PRIVATE, HISTOGRAM_PRIVATE},
+    {"Intel(R) OpenCL", CL_DEVICE_TYPE_CPU, HISTOGRAM_PRIVATE, HISTOGRAM_PRIVATE},
+    {"NVIDIA CUDA", CL_DEVICE_TYPE_GPU, HISTOGRAM_PACKED, HISTOGRAM_REPLICATED},
+};
+
+enum histogram_variant histogram_variant_usual(const struct feature *feature,
+                                               const struct ocl_device *device)
 {
-    static const enum histogram_variant best[] = {HISTOGRAM_PACKED, HISTOGRAM_REPLICATED};
     char reason[128];
-    if (device->type & CL_DEVICE_TYPE_CPU)
-        return HISTOGRAM_PRIVATE;
-    for (unsigned i = 0; i < sizeof best / sizeof *best; i++)
-        if (histogram_variant_takes(reason, sizeof reason, best[i], feature, device))
-            return best[i];
+    enum histogram_variant best =
+        device->type & CL_DEVICE_TYPE_CPU ? HISTOGRAM_PRIVATE : HISTOGRAM_REPLICATED;
+    for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(device->platform, known[i].platform) == 0 && device->type & known[i].type)
+            best = feature->kind == FEATURE_RGB ? known[i].channels : known[i].single;
+    if (histogram_variant_takes(reason, sizeof reason, best, feature, device))
+        return best;
+    if (histogram_variant_takes(reason, sizeof reason, HISTOGRAM_REPLICATED, feature, device))
+        return HISTOGRAM_REPLICATED;
     return HISTOGRAM_GLOBAL;
 }
 
@@ -188,4 +213,33 @@ struct histogram_shape histogram_variant_shape(enum histogram_variant variant, u
                8ull * bins * shape.copies <= device->local_memory / 2)
             shape.copies *= 2;
     return shape;
+}
+
+static bool is_power_of_two(uint32_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_variant variant,
+                          uint32_t bins, const struct ocl_device *device)
+{
+    const bool copied = variant == HISTOGRAM_REPLICATED || variant == HISTOGRAM_PARTIAL;
+    uint64_t local = 4ull * bins * shape->copies;
+    uint32_t least = GROUP_LEAST, most = GROUP_MOST;
+    if (variant == HISTOGRAM_PRIVATE) {
+        least = most = 1;
+        local = 0;
+    } else if (variant == HISTOGRAM_GLOBAL) {
+        local = 0;
+    } else if (variant == HISTOGRAM_PACKED) {
+        least = PACKED_GROUP_LEAST;
+        local = PACKED_TABLE;
+    } else if (variant == HISTOGRAM_STAGED) {
+        local += (uint64_t)STAGE_BYTES * shape->group;
+    }
+    return is_power_of_two(shape->group) && shape->group >= least &&
+           shape->group <= group_size(most, device) && is_power_of_two(shape->copies) &&
+           shape->copies <= (copied ? COPIES_MOST_TUNED : 1) && shape->copies <= shape->group &&
+           local <= device->local_memory && shape->tile_pixels % 16 == 0 &&
+           shape->tile_pixels >= TILE_PIXELS_LEAST && shape->tile_pixels <= TILE_PIXELS_MOST;
 }

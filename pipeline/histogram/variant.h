@@ -29,13 +29,17 @@ bool histogram_variant_parse(enum histogram_variant *out, const char *name);
 /* The kernel and its file. */
 const char *histogram_variant_kernel(enum histogram_variant variant);
 
+/* Is it worth measuring on the device? One work-item a tile leaves a GPU empty. */
+bool histogram_variant_suits(enum histogram_variant variant, const struct ocl_device *device);
+
 /* Can the device count the feature with the variant? If not, `reason` says what is in the way. */
 bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant variant,
                              const struct feature *feature, const struct ocl_device *device);
 
-/* The variant that HISTOGRAM_AUTO stands for. */
-enum histogram_variant histogram_variant_for(const struct feature *feature,
-                                             const struct ocl_device *device);
+/* The variant for a device on which nothing has been measured: what is known to be the fastest on
+ * its platform, or what is safe on any. */
+enum histogram_variant histogram_variant_usual(const struct feature *feature,
+                                               const struct ocl_device *device);
 
 /* Bytes of one table of the feature; 0: none outside the picture's counters. */
 uint64_t histogram_variant_table(enum histogram_variant variant, const struct feature *feature);
@@ -54,5 +58,16 @@ struct histogram_shape {
 /* For a pass with `bins` counters a cell. */
 struct histogram_shape histogram_variant_shape(enum histogram_variant variant, uint32_t bins,
                                                const struct ocl_device *device);
+
+/* Is it a shape that the variant's kernel can have for a pass of so many counters? */
+bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_variant variant,
+                          uint32_t bins, const struct ocl_device *device);
+
+/* How a feature is to be counted. */
+struct histogram_choice {
+    enum histogram_variant variant;
+    struct histogram_shape shape; /* group 0: the usual one */
+    bool tuned;                   /* by measurement on this device */
+};
 
 #endif

@@ -13,6 +13,7 @@
 #include "staging/ring.h"
 
 #include "base/clock.h"
+#include "histogram/prove.h"
 
 #include <string.h>
 
@@ -188,9 +189,9 @@ void *ring_serve(void *argument)
     struct lane *lane = argument;
     struct staging *staging = lane->staging;
     struct error err = ERROR_INIT;
-    enum status status = histogram_build(lane->histogram, &err);
+    enum status status = histogram_prepare(lane->histogram, &err);
     if (status == STATUS_OK && lane->blur)
-        status = blur_build(lane->blur, &err);
+        status = blur_prepare(lane->blur, lane->context, &err);
     if (status == STATUS_OK)
         status = serve(lane, &err);
     if (status == STATUS_OK)

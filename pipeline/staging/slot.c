@@ -32,6 +32,11 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+uint64_t staging_slot_bytes(const struct ocl_device *device)
+{
+    return device->unified_memory ? SLOT_BYTES_SHARED : SLOT_BYTES_COPIED;
+}
+
 unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
                            const struct ocl_device *device, unsigned passes)
 {
@@ -39,9 +44,7 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
     shape->passes = passes;
     shape->counters = config->features->counters;
     shape->border = feature_set_blurred(config->features) ? BLUR_BORDER : 0;
-    uint64_t bytes = config->slot_bytes       ? config->slot_bytes
-                     : device->unified_memory ? SLOT_BYTES_SHARED
-                                              : SLOT_BYTES_COPIED;
+    uint64_t bytes = config->slot_bytes ? config->slot_bytes : staging_slot_bytes(device);
     unsigned count = config->slot_count ? config->slot_count : SLOT_COUNT_DEFAULT;
     count = count > SLOTS_MAX ? SLOTS_MAX : count;
     uint64_t host = config->host_memory / config->chosen_count;

@@ -240,8 +240,8 @@ static enum status open_lane(struct lane *lane, struct staging *staging, unsigne
     if (status == STATUS_OK)
         status = ocl_queue_open(&lane->queues.read, lane->context, "read back", err);
     if (status == STATUS_OK)
-        status =
-            histogram_open(&lane->histogram, lane->context, config->features, config->variant, err);
+        status = histogram_open(&lane->histogram, lane->context, config->features, config->variant,
+                                NULL, err);
     if (status == STATUS_OK)
         status = open_slots(lane, config, err);
     return status;
@@ -372,8 +372,9 @@ void staging_describe(const struct staging *staging, char *text, size_t size)
                          lane->shape.shared ? "mapped" : "copied");
         used += n > 0 ? (size_t)n : 0;
         for (unsigned p = 0; p < lane->shape.passes && used < size; p++) {
-            n = snprintf(text + used, size - used, " %s",
-                         histogram_variant_name(histogram_pass_variant(lane->histogram, p)));
+            const struct histogram_pass pass = histogram_pass(lane->histogram, p);
+            n = snprintf(text + used, size - used, " %s%s", histogram_variant_name(pass.variant),
+                         pass.tuned ? " (tuned)" : "");
             used += n > 0 ? (size_t)n : 0;
         }
     }

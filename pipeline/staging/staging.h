@@ -67,6 +67,9 @@ struct staging_part {
 enum status staging_open(struct staging **out, const struct staging_config *config,
                          struct error *err);
 
+/* Bytes of a slot of the device, unless told otherwise. */
+uint64_t staging_slot_bytes(const struct ocl_device *device);
+
 /* The most bytes that one part may have (rows of 3 bytes a pixel). */
 uint64_t staging_part_bytes(const struct staging *staging);
 

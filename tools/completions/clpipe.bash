@@ -20,6 +20,7 @@ _clpipe_options()
     export) echo "--what --format --feature --name --output --to --link" ;;
     devices) echo "--ndrange --local --image --out" ;;
     bench) echo "--feature --variant --fill --shape --bytes --rounds" ;;
+    tune) echo "--feature --bytes --rounds --show --forget" ;;
     esac
     echo "$machine $general"
 }
@@ -27,7 +28,7 @@ _clpipe_options()
 _clpipe()
 {
     local commands="run ingest cluster assign info export verify repair devices formats self-test
-        bench"
+        bench tune"
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     local command=${COMP_WORDS[1]}
     COMPREPLY=()

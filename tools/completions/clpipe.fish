@@ -25,6 +25,7 @@ complete -c clpipe -n __clpipe_needs_command -a devices -d 'OpenCL devices'
 complete -c clpipe -n __clpipe_needs_command -a formats -d 'image formats'
 complete -c clpipe -n __clpipe_needs_command -a self-test -d 'compare a device with plain C'
 complete -c clpipe -n __clpipe_needs_command -a bench -d 'how fast a device counts'
+complete -c clpipe -n __clpipe_needs_command -a tune -d 'measure which kernels are the fastest'
 
 # Every command.
 set -l any 'not __clpipe_needs_command'
@@ -110,6 +111,12 @@ complete -c clpipe -n '__clpipe_using bench' -l fill -x -a 'constant two natural
 complete -c clpipe -n '__clpipe_using bench' -l shape -x -a 'large 512x384 224x224 all' -d 'the pictures'
 complete -c clpipe -n '__clpipe_using bench' -l bytes -x -d 'pixels of one launch'
 complete -c clpipe -n '__clpipe_using bench' -l rounds -x -d 'launches'
+
+complete -c clpipe -n '__clpipe_using tune' -l feature -x -a 'rgb:bins=256 rgb:bins=8x8x8 gray:bins=256 hsv:bins=8x4x4' -d 'what to count'
+complete -c clpipe -n '__clpipe_using tune' -l bytes -x -d 'pixels of one launch'
+complete -c clpipe -n '__clpipe_using tune' -l rounds -x -d 'launches'
+complete -c clpipe -n '__clpipe_using tune' -l show -d 'print what an ingest takes'
+complete -c clpipe -n '__clpipe_using tune' -l forget -d 'drop what was kept'
 
 # repair
 complete -c clpipe -n '__clpipe_using repair' -s o -l output -r -d 'the file to write'

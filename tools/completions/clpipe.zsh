@@ -3,7 +3,7 @@
 
 _clpipe() {
     local -a commands machine general ingest result clustering run_only cluster_only assign info
-    local -a export repair devices options
+    local -a export repair devices bench tune options
     commands=(
         'run:features and clusters of images'
         'ingest:features of images into a file'
@@ -17,6 +17,7 @@ _clpipe() {
         'formats:image formats'
         'self-test:compare a device with plain C'
         'bench:how fast a device counts'
+        'tune:measure which kernels are the fastest'
     )
     machine=(
         '--device=[device to compute on]:device:(cpu gpu all)'
@@ -112,6 +113,13 @@ _clpipe() {
         '--rounds=[launches]:number:'
     )
 
+    tune=(
+        '*--feature=[what to count]:feature:'
+        '--bytes=[pixels of one launch]:size:'
+        '--rounds=[launches]:number:'
+        '--show[print what an ingest takes]'
+        '--forget[drop what was kept]'
+    )
     repair=(
         '(-o --output)'{-o,--output=}'[the file to write]:file:_files'
         '--dry-run[say what can be saved, write nothing]'
@@ -131,6 +139,7 @@ _clpipe() {
         export) options=($export) ;;
         devices) options=($devices) ;;
         bench) options=($bench) ;;
+        tune) options=($tune) ;;
         repair) options=($repair) ;;
         verify|formats|self-test) options=() ;;
     esac

@@ -1,0 +1,233 @@
+/* cmd_tune.c: clpipe tune: which kernels are the fastest here, kept for every later ingest. */
+#include "base/log.h"
+#include "cli/clean.h"
+#include "cli/commands.h"
+#include "cli/compute.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "histogram/tuner.h"
+#include "staging/staging.h"
+#include <stdio.h>
+#include <string.h>
+
+struct table {
+    struct sink sink;
+    struct json json;
+    bool to_sink;
+    unsigned wrong; /* trials that counted wrong */
+};
+
+/* --- lines ----------------------------------------------------------------------------------- */
+
+static void show_device(struct table *table, const struct ocl_device *device)
+{
+    if (table->to_sink) {
+        sink_clean(&table->sink, device->name);
+        sink_text(&table->sink, ", driver ");
+        sink_clean(&table->sink, device->driver);
+        sink_text(&table->sink, "\n");
+    }
+    json_open_object(&table->json, NULL);
+    report_bytes(&table->json, "device", device->name);
+    report_bytes(&table->json, "driver", device->driver);
+}
+
+static void show_head(struct table *table, const char *last)
+{
+    if (table->to_sink)
+        sink_printf(&table->sink, "%-18s %-10s %10s %6s %11s %s\n", "feature", "variant",
+                    "work-group", "copies", "tile pixels", last);
+}
+
+static void show_choice(struct table *table, const char *feature,
+                        const struct histogram_choice *choice)
+{
+    const char *variant = histogram_variant_name(choice->variant);
+    if (table->to_sink)
+        sink_printf(&table->sink, "%-18s %-10s %10u %6u %11u ", feature, variant,
+                    choice->shape.group, choice->shape.copies, choice->shape.tile_pixels);
+    json_string(&table->json, "feature", feature);
+    json_string(&table->json, "variant", variant);
+    json_uint(&table->json, "group", choice->shape.group);
+    json_uint(&table->json, "copies", choice->shape.copies);
+    json_uint(&table->json, "tile_pixels", choice->shape.tile_pixels);
+}
+
+static void show_trial(void *context, const struct tuner_trial *trial)
+{
+    static const char *const outcome[] = {"measured", "slow", "unusable", "wrong"};
+    struct table *table = context;
+    json_open_object(&table->json, NULL);
+    show_choice(table, trial->spec, &trial->choice);
+    json_string(&table->json, "outcome", outcome[trial->outcome]);
+    if (trial->outcome == TUNER_MEASURED)
+        json_double(&table->json, "bytes_per_second", trial->rate);
+    if (trial->outcome == TUNER_UNUSABLE)
+        report_bytes(&table->json, "reason", trial->reason);
+    json_close_object(&table->json);
+    table->wrong += trial->outcome == TUNER_WRONG;
+    if (!table->to_sink)
+        return;
+    if (trial->outcome == TUNER_MEASURED) {
+        sink_printf(&table->sink, "%8.2f\n", trial->rate * 1e-9);
+    } else if (trial->outcome == TUNER_UNUSABLE) {
+        sink_text(&table->sink, " passed over: ");
+        sink_clean(&table->sink, trial->reason);
+        sink_text(&table->sink, "\n");
+    } else {
+        sink_text(&table->sink, trial->outcome == TUNER_SLOW ? "    slow\n" : "   WRONG\n");
+    }
+    sink_flush(&table->sink); /* the next one takes a while */
+}
+
+/* What an ingest takes for each class of features. */
+static enum status show_tuning(struct table *table, const struct tuning *tuning,
+                               const struct ocl_device *device, struct error *err)
+{
+    show_head(table, "   speed");
+    json_open_array(&table->json, "tuned");
+    enum status status = STATUS_OK;
+    for (unsigned c = 0; c < TUNING_CLASSES && status == STATUS_OK; c++) {
+        struct feature_set one = {0};
+        status = feature_set_add(&one, tuning_class_spec(c), NORMALIZE_NONE, err);
+        if (status != STATUS_OK)
+            break;
+        struct histogram_choice choice = tuning_choice(tuning, &one.feature[0], device);
+        const unsigned gain = choice.tuned ? tuning->entry[c].gain : 0;
+        if (choice.shape.group == 0)
+            choice.shape =
+                histogram_variant_shape(choice.variant, one.feature[0].cell_bins, device);
+        json_open_object(&table->json, NULL);
+        show_choice(table, tuning_class_name(c), &choice);
+        json_bool(&table->json, "measured", choice.tuned);
+        if (gain)
+            json_double(&table->json, "gain", gain * 1e-3);
+        json_close_object(&table->json);
+        if (table->to_sink && gain)
+            sink_printf(&table->sink, "%8.2f x usual\n", gain * 1e-3);
+        else if (table->to_sink)
+            sink_text(&table->sink, choice.tuned ? "the usual one fails\n" : "not measured\n");
+    }
+    json_close_array(&table->json);
+    return status;
+}
+
+/* --- measuring ------------------------------------------------------------------------------- */
+
+static enum status measure(struct table *table, struct tuning *tuning,
+                           const struct compute *compute, const struct ocl_device *device,
+                           const struct options *options, struct error *err)
+{
+    struct ocl_context *context = NULL;
+    struct tuner tuner = {
+        .device = device, .stop = signals_stop(), .tried = show_trial, .context = table};
+    const struct bench_config config = {
+        .bytes = options->bytes ? options->bytes : staging_slot_bytes(device),
+        .device_memory = options->device_memory,
+        .rounds = (unsigned)options->rounds,
+    };
+    /* What cannot be kept is better said before a minute of measuring. */
+    enum status status = tuning_save(tuning, device, err);
+    if (status == STATUS_OK)
+        status = ocl_context_open(&context, device, compute->trace, err);
+    if (status == STATUS_OK)
+        status = bench_open(&tuner.bench, context, &config, err);
+    show_head(table, "    GB/s");
+    json_open_array(&table->json, "tried");
+    const struct text_list *specs = &options->features;
+    const unsigned count = specs->count ? specs->count : TUNING_CLASSES;
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
+        status = tuner_run(tuning, &tuner, specs->count ? specs->text[i] : tuning_class_spec(i),
+                           err);
+        /* Each as it is found: an interrupted tune keeps what it has done. */
+        if (status == STATUS_OK)
+            status = tuning_save(tuning, device, err);
+    }
+    json_close_array(&table->json);
+    bench_close(&tuner.bench);
+    ocl_context_close(&context);
+    return status;
+}
+
+static enum status tune_device(struct table *table, const struct compute *compute, unsigned chosen,
+                               const struct options *options, struct error *err)
+{
+    const struct ocl_device *device = &compute->devices.device[chosen];
+    struct tuning tuning;
+    bool found = false;
+    enum status status = STATUS_OK;
+    show_device(table, device);
+    if (options->forget) {
+        status = tuning_forget(&found, device, err);
+        if (table->to_sink && status == STATUS_OK)
+            sink_text(&table->sink, found ? "forgotten\n" : "nothing was kept\n");
+        json_bool(&table->json, "forgotten", found);
+    } else {
+        tuning_load(&tuning, device);
+        if (!options->show)
+            status = measure(table, &tuning, compute, device, options, err);
+        if (table->to_sink && !options->show && status == STATUS_OK)
+            sink_text(&table->sink, "kept:\n");
+        if (status == STATUS_OK)
+            status = show_tuning(table, &tuning, device, err);
+    }
+    json_close_object(&table->json);
+    return status;
+}
+
+/* --- the command ----------------------------------------------------------------------------- */
+
+static enum status check_options(const struct options *options, struct error *err)
+{
+    const bool measures = options_given(options, "feature") || options_given(options, "bytes") ||
+                          options_given(options, "rounds");
+    if (options->show && options->forget)
+        return misuse(err, options->command, "--show and --forget exclude each other");
+    if (measures && (options->show || options->forget))
+        return misuse(err, options->command, "--%s measures nothing",
+                      options->show ? "show" : "forget");
+    for (unsigned i = 0; i < options->features.count; i++) {
+        struct feature_set one = {0};
+        enum status status =
+            feature_set_add(&one, options->features.text[i], NORMALIZE_NONE, err);
+        if (status != STATUS_OK)
+            return status;
+        if (feature_set_blurred(&one))
+            return misuse(err, options->command, "the blur of '%s' is not measured here",
+                          options->features.text[i]);
+    }
+    return STATUS_OK;
+}
+
+enum status command_tune(const struct options *options, struct error *err)
+{
+    struct compute compute = {0};
+    struct table table = {.to_sink = !report_owns_stdout(options)};
+    signals_install(0);
+    enum status status = check_options(options, err);
+    if (status != STATUS_OK)
+        return status;
+    status = compute_open(&compute, options, true, err);
+    if (status == STATUS_OK && table.to_sink)
+        status = sink_open(&table.sink, NULL, err);
+    if (status != STATUS_OK)
+        return compute_close(&compute, status, err);
+    json_init(&table.json, false);
+    json_open_array(&table.json, NULL);
+    for (unsigned i = 0; status == STATUS_OK && i < compute.count; i++)
+        status = tune_device(&table, &compute, compute.chosen[i], options, err);
+    json_close_array(&table.json);
+    enum status closed = sink_close(&table.sink, true, status == STATUS_OK ? err : NULL);
+    if (status == STATUS_OK)
+        status = closed;
+    if (status == STATUS_OK)
+        status = report_write(options, &table.json, err);
+    else
+        json_clear(&table.json);
+    if (status == STATUS_OK && table.wrong > 0) {
+        log_message(LOG_ERROR, "%u of the kernels tried counted wrong; they are never taken",
+                    table.wrong);
+        status = STATUS_PARTIAL;
+    }
+    return compute_close(&compute, status, err);
+}

@@ -1,0 +1,101 @@
+/* prove.c: builds and proves the kernels of a run, and finds others where they fail.
+ *
+ * What is proven is the very program that will count: these features, this work-group, this many
+ * copies. That takes some milliseconds and no further compilation, where proving every variant on
+ * every kind of feature takes a compiler half a minute; clpipe self-test does that. Only what was
+ * right is remembered: a kernel that was wrong may have met a driver on a bad day, and is tried
+ * again, and told of again, by the next run.
+ */
+#include "histogram/prove.h"
+
+#include "base/log.h"
+#include "histogram/selftest.h"
+
+/* Clearing, reading and comparing these for each picture is what takes long then. */
+#define COUNTERS_MANY (1u << 16)
+
+/* Builds one pass, which the variant counts now, and proves it. */
+static enum status prepare_pass(struct histogram *histogram, unsigned pass,
+                                enum histogram_variant variant, struct error *err)
+{
+    char key[OCL_KEY];
+    uint64_t compared = 0, wrong = 0;
+    enum status status = histogram_build_pass(histogram, pass, err);
+    if (status == STATUS_OK)
+        status = histogram_pass_key(key, histogram, pass, err);
+    if (status != STATUS_OK || ocl_program_is_proven(key))
+        return status;
+    const bool brief = histogram_features(histogram)->counters > COUNTERS_MANY;
+    status = histogram_check_pass(&compared, &wrong, histogram, pass, brief, err);
+    if (status == STATUS_OK && wrong > 0)
+        return error_set(err, STATUS_FAILED,
+                         "kernel %s counts wrong on %s (%llu of %llu counters); choose another "
+                         "device with --device",
+                         histogram_variant_kernel(variant),
+                         ocl_context_device(histogram_context(histogram))->name,
+                         (unsigned long long)wrong, (unsigned long long)compared);
+    if (status == STATUS_OK)
+        ocl_program_set_proven(key);
+    return status;
+}
+
+/* In the order in which they are tried; whether they can count the pass is histogram_replace's to
+ * say. The last ones are slow everywhere and need nothing that a device can lack. */
+static unsigned list_others(enum histogram_variant *list, const struct histogram *histogram,
+                            unsigned pass)
+{
+    const struct histogram_pass planned = histogram_pass(histogram, pass);
+    const struct feature *first = &histogram_features(histogram)->feature[planned.feature[0]];
+    const enum histogram_variant order[] = {
+        histogram_variant_usual(first, ocl_context_device(histogram_context(histogram))),
+        HISTOGRAM_REPLICATED, HISTOGRAM_LOCAL, HISTOGRAM_PRIVATE, HISTOGRAM_GLOBAL};
+    unsigned count = 0;
+    for (unsigned i = 0; i < sizeof order / sizeof *order; i++)
+        if (order[i] != planned.variant && (i == 0 || order[i] != order[0]))
+            list[count++] = order[i];
+    return count;
+}
+
+enum status histogram_prepare(struct histogram *histogram, struct error *err)
+{
+    for (unsigned p = 0; p < histogram_passes(histogram); p++) {
+        enum histogram_variant variant = histogram_pass(histogram, p).variant, others[8];
+        const unsigned count = list_others(others, histogram, p);
+        enum status status = prepare_pass(histogram, p, variant, err);
+        const bool asked_for = histogram_wanted(histogram) != HISTOGRAM_AUTO;
+        for (unsigned i = 0; status != STATUS_OK && i < count && !asked_for; i++) {
+            if (!histogram_replace(histogram, p, others[i]))
+                continue;
+            log_message(LOG_NOTICE, "notice: histograms are counted by '%s', not by '%s': %s",
+                        histogram_variant_name(others[i]), histogram_variant_name(variant),
+                        err->sentence);
+            *err = (struct error)ERROR_INIT;
+            variant = others[i];
+            status = prepare_pass(histogram, p, variant, err);
+        }
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+enum status blur_prepare(struct blur *blur, struct ocl_context *context, struct error *err)
+{
+    const struct ocl_device *device = ocl_context_device(context);
+    char key[OCL_KEY];
+    uint64_t compared, wrong;
+    enum status status = blur_build(blur, err);
+    if (status == STATUS_OK)
+        status = blur_key(key, device, err);
+    if (status != STATUS_OK || ocl_program_is_proven(key))
+        return status;
+    status = blur_self_test(&compared, &wrong, context, err);
+    if (status == STATUS_OK && wrong > 0)
+        return error_set(err, STATUS_FAILED,
+                         "kernel blur_slot blurs wrong on %s (%llu of %llu bytes); choose another "
+                         "device with --device",
+                         device->name, (unsigned long long)wrong, (unsigned long long)compared);
+    if (status == STATUS_OK)
+        ocl_program_set_proven(key);
+    return status;
+}

@@ -1,0 +1,96 @@
+/* miscount.c: makes one kernel of clpipe wrong, or not build. A library for LD_PRELOAD.
+ *
+ *   CLPIPE_MISCOUNT="wrong:histogram_private unbuilt:histogram_local"
+ *
+ * A wrong kernel is launched with one work-group too few; an unbuilt one is refused by the compiler.
+ * Programs out of a cache cannot be told apart: give each test a cache of its own. */
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST 64u
+
+#define NEXT(name)                                                                                 \
+    static __typeof__(name) *next;                                                                 \
+    if (!next)                                                                                     \
+    *(void **)&next = dlsym(RTLD_NEXT, #name)
+
+/* Only one thread builds and launches. */
+static cl_kernel wrong[MOST];
+static cl_program unbuilt[MOST];
+static unsigned wrong_count, unbuilt_count;
+
+static bool is_listed(const char *how, const char *kernel)
+{
+    const char *list = getenv("CLPIPE_MISCOUNT");
+    char entry[96];
+    snprintf(entry, sizeof entry, "%s:%s", how, kernel);
+    return list && strstr(list, entry);
+}
+
+CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program program, const char *name,
+                                                  cl_int *error)
+{
+    NEXT(clCreateKernel);
+    cl_kernel kernel = next(program, name, error);
+    for (unsigned i = 0; i < wrong_count; i++)
+        if (wrong[i] == kernel)
+            wrong[i] = NULL; /* an earlier one's address */
+    if (is_listed("wrong", name) && wrong_count < MOST)
+        wrong[wrong_count++] = kernel;
+    return kernel;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel,
+                                                       cl_uint dimensions, const size_t *offset,
+                                                       const size_t *global, const size_t *local,
+                                                       cl_uint waits, const cl_event *wait,
+                                                       cl_event *event)
+{
+    NEXT(clEnqueueNDRangeKernel);
+    for (unsigned i = 0; i < wrong_count; i++) {
+        if (wrong[i] != kernel || dimensions != 1 || !local)
+            continue;
+        const size_t fewer = global[0] - local[0];
+        return fewer == 0 ? clEnqueueMarkerWithWaitList(queue, waits, wait, event)
+                          : next(queue, kernel, 1, offset, &fewer, local, waits, wait, event);
+    }
+    return next(queue, kernel, dimensions, offset, global, local, waits, wait, event);
+}
+
+CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithSource(cl_context context, cl_uint count,
+                                                              const char **text,
+                                                              const size_t *length, cl_int *error)
+{
+    static const char *const kernel[] = {"histogram_private", "histogram_local",
+                                         "histogram_replicated", "histogram_packed",
+                                         "histogram_global", "blur_slot"};
+    NEXT(clCreateProgramWithSource);
+    cl_program program = next(context, count, text, length, error);
+    for (unsigned i = 0; i < unbuilt_count; i++)
+        if (unbuilt[i] == program)
+            unbuilt[i] = NULL;
+    for (unsigned k = 0; k < sizeof kernel / sizeof *kernel; k++) {
+        char call[96];
+        snprintf(call, sizeof call, "%s(__global", kernel[k]);
+        if (is_listed("unbuilt", kernel[k]) && strstr(text[0], call) && unbuilt_count < MOST)
+            unbuilt[unbuilt_count++] = program;
+    }
+    return program;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clBuildProgram(cl_program program, cl_uint count,
+                                               const cl_device_id *devices, const char *options,
+                                               void(CL_CALLBACK *notify)(cl_program, void *),
+                                               void *user)
+{
+    NEXT(clBuildProgram);
+    for (unsigned i = 0; i < unbuilt_count; i++)
+        if (unbuilt[i] == program)
+            return CL_BUILD_PROGRAM_FAILURE;
+    return next(program, count, devices, options, notify, user);
+}
