@@ -89,6 +89,8 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     }
     json_close_array(&json);
     json_string(&json, "alpha", option_choice(word, sizeof word, options, "alpha"));
+    if (options->icc)
+        json_string(&json, "icc", option_choice(word, sizeof word, options, "icc"));
     json_uint(&json, "max_pixels", options->max_pixels);
     json_uint(&json, "max_scans", options->max_scans);
     json_uint(&json, "decode_scale", 1u << options->decode_scale);
@@ -183,6 +185,10 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
     memset(out, 0, sizeof *out);
     if (!options->output && !options->dry_run)
         return misuse(err, options->command, "the file to write is missing: give -o F.h5");
+    if (options->icc && !decode_icc_library())
+        return error_set(err, STATUS_FAILED,
+                         "this build cannot apply ICC profiles: install liblcms2-dev and build "
+                         "again, or leave out --icc apply");
     enum status status = compute_variant(&out->variant, "histogram-variant",
                                          options->histogram_variant, options, err);
     if (status == STATUS_OK)
@@ -215,6 +221,7 @@ static void read_decode(struct decode_options *out, const struct options *option
     out->max_pixels = options->max_pixels;
     out->max_scans = (uint32_t)options->max_scans;
     out->scale = 1u << options->decode_scale;
+    out->icc = options->icc != 0;
 }
 
 /* Shared memory of one isolated decoder: all of them together are a sixteenth of the memory. */

@@ -47,6 +47,8 @@ static const struct option ingest_rows[] = {
      "l1: shares of the pixels; none: counts; hellinger: square roots of shares"},
     {"alpha", 0, OPTION_CHOICE, AT(alpha), "white|black|drop", "white", NULL, 0, 0,
      "what transparent pixels are laid over; drop ignores transparency"},
+    {"icc", 0, OPTION_CHOICE, AT(icc), "ignore|apply", "ignore", NULL, 0, 0,
+     "apply: pictures with an ICC profile are converted to sRGB by it"},
     {"max-pixels", 0, OPTION_NUMBER, AT(max_pixels), "N", "268435456", NULL, 1, 0,
      "larger pictures are failures"},
     {"max-scans", 0, OPTION_NUMBER, AT(max_scans), "N", "100", NULL, 1, UINT32_MAX,

@@ -51,6 +51,7 @@ struct options {
     const char *output;
     struct text_list features, include, exclude;
     int normalize, alpha, decode_scale, blur; /* blur: 0 off, 1 by 3x3 pixels */
+    int icc;                                  /* 0 ignore, 1 apply */
     uint64_t max_pixels, max_scans, limit;
     bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     double max_time, max_decode_seconds;

@@ -40,6 +40,8 @@ enum status print_version(struct error *err)
     for (unsigned i = 0; (format = format_at(i)); i++)
         if (format->library)
             sink_printf(&sink, "  %-10s  %s\n", format->name, format->library);
+    const char *icc = decode_icc_library();
+    sink_printf(&sink, "  ICC         %s\n", icc ? icc : "not built in: profiles are ignored");
     const char *separator = "  not read    ";
     for (unsigned i = 0; (format = format_at(i)); i++)
         if (!format->library) {

@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/failure.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,9 +30,10 @@ struct decode_options {
     uint64_t max_pixels; /* of the stored picture; more is REASON_TOO_LARGE */
     uint32_t max_scans;  /* of a progressive or multi-scan JPEG; more is REASON_TOO_MANY_SCANS */
     unsigned scale;      /* 1, 2, 4 or 8: JPEG only, the codec's own scaling; others ignore it */
+    bool icc;            /* embedded ICC profiles are applied: pixels become sRGB */
 };
 
-/* white, 268435456, 100, 1 */
+/* white, 268435456, 100, 1, false */
 void decode_options_default(struct decode_options *options);
 
 struct image_info {
@@ -96,6 +98,10 @@ void decode_abort(struct decode *decode);
 uint64_t decode_bytes_read(const struct decode *decode);
 
 void decode_close(struct decode **decode);
+
+/* The library behind options.icc with its version, or NULL: this build has none, and must not be
+ * asked for it. */
+const char *decode_icc_library(void);
 
 /* --- the table ------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include "decode/codec.h"
 #include "decode/heif_decoders.h"
 #include "decode/heif_items.h"
+#include "decode/icc.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -33,6 +34,9 @@ struct heif {
     uint32_t bits; /* of a sample */
     const uint8_t *pixels;
     size_t stride;
+    struct icc *icc;
+    bool managed;    /* rows go through icc */
+    uint8_t *alphas; /* of a row, where they do and there is transparency */
 };
 
 const char *codec_heif_library(void)
@@ -127,15 +131,20 @@ static void heif_reset(void *state)
         heif_image_handle_release(heif->handle);
     if (heif->context)
         heif_context_free(heif->context);
+    free(heif->alphas);
+    icc_end(heif->icc);
     heif->image = NULL;
     heif->handle = NULL;
     heif->context = NULL;
+    heif->alphas = NULL;
 }
 
 static void heif_destroy(void *state)
 {
-    heif_reset(state);
-    free(state);
+    struct heif *heif = state;
+    heif_reset(heif);
+    icc_close(&heif->icc);
+    free(heif);
 }
 
 /* libheif's own limit is a width, of which it takes the square. */
@@ -145,6 +154,23 @@ static int width_limit(uint64_t max_pixels)
     while (width * width < max_pixels && width < 1u << 20)
         width *= 2;
     return (int)width;
+}
+
+/* Profiles of grey pictures are not used: their pixels come as RGB from here on. */
+static enum reason read_profile(struct heif *heif, uint64_t *memory, struct failure *failure)
+{
+    size_t size = heif_image_handle_get_raw_color_profile_size(heif->handle);
+    if (size == 0 || size > ICC_PROFILE_MAX)
+        return REASON_NONE;
+    uint8_t *profile = malloc(size);
+    if (heif->has_alpha)
+        heif->alphas = malloc(heif->width);
+    if (!profile || (heif->has_alpha && !heif->alphas))
+        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
+    else if (heif_image_handle_get_raw_color_profile(heif->handle, profile).code == heif_error_Ok)
+        icc_begin(&heif->managed, memory, &heif->icc, profile, size, ICC_RGB, failure);
+    free(profile);
+    return failure->reason;
 }
 
 static enum reason heif_begin(void *state, struct input *input,
@@ -160,7 +186,8 @@ static enum reason heif_begin(void *state, struct input *input,
     *heif = (struct heif){.input = input,
                           .alpha = options->alpha,
                           .max_pixels = options->max_pixels,
-                          .file_bytes = (int64_t)file_bytes};
+                          .file_bytes = (int64_t)file_bytes,
+                          .icc = heif->icc};
     if (heif_items_check(input, file_bytes, failure) != REASON_NONE)
         return failure->reason;
     heif->context = heif_context_alloc();
@@ -192,7 +219,7 @@ static enum reason heif_begin(void *state, struct input *input,
     /* The decoder's picture and a converted one, each of up to 4 samples a pixel, and the data. */
     info->memory =
         file_bytes + (bits > 8 ? 24ull : 12ull) * heif->width * heif->height + (4u << 20);
-    return REASON_NONE;
+    return options->icc ? read_profile(heif, &info->memory, failure) : REASON_NONE;
 }
 
 /* --- rows ------------------------------------------------------------------------------------ */
@@ -240,6 +267,21 @@ static uint32_t sample_at(const struct heif *heif, const uint8_t *row, size_t i)
     return pixel_scale(v < max ? v : max, max);
 }
 
+/* A row for its profile: colours before alpha, and alpha. */
+static void put_colours(uint8_t *dst, struct heif *heif, const uint8_t *row)
+{
+    const size_t samples = heif->has_alpha ? 4 : 3;
+    for (size_t x = 0; x < heif->width; x++) {
+        if (heif->has_alpha)
+            heif->alphas[x] = (uint8_t)sample_at(heif, row, samples * x + 3);
+        for (size_t c = 0; c < 3; c++) {
+            uint32_t v = sample_at(heif, row, samples * x + c);
+            dst[3 * x + c] =
+                heif->premultiplied ? icc_unmultiplied(v, heif->alphas[x]) : (uint8_t)v;
+        }
+    }
+}
+
 static enum reason heif_rows(void *state, uint8_t *dst, size_t stride, uint32_t rows,
                              struct failure *failure)
 {
@@ -249,6 +291,11 @@ static enum reason heif_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
     uint32_t samples = heif->has_alpha ? 4 : 3;
     for (uint32_t i = 0; i < rows; i++, heif->row++, dst += stride) {
         const uint8_t *row = heif->pixels + heif->row * heif->stride;
+        if (heif->managed) {
+            put_colours(dst, heif, row);
+            icc_row(heif->icc, dst, dst, heif->alphas, heif->width, heif->alpha);
+            continue;
+        }
         if (heif->bits == 8 && !heif->has_alpha) {
             memcpy(dst, row, 3 * (size_t)heif->width);
             continue;

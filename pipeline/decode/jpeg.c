@@ -9,9 +9,13 @@
  * otherwise `corrupt`. Warnings about metadata and stray bytes between markers do not count.
  * Progressive and other multi-scan files are read whole before the first row comes out; scans are
  * counted while they are, so that a file cannot buy hours with a megabyte.
+ *
+ * Segments that are wanted are read by functions of our own: the library would keep every one of
+ * their kind, and there may be as many as the file has room for.
  */
 #include "decode/codec.h"
 #include "decode/exif.h"
+#include "decode/icc.h"
 
 #include <setjmp.h>
 #include <stdio.h> /* jpeglib.h needs FILE */
@@ -21,7 +25,9 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#define EXIF_MAX 65533u
+#define SEGMENT_MAX 65533u
+/* Of "ICC_PROFILE\0", the number of a chunk, and how many there are. */
+#define ICC_HEAD 14u
 
 struct jpeg {
     struct jpeg_decompress_struct info;
@@ -34,6 +40,18 @@ struct jpeg {
     bool started, ended;     /* decompression; the end of the file was met */
     uint32_t max_scans;
     uint8_t *cmyk; /* one row, or NULL */
+    uint8_t segment[SEGMENT_MAX];
+    bool in_header;
+    uint8_t orientation; /* 0: no Exif block yet */
+    /* The profile's chunks as they come, by their numbers. */
+    struct chunk {
+        uint8_t *data;
+        size_t size;
+    } chunk[256];
+    size_t profile_size; /* of those that are there */
+    unsigned chunk_count;
+    bool chunks_broken, wants_icc, managed; /* managed: rows go through icc */
+    struct icc *icc;
 };
 
 const char *codec_jpeg_library(void)
@@ -188,6 +206,107 @@ static void source_term(j_decompress_ptr info)
     (void)info;
 }
 
+/* --- segments -------------------------------------------------------------------------------- */
+
+/* The next bytes, as many as there are. */
+static size_t take(struct jpeg *jpeg, uint8_t *out, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        struct jpeg_source_mgr *source = &jpeg->source;
+        if (source->bytes_in_buffer == 0)
+            source_fill(&jpeg->info);
+        if (jpeg->ended)
+            break;
+        size_t n = source->bytes_in_buffer < size - done ? source->bytes_in_buffer : size - done;
+        memcpy(out + done, source->next_input_byte, n);
+        source->next_input_byte += n;
+        source->bytes_in_buffer -= n;
+        done += n;
+    }
+    return done;
+}
+
+/* A whole segment behind its marker; returns its length without that. */
+static size_t take_segment(struct jpeg *jpeg)
+{
+    uint8_t length[2] = {0};
+    take(jpeg, length, 2);
+    size_t size = (size_t)length[0] << 8 | length[1];
+    return size > 2 ? take(jpeg, jpeg->segment, size - 2) : 0;
+}
+
+static boolean on_app1(j_decompress_ptr info)
+{
+    struct jpeg *jpeg = info->client_data;
+    size_t size = take_segment(jpeg);
+    if (jpeg->in_header && jpeg->orientation == 0 && size > 6 &&
+        memcmp(jpeg->segment, "Exif\0", 5) == 0)
+        jpeg->orientation = exif_orientation(jpeg->segment + 6, size - 6);
+    return TRUE;
+}
+
+static boolean on_app2(j_decompress_ptr info)
+{
+    struct jpeg *jpeg = info->client_data;
+    size_t size = take_segment(jpeg);
+    if (!jpeg->in_header || !jpeg->wants_icc || size < ICC_HEAD ||
+        memcmp(jpeg->segment, "ICC_PROFILE", 12) != 0)
+        return TRUE;
+    unsigned number = jpeg->segment[12], count = jpeg->segment[13];
+    size -= ICC_HEAD;
+    if (number == 0 || number > count || (jpeg->chunk_count && jpeg->chunk_count != count) ||
+        jpeg->chunk[number].data || jpeg->profile_size + size > ICC_PROFILE_MAX) {
+        jpeg->chunks_broken = true;
+        return TRUE;
+    }
+    uint8_t *data = malloc(size ? size : 1);
+    if (!data) {
+        failure_set(jpeg->failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
+        escape(jpeg);
+    }
+    memcpy(data, jpeg->segment + ICC_HEAD, size);
+    jpeg->chunk[number] = (struct chunk){data, size};
+    jpeg->chunk_count = count;
+    jpeg->profile_size += size;
+    return TRUE;
+}
+
+static void drop_chunks(struct jpeg *jpeg)
+{
+    for (unsigned i = 0; jpeg->chunk_count && i < 256; i++) {
+        free(jpeg->chunk[i].data);
+        jpeg->chunk[i] = (struct chunk){NULL, 0};
+    }
+    jpeg->profile_size = 0;
+    jpeg->chunk_count = 0;
+    jpeg->chunks_broken = false;
+}
+
+/* Puts the profile together, if all of it has come. */
+static enum reason take_profile(struct jpeg *jpeg, uint64_t *memory, struct failure *failure)
+{
+    int components = jpeg->info.num_components;
+    *memory += jpeg->profile_size;
+    bool whole = jpeg->chunk_count > 0 && !jpeg->chunks_broken;
+    for (unsigned i = 1; i <= jpeg->chunk_count; i++)
+        whole = whole && jpeg->chunk[i].data;
+    uint8_t *profile = whole ? malloc(jpeg->profile_size + 1) : NULL, *at = profile;
+    for (unsigned i = 1; profile && i <= jpeg->chunk_count; at += jpeg->chunk[i].size, i++)
+        memcpy(at, jpeg->chunk[i].data, jpeg->chunk[i].size);
+    if (profile)
+        icc_begin(&jpeg->managed, memory, &jpeg->icc, profile, jpeg->profile_size,
+                  components == 1   ? ICC_GREY
+                  : components == 4 ? ICC_CMYK
+                                    : ICC_RGB,
+                  failure);
+    else if (whole)
+        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
+    free(profile);
+    drop_chunks(jpeg);
+    return failure->reason;
+}
+
 /* --- the codec ------------------------------------------------------------------------------- */
 
 /* A decompressor for one file: the library keeps tables from file to file, and one that lacks its
@@ -204,6 +323,8 @@ static bool create_decompressor(struct jpeg *jpeg)
     jpeg_create_decompress(&jpeg->info);
     jpeg->info.src = &jpeg->source;
     jpeg->info.progress = &jpeg->progress;
+    jpeg_set_marker_processor(&jpeg->info, JPEG_APP0 + 1, on_app1);
+    jpeg_set_marker_processor(&jpeg->info, JPEG_APP0 + 2, on_app2);
     jpeg->failure = NULL;
     return true;
 }
@@ -234,6 +355,8 @@ static void jpeg_destroy_state(void *state)
         return;
     jpeg_destroy_decompress(&jpeg->info);
     free(jpeg->cmyk);
+    drop_chunks(jpeg);
+    icc_close(&jpeg->icc);
     free(jpeg);
 }
 
@@ -243,17 +366,9 @@ static void jpeg_reset(void *state)
     jpeg_destroy_decompress(&jpeg->info);
     free(jpeg->cmyk);
     jpeg->cmyk = NULL;
+    drop_chunks(jpeg);
+    icc_end(jpeg->icc);
     jpeg->started = jpeg->ended = false;
-}
-
-static uint8_t find_orientation(const struct jpeg_decompress_struct *info)
-{
-    for (jpeg_saved_marker_ptr marker = info->marker_list; marker; marker = marker->next) {
-        if (marker->marker == JPEG_APP0 + 1 && marker->data_length > 6 &&
-            memcmp(marker->data, "Exif\0", 5) == 0)
-            return exif_orientation(marker->data + 6, marker->data_length - 6);
-    }
-    return 1;
 }
 
 /* Bytes that decoding holds: rows of every component for the upsampler, and, for files of several
@@ -289,13 +404,16 @@ static enum reason jpeg_begin(void *state, struct input *input,
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libjpeg");
     jpeg->failure = failure;
     jpeg->max_scans = options->max_scans;
-    jpeg->ended = false;
+    jpeg->ended = jpeg->managed = false;
+    jpeg->orientation = 0;
+    jpeg->wants_icc = options->icc;
     jpeg->source.next_input_byte = input->buffer + input->position;
     jpeg->source.bytes_in_buffer = input->end - input->position;
     if (setjmp(jpeg->escape))
         return failure->reason;
-    jpeg_save_markers(&jpeg->info, JPEG_APP0 + 1, EXIF_MAX);
+    jpeg->in_header = true;
     jpeg_read_header(&jpeg->info, TRUE);
+    jpeg->in_header = false;
     uint64_t pixels = (uint64_t)jpeg->info.image_width * jpeg->info.image_height;
     if (pixels > options->max_pixels)
         return failure_set(failure, REASON_TOO_LARGE, "%u x %u pixels (--max-pixels)",
@@ -304,6 +422,8 @@ static enum reason jpeg_begin(void *state, struct input *input,
     bool four = components == 4;
     if (components != 1 && components != 3 && !four)
         return failure_set(failure, REASON_UNSUPPORTED, "%d colour components", components);
+    if (take_profile(jpeg, &info->memory, failure) != REASON_NONE)
+        return failure->reason;
     jpeg->info.out_color_space = four ? JCS_CMYK : JCS_RGB;
     jpeg->info.dct_method = JDCT_ISLOW;
     jpeg->info.do_fancy_upsampling = TRUE;
@@ -314,9 +434,9 @@ static enum reason jpeg_begin(void *state, struct input *input,
     info->height = jpeg->info.image_height;
     info->out_width = jpeg->info.output_width;
     info->out_height = jpeg->info.output_height;
-    info->orientation = find_orientation(&jpeg->info);
+    info->orientation = jpeg->orientation ? jpeg->orientation : 1;
     info->channels = (uint8_t)jpeg->info.num_components;
-    info->memory = memory_needed(&jpeg->info) + (four ? 4ull * info->out_width : 0);
+    info->memory += memory_needed(&jpeg->info) + (four ? 4ull * info->out_width : 0);
     return REASON_NONE;
 }
 
@@ -330,6 +450,12 @@ static void convert_cmyk(uint8_t *dst, const uint8_t *src, uint32_t width, bool 
             dst[c] = (uint8_t)((v * k + 127) / 255);
         }
     }
+}
+
+static void invert(uint8_t *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        samples[i] = 255 - samples[i];
 }
 
 /* Was everything sent? Only asked of files of several scans that ended without an end marker: every
@@ -374,9 +500,14 @@ static enum reason read_rows(struct jpeg *jpeg, uint8_t *dst, size_t stride, uin
         JDIMENSION got = jpeg_read_scanlines(&jpeg->info, row, n);
         if (got == 0)
             return failure_set(failure, REASON_CORRUPT, "the decoder gave no rows");
-        if (jpeg->cmyk)
-            convert_cmyk(dst, jpeg->cmyk, jpeg->info.output_width,
-                         jpeg->info.saw_Adobe_marker != 0);
+        uint32_t width = jpeg->info.output_width;
+        if (jpeg->cmyk && jpeg->managed && !jpeg->info.saw_Adobe_marker)
+            invert(jpeg->cmyk, 4 * (size_t)width);
+        if (jpeg->cmyk && !jpeg->managed)
+            convert_cmyk(dst, jpeg->cmyk, width, jpeg->info.saw_Adobe_marker != 0);
+        for (uint32_t i = 0; i < got && jpeg->managed; i++)
+            icc_row(jpeg->icc, row[i] == jpeg->cmyk ? dst : row[i], row[i], NULL, width,
+                    ALPHA_DROP);
         dst += got * stride;
         rows -= got;
     }

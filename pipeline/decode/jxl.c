@@ -1,8 +1,10 @@
 /* jxl.c: JPEG XL through libjxl: the first frame, on the calling thread. libjxl gives pixels in any
  * order, so a picture is collected in memory of our own unless the caller has room for all of it.
- * Colours come as the file encodes them.
+ * Colours come as the file encodes them, unless profiles are to be applied: libjxl makes one for
+ * every encoding.
  */
 #include "decode/codec.h"
+#include "decode/icc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,9 @@ struct jxl {
     bool has_alpha, premultiplied, deep; /* deep: 16 bits a sample */
     uint8_t *pixels, *out;               /* our picture; where pixels go */
     size_t stride;
+    struct icc *icc;
+    bool managed;    /* pixels go through icc */
+    uint8_t *alphas; /* of a stretch of a row, where they do and there is transparency */
 };
 
 const char *codec_jxl_library(void)
@@ -46,14 +51,18 @@ static void jxl_reset(void *state)
     if (jxl->decoder)
         JxlDecoderDestroy(jxl->decoder);
     free(jxl->pixels);
+    free(jxl->alphas);
+    icc_end(jxl->icc);
     jxl->decoder = NULL;
-    jxl->pixels = NULL;
+    jxl->pixels = jxl->alphas = NULL;
 }
 
 static void jxl_destroy(void *state)
 {
-    jxl_reset(state);
-    free(state);
+    struct jxl *jxl = state;
+    jxl_reset(jxl);
+    icc_close(&jxl->icc);
+    free(jxl);
 }
 
 /* --- input ----------------------------------------------------------------------------------- */
@@ -108,17 +117,51 @@ static bool has_black(const struct jxl *jxl, uint32_t extra)
     return false;
 }
 
+/* The profile of the pixels that libjxl gives; none is needed where these are sRGB. */
+static enum reason read_profile(struct jxl *jxl, bool grey, uint64_t *memory,
+                                struct failure *failure)
+{
+    static const JxlPixelFormat format = {3, JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
+    const JxlColorProfileTarget data = JXL_COLOR_PROFILE_TARGET_DATA;
+    JxlDecoderStatus status = process(jxl);
+    JxlColorEncoding encoding;
+    size_t size = 0;
+    if (status != JXL_DEC_COLOR_ENCODING)
+        return fail(jxl, status, failure);
+    if (JxlDecoderGetColorAsEncodedProfile(jxl->decoder, &format, data, &encoding) ==
+            JXL_DEC_SUCCESS &&
+        encoding.white_point == JXL_WHITE_POINT_D65 &&
+        (grey || encoding.primaries == JXL_PRIMARIES_SRGB) &&
+        encoding.transfer_function == JXL_TRANSFER_FUNCTION_SRGB)
+        return REASON_NONE;
+    if (JxlDecoderGetICCProfileSize(jxl->decoder, &format, data, &size) != JXL_DEC_SUCCESS ||
+        size > ICC_PROFILE_MAX)
+        return REASON_NONE;
+    uint8_t *profile = malloc(size ? size : 1);
+    if (jxl->has_alpha)
+        jxl->alphas = malloc(jxl->width);
+    if (!profile || (jxl->has_alpha && !jxl->alphas))
+        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
+    else if (JxlDecoderGetColorAsICCProfile(jxl->decoder, &format, data, profile, size) ==
+             JXL_DEC_SUCCESS)
+        icc_begin(&jxl->managed, memory, &jxl->icc, profile, size, grey ? ICC_GREY : ICC_RGB,
+                  failure);
+    free(profile);
+    return failure->reason;
+}
+
 static enum reason jxl_begin(void *state, struct input *input, const struct decode_options *options,
                              uint64_t file_bytes, struct image_info *info, struct failure *failure)
 {
     struct jxl *jxl = state;
     JxlBasicInfo basic;
     (void)file_bytes;
-    *jxl = (struct jxl){.input = input, .alpha = options->alpha};
+    *jxl = (struct jxl){.input = input, .alpha = options->alpha, .icc = jxl->icc};
     jxl->decoder = JxlDecoderCreate(NULL);
+    int events =
+        JXL_DEC_BASIC_INFO | JXL_DEC_FULL_IMAGE | (options->icc ? JXL_DEC_COLOR_ENCODING : 0);
     if (!jxl->decoder || JxlDecoderSetKeepOrientation(jxl->decoder, JXL_TRUE) != JXL_DEC_SUCCESS ||
-        JxlDecoderSubscribeEvents(jxl->decoder, JXL_DEC_BASIC_INFO | JXL_DEC_FULL_IMAGE) !=
-            JXL_DEC_SUCCESS)
+        JxlDecoderSubscribeEvents(jxl->decoder, events) != JXL_DEC_SUCCESS)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libjxl");
     JxlDecoderStatus status = process(jxl);
     if (status != JXL_DEC_BASIC_INFO ||
@@ -145,6 +188,8 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
     info->scale_ignored = options->scale > 1;
     info->memory =
         PICTURE_MEMORY + (PIXEL_MEMORY + CHANNEL_MEMORY * basic.num_extra_channels + 3) * pixels;
+    if (options->icc)
+        return read_profile(jxl, basic.num_color_channels == 1, &info->memory, failure);
     return REASON_NONE;
 }
 
@@ -167,10 +212,19 @@ static void on_pixels(void *user, size_t x, size_t y, size_t count, const void *
                 memcpy(&deep, bytes + 2 * (i * channels + c), sizeof deep);
             v[c] = jxl->deep ? pixel_scale(deep, 65535) : bytes[i * channels + c];
         }
-        for (int c = 0; c < 3; c++)
-            dst[c] = jxl->premultiplied ? pixel_over_premultiplied(v[c], v[3], jxl->alpha)
-                                        : pixel_over(v[c], v[3], jxl->alpha);
+        if (jxl->alphas)
+            jxl->alphas[i] = (uint8_t)v[3];
+        for (int c = 0; c < 3; c++) {
+            if (jxl->managed)
+                dst[c] = jxl->premultiplied ? icc_unmultiplied(v[c], v[3]) : (uint8_t)v[c];
+            else
+                dst[c] = jxl->premultiplied ? pixel_over_premultiplied(v[c], v[3], jxl->alpha)
+                                            : pixel_over(v[c], v[3], jxl->alpha);
+        }
     }
+    dst -= 3 * count;
+    if (jxl->managed)
+        icc_row(jxl->icc, dst, dst, jxl->alphas, (uint32_t)count, jxl->alpha);
 }
 
 static enum reason read_picture(struct jxl *jxl, uint8_t *dst, size_t stride, uint32_t rows,

@@ -5,16 +5,23 @@
  * picture needs all of its raw rows before the first is complete: that buffer is in info.memory.
  * libpng trusts a chunk's declared length when it allocates; so no chunk is kept but those of
  * bounded size that pixels are made of, and lengths beyond the file are answered at once. Data
- * behind the last row are tolerated only in small amounts: libpng would inflate all of them.
+ * behind the last row are tolerated only in small amounts: libpng would inflate all of them. A
+ * colour profile is read here, too.
  */
 #include "decode/codec.h"
 #include "decode/exif.h"
+#include "decode/icc.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <png.h>
+#include <zlib.h>
+
+/* A profile and all else before the picture's data has to begin within the first INPUT_BUFFER
+ * bytes. */
+#define ICCP_MAX (ICC_PROFILE_MAX + 1024)
 
 struct png {
     png_structp read;
@@ -33,6 +40,11 @@ struct png {
     uint8_t palette[256][4];
     bool has_key, has_palette_alpha;
     uint16_t key[3];
+    uint64_t profile_at; /* the content of iCCP in the file, or 0 */
+    uint32_t profile_length;
+    struct icc *icc;
+    bool managed;    /* rows go through icc */
+    uint8_t *alphas; /* of a row, where they do and there is transparency */
 };
 
 const char *codec_png_library(void)
@@ -89,16 +101,19 @@ static void png_reset(void *state)
     struct png *png = state;
     png_destroy_read_struct(&png->read, &png->info, NULL);
     free(png->raw);
-    png->raw = NULL;
+    free(png->alphas);
+    icc_end(png->icc);
+    png->raw = png->alphas = NULL;
     png->read = NULL;
     png->info = NULL;
 }
 
 static void png_destroy(void *state)
 {
-    if (state)
-        png_reset(state);
-    free(state);
+    struct png *png = state;
+    png_reset(png);
+    icc_close(&png->icc);
+    free(png);
 }
 
 /* The header's size against --max-pixels, before anything else is believed. Other damage to the
@@ -118,13 +133,14 @@ static enum reason check_size(struct png *png, const struct decode_options *opti
 }
 
 /* Walks the chunks before the first IDAT that are already in the buffer: a length that reaches
- * beyond the file is answered before libpng allocates it, and the orientation is found. */
+ * beyond the file is answered before libpng allocates it; orientation and profile are found. */
 static enum reason look_ahead(struct png *png, uint64_t file_bytes, struct image_info *info,
                               struct failure *failure)
 {
     size_t have = input_peek(png->input, INPUT_BUFFER);
     const uint8_t *data = png->input->buffer + png->input->position;
     uint64_t at = 8;
+    png->profile_at = 0;
     while (at + 8 <= have) {
         uint32_t length = (uint32_t)data[at] << 24 | (uint32_t)data[at + 1] << 16 |
                           (uint32_t)data[at + 2] << 8 | data[at + 3];
@@ -138,9 +154,81 @@ static enum reason look_ahead(struct png *png, uint64_t file_bytes, struct image
                                "a chunk of %u bytes reaches beyond the end of the file", length);
         if (memcmp(name, "eXIf", 4) == 0 && at + 8 + length <= have)
             info->orientation = exif_orientation(name + 4, length);
+        if (memcmp(name, "iCCP", 4) == 0 && png->profile_at == 0) {
+            png->profile_at = at + 8;
+            png->profile_length = length;
+        }
         at += 12ull + length;
     }
     return REASON_NONE;
+}
+
+/* The profile that is deflated in iCCP behind a name and a method; its first bytes say how large it
+ * is. NULL: broken, larger than what is used, or there was no memory. */
+static uint8_t *inflate_profile(const uint8_t *chunk, size_t length, size_t *size, bool *no_memory)
+{
+    const uint8_t *name_end = memchr(chunk, 0, length < 80 ? length : 80);
+    if (!name_end || (size_t)(name_end - chunk) + 2 > length || name_end[1] != 0)
+        return NULL;
+    uint8_t head[4];
+    uint8_t *profile = NULL;
+    z_stream stream = {.next_in = (uint8_t *)(uintptr_t)name_end + 2,
+                       .avail_in = (uInt)(chunk + length - name_end - 2),
+                       .next_out = head,
+                       .avail_out = sizeof head};
+    if (inflateInit(&stream) != Z_OK) {
+        *no_memory = true;
+        return NULL;
+    }
+    int code = inflate(&stream, Z_SYNC_FLUSH);
+    if (stream.avail_out == 0)
+        *size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+    if (code == Z_OK && *size > sizeof head && *size <= ICC_PROFILE_MAX) {
+        profile = malloc(*size);
+        *no_memory = !profile;
+    }
+    if (profile) {
+        memcpy(profile, head, sizeof head);
+        stream.next_out = profile + sizeof head;
+        stream.avail_out = (uInt)(*size - sizeof head);
+        code = inflate(&stream, Z_SYNC_FLUSH);
+        if ((code != Z_OK && code != Z_STREAM_END) || stream.avail_out > 0) {
+            free(profile);
+            profile = NULL;
+        }
+    }
+    *no_memory = *no_memory || code == Z_MEM_ERROR;
+    inflateEnd(&stream);
+    return profile;
+}
+
+/* As libpng would, a profile whose checksum is wrong is passed over. */
+static enum reason read_profile(struct png *png, uint64_t *memory, struct failure *failure)
+{
+    size_t length = png->profile_length, size = 0;
+    png->managed = false;
+    if (png->profile_at == 0 || length > ICCP_MAX)
+        return REASON_NONE;
+    uint8_t *chunk = malloc(length + 4), *profile = NULL;
+    bool no_memory = !chunk;
+    if (chunk && input_at(png->input, png->profile_at, chunk, length + 4) == length + 4) {
+        const uint8_t *crc = chunk + length;
+        uint32_t sum =
+            (uint32_t)crc[0] << 24 | (uint32_t)crc[1] << 16 | (uint32_t)crc[2] << 8 | crc[3];
+        if (crc32(crc32(0, (const uint8_t *)"iCCP", 4), chunk, (uInt)length) == sum)
+            profile = inflate_profile(chunk, length, &size, &no_memory);
+    }
+    free(chunk);
+    *memory += length + (size <= ICC_PROFILE_MAX ? size : 0);
+    if (no_memory)
+        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
+    else if (png->input->error_number)
+        codec_short(png->input, failure, "");
+    else if (profile)
+        icc_begin(&png->managed, memory, &png->icc, profile, size,
+                  png->type & PNG_COLOR_MASK_COLOR ? ICC_RGB : ICC_GREY, failure);
+    free(profile);
+    return failure->reason;
 }
 
 static void read_palette(struct png *png)
@@ -233,9 +321,17 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     info->height = info->out_height = png->height;
     info->channels = (uint8_t)((png->type & PNG_COLOR_MASK_COLOR ? 3 : 1) + (alpha ? 1 : 0));
     info->scale_ignored = options->scale > 1;
+    png->managed = false;
+    if (options->icc && read_profile(png, &info->memory, failure) != REASON_NONE)
+        return failure->reason;
+    if (png->managed && alpha) {
+        png->alphas = malloc(png->width);
+        if (!png->alphas)
+            return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a row");
+    }
     /* libpng holds two filtered rows and inflate's window. */
-    info->memory = 128u * 1024 + 3ull * png->raw_bytes +
-                   (png->interlaced ? (uint64_t)png->raw_bytes * png->height : 0);
+    info->memory += 128u * 1024 + 3ull * png->raw_bytes +
+                    (png->interlaced ? (uint64_t)png->raw_bytes * png->height : 0);
     return REASON_NONE;
 }
 
@@ -244,7 +340,7 @@ static uint32_t to_8_bits(uint32_t v, int depth)
     return depth == 16 ? (v * 255 + 32767) / 65535 : v * 255 / ((1u << depth) - 1);
 }
 
-/* One raw row to RGB. */
+/* One raw row to RGB; alpha goes to alphas where there are any. */
 static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
 {
     int bytes = png->depth == 16 ? 2 : 1;
@@ -278,7 +374,9 @@ static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
             for (int i = 0; i < 3; i++)
                 c[i] = to_8_bits(v[i], png->depth);
         }
-        if (png->alpha != ALPHA_DROP && a != 255) {
+        if (png->alphas) {
+            png->alphas[x] = (uint8_t)a;
+        } else if (png->alpha != ALPHA_DROP && a != 255) {
             for (int i = 0; i < 3; i++)
                 c[i] = (c[i] * a + background * (255 - a) + 127) / 255;
         }
@@ -332,15 +430,18 @@ static enum reason png_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
         }
     }
     for (uint32_t i = 0; i < rows; i++, png->row++) {
+        uint8_t *out = dst + i * stride;
         bool last = png->row == png->height - 1;
         if (png->direct) {
-            read_row(png, dst + i * stride, last);
+            read_row(png, out, last);
         } else if (png->interlaced) {
-            convert_row(dst + i * stride, png, png->raw + png->row * png->raw_bytes);
+            convert_row(out, png, png->raw + png->row * png->raw_bytes);
         } else {
             read_row(png, png->raw, last);
-            convert_row(dst + i * stride, png, png->raw);
+            convert_row(out, png, png->raw);
         }
+        if (png->managed)
+            icc_row(png->icc, out, out, png->alphas, png->width, png->alpha);
     }
     return REASON_NONE;
 }

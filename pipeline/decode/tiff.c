@@ -11,25 +11,22 @@
  * that stand for missing data; about tags it may complain as it likes.
  */
 #include "decode/codec.h"
+#include "decode/icc.h"
 #include "decode/tiff_pixels.h"
+#include "decode/tiff_source.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <tiffio.h>
 
-enum { SAMPLES_MAX = 64, ALLOC_MAX = 1 << 30 };
+enum { SAMPLES_MAX = 64 };
 enum how { BY_ROW, BY_BAND, BY_RGBA };
 
 struct tiff {
     TIFF *file;
-    struct input *input;
-    struct failure *failure; /* of the call under way */
-    bool reading;            /* pixels: errors count */
-    bool ended;              /* a read reached beyond the end of the file */
-    uint64_t position, file_bytes;
+    struct tiff_source source;
     uint32_t width, height, row;
     struct tiff_layout layout;
     uint16_t compression, planar;
@@ -43,6 +40,9 @@ struct tiff {
     uint8_t *data;
     TIFFRGBAImage rgba;
     bool has_rgba;
+    struct icc *icc;
+    bool managed;           /* rows go through icc */
+    uint8_t *inks, *alphas; /* a row of each where they do; NULL: there are none */
 };
 
 const char *codec_tiff_library(void)
@@ -55,170 +55,6 @@ const char *codec_tiff_library(void)
     return text;
 }
 
-/* --- libtiff's messages and reads ------------------------------------------------------------ */
-
-/* Part of a message, and what it stands for; the first that fits. */
-static const struct {
-    const char *part;
-    enum reason reason;
-} meanings[] = {
-    {"Premature EOL", REASON_CORRUPT}, /* a fax row too short, with more rows behind it */
-    {"remature", REASON_TRUNCATED},
-    {"Not enough data", REASON_TRUNCATED},
-    {"beyond the", REASON_TOO_LARGE}, /* ALLOC_MAX */
-    {"disabled since above", REASON_TOO_LARGE},
-    {"exceeds maximum scans", REASON_TOO_MANY_SCANS},
-    {"(0 elements", REASON_CORRUPT}, /* no memory for nothing: an empty directory */
-    {"emory", REASON_OUT_OF_MEMORY},
-    {"allocat", REASON_OUT_OF_MEMORY},
-    {"No space", REASON_OUT_OF_MEMORY},
-    {"not implemented", REASON_UNSUPPORTED},
-    {"not supported", REASON_UNSUPPORTED},
-    {"not configured", REASON_UNSUPPORTED},
-    {"Sorry", REASON_UNSUPPORTED},
-};
-
-static enum reason reason_of(const struct tiff *tiff, const char *text)
-{
-    if (tiff->ended)
-        return REASON_TRUNCATED;
-    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
-        if (strstr(text, meanings[i].part))
-            return meanings[i].reason;
-    }
-    return REASON_CORRUPT;
-}
-
-static void note(struct tiff *tiff, const char *text)
-{
-    if (!tiff->failure || tiff->failure->reason != REASON_NONE)
-        return;
-    if (tiff->input->error_number)
-        codec_short(tiff->input, tiff->failure, "");
-    else
-        failure_set(tiff->failure, reason_of(tiff, text), "%s", text);
-}
-
-static void on_error(struct tiff *tiff, const char *format, va_list arguments)
-{
-    char text[160];
-    vsnprintf(text, sizeof text, format, arguments);
-    if (tiff->reading)
-        note(tiff, text);
-}
-
-/* Filled with grey or white and only warned of: data that are missing or wrong. */
-static void on_warning(struct tiff *tiff, const char *format, va_list arguments)
-{
-    char text[160];
-    vsnprintf(text, sizeof text, format, arguments);
-    if (tiff->reading && (strstr(text, "remature") || strstr(text, "Corrupt JPEG data")))
-        note(tiff, text);
-}
-
-#if TIFFLIB_VERSION >= 20221213
-static int on_error_of(TIFF *file, void *user, const char *module, const char *format, va_list list)
-{
-    (void)file;
-    (void)module;
-    on_error(user, format, list);
-    return 1;
-}
-
-static int on_warning_of(TIFF *file, void *user, const char *module, const char *format,
-                         va_list list)
-{
-    (void)file;
-    (void)module;
-    on_warning(user, format, list);
-    return 1;
-}
-#else
-/* Before 4.5 there is one handler for everybody, which is told whose file it is. */
-static void on_any_error(thandle_t user, const char *module, const char *format, va_list list)
-{
-    (void)module;
-    if (user)
-        on_error(user, format, list);
-}
-
-static void on_any_warning(thandle_t user, const char *module, const char *format, va_list list)
-{
-    (void)module;
-    if (user)
-        on_warning(user, format, list);
-}
-
-static void set_handlers(void)
-{
-    TIFFSetErrorHandler(NULL);
-    TIFFSetWarningHandler(NULL);
-    TIFFSetErrorHandlerExt(on_any_error);
-    TIFFSetWarningHandlerExt(on_any_warning);
-}
-#endif
-
-static tmsize_t on_read(thandle_t user, void *out, tmsize_t size)
-{
-    struct tiff *tiff = user;
-    size_t got = size > 0 ? input_at(tiff->input, tiff->position, out, (size_t)size) : 0;
-    if (got < (size_t)size && tiff->position + (uint64_t)size > tiff->file_bytes)
-        tiff->ended = true;
-    tiff->position += got;
-    return (tmsize_t)got;
-}
-
-static tmsize_t on_write(thandle_t user, void *data, tmsize_t size)
-{
-    (void)user;
-    (void)data;
-    (void)size;
-    return 0;
-}
-
-static toff_t on_seek(thandle_t user, toff_t offset, int whence)
-{
-    struct tiff *tiff = user;
-    tiff->position = whence == SEEK_SET   ? offset
-                     : whence == SEEK_CUR ? tiff->position + offset
-                                          : tiff->file_bytes + offset;
-    return tiff->position;
-}
-
-static int on_close(thandle_t user)
-{
-    (void)user;
-    return 0;
-}
-
-static toff_t on_size(thandle_t user)
-{
-    struct tiff *tiff = user;
-    return tiff->file_bytes;
-}
-
-static TIFF *open_file(struct tiff *tiff)
-{
-    static const char mode[] = "rmO"; /* no mmap; offsets of strips only when they are wanted */
-#if TIFFLIB_VERSION >= 20221213
-    TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
-    if (!options)
-        return NULL;
-    TIFFOpenOptionsSetErrorHandlerExtR(options, on_error_of, tiff);
-    TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning_of, tiff);
-    TIFFOpenOptionsSetMaxSingleMemAlloc(options, ALLOC_MAX);
-    TIFF *file = TIFFClientOpenExt("TIFF", mode, tiff, on_read, on_write, on_seek, on_close,
-                                   on_size, NULL, NULL, options);
-    TIFFOpenOptionsFree(options);
-    return file;
-#else
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, set_handlers);
-    return TIFFClientOpen("TIFF", mode, tiff, on_read, on_write, on_seek, on_close, on_size, NULL,
-                          NULL);
-#endif
-}
-
 static void *tiff_create(void)
 {
     return calloc(1, sizeof(struct tiff));
@@ -227,22 +63,27 @@ static void *tiff_create(void)
 static void tiff_reset(void *state)
 {
     struct tiff *tiff = state;
-    tiff->reading = false;
-    tiff->failure = NULL;
+    tiff->source.reading = false;
+    tiff->source.failure = NULL;
     if (tiff->has_rgba)
         TIFFRGBAImageEnd(&tiff->rgba);
     if (tiff->file)
         TIFFClose(tiff->file);
     free(tiff->data);
+    free(tiff->inks);
+    free(tiff->alphas);
+    icc_end(tiff->icc);
     tiff->has_rgba = false;
     tiff->file = NULL;
-    tiff->data = NULL;
+    tiff->data = tiff->inks = tiff->alphas = NULL;
 }
 
 static void tiff_destroy(void *state)
 {
-    tiff_reset(state);
-    free(state);
+    struct tiff *tiff = state;
+    tiff_reset(tiff);
+    icc_close(&tiff->icc);
+    free(tiff);
 }
 
 /* --- the directory --------------------------------------------------------------------------- */
@@ -373,6 +214,34 @@ static enum reason read_meaning(struct tiff *tiff, struct failure *failure)
     return REASON_NONE;
 }
 
+/* The profile, unless the samples are colours by themselves (L*a*b*, LogLuv). */
+static enum reason read_profile(struct tiff *tiff, uint64_t *memory, struct failure *failure)
+{
+    static const enum icc_space spaces[] = {[TIFF_BLACK_IS_0] = ICC_GREY,
+                                            [TIFF_WHITE_IS_0] = ICC_GREY,
+                                            [TIFF_PALETTE] = ICC_RGB,
+                                            [TIFF_RGB] = ICC_RGB,
+                                            [TIFF_CMYK] = ICC_CMYK};
+    const struct tiff_layout *layout = &tiff->layout;
+    uint32_t size = 0;
+    void *profile = NULL;
+    if ((tiff->how == BY_RGBA && layout->kind != TIFF_RGB) ||
+        !TIFFGetField(tiff->file, TIFFTAG_ICCPROFILE, &size, &profile) ||
+        icc_begin(&tiff->managed, memory, &tiff->icc, profile, size, spaces[layout->kind],
+                  failure) != REASON_NONE ||
+        !tiff->managed)
+        return failure->reason;
+    bool has_alpha = layout->alpha_at >= 0 || tiff->how == BY_RGBA;
+    if (layout->kind == TIFF_CMYK)
+        tiff->inks = malloc(4 * (size_t)tiff->width);
+    if (has_alpha)
+        tiff->alphas = malloc(tiff->width);
+    *memory += 5 * (uint64_t)tiff->width;
+    if ((layout->kind == TIFF_CMYK && !tiff->inks) || (has_alpha && !tiff->alphas))
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a row");
+    return REASON_NONE;
+}
+
 /* What reading will take, against what it may take. */
 static enum reason plan(struct tiff *tiff, uint64_t max_pixels, struct failure *failure,
                         uint64_t *memory)
@@ -416,9 +285,9 @@ static enum reason plan(struct tiff *tiff, uint64_t max_pixels, struct failure *
         raster = 4ull * tiff->width * tiff->tile_height;
     /* A strip or tile as it is in the file, what its codec holds, where each of them is. */
     uint64_t packed = tile_bytes + tile_bytes / 2;
-    *memory = (1u << 20) + 16 * down * tiff->across * tiff->planes +
-              (packed < tiff->file_bytes ? packed : tiff->file_bytes) +
-              (tiff->how == BY_ROW ? row_bytes : band) + raster;
+    *memory += (1u << 20) + 16 * down * tiff->across * tiff->planes +
+               (packed < tiff->source.file_bytes ? packed : tiff->source.file_bytes) +
+               (tiff->how == BY_ROW ? row_bytes : band) + raster;
     return REASON_NONE;
 }
 
@@ -427,16 +296,17 @@ static enum reason tiff_begin(void *state, struct input *input,
                               struct image_info *info, struct failure *failure)
 {
     struct tiff *tiff = state;
-    *tiff = (struct tiff){.input = input, .failure = failure, .file_bytes = file_bytes};
-    tiff->reading = true;
-    tiff->file = open_file(tiff);
+    *tiff = (struct tiff){.source = {.input = input, .failure = failure, .file_bytes = file_bytes},
+                          .icc = tiff->icc};
+    tiff->source.reading = true;
+    tiff->file = tiff_source_open(&tiff->source);
     if (!tiff->file)
         return failure->reason
                    ? failure->reason
-                   : failure_set(failure, tiff->ended ? REASON_TRUNCATED : REASON_CORRUPT,
+                   : failure_set(failure, tiff->source.ended ? REASON_TRUNCATED : REASON_CORRUPT,
                                  "there is no directory that can be read");
     *failure = (struct failure){0};
-    tiff->reading = tiff->ended = false;
+    tiff->source.reading = tiff->source.ended = false;
     uint16_t orientation = 1;
     if (!TIFFGetField(tiff->file, TIFFTAG_IMAGEWIDTH, &tiff->width) ||
         !TIFFGetField(tiff->file, TIFFTAG_IMAGELENGTH, &tiff->height))
@@ -444,7 +314,8 @@ static enum reason tiff_begin(void *state, struct input *input,
     TIFFGetFieldDefaulted(tiff->file, TIFFTAG_ORIENTATION, &orientation);
     if (codec_check_size(tiff->width, tiff->height, options, failure) != REASON_NONE ||
         read_meaning(tiff, failure) != REASON_NONE ||
-        plan(tiff, options->max_pixels, failure, &info->memory) != REASON_NONE)
+        plan(tiff, options->max_pixels, failure, &info->memory) != REASON_NONE ||
+        (options->icc && read_profile(tiff, &info->memory, failure) != REASON_NONE))
         return failure->reason;
     tiff->layout.alpha = options->alpha;
     tiff->layout.separate = tiff->planes > 1;
@@ -483,7 +354,7 @@ static enum reason start(struct tiff *tiff, struct failure *failure)
 static enum reason outcome(struct tiff *tiff, bool ok, struct failure *failure)
 {
     if (failure->reason == REASON_NONE && !ok)
-        note(tiff, "broken data");
+        tiff_source_note(&tiff->source, "broken data");
     return failure->reason;
 }
 
@@ -503,7 +374,7 @@ static bool read_tiles(struct tiff *tiff)
                 got = TIFFReadEncodedStrip(tiff->file,
                                            TIFFComputeStrip(tiff->file, tiff->row, sample), out,
                                            (tmsize_t)tiff->tile_bytes);
-            if (got < 0 || tiff->failure->reason != REASON_NONE)
+            if (got < 0 || tiff->source.failure->reason != REASON_NONE)
                 return false;
         }
     }
@@ -528,6 +399,17 @@ static enum reason read_band(struct tiff *tiff, struct failure *failure)
     return outcome(tiff, ok, failure);
 }
 
+/* `count` pixels from x on; with a profile to where icc_row takes them. */
+static void put_pixels(uint8_t *dst, const struct tiff *tiff, uint32_t x,
+                       const uint8_t *const *planes, uint32_t count)
+{
+    if (!tiff->managed)
+        tiff_put_pixels(dst + 3 * (size_t)x, &tiff->layout, planes, count);
+    else
+        tiff_put_colours(tiff->inks ? tiff->inks + 4 * (size_t)x : dst + 3 * (size_t)x,
+                         tiff->alphas ? tiff->alphas + x : NULL, &tiff->layout, planes, count);
+}
+
 static void put_band_row(uint8_t *dst, struct tiff *tiff)
 {
     const uint8_t *planes[SAMPLES_MAX];
@@ -537,8 +419,7 @@ static void put_band_row(uint8_t *dst, struct tiff *tiff)
         for (uint32_t plane = 0; plane < tiff->planes; plane++)
             planes[plane] = tiff->data + ((size_t)plane * tiff->across + i) * tiff->tile_bytes +
                             y * tiff->row_bytes;
-        tiff_put_pixels(dst + 3 * (size_t)x, &tiff->layout, planes,
-                        left < tiff->tile_width ? left : tiff->tile_width);
+        put_pixels(dst, tiff, x, planes, left < tiff->tile_width ? left : tiff->tile_width);
     }
 }
 
@@ -546,8 +427,8 @@ static enum reason tiff_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
                              struct failure *failure)
 {
     struct tiff *tiff = state;
-    tiff->failure = failure;
-    tiff->reading = true;
+    tiff->source.failure = failure;
+    tiff->source.reading = true;
     if (!tiff->started && start(tiff, failure) != REASON_NONE)
         return failure->reason;
     for (uint32_t i = 0; i < rows; i++, tiff->row++, dst += stride) {
@@ -556,17 +437,22 @@ static enum reason tiff_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
             bool ok = TIFFReadScanline(tiff->file, tiff->data, tiff->row, 0) >= 0;
             if (outcome(tiff, ok, failure) != REASON_NONE)
                 return failure->reason;
-            tiff_put_pixels(dst, &tiff->layout, &row, tiff->width);
-            continue;
+            put_pixels(dst, tiff, 0, &row, tiff->width);
+        } else {
+            if (tiff->row >= tiff->band_first + tiff->band_rows &&
+                read_band(tiff, failure) != REASON_NONE)
+                return failure->reason;
+            const uint8_t *rgba = tiff->data + 4ull * tiff->width * (tiff->row - tiff->band_first);
+            if (tiff->how == BY_BAND)
+                put_band_row(dst, tiff);
+            else if (tiff->managed)
+                tiff_put_rgba_colours(dst, tiff->alphas, rgba, tiff->width);
+            else
+                tiff_put_rgba(dst, rgba, tiff->width, tiff->layout.alpha);
         }
-        if (tiff->row >= tiff->band_first + tiff->band_rows &&
-            read_band(tiff, failure) != REASON_NONE)
-            return failure->reason;
-        if (tiff->how == BY_BAND)
-            put_band_row(dst, tiff);
-        else
-            tiff_put_rgba(dst, tiff->data + 4ull * tiff->width * (tiff->row - tiff->band_first),
-                          tiff->width, tiff->layout.alpha);
+        if (tiff->managed)
+            icc_row(tiff->icc, dst, tiff->inks ? tiff->inks : dst, tiff->alphas, tiff->width,
+                    tiff->layout.alpha);
     }
     return REASON_NONE;
 }

@@ -4,6 +4,7 @@
 #include "decode/tiff_pixels.h"
 
 #include "decode/codec.h"
+#include "decode/icc.h"
 
 #include <string.h>
 
@@ -30,17 +31,27 @@ static uint8_t over(uint32_t c, uint32_t a, const struct tiff_layout *layout)
                                  : pixel_over(c, a, layout->alpha);
 }
 
+static uint32_t colours_of(const struct tiff_layout *layout)
+{
+    return layout->kind == TIFF_CMYK ? 4 : layout->kind == TIFF_RGB ? 3 : 1;
+}
+
+/* Colour samples as 8 bits. */
+static void reduce(uint32_t c[4], const struct tiff_layout *layout, const uint32_t *v)
+{
+    for (uint32_t i = 0; i < colours_of(layout); i++)
+        c[i] = layout->bits == 8 ? v[i] : pixel_scale(v[i], (1u << layout->bits) - 1);
+}
+
 /* The pixel's colour before alpha; v are its first samples. */
 static void colour_of(uint8_t out[3], const struct tiff_layout *layout, const uint32_t *v)
 {
-    uint32_t max = (1u << layout->bits) - 1, c[4];
+    uint32_t c[4];
     if (layout->kind == TIFF_PALETTE) {
         memcpy(out, layout->palette[v[0] & 255], 3);
         return;
     }
-    uint32_t colours = layout->kind == TIFF_CMYK ? 4 : layout->kind == TIFF_RGB ? 3 : 1;
-    for (uint32_t i = 0; i < colours; i++)
-        c[i] = layout->bits == 8 ? v[i] : pixel_scale(v[i], max);
+    reduce(c, layout, v);
     for (int i = 0; i < 3; i++) {
         if (layout->kind == TIFF_CMYK)
             out[i] = (uint8_t)(((255 - c[i]) * (255 - c[3]) + 127) / 255);
@@ -51,10 +62,26 @@ static void colour_of(uint8_t out[3], const struct tiff_layout *layout, const ui
     }
 }
 
+/* The first samples of pixel x: its colour, or the index of one. */
+static void samples_of(uint32_t v[4], const struct tiff_layout *layout,
+                       const uint8_t *const *planes, size_t x)
+{
+    for (uint32_t s = 0; s < colours_of(layout); s++)
+        v[s] = layout->separate ? sample_at(planes[s], x, layout->bits)
+                                : sample_at(planes[0], x * layout->samples + s, layout->bits);
+}
+
+static uint8_t alpha_of(const struct tiff_layout *layout, const uint8_t *const *planes, size_t x)
+{
+    uint32_t at = (uint32_t)layout->alpha_at;
+    uint32_t a = layout->separate ? sample_at(planes[at], x, layout->bits)
+                                  : sample_at(planes[0], x * layout->samples + at, layout->bits);
+    return pixel_scale(a, (1u << layout->bits) - 1);
+}
+
 void tiff_put_pixels(uint8_t *dst, const struct tiff_layout *layout, const uint8_t *const *planes,
                      uint32_t count)
 {
-    uint32_t colours = layout->kind == TIFF_CMYK ? 4 : layout->kind == TIFF_RGB ? 3 : 1;
     uint32_t step = layout->separate ? 1 : layout->samples;
     if (layout->kind == TIFF_RGB && layout->bits == 8 && step == 3 && !layout->separate) {
         memcpy(dst, planes[0], 3 * (size_t)count);
@@ -62,18 +89,46 @@ void tiff_put_pixels(uint8_t *dst, const struct tiff_layout *layout, const uint8
     }
     for (size_t x = 0; x < count; x++, dst += 3) {
         uint32_t v[4] = {0};
-        for (uint32_t s = 0; s < colours; s++)
-            v[s] = layout->separate ? sample_at(planes[s], x, layout->bits)
-                                    : sample_at(planes[0], x * step + s, layout->bits);
+        samples_of(v, layout, planes, x);
         colour_of(dst, layout, v);
         if (layout->alpha_at < 0)
             continue;
-        uint32_t at = (uint32_t)layout->alpha_at;
-        uint32_t a = layout->separate ? sample_at(planes[at], x, layout->bits)
-                                      : sample_at(planes[0], x * step + at, layout->bits);
-        a = pixel_scale(a, (1u << layout->bits) - 1);
+        uint8_t a = alpha_of(layout, planes, x);
         for (int c = 0; c < 3; c++)
             dst[c] = over(dst[c], a, layout);
+    }
+}
+
+void tiff_put_colours(uint8_t *dst, uint8_t *alphas, const struct tiff_layout *layout,
+                      const uint8_t *const *planes, uint32_t count)
+{
+    const bool inks = layout->kind == TIFF_CMYK;
+    const size_t bytes = inks ? 4 : 3;
+    for (size_t x = 0; x < count; x++, dst += bytes) {
+        uint32_t v[4] = {0}, c[4];
+        samples_of(v, layout, planes, x);
+        if (inks)
+            reduce(c, layout, v);
+        else
+            colour_of(dst, layout, v);
+        for (size_t i = 0; i < bytes && inks; i++)
+            dst[i] = (uint8_t)(255 - c[i]);
+        if (layout->alpha_at < 0)
+            continue;
+        alphas[x] = alpha_of(layout, planes, x);
+        for (size_t i = 0; i < bytes && layout->premultiplied; i++)
+            dst[i] = icc_unmultiplied(dst[i], alphas[x]);
+    }
+}
+
+void tiff_put_rgba_colours(uint8_t *dst, uint8_t *alphas, const uint8_t *src, uint32_t count)
+{
+    for (size_t x = 0; x < count; x++, src += 4) {
+        uint32_t pixel;
+        memcpy(&pixel, src, sizeof pixel);
+        alphas[x] = (uint8_t)(pixel >> 24);
+        for (size_t c = 0; c < 3; c++)
+            dst[3 * x + c] = icc_unmultiplied(pixel >> 8 * c & 255, alphas[x]);
     }
 }
 

@@ -28,6 +28,12 @@ void tiff_put_pixels(uint8_t *dst, const struct tiff_layout *layout, const uint8
 /* The same from R, G, B, A in memory order of a uint32 with R lowest, premultiplied. */
 void tiff_put_rgba(uint8_t *dst, const uint8_t *src, uint32_t count, enum alpha_mode alpha);
 
+/* The same two for a colour profile: CMYK stays, 4 bytes a pixel with 255 for no ink; alphas get
+ * one byte a pixel, and colours are not multiplied by them. */
+void tiff_put_colours(uint8_t *dst, uint8_t *alphas, const struct tiff_layout *layout,
+                      const uint8_t *const *planes, uint32_t count);
+void tiff_put_rgba_colours(uint8_t *dst, uint8_t *alphas, const uint8_t *src, uint32_t count);
+
 /* For image_info. */
 uint8_t tiff_channels(const struct tiff_layout *layout);
 

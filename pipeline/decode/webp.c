@@ -1,12 +1,14 @@
 /* webp.c: WebP through libwebp; of an animation the first frame on its canvas.
  *
  * libwebp wants the data in one piece and gives the picture in one piece. The container is walked
- * here (RIFF, see Google's WebP container specification): it says where the first frame and the
- * Exif block are, and a file that is shorter than it claims is answered before anything is read.
+ * here (RIFF, see Google's WebP container specification): it says where the first frame, the Exif
+ * block and the colour profile are, and a file that is shorter than it claims is answered before
+ * anything is read.
  * An opaque picture that is asked for at once goes straight into the caller's memory.
  */
 #include "decode/codec.h"
 #include "decode/exif.h"
+#include "decode/icc.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -15,7 +17,7 @@
 
 #include <webp/decode.h>
 
-enum { VP8X_ALPHA = 0x10, VP8X_EXIF = 0x08, VP8X_ANIMATION = 0x02 };
+enum { VP8X_ICC = 0x20, VP8X_ALPHA = 0x10, VP8X_EXIF = 0x08, VP8X_ANIMATION = 0x02 };
 enum { CHUNKS_MAX = 65536, EXIF_MAX = 65536 }; /* metadata behind that are not looked for */
 
 struct webp {
@@ -27,6 +29,9 @@ struct webp {
     uint32_t left, top, frame_width, frame_height;
     uint8_t *pixels; /* RGBA of the frame */
     bool direct;     /* the caller has all rows */
+    struct icc *icc;
+    bool managed;    /* rows go through icc */
+    uint8_t *alphas; /* of a row, where they do */
 };
 
 const char *codec_webp_library(void)
@@ -47,14 +52,18 @@ static void webp_reset(void *state)
 {
     struct webp *webp = state;
     free(webp->pixels);
-    webp->pixels = NULL;
+    free(webp->alphas);
+    icc_end(webp->icc);
+    webp->pixels = webp->alphas = NULL;
     webp->direct = false;
 }
 
 static void webp_destroy(void *state)
 {
-    webp_reset(state);
-    free(state);
+    struct webp *webp = state;
+    webp_reset(webp);
+    icc_close(&webp->icc);
+    free(webp);
 }
 
 static uint32_t get24(const uint8_t *p)
@@ -98,6 +107,20 @@ static uint8_t read_orientation(struct webp *webp, uint64_t at, uint32_t size)
     return orientation;
 }
 
+static enum reason read_profile(struct webp *webp, uint64_t at, uint32_t size, uint64_t *memory,
+                                struct failure *failure)
+{
+    if (size > ICC_PROFILE_MAX)
+        return REASON_NONE;
+    uint8_t *profile = malloc(size ? size : 1);
+    if (!profile)
+        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
+    else if (input_at(webp->input, at, profile, size) == size)
+        icc_begin(&webp->managed, memory, &webp->icc, profile, size, ICC_RGB, failure);
+    free(profile);
+    return failure->reason;
+}
+
 /* The frame's place on the canvas; what libwebp gets is the frame alone. */
 static enum reason read_frame_header(struct webp *webp, uint64_t at, uint32_t size,
                                      struct failure *failure)
@@ -117,12 +140,13 @@ static enum reason read_frame_header(struct webp *webp, uint64_t at, uint32_t si
     return REASON_NONE;
 }
 
-static enum reason walk_chunks(struct webp *webp, uint32_t flags, uint64_t end,
+static enum reason walk_chunks(struct webp *webp, uint32_t flags, bool want_icc, uint64_t end,
                                struct image_info *info, struct failure *failure)
 {
     bool want_frame = webp->animated, want_exif = (flags & VP8X_EXIF) != 0;
     uint64_t at = 12;
-    for (uint32_t i = 0; i < CHUNKS_MAX && (want_frame || want_exif) && at + 8 <= end; i++) {
+    for (uint32_t i = 0; i < CHUNKS_MAX && (want_frame || want_exif || want_icc) && at + 8 <= end;
+         i++) {
         uint8_t head[8];
         if (input_at(webp->input, at, head, sizeof head) != sizeof head)
             break;
@@ -136,6 +160,10 @@ static enum reason walk_chunks(struct webp *webp, uint32_t flags, uint64_t end,
         } else if (want_exif && memcmp(head, "EXIF", 4) == 0) {
             info->orientation = read_orientation(webp, at + 8, size);
             want_exif = false;
+        } else if (want_icc && memcmp(head, "ICCP", 4) == 0) {
+            if (read_profile(webp, at + 8, size, &info->memory, failure) != REASON_NONE)
+                return failure->reason;
+            want_icc = false;
         }
         at += 8 + (uint64_t)size + (size & 1);
     }
@@ -155,7 +183,8 @@ static enum reason webp_begin(void *state, struct input *input,
     uint64_t end = 8 + (uint64_t)get32(data + 4);
     if (end > file_bytes)
         return failure_set(failure, REASON_TRUNCATED, "the file ends early");
-    *webp = (struct webp){.input = input, .alpha = options->alpha, .data_size = end};
+    *webp =
+        (struct webp){.input = input, .alpha = options->alpha, .data_size = end, .icc = webp->icc};
     uint32_t flags = 0;
     WebPBitstreamFeatures features;
     if (have >= 30 && memcmp(data + 12, "VP8X", 4) == 0) {
@@ -176,14 +205,15 @@ static enum reason webp_begin(void *state, struct input *input,
     webp->animated = (flags & VP8X_ANIMATION) != 0;
     webp->frame_width = webp->width;
     webp->frame_height = webp->height;
-    if (flags && walk_chunks(webp, flags, end, info, failure) != REASON_NONE)
+    bool want_icc = options->icc && (flags & VP8X_ICC);
+    if (flags && walk_chunks(webp, flags, want_icc, end, info, failure) != REASON_NONE)
         return failure->reason;
     info->width = info->out_width = webp->width;
     info->height = info->out_height = webp->height;
     info->channels = webp->has_alpha ? 4 : 3;
     info->scale_ignored = options->scale > 1;
     /* The file, RGBA, and what the lossless decoder holds. */
-    info->memory = webp->data_size + 8ull * webp->frame_width * webp->frame_height + (1u << 20);
+    info->memory += webp->data_size + 8ull * webp->frame_width * webp->frame_height + (1u << 20);
     return REASON_NONE;
 }
 
@@ -219,7 +249,9 @@ static enum reason read_picture(struct webp *webp, uint8_t *dst, size_t stride, 
     uint8_t *data = malloc(size ? size : 1);
     if (!webp->direct)
         webp->pixels = calloc(webp->frame_height, row);
-    if (!data || (!webp->direct && !webp->pixels))
+    if (!webp->direct && webp->managed)
+        webp->alphas = malloc(webp->width);
+    if (!data || (!webp->direct && (!webp->pixels || (webp->managed && !webp->alphas))))
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for %u x %u pixels",
                     webp->frame_width, webp->frame_height);
     else if ((webp->animated ? input_at(webp->input, webp->data_at, data, size)
@@ -237,12 +269,15 @@ static void put_row(uint8_t *dst, const struct webp *webp, uint32_t y)
 {
     static const uint8_t nothing[4] = {0};
     bool crossed = y >= webp->top && y - webp->top < webp->frame_height;
-    for (uint32_t x = 0; x < webp->width; x++, dst += 3) {
+    enum alpha_mode now = webp->managed ? ALPHA_DROP : webp->alpha;
+    for (size_t x = 0; x < webp->width; x++) {
         const uint8_t *v = nothing;
         if (crossed && x >= webp->left && x - webp->left < webp->frame_width)
             v = webp->pixels + 4 * ((size_t)(y - webp->top) * webp->frame_width + (x - webp->left));
-        for (int c = 0; c < 3; c++)
-            dst[c] = pixel_over(v[c], v[3], webp->alpha);
+        for (size_t c = 0; c < 3; c++)
+            dst[3 * x + c] = pixel_over(v[c], v[3], now);
+        if (webp->alphas)
+            webp->alphas[x] = v[3];
     }
 }
 
@@ -253,8 +288,12 @@ static enum reason webp_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
     if (!webp->pixels && !webp->direct &&
         read_picture(webp, dst, stride, rows, failure) != REASON_NONE)
         return failure->reason;
-    for (uint32_t i = 0; i < rows && !webp->direct; i++, webp->row++, dst += stride)
-        put_row(dst, webp, webp->row);
+    for (uint32_t i = 0; i < rows; i++, webp->row++, dst += stride) {
+        if (!webp->direct)
+            put_row(dst, webp, webp->row);
+        if (webp->managed)
+            icc_row(webp->icc, dst, dst, webp->alphas, webp->width, webp->alpha);
+    }
     return REASON_NONE;
 }
 

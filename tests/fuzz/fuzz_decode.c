@@ -28,6 +28,8 @@
 #define MOST_FOR_HEADER (4u << 20)
 /* libtiff makes up for missing offsets and sizes of up to a million strips. */
 #define MOST_FOR_TIFF (20u << 20)
+/* A colour transform is bounded by itself. */
+#define MOST_FOR_ICC (44u << 20)
 /* Rounding of allocations, tables and the like beyond what info.memory says. */
 #define MEMORY_SLACK (1u << 20)
 
@@ -159,7 +161,7 @@ static void decode_once(struct outcome *out, struct decode *decode, int fd, cons
     out->reason = decode_begin(decode, fd, "x.jpg", (uint64_t)st->st_size,
                                clock_file_time(&st->st_mtim), &out->info, &failure);
     bool tiff = strcmp(out->info.format, "tiff") == 0;
-    check_held(tiff ? MOST_FOR_TIFF : MOST_FOR_HEADER);
+    check_held((tiff ? MOST_FOR_TIFF : MOST_FOR_HEADER) + (options->icc ? MOST_FOR_ICC : 0));
     fuzz_check(out->reason == failure.reason);
     if (out->reason == REASON_NONE) {
         check_info(&out->info, options);
@@ -236,6 +238,7 @@ void fuzz_decode(const struct fuzz_target *target, const uint8_t *data, size_t s
                                      .max_pixels = MOST_PIXELS,
                                      .max_scans = MOST_SCANS,
                                      .scale = 1u << fuzz_choose(&choice, 4)};
+    options.icc = decode_icc_library() && fuzz_choose(&choice, 2) == 1;
     bool again = fuzz_choose(&choice, 4) == 0 || fuzz_thorough;
     struct stat st;
     struct error err;

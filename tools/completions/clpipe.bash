@@ -4,7 +4,7 @@ _clpipe_options()
 {
     local machine="--device --threads --memory --device-memory --profile"
     local general="--progress --json --quiet --verbose --help"
-    local ingest="--feature --normalize --alpha --max-pixels --max-scans --blur --decode-scale
+    local ingest="--feature --normalize --alpha --icc --max-pixels --max-scans --blur --decode-scale
         --isolate --max-decode-seconds --follow-symlinks --hidden --include --exclude
         --limit --dry-run --strict --fresh
         --add --retry-failed --max-time --slot-size --slots --histogram-variant"
@@ -46,6 +46,7 @@ _clpipe()
     --progress) COMPREPLY=($(compgen -W "auto always never" -- "$current")) ;;
     --normalize) COMPREPLY=($(compgen -W "l1 none hellinger" -- "$current")) ;;
     --alpha) COMPREPLY=($(compgen -W "white black drop" -- "$current")) ;;
+    --icc) COMPREPLY=($(compgen -W "ignore apply" -- "$current")) ;;
     --blur) COMPREPLY=($(compgen -W "off 3" -- "$current")) ;;
     --decode-scale) COMPREPLY=($(compgen -W "1 2 4 8" -- "$current")) ;;
     --metric) COMPREPLY=($(compgen -W "euclidean cosine hellinger" -- "$current")) ;;

@@ -40,6 +40,7 @@ _clpipe() {
         '*--feature=[what to compute]:spec:(rgb:bins=256 rgb:bins=8x8x8 gray:bins=256 hsv:bins=8x4x4)'
         '--normalize=[shares, counts or roots]:how:(l1 none hellinger)'
         '--alpha=[what transparency is laid over]:how:(white black drop)'
+        '--icc=[what is done with ICC profiles]:how:(ignore apply)'
         '--max-pixels=[larger pictures are failures]:number:'
         '--max-scans=[JPEG with more scans are failures]:number:'
         '--blur=[features of the blurred pictures]:size:(off 3)'

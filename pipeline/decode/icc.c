@@ -1,0 +1,255 @@
+/* icc.c: colour transforms through lcms2.
+ *
+ * A profile is a stranger's program: tables that may be named many times over, stages without end.
+ * So lcms2 gets a context of its own for each transform, whose memory is counted, and profiles with
+ * a long list of floating-point stages are refused, which would run for each of the tens of
+ * thousands of points that a table is made of. */
+#include "decode/icc.h"
+
+#include "decode/codec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <lcms2.h>
+#include <lcms2_plugin.h>
+
+/* What building a transform may take, and what all that are kept may. */
+#define BUILD_MOST  (32u << 20)
+#define KEEP_MOST   (4u << 20)
+#define KEPT        4
+#define STAGES_MOST 32u
+
+struct transform {
+    cmsContext context;
+    cmsHTRANSFORM transform; /* NULL: the profile is of no use */
+    uint8_t *profile;        /* NULL: there is none here */
+    size_t size;
+    enum icc_space space;
+    uint64_t memory, held; /* bytes that building took at most, and that stayed */
+    uint64_t used;         /* when: by icc's clock */
+};
+
+struct icc {
+    struct transform kept[KEPT], *now;
+    uint64_t clock;
+};
+
+const char *decode_icc_library(void)
+{
+    static _Thread_local char text[32];
+    int version = cmsGetEncodedCMMversion();
+    snprintf(text, sizeof text, "lcms2 %d.%02d", version / 1000, version % 1000 / 10);
+    return text;
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+/* Of the thread's transforms. Each allocation has its size in front of it. */
+static _Thread_local uint64_t taken, most_taken, limit;
+static _Thread_local bool starved; /* the system had none */
+#define FRONT 16u
+
+static void *counted_realloc(cmsContext context, void *at, cmsUInt32Number size)
+{
+    (void)context;
+    uint8_t *old = at ? (uint8_t *)at - FRONT : NULL;
+    uint64_t before = 0;
+    if (old)
+        memcpy(&before, old, sizeof before);
+    if (size > limit || taken - before > limit - size)
+        return NULL;
+    uint8_t *block = realloc(old, FRONT + (size_t)size);
+    if (!block) {
+        starved = true;
+        return NULL;
+    }
+    uint64_t now = size;
+    memcpy(block, &now, sizeof now);
+    taken = taken - before + now;
+    most_taken = taken > most_taken ? taken : most_taken;
+    return block + FRONT;
+}
+
+static void *counted_malloc(cmsContext context, cmsUInt32Number size)
+{
+    return counted_realloc(context, NULL, size);
+}
+
+static void counted_free(cmsContext context, void *at)
+{
+    (void)context;
+    if (!at)
+        return;
+    uint64_t size;
+    memcpy(&size, (uint8_t *)at - FRONT, sizeof size);
+    taken -= size;
+    free((uint8_t *)at - FRONT);
+}
+
+static cmsPluginMemHandler memory_plugin = {
+    .base = {.Magic = cmsPluginMagicNumber,
+             .ExpectedVersion = 2000,
+             .Type = cmsPluginMemHandlerSig},
+    .MallocPtr = counted_malloc,
+    .FreePtr = counted_free,
+    .ReallocPtr = counted_realloc,
+};
+
+/* --- transforms ------------------------------------------------------------------------------ */
+
+/* Is it for such pixels, and of a kind that describes pixels? */
+static bool is_for(cmsHPROFILE profile, enum icc_space space)
+{
+    static const cmsColorSpaceSignature spaces[] = {
+        [ICC_GREY] = cmsSigGrayData, [ICC_RGB] = cmsSigRgbData, [ICC_CMYK] = cmsSigCmykData};
+    cmsProfileClassSignature kind = cmsGetDeviceClass(profile);
+    return cmsGetColorSpace(profile) == spaces[space] &&
+           (kind == cmsSigInputClass || kind == cmsSigDisplayClass || kind == cmsSigOutputClass ||
+            kind == cmsSigColorSpaceClass);
+}
+
+/* Its floating-point stages are counted in the tag itself: to read a list of them takes lcms2 the
+ * square of its length. */
+static bool is_long(cmsHPROFILE profile)
+{
+    uint8_t head[16] = {0};
+    if (!cmsIsTag(profile, cmsSigDToB0Tag))
+        return false;
+    cmsReadRawTag(profile, cmsSigDToB0Tag, head, sizeof head);
+    return head[12] || head[13] || head[14] || head[15] > STAGES_MOST;
+}
+
+static void build(struct transform *t)
+{
+    static const cmsUInt32Number formats[] = {
+        /* The first byte of three. */
+        [ICC_GREY] = COLORSPACE_SH(PT_GRAY) | CHANNELS_SH(1) | EXTRA_SH(2) | BYTES_SH(1),
+        [ICC_RGB] = TYPE_RGB_8,
+        [ICC_CMYK] = TYPE_CMYK_8_REV};
+    t->context = cmsCreateContext(&memory_plugin, NULL);
+    if (!t->context)
+        return;
+    cmsHPROFILE from = cmsOpenProfileFromMemTHR(t->context, t->profile, (cmsUInt32Number)t->size);
+    cmsHPROFILE to = cmsCreate_sRGBProfileTHR(t->context);
+    if (from && to && is_for(from, t->space) && !is_long(from))
+        t->transform = cmsCreateTransformTHR(t->context, from, formats[t->space], to, TYPE_RGB_8,
+                                             INTENT_PERCEPTUAL, 0);
+    if (from)
+        cmsCloseProfile(from);
+    if (to)
+        cmsCloseProfile(to);
+}
+
+static void drop(struct transform *t)
+{
+    if (t->transform)
+        cmsDeleteTransform(t->transform);
+    if (t->context)
+        cmsDeleteContext(t->context);
+    free(t->profile);
+    *t = (struct transform){0};
+}
+
+/* The one that has not been used for longest, or an empty one. */
+static struct transform *oldest(struct icc *icc)
+{
+    struct transform *found = &icc->kept[0];
+    for (size_t i = 1; i < KEPT; i++) {
+        if (icc->kept[i].used < found->used)
+            found = &icc->kept[i];
+    }
+    return found;
+}
+
+static struct transform *find(struct icc *icc, const void *profile, size_t size,
+                              enum icc_space space)
+{
+    for (size_t i = 0; i < KEPT; i++) {
+        struct transform *t = &icc->kept[i];
+        if (t->profile && t->size == size && t->space == space &&
+            memcmp(t->profile, profile, size) == 0)
+            return t;
+    }
+    return NULL;
+}
+
+/* Makes a transform of a profile; NULL: there was no memory. */
+static struct transform *add(struct icc *icc, const void *profile, size_t size,
+                             enum icc_space space)
+{
+    struct transform *t = oldest(icc);
+    drop(t);
+    t->profile = malloc(size);
+    if (!t->profile)
+        return NULL;
+    memcpy(t->profile, profile, size);
+    t->size = size;
+    t->space = space;
+    const uint64_t before = taken;
+    most_taken = taken;
+    limit = taken + BUILD_MOST;
+    starved = false;
+    build(t);
+    t->memory = most_taken - before + 3 * (uint64_t)size;
+    t->held = taken - before + size;
+    if (!starved)
+        return t;
+    drop(t); /* lcms2 may have gone on with less than it wanted */
+    return NULL;
+}
+
+enum reason icc_begin(bool *applies, uint64_t *memory, struct icc **icc, const void *profile,
+                      size_t size, enum icc_space space, struct failure *failure)
+{
+    *applies = false;
+    if (size == 0 || size > ICC_PROFILE_MAX)
+        return REASON_NONE;
+    if (!*icc)
+        *icc = calloc(1, sizeof **icc);
+    struct transform *t = *icc ? find(*icc, profile, size, space) : NULL;
+    if (*icc && !t)
+        t = add(*icc, profile, size, space);
+    if (!t)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
+    t->used = ++(*icc)->clock;
+    (*icc)->now = t;
+    *applies = t->transform != NULL;
+    *memory += t->memory;
+    return REASON_NONE;
+}
+
+void icc_row(const struct icc *icc, uint8_t *dst, const uint8_t *src, const uint8_t *alpha,
+             uint32_t count, enum alpha_mode mode)
+{
+    cmsDoTransform(icc->now->transform, src, dst, count);
+    for (size_t x = 0; alpha && mode != ALPHA_DROP && x < count; x++) {
+        for (size_t c = 3 * x; c < 3 * x + 3; c++)
+            dst[c] = pixel_over(dst[c], alpha[x], mode);
+    }
+}
+
+void icc_end(struct icc *icc)
+{
+    uint64_t held = 0;
+    for (size_t i = 0; icc && i < KEPT; i++)
+        held += icc->kept[i].held;
+    while (held > KEEP_MOST) {
+        struct transform *largest = &icc->kept[0];
+        for (size_t i = 1; i < KEPT; i++) {
+            if (icc->kept[i].held > largest->held)
+                largest = &icc->kept[i];
+        }
+        held -= largest->held;
+        drop(largest);
+    }
+}
+
+void icc_close(struct icc **icc)
+{
+    for (size_t i = 0; *icc && i < KEPT; i++)
+        drop(&(*icc)->kept[i]);
+    free(*icc);
+    *icc = NULL;
+}
