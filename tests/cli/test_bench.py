@@ -4,6 +4,7 @@ around it."""
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -127,3 +128,22 @@ def test_misuse_of_tools(program, name, arguments, part):
     assert result.returncode == (1 if name == "bench" else 2)
     assert part in result.stderr and len(result.stderr.splitlines()) == 1
     assert result.stdout == ""
+
+
+def test_soak(program, tmp_path):
+    """All rows are there; --long makes it 100,000 files, and looks at memory and descriptors."""
+    pytest.importorskip("PIL")
+    long = os.environ.get("CLPIPE_LONG") == "1"
+    result = subprocess.run([sys.executable, ROOT / "tools" / "soak", "--isolate", "--work", tmp_path,
+                             "--json", tmp_path / "report.json",
+                             *([] if long else ["--files", "1000"])],
+                            text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=1500)
+    if "is not built" in result.stderr or "a kind of file is missing" in result.stderr:
+        pytest.skip(result.stderr)
+    assert result.returncode == 0, result.stdout + result.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert set(report) == {"cold", "warm", "isolated"}
+    for run in report.values():
+        assert run["images_failed"] == (5000 if long else 50)
+        assert not long or run["steady_bytes_a_file"] is not None
+    assert os.listdir(tmp_path) == ["report.json"]
