@@ -27,6 +27,7 @@ struct pipeline {
     struct store *store;
     struct ingest_devices devices; /* count 0 in a dry run */
     struct staging *staging;
+    bool coefficients; /* decoders hand out those of JPEG pictures for it */
     struct budget *budget;
     struct queue *finished; /* of struct picture * */
     struct worker *worker;

@@ -204,18 +204,27 @@ static enum reason fill_part(struct strips *strips, const struct staging_part *p
     return REASON_NONE;
 }
 
+/* The coefficients of the picture, where they may go into a slot; else NULL. */
+static const struct dct_layout *whole_coefficients(const struct strips *strips, uint64_t part_bytes)
+{
+    const struct dct_layout *dct = &strips->info->dct;
+    return dct->colour != DCT_NONE && dct_bytes(dct) <= part_bytes ? dct : NULL;
+}
+
 /* Gets room for a rectangle of what is counted and decodes rows into it, or copies from the rows
- * in `window`. false: the run is over. A failure goes into the picture's record. *bottom is where
- * the next part begins. */
+ * in `window`. A device that wants them gets coefficients instead. false: the run is over. A failure
+ * goes into the picture's record. *bottom is where the next part begins. */
 static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *window,
                     uint32_t *bottom)
 {
     struct staging *staging = strips->worker->pipeline->staging;
     struct picture *picture = strips->picture;
     struct staging_part part;
+    const struct dct_layout *dct =
+        window ? NULL : whole_coefficients(strips, staging_part_bytes(staging));
     int64_t start = clock_now();
     if (!staging_acquire(staging, &part, strips->width, strips->height, strips->info->orientation,
-                         rect))
+                         rect, dct))
         return false;
     strips->worker->blocked += seconds_since(start);
     start = clock_now();
@@ -224,6 +233,8 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
         for (uint32_t y = 0; y < part.rows; y++)
             memcpy(part.pixels + y * part.stride,
                    window + ((size_t)y * strips->info->out_width + rect.x0) * 3, part.stride);
+    } else if (part.coefficients) {
+        reason = decode_coefficients(strips->decode, part.pixels, &picture->record.failure);
     } else {
         reason = fill_part(strips, &part);
     }
@@ -466,8 +477,10 @@ void *ingest_decode_main(void *argument)
     struct decode *decode = NULL;
     struct error err = ERROR_INIT;
     struct isolate *isolate = pipeline->config->isolate;
+    struct decode_options options = pipeline->config->decode;
+    options.coefficients = pipeline->coefficients;
     if ((isolate ? decode_open_isolated(&decode, isolate, &err)
-                 : decode_open(&decode, &pipeline->config->decode, &err)) != STATUS_OK)
+                 : decode_open(&decode, &options, &err)) != STATUS_OK)
         ingest_fail(pipeline, &err);
     struct opened opened[DECODE_AHEAD_MAX];
     unsigned count;

@@ -165,6 +165,7 @@ static enum status open_device(struct pipeline *pipeline, struct error *err)
         .chosen_count = devices->count,
         .features = &config->features,
         .variant = config->variant,
+        .jpeg = config->isolate || config->decode.scale != 1 ? STAGING_JPEG_HOST : config->jpeg,
         .trace = config->trace,
         .host_memory = config->memory * 3 / 8,
         .device_memory = config->device_memory,
@@ -178,6 +179,11 @@ static enum status open_device(struct pipeline *pipeline, struct error *err)
     status = staging_open(&pipeline->staging, &staging, err);
     if (status != STATUS_OK)
         return status;
+    const bool taken = staging_takes_coefficients(pipeline->staging);
+    pipeline->coefficients = taken && decode_coefficients_agree();
+    if (taken && !pipeline->coefficients)
+        log_message(LOG_DEBUG, "this JPEG library computes pixels in a way of its own: they are "
+                               "made on the host");
     char text[1024];
     staging_describe(pipeline->staging, text, sizeof text);
     log_message(LOG_DEBUG, "%s", text);

@@ -10,6 +10,7 @@
 #include "histogram/feature.h"
 #include "histogram/variant.h"
 #include "ocl/ocl.h"
+#include "staging/staging.h"
 #include "store/store.h"
 #include <stdint.h>
 
@@ -64,6 +65,7 @@ struct ingest_config {
     uint64_t slot_bytes; /* 0: chosen for the device */
     unsigned slot_count; /* for each device, 0: chosen */
     enum histogram_variant variant;
+    enum staging_jpeg jpeg; /* STAGING_JPEG_HOST is taken where `isolate` or `decode.scale` is set */
 
     struct stop *stop;
     void (*progress)(void *context,

@@ -88,6 +88,9 @@ static const struct option ingest_rows[] = {
     {"histogram-variant", 0, OPTION_TEXT, AT(histogram_variant), "NAME", "auto", NULL, 0, 0,
      "the kernel that counts: auto, private, local, replicated, packed, partial, staged or global; "
      "changes speed, never results"},
+    {"jpeg-pixels", 0, OPTION_CHOICE, AT(jpeg_pixels), "auto|host|device", "auto", NULL, 0, 0,
+     "where JPEG's coefficients become pixels; auto: on the device, unless it is a CPU; changes "
+     "speed, never results"},
     END};
 const struct option_group group_ingest = {"Images and features", ingest_rows};
 

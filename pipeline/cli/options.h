@@ -57,6 +57,7 @@ struct options {
     double max_time, max_decode_seconds;
     uint64_t slot_size, slots;
     const char *histogram_variant;
+    int jpeg_pixels;
 
     /* cluster, run, assign */
     struct number_range k;

@@ -16,6 +16,8 @@ struct codec {
     /* The next rows as RGB. */
     enum reason (*rows)(void *state, uint8_t *dst, size_t stride, uint32_t rows,
                         struct failure *failure);
+    /* All DCT coefficients instead of rows, where begin has filled info->dct; NULL: never does. */
+    enum reason (*coefficients)(void *state, void *dst, struct failure *failure);
     /* After the last row: is what is behind it in order? */
     enum reason (*end)(void *state, struct failure *failure);
     /* Back to idle from any point; frees what grew with the picture. */

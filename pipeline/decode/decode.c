@@ -201,6 +201,12 @@ enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint
     return blame_change(decode, failure);
 }
 
+enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure)
+{
+    assert(decode->codec && decode->codec->coefficients);
+    return decode->codec->coefficients(decode->current, dst, failure);
+}
+
 enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure)
 {
     if (decode->isolated)

@@ -17,6 +17,7 @@
 #ifndef CLPIPE_DECODE_DECODE_H
 #define CLPIPE_DECODE_DECODE_H
 
+#include "base/dct.h"
 #include "base/error.h"
 #include "base/failure.h"
 #include <stdbool.h>
@@ -31,9 +32,10 @@ struct decode_options {
     uint32_t max_scans;  /* of a progressive or multi-scan JPEG; more is REASON_TOO_MANY_SCANS */
     unsigned scale;      /* 1, 2, 4 or 8: JPEG only, the codec's own scaling; others ignore it */
     bool icc;            /* embedded ICC profiles are applied: pixels become sRGB */
+    bool coefficients;   /* fill image_info.dct where that is possible; never changes the outcome */
 };
 
-/* white, 268435456, 100, 1, false */
+/* white, 268435456, 100, 1, false, false */
 void decode_options_default(struct decode_options *options);
 
 struct image_info {
@@ -45,6 +47,7 @@ struct image_info {
                            a palette counts as 3, or 4 with transparency */
     bool scale_ignored; /* options.scale > 1 and the format has no scaling */
     uint64_t memory;    /* bytes the codec will hold beyond the caller's rows */
+    struct dct_layout dct; /* colour other than DCT_NONE: decode_coefficients may be called */
 };
 
 struct decode;
@@ -88,6 +91,15 @@ enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64
  * bytes between rows are left alone). The sum of rows must not pass out_height. */
 enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,
                         struct failure *failure);
+
+/* Instead of any rows, where info.dct says so: all coefficients to dst, dct_bytes(&info.dct) of them,
+ * aligned to 16 bytes. What dct_pixels (base/dct.h) makes of them is what decode_rows would have
+ * given, and so is the failure. Ends with decode_end like rows do. */
+enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure);
+
+/* Does the JPEG library here compute pixels as dct_pixels does? Compares a few made pictures, in
+ * about a millisecond. Where not, decode_options.coefficients must stay off. */
+bool decode_coefficients_agree(void);
 
 /* After the last row. digest: murmur3 of the whole file (base/hash.h). */
 enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure);

@@ -10,13 +10,21 @@
  * Progressive and other multi-scan files are read whole before the first row comes out; scans are
  * counted while they are, so that a file cannot buy hours with a megabyte.
  *
+ * Coefficients are handed out of files of one Huffman-coded scan, whose entropy decoder writes each
+ * block once: straight into the caller's memory, by virtual arrays of our own in place of the
+ * library's. Such a file is read no further than for pixels, so both ways end alike.
+ *
  * Segments that are wanted are read by functions of our own: the library would keep every one of
  * their kind, and there may be as many as the file has room for.
+ *
+ * long because: everything that the library calls back shares one state and one way out, a longjmp.
  */
 #include "decode/codec.h"
 #include "decode/exif.h"
 #include "decode/icc.h"
+#include "decode/jpeg_dct.h"
 
+#include <assert.h>
 #include <setjmp.h>
 #include <stdio.h> /* jpeglib.h needs FILE */
 #include <stdlib.h>
@@ -28,6 +36,15 @@
 #define SEGMENT_MAX 65533u
 /* Of "ICC_PROFILE\0", the number of a chunk, and how many there are. */
 #define ICC_HEAD 14u
+
+/* The blocks of a component in the caller's memory: what the library holds as a virtual array. */
+struct block_array {
+    JBLOCKROW first;
+    JDIMENSION across, down;
+    JBLOCKROW row[MAX_SAMP_FACTOR]; /* that were asked for last */
+};
+
+enum { ESCAPE_FAILED = 1, ESCAPE_DONE };
 
 struct jpeg {
     struct jpeg_decompress_struct info;
@@ -52,6 +69,10 @@ struct jpeg {
     unsigned chunk_count;
     bool chunks_broken, wants_icc, managed; /* managed: rows go through icc */
     struct icc *icc;
+    struct dct_layout dct;
+    struct block_array array[DCT_COMPONENTS];
+    unsigned arrays;   /* handed out */
+    bool coefficients; /* are being read, not rows */
 };
 
 const char *codec_jpeg_library(void)
@@ -71,7 +92,7 @@ const char *codec_jpeg_library(void)
 
 _Noreturn static void escape(struct jpeg *jpeg)
 {
-    longjmp(jpeg->escape, 1);
+    longjmp(jpeg->escape, ESCAPE_FAILED);
 }
 
 static enum reason reason_of_error(const struct jpeg *jpeg, int code)
@@ -147,10 +168,13 @@ static bool is_cut_arithmetic(const struct jpeg *jpeg)
     return jpeg->ended && jpeg->info.arith_code;
 }
 
-/* Called while scans and rows are read: the cap on the number of scans. */
+/* Called while scans and rows are read: the cap on the number of scans. Coefficients are complete
+ * with the one scan; reading them would otherwise go on to the end marker. */
 static void on_progress(j_common_ptr common)
 {
     struct jpeg *jpeg = common->client_data;
+    if (jpeg->coefficients && jpeg->info.input_iMCU_row == jpeg->info.total_iMCU_rows)
+        longjmp(jpeg->escape, ESCAPE_DONE);
     if ((uint32_t)jpeg->info.input_scan_number > jpeg->max_scans) {
         failure_set(jpeg->failure, REASON_TOO_MANY_SCANS, "more than %u scans (--max-scans)",
                     jpeg->max_scans);
@@ -368,7 +392,7 @@ static void jpeg_reset(void *state)
     jpeg->cmyk = NULL;
     drop_chunks(jpeg);
     icc_end(jpeg->icc);
-    jpeg->started = jpeg->ended = false;
+    jpeg->started = jpeg->ended = jpeg->coefficients = false;
 }
 
 /* Bytes that decoding holds: rows of every component for the upsampler, and, for files of several
@@ -437,6 +461,10 @@ static enum reason jpeg_begin(void *state, struct input *input,
     info->orientation = jpeg->orientation ? jpeg->orientation : 1;
     info->channels = (uint8_t)jpeg->info.num_components;
     info->memory += memory_needed(&jpeg->info) + (four ? 4ull * info->out_width : 0);
+    jpeg->dct = (struct dct_layout){0};
+    if (options->coefficients && !jpeg->managed)
+        jpeg_dct_layout(&jpeg->dct, &jpeg->info);
+    info->dct = jpeg->dct;
     return REASON_NONE;
 }
 
@@ -524,6 +552,74 @@ static enum reason jpeg_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
     return read_rows(jpeg, dst, stride, rows, failure);
 }
 
+/* --- coefficients ---------------------------------------------------------------------------- */
+
+static jvirt_barray_ptr request_array(j_common_ptr common, int pool, boolean zeroed,
+                                      JDIMENSION across, JDIMENSION down, JDIMENSION at_once)
+{
+    struct jpeg *jpeg = common->client_data;
+    (void)pool;
+    (void)zeroed;
+    assert(jpeg->arrays < DCT_COMPONENTS && at_once <= MAX_SAMP_FACTOR);
+    struct block_array *array = &jpeg->array[jpeg->arrays++];
+    assert(across == array->across && down == array->down);
+    return (jvirt_barray_ptr)array;
+}
+
+static void realize_arrays(j_common_ptr common)
+{
+    (void)common; /* they are there */
+}
+
+/* Each row of blocks is asked for once, to be written. */
+static JBLOCKARRAY access_array(j_common_ptr common, jvirt_barray_ptr pointer, JDIMENSION start,
+                                JDIMENSION count, boolean writable)
+{
+    struct block_array *array = (struct block_array *)pointer;
+    (void)common;
+    (void)writable;
+    assert(count <= MAX_SAMP_FACTOR && count <= array->down && start <= array->down - count);
+    for (JDIMENSION i = 0; i < count; i++)
+        array->row[i] = array->first + (size_t)(start + i) * array->across;
+    memset(array->row[0], 0, (size_t)count * array->across * sizeof(JBLOCK));
+    return array->row;
+}
+
+static enum reason jpeg_coefficients(void *state, void *dst, struct failure *failure)
+{
+    struct jpeg *jpeg = state;
+    uint16_t *table = dst;
+    JBLOCKROW block = (JBLOCKROW)(table + DCT_COMPONENTS * DCT_BLOCK);
+    jpeg->failure = failure;
+    jpeg->started = jpeg->coefficients = true;
+    jpeg->arrays = 0;
+    for (unsigned c = 0; c < DCT_COMPONENTS; c++) {
+        jpeg->array[c].first = block;
+        jpeg->array[c].across = jpeg->dct.blocks_across[c];
+        jpeg->array[c].down = jpeg->dct.blocks_down[c];
+        block += dct_component_blocks(&jpeg->dct, c);
+    }
+    jpeg->info.mem->request_virt_barray = request_array;
+    jpeg->info.mem->realize_virt_arrays = realize_arrays;
+    jpeg->info.mem->access_virt_barray = access_array;
+    switch (setjmp(jpeg->escape)) {
+    case 0:
+        jpeg_read_coefficients(&jpeg->info); /* left by on_progress */
+        return failure_set(failure, REASON_CORRUPT, "the decoder did not end");
+    case ESCAPE_DONE:
+        break;
+    default:
+        return failure->reason;
+    }
+    for (int c = 0; c < (int)DCT_COMPONENTS; c++) {
+        const bool there = c < jpeg->info.num_components;
+        for (unsigned i = 0; i < DCT_BLOCK; i++)
+            table[c * (int)DCT_BLOCK + (int)i] =
+                there ? jpeg->info.comp_info[c].quant_table->quantval[i] : 0;
+    }
+    return REASON_NONE;
+}
+
 static enum reason jpeg_end(void *state, struct failure *failure)
 {
     struct jpeg *jpeg = state;
@@ -539,6 +635,7 @@ const struct codec codec_jpeg = {
     .destroy = jpeg_destroy_state,
     .begin = jpeg_begin,
     .rows = jpeg_rows,
+    .coefficients = jpeg_coefficients,
     .end = jpeg_end,
     .reset = jpeg_reset,
 };

@@ -99,3 +99,24 @@ enum status blur_prepare(struct blur *blur, struct ocl_context *context, struct 
         ocl_program_set_proven(key);
     return status;
 }
+
+enum status reconstruct_prepare(struct reconstruct *reconstruct, struct ocl_context *context,
+                                struct error *err)
+{
+    const struct ocl_device *device = ocl_context_device(context);
+    char key[2][OCL_KEY];
+    uint64_t compared, wrong;
+    enum status status = reconstruct_build(reconstruct, err);
+    if (status == STATUS_OK)
+        status = reconstruct_keys(key, device, err);
+    if (status != STATUS_OK || (ocl_program_is_proven(key[0]) && ocl_program_is_proven(key[1])))
+        return status;
+    status = reconstruct_self_test(&compared, &wrong, context, err);
+    if (status == STATUS_OK && wrong > 0)
+        return error_set(err, STATUS_FAILED,
+                         "kernels jpeg_idct and jpeg_pixels are wrong on %s (%llu of %llu bytes)",
+                         device->name, (unsigned long long)wrong, (unsigned long long)compared);
+    for (unsigned i = 0; i < 2 && status == STATUS_OK; i++)
+        ocl_program_set_proven(key[i]);
+    return status;
+}

@@ -6,6 +6,7 @@
 
 #include "histogram/blur.h"
 #include "histogram/histogram.h"
+#include "histogram/reconstruct.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,6 +277,13 @@ enum status histogram_self_test(struct ocl_context *context, bool brief,
         return status;
     *wrong += different;
     snprintf(text, sizeof text, "blur 3x3             %llu bytes compared, %llu differ",
+             (unsigned long long)compared, (unsigned long long)different);
+    line(text, user);
+    status = reconstruct_self_test(&compared, &different, context, err);
+    if (status != STATUS_OK)
+        return status;
+    *wrong += different;
+    snprintf(text, sizeof text, "JPEG pixels          %llu bytes compared, %llu differ",
              (unsigned long long)compared, (unsigned long long)different);
     line(text, user);
     return STATUS_OK;

@@ -13,6 +13,7 @@
 #include "staging/ring.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "histogram/prove.h"
 
 #include <string.h>
@@ -52,6 +53,8 @@ void ring_open_slot(struct lane *lane)
             continue;
         slot->state = SLOT_FILLING;
         slot->used_bytes = slot->parts = slot->outstanding = slot->blocks = 0;
+        slot->coefficients = 0;
+        slot->range = (struct reconstruct_range){0, 0};
         memset(slot->tiles, 0, sizeof slot->tiles);
         slot->opened = clock_now();
         lane->filling = slot;
@@ -122,18 +125,19 @@ static enum status start_slot(struct lane *lane, struct slot *slot, struct error
     slot->given = clock_now();
     lane->busy++;
     pthread_mutex_unlock(&staging->lock);
-    enum status status = slot_enqueue(slot, lane->context, lane->queues, lane->histogram,
-                                      lane->blur, &lane->shape, slot_done, err);
+    enum status status = slot_enqueue(slot, lane->context, lane->queues, lane->reconstruct,
+                                      lane->blur, lane->histogram, &lane->shape, slot_done, err);
     pthread_mutex_lock(&staging->lock);
     return status;
 }
 
-static enum status serve(struct lane *lane, struct error *err)
+static enum status serve(struct lane *lane, bool coefficients, struct error *err)
 {
     struct staging *staging = lane->staging;
     enum status status = STATUS_OK;
     pthread_mutex_lock(&staging->lock);
     lane->built = true;
+    lane->coefficients = coefficients;
     pthread_cond_broadcast(&staging->room);
     while (status == STATUS_OK && !staging->aborted) {
         if (lane->finished) {
@@ -184,6 +188,19 @@ static void give_back(struct lane *lane)
     pthread_cond_broadcast(&staging->room);
 }
 
+/* The kernels that make pixels of coefficients. Where they cannot be had or are wrong, the lane takes
+ * pixels as it did so far. */
+static bool prepare_reconstruct(struct lane *lane)
+{
+    struct error err = ERROR_INIT;
+    if (!lane->reconstruct)
+        return false;
+    if (reconstruct_prepare(lane->reconstruct, lane->context, &err) == STATUS_OK)
+        return true;
+    log_message(LOG_NOTICE, "notice: JPEG pixels are made on the host: %s", err.sentence);
+    return false;
+}
+
 void *ring_serve(void *argument)
 {
     struct lane *lane = argument;
@@ -193,7 +210,7 @@ void *ring_serve(void *argument)
     if (status == STATUS_OK && lane->blur)
         status = blur_prepare(lane->blur, lane->context, &err);
     if (status == STATUS_OK)
-        status = serve(lane, &err);
+        status = serve(lane, prepare_reconstruct(lane), &err);
     if (status == STATUS_OK)
         return NULL;
     pthread_mutex_lock(&staging->lock);

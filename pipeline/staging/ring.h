@@ -15,7 +15,8 @@ struct lane {
     struct ocl_context *context;
     struct slot_queues queues;
     struct histogram *histogram;
-    struct blur *blur; /* NULL: pictures are counted as they are */
+    struct reconstruct *reconstruct; /* NULL: takes pixels only */
+    struct blur *blur;               /* NULL: pictures are counted as they are */
     struct slot_shape shape;
     struct slot slot[SLOTS_MAX];
     unsigned slot_count;
@@ -24,7 +25,8 @@ struct lane {
     /* Guarded by the staging's lock: */
     struct slot *filling, *ready, *ready_last, *finished;
     unsigned busy; /* slots that the device has */
-    bool built;    /* the kernels are there */
+    bool built;        /* the kernels are there */
+    bool coefficients; /* those of `reconstruct`, too, and they are right */
     bool failed;
     bool emptied; /* after it failed: what its slots held has been given back */
     double seconds[3];

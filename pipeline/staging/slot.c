@@ -2,7 +2,7 @@
  *
  * Copied (discrete devices):
  *   upload queue:   write tiles, write pixels ─ event U
- *   compute queue:  fill counters, blur (wait U), kernels (wait U) ─ event K
+ *   compute queue:  fill counters, pixels of JPEG pictures, blur, kernels (wait U) ─ event K
  *   read queue:     read counters (wait K) ─ event R, whose callback ends the round
  * Shared memory: unmap tiles and pixels instead of writing, map them and the counters instead of
  * reading; nothing moves.
@@ -44,17 +44,21 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
     shape->passes = passes;
     shape->counters = config->features->counters;
     shape->border = feature_set_blurred(config->features) ? BLUR_BORDER : 0;
+    shape->coefficients = (config->jpeg == STAGING_JPEG_DEVICE ||
+                           (config->jpeg == STAGING_JPEG_AUTO &&
+                            !(device->type & CL_DEVICE_TYPE_CPU))) &&
+                          reconstruct_possible(device);
     uint64_t bytes = config->slot_bytes ? config->slot_bytes : staging_slot_bytes(device);
     unsigned count = config->slot_count ? config->slot_count : SLOT_COUNT_DEFAULT;
     count = count > SLOTS_MAX ? SLOTS_MAX : count;
     uint64_t host = config->host_memory / config->chosen_count;
     uint64_t most = device->max_allocation;
-    /* The blurred pixels of one slot are there, too. */
-    unsigned buffers = count + (shape->border ? 1 : 0);
+    /* The blurred pixels of one slot are there, too; the reconstructed ones and their samples. */
+    unsigned buffers = count + (shape->border ? 1 : 0) + (shape->coefficients ? 2 : 0);
     if (config->device_memory)
         most = min_u64(most, config->device_memory / buffers);
     /* Counters take up to a quarter of a slot's bytes more. */
-    most = min_u64(most, host * 4 / 5 / buffers);
+    most = min_u64(most, host * 4 / 5 / (shape->shared ? buffers : count));
     most = min_u64(most, 1ull << 31);
     bytes = max_u64(min_u64(bytes, most), SLOT_BYTES_MIN);
     shape->bytes = bytes / PART_ALIGNMENT * PART_ALIGNMENT;
@@ -116,6 +120,10 @@ enum status slot_init(struct slot *slot, struct ocl_context *context, struct slo
         status = array_init(&slot->blur_table, context, queues.upload,
                             shape->parts * sizeof(struct blur_part), shape->shared, CL_MAP_WRITE,
                             "a table of parts", err);
+    if (status == STATUS_OK && shape->coefficients)
+        status = array_init(&slot->jpeg_table, context, queues.upload,
+                            shape->parts * sizeof(struct jpeg_part), shape->shared, CL_MAP_WRITE,
+                            "a table of parts", err);
     if (status == STATUS_OK)
         status = array_init(&slot->counters, context, queues.read,
                             (size_t)shape->parts * shape->counters * sizeof(uint32_t),
@@ -126,6 +134,7 @@ enum status slot_init(struct slot *slot, struct ocl_context *context, struct slo
 void slot_clear(struct slot *slot, struct slot_queues queues)
 {
     array_clear(&slot->counters, queues.read);
+    array_clear(&slot->jpeg_table, queues.upload);
     array_clear(&slot->blur_table, queues.upload);
     array_clear(&slot->tile_table, queues.upload);
     array_clear(&slot->pixels, queues.upload);
@@ -133,21 +142,38 @@ void slot_clear(struct slot *slot, struct slot_queues queues)
     slot->picture = NULL;
 }
 
+/* The tables of parts that a slot has, and the bytes of each that are in use. */
+static unsigned part_tables(struct slot_array *table[2], size_t used[2], struct slot *slot,
+                            const struct slot_shape *shape)
+{
+    unsigned count = 0;
+    if (shape->border) {
+        table[count] = &slot->blur_table;
+        used[count++] = slot->parts * sizeof(struct blur_part);
+    }
+    if (shape->coefficients) {
+        table[count] = &slot->jpeg_table;
+        used[count++] = slot->parts * sizeof(struct jpeg_part);
+    }
+    return count;
+}
+
 /* Gives the inputs to the device; the last command's event is slot->upload_event. */
 static enum status give(struct slot *slot, struct ocl_queue *queue, const struct slot_shape *shape,
                         struct error *err)
 {
-    struct slot_array *tiles = &slot->tile_table, *pixels = &slot->pixels;
-    struct slot_array *parts = &slot->blur_table;
+    struct slot_array *tiles = &slot->tile_table, *pixels = &slot->pixels, *table[2];
+    size_t used[2];
+    const unsigned tables = part_tables(table, used, slot, shape);
     enum status status = STATUS_OK;
     if (shape->shared) {
         status = ocl_enqueue_unmap(queue, "unmap tiles", tiles->device, tiles->host, OCL_NO_WAITS,
                                    NULL, err);
         tiles->host = NULL;
-        if (status == STATUS_OK && shape->border) {
-            status = ocl_enqueue_unmap(queue, "unmap parts", parts->device, parts->host,
+        for (unsigned i = 0; i < tables && status == STATUS_OK; i++) {
+            status = ocl_enqueue_unmap(queue, "unmap parts", table[i]->device, table[i]->host,
                                        OCL_NO_WAITS, NULL, err);
-            parts->host = NULL;
+            table[i]->host = NULL;
         }
         if (status == STATUS_OK) {
             status = ocl_enqueue_unmap(queue, "unmap pixels", pixels->device, pixels->host,
@@ -163,10 +189,9 @@ static enum status give(struct slot *slot, struct ocl_queue *queue, const struct
                                        slot->tiles[p] * sizeof(struct histogram_tile),
                                        (const char *)tiles->host + offset, OCL_NO_WAITS, NULL, err);
     }
-    if (status == STATUS_OK && shape->border)
-        status = ocl_enqueue_write(queue, "upload parts", parts->device, false, 0,
-                                   slot->parts * sizeof(struct blur_part), parts->host,
-                                   OCL_NO_WAITS, NULL, err);
+    for (unsigned i = 0; i < tables && status == STATUS_OK; i++)
+        status = ocl_enqueue_write(queue, "upload parts", table[i]->device, false, 0, used[i],
+                                   table[i]->host, OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK)
         status =
             ocl_enqueue_write(queue, "upload pixels", pixels->device, false, 0, slot->used_bytes,
@@ -178,17 +203,18 @@ static enum status give(struct slot *slot, struct ocl_queue *queue, const struct
 static enum status take(struct slot *slot, struct ocl_queue *queue, const struct slot_shape *shape,
                         struct ocl_waits computed, size_t counter_bytes, struct error *err)
 {
-    struct slot_array *counters = &slot->counters;
+    struct slot_array *counters = &slot->counters, *table[2];
+    size_t used[2];
+    const unsigned tables = part_tables(table, used, slot, shape);
     if (!shape->shared)
         return ocl_enqueue_read(queue, "read counters", counters->device, false, 0, counter_bytes,
                                 counters->host, computed, &slot->read_event, err);
     enum status status =
         ocl_enqueue_map(&slot->tile_table.host, queue, "map tiles", slot->tile_table.device, false,
                         CL_MAP_WRITE, 0, slot->tile_table.bytes, computed, NULL, err);
-    if (status == STATUS_OK && shape->border)
-        status = ocl_enqueue_map(&slot->blur_table.host, queue, "map parts",
-                                 slot->blur_table.device, false, CL_MAP_WRITE, 0,
-                                 slot->blur_table.bytes, OCL_NO_WAITS, NULL, err);
+    for (unsigned i = 0; i < tables && status == STATUS_OK; i++)
+        status = ocl_enqueue_map(&table[i]->host, queue, "map parts", table[i]->device, false,
+                                 CL_MAP_WRITE, 0, table[i]->bytes, OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK)
         status =
             ocl_enqueue_map(&slot->pixels.host, queue, "map pixels", slot->pixels.device, false,
@@ -201,7 +227,8 @@ static enum status take(struct slot *slot, struct ocl_queue *queue, const struct
 }
 
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
-                         struct histogram *histogram, struct blur *blur,
+                         struct reconstruct *reconstruct, struct blur *blur,
+                         struct histogram *histogram,
                          const struct slot_shape *shape, void (*done)(cl_int status, void *context),
                          struct error *err)
 {
@@ -220,13 +247,21 @@ enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct 
     if (status == STATUS_OK)
         status = ocl_flush(queues.upload, err);
 
+    /* The compute queue is in order: its last kernel stands for all. */
     struct ocl_waits computed = {1, &slot->upload_event};
-    if (status == STATUS_OK && blur) {
-        status = blur_enqueue(blur, queues.compute, slot->pixels.device, slot->blur_table.device,
-                              slot->parts, slot->blocks, computed, &slot->blur_event, err);
-        computed.events = &slot->blur_event;
+    cl_mem pixels = slot->pixels.device;
+    if (status == STATUS_OK && slot->coefficients > 0) {
+        status = reconstruct_enqueue(reconstruct, queues.compute, pixels, slot->jpeg_table.device,
+                                     slot->parts, slot->range, computed, slot->jpeg_event, err);
+        computed.events = &slot->jpeg_event[0];
+        pixels = reconstruct_pixels(reconstruct);
     }
-    const cl_mem pixels = blur ? blur_pixels(blur) : slot->pixels.device;
+    if (status == STATUS_OK && blur) {
+        status = blur_enqueue(blur, queues.compute, pixels, slot->blur_table.device, slot->parts,
+                              slot->blocks, computed, &slot->blur_event, err);
+        computed.events = &slot->blur_event;
+        pixels = blur_pixels(blur);
+    }
     for (uint32_t p = 0; p < shape->passes && status == STATUS_OK; p++) {
         if (slot->tiles[p] == 0)
             continue;
@@ -234,7 +269,6 @@ enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct 
                                    p * shape->tiles, slot->tiles[p], slot->counters.device,
                                    (struct ocl_waits){1, &slot->upload_event},
                                    slot->kernel_event[p], err);
-        /* The compute queue is in order: its last kernel stands for all. */
         computed.events = &slot->kernel_event[p][0];
     }
     if (status == STATUS_OK)
@@ -265,6 +299,8 @@ void slot_release_events(struct slot *slot, struct ocl_context *context, unsigne
                          double seconds[3])
 {
     release(&slot->upload_event, context, &seconds[0]);
+    for (unsigned i = 0; i < 2; i++)
+        release(&slot->jpeg_event[i], context, &seconds[1]);
     release(&slot->blur_event, context, &seconds[1]);
     for (unsigned p = 0; p < passes; p++)
         for (unsigned e = 0; e < HISTOGRAM_EVENTS; e++)

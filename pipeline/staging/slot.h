@@ -4,6 +4,7 @@
 
 #include "histogram/blur.h"
 #include "histogram/histogram.h"
+#include "histogram/reconstruct.h"
 #include "ocl/ocl.h"
 #include "staging/staging.h"
 #include <stdint.h>
@@ -31,9 +32,11 @@ struct slot_array {
 
 struct slot {
     struct lane *lane;
-    enum slot_state state; /* this and the next ten are guarded by the staging's lock */
+    enum slot_state state; /* this and the next twelve are guarded by the staging's lock */
     uint32_t used_bytes, parts, outstanding;
-    uint32_t blocks; /* to blur */
+    uint32_t blocks;       /* to blur */
+    uint32_t coefficients; /* parts that are DCT coefficients */
+    struct reconstruct_range range;
     uint32_t tiles[HISTOGRAM_PASSES_MAX];
     int64_t opened;    /* when the first part came */
     int64_t given;     /* when the device got it */
@@ -43,7 +46,8 @@ struct slot {
     void **picture;    /* [parts] NULL: cancelled; each written by the part's owner */
     struct slot_array pixels, tile_table, counters;
     struct slot_array blur_table; /* struct blur_part [parts], where pictures are blurred */
-    cl_event upload_event, blur_event, kernel_event[HISTOGRAM_PASSES_MAX][HISTOGRAM_EVENTS],
+    struct slot_array jpeg_table; /* struct jpeg_part [parts], where coefficients are taken */
+    cl_event upload_event, jpeg_event[2], blur_event, kernel_event[HISTOGRAM_PASSES_MAX][HISTOGRAM_EVENTS],
         read_event;
 };
 
@@ -59,6 +63,7 @@ struct slot_shape {
     uint32_t counters; /* of one part */
     bool shared;       /* memory is shared with the host */
     uint32_t border;   /* pixels of a part that are counted are so many columns and rows less */
+    bool coefficients; /* parts may be DCT coefficients, which the device makes pixels of */
 };
 
 /* Size and number of a lane's slots, from the options, the bounds and the device's limits. */
@@ -72,11 +77,12 @@ enum status slot_init(struct slot *slot, struct ocl_context *context, struct slo
 void slot_clear(struct slot *slot, struct slot_queues queues);
 
 /* Enqueues upload, kernels and read-back of what is inside; `done` is called when the host owns the
- * slot again, with the counters in counters.host. blur: NULL where pictures are counted as they
- * are.
+ * slot again, with the counters in counters.host. reconstruct: NULL where parts are pixels only.
+ * blur: NULL where pictures are counted as they are.
  */
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
-                         struct histogram *histogram, struct blur *blur,
+                         struct reconstruct *reconstruct, struct blur *blur,
+                         struct histogram *histogram,
                          const struct slot_shape *shape, void (*done)(cl_int status, void *context),
                          struct error *err);
 

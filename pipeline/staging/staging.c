@@ -43,12 +43,32 @@ static void count_tiles(struct staging_part *part, const struct lane *lane)
     }
 }
 
+/* With the lock: are coefficients wanted for the part: all of the picture, where the lane takes
+ * them? */
+static bool wants_coefficients(const struct staging_part *part, const struct lane *lane,
+                               const struct dct_layout *dct)
+{
+    const struct histogram_part *geometry = &part->geometry;
+    return dct && lane->coefficients && geometry->rect.x0 == 0 && geometry->rect.y0 == 0 &&
+           geometry->rect.x1 == geometry->width && geometry->rect.y1 == geometry->height;
+}
+
+/* What the part takes in a slot: its pixels have the place of its coefficients in another buffer. */
+static uint64_t part_room(const struct staging_part *part, const struct lane *lane,
+                          const struct dct_layout *dct)
+{
+    const uint64_t pixels = rect_bytes(part->geometry.rect, lane->shape.border);
+    const uint64_t blocks = wants_coefficients(part, lane, dct) ? dct_bytes(dct) : 0;
+    return blocks > pixels ? blocks : pixels;
+}
+
 /* With the lock: does the part fit into the slot? */
-static bool fits(const struct staging_part *part, const struct slot *slot)
+static bool fits(const struct staging_part *part, const struct slot *slot,
+                 const struct dct_layout *dct)
 {
     const struct slot_shape *shape = &slot->lane->shape;
     if (slot->parts == shape->parts ||
-        slot->used_bytes + rect_bytes(part->geometry.rect, shape->border) > shape->bytes)
+        slot->used_bytes + part_room(part, slot->lane, dct) > shape->bytes)
         return false;
     for (uint32_t p = 0; p < shape->passes; p++) {
         if (slot->tiles[p] + part->tiles[p] > shape->tiles)
@@ -58,7 +78,7 @@ static bool fits(const struct staging_part *part, const struct slot *slot)
 }
 
 /* With the lock: gives the part its place. */
-static void place(struct staging_part *part, struct slot *slot)
+static void place(struct staging_part *part, struct slot *slot, const struct dct_layout *dct)
 {
     const struct slot_shape *shape = &slot->lane->shape;
     const struct cell_rect rect = part->geometry.rect;
@@ -77,7 +97,14 @@ static void place(struct staging_part *part, struct slot *slot)
                                                 rect.y1 - rect.y0, slot->blocks};
         slot->blocks += blur_blocks(rect.x1 - rect.x0, rect.y1 - rect.y0);
     }
-    uint64_t end = slot->used_bytes + rect_bytes(rect, shape->border);
+    part->coefficients = wants_coefficients(part, slot->lane, dct);
+    if (shape->coefficients) {
+        struct jpeg_part *table = slot->jpeg_table.host;
+        reconstruct_part(&table[part->index], &slot->range, slot->used_bytes,
+                         part->coefficients ? dct : NULL, rect_bytes(rect, shape->border));
+        slot->coefficients += part->coefficients;
+    }
+    uint64_t end = slot->used_bytes + part_room(part, slot->lane, dct);
     end = (end + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
     end = end < shape->bytes ? end : shape->bytes;
     slot->lane->pending += end - slot->used_bytes;
@@ -100,7 +127,8 @@ static struct cell_rect cut(struct cell_rect rect, uint64_t bytes, uint32_t bord
 }
 
 bool staging_acquire(struct staging *staging, struct staging_part *part, uint32_t width,
-                     uint32_t height, uint8_t orientation, struct cell_rect rect)
+                     uint32_t height, uint8_t orientation, struct cell_rect rect,
+                     const struct dct_layout *dct)
 {
     part->geometry = (struct histogram_part){
         .width = width,
@@ -123,13 +151,13 @@ bool staging_acquire(struct staging *staging, struct staging_part *part, uint32_
             counted = lane;
             counted_bytes = bytes;
         }
-        if (lane && lane->filling && !fits(part, lane->filling))
+        if (lane && lane->filling && !fits(part, lane->filling, dct))
             ring_seal(lane);
         if (lane && !lane->filling)
             ring_open_slot(lane);
         going = lane && lane->filling;
         if (going) {
-            place(part, lane->filling);
+            place(part, lane->filling, dct);
             break;
         }
         pthread_cond_wait(&staging->room, &staging->lock);
@@ -170,6 +198,8 @@ void staging_cancel(struct staging *staging, struct staging_part *part)
         memset(part_tiles(part, p), 0, part->tiles[p] * sizeof(struct histogram_tile));
     if (part->slot->lane->blur)
         ((struct blur_part *)part->slot->blur_table.host)[part->index].rows = 0;
+    if (part->slot->lane->shape.coefficients)
+        ((struct jpeg_part *)part->slot->jpeg_table.host)[part->index].kind = JPEG_NOTHING;
     hand_in(staging, part->slot);
 }
 
@@ -193,7 +223,9 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
         struct slot *slot = &lane->slot[lane->slot_count];
         enum status status = STATUS_OK;
         slot->lane = lane;
-        if (lane->shape.border && !lane->blur)
+        if (lane->shape.coefficients && !lane->reconstruct)
+            status = reconstruct_open(&lane->reconstruct, lane->context, lane->shape.bytes, err);
+        if (status == STATUS_OK && lane->shape.border && !lane->blur)
             status = blur_open(&lane->blur, lane->context, lane->shape.bytes, err);
         if (status == STATUS_OK)
             status = slot_init(slot, lane->context, lane->queues, &lane->shape, err);
@@ -215,6 +247,7 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
         }
         while (lane->slot_count > 0)
             slot_clear(&lane->slot[--lane->slot_count], lane->queues);
+        reconstruct_close(&lane->reconstruct);
         blur_close(&lane->blur);
         struct staging_config smaller = *config;
         smaller.slot_bytes = lane->shape.bytes / 2;
@@ -267,6 +300,7 @@ static void close_lane(struct lane *lane)
         }
     }
     histogram_close(&lane->histogram);
+    reconstruct_close(&lane->reconstruct);
     blur_close(&lane->blur);
     ocl_queue_close(&lane->queues.read);
     ocl_queue_close(&lane->queues.compute);
@@ -348,6 +382,15 @@ uint64_t staging_part_bytes(const struct staging *staging)
     return staging->part_bytes;
 }
 
+bool staging_takes_coefficients(const struct staging *staging)
+{
+    for (unsigned i = 0; i < staging->lane_count; i++) {
+        if (staging->lane[i].reconstruct)
+            return true;
+    }
+    return false;
+}
+
 void staging_times(struct staging *staging, struct staging_times *times)
 {
     pthread_mutex_lock(&staging->lock);
@@ -371,6 +414,10 @@ void staging_describe(const struct staging *staging, char *text, size_t size)
                          (double)lane->shape.bytes / (1 << 20),
                          lane->shape.shared ? "mapped" : "copied");
         used += n > 0 ? (size_t)n : 0;
+        if (lane->reconstruct && used < size) {
+            n = snprintf(text + used, size - used, " JPEG pixels,");
+            used += n > 0 ? (size_t)n : 0;
+        }
         for (unsigned p = 0; p < lane->shape.passes && used < size; p++) {
             const struct histogram_pass pass = histogram_pass(lane->histogram, p);
             n = snprintf(text + used, size - used, " %s%s", histogram_variant_name(pass.variant),

@@ -18,6 +18,7 @@
 #ifndef CLPIPE_STAGING_STAGING_H
 #define CLPIPE_STAGING_STAGING_H
 
+#include "base/dct.h"
 #include "base/error.h"
 #include "histogram/feature.h"
 #include "histogram/histogram.h"
@@ -27,12 +28,20 @@
 struct staging;
 struct slot;
 
+/* Where the pixels of JPEG pictures are made of their coefficients. */
+enum staging_jpeg {
+    STAGING_JPEG_AUTO, /* on devices that are no CPU */
+    STAGING_JPEG_HOST,
+    STAGING_JPEG_DEVICE,
+};
+
 struct staging_config {
     const struct ocl_devices *devices;
     const unsigned *chosen; /* indices into devices */
     unsigned chosen_count;
     const struct feature_set *features;
     enum histogram_variant variant;
+    enum staging_jpeg jpeg;
     struct trace *trace;    /* may be NULL */
     uint64_t host_memory;   /* for the slots of all lanes, bytes */
     uint64_t device_memory; /* of each device, 0: what it has */
@@ -52,7 +61,8 @@ struct staging_config {
 
 /* Room for one part, between acquire and submit or cancel owned by the caller. */
 struct staging_part {
-    uint8_t *pixels; /* `rows` rows of `stride` bytes, packed */
+    uint8_t *pixels;   /* `rows` rows of `stride` bytes, packed */
+    bool coefficients; /* not those are wanted, but the picture's DCT coefficients */
     size_t stride;
     uint32_t rows;
     struct slot *slot;
@@ -70,17 +80,24 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
 /* Bytes of a slot of the device, unless told otherwise. */
 uint64_t staging_slot_bytes(const struct ocl_device *device);
 
-/* The most bytes that one part may have (rows of 3 bytes a pixel). */
+/* The most bytes that one part may have (rows of 3 bytes a pixel, or coefficients). */
 uint64_t staging_part_bytes(const struct staging *staging);
+
+/* May any lane take coefficients? */
+bool staging_takes_coefficients(const struct staging *staging);
 
 /* Room for the pixels of `rect` of a picture of width x height. Where features are of the blurred
  * picture, all these are the blurred ones': part->pixels has BLUR_BORDER columns and rows more.
  * Blocks until a slot has room; false: the run is over (aborted, or every lane has failed). bytes
  * of the pixels <= staging_part_bytes. Where the rect has more tiles than a slot's table, or more
  * pixels than the device should have now, its rows are cut short: part->geometry.rect says what was
- * granted, never less than one row. */
+ * granted, never less than one row.
+ * dct: the whole picture's coefficients are to be had, and dct_bytes <= staging_part_bytes (NULL:
+ * not). part->coefficients says whether they are wanted: where the lane takes them and the rect
+ * is the whole picture. */
 bool staging_acquire(struct staging *staging, struct staging_part *part, uint32_t width,
-                     uint32_t height, uint8_t orientation, struct cell_rect rect);
+                     uint32_t height, uint8_t orientation, struct cell_rect rect,
+                     const struct dct_layout *dct);
 
 /* The pixels are in place: they will be counted and delivered for `picture`. */
 void staging_submit(struct staging *staging, struct staging_part *part, void *picture);

@@ -94,6 +94,18 @@ def test_any_variant(clpipe, album, expected, tmp_path, variant):
     assert digest(tmp_path / name) == digest(expected)
 
 
+@pytest.mark.parametrize("options", [[], ["--slot-size", "1M"], ["--blur", "3"],
+                                     ["--decode-scale", "2"], ["--isolate"]])
+def test_jpeg_pixels_anywhere(clpipe, album, expected, tmp_path, options):
+    """Made on the device of coefficients, or on the host."""
+    digests = []
+    for where in ("host", "device"):
+        name = ingest(clpipe, f"{where}.h5", album, *FEATURES, *options, "--jpeg-pixels", where)
+        digests.append(digest(tmp_path / name))
+    assert digests[0] == digests[1]
+    assert (digests[0] == digest(expected)) == (options in ([], ["--slot-size", "1M"], ["--isolate"]))
+
+
 def test_packed_words_are_for_channels(clpipe, album, tmp_path):
     features = ["--feature", "rgb:bins=256", "--feature", "rgb:bins=7,grid=3x2"]
     plain = ingest(clpipe, "plain.h5", album, *features)

@@ -179,6 +179,15 @@ def test_manifest_isolated(tmp_path, program):
         run_clpipe("info", tmp_path / "plain.h5", "--digest").stdout != ""
 
 
+def test_manifest_by_coefficients(tmp_path, program, generated):
+    """Where JPEG's pixels are made changes nothing, failures and their messages included."""
+    for output, options in (("host.h5", ["host"]), ("device.h5", ["device", "--threads", 3])):
+        assert run_clpipe("ingest", NASTY, generated[0], "-o", tmp_path / output, "-q",
+                          "--jpeg-pixels", *options).returncode == 1
+    assert run_clpipe("info", tmp_path / "device.h5", "--digest").stdout == \
+        run_clpipe("info", tmp_path / "host.h5", "--digest").stdout != ""
+
+
 def test_pixel_limit(clpipe, tmp_path, generated):
     """The limit is on what a header declares, and a picture of just that size passes."""
     files, _, _ = generated

@@ -7,7 +7,8 @@ _clpipe_options()
     local ingest="--feature --normalize --alpha --icc --max-pixels --max-scans --blur --decode-scale
         --isolate --max-decode-seconds --follow-symlinks --hidden --include --exclude
         --limit --dry-run --strict --fresh
-        --add --retry-failed --max-time --slot-size --slots --histogram-variant"
+        --add --retry-failed --max-time --slot-size --slots --histogram-variant
+        --jpeg-pixels"
     local clustering="--k --name --init --seed --n-init --max-iter --tol --metric --mini-batch
         --checkpoint --force --plot"
     case $1 in
@@ -48,6 +49,7 @@ _clpipe()
     --alpha) COMPREPLY=($(compgen -W "white black drop" -- "$current")) ;;
     --icc) COMPREPLY=($(compgen -W "ignore apply" -- "$current")) ;;
     --blur) COMPREPLY=($(compgen -W "off 3" -- "$current")) ;;
+    --jpeg-pixels) COMPREPLY=($(compgen -W "auto host device" -- "$current")) ;;
     --decode-scale) COMPREPLY=($(compgen -W "1 2 4 8" -- "$current")) ;;
     --metric) COMPREPLY=($(compgen -W "euclidean cosine hellinger" -- "$current")) ;;
     --init)

@@ -66,6 +66,7 @@ complete -c clpipe -n $ingest -l max-time -x -d 'stop cleanly after this time'
 complete -c clpipe -n $ingest -l slot-size -x -d 'staging buffer'
 complete -c clpipe -n $ingest -l slots -x -d 'staging buffers of each device'
 complete -c clpipe -n $ingest -l histogram-variant -x -a 'auto private local replicated packed partial staged global' -d 'the kernel that counts'
+complete -c clpipe -n $ingest -l jpeg-pixels -x -a 'auto host device' -d 'where JPEG coefficients become pixels'
 
 # cluster, run
 set -l clustering '__clpipe_using cluster run'

@@ -61,6 +61,7 @@ _clpipe() {
         '--slot-size=[staging buffer]:size:'
         '--slots=[staging buffers of each device]:number:'
         '--histogram-variant=[the kernel that counts]:variant:(auto private local replicated packed partial staged global)'
+        '--jpeg-pixels=[where JPEG coefficients become pixels]:where:(auto host device)'
     )
     clustering=(
         '(-k --k)'{-k+,--k=}'[number of clusters, or A:B to choose]:number:'
