@@ -34,4 +34,25 @@ static longs fixed_point(ints bits, ints scale)
     return (value ^ sign) - sign;
 }
 
+/* The same of the values times a weight, both given by their bits: canonical_fixed_weighted() of
+ * the host. The product of two fractions has 48 bits, and so is exact. */
+static longs fixed_point_weighted(ints bits, int weight, ints scale)
+{
+    const int weight_exponent = weight >> 23;
+    const int weight_normal = min(weight_exponent, 1);
+    const long weight_fraction = (weight & 0x7fffff) | (weight_normal << 23);
+    ints exponent = (bits >> 23) & 255;
+    ints normal = min(exponent, (ints)(1));
+    ints fraction = (bits & 0x7fffff) | (normal << 23);
+    ints shift = exponent + ((ints)(1) - normal) - 300 + scale +
+                 (ints)(weight_exponent + 1 - weight_normal);
+    longs magnitude = TO_LONGS(fraction) * (longs)(weight_fraction);
+    longs left = TO_LONGS(clamp(shift, (ints)(0), (ints)(63)));
+    longs right = TO_LONGS(clamp(-shift, (ints)(0), (ints)(50)));
+    longs round = ((longs)(1) << right) >> 1;
+    longs value = ((magnitude << left) + round) >> right;
+    longs sign = TO_LONGS(bits >> 31);
+    return (value ^ sign) - sign;
+}
+
 #endif

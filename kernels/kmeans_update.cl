@@ -7,11 +7,12 @@
  *
  * -D VECTOR=1|16   columns that a work-item takes as one vector
  * -D VECTORS=n     such vectors a work-item
+ * -D WEIGHTED=0|1  whether a row's values count as often as its weight says
  */
 #include "kmeans.h"
 
-#if !defined(VECTOR) || !defined(VECTORS)
-#error "VECTOR and VECTORS must be given"
+#if !defined(VECTOR) || !defined(VECTORS) || !defined(WEIGHTED)
+#error "VECTOR, VECTORS and WEIGHTED must be given"
 #endif
 
 #include "kmeans_fixed.h"
@@ -24,11 +25,12 @@
 #define STORE_LONGS(v, p) (*(p) = (v))
 #endif
 
-/* Sums of one segment's entries: dimension 0 is columns, dimension 1 the segment. */
+/* Sums of one segment's entries: dimension 0 is columns, dimension 1 the segment. `weights` are not
+ * looked at where rows have none. */
 __kernel void sum_segments(__global const int *restrict x, __global const int *restrict scales,
                            __global const uint *restrict entries,
                            __global const uint *restrict segments, __global long *sums,
-                           uint stride)
+                           __global const int *restrict weights, uint stride)
 {
     const uint column = (uint)get_global_id(0) * VECTOR * VECTORS;
     const uint segment = (uint)get_global_id(1);
@@ -44,9 +46,15 @@ __kernel void sum_segments(__global const int *restrict x, __global const int *r
     for (uint e = segments[segment]; e < segments[segment + 1]; e++) {
         const uint entry = entries[e];
         const longs leaves = (longs)(entry & KMEANS_ENTRY_LEAVES ? -1 : 0);
-        __global const int *row = x + (size_t)(entry & ~KMEANS_ENTRY_LEAVES) * stride + column;
+        const uint at = entry & ~KMEANS_ENTRY_LEAVES;
+        __global const int *row = x + (size_t)at * stride + column;
         for (uint v = 0; v < vectors; v++) {
+#if WEIGHTED
+            longs value =
+                fixed_point_weighted(LOAD_INTS(row + v * VECTOR), weights[at], scale[v]);
+#else
             longs value = fixed_point(LOAD_INTS(row + v * VECTOR), scale[v]);
+#endif
             sum[v] += (value ^ leaves) - leaves;
         }
     }

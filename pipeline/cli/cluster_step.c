@@ -68,7 +68,7 @@ bool parameters_differ(char *text, size_t size, const char *there, const char *h
 {
     static const char *const keys[] = {"k",    "feature",    "spec",    "metric",
                                        "init", "seed",       "n_init",  "max_iter",
-                                       "tol",  "mini_batch", "clusters"};
+                                       "tol",  "mini_batch", "weights", "clusters"};
     if (strcmp(there, here) == 0)
         return false;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
@@ -105,6 +105,8 @@ static enum status write_parameters(struct cluster_plan *plan, struct error *err
     json_uint(&json, "max_iter", plan->config.max_iter);
     json_double(&json, "tol", plan->config.tol);
     json_uint(&json, "mini_batch", plan->config.mini_batch);
+    if (plan->weights)
+        json_string(&json, "weights", plan->weighed);
     json_close_object(&json);
     const char *text = json_finish(&json);
     plan->parameters = text ? strdup(text) : NULL;
@@ -165,6 +167,31 @@ static enum status read_initial(struct cluster_plan *plan, const char *path, str
              (unsigned long long)digest[1]);
     plan->config.init = INIT_GIVEN;
     plan->config.initial = plan->initial;
+    return STATUS_OK;
+}
+
+static enum status read_weights(struct cluster_plan *plan, const struct options *options,
+                                struct error *err)
+{
+    char shown[256];
+    uint64_t count, digest[2];
+    if (range_is_sweep(&plan->k))
+        return misuse(err, options->command,
+                      "the measures of -k A:B know no weights: give --weights with one k");
+    enum status status = matrix_input_vector(&plan->weights, &count, options->weights, err);
+    if (status != STATUS_OK)
+        return status;
+    if (count != plan->input.source.rows)
+        return error_set(err, STATUS_USAGE, "--weights %s holds %llu numbers, and there are %llu rows",
+                         path_for_message(shown, sizeof shown, options->weights),
+                         (unsigned long long)count, (unsigned long long)plan->input.source.rows);
+    struct murmur3 state;
+    murmur3_init(&state);
+    murmur3_update(&state, plan->weights, (size_t)count * sizeof *plan->weights);
+    murmur3_final(&state, digest);
+    snprintf(plan->weighed, sizeof plan->weighed, "murmur3-%016llx%016llx",
+             (unsigned long long)digest[0], (unsigned long long)digest[1]);
+    plan->config.weights = plan->weights;
     return STATUS_OK;
 }
 
@@ -307,6 +334,8 @@ static enum status plan_parts(struct cluster_plan *plan, const struct options *o
     enum status status = default_k ? fit_default_k(plan, err) : STATUS_OK;
     if (status == STATUS_OK)
         status = choose_init(plan, options, err);
+    if (status == STATUS_OK && options->weights)
+        status = read_weights(plan, options, err);
     if (status == STATUS_OK)
         status = write_parameters(plan, err);
     return status;
@@ -359,6 +388,7 @@ void cluster_plan_close(struct cluster_plan *plan)
     workdir_release(&plan->lock);
     matrix_input_close(&plan->input);
     free(plan->initial);
+    free(plan->weights);
     free(plan->parameters);
     free(plan->state);
     memset(plan, 0, sizeof *plan);

@@ -38,6 +38,8 @@ struct cluster_plan {
     struct cluster_config config; /* k: the largest */
     struct number_range k;
     float *initial;       /* of --init FILE.npy */
+    float *weights;       /* of --weights */
+    char weighed[48];     /* their digest, or "" */
     const char *output;   /* what is written, */
     struct workdir *lock; /* and what keeps others from doing so */
     const char *base;     /* the clpipe file that a copy of gets the result, or NULL */

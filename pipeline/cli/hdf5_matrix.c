@@ -18,6 +18,8 @@ struct hdf5_matrix {
     hid_t file, dataset, space;
     uint64_t rows;
     uint32_t dimension;
+    bool vector; /* one dimension will do, */
+    bool flat;   /* and there is one */
 };
 
 /* HDF5 prints its error stack to standard error unless told not to; one line is enough. */
@@ -27,7 +29,8 @@ static void silence(void)
 }
 
 /* What a dataset is, in words; true if it is a matrix of numbers with at least one column. */
-static bool describe(char *text, size_t size, hid_t dataset, uint64_t *rows, uint64_t *columns)
+static bool describe(char *text, size_t size, hid_t dataset, bool vector, uint64_t *rows,
+                     uint64_t *columns)
 {
     bool good = false;
     hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
@@ -35,10 +38,10 @@ static bool describe(char *text, size_t size, hid_t dataset, uint64_t *rows, uin
     int rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
     if (kind != H5T_FLOAT && kind != H5T_INTEGER) {
         snprintf(text, size, "its elements are no numbers");
-    } else if (rank != 2) {
+    } else if (rank != 2 && !(vector && rank == 1)) {
         snprintf(text, size, "it has %d dimensions, not 2", rank < 0 ? 0 : rank);
     } else {
-        hsize_t extent[2] = {0, 0};
+        hsize_t extent[2] = {0, 1};
         H5Sget_simple_extent_dims(space, extent, NULL);
         *rows = extent[0];
         *columns = extent[1];
@@ -72,7 +75,7 @@ static herr_t list_object(hid_t at, const char *name, const H5O_info_t *info, vo
     hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT);
     char text[64], shown[160];
     uint64_t rows, columns;
-    if (dataset >= 0 && describe(text, sizeof text, dataset, &rows, &columns) &&
+    if (dataset >= 0 && describe(text, sizeof text, dataset, false, &rows, &columns) &&
         listing->used < listing->size) {
         path_for_message(shown, sizeof shown, name);
         listing->used +=
@@ -148,24 +151,26 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, stru
                          shown_name, text);
     }
     uint64_t columns = 0;
-    if (!describe(text, sizeof text, matrix->dataset, &matrix->rows, &columns))
+    if (!describe(text, sizeof text, matrix->dataset, matrix->vector, &matrix->rows, &columns))
         return error_set(err, STATUS_FAILED, "%s:%s is no matrix of numbers: %s", shown, shown_name,
                          text);
     matrix->dimension = (uint32_t)columns;
     matrix->space = H5Dget_space(matrix->dataset);
     if (matrix->space < 0)
         return error_set(err, STATUS_FAILED, "%s:%s cannot be read", shown, shown_name);
+    matrix->flat = H5Sget_simple_extent_ndims(matrix->space) == 1;
     return STATUS_OK;
 }
 
-enum status hdf5_matrix_open(struct hdf5_matrix **out, const char *path, const char *dataset,
-                             struct error *err)
+static enum status open_either(struct hdf5_matrix **out, const char *path, const char *dataset,
+                               bool vector, struct error *err)
 {
     silence();
     struct hdf5_matrix *matrix = calloc(1, sizeof *matrix);
     if (!matrix)
         return error_memory(err, sizeof *matrix, "an HDF5 dataset");
     matrix->file = matrix->dataset = matrix->space = H5I_INVALID_HID;
+    matrix->vector = vector;
     matrix->path = strdup(path);
     enum status status =
         matrix->path ? open_parts(matrix, dataset, err) : error_memory(err, 1, "a file name");
@@ -173,6 +178,18 @@ enum status hdf5_matrix_open(struct hdf5_matrix **out, const char *path, const c
         hdf5_matrix_close(&matrix);
     *out = matrix;
     return status;
+}
+
+enum status hdf5_matrix_open(struct hdf5_matrix **out, const char *path, const char *dataset,
+                             struct error *err)
+{
+    return open_either(out, path, dataset, false, err);
+}
+
+enum status hdf5_matrix_open_vector(struct hdf5_matrix **out, const char *path, const char *dataset,
+                                    struct error *err)
+{
+    return open_either(out, path, dataset, true, err);
 }
 
 uint64_t hdf5_matrix_rows(const struct hdf5_matrix *matrix)
@@ -189,7 +206,7 @@ enum status hdf5_matrix_read(struct hdf5_matrix *matrix, uint64_t first, uint64_
                              float *rows, struct error *err)
 {
     hsize_t start[2] = {first, 0}, extent[2] = {count, matrix->dimension};
-    hid_t memory = H5Screate_simple(2, extent, NULL);
+    hid_t memory = H5Screate_simple(matrix->flat ? 1 : 2, extent, NULL);
     bool good =
         memory >= 0 &&
         H5Sselect_hyperslab(matrix->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&

@@ -12,6 +12,9 @@ struct hdf5_matrix;
 /* STATUS_FAILED: not HDF5, no such dataset (what there is is named), not a matrix of numbers. */
 enum status hdf5_matrix_open(struct hdf5_matrix **out, const char *path, const char *dataset,
                              struct error *err);
+/* The same of one dimension, too, which counts as one column. */
+enum status hdf5_matrix_open_vector(struct hdf5_matrix **out, const char *path, const char *dataset,
+                                    struct error *err);
 uint64_t hdf5_matrix_rows(const struct hdf5_matrix *matrix);
 uint32_t hdf5_matrix_dimension(const struct hdf5_matrix *matrix);
 enum status hdf5_matrix_read(struct hdf5_matrix *matrix, uint64_t first, uint64_t count,

@@ -247,6 +247,53 @@ enum status matrix_input_open(struct matrix_input *out, const char *input, const
     return status;
 }
 
+/* Of a matrix of one column. */
+static enum status read_vector(float **values, uint64_t *count, const struct matrix_input *input,
+                               const char *text, struct error *err)
+{
+    char shown[256];
+    const uint64_t rows = input->npy ? npy_rows(input->npy) : hdf5_matrix_rows(input->hdf5);
+    const uint32_t columns =
+        input->npy ? npy_dimension(input->npy) : hdf5_matrix_dimension(input->hdf5);
+    if (columns != 1)
+        return error_set(err, STATUS_FAILED, "%s has %u columns; wanted is one",
+                         path_for_message(shown, sizeof shown, text), columns);
+    *count = rows;
+    *values = malloc((size_t)rows * sizeof **values + 1);
+    if (!*values)
+        return error_memory(err, (size_t)rows * sizeof **values, "a column of numbers");
+    if (rows == 0)
+        return STATUS_OK;
+    return input->npy ? npy_read(input->npy, 0, rows, *values, err)
+                      : hdf5_matrix_read(input->hdf5, 0, rows, *values, err);
+}
+
+enum status matrix_input_vector(float **values, uint64_t *count, const char *text,
+                                struct error *err)
+{
+    struct matrix_input input = {0};
+    struct stat st;
+    char shown[256];
+    const size_t split = stat(text, &st) == 0 ? 0 : split_at(text);
+    *values = NULL;
+    enum status status = STATUS_OK;
+    if (split) {
+        char *path = strndup(text, split);
+        status = path ? hdf5_matrix_open_vector(&input.hdf5, path, text + split + 1, err)
+                      : error_memory(err, split + 1, "a file name");
+        free(path);
+    } else if (stat(text, &st) != 0 && errno == ENOENT) {
+        status = error_set(err, STATUS_USAGE, "there is no file %s",
+                           path_for_message(shown, sizeof shown, text));
+    } else {
+        status = npy_open_vector(&input.npy, text, err);
+    }
+    if (status == STATUS_OK)
+        status = read_vector(values, count, &input, text, err);
+    matrix_input_close(&input);
+    return status;
+}
+
 /* Rows that fit a buffer of a few megabytes, at least one. */
 static uint64_t rows_at_once(const struct matrix_input *input)
 {

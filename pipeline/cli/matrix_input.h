@@ -29,6 +29,10 @@ struct matrix_input {
  */
 enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
                               struct error *err);
+/* The values of FILE.npy or FILE.h5:/dataset of one axis, or one column; *values is the caller's to
+ * free. Errors are those of matrix_input_open. */
+enum status matrix_input_vector(float **values, uint64_t *count, const char *text,
+                                struct error *err);
 /* Identity of the rows: result_feature_identity, or matrix_input_digest. */
 enum status matrix_input_identity(struct matrix_input *input, char hex[65], struct error *err);
 /* A digest of the shape and the float32 values; no more than that where `digests` was set before

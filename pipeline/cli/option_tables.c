@@ -176,6 +176,8 @@ static const struct option cluster_rows[] = {
      "which /features/NAME of a clpipe file"},
     NAME_ROW,
     CLUSTERING_ROWS,
+    {"weights", 0, OPTION_TEXT, AT(weights), "FILE.npy|FILE.h5:/dataset", NULL, "1 each", 0, 0,
+     "how often each row counts: as many numbers from 0 on as there are rows"},
     CHECKPOINT_ROW,
     MAX_TIME_ROW,
     OUTPUT_ROW(NULL, "the clpipe file itself",

@@ -62,7 +62,7 @@ struct options {
     /* cluster, run, assign */
     struct number_range k;
     uint64_t seed, n_init, max_iter, mini_batch;
-    const char *feature, *name, *init, *plot;
+    const char *feature, *name, *init, *plot, *weights;
     double tol, checkpoint;
     int metric;
     bool force;

@@ -92,22 +92,43 @@ uint32_t canonical_nearest(double *distance, const float *x, const float *centro
     return nearest;
 }
 
-int64_t canonical_fixed(float x, int scale)
+/* |x| = fraction times 2^(exponent - 150). */
+static void take_apart(int64_t *fraction, int *exponent, float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    int exponent = (int)(bits >> 23 & 255);
-    int64_t magnitude = bits & 0x7fffff;
-    if (exponent > 0)
-        magnitude |= 0x800000;
+    *exponent = (int)(bits >> 23 & 255);
+    *fraction = bits & 0x7fffff;
+    if (*exponent > 0)
+        *fraction |= 0x800000;
     else
-        exponent = 1;
-    int shift = exponent - 150 + scale;
+        *exponent = 1;
+}
+
+/* magnitude times 2^shift as an integer, halves rounded up; magnitude is below 2^bits. */
+static int64_t shifted(int64_t magnitude, int shift, int bits)
+{
     if (shift >= 0)
-        magnitude <<= shift & 63;
-    else if (shift >= -25)
-        magnitude = (magnitude + ((int64_t)1 << (-shift - 1))) >> -shift;
-    else
-        magnitude = 0;
-    return bits >> 31 ? -magnitude : magnitude;
+        return magnitude << (shift & 63);
+    return shift >= -bits - 1 ? (magnitude + ((int64_t)1 << (-shift - 1))) >> -shift : 0;
+}
+
+int64_t canonical_fixed(float x, int scale)
+{
+    int64_t fraction;
+    int exponent;
+    take_apart(&fraction, &exponent, x);
+    const int64_t magnitude = shifted(fraction, exponent - 150 + scale, 24);
+    return signbit(x) ? -magnitude : magnitude;
+}
+
+int64_t canonical_fixed_weighted(float x, float weight, int scale)
+{
+    int64_t fraction, weight_fraction;
+    int exponent, weight_exponent;
+    take_apart(&fraction, &exponent, x);
+    take_apart(&weight_fraction, &weight_exponent, weight);
+    const int64_t magnitude =
+        shifted(fraction * weight_fraction, exponent + weight_exponent - 300 + scale, 48);
+    return signbit(x) ? -magnitude : magnitude;
 }

@@ -32,4 +32,7 @@ double canonical_lane_sum(double lanes[KMEANS_LANES]);
  * zero. The caller chose scale so that |x| < 2^(62 - scale). */
 int64_t canonical_fixed(float x, int scale);
 
+/* The same of x times a weight from 0 to 1: of the exact product. */
+int64_t canonical_fixed_weighted(float x, float weight, int scale);
+
 #endif

@@ -141,6 +141,7 @@ static void transfer_run(struct codec *codec, struct checkpoint *checkpoint)
     if (run->counts) {
         transfer(codec, run->counts, k * sizeof *run->counts);
         transfer(codec, run->sums, k * stride * sizeof *run->sums);
+        transfer(codec, run->weights, run->weights ? k * sizeof *run->weights : 0);
     }
 }
 

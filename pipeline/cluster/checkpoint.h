@@ -41,6 +41,7 @@ struct checkpoint_run {
     /* Of mini-batches, else NULL: what the iterations so far came to. */
     uint64_t *counts; /* k */
     int64_t *sums;    /* k x stride */
+    int64_t *weights; /* k, where rows have weights */
 };
 
 /* Zeroed: nothing is kept, and all calls succeed without an effect. */

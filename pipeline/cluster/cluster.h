@@ -37,6 +37,7 @@ struct cluster_config {
     enum cluster_metric metric;
     enum cluster_init init;
     const float *initial; /* INIT_GIVEN: k x dimension, in the data's own space */
+    const float *weights; /* of the rows, or NULL: 1 each; see weights.h */
     uint64_t seed;
     uint32_t n_init, max_iter;
     double tol;             /* 0: until no label changes */
@@ -77,8 +78,8 @@ struct cluster_outcome {
 
 /* Runs, or goes on where config->checkpoint has the state of the same run; the file stays when it
  * is done. STATUS_USAGE: k < 1; STATUS_FAILED: no rows, k larger than the number of distinct rows,
- * NaN or infinite values (which row), zero rows under cosine, negative values under hellinger,
- * device errors; STATUS_INTERRUPTED. */
+ * NaN or infinite values (which row), weights that are none, zero rows under cosine, negative
+ * values under hellinger, device errors; STATUS_INTERRUPTED. */
 enum status cluster_run(struct cluster_outcome *out, struct ocl_context *ocl,
                         const struct matrix_source *source, const struct cluster_config *config,
                         struct error *err);
@@ -97,6 +98,8 @@ void cluster_outcome_clear(struct cluster_outcome *outcome);
  * C order, or slower in Fortran order. */
 struct npy;
 enum status npy_open(struct npy **out, const char *path, struct error *err);
+/* The same of one axis, too, which counts as one column. */
+enum status npy_open_vector(struct npy **out, const char *path, struct error *err);
 uint64_t npy_rows(const struct npy *npy);
 uint32_t npy_dimension(const struct npy *npy);
 enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *rows,

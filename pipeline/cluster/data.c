@@ -116,7 +116,13 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
         status = ocl_buffer(&tile->norms, ocl, flags, each, NULL, "norms", err);
     if (status == STATUS_OK && data->resident)
         status = ocl_buffer(&tile->x, ocl, flags, tile_bytes(data, tile), NULL, "rows", err);
-    return status;
+    if (status != STATUS_OK || !data->weights.of_row)
+        return status;
+    tile->host_weights = data->weights.of_row + tile->first;
+    status = ocl_buffer(&tile->weights, ocl, flags, each, NULL, "weights", err);
+    return status == STATUS_OK
+               ? lane_write(data->lane, "weights", tile->weights, 0, each, tile->host_weights, err)
+               : status;
 }
 
 /* --- slots ----------------------------------------------------------------------------------- */
@@ -289,13 +295,14 @@ static enum status load_in_place(struct data *data, size_t slot_rows, struct rea
 static enum status load(struct data *data, size_t slot_rows, struct error *err)
 {
     const bool in_place = data->resident && data->lane->zero_copy;
+    const struct reader_stats stats = {&data->stats, &data->weighted, data->weights.of_row};
     struct reader *reader = NULL;
     enum status status = STATUS_OK;
     if (!in_place)
         status = open_stream(data, slot_rows, !data->resident, err);
     if (status == STATUS_OK)
-        status = reader_open(&reader, data->source, &data->transform, data->lane->workers,
-                             &data->stats, DATA_SLOTS, err);
+        status = reader_open(&reader, data->source, &data->transform, data->lane->workers, &stats,
+                             DATA_SLOTS, err);
     if (status == STATUS_OK)
         status = in_place ? load_in_place(data, slot_rows, reader, err)
                           : load_through_slots(data, slot_rows, reader, err);
@@ -322,6 +329,11 @@ enum status data_open(struct data *data, struct lane *lane, const struct matrix_
     enum status status = plan(data, config, &slot_rows, err);
     if (status == STATUS_OK)
         status = column_stats_open(&data->stats, data->dimension, err);
+    if (status == STATUS_OK)
+        status = weights_open(&data->weights, config->weights, data->rows,
+                              (uint64_t)config->mini_batch * config->max_iter, config->k, err);
+    if (status == STATUS_OK && data->weights.of_row)
+        status = column_stats_open(&data->weighted, data->dimension, err);
     if (status == STATUS_OK) {
         data->tiles = calloc(data->tile_count, sizeof *data->tiles);
         if (!data->tiles)
@@ -348,12 +360,15 @@ void data_close(struct data *data)
         ocl_buffer_release(&tile->scores);
         ocl_buffer_release(&tile->norms);
         ocl_buffer_release(&tile->half);
+        ocl_buffer_release(&tile->weights);
         ocl_buffer_release(&tile->kept);
         if (data->resident)
             ocl_buffer_release(&tile->x);
     }
     free(data->tiles);
     column_stats_close(&data->stats);
+    column_stats_close(&data->weighted);
+    weights_close(&data->weights);
     *data = (struct data){0};
 }
 

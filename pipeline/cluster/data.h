@@ -12,6 +12,7 @@
 
 #include "cluster/lane.h"
 #include "cluster/transform.h"
+#include "cluster/weights.h"
 
 #define DATA_SLOTS 3
 
@@ -26,6 +27,8 @@ struct tile {
     bool has_norms;
     cl_mem half; /* rows x half_filter.columns float16; NULL where that filter is not used */
     bool has_half;
+    const float *host_weights; /* of the tile's rows; NULL where all count the same */
+    cl_mem weights;            /* the same on the device */
     cl_mem
         kept; /* int32: the labels that the sums hold; NULL where the host keeps them (moves.h) */
 };
@@ -38,7 +41,9 @@ struct data {
     uint64_t rows;
     uint32_t dimension, stride;
     struct column_stats stats;
-    double seconds_read; /* of data_open */
+    struct weights weights;
+    struct column_stats weighted; /* where there are weights */
+    double seconds_read;          /* of data_open */
     struct tile *tiles;
     uint32_t tile_count, tile_rows; /* tile_rows: of the largest */
     bool resident;

@@ -130,7 +130,8 @@ static void begin_run(struct lloyd *lloyd, struct cluster_outcome *outcome)
         (struct checkpoint_run){.outcome = outcome,
                                 .centroids = lloyd->centroids,
                                 .counts = batches ? lloyd->update->counts : NULL,
-                                .sums = batches ? lloyd->update->sums : NULL};
+                                .sums = batches ? lloyd->update->sums : NULL,
+                                .weights = batches ? lloyd->update->weights : NULL};
 }
 
 static enum status run_all(struct cluster_outcome *out, struct lloyd *lloyd, struct error *err)

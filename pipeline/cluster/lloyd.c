@@ -165,17 +165,19 @@ static enum status give_row(struct lloyd *lloyd, int32_t *labels, uint64_t row, 
     enum status status =
         lane_write(lloyd->lane, "label", tile->labels, (size_t)(row - tile->first) * sizeof label,
                    sizeof label, &label, err);
-    return status == STATUS_OK ? update_move_row(lloyd->update, values, from, cluster, err)
+    const float weight = tile->host_weights ? tile->host_weights[row - tile->first] : 1;
+    return status == STATUS_OK ? update_move_row(lloyd->update, values, weight, from, cluster, err)
                                : status;
 }
 
 /* Gives each empty cluster the row farthest from its centroid (ties to the lowest), rows of equal
- * values once. A row that is alone in its cluster is at distance zero unless the centroid is not
- * the mean yet; taking it would only empty another cluster, so it stays. */
+ * values once, and none of weight 0. A row that is alone in its cluster is at distance zero unless
+ * the centroid is not the mean yet; taking it would only empty another cluster, so it stays. */
 static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *err)
 {
     const uint64_t n = lloyd->data->rows;
     const uint32_t stride = lloyd->data->stride, empty = count_empty(lloyd);
+    const float *weights = lloyd->data->weights.of_row;
     double *distances = malloc(n * sizeof *distances);
     struct far_row *rows = malloc(n * sizeof *rows);
     float *values = malloc((size_t)empty * stride * sizeof *values);
@@ -193,6 +195,8 @@ static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *
         if (rows[i].distance == 0) /* every row lies on its centroid */
             break;
         if (lloyd->update->counts[labels[rows[i].row]] == 1)
+            continue;
+        if (weights && weights[rows[i].row] == 0)
             continue;
         float *value = values + (size_t)given * stride;
         status = data_rows(lloyd->data, value, &rows[i].row, 1, err);
@@ -382,6 +386,8 @@ static void measure_part(void *context, uint64_t part)
             const uint64_t row = job->tile->first + at + i;
             job->out->distances[row] = (float)block[i];
             keep_nearest(nearest + (size_t)job->out->labels[row] * 3, block[i], (int64_t)row);
+            if (job->tile->host_weights)
+                block[i] *= (double)job->tile->host_weights[at + i];
         }
         job->sums[at / KMEANS_BLOCK_ROWS] = canonical_block_sum(block, rows);
     }
@@ -403,6 +409,17 @@ static uint32_t measure_parts(const struct lloyd *lloyd)
     const uint64_t most = lloyd->data->tile_rows / ((uint64_t)lloyd->config->k * 3) + 1;
     const unsigned threads = workers_count(lloyd->lane->workers);
     return most < threads ? (uint32_t)most : threads;
+}
+
+/* The sums count no rows of weight 0. */
+static void count_labels(const struct lloyd *lloyd, struct cluster_outcome *out)
+{
+    memcpy(out->sizes, lloyd->update->counts, out->k * sizeof *out->sizes);
+    if (!lloyd->data->weights.of_row)
+        return;
+    memset(out->sizes, 0, out->k * sizeof *out->sizes);
+    for (uint64_t i = 0; i < out->rows; i++)
+        out->sizes[out->labels[i]]++;
 }
 
 /* Distances, inertia (pairwise within blocks of rows, blocks in order), sizes and nearest rows. */
@@ -447,8 +464,8 @@ static enum status measure(struct lloyd *lloyd, struct cluster_outcome *out, str
         }
     for (size_t i = 0; i < (size_t)k * 3 && status == STATUS_END; i++)
         out->nearest[i] = job.nearest[i].row;
-    for (uint32_t c = 0; c < k; c++)
-        out->sizes[c] = lloyd->update->counts[c];
+    out->inertia *= lloyd->data->weights.unit;
+    count_labels(lloyd, out);
     free(job.sums);
     free(job.nearest);
     return status == STATUS_END ? STATUS_OK : status;

@@ -20,7 +20,9 @@ struct minibatch {
     uint64_t *rows;   /* of the batch, ascending */
     cl_uint *list;    /* of one piece, within a tile of the data */
     int32_t *none;    /* -1 for each row of a piece */
-    uint64_t *counts; /* k: of clusters before this batch */
+    uint64_t *counts; /* k: of clusters before this batch, */
+    int64_t *units;   /* and their weights, where there are any */
+    float *weights;   /* of a piece, likewise */
     float *values;    /* of a piece, where the data is not resident */
     cl_mem device_list;
     cl_kernel gather;
@@ -48,7 +50,10 @@ static enum status open_tile(struct minibatch *batch, struct error *err)
         if (wanted[i].bytes > 0)
             status =
                 ocl_buffer(wanted[i].buffer, ocl, flags, wanted[i].bytes, NULL, "a batch", err);
-    return status;
+    if (status != STATUS_OK || !batch->weights)
+        return status;
+    tile->host_weights = batch->weights;
+    return ocl_buffer(&tile->weights, ocl, flags, each, NULL, "a batch", err);
 }
 
 static enum status open_batch(struct minibatch *batch, struct lloyd *lloyd, struct error *err)
@@ -63,8 +68,13 @@ static enum status open_batch(struct minibatch *batch, struct lloyd *lloyd, stru
     if (!data->resident)
         batch->values = malloc((size_t)batch->piece * data->stride * sizeof *batch->values);
     batch->counts = malloc(lloyd->config->k * sizeof *batch->counts);
-    if (!batch->rows || !batch->list || !batch->none || !batch->counts ||
-        (!data->resident && !batch->values))
+    const bool weighted = data->weights.of_row;
+    if (weighted) {
+        batch->units = malloc(lloyd->config->k * sizeof *batch->units);
+        batch->weights = malloc(batch->piece * sizeof *batch->weights);
+    }
+    if ((weighted && (!batch->units || !batch->weights)) || !batch->rows || !batch->list ||
+        !batch->none || !batch->counts || (!data->resident && !batch->values))
         return error_memory(err, rows * sizeof *batch->rows, "a batch");
     for (uint32_t i = 0; i < batch->piece; i++)
         batch->none[i] = -1;
@@ -78,7 +88,8 @@ static enum status open_batch(struct minibatch *batch, struct lloyd *lloyd, stru
 static void close_batch(struct minibatch *batch)
 {
     cl_mem *buffers[] = {&batch->tile.x,     &batch->tile.labels, &batch->tile.scores,
-                         &batch->tile.norms, &batch->tile.half,   &batch->device_list};
+                         &batch->tile.norms, &batch->tile.half,   &batch->tile.weights,
+                         &batch->device_list};
     lane_settle(batch->lloyd->lane);
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
         ocl_buffer_release(buffers[i]);
@@ -88,6 +99,8 @@ static void close_batch(struct minibatch *batch)
     free(batch->list);
     free(batch->none);
     free(batch->counts);
+    free(batch->units);
+    free(batch->weights);
     free(batch->values);
 }
 
@@ -141,6 +154,14 @@ static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t 
     struct tile *piece = &batch->tile;
     piece->rows = count;
     piece->has_norms = piece->has_half = false;
+    for (uint32_t i = 0; i < count && batch->weights; i++)
+        batch->weights[i] = data->weights.of_row[rows[i]];
+    if (batch->weights) {
+        enum status status = lane_write(data->lane, "weights of a batch", piece->weights, 0,
+                                        count * sizeof *batch->weights, batch->weights, err);
+        if (status != STATUS_OK)
+            return status;
+    }
     if (!data->resident) {
         enum status status = data_rows(data, batch->values, rows, count, err);
         if (status == STATUS_OK)
@@ -176,7 +197,7 @@ static enum status do_piece(struct minibatch *batch, double *inertia, struct err
     if (status == STATUS_OK)
         status = update_wait(lloyd->update, err);
     for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
-        *inertia += lloyd->tile_distances[i];
+        *inertia += lloyd->tile_distances[i] * (batch->weights ? (double)batch->weights[i] : 1);
     return status;
 }
 
@@ -190,6 +211,8 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     bool incremental;
     draw(batch, iteration);
     memcpy(batch->counts, lloyd->update->counts, k * sizeof *batch->counts);
+    if (batch->units)
+        memcpy(batch->units, lloyd->update->weights, k * sizeof *batch->units);
     *inertia = *shift = 0;
     enum status status =
         assign_centroids(lloyd->assign, &incremental, lloyd->centroids, k, NULL, err);
@@ -206,8 +229,11 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     if (status != STATUS_OK) {
         /* On the host no row of this batch has been counted: a state to go on from. */
         memcpy(lloyd->update->counts, batch->counts, k * sizeof *batch->counts);
+        if (batch->units)
+            memcpy(lloyd->update->weights, batch->units, k * sizeof *batch->units);
         return status;
     }
+    *inertia *= lloyd->data->weights.unit;
     memcpy(lloyd->previous, lloyd->centroids, (size_t)k * stride * sizeof *lloyd->centroids);
     *shift = lloyd_move_centroids(lloyd);
     return STATUS_OK;

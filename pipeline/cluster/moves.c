@@ -11,7 +11,7 @@
 
 static bool can(const struct update *update, const struct filter *filter)
 {
-    return filter->device_layout && update->lane->device->int64_atomics && update->data->resident &&
+    return filter->device_layout && !update->weights && update->lane->device->int64_atomics && update->data->resident &&
            update->data->rows <= INT32_MAX;
 }
 

@@ -29,6 +29,7 @@ struct npy {
     uint64_t data; /* offset of the first value */
     size_t item;
     bool big_endian, fortran; /* fortran: column by column */
+    bool vector;              /* one axis will do */
     convert_fn convert;
     unsigned char *buffer; /* BUFFER_BYTES */
     float *column;         /* fortran: as many values */
@@ -258,9 +259,12 @@ static enum status read_at(struct npy *npy, void *out, size_t size, uint64_t off
 }
 
 /* What the header says, checked; `size` is the file's. */
-static enum status adopt(struct npy *npy, const struct header *header, uint64_t size,
-                         struct error *err)
+static enum status adopt(struct npy *npy, struct header *header, uint64_t size, struct error *err)
 {
+    if (npy->vector && header->axes == 1) {
+        header->axes = 2;
+        header->shape[1] = 1;
+    }
     if (header->structured)
         return error_set(err, STATUS_FAILED,
                          "%s holds records with named fields; save one plain two-dimensional array",
@@ -342,12 +346,13 @@ static enum status read_header(struct npy *npy, struct error *err)
     return status;
 }
 
-enum status npy_open(struct npy **out, const char *path, struct error *err)
+static enum status open_either(struct npy **out, const char *path, bool vector, struct error *err)
 {
     *out = NULL;
     struct npy *npy = calloc(1, sizeof *npy);
     if (!npy)
         return error_memory(err, sizeof *npy, "a .npy file");
+    npy->vector = vector;
     path_for_message(npy->path, sizeof npy->path, path);
     enum status status = STATUS_OK;
     npy->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -366,6 +371,16 @@ enum status npy_open(struct npy **out, const char *path, struct error *err)
     }
     *out = npy;
     return STATUS_OK;
+}
+
+enum status npy_open(struct npy **out, const char *path, struct error *err)
+{
+    return open_either(out, path, false, err);
+}
+
+enum status npy_open_vector(struct npy **out, const char *path, struct error *err)
+{
+    return open_either(out, path, true, err);
 }
 
 uint64_t npy_rows(const struct npy *npy)

@@ -12,7 +12,7 @@ struct reader {
     const struct matrix_source *source;
     const struct transform *transform;
     struct workers *workers;
-    struct column_stats *stats;
+    const struct reader_stats *stats;
     struct queue *wanted, *filled;
     pthread_t thread;
     bool started;
@@ -34,8 +34,13 @@ static enum status fill_rows(struct reader *reader, const struct fill *fill, str
         enum status status = source->read(source->context, first, rows, from, err);
         if (status == STATUS_OK)
             status = transform_rows(reader->transform, reader->workers, to, from, first, rows, err);
-        if (status == STATUS_OK && reader->stats)
-            status = column_stats_add(reader->stats, reader->workers, to, rows, stride, err);
+        const struct reader_stats *stats = reader->stats;
+        if (status == STATUS_OK && stats)
+            status =
+                column_stats_add(stats->plain, reader->workers, to, NULL, rows, stride, err);
+        if (status == STATUS_OK && stats && stats->weights)
+            status = column_stats_add(stats->weighted, reader->workers, to, stats->weights + first,
+                                      rows, stride, err);
         if (status != STATUS_OK)
             return status;
         done += rows;
@@ -60,7 +65,7 @@ static void *read_ahead(void *argument)
 
 enum status reader_open(struct reader **out, const struct matrix_source *source,
                         const struct transform *transform, struct workers *workers,
-                        struct column_stats *stats, unsigned depth, struct error *err)
+                        const struct reader_stats *stats, unsigned depth, struct error *err)
 {
     *out = NULL;
     struct reader *reader = calloc(1, sizeof *reader);

@@ -13,10 +13,16 @@ struct fill {
     float *to;
 };
 
+/* What is worked out of the rows as they are read. */
+struct reader_stats {
+    struct column_stats *plain, *weighted;
+    const float *weights; /* of all rows, or NULL: there is no `weighted` */
+};
+
 /* Starts the thread. `stats` may be NULL. At most `depth` requests may be outstanding. */
 enum status reader_open(struct reader **out, const struct matrix_source *source,
                         const struct transform *transform, struct workers *workers,
-                        struct column_stats *stats, unsigned depth, struct error *err);
+                        const struct reader_stats *stats, unsigned depth, struct error *err);
 enum status reader_request(struct reader *reader, const struct fill *fill, struct error *err);
 /* Waits for the oldest request. An error of the reading thread comes out here. */
 enum status reader_take(struct reader *reader, struct fill *fill, struct error *err);

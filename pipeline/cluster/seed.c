@@ -36,9 +36,91 @@ static void tell_progress(const struct cluster_config *config, uint64_t done, ui
         config->phase(config->progress_context, "first centroids", done, total);
 }
 
+/* One of n numbers from 0 on, with a chance proportional to its weight. */
+static uint64_t weighted_choice(const double *weights, uint64_t n, double random)
+{
+    double total = 0, reached = 0;
+    uint64_t last = 0;
+    for (uint64_t i = 0; i < n; i++)
+        total += weights[i];
+    for (uint64_t i = 0; i < n; i++) {
+        if (!(weights[i] > 0))
+            continue;
+        last = i;
+        reached += weights[i];
+        if (reached > random * total)
+            break;
+    }
+    return last;
+}
+
+static uint64_t first_row(const struct data *data, const double *weights, double random)
+{
+    return weights ? weighted_choice(weights, data->rows, random)
+                   : (uint64_t)(random * (double)data->rows);
+}
+
+/* The weights of the rows; *out stays NULL where all count the same. */
+static enum status double_weights(double **out, const struct data *data, struct error *err)
+{
+    if (!data->weights.of_row)
+        return STATUS_OK;
+    *out = malloc(data->rows * sizeof **out);
+    if (!*out)
+        return error_memory(err, data->rows * sizeof **out, "weights");
+    for (uint64_t i = 0; i < data->rows; i++)
+        (*out)[i] = (double)data->weights.of_row[i];
+    return STATUS_OK;
+}
+
 /* --- random ---------------------------------------------------------------------------------- */
 
 /* k of n rows, each set equally likely, in one walk over the row numbers (selection sampling). */
+static void sample_rows(uint64_t *rows, const struct data *data,
+                        const struct cluster_config *config, uint32_t stream)
+{
+    const uint32_t k = config->k;
+    uint32_t taken = 0;
+    for (uint64_t row = 0; taken < k; row++) {
+        double left = (double)(data->rows - row);
+        if (canonical_random(config->seed, stream, row) * left < (double)(k - taken))
+            rows[taken++] = row;
+    }
+}
+
+/* k rows one after another, each with a chance proportional to its weight among those that are
+ * left; by the sums of blocks of rows. */
+static enum status draw_rows(uint64_t *rows, const struct data *data,
+                             const struct cluster_config *config, uint32_t stream,
+                             struct error *err)
+{
+    const uint64_t n = data->rows, blocks = (n + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    double *left = malloc(n * sizeof *left), *sums = calloc(blocks, sizeof *sums);
+    enum status status = STATUS_OK;
+    if (!left || !sums)
+        status = error_memory(err, n * sizeof *left, "random rows");
+    for (uint64_t i = 0; i < n && status == STATUS_OK; i++) {
+        left[i] = (double)data->weights.of_row[i];
+        sums[i / KMEANS_BLOCK_ROWS] += left[i];
+    }
+    for (uint32_t taken = 0; taken < config->k && status == STATUS_OK; taken++) {
+        const uint64_t block = weighted_choice(
+            sums, blocks, canonical_random(config->seed, stream, 2 * (uint64_t)taken));
+        const uint64_t first = block * KMEANS_BLOCK_ROWS;
+        const uint64_t count = n - first < KMEANS_BLOCK_ROWS ? n - first : KMEANS_BLOCK_ROWS;
+        rows[taken] = first + weighted_choice(
+                                  left + first, count,
+                                  canonical_random(config->seed, stream, 2 * (uint64_t)taken + 1));
+        left[rows[taken]] = 0;
+        sums[block] = 0;
+        for (uint64_t i = first; i < first + count; i++)
+            sums[block] += left[i];
+    }
+    free(left);
+    free(sums);
+    return status;
+}
+
 static enum status random_rows(float *centroids, struct data *data,
                                const struct cluster_config *config, uint32_t stream,
                                struct error *err)
@@ -47,13 +129,13 @@ static enum status random_rows(float *centroids, struct data *data,
     uint64_t *rows = malloc(k * sizeof *rows);
     if (!rows)
         return error_memory(err, k * sizeof *rows, "random rows");
-    uint32_t taken = 0;
-    for (uint64_t row = 0; taken < k; row++) {
-        double left = (double)(data->rows - row);
-        if (canonical_random(config->seed, stream, row) * left < (double)(k - taken))
-            rows[taken++] = row;
-    }
-    enum status status = data_rows(data, centroids, rows, k, err);
+    enum status status = STATUS_OK;
+    if (data->weights.of_row)
+        status = draw_rows(rows, data, config, stream, err);
+    else
+        sample_rows(rows, data, config, stream);
+    if (status == STATUS_OK)
+        status = data_rows(data, centroids, rows, k, err);
     free(rows);
     return status;
 }
@@ -64,22 +146,6 @@ static uint32_t trials_for(uint32_t k)
 {
     uint32_t trials = 2 + (uint32_t)log((double)k);
     return trials < KMEANS_TRIALS_MAX ? trials : KMEANS_TRIALS_MAX;
-}
-
-/* A row with a chance proportional to its weight. */
-static uint64_t first_row(const struct data *data, const double *weights, double random)
-{
-    if (!weights)
-        return (uint64_t)(random * (double)data->rows);
-    double total = 0, reached = 0;
-    for (uint64_t i = 0; i < data->rows; i++)
-        total += weights[i];
-    for (uint64_t i = 0; i < data->rows; i++) {
-        reached += weights[i];
-        if (reached > random * total)
-            return i;
-    }
-    return data->rows - 1;
 }
 
 static void keep_seeds(struct checkpoint *checkpoint, uint32_t seeds)
@@ -198,7 +264,8 @@ static void close_parallel(struct parallel *parallel)
 }
 
 /* Labels all rows by the candidates so far, of which only the added ones are new; *remaining is the
- * sum of their distances. Counts the rows of each candidate into the weights. */
+ * sum of their distances times their weights, which parallel->distances gets. Counts the rows of
+ * each candidate into the weights. */
 static enum status label_by_candidates(struct parallel *parallel, double *remaining,
                                        struct error *err)
 {
@@ -221,10 +288,13 @@ static enum status label_by_candidates(struct parallel *parallel, double *remain
             status = lane_read(data->lane, "labels", tile->labels, 0,
                                tile->rows * sizeof *parallel->labels, parallel->labels, err);
         for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
-            parallel->weights[parallel->labels[i]]++;
+            parallel->weights[parallel->labels[i]] +=
+                tile->host_weights ? (double)tile->host_weights[i] : 1;
         for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i += KMEANS_BLOCK_ROWS) {
             double block[KMEANS_BLOCK_ROWS];
             uint32_t rows = tile->rows - i < KMEANS_BLOCK_ROWS ? tile->rows - i : KMEANS_BLOCK_ROWS;
+            for (uint32_t j = 0; j < rows && tile->host_weights; j++)
+                distances[i + j] *= (double)tile->host_weights[i + j];
             memcpy(block, distances + i, rows * sizeof *block);
             *remaining += canonical_block_sum(block, rows);
         }
@@ -261,8 +331,13 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
     struct data *data = parallel->data;
     const size_t stride = data->stride;
     double remaining = 0;
-    parallel->rows[0] = first_row(data, NULL, canonical_random(config->seed, stream, 0));
-    enum status status = data_rows(data, parallel->candidates, parallel->rows, 1, err);
+    double *weights = NULL;
+    enum status status = double_weights(&weights, data, err);
+    if (status != STATUS_OK)
+        return status;
+    parallel->rows[0] = first_row(data, weights, canonical_random(config->seed, stream, 0));
+    free(weights);
+    status = data_rows(data, parallel->candidates, parallel->rows, 1, err);
     parallel->count = 1;
     if (status == STATUS_OK)
         status = label_by_candidates(parallel, &remaining, err);
@@ -305,6 +380,7 @@ static enum status recluster(float *centroids, struct parallel *parallel,
 {
     struct cluster_config as_is = *config;
     as_is.metric = METRIC_EUCLIDEAN; /* they are in the metric's space already */
+    as_is.weights = NULL;            /* those of the candidates are given to plus_plus */
     as_is.phase = NULL;
     struct matrix_source source = {parallel->count, parallel->data->dimension, read_candidates,
                                    parallel};
@@ -348,5 +424,11 @@ enum status seed_centroids(float *centroids, struct assign *assign,
         return random_rows(centroids, assign->data, config, stream + STREAM_RANDOM, err);
     if (config->init == INIT_KMEANS_PARALLEL)
         return parallel_rows(centroids, assign->data, config, stream, err);
-    return plus_plus(centroids, assign, NULL, config, stream + STREAM_PLUSPLUS, checkpoint, err);
+    double *weights = NULL;
+    enum status status = double_weights(&weights, assign->data, err);
+    if (status == STATUS_OK)
+        status = plus_plus(centroids, assign, weights, config, stream + STREAM_PLUSPLUS, checkpoint,
+                           err);
+    free(weights);
+    return status;
 }

@@ -159,7 +159,7 @@ struct column_part {
 
 struct column_job {
     const struct column_stats *stats;
-    const float *rows;
+    const float *rows, *weights;
     uint32_t count, stride; /* rows; a part takes a block of them */
     uint64_t groups;        /* of columns */
     struct column_part *parts;
@@ -177,6 +177,16 @@ add_values(struct column_part *part, const float *values, const float *origin, u
     }
 }
 
+static void add_weighted(struct column_part *part, const float *values, const float *origin,
+                         uint32_t columns, double weight)
+{
+    for (uint32_t j = 0; j < columns; j++) {
+        const double t = (double)values[j] - (double)origin[j];
+        part->sum[j] += weight * t;
+        part->squares[j] += weight * (t * t);
+    }
+}
+
 static void stats_part(void *context, uint64_t number)
 {
     const struct column_job *job = context;
@@ -189,6 +199,13 @@ static void stats_part(void *context, uint64_t number)
     const float *values = job->rows + (size_t)first * job->stride + from;
     const float *origin = job->stats->origin + from;
     struct column_part part = job->parts[number];
+    for (uint32_t row = 0; row < rows && job->weights; row++)
+        add_weighted(&part, values + (size_t)row * job->stride, origin, columns,
+                     (double)job->weights[first + row]);
+    if (job->weights) {
+        job->parts[number] = part;
+        return;
+    }
     /* The usual case has a length that the compiler knows. */
     for (uint32_t row = 0; row < rows && columns == COLUMNS_PART; row++, values += job->stride)
         add_values(&part, values, origin, COLUMNS_PART);
@@ -224,7 +241,8 @@ static void keep_parts(struct column_stats *stats, const struct column_part *par
 }
 
 enum status column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
-                             uint32_t count, uint32_t stride, struct error *err)
+                             const float *weights, uint32_t count, uint32_t stride,
+                             struct error *err)
 {
     if (stats->rows == 0 && count > 0)
         memcpy(stats->origin, rows, stats->dimension * sizeof *stats->origin);
@@ -243,13 +261,14 @@ enum status column_stats_add(struct column_stats *stats, struct workers *workers
         const uint32_t blocks = (now + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
         memset(parts, 0, (size_t)groups * blocks * sizeof *parts);
         load_parts(stats, parts);
-        struct column_job job = {stats, rows, now, stride, groups, parts};
+        struct column_job job = {stats, rows, weights, now, stride, groups, parts};
         workers_run(workers, stats_part, &job, groups * blocks);
         for (uint32_t block = 0; block < blocks; block++)
             keep_parts(stats, parts + block * groups,
                        begun + now >= (block + 1) * KMEANS_BLOCK_ROWS);
         stats->rows += now;
         rows += (size_t)now * stride;
+        weights += weights ? now : 0;
         count -= now;
     }
     free(parts);
@@ -266,5 +285,15 @@ double column_stats_scatter(const struct column_stats *stats, uint32_t j)
     const double sum = stats->sum[j] + stats->block_sum[j];
     double scatter =
         stats->squares[j] + stats->block_squares[j] - sum * (sum / (double)stats->rows);
+    return scatter > 0 ? scatter : 0;
+}
+
+double column_stats_scatter_about(const struct column_stats *stats, uint32_t j, double about,
+                                  double total)
+{
+    const double shift = about - (double)stats->origin[j];
+    const double sum = stats->sum[j] + stats->block_sum[j];
+    const double scatter =
+        stats->squares[j] + stats->block_squares[j] - shift * (2 * sum - shift * total);
     return scatter > 0 ? scatter : 0;
 }

@@ -23,8 +23,8 @@ enum status transform_rows(const struct transform *transform, struct workers *wo
                            const float *from, uint64_t first, uint32_t rows, struct error *err);
 
 /* Per column, over all rows so far, in float64: sums of x - x_0 and of its square, x_0 being the
- * first row's value. Rows are added up in order within blocks of KMEANS_BLOCK_ROWS, and blocks in
- * order, however the rows come. */
+ * first row's value, each times the row's weight where there are any. Rows are added up in order
+ * within blocks of KMEANS_BLOCK_ROWS, and blocks in order, however the rows come. */
 struct column_stats {
     uint32_t dimension;
     uint64_t rows;
@@ -36,12 +36,17 @@ struct column_stats {
 
 enum status column_stats_open(struct column_stats *stats, uint32_t dimension, struct error *err);
 void column_stats_close(struct column_stats *stats);
-/* Adds rows of `stride` values. */
+/* Adds rows of `stride` values. weights: of these rows, or NULL. */
 enum status column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
-                             uint32_t count, uint32_t stride, struct error *err);
-/* The mean of column j. */
+                             const float *weights, uint32_t count, uint32_t stride,
+                             struct error *err);
+/* Without weights: the mean of column j. */
 double column_stats_mean(const struct column_stats *stats, uint32_t j);
-/* The sum over rows of the squared difference from the mean of column j. */
+/* Likewise: the sum over rows of the squared difference from the mean of column j. */
 double column_stats_scatter(const struct column_stats *stats, uint32_t j);
+/* The sum over rows of the squared difference of column j from `about`, times the weights, whose
+ * sum is `total`. */
+double column_stats_scatter_about(const struct column_stats *stats, uint32_t j, double about,
+                                  double total);
 
 #endif

@@ -12,20 +12,13 @@
 #define SEGMENT_CPU   1024
 #define SEGMENT_TILED 64
 #define GROUP_TILED   64
-#define SUM_BITS      62
-
-static int bits_for(uint64_t n)
-{
-    int bits = 0;
-    while (bits < 63 && (uint64_t)1 << bits < n)
-        bits++;
-    return bits;
-}
 
 static enum status choose_scales(struct update *update, uint64_t samples, struct error *err)
 {
     const struct data *data = update->data;
-    const int row_bits = bits_for(samples > data->rows ? samples : data->rows);
+    const int row_bits = data->weights.of_row
+                             ? data->weights.sum_bits
+                             : weights_bits_for(samples > data->rows ? samples : data->rows);
     update->scales = calloc(data->stride, sizeof *update->scales);
     update->units = calloc(data->stride, sizeof *update->units);
     if (!update->scales || !update->units)
@@ -34,7 +27,7 @@ static enum status choose_scales(struct update *update, uint64_t samples, struct
         int exponent = 0; /* every |x_j| < 2^exponent */
         if (data->stats.largest[j] > 0)
             frexpf(data->stats.largest[j], &exponent);
-        update->scales[j] = SUM_BITS - row_bits - exponent;
+        update->scales[j] = WEIGHTS_SUM_BITS - row_bits - exponent;
         update->units[j] = ldexp(1.0, -update->scales[j]);
     }
     return STATUS_OK;
@@ -79,6 +72,11 @@ static enum status open_buffers(struct update *update, struct error *err)
     update->host_clusters = malloc(segments * sizeof *update->host_clusters);
     update->cluster_end = malloc(update->k * sizeof *update->cluster_end);
     update->parts = malloc(update->k * sizeof *update->parts);
+    if (update->data->weights.of_row) {
+        update->weights = calloc(update->k, sizeof *update->weights);
+        if (!update->weights)
+            status = error_memory(err, update->k * sizeof *update->weights, "weights of clusters");
+    }
     if (!update->sums || !update->counts || !update->host_entries || !update->host_segments ||
         !update->host_begins || !update->host_clusters || !update->cluster_end || !update->parts)
         status = error_memory(err, update->k * row, "sums of clusters");
@@ -95,9 +93,9 @@ enum status update_open(struct update *update, struct data *data, uint32_t k, ui
         return status;
     const uint32_t vectors = data->stride / 16;
     update->vectors = lane->tiled ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
-    char options[64];
-    snprintf(options, sizeof options, "-DVECTOR=%d -DVECTORS=%u", lane->tiled ? 1 : 16,
-             update->vectors);
+    char options[80];
+    snprintf(options, sizeof options, "-DVECTOR=%d -DVECTORS=%u -DWEIGHTED=%d",
+             lane->tiled ? 1 : 16, update->vectors, data->weights.of_row ? 1 : 0);
     status = lane_build(&update->program, lane, "kmeans_update", options, err);
     if (status == STATUS_OK)
         status = ocl_kernel(&update->sum, update->program, "sum_segments", err);
@@ -130,6 +128,7 @@ void update_close(struct update *update)
     free(update->units);
     free(update->sums);
     free(update->counts);
+    free(update->weights);
     free(update->host_entries);
     free(update->host_segments);
     free(update->host_begins);
@@ -142,6 +141,8 @@ void update_close(struct update *update)
 enum status update_reset(struct update *update, struct error *err)
 {
     memset(update->counts, 0, update->k * sizeof *update->counts);
+    if (update->weights)
+        memset(update->weights, 0, update->k * sizeof *update->weights);
     memset(update->sums, 0, (size_t)update->k * update->data->stride * sizeof *update->sums);
     return update_write(update, err);
 }
@@ -156,7 +157,7 @@ enum status update_write(struct update *update, struct error *err)
 /* --- a tile's moves -------------------------------------------------------------------------- */
 
 /* Counting sort of the moves by cluster into host_entries; cluster_end[c] is where c's end. */
-static uint64_t sort_entries(struct update *update, const int32_t *old_labels,
+static uint64_t sort_entries(struct update *update, const float *weights, const int32_t *old_labels,
                              const int32_t *new_labels, uint32_t rows)
 {
     uint32_t *end = update->cluster_end;
@@ -165,11 +166,18 @@ static uint64_t sort_entries(struct update *update, const int32_t *old_labels,
     for (uint32_t i = 0; i < rows; i++)
         if (old_labels[i] != new_labels[i]) {
             moved++;
+            if (weights && weights[i] == 0)
+                continue;
+            const int64_t units = weights ? weights_units(&update->data->weights, weights[i]) : 0;
             end[new_labels[i]]++;
             update->counts[new_labels[i]]++;
+            if (weights)
+                update->weights[new_labels[i]] += units;
             if (old_labels[i] >= 0) {
                 end[old_labels[i]]++;
                 update->counts[old_labels[i]]--;
+                if (weights)
+                    update->weights[old_labels[i]] -= units;
             }
         }
     if (moved == 0)
@@ -181,7 +189,7 @@ static uint64_t sort_entries(struct update *update, const int32_t *old_labels,
         begin += count;
     }
     for (uint32_t i = 0; i < rows; i++)
-        if (old_labels[i] != new_labels[i]) {
+        if (old_labels[i] != new_labels[i] && !(weights && weights[i] == 0)) {
             update->host_entries[end[new_labels[i]]++] = i;
             if (old_labels[i] >= 0)
                 update->host_entries[end[old_labels[i]]++] = i | KMEANS_ENTRY_LEAVES;
@@ -206,7 +214,8 @@ static enum status run_batch(struct update *update, struct tile *tile, uint32_t 
     if (status == STATUS_OK)
         status = ocl_args(update->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
                           &update->scale_buffer, sizeof(cl_mem), &update->entries, sizeof(cl_mem),
-                          &update->segments, sizeof(cl_mem), &update->partial, sizeof stride,
+                          &update->segments, sizeof(cl_mem), &update->partial, sizeof(cl_mem),
+                          tile->weights ? &tile->weights : &update->scale_buffer, sizeof stride,
                           &stride, OCL_ARGS_END);
     const size_t local[2] = {lane->tiled ? GROUP_TILED : 1, 1};
     size_t columns = lane->tiled ? stride : stride / 16 / update->vectors;
@@ -229,10 +238,10 @@ static enum status run_batch(struct update *update, struct tile *tile, uint32_t 
 enum status update_tile(uint64_t *moved, struct update *update, struct tile *tile,
                         const int32_t *old_labels, const int32_t *new_labels, struct error *err)
 {
-    *moved = sort_entries(update, old_labels, new_labels, tile->rows);
-    if (*moved == 0)
+    *moved = sort_entries(update, tile->host_weights, old_labels, new_labels, tile->rows);
+    const uint32_t total = *moved > 0 ? update->cluster_end[update->k - 1] : 0;
+    if (total == 0)
         return STATUS_OK;
-    const uint32_t total = update->cluster_end[update->k - 1];
     const uint32_t most = segment_entries(update);
     enum status status = lane_write(update->lane, "entries", update->entries, 0,
                                     total * sizeof(cl_uint), update->host_entries, err);
@@ -270,13 +279,20 @@ enum status update_read(struct update *update, struct error *err)
                      err);
 }
 
-enum status update_move_row(struct update *update, const float *row, uint32_t from, uint32_t to,
-                            struct error *err)
+enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,
+                            uint32_t to, struct error *err)
 {
     const uint32_t stride = update->data->stride;
+    if (update->weights) {
+        const int64_t units = weights_units(&update->data->weights, weight);
+        update->weights[from] -= units;
+        update->weights[to] += units;
+    }
     const uint32_t changed[2] = {from, to};
     for (uint32_t j = 0; j < stride; j++) {
-        int64_t value = canonical_fixed(row[j], update->scales[j]);
+        int64_t value = update->weights
+                            ? canonical_fixed_weighted(row[j], weight, update->scales[j])
+                            : canonical_fixed(row[j], update->scales[j]);
         update->sums[(size_t)from * stride + j] -= value;
         update->sums[(size_t)to * stride + j] += value;
     }
@@ -300,6 +316,13 @@ struct cluster_job {
     double *inertia;
 };
 
+/* What a cluster's rows count together. */
+static double weight_of_cluster(const struct update *update, uint64_t cluster)
+{
+    return update->weights ? ldexp((double)update->weights[cluster], -update->data->weights.scale)
+                           : (double)update->counts[cluster];
+}
+
 static void mean_of_cluster(void *context, uint64_t cluster)
 {
     const struct cluster_job *job = context;
@@ -307,7 +330,7 @@ static void mean_of_cluster(void *context, uint64_t cluster)
     const uint32_t stride = update->data->stride;
     const cl_long *sums = update->sums + cluster * stride;
     float *centroid = job->centroids + cluster * stride;
-    const double count = (double)update->counts[cluster];
+    const double count = weight_of_cluster(update, cluster);
     if (count == 0)
         return;
     double factor = 1;
@@ -333,8 +356,8 @@ void update_centroids(const struct update *update, float *centroids)
     workers_run(update->lane->workers, mean_of_cluster, &job, update->k);
 }
 
-/* With m the columns' means, a cluster of n rows of sum S has about c the inertia
- * (sum of |x - m|^2) - 2 (c - m).(S - n m) + n |c - m|^2. */
+/* With m the columns' means, a cluster of weight n and sum S has about c the inertia
+ * (sum of |x - m|^2, weighted) - 2 (c - m).(S - n m) + n |c - m|^2. */
 static void inertia_of_cluster(void *context, uint64_t cluster)
 {
     const struct cluster_job *job = context;
@@ -342,7 +365,7 @@ static void inertia_of_cluster(void *context, uint64_t cluster)
     const struct data *data = update->data;
     const cl_long *sums = update->sums + cluster * data->stride;
     const float *about = job->about + cluster * data->stride;
-    const double count = (double)update->counts[cluster];
+    const double count = weight_of_cluster(update, cluster);
     double lanes[KMEANS_LANES] = {0};
     for (uint32_t j = 0; j < data->dimension && count > 0; j++) {
         double mean = column_stats_mean(&data->stats, j), shift = (double)about[j] - mean;
@@ -361,10 +384,15 @@ double update_inertia(const struct update *update, const float *centroids)
 
 double update_inertia_of_parts(const struct update *update)
 {
+    const struct data *data = update->data;
     double total = 0;
-    for (uint32_t j = 0; j < update->data->dimension; j++)
-        total += column_stats_scatter(&update->data->stats, j);
+    for (uint32_t j = 0; j < data->dimension; j++)
+        total +=
+            data->weights.of_row
+                ? column_stats_scatter_about(&data->weighted, j, column_stats_mean(&data->stats, j),
+                                             data->weights.total)
+                : column_stats_scatter(&data->stats, j);
     for (uint32_t c = 0; c < update->k; c++)
         total += update->parts[c];
-    return total > 0 ? total : 0;
+    return total > 0 ? total * data->weights.unit : 0;
 }

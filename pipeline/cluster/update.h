@@ -17,7 +17,8 @@ struct update {
     cl_int *scales;      /* stride */
     double *units;       /* 2^-scale, stride */
     cl_long *sums;       /* k x stride, the host's copy as of update_read */
-    uint64_t *counts;    /* rows of each cluster */
+    uint64_t *counts;    /* rows of each cluster, without those of weight 0 */
+    int64_t *weights;    /* k: the sum of their weights, in units; NULL without weights */
     cl_mem scale_buffer; /* stride */
     cl_mem totals;       /* k x stride */
     cl_mem entries, segments, begins, clusters, partial;
@@ -28,7 +29,8 @@ struct update {
     double *parts;         /* k: of a sum over clusters */
 };
 
-/* A sum may hold every row once, or up to `samples` rows if those are more. */
+/* Rows count as often as their weights say. A sum may hold every row once, or up to `samples` rows
+ * if those are more. */
 enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
                         struct error *err);
 void update_close(struct update *update);
@@ -40,7 +42,7 @@ enum status update_reset(struct update *update, struct error *err);
 enum status update_write(struct update *update, struct error *err);
 
 /* Moves the rows of an acquired tile from their old labels (-1: none yet) to the new ones; *moved
- * is their number. */
+ * is their number, those of weight 0 included. */
 enum status update_tile(uint64_t *moved, struct update *update, struct tile *tile,
                         const int32_t *old_labels, const int32_t *new_labels, struct error *err);
 
@@ -50,9 +52,9 @@ enum status update_wait(struct update *update, struct error *err);
 /* Brings the sums to the host. */
 enum status update_read(struct update *update, struct error *err);
 
-/* Moves one row (its `stride` values) after update_read; the host's sums follow. */
-enum status update_move_row(struct update *update, const float *row, uint32_t from, uint32_t to,
-                            struct error *err);
+/* Moves one row (its `stride` values and its weight) after update_read; the host's sums follow. */
+enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,
+                            uint32_t to, struct error *err);
 
 /* The means of the clusters that have rows, under cosine scaled to length 1 (Dhillon and Modha
  * 2001); others keep their centroid, and so do those whose mean is zero under cosine. */

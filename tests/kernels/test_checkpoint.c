@@ -22,7 +22,7 @@
 /* Interruptions come later and later, so that each case comes to its end. */
 #define ATTEMPTS_MAX 200
 
-static float rows[ROWS * DIMENSION];
+static float rows[ROWS * DIMENSION], weights[ROWS];
 static char path_of_state[] = "/tmp/test_checkpoint_XXXXXX";
 static struct stop stop;
 static atomic_int armed, left;
@@ -87,6 +87,8 @@ static void fill_rows(void)
                 1 + (float)((i % 7) * ((j + i % 5) % 3)) + (float)(random >> 8) / (float)(1 << 21);
         }
     memcpy(rows + 100 * DIMENSION, rows, 50 * DIMENSION * sizeof *rows);
+    for (uint32_t i = 0; i < ROWS; i++)
+        weights[i] = i % 11 ? (float)(i % 7 + 1) / 3 : 0;
 }
 
 static const struct path {
@@ -108,15 +110,19 @@ static const struct kind {
     enum cluster_metric metric;
     uint32_t k, n_init, max_iter, mini_batch;
     double tol;
-    bool sweep;
+    bool sweep, weighted;
 } kinds[] = {
-    {"restarts", INIT_KMEANSPP, METRIC_EUCLIDEAN, 24, 2, 100, 0, 0, false},
-    {"k-means||, cosine", INIT_KMEANS_PARALLEL, METRIC_COSINE, 9, 2, 100, 0, 1e-3, false},
+    {"restarts", INIT_KMEANSPP, METRIC_EUCLIDEAN, 24, 2, 100, 0, 0, false, false},
+    {"k-means||, cosine", INIT_KMEANS_PARALLEL, METRIC_COSINE, 9, 2, 100, 0, 1e-3, false, false},
     /* Some clusters start empty, and rows are relocated. */
-    {"given", INIT_GIVEN, METRIC_EUCLIDEAN, 12, 1, 30, 0, 0, false},
-    {"first centroids only", INIT_RANDOM, METRIC_HELLINGER, 5, 2, 0, 0, 0, false},
-    {"mini-batches", INIT_KMEANSPP, METRIC_EUCLIDEAN, 8, 2, 15, 150, 0, false},
-    {"sweep", INIT_KMEANSPP, METRIC_EUCLIDEAN, 9, 2, 100, 0, 0, true},
+    {"given", INIT_GIVEN, METRIC_EUCLIDEAN, 12, 1, 30, 0, 0, false, false},
+    {"first centroids only", INIT_RANDOM, METRIC_HELLINGER, 5, 2, 0, 0, 0, false, false},
+    {"mini-batches", INIT_KMEANSPP, METRIC_EUCLIDEAN, 8, 2, 15, 150, 0, false, false},
+    {"sweep", INIT_KMEANSPP, METRIC_EUCLIDEAN, 9, 2, 100, 0, 0, true, false},
+    {"weights", INIT_KMEANSPP, METRIC_EUCLIDEAN, 9, 1, 100, 0, 0, false, true},
+    {"weights, given", INIT_GIVEN, METRIC_EUCLIDEAN, 12, 1, 30, 0, 0, false, true},
+    {"weights, k-means||", INIT_KMEANS_PARALLEL, METRIC_EUCLIDEAN, 9, 1, 100, 0, 0, false, true},
+    {"weights, mini-batches", INIT_RANDOM, METRIC_EUCLIDEAN, 8, 2, 15, 150, 0, false, true},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -136,6 +142,7 @@ static enum status run(struct found *found, struct ocl_context *context, const s
     config.init = kind->init;
     config.initial = rows + 95 * DIMENSION;
     config.metric = kind->metric;
+    config.weights = kind->weighted ? weights : NULL;
     config.n_init = kind->n_init;
     config.max_iter = kind->max_iter;
     config.mini_batch = kind->mini_batch;
@@ -196,8 +203,9 @@ static void compare(const struct found *a, const struct found *b, const struct k
             fail_msg("%s: k = %u differs", path->name, a->sweep.values[i].k);
 }
 
-static void check(struct ocl_context *context, const struct kind *kind, const struct path *path,
-                  const struct found *wanted)
+/* Returns the iterations that were taken over in the end. */
+static uint64_t check(struct ocl_context *context, const struct kind *kind, const struct path *path,
+                      const struct found *wanted)
 {
     const struct checkpoint_config checkpoint = {.path = path_of_state,
                                                  .seconds = 1e9,
@@ -207,10 +215,9 @@ static void check(struct ocl_context *context, const struct kind *kind, const st
     struct found found;
     struct error err = ERROR_INIT;
     enum status status = STATUS_INTERRUPTED;
-    uint64_t resumed = 0;
     unlink(path_of_state);
     for (int attempt = 0; attempt < ATTEMPTS_MAX && status == STATUS_INTERRUPTED; attempt++) {
-        atomic_store(&left, 2 + attempt * attempt);
+        atomic_store(&left, 2 + 2 * attempt * attempt);
         status = run(&found, context, kind, path, &checkpoint, &err);
         if (status == STATUS_INTERRUPTED && !strstr(err.sentence, "the same command goes on"))
             fail_msg("%s, %s: attempt %d: %s", kind->name, path->name, attempt, err.sentence);
@@ -218,10 +225,9 @@ static void check(struct ocl_context *context, const struct kind *kind, const st
     if (status != STATUS_OK)
         fail_msg("%s, %s: %s", kind->name, path->name, err.sentence);
     compare(&found, wanted, kind, path);
-    resumed = found.best.iterations_resumed;
+    const uint64_t resumed = found.best.iterations_resumed;
     clear(&found);
-    if (kind->max_iter > 0 && resumed == 0)
-        fail_msg("%s, %s: no iteration was taken over", kind->name, path->name);
+    return resumed;
 }
 
 static void test_interrupted(void **state)
@@ -237,9 +243,13 @@ static void test_interrupted(void **state)
             struct found wanted;
             atomic_store(&left, INT32_MAX);
             assert_int_equal(run(&wanted, context, &kinds[i], &paths[0], NULL, &err), STATUS_OK);
+            uint64_t resumed = 0;
             for (size_t p = 0; p < PATHS; p++)
-                check(context, &kinds[i], &paths[p], &wanted);
+                if (!paths[p].choice.tensor || devices->device[d].nvidia)
+                    resumed += check(context, &kinds[i], &paths[p], &wanted);
             clear(&wanted);
+            if (kinds[i].max_iter > 0 && resumed == 0)
+                fail_msg("%s: no iteration was taken over", kinds[i].name);
         }
         ocl_context_close(&context);
     }

@@ -40,7 +40,7 @@ static void add_all(struct column_stats *stats, const float *rows, uint32_t dime
     for (uint32_t at = 0; at < ROWS; step += growing) {
         const uint32_t now = ROWS - at < step ? ROWS - at : step;
         assert_int_equal(
-            column_stats_add(stats, workers, rows + (size_t)at * stride, now, stride, &err),
+            column_stats_add(stats, workers, rows + (size_t)at * stride, NULL, now, stride, &err),
             STATUS_OK);
         at += now;
     }

@@ -14,7 +14,7 @@ _clpipe_options()
     case $1 in
     run) echo "--output $ingest $clustering --cluster-feature" ;;
     ingest) echo "--output $ingest" ;;
-    cluster) echo "--output --feature --max-time $clustering" ;;
+    cluster) echo "--output --feature --weights --max-time $clustering" ;;
     assign) echo "--name --feature --force" ;;
     info) echo "--failures --digest" ;;
     repair) echo "--output --dry-run" ;;
@@ -72,7 +72,7 @@ _clpipe()
         esac ;;
     --to) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- "$current")) ;;
     --plot) COMPREPLY=($(compgen -f -X '!*.svg' -- "$current")) ;;
-    -o | --output | --json | --profile | --image | --out)
+    -o | --output | --json | --profile | --image | --out | --weights)
         compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
     --threads | --memory | --device-memory | --max-pixels | --max-scans | --max-decode-seconds | --limit | --max-time | \
         --slot-size | --slots | -k | --k | --name | --seed | --n-init | --max-iter | --tol | \

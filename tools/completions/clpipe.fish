@@ -84,6 +84,7 @@ complete -c clpipe -n $clustering -l checkpoint -x -d 'how often the state is ke
 complete -c clpipe -n $clustering -l force -d 'replace an earlier result'
 complete -c clpipe -n '__clpipe_using run' -l cluster-feature -x -d 'feature to cluster by'
 complete -c clpipe -n '__clpipe_using cluster' -l feature -x -d 'feature of a clpipe file'
+complete -c clpipe -n '__clpipe_using cluster' -l weights -r -d 'how often each row counts'
 complete -c clpipe -n '__clpipe_using cluster' -l max-time -x -d 'stop cleanly after this time'
 complete -c clpipe -n '__clpipe_using cluster' -s o -l output -r -d 'a file of its own'
 

@@ -80,6 +80,7 @@ _clpipe() {
     run_only=('--cluster-feature=[feature to cluster by]:name:')
     cluster_only=(
         '--feature=[feature of a clpipe file]:name:'
+        '--weights=[how often each row counts]:file:_files'
         '--max-time=[stop cleanly after this time]:seconds:'
     )
     assign=(

@@ -1,0 +1,35 @@
+/* weights.h: how often each row counts.
+ *
+ * Weights are taken relative to the largest, as float32, so that only their proportions matter, and
+ * as multiples of 2^-scale, which makes the sums of any of them exact integers. docs/clustering.md
+ * says what that comes to. */
+#ifndef CLPIPE_CLUSTER_WEIGHTS_H
+#define CLPIPE_CLUSTER_WEIGHTS_H
+
+#include "base/error.h"
+#include <stdint.h>
+
+/* Sums of weights, and of weighted values, have so many bits and a sign. */
+#define WEIGHTS_SUM_BITS 62
+
+struct weights {
+    float *of_row; /* 0 to 1; NULL: all rows count the same */
+    double unit;   /* what a weight of 1 was given as */
+    int scale;
+    int sum_bits; /* no sum of weights exceeds 2^sum_bits */
+    double total; /* exact */
+};
+
+/* Takes the weights of n rows, or NULL. No sum has more than `samples` rows, if those are more than
+ * n. STATUS_FAILED: one is negative or not finite, all are 0, or fewer than k are not. */
+enum status weights_open(struct weights *weights, const float *given, uint64_t n, uint64_t samples,
+                         uint32_t k, struct error *err);
+void weights_close(struct weights *weights);
+
+/* A weight in units of 2^-scale. */
+int64_t weights_units(const struct weights *weights, float weight);
+
+/* The number of bits b with 2^b >= n. */
+int weights_bits_for(uint64_t n);
+
+#endif

@@ -1,0 +1,224 @@
+"""Weights of rows: scikit-learn's sample_weight, the same bits by every way, and what is refused."""
+
+import json
+
+import h5py
+import numpy
+import pytest
+
+from conftest import check_one_error, run_clpipe
+
+
+def cluster(*args, cwd):
+    result = run_clpipe("cluster", *args, "--json", "-", cwd=cwd)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def stored(path, name="kmeans"):
+    with h5py.File(path, "r") as file:
+        group = file["clusters"][name]
+        return ({key: group[key][:] for key in group}, dict(group.attrs))
+
+
+def bits(path, name="kmeans", without=()):
+    arrays, attributes = stored(path, name)
+    return {key: value.tobytes() for key, value in arrays.items() if key not in without} | {
+        key: attributes[key] for key in ("iterations", "converged")}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory, program):
+    """Rows, weights over six orders of magnitude, some of them 0, and first centroids."""
+    place = tmp_path_factory.mktemp("weights")
+    random = numpy.random.default_rng(11)
+    rows = random.normal(0, 1, (3000, 21)) + random.integers(0, 6, (3000, 1)) * 1.5
+    weights = 10 ** random.uniform(-3, 3, 3000)
+    weights[random.integers(0, 3000, 200)] = 0
+    numpy.save(place / "rows.npy", rows.astype("f4"))
+    numpy.save(place / "weights.npy", weights.astype("f4"))
+    numpy.save(place / "first.npy", rows[:8].astype("f4"))
+    return place
+
+
+def lloyd(rows, weights, initial, iterations):
+    from sklearn.cluster import KMeans
+    return KMeans(len(initial), init=initial.astype(float), n_init=1, algorithm="lloyd", tol=0,
+                  max_iter=iterations).fit(rows.astype(float), sample_weight=weights.astype(float))
+
+
+@pytest.mark.parametrize("iterations", [1, 4, 200])
+def test_as_scikit_learn(data, tmp_path, iterations):
+    rows, weights, first = (numpy.load(data / f"{name}.npy")
+                            for name in ("rows", "weights", "first"))
+    report = cluster(data / "rows.npy", "-k", "8", "--init", data / "first.npy", "--weights",
+                     data / "weights.npy", "--max-iter", iterations, "-o", "r.h5", cwd=tmp_path)
+    arrays, attributes = stored(tmp_path / "r.h5")
+    wanted = lloyd(rows, weights, first, iterations)
+    assert numpy.array_equal(arrays["labels"], wanted.labels_)
+    assert abs(arrays["centroids"] - wanted.cluster_centers_).max() < 1e-5
+    assert attributes["inertia"] == pytest.approx(wanted.inertia_, rel=1e-6)
+    assert attributes["iterations"] == wanted.n_iter_
+    assert numpy.array_equal(arrays["sizes"], numpy.bincount(arrays["labels"], minlength=8))
+    # The history: about the centroids that each iteration began with.
+    before = first.astype(float)
+    for value in arrays["inertia_history"][:3]:
+        squares = ((rows[:, None].astype(float) - before) ** 2).sum(2)
+        assert value == pytest.approx((weights * squares.min(1)).sum(), rel=1e-6)
+        labels = squares.argmin(1)
+        before = numpy.stack([numpy.average(rows[labels == c], axis=0, weights=weights[labels == c])
+                              for c in range(8)])
+    assert report["inertia"] == attributes["inertia"]
+    assert run_clpipe("verify", "r.h5", cwd=tmp_path).returncode == 0
+
+
+def test_cosine(data, tmp_path):
+    """Directions of weighted sums, rows of weight 0 labelled all the same."""
+    rows, weights = (numpy.load(data / f"{name}.npy").astype(float)
+                     for name in ("rows", "weights"))
+    cluster(data / "rows.npy", "-k", "5", "--metric", "cosine", "--weights", data / "weights.npy",
+            "-o", "r.h5", cwd=tmp_path)
+    arrays, _ = stored(tmp_path / "r.h5")
+    unit = rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
+    for c in range(5):
+        total = (unit * weights[:, None])[arrays["labels"] == c].sum(0)
+        assert abs(arrays["centroids"][c] - total / numpy.linalg.norm(total)).max() < 1e-5
+    assert numpy.array_equal(arrays["labels"], (unit @ arrays["centroids"].T).argmax(1))
+
+
+SEEDINGS = ["kmeans++", "kmeans-parallel", "random"]
+WAYS = [["--threads", "1"], ["--memory", "1M", "--device-memory", "300K"], ["--threads", "3"]]
+
+
+@pytest.mark.parametrize("more", [["--init", name] for name in SEEDINGS] +
+                         [["--mini-batch", "500", "--max-iter", "20"]])
+def test_the_same_bits(data, tmp_path, more):
+    """However many threads, and streamed or not."""
+    first = None
+    for i, way in enumerate(WAYS):
+        cluster(data / "rows.npy", "-k", "12", "--weights", data / "weights.npy", *more, *way,
+                "--n-init", "2", "-o", f"{i}.h5", cwd=tmp_path)
+        found = bits(tmp_path / f"{i}.h5")
+        first = first or found
+        assert found == first, way
+
+
+@pytest.mark.parametrize("more", [["--init", name] for name in SEEDINGS] +
+                         [["--mini-batch", "500", "--max-iter", "20"]])
+def test_equal_weights_are_none(data, tmp_path, more):
+    numpy.save(tmp_path / "w.npy", numpy.full(3000, 0.3))
+    command = [data / "rows.npy", "-k", "6", *more, "--seed", "3"]
+    cluster(*command, "-o", "none.h5", cwd=tmp_path)
+    cluster(*command, "-o", "equal.h5", "--weights", "w.npy", cwd=tmp_path)
+    history = ("inertia_history",)
+    assert bits(tmp_path / "none.h5", without=history) == bits(tmp_path / "equal.h5",
+                                                               without=history)
+    factor = float(numpy.float32(0.3))
+    none, equal = (stored(tmp_path / name)[1]["inertia"] for name in ("none.h5", "equal.h5"))
+    assert equal == pytest.approx(none * factor, rel=1e-12)
+
+
+def test_proportions_matter_alone(data, tmp_path):
+    numpy.save(tmp_path / "w.npy", numpy.load(data / "weights.npy") * numpy.float32(0.125))
+    for name, weights in (("a.h5", data / "weights.npy"), ("b.h5", "w.npy")):
+        cluster(data / "rows.npy", "-k", "9", "--weights", weights, "-o", name, cwd=tmp_path)
+    history = ("inertia_history",)
+    assert bits(tmp_path / "a.h5", without=history) == bits(tmp_path / "b.h5", without=history)
+
+
+def test_repeated_rows(data, tmp_path):
+    """A row of weight 3 is as three rows."""
+    rows, first = numpy.load(data / "rows.npy"), numpy.load(data / "first.npy")
+    times = numpy.random.default_rng(2).integers(1, 5, len(rows))
+    numpy.save(tmp_path / "repeated.npy", numpy.repeat(rows, times, axis=0))
+    numpy.save(tmp_path / "times.npy", times)
+    given = ["-k", "8", "--init", data / "first.npy"]
+    cluster(data / "rows.npy", *given, "--weights", "times.npy", "-o", "w.h5", cwd=tmp_path)
+    cluster("repeated.npy", *given, "-o", "r.h5", cwd=tmp_path)
+    (weighted, about), (repeated, _) = stored(tmp_path / "w.h5"), stored(tmp_path / "r.h5")
+    assert numpy.array_equal(numpy.repeat(weighted["labels"], times), repeated["labels"])
+    assert abs(weighted["centroids"] - repeated["centroids"]).max() < 1e-6
+    assert about["inertia"] == pytest.approx(stored(tmp_path / "r.h5")[1]["inertia"], rel=1e-7)
+
+
+@pytest.mark.parametrize("init", SEEDINGS)
+def test_first_centroids_have_weight(tmp_path, init, program):
+    """Rows of weight 0 are never drawn, heavy ones far more often."""
+    numpy.save(tmp_path / "rows.npy", numpy.arange(1000, dtype="f4")[:, None])
+    weights = numpy.zeros(1000)
+    weights[::10] = 1
+    weights[500:600:10] = 1000
+    numpy.save(tmp_path / "w.npy", weights)
+    heavy = 0
+    for seed in range(10):
+        cluster("rows.npy", "-k", "3", "--init", init, "--weights", "w.npy", "--max-iter", "0",
+                "--seed", seed, "-o", "r.h5", "--force", cwd=tmp_path)
+        drawn = stored(tmp_path / "r.h5")[0]["centroids"][:, 0].astype(int)
+        assert (drawn % 10 == 0).all() and len(set(drawn)) == 3
+        heavy += ((drawn >= 500) & (drawn < 600)).sum()
+    assert heavy >= (27 if init == "random" else 10)
+
+
+def test_empty_clusters_get_rows_of_weight(tmp_path, program):
+    """First centroids far away: rows of weight 0 cannot fill the clusters."""
+    random = numpy.random.default_rng(4)
+    rows = random.normal(0, 1, (400, 5)).astype("f4")
+    rows[:50] *= 30
+    weights = numpy.ones(400)
+    weights[:50] = 0
+    weights[50] = 2
+    first = numpy.full((6, 5), 1e6, "f4") * numpy.arange(6)[:, None]
+    for name, values in (("rows", rows), ("w", weights), ("first", first)):
+        numpy.save(tmp_path / f"{name}.npy", values)
+    cluster("rows.npy", "-k", "6", "--init", "first.npy", "--weights", "w.npy", "-o", "r.h5",
+            cwd=tmp_path)
+    arrays, _ = stored(tmp_path / "r.h5")
+    for c in range(6):
+        members = arrays["labels"] == c
+        assert weights[members].sum() > 0
+        assert arrays["centroids"][c] == pytest.approx(
+            numpy.average(rows[members], axis=0, weights=weights[members]), abs=1e-5)
+
+
+def test_hdf5_and_shapes(data, tmp_path):
+    weights = numpy.load(data / "weights.npy")
+    with h5py.File(tmp_path / "w.h5", "w") as file:
+        file["of/rows"] = weights.astype("f8")
+        file["column"] = weights[:, None]
+    numpy.save(tmp_path / "column.npy", weights[:, None].astype(">f8"))
+    wanted = None
+    for i, source in enumerate([data / "weights.npy", "w.h5:/of/rows", "w.h5:/column",
+                                "column.npy"]):
+        cluster(data / "rows.npy", "-k", "4", "--weights", source, "-o", f"{i}.h5", cwd=tmp_path)
+        wanted = wanted or bits(tmp_path / f"{i}.h5")
+        assert bits(tmp_path / f"{i}.h5") == wanted
+    # They are parameters of the result.
+    result = run_clpipe("cluster", data / "rows.npy", "-k", "4", "-o", "0.h5", cwd=tmp_path)
+    assert result.returncode == 2 and "weights is " in result.stderr
+    again = cluster(data / "rows.npy", "-k", "4", "--weights", "column.npy", "-o", "0.h5",
+                    cwd=tmp_path)
+    assert again["iterations"] == stored(tmp_path / "0.h5")[1]["iterations"]
+
+
+@pytest.mark.parametrize("values, code, said", [
+    (numpy.ones(2999), 2, "holds 2999 numbers, and there are 3000 rows"),
+    (numpy.ones((3000, 2)), 3, "has 2 columns; wanted is one"),
+    (numpy.r_[numpy.ones(2999), -1], 3, "the weight of row 2999 is -1"),
+    (numpy.r_[numpy.nan, numpy.ones(2999)], 3, "the weight of row 0 is nan"),
+    (numpy.r_[numpy.ones(2999), 1e300], 3, "the weight of row 2999 is inf"),
+    (numpy.zeros(3000), 3, "the weight of every row is 0"),
+    (numpy.r_[numpy.zeros(2998), 1, 2], 3, "k is 3, and only 2 rows have a weight above 0"),
+    (numpy.ones(3000) > 0, 3, "holds values of type"),
+], ids=["short", "columns", "negative", "nan", "infinite", "zeros", "few", "bool"])
+def test_refused(data, tmp_path, values, code, said):
+    numpy.save(tmp_path / "w.npy", values)
+    result = run_clpipe("cluster", data / "rows.npy", "-k", "3", "--weights", "w.npy", "-o", "r.h5",
+                        cwd=tmp_path)
+    check_one_error(result, code, said)
+
+
+def test_misused(data, tmp_path):
+    for more, said in ((["-k", "2:4", "--weights", data / "weights.npy"], "know no weights"),
+                       (["-k", "2", "--weights", "absent.npy"], "there is no file absent.npy")):
+        result = run_clpipe("cluster", data / "rows.npy", *more, "-o", "r.h5", cwd=tmp_path)
+        assert result.returncode == 2 and said in result.stderr
