@@ -29,7 +29,9 @@ enum alpha_mode { ALPHA_WHITE, ALPHA_BLACK, ALPHA_DROP };
 struct decode_options {
     enum alpha_mode alpha;
     uint64_t max_pixels; /* of the stored picture; more is REASON_TOO_LARGE */
-    uint32_t max_scans;  /* of a progressive or multi-scan JPEG; more is REASON_TOO_MANY_SCANS */
+    /* Of a progressive or multi-scan JPEG of up to 10 megapixels; larger ones may have fewer in
+     * proportion, but 20 if this says so. More is REASON_TOO_MANY_SCANS. */
+    uint32_t max_scans;
     unsigned scale;      /* 1, 2, 4 or 8: JPEG only, the codec's own scaling; others ignore it */
     bool icc;            /* embedded ICC profiles are applied: pixels become sRGB */
     bool coefficients;   /* fill image_info.dct where that is possible; never changes the outcome */

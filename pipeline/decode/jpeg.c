@@ -34,6 +34,10 @@
 #include <jpeglib.h>
 
 #define SEGMENT_MAX 65533u
+/* --max-scans is for pictures of up to so many pixels; larger ones may have fewer scans, but always
+ * this many: each scan goes through all of the picture. */
+#define SCANNED_PIXELS 10000000u
+#define SCANS_ALWAYS   20u
 /* Of "ICC_PROFILE\0", the number of a chunk, and how many there are. */
 #define ICC_HEAD 14u
 
@@ -168,6 +172,14 @@ static bool is_cut_arithmetic(const struct jpeg *jpeg)
     return jpeg->ended && jpeg->info.arith_code;
 }
 
+static uint32_t scans_allowed(uint64_t pixels, uint32_t max_scans)
+{
+    if (pixels <= SCANNED_PIXELS || max_scans <= SCANS_ALWAYS)
+        return max_scans;
+    uint64_t fewer = (uint64_t)max_scans * SCANNED_PIXELS / pixels;
+    return fewer > SCANS_ALWAYS ? (uint32_t)fewer : SCANS_ALWAYS;
+}
+
 /* Called while scans and rows are read: the cap on the number of scans. Coefficients are complete
  * with the one scan; reading them would otherwise go on to the end marker. */
 static void on_progress(j_common_ptr common)
@@ -176,8 +188,9 @@ static void on_progress(j_common_ptr common)
     if (jpeg->coefficients && jpeg->info.input_iMCU_row == jpeg->info.total_iMCU_rows)
         longjmp(jpeg->escape, ESCAPE_DONE);
     if ((uint32_t)jpeg->info.input_scan_number > jpeg->max_scans) {
-        failure_set(jpeg->failure, REASON_TOO_MANY_SCANS, "more than %u scans (--max-scans)",
-                    jpeg->max_scans);
+        failure_set(jpeg->failure, REASON_TOO_MANY_SCANS,
+                    "more than %u scans of %u x %u pixels (--max-scans)", jpeg->max_scans,
+                    jpeg->info.image_width, jpeg->info.image_height);
         escape(jpeg);
     }
     if (is_cut_arithmetic(jpeg))
@@ -427,9 +440,9 @@ static enum reason jpeg_begin(void *state, struct input *input,
     if (!create_decompressor(jpeg))
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libjpeg");
     jpeg->failure = failure;
-    jpeg->max_scans = options->max_scans;
     jpeg->ended = jpeg->managed = false;
     jpeg->orientation = 0;
+    jpeg->max_scans = UINT32_MAX;
     jpeg->wants_icc = options->icc;
     jpeg->source.next_input_byte = input->buffer + input->position;
     jpeg->source.bytes_in_buffer = input->end - input->position;
@@ -442,6 +455,7 @@ static enum reason jpeg_begin(void *state, struct input *input,
     if (pixels > options->max_pixels)
         return failure_set(failure, REASON_TOO_LARGE, "%u x %u pixels (--max-pixels)",
                            jpeg->info.image_width, jpeg->info.image_height);
+    jpeg->max_scans = scans_allowed(pixels, options->max_scans);
     int components = jpeg->info.num_components;
     bool four = components == 4;
     if (components != 1 && components != 3 && !four)

@@ -298,8 +298,10 @@ static enum reason tiff_begin(void *state, struct input *input,
     struct tiff *tiff = state;
     *tiff = (struct tiff){.source = {.input = input, .failure = failure, .file_bytes = file_bytes},
                           .icc = tiff->icc};
-    tiff->source.reading = true;
+    tiff->source.reading = tiff->source.opening = true;
     tiff->file = tiff_source_open(&tiff->source);
+    tiff->source.opening = false;
+    info->memory = 2 * tiff->source.directory_bytes;
     if (!tiff->file)
         return failure->reason
                    ? failure->reason

@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALLOC_MAX = 1 << 30 };
+/* DIRECTORY_MAX: of all that the first directory holds, which libtiff keeps in memory. The data of
+ * tags may lie in one place for all of them; what is more is as if it could not be read, and
+ * libtiff goes on without the tag. */
+enum { ALLOC_MAX = 1 << 30, DIRECTORY_MAX = 16 << 20 };
 
 /* Part of a message, and what it stands for; the first that fits. */
 static const struct {
@@ -115,6 +118,11 @@ static void set_handlers(void)
 static tmsize_t on_read(thandle_t user, void *out, tmsize_t size)
 {
     struct tiff_source *source = user;
+    if (source->opening) {
+        if (size < 0 || (uint64_t)size > DIRECTORY_MAX - source->directory_bytes)
+            return 0;
+        source->directory_bytes += (uint64_t)size;
+    }
     size_t got = size > 0 ? input_at(source->input, source->position, out, (size_t)size) : 0;
     if (got < (size_t)size && source->position + (uint64_t)size > source->file_bytes)
         source->ended = true;

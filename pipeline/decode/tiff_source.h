@@ -14,6 +14,8 @@ struct tiff_source {
     struct failure *failure; /* of the call under way */
     bool reading;            /* pixels: errors count */
     bool ended;              /* a read reached beyond the end of the file */
+    bool opening;            /* the directory is read */
+    uint64_t directory_bytes;
     uint64_t position, file_bytes;
 };
 

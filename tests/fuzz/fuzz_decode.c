@@ -26,8 +26,8 @@
 #define MOST_SCANS  10u
 /* What a codec may hold from its header to its first row: nothing that grows with the picture. */
 #define MOST_FOR_HEADER (4u << 20)
-/* libtiff makes up for missing offsets and sizes of up to a million strips. */
-#define MOST_FOR_TIFF (20u << 20)
+/* libtiff makes up for missing offsets and sizes of up to a million strips, and keeps all tags. */
+#define MOST_FOR_TIFF (40u << 20)
 /* A colour transform is bounded by itself. */
 #define MOST_FOR_ICC (44u << 20)
 /* Rounding of allocations, tables and the like beyond what info.memory says. */
