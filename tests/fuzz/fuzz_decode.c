@@ -2,8 +2,9 @@
  *
  * Inputs (fuzz_thorough: all of them) are decoded twice by one decoder, in other strips, into memory
  * that held something else, and a JPEG, whose library keeps tables, after another JPEG: outcome and
- * pixels must be the same, or something depended on what lay around. Where the sanitizers count
- * allocations, the codec must stay below what it said it would hold. */
+ * pixels must be the same, or something depended on what lay around. A JPEG's coefficients, where it
+ * has any to give, must come to the same. Where the sanitizers count allocations, the codec must stay
+ * below what it said it would hold. */
 #include "fuzz.h"
 
 #include "base/clock.h"
@@ -138,6 +139,33 @@ static enum reason all_rows(struct decode *decode, const struct image_info *info
     return reason;
 }
 
+/* The same pixels of DCT coefficients. */
+static enum reason all_coefficients(struct decode *decode, const struct image_info *info,
+                                    uint8_t fill, struct murmur3 *hash, struct failure *failure)
+{
+    const struct dct_layout *layout = &info->dct;
+    const size_t bytes = (size_t)dct_bytes(layout);
+    const size_t pixel_bytes = (size_t)info->out_width * info->out_height * 3;
+    fuzz_check(layout->width == info->out_width && layout->height == info->out_height);
+    count_codec(false);
+    uint8_t *coefficients = aligned_alloc(16, (bytes + 15) / 16 * 16);
+    uint8_t *pixels = malloc(pixel_bytes), *samples = malloc(bytes / 2);
+    count_codec(true);
+    fuzz_check(coefficients && pixels && samples);
+    memset(coefficients, fill, bytes);
+    enum reason reason = decode_coefficients(decode, coefficients, failure);
+    if (reason == REASON_NONE) {
+        dct_pixels(pixels, samples, coefficients, layout);
+        murmur3_update(hash, pixels, pixel_bytes);
+    }
+    count_codec(false);
+    free(coefficients);
+    free(pixels);
+    free(samples);
+    count_codec(true);
+    return reason;
+}
+
 static void check_info(const struct image_info *info, const struct decode_options *options)
 {
     fuzz_check(info->width > 0 && info->height > 0 && info->out_width > 0 && info->out_height > 0);
@@ -165,7 +193,10 @@ static void decode_once(struct outcome *out, struct decode *decode, int fd, cons
     fuzz_check(out->reason == failure.reason);
     if (out->reason == REASON_NONE) {
         check_info(&out->info, options);
-        out->reason = all_rows(decode, &out->info, fill, choice, &hash, &failure);
+        const bool rows = out->info.dct.colour == DCT_NONE;
+        fuzz_check(rows || options->coefficients);
+        out->reason = rows ? all_rows(decode, &out->info, fill, choice, &hash, &failure)
+                           : all_coefficients(decode, &out->info, fill, &hash, &failure);
         check_held(out->info.memory + MEMORY_SLACK);
         if (out->reason == REASON_NONE)
             out->reason = decode_end(decode, out->digest, &failure);
@@ -226,6 +257,27 @@ static void decode_another(struct decode *decode, const struct decode_options *o
     fuzz_check(outcome.reason == REASON_NONE);
 }
 
+/* Outcome and pixels of a file by its coefficients. */
+static void check_coefficients(const struct outcome *rows, int fd, const struct stat *st,
+                               struct decode_options options, struct fuzz_choice *choice)
+{
+    static int agree = -1;
+    struct decode *decode;
+    struct error err;
+    struct outcome outcome;
+    if (agree < 0)
+        agree = decode_coefficients_agree();
+    if (!agree)
+        return;
+    options.coefficients = true;
+    fuzz_check(decode_open(&decode, &options, &err) == STATUS_OK);
+    decode_once(&outcome, decode, fd, st, &options, 0xa5, choice);
+    decode_close(&decode);
+    fuzz_check(outcome.reason == rows->reason);
+    if (rows->reason == REASON_NONE)
+        fuzz_check(memcmp(outcome.pixels, rows->pixels, sizeof outcome.pixels) == 0);
+}
+
 void fuzz_decode(const struct fuzz_target *target, const uint8_t *data, size_t size)
 {
     int format = sniff_format(data, size < SNIFF_BYTES ? size : SNIFF_BYTES);
@@ -254,6 +306,8 @@ void fuzz_decode(const struct fuzz_target *target, const uint8_t *data, size_t s
         decode_once(&second, decode, fd, &st, &options, 0xff, &choice);
     decode_close(&decode);
     fuzz_check(!again || first.reason == second.reason);
+    if (again && is_jpeg)
+        check_coefficients(&first, fd, &st, options, &choice);
     if (first.reason != REASON_NONE)
         return;
     struct murmur3 whole;
