@@ -34,6 +34,10 @@
 /* Rows that a work-item of split_rows takes, so that the counters are touched seldom. */
 #define KMEANS_SPLIT_ROWS 64
 
+/* Ways of pruning that drift_rows weighs up at most, and the work-group of own_lengths. */
+#define KMEANS_CANDIDATES 16
+#define KMEANS_OWN_ITEMS  128
+
 /* Candidates of one round of seeding, at most; also the lanes of their panel. */
 #define KMEANS_TRIALS_MAX 16
 

@@ -87,30 +87,23 @@ static span lane_scores(__global const float *row, float norm,
 }
 
 /* Decides the rows that the filter left in doubt: every centroid whose score is not above the row's
- * limit is evaluated; ties go to the lowest index. A group to a row. */
+ * limit is evaluated; ties go to the lowest index. Such a row has no bounds. A group to a row. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 assign_exact(__global const float *restrict x, __global const float *restrict panels,
              __global const int *restrict ids, __global const float *restrict centroids,
              __global const float *restrict norms, __global const float *restrict centre,
-             __global const uint *restrict rows, __global int *labels, __global float *scores,
+             __global const uint *restrict rows, __global int *labels, __global float *near,
              __global const float *restrict upper, uint stride, uint columns, uint panel_count,
-             uint width, uint with_own)
+             uint width)
 {
     __local double nearest[GROUP];
     __local int nearest_id[GROUP];
-    __local float nearest_score[GROUP];
     const uint lid = (uint)get_local_id(0);
     const uint at = rows[get_group_id(0)];
     __global const float *row = x + (size_t)at * stride;
     const float norm = norms[at], limit = upper[at];
     double best = INFINITY;
     int best_id = INT_MAX;
-    float best_score = 0.0f;
-    if (with_own && lid == 0) {
-        best_id = labels[at];
-        best_score = scores[at];
-        best = canonical(row, centroids + (size_t)best_id * stride, stride);
-    }
     for (uint q = 0; q < panel_count; q++)
         for (uint l = lid * SPAN; l < width; l += GROUP * SPAN) {
             float t[SPAN];
@@ -126,13 +119,11 @@ assign_exact(__global const float *restrict x, __global const float *restrict pa
                 if (distance < best || (distance == best && id < best_id)) {
                     best = distance;
                     best_id = id;
-                    best_score = t[i];
                 }
             }
         }
     nearest[lid] = best;
     nearest_id[lid] = best_id;
-    nearest_score[lid] = best_score;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid != 0)
         return;
@@ -140,10 +131,9 @@ assign_exact(__global const float *restrict x, __global const float *restrict pa
         if (nearest[i] < best || (nearest[i] == best && nearest_id[i] < best_id)) {
             best = nearest[i];
             best_id = nearest_id[i];
-            best_score = nearest_score[i];
         }
     labels[at] = best_id;
-    scores[at] = best_score;
+    near[at] = INFINITY;
 }
 
 #if GROUP > 1

@@ -13,7 +13,7 @@
  * -D VECTORS=n    vectors of 16 lanes a panel: WIDTH is 16 * VECTORS
  * -D CENTRED=0|1  a centre is taken off each row first (data with a large common offset)
  */
-#include "kmeans.h"
+#include "kmeans_bounds.h"
 
 #pragma OPENCL FP_CONTRACT OFF
 
@@ -101,19 +101,22 @@ static void reduce_lanes(float *best, float *second, int *where, float16 bests, 
     }
 }
 
-/* Assigns `count` rows: those listed in `rows` if use_rows, else 0, 1, ... If with_own, the row's
- * present label and score take part as well (its centroid is not in the panels). Rows in doubt go to
+/* Assigns `count` rows: those listed in `rows` if use_rows, else 0, 1, ... Rows in doubt go to
  * `flagged` (their number is counts[flagged_count]), with `upper` the score above which no centroid
- * can be the nearest. */
+ * can be the nearest; the others get their label and its bounds.
+ *
+ * With some, the panels hold some of the centroids, and `far` is not above the distance to any of
+ * the rest but the row's own, which is found first. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 assign_filter(__global const float *restrict x, __global const float *restrict panels,
               __global const int *restrict ids, __global const float *restrict slope,
               __global const float *restrict offset, __global const float *restrict norms,
-              __global const float *restrict centre, __global const uint *restrict rows,
-              __global int *labels, __global float *scores, __global float *upper,
-              __global uint *flagged, __global uint *counts, uint flagged_count, uint count,
-              uint stride, uint columns, uint panel_count, uint use_rows, uint with_own,
-              float slack)
+              __global const float *restrict centre, __global const float *restrict centroids,
+              __global const uint *restrict rows, __global int *labels, __global float *near,
+              __global float *far, __global float *upper, __global uint *flagged,
+              __global uint *counts, uint flagged_count, uint count, uint stride, uint columns,
+              uint panel_count, uint use_rows, uint some, float slack, float half_scale,
+              float growth, float tiny, float4 bounds)
 {
     const uint first = (uint)get_group_id(0) * POINTS;
     uint at[POINTS];
@@ -128,6 +131,11 @@ assign_filter(__global const float *restrict x, __global const float *restrict p
         norm[p] = norms[at[p]];
         best[p] = second[p] = (float16)(INFINITY);
         vector[p] = (int16)(0);
+    }
+    for (int p = 0; p < POINTS && some && first + p < count; p++) {
+        const float squares = difference_squares(
+            row[p], centroids + (size_t)labels[at[p]] * stride, stride, half_scale);
+        near[at[p]] = fmin(near[at[p]], length_bound(squares, growth, tiny) + bounds.w);
     }
 
     for (uint q = 0; q < panel_count; q++) {
@@ -150,19 +158,26 @@ assign_filter(__global const float *restrict x, __global const float *restrict p
         float b, s;
         int where;
         reduce_lanes(&b, &s, &where, best[p], second[p], vector[p]);
-        int id = ids[where];
-        if (with_own) {
-            float own = scores[at[p]];
-            s = fmin(s, fmax(b, own));
-            if (!(b < own)) {
-                b = own;
-                id = labels[at[p]];
+        const int id = ids[where];
+        const float limit =
+            b + 2.0f * fma(norm[p], slope[id], offset[id]) + slack * norm[p] * norm[p];
+        if (some) {
+            float low = near[at[p]], high = far[at[p]];
+            const int label = label_among_some(&low, &high, b, s, id, labels[at[p]], limit, norm[p],
+                                               bounds);
+            if (label < 0) {
+                flagged[atomic_inc(&counts[flagged_count])] = at[p];
+                continue;
             }
+            labels[at[p]] = label;
+            near[at[p]] = low;
+            far[at[p]] = high;
+            continue;
         }
-        float limit = b + 2.0f * fma(norm[p], slope[id], offset[id]) + slack * norm[p] * norm[p];
         if (s > limit) {
             labels[at[p]] = id;
-            scores[at[p]] = b;
+            near[at[p]] = near_bound(limit, norm[p], bounds);
+            far[at[p]] = far_bound(s, norm[p], bounds);
         } else {
             upper[at[p]] = limit;
             flagged[atomic_inc(&counts[flagged_count])] = at[p];

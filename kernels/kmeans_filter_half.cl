@@ -14,7 +14,7 @@
  * work-item's 16 centroids a score is of stands in its lowest 4 bits, and so goes with it through
  * min and max.
  */
-#include "kmeans.h"
+#include "kmeans_bounds.h"
 
 #pragma OPENCL FP_CONTRACT OFF
 
@@ -73,20 +73,20 @@ static void multiply(float *sum, const uint *a, uint b0, uint b1)
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* Decides rows where it can: label and score are written, or the row is put on the list `flagged`
+/* Decides rows where it can: label and bounds are written, or the row is put on the list `flagged`
  * and `upper` tells what the best centroid's score cannot exceed. centroids: times -1; lanes: of
  * each lane of the panels the square less the offset, and the slope, both divided by `unit`, twice
- * the scale between rows and centroids; slope and offset: of each centroid. With use_rows
- * it searches the counts[rows_count] rows of the list `rows`. */
+ * the scale between rows and centroids; slope and offset: of each centroid. With use_rows it
+ * searches the counts[rows_count] rows of the list `rows`. With some, as in kmeans_filter_tiled.cl. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 assign_half(__global const half *restrict x, __global const half *restrict centroids,
             __global const float2 *restrict lanes, __global const float *restrict slope,
             __global const float *restrict offset, __global const int *restrict ids,
             __global const float *restrict norms, __global const uint *restrict rows,
-            __global int *labels, __global float *scores, __global float *upper,
-            __global uint *flagged, __global uint *counts, uint flagged_count, uint rows_count,
-            uint tile_rows, uint columns, uint panel_count, uint use_rows, uint with_own,
-            float unit, float slack)
+            __global int *labels, __global float *near, __global float *far,
+            __global float *upper, __global uint *flagged, __global uint *counts,
+            uint flagged_count, uint rows_count, uint tile_rows, uint columns, uint panel_count,
+            uint use_rows, uint some, float unit, float slack, float4 bounds)
 {
     __local uchar memory[STAGES * STAGE_BYTES] __attribute__((aligned(128)));
     const uint lid = (uint)get_local_id(0);
@@ -250,21 +250,25 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
     s *= unit;
     const uint row = use_rows ? rows[first + lid] : first + lid;
     const float length = norms[row];
-    int id = ids[w];
-    float score = fma(longest - length, slope[id], b);
-    if (with_own) {
-        const float own = scores[row];
-        s = fmin(s, fmax(b, own));
-        if (!(b < own)) {
-            b = own;
-            score = own;
-            id = labels[row];
-        }
-    }
+    const int id = ids[w];
     const float limit = b + 2.0f * fma(longest, slope[id], offset[id]) + slack * longest * longest;
+    if (some) {
+        float low = near[row], high = far[row];
+        const int label =
+            label_among_some(&low, &high, b, s, id, labels[row], limit, length, bounds);
+        if (label < 0) {
+            flagged[atomic_inc(&counts[flagged_count])] = row;
+            return;
+        }
+        labels[row] = label;
+        near[row] = low;
+        far[row] = high;
+        return;
+    }
     if (s > limit) {
         labels[row] = id;
-        scores[row] = score;
+        near[row] = near_bound(limit, length, bounds);
+        far[row] = far_bound(s, length, bounds);
     } else {
         upper[row] = limit;
         flagged[atomic_inc(&counts[flagged_count])] = row;

@@ -6,7 +6,7 @@
  * in registers, rows 8 * ty..., centroids 4 * tx... and 64 + 4 * tx..., so that its reads of local
  * memory are vectors of 4 without bank conflicts. After each panel a work-item folds its square into
  * the best and second score of its 8 rows; at the end the 16 work-items of a row are folded. */
-#include "kmeans.h"
+#include "kmeans_bounds.h"
 
 #pragma OPENCL FP_CONTRACT OFF
 
@@ -71,16 +71,18 @@ static void fold_items(float *best, float *second, uint *where, const float best
     }
 }
 
-/* As assign_filter of kmeans_filter.cl. */
+/* As assign_filter of kmeans_filter.cl, but own_lengths has found the distances to the own centroids
+ * already. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 assign_filter(__global const float *restrict x, __global const float *restrict panels,
               __global const int *restrict ids, __global const float *restrict slope,
               __global const float *restrict offset, __global const float *restrict norms,
-              __global const float *restrict centre, __global const uint *restrict rows,
-              __global int *labels, __global float *scores, __global float *upper,
-              __global uint *flagged, __global uint *counts, uint flagged_count, uint count,
-              uint stride, uint columns, uint panel_count, uint use_rows, uint with_own,
-              float slack)
+              __global const float *restrict centre, __global const float *restrict centroids,
+              __global const uint *restrict rows, __global int *labels, __global float *near,
+              __global float *far, __global float *upper, __global uint *flagged,
+              __global uint *counts, uint flagged_count, uint count, uint stride, uint columns,
+              uint panel_count, uint use_rows, uint some, float slack, float half_scale,
+              float growth, float tiny, float4 bounds)
 {
     __local float xs[DEPTH * PITCH] __attribute__((aligned(16)));
     __local float cs[DEPTH * TILE] __attribute__((aligned(16)));
@@ -151,20 +153,26 @@ assign_filter(__global const float *restrict x, __global const float *restrict p
         return;
     const uint row = at[ty * EACH + tx];
     const float length = norms[row];
-    int id = ids[w];
-    if (with_own) {
-        const float own = scores[row];
-        s = fmin(s, fmax(b, own));
-        if (!(b < own)) {
-            b = own;
-            id = labels[row];
-        }
-    }
+    const int id = ids[w];
     const float limit =
         b + 2.0f * fma(length, slope[id], offset[id]) + slack * length * length;
+    if (some) {
+        float low = near[row], high = far[row];
+        const int label =
+            label_among_some(&low, &high, b, s, id, labels[row], limit, length, bounds);
+        if (label < 0) {
+            flagged[atomic_inc(&counts[flagged_count])] = row;
+            return;
+        }
+        labels[row] = label;
+        near[row] = low;
+        far[row] = high;
+        return;
+    }
     if (s > limit) {
         labels[row] = id;
-        scores[row] = b;
+        near[row] = near_bound(limit, length, bounds);
+        far[row] = far_bound(s, length, bounds);
     } else {
         upper[row] = limit;
         flagged[atomic_inc(&counts[flagged_count])] = row;

@@ -533,6 +533,7 @@ static enum status compute_clusters(struct cluster_result *out, struct cluster_p
         out->rows = outcome.rows;
         out->converged = outcome.converged;
         out->inertia = outcome.inertia;
+        out->pruned = outcome.pruned;
         out->seconds_read = outcome.seconds_read;
         out->seconds_build = outcome.seconds_build;
         out->seconds_init = outcome.seconds_init;

@@ -22,6 +22,7 @@ struct cluster_result {
     bool found; /* it was there already: nothing was computed */
     double inertia;
     uint64_t iterations_resumed; /* that an unfinished run of before had made */
+    double pruned;
     double seconds, seconds_read, seconds_build, seconds_init, seconds_iterate;
     char device[256];
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16];

@@ -228,7 +228,7 @@ void progress_phase(void *context, const char *phase, uint64_t done, uint64_t to
 }
 
 void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_t moved,
-                      double seconds)
+                      double pruned, double seconds)
 {
     struct progress *progress = context;
     if (!progress->live && !progress->plain)
@@ -246,7 +246,7 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
         return;
     progress->shown_seconds = passed;
     char count[32];
-    struct part part[5] = {{{0}, 0}};
+    struct part part[6] = {{{0}, 0}};
     snprintf(part[0].text, sizeof part[0].text, "k-means: %siteration %u of at most %u",
              progress->sweep, iteration, progress->max_iter);
     snprintf(part[1].text, sizeof part[1].text, "%s moved",
@@ -262,8 +262,10 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
     snprintf(part[4].text, sizeof part[4].text, "at most %s left",
              format_duration(time, sizeof time, most));
     part[4].rank = 4;
+    snprintf(part[5].text, sizeof part[5].text, "%.0f %% pruned", pruned * 100);
+    part[5].rank = 5;
     char line[400];
-    join_parts(line, sizeof line, part, 5, progress->live ? terminal_columns() : sizeof line);
+    join_parts(line, sizeof line, part, 6, progress->live ? terminal_columns() : sizeof line);
     if (progress->live)
         log_status_line(line);
     else

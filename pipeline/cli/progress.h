@@ -30,7 +30,7 @@ void progress_init(struct progress *progress, const struct options *options);
 void progress_ingest(void *context, const struct ingest_progress *report);
 /* For struct cluster_config. */
 void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_t moved,
-                      double seconds);
+                      double pruned, double seconds);
 /* The same: what comes before the iterations, drawn as ingest's line is. */
 void progress_phase(void *context, const char *phase, uint64_t done, uint64_t total);
 /* For struct cluster_sweep_config. */

@@ -186,6 +186,7 @@ void report_cluster(struct json *json, const char *key, const struct cluster_res
     json_uint(json, "iterations_resumed", result->iterations_resumed);
     json_bool(json, "converged", result->converged);
     json_double(json, "inertia", result->inertia);
+    json_double(json, "pruned", result->pruned);
     json_double(json, "seconds", result->seconds);
     json_double(json, "seconds_read", result->seconds_read);
     json_double(json, "seconds_build", result->seconds_build);

@@ -10,10 +10,9 @@
 #define FEW_ROWS 2048
 
 enum {
-    COUNT_FULL,
-    COUNT_PARTIAL,
-    COUNT_FULL_FLAGGED,
-    COUNT_PARTIAL_FLAGGED,
+    COUNT_FULL,    /* of the rows searched among all centroids */
+    COUNT_PARTIAL, /* of those searched among the movers */
+    COUNT_FLAGGED,
     COUNT_HALF_FLAGGED,
     COUNTS
 };
@@ -37,20 +36,23 @@ enum status assign_open(struct assign *assign, struct filter *filter, struct err
             status = ocl_buffer(&assign->tile_distances, lane->ocl, CL_MEM_READ_WRITE,
                                 data->tile_rows * sizeof(double), NULL, "distances", err);
     }
-    cl_mem *lists[] = {&assign->full, &assign->partial, &assign->full_flagged,
-                       &assign->partial_flagged, &assign->upper};
+    cl_mem *lists[] = {&assign->full, &assign->partial, &assign->flagged_rows, &assign->upper};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0] && status == STATUS_OK; i++)
         status = ocl_buffer(lists[i], lane->ocl, CL_MEM_READ_WRITE,
                             data->tile_rows * sizeof(cl_uint), NULL, "lists of rows", err);
     if (status == STATUS_OK)
         status = ocl_buffer(&assign->counts, lane->ocl, CL_MEM_READ_WRITE, COUNTS * sizeof(cl_uint),
                             NULL, "lists of rows", err);
-    return status == STATUS_OK ? half_open(&assign->half, filter, err) : status;
+    if (status == STATUS_OK)
+        status = half_open(&assign->half, filter, err);
+    return status == STATUS_OK ? prune_open(&assign->prune, filter, assign->half.used, err)
+                               : status;
 }
 
 void assign_close(struct assign *assign)
 {
     half_close(&assign->half);
+    prune_close(&assign->prune);
     if (assign->exact)
         clReleaseKernel(assign->exact);
     if (assign->distances)
@@ -59,36 +61,49 @@ void assign_close(struct assign *assign)
         clReleaseProgram(assign->program);
     ocl_buffer_release(&assign->full);
     ocl_buffer_release(&assign->partial);
-    ocl_buffer_release(&assign->full_flagged);
-    ocl_buffer_release(&assign->partial_flagged);
+    ocl_buffer_release(&assign->flagged_rows);
     ocl_buffer_release(&assign->upper);
     ocl_buffer_release(&assign->counts);
     ocl_buffer_release(&assign->tile_distances);
     *assign = (struct assign){0};
 }
 
-enum status assign_centroids(struct assign *assign, bool *incremental, float *centroids, uint32_t k,
-                             const uint8_t *moved, struct error *err)
+/* The movers, for the filter. */
+static const uint8_t *movers(const struct assign *assign, bool incremental)
 {
-    bool comparable;
+    return incremental ? assign->prune.movers : NULL;
+}
+
+enum status assign_centroids(struct assign *assign, bool *incremental, float *centroids, uint32_t k,
+                             const double *drifts, struct error *err)
+{
     assign->centroids = centroids;
-    enum status status =
-        filter_set_centroids(assign->filter, &comparable, centroids, k, moved, err);
-    *incremental = moved && comparable;
+    enum status status = prune_plan(incremental, &assign->prune, drifts, k, err);
+    if (status == STATUS_OK)
+        status = filter_set_centroids(assign->filter, centroids, k, movers(assign, *incremental),
+                                      err);
     if (status == STATUS_OK && assign->half.used)
         status = half_set_centroids(&assign->half, err);
     return status;
 }
 
 enum status assign_use_centroids(struct assign *assign, bool *incremental, uint32_t k,
-                                 const uint8_t *moved, struct error *err)
+                                 const double *drifts, struct error *err)
 {
-    bool comparable;
-    enum status status = filter_use_centroids(assign->filter, &comparable, k, moved, err);
-    *incremental = moved && comparable;
+    enum status status = prune_plan(incremental, &assign->prune, drifts, k, err);
+    if (status == STATUS_OK)
+        status = filter_use_centroids(assign->filter, k, movers(assign, *incremental), err);
     if (status == STATUS_OK && assign->half.used)
         status = half_set_centroids(&assign->half, err);
     return status;
+}
+
+enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t row,
+                              struct error *err)
+{
+    const cl_float unknown = INFINITY;
+    return lane_write(assign->lane, "bound", tile->near, row * sizeof unknown, sizeof unknown,
+                      &unknown, err);
 }
 
 /* --- on the device --------------------------------------------------------------------------- */
@@ -96,11 +111,12 @@ enum status assign_use_centroids(struct assign *assign, bool *incremental, uint3
 /* One search: `rows` (NULL: all of the tile) among `panels`. */
 struct search {
     const struct panels *panels;
+    cl_uint panel_count; /* of them */
     cl_mem rows;
     cl_uint count;
     cl_mem flagged;
     unsigned flagged_count; /* index into counts */
-    cl_uint with_own;
+    cl_uint some; /* the panels are of some centroids: see label_among_some */
 };
 
 static enum status launch_filter(struct assign *assign, struct tile *tile,
@@ -110,7 +126,7 @@ static enum status launch_filter(struct assign *assign, struct tile *tile,
     if (search->count == 0)
         return STATUS_OK;
     const cl_uint stride = assign->data->stride, columns = assign->data->dimension;
-    const cl_uint use_rows = search->rows ? 1 : 0, panels = search->panels->count;
+    const cl_uint use_rows = search->rows ? 1 : 0;
     cl_mem rows = search->rows ? search->rows : assign->full;
     const double spread = ldexp(1.0, filter->row_exponent - filter->exponent);
     const cl_float slack = (cl_float)(8 * canonical_error(stride) * spread * spread);
@@ -118,34 +134,36 @@ static enum status launch_filter(struct assign *assign, struct tile *tile,
         filter->assign, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &search->panels->factors,
         sizeof(cl_mem), &search->panels->ids, sizeof(cl_mem), &filter->slope, sizeof(cl_mem),
         &filter->offset, sizeof(cl_mem), &tile->norms, sizeof(cl_mem), &filter->centre_buffer,
-        sizeof(cl_mem), &rows, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->scores,
-        sizeof(cl_mem), &assign->upper, sizeof(cl_mem), &search->flagged, sizeof(cl_mem),
-        &assign->counts, sizeof(cl_uint), &search->flagged_count, sizeof(cl_uint), &search->count,
-        sizeof stride, &stride, sizeof columns, &columns, sizeof panels, &panels, sizeof use_rows,
-        &use_rows, sizeof(cl_uint), &search->with_own, sizeof slack, &slack, OCL_ARGS_END);
+        sizeof(cl_mem), &filter->centroids, sizeof(cl_mem), &rows, sizeof(cl_mem), &tile->labels,
+        sizeof(cl_mem), &tile->near, sizeof(cl_mem), &tile->far, sizeof(cl_mem), &assign->upper,
+        sizeof(cl_mem), &search->flagged, sizeof(cl_mem), &assign->counts, sizeof(cl_uint),
+        &search->flagged_count, sizeof(cl_uint), &search->count, sizeof stride, &stride,
+        sizeof columns, &columns, sizeof(cl_uint), &search->panel_count, sizeof use_rows, &use_rows,
+        sizeof(cl_uint), &search->some, sizeof slack, &slack, sizeof filter->half, &filter->half,
+        sizeof filter->growth, &filter->growth, sizeof filter->tiny, &filter->tiny,
+        sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
     if (status != STATUS_OK)
         return status;
-    assign->searched += (uint64_t)search->count * panels * search->panels->width;
     uint64_t groups = (search->count + (uint64_t)filter->points - 1) / filter->points;
     size_t group = assign->lane->tiled ? 256 : 1;
     return lane_launch(assign->lane, "assign filter", filter->assign, groups * group, group, err);
 }
 
-static enum status launch_exact(struct assign *assign, struct tile *tile,
-                                const struct search *search, cl_uint count, struct error *err)
+static enum status launch_exact(struct assign *assign, struct tile *tile, cl_mem flagged,
+                                cl_uint count, struct error *err)
 {
     struct filter *filter = assign->filter;
     if (count == 0)
         return STATUS_OK;
+    const struct panels *all = &filter->all;
     const cl_uint stride = assign->data->stride, columns = assign->data->dimension;
-    const cl_uint panels = search->panels->count, width = search->panels->width;
     enum status status = ocl_args(
-        assign->exact, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &search->panels->factors,
-        sizeof(cl_mem), &search->panels->ids, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
-        &tile->norms, sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem), &search->flagged,
-        sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->scores, sizeof(cl_mem),
-        &assign->upper, sizeof stride, &stride, sizeof columns, &columns, sizeof panels, &panels,
-        sizeof width, &width, sizeof(cl_uint), &search->with_own, OCL_ARGS_END);
+        assign->exact, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &all->factors, sizeof(cl_mem),
+        &all->ids, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem), &tile->norms, sizeof(cl_mem),
+        &filter->centre_buffer, sizeof flagged, &flagged, sizeof(cl_mem), &tile->labels,
+        sizeof(cl_mem), &tile->near, sizeof(cl_mem), &assign->upper, sizeof stride, &stride,
+        sizeof columns, &columns, sizeof all->count, &all->count, sizeof all->width, &all->width,
+        OCL_ARGS_END);
     if (status != STATUS_OK)
         return status;
     size_t group = assign->lane->tiled ? filter->width : 1;
@@ -162,7 +180,7 @@ struct host_search {
     const float *rows;
     const uint32_t *list;
     int32_t *labels;
-    float *scores;
+    float *near;
     double *distances;
     uint32_t count;
 };
@@ -176,11 +194,11 @@ static void search_part(void *context, uint64_t part)
         double distance;
         job->labels[row] = (int32_t)canonical_nearest(&distance, job->rows + (size_t)row * stride,
                                                       job->assign->centroids, k, stride);
-        job->scores[row] = NAN;
+        job->near[row] = INFINITY;
     }
 }
 
-/* Decides the listed rows; labels and scores are mapped as well. */
+/* Decides the listed rows; labels and bounds are mapped as well. */
 static enum status host_exact(struct assign *assign, struct tile *tile, cl_mem flagged,
                               cl_uint count, struct error *err)
 {
@@ -193,7 +211,7 @@ static enum status host_exact(struct assign *assign, struct tile *tile, cl_mem f
         return error_memory(err, count * sizeof *list, "rows in doubt");
     job.list = list;
     float *rows = NULL;
-    void *labels = NULL, *scores = NULL;
+    void *labels = NULL, *near = NULL;
     size_t bytes = tile->rows * sizeof(float);
     enum status status =
         lane_read(lane, "rows in doubt", flagged, 0, count * sizeof *list, list, err);
@@ -203,21 +221,21 @@ static enum status host_exact(struct assign *assign, struct tile *tile, cl_mem f
         status = ocl_enqueue_map(&labels, lane->compute, "map labels", tile->labels, true,
                                  CL_MAP_READ | CL_MAP_WRITE, 0, bytes, OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK)
-        status = ocl_enqueue_map(&scores, lane->compute, "map scores", tile->scores, true,
+        status = ocl_enqueue_map(&near, lane->compute, "map bounds", tile->near, true,
                                  CL_MAP_READ | CL_MAP_WRITE, 0, bytes, OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK) {
         job.rows = rows;
         job.labels = labels;
-        job.scores = scores;
+        job.near = near;
         workers_run(lane->workers, search_part, &job, (count + ROWS_PART - 1) / ROWS_PART);
     }
     struct error *late = err, ignored = ERROR_INIT;
     if (status != STATUS_OK)
         late = &ignored;
     enum status unmapped = STATUS_OK;
-    if (scores)
-        unmapped = ocl_enqueue_unmap(lane->compute, "unmap scores", tile->scores, scores,
-                                     OCL_NO_WAITS, NULL, late);
+    if (near)
+        unmapped = ocl_enqueue_unmap(lane->compute, "unmap bounds", tile->near, near, OCL_NO_WAITS,
+                                     NULL, late);
     if (labels && unmapped == STATUS_OK)
         unmapped = ocl_enqueue_unmap(lane->compute, "unmap labels", tile->labels, labels,
                                      OCL_NO_WAITS, NULL, late);
@@ -229,12 +247,12 @@ static enum status host_exact(struct assign *assign, struct tile *tile, cl_mem f
 
 /* --- a tile ---------------------------------------------------------------------------------- */
 
-static enum status resolve(struct assign *assign, struct tile *tile, const struct search *search,
-                           cl_uint count, struct error *err)
+static enum status resolve(struct assign *assign, struct tile *tile, cl_mem flagged, cl_uint count,
+                           struct error *err)
 {
     assign->flagged += count;
-    return assign->lane->host_exact ? host_exact(assign, tile, search->flagged, count, err)
-                                    : launch_exact(assign, tile, search, count, err);
+    return assign->lane->host_exact ? host_exact(assign, tile, flagged, count, err)
+                                    : launch_exact(assign, tile, flagged, count, err);
 }
 
 static enum status read_counts(struct assign *assign, cl_uint counts[COUNTS], struct error *err)
@@ -243,43 +261,50 @@ static enum status read_counts(struct assign *assign, cl_uint counts[COUNTS], st
                      err);
 }
 
-/* Lists the rows for the two searches; how many there are is in the device's counts. */
-static enum status split(struct assign *assign, struct tile *tile, struct error *err)
+/* Decides what bounds and movers can; the other rows are in assign->full, whose length is in the
+ * device's counts. */
+static enum status search_some(struct assign *assign, struct tile *tile, bool half,
+                             struct error *err)
 {
     struct filter *filter = assign->filter;
-    const cl_uint rows = tile->rows;
-    enum status status = ocl_args(filter->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                                  &tile->scores, sizeof(cl_mem), &filter->moved, sizeof(cl_mem),
-                                  &assign->full, sizeof(cl_mem), &assign->partial, sizeof(cl_mem),
-                                  &assign->counts, sizeof rows, &rows, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = lane_launch(assign->lane, "split rows", filter->split,
-                             (rows + KMEANS_SPLIT_ROWS - 1) / KMEANS_SPLIT_ROWS,
-                             assign->lane->tiled ? 64 : 1, err);
-    return status;
+    struct prune *prune = &assign->prune;
+    const bool tiled = assign->lane->tiled, on_device = half && prune->mover_count > 0;
+    cl_uint counts[COUNTS] = {0};
+    counts[COUNT_PARTIAL] = tile->rows;
+    enum status status =
+        prune_split(prune, tile, assign->full, assign->partial, assign->counts, err);
+    if (status == STATUS_OK && !on_device)
+        status = read_counts(assign, counts, err);
+    if (status == STATUS_OK && tiled)
+        status = prune_own(prune, tile, assign->partial, assign->counts, counts[COUNT_PARTIAL], err);
+    if (status == STATUS_OK && on_device)
+        return half_search_some(&assign->half, tile, assign->partial, COUNT_PARTIAL, assign->full,
+                                assign->counts, COUNT_FULL, err);
+    const struct search search = {.panels = prune->mover_count > 0 ? &filter->some : &filter->all,
+                                  .panel_count = filter->some.count,
+                                  .rows = assign->partial,
+                                  .count = counts[COUNT_PARTIAL],
+                                  .flagged = assign->full,
+                                  .flagged_count = COUNT_FULL,
+                                  .some = 1};
+    return status == STATUS_OK ? launch_filter(assign, tile, &search, err) : status;
 }
 
-/* Both searches by tensor cores. What they leave in doubt becomes `full`, a search by the float32
- * filter among all centroids; or, where it is little, it is decided by the canonical distance at
- * once. */
-static enum status search_half(struct assign *assign, struct tile *tile, struct search *full,
-                               struct search *partial, cl_uint counts[COUNTS], struct error *err)
+/* A search by tensor cores. What they leave in doubt becomes `search`, one by the float32 filter; or,
+ * where it is little, it is decided by the canonical distance at once. */
+static enum status search_half(struct assign *assign, struct tile *tile, struct search *search,
+                               cl_uint counts[COUNTS], struct error *err)
 {
     struct half_filter *half = &assign->half;
-    enum status status = half_search(half, tile, false, full->rows, COUNT_FULL, false,
-                                     assign->upper, assign->counts, COUNT_HALF_FLAGGED, err);
-    if (status == STATUS_OK && full->rows)
-        status = half_search(half, tile, true, partial->rows, COUNT_PARTIAL, true, assign->upper,
-                             assign->counts, COUNT_HALF_FLAGGED, err);
+    enum status status = half_search(half, tile, search->rows, COUNT_FULL, assign->upper,
+                                     assign->counts, COUNT_HALF_FLAGGED, err);
     if (status == STATUS_OK)
         status = read_counts(assign, counts, err);
-    full->rows = half->flagged;
-    full->count = counts[COUNT_HALF_FLAGGED];
-    partial->count = 0;
-    if (status == STATUS_OK && full->count <= FEW_ROWS && assign->program) {
-        full->flagged = half->flagged;
-        status = resolve(assign, tile, full, full->count, err);
-        full->count = 0;
+    search->rows = half->flagged;
+    search->count = counts[COUNT_HALF_FLAGGED];
+    if (status == STATUS_OK && search->count <= FEW_ROWS && assign->program) {
+        status = resolve(assign, tile, half->flagged, search->count, err);
+        search->count = 0;
     }
     return status;
 }
@@ -288,39 +313,35 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
                         struct error *err)
 {
     struct filter *filter = assign->filter;
-    cl_uint counts[COUNTS] = {tile->rows, 0, 0, 0};
+    cl_uint counts[COUNTS] = {0};
     enum status status = filter_norms(filter, tile, err);
     if (status == STATUS_OK)
         status = ocl_enqueue_fill(assign->lane->compute, "zero counts", assign->counts, 0, 0,
                                   sizeof counts, OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK && incremental)
-        status = split(assign, tile, err);
     const bool half = assign->half.used && assign->half.ready;
+    if (status == STATUS_OK && incremental)
+        status = search_some(assign, tile, half, err);
     if (status == STATUS_OK && incremental && !half)
         status = read_counts(assign, counts, err);
-    if (status != STATUS_OK)
+    struct search search = {.panels = &filter->all,
+                            .panel_count = filter->all.count,
+                            .rows = incremental ? assign->full : NULL,
+                            .count = incremental ? counts[COUNT_FULL] : tile->rows,
+                            .flagged = assign->flagged_rows,
+                            .flagged_count = COUNT_FLAGGED};
+    if (status == STATUS_OK && half)
+        status = search_half(assign, tile, &search, counts, err);
+    assign->scored += incremental
+                          ? (uint64_t)counts[COUNT_FULL] * filter->k +
+                                (uint64_t)counts[COUNT_PARTIAL] * assign->prune.mover_count
+                          : (uint64_t)tile->rows * filter->k;
+    if (status != STATUS_OK || search.count == 0)
         return status;
-    struct search full = {&filter->all,       incremental ? assign->full : NULL,
-                          counts[COUNT_FULL], assign->full_flagged,
-                          COUNT_FULL_FLAGGED, 0};
-    struct search partial = {&filter->some,           assign->partial,       counts[COUNT_PARTIAL],
-                             assign->partial_flagged, COUNT_PARTIAL_FLAGGED, 1};
-    if (filter->some.count == 0)
-        partial.count = 0;
-    if (half)
-        status = search_half(assign, tile, &full, &partial, counts, err);
-    if (status == STATUS_OK)
-        status = launch_filter(assign, tile, &full, err);
-    if (status == STATUS_OK)
-        status = launch_filter(assign, tile, &partial, err);
-    if (status == STATUS_OK && full.count + partial.count == 0)
-        return STATUS_OK;
+    status = launch_filter(assign, tile, &search, err);
     if (status == STATUS_OK)
         status = read_counts(assign, counts, err);
     if (status == STATUS_OK)
-        status = resolve(assign, tile, &full, counts[COUNT_FULL_FLAGGED], err);
-    if (status == STATUS_OK)
-        status = resolve(assign, tile, &partial, counts[COUNT_PARTIAL_FLAGGED], err);
+        status = resolve(assign, tile, search.flagged, counts[COUNT_FLAGGED], err);
     return status;
 }
 

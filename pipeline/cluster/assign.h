@@ -3,40 +3,47 @@
 #define CLPIPE_CLUSTER_ASSIGN_H
 
 #include "cluster/half.h"
+#include "cluster/prune.h"
 
 struct assign {
     struct lane *lane;
     struct data *data;
     struct filter *filter;
     struct half_filter half;
+    struct prune prune;
     cl_program program; /* kmeans_exact; NULL where the host does it */
     cl_kernel exact, distances;
     /* Of the largest tile: */
-    cl_mem full, partial;                 /* lists of rows */
-    cl_mem full_flagged, partial_flagged; /* those in doubt */
-    cl_mem upper;                         /* float32 a row */
-    cl_mem counts;                        /* of the four lists */
-    cl_mem tile_distances;                /* float64 a row; NULL where the host does it */
-    float *centroids;                     /* the host's copy: k x stride; the caller's memory */
-    uint64_t flagged;                     /* rows decided by the canonical distance, so far */
-    uint64_t searched;                    /* rows times centroids scored, so far */
+    cl_mem full, partial;  /* lists of rows */
+    cl_mem flagged_rows;   /* those in doubt */
+    cl_mem upper;          /* float32 a row */
+    cl_mem counts;         /* of the lists */
+    cl_mem tile_distances; /* float64 a row; NULL where the host does it */
+    float *centroids;      /* the host's copy: k x stride; the caller's memory */
+    uint64_t flagged;      /* rows decided by the canonical distance, so far */
+    uint64_t scored;       /* rows times centroids that they were scored with, so far */
 };
 
 enum status assign_open(struct assign *assign, struct filter *filter, struct error *err);
 void assign_close(struct assign *assign);
 
-/* Takes k centroids (k x stride values; they stay the caller's and must stay as they are until the
- * next call). `moved` as in filter_set_centroids: with it, labels and scores of the tiles must be
- * those of the previous centroids. *incremental tells whether tiles may be assigned so. */
+/* Takes k centroids (k x stride values); they stay the caller's and must stay as they are until the
+ * next call. drifts: k distances that the centroids have moved by at most since all tiles were last
+ * assigned, for what was given then; NULL: they were not. *incremental tells whether tiles may be
+ * assigned so. */
 enum status assign_centroids(struct assign *assign, bool *incremental, float *centroids, uint32_t k,
-                             const uint8_t *moved, struct error *err);
+                             const double *drifts, struct error *err);
 
 /* The same for centroids that are on the device: see filter_use_centroids. */
 enum status assign_use_centroids(struct assign *assign, bool *incremental, uint32_t k,
-                                 const uint8_t *moved, struct error *err);
+                                 const double *drifts, struct error *err);
 
-/* Labels an acquired tile. incremental: only rows whose centroid moved are searched in full, the
- * others only among the centroids that moved. Returns when it is done. */
+/* The label of a row of a tile is not what it was assigned to any more. */
+enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t row,
+                              struct error *err);
+
+/* Labels an acquired tile. incremental: only rows that may have a new label are searched. Returns
+ * when it is done. */
 enum status assign_tile(struct assign *assign, struct tile *tile, bool incremental,
                         struct error *err);
 

@@ -46,9 +46,10 @@ struct cluster_config {
     uint64_t device_memory; /* 0: what the device has */
     unsigned threads;
     struct stop *stop;
-    /* Called after each iteration, may be NULL. */
+    /* Called after each iteration, may be NULL. pruned: the share of all pairs of row and centroid
+     * that it did not score. */
     void (*progress)(void *context, uint32_t iteration, double inertia, uint64_t moved,
-                     double seconds);
+                     double pruned, double seconds);
     /* Called now and then by what comes before the iterations, and by cluster_assign; may be NULL.
      * `phase` is "rows read", "first centroids" or "rows labelled"; total is 0 while nobody knows
      * it. */
@@ -72,6 +73,7 @@ struct cluster_outcome {
     uint64_t *sizes;         /* k */
     int64_t *nearest;        /* k x 3 rows nearest to the centroid, -1 where there are fewer */
     double *inertia_history; /* iterations; NULL where there were none */
+    double pruned;           /* over all assignments: the share of pairs that were not scored */
     double seconds_read, seconds_build, seconds_init, seconds_iterate;
     uint64_t iterations_resumed; /* made before, of all restarts and values of k */
 };

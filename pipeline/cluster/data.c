@@ -65,7 +65,7 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     if (on_device > device->global_memory)
         on_device = device->global_memory;
     uint64_t need;
-    /* Beside the row itself: labels, scores, norms, lists, and what seeding keeps. */
+    /* Beside the row itself: labels, bounds, norms, lists, and what seeding keeps. */
     data->resident = !__builtin_mul_overflow(data->rows, row + 64, &need) && need <= on_device;
     data->spare = data->resident ? on_device - need : 0;
     uint64_t allocation = device->max_allocation ? device->max_allocation : on_device;
@@ -111,7 +111,9 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
     size_t each = (size_t)tile->rows * sizeof(float);
     enum status status = ocl_buffer(&tile->labels, ocl, flags, each, NULL, "labels", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&tile->scores, ocl, flags, each, NULL, "scores", err);
+        status = ocl_buffer(&tile->near, ocl, flags, each, NULL, "bounds", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&tile->far, ocl, flags, each, NULL, "bounds", err);
     if (status == STATUS_OK)
         status = ocl_buffer(&tile->norms, ocl, flags, each, NULL, "norms", err);
     if (status == STATUS_OK && data->resident)
@@ -357,7 +359,8 @@ void data_close(struct data *data)
     for (uint32_t i = 0; data->tiles && i < data->tile_count; i++) {
         struct tile *tile = &data->tiles[i];
         ocl_buffer_release(&tile->labels);
-        ocl_buffer_release(&tile->scores);
+        ocl_buffer_release(&tile->near);
+        ocl_buffer_release(&tile->far);
         ocl_buffer_release(&tile->norms);
         ocl_buffer_release(&tile->half);
         ocl_buffer_release(&tile->weights);

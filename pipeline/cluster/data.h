@@ -22,7 +22,8 @@ struct tile {
     cl_mem x; /* rows x stride float32; while acquired, where the data is not resident */
     /* A value for each row, kept between passes. */
     cl_mem labels; /* int32 */
-    cl_mem scores; /* float32: the filter's score of the label; NaN where it is not known */
+    cl_mem near;   /* float32: not below the distance to the label's centroid (prune.h) */
+    cl_mem far;    /* float32: not above that to any other centroid */
     cl_mem norms;  /* float32: the filter's upper bound on the length */
     bool has_norms;
     cl_mem half; /* rows x half_filter.columns float16; NULL where that filter is not used */

@@ -21,6 +21,9 @@
 #define STRIDE_MAX (1u << 26)
 #define CHAIN_MAX  0.25
 
+/* How far centroids may lie beyond the rows, as a power of two, for bounds on rows' distances. */
+#define SPREAD_MAX 40
+
 /* A centre pays (its kernel is slower) where the columns' means are this much larger than what the
  * rows scatter around them. */
 #define CENTRE_WORTH 16.0
@@ -110,8 +113,6 @@ static enum status build(struct filter *filter, struct error *err)
     enum status status = lane_build(&filter->rows_program, lane, "kmeans_rows", options, err);
     if (status == STATUS_OK)
         status = ocl_kernel(&filter->norms, filter->rows_program, "row_norms", err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&filter->split, filter->rows_program, "split_rows", err);
     const char *name = lane->tiled ? "kmeans_filter_tiled" : "kmeans_filter";
     if (!lane->tiled)
         snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=%u",
@@ -173,6 +174,18 @@ static enum status open_panels(struct panels *panels, struct filter *filter, uin
     return status;
 }
 
+/* What lengths and distances of rows need beside their float32 sums. */
+static void bound_lengths(struct filter *filter)
+{
+    const double stride = filter->data->stride, flushed = ldexp(ETA, -filter->row_exponent);
+    filter->half = (float)ldexp(1.0, -filter->row_exponent / 2);
+    filter->growth = float_up(1 + 4 * filter->gamma);
+    filter->tiny = float_up(stride * 0x1p-120);
+    filter->bounds.s[1] = (cl_float)(1 - 8 * filter->gamma - 0x1p-15);
+    filter->bounds.s[2] = float_up(stride * (0x1p-118 + 3 * flushed + flushed * flushed));
+    filter->bounds.s[3] = float_up(4 * sqrt(stride) * (flushed + 0x1p-60));
+}
+
 enum status filter_open(struct filter *filter, struct data *data, uint32_t capacity,
                         struct error *err)
 {
@@ -194,6 +207,7 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
     chain += 16;
     filter->blind = chain * U > CHAIN_MAX || data->stride > STRIDE_MAX;
     filter->gamma = filter->blind ? 0.5 : chain * U / (1 - chain * U);
+    bound_lengths(filter);
     const size_t each = capacity > KMEANS_TRIALS_MAX ? capacity : KMEANS_TRIALS_MAX;
     filter->host_start = malloc(each * sizeof *filter->host_start);
     filter->host_slope = malloc(each * sizeof *filter->host_slope);
@@ -222,8 +236,6 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
         status = ocl_buffer(&filter->offset, ocl, CL_MEM_READ_ONLY, capacity * sizeof(float), NULL,
                             "error bounds", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&filter->moved, ocl, CL_MEM_READ_ONLY, capacity, NULL, "flags", err);
-    if (status == STATUS_OK)
         status =
             ocl_buffer(&filter->centre_buffer, ocl, CL_MEM_READ_ONLY, row, NULL, "the centre", err);
     if (status == STATUS_OK)
@@ -249,7 +261,6 @@ static void release_program(cl_program *program)
 void filter_close(struct filter *filter)
 {
     release_kernel(&filter->norms);
-    release_kernel(&filter->split);
     release_kernel(&filter->assign);
     release_kernel(&filter->seed);
     release_kernel(&filter->layout);
@@ -265,7 +276,6 @@ void filter_close(struct filter *filter)
     ocl_buffer_release(&filter->start);
     ocl_buffer_release(&filter->slope);
     ocl_buffer_release(&filter->offset);
-    ocl_buffer_release(&filter->moved);
     ocl_buffer_release(&filter->centre_buffer);
     free(filter->centre);
     free(filter->host_start);
@@ -426,13 +436,14 @@ static enum status lay_out(struct filter *filter, struct panels *panels, uint32_
 }
 
 /* Takes k centroids that are on the device and measured. */
-static enum status take(struct filter *filter, bool *comparable, const float *centroids, uint32_t k,
-                        const uint8_t *moved, struct error *err)
+static enum status take(struct filter *filter, const float *centroids, uint32_t k,
+                        const uint8_t *wanted, struct error *err)
 {
-    const int exponent = common_exponent(filter, k);
-    *comparable = filter->k > 0 && exponent == filter->exponent;
+    const int exponent = common_exponent(filter, k), spread = exponent - filter->row_exponent;
     filter->exponent = exponent;
     filter->k = k;
+    filter->bounds.s[0] = (cl_float)ldexp(1.0, 2 * spread);
+    filter->bounded = spread <= SPREAD_MAX && exponent < FLT_MAX_EXP - 1 && !filter->blind;
     bound(filter, k);
     const struct {
         cl_mem buffer;
@@ -449,34 +460,32 @@ static enum status take(struct filter *filter, bool *comparable, const float *ce
     if (status == STATUS_OK)
         status = lay_out(filter, &filter->all, k, centroids, err);
     filter->some.count = 0;
-    if (status == STATUS_OK && moved && *comparable) {
+    if (status == STATUS_OK && wanted) {
         uint32_t lanes = 0;
         for (uint32_t i = 0; i < k; i++)
-            if (moved[i])
+            if (wanted[i])
                 filter->some.host_ids[lanes++] = (int32_t)i;
         status = lay_out(filter, &filter->some, lanes, centroids, err);
-        if (status == STATUS_OK)
-            status = lane_send(filter->lane, "moved", filter->moved, 0, k, moved, err);
     }
     return status;
 }
 
-enum status filter_set_centroids(struct filter *filter, bool *comparable, const float *centroids,
-                                 uint32_t k, const uint8_t *moved, struct error *err)
+enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
+                                 const uint8_t *wanted, struct error *err)
 {
     measure(filter, centroids, k);
     enum status status =
         lane_send(filter->lane, "centroids", filter->centroids, 0,
                   (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);
     if (status == STATUS_OK)
-        status = take(filter, comparable, filter->device_layout ? NULL : centroids, k, moved, err);
+        status = take(filter, filter->device_layout ? NULL : centroids, k, wanted, err);
     return status;
 }
 
-enum status filter_use_centroids(struct filter *filter, bool *comparable, uint32_t k,
-                                 const uint8_t *moved, struct error *err)
+enum status filter_use_centroids(struct filter *filter, uint32_t k, const uint8_t *wanted,
+                                 struct error *err)
 {
-    return take(filter, comparable, NULL, k, moved, err);
+    return take(filter, NULL, k, wanted, err);
 }
 
 enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,
@@ -513,13 +522,11 @@ enum status filter_norms(struct filter *filter, struct tile *tile, struct error 
     if (tile->has_norms)
         return STATUS_OK;
     const cl_uint rows = tile->rows, stride = filter->data->stride;
-    const cl_float half = (float)ldexp(1.0, -filter->row_exponent / 2);
-    const cl_float growth = float_up(1 + 4 * filter->gamma);
-    const cl_float tiny = float_up(stride * 0x1p-120);
-    enum status status = ocl_args(
-        filter->norms, err, sizeof tile->x, &tile->x, sizeof filter->centre_buffer,
-        &filter->centre_buffer, sizeof tile->norms, &tile->norms, sizeof rows, &rows, sizeof stride,
-        &stride, sizeof half, &half, sizeof growth, &growth, sizeof tiny, &tiny, OCL_ARGS_END);
+    enum status status =
+        ocl_args(filter->norms, err, sizeof tile->x, &tile->x, sizeof filter->centre_buffer,
+                 &filter->centre_buffer, sizeof tile->norms, &tile->norms, sizeof rows, &rows,
+                 sizeof stride, &stride, sizeof filter->half, &filter->half, sizeof filter->growth,
+                 &filter->growth, sizeof filter->tiny, &filter->tiny, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "row norms", filter->norms, rows, 64, err);
     tile->has_norms = status == STATUS_OK;

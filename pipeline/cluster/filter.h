@@ -28,18 +28,20 @@ struct filter {
     int row_exponent;   /* every |x - m| is below 2 to this */
     int exponent;       /* the same for rows and centroids: scores are scaled by 2^(-2 exponent) */
     double gamma;       /* bound on the relative rounding error of a sum */
+    cl_float half, growth, tiny; /* of row_norms */
+    cl_float4 bounds;            /* of kmeans_bounds.h; x is of the centroids of now */
+    bool bounded; /* they can be used: centroids are not too far, and differences do not overflow */
     bool blind;         /* rows are too long for a bound: scores tell nothing */
     bool device_layout; /* panels are laid out by a kernel */
     cl_program rows_program, assign_program, seed_program, means_program;
-    cl_kernel norms, split, assign, seed, layout;
+    cl_kernel norms, assign, seed, layout;
     uint32_t k, capacity;        /* centroids */
     cl_mem centroids;            /* k x stride */
     cl_mem start, slope, offset; /* k each */
     float *host_start, *host_slope, *host_offset;
     double *squares;         /* k: lengths less the centre, scaled, squared */
     double *largest;         /* k: largest values less the centre */
-    cl_mem moved;            /* k bytes */
-    struct panels all, some; /* all centroids; those that moved */
+    struct panels all, some; /* all centroids; those asked for */
     cl_mem candidates;       /* KMEANS_TRIALS_MAX x stride */
     struct panels trial;     /* the candidates of seeding, 16 lanes */
 };
@@ -49,18 +51,16 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
                         struct error *err);
 void filter_close(struct filter *filter);
 
-/* Takes k centroids (k x stride values); `moved` (k bytes) marks those to lay out in `some`, NULL
- * for none. *comparable tells whether scores of earlier centroids may be compared with the new
- * ones.
- */
-enum status filter_set_centroids(struct filter *filter, bool *comparable, const float *centroids,
-                                 uint32_t k, const uint8_t *moved, struct error *err);
+/* Takes k centroids (k x stride values); `wanted` (k bytes) marks those to lay out in `some`, NULL
+ * for none. */
+enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
+                                 const uint8_t *wanted, struct error *err);
 
 /* The same for k centroids that kernels have put into filter->centroids; the caller has put their
  * squared lengths (not scaled) and their largest values, less the centre, into squares and largest.
  * Only where device_layout. */
-enum status filter_use_centroids(struct filter *filter, bool *comparable, uint32_t k,
-                                 const uint8_t *moved, struct error *err);
+enum status filter_use_centroids(struct filter *filter, uint32_t k, const uint8_t *wanted,
+                                 struct error *err);
 
 /* Takes up to KMEANS_TRIALS_MAX candidates of seeding. */
 enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,

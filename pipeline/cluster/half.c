@@ -167,7 +167,7 @@ static enum status convert(struct half_filter *half, cl_mem from, cl_mem ids, cl
 {
     struct filter *filter = half->filter;
     const cl_uint stride = filter->data->stride, use_ids = ids ? 1 : 0;
-    cl_mem list = ids ? ids : filter->moved;
+    cl_mem list = ids ? ids : half->flagged;
     cl_float scale[2];
     split_scale(scale, -exponent);
     if (negative)
@@ -246,15 +246,14 @@ enum status half_set_centroids(struct half_filter *half, struct error *err)
     return status;
 }
 
-enum status half_search(struct half_filter *half, struct tile *tile, bool among_moved, cl_mem rows,
-                        uint32_t rows_count, bool with_own, cl_mem upper, cl_mem counts,
-                        uint32_t flagged_count, struct error *err)
+/* One launch over the tile: rows (NULL: all) against the panels. */
+static enum status launch(struct half_filter *half, struct tile *tile,
+                          const struct half_panels *panels, cl_mem rows, cl_uint rows_count,
+                          bool among_some, cl_mem upper, cl_mem flagged, cl_mem counts,
+                          cl_uint flagged_count, struct error *err)
 {
     struct filter *filter = half->filter;
-    const struct half_panels *panels = among_moved ? &half->some : &half->all;
     enum status status = STATUS_OK;
-    if (panels->count == 0)
-        return STATUS_OK;
     if (!tile->has_half) {
         status =
             convert(half, tile->x, NULL, tile->half, tile->rows, filter->row_exponent, false, err);
@@ -263,23 +262,41 @@ enum status half_search(struct half_filter *half, struct tile *tile, bool among_
     const double unit = score_unit(filter);
     const cl_float factor = (cl_float)unit;
     const cl_float slack = float_up(2 * canonical_error(filter->data->stride) * unit * unit);
-    const cl_uint use_rows = rows ? 1 : 0, own = with_own ? 1 : 0;
+    const cl_uint use_rows = rows ? 1 : 0, some = among_some ? 1 : 0;
     cl_mem list = rows ? rows : half->flagged;
     if (status == STATUS_OK)
         status = ocl_args(
             half->assign, err, sizeof(cl_mem), &tile->half, sizeof(cl_mem), &panels->values,
             sizeof(cl_mem), &panels->lanes, sizeof(cl_mem), &half->slope, sizeof(cl_mem),
             &half->offset, sizeof(cl_mem), &panels->ids, sizeof(cl_mem), &tile->norms,
-            sizeof(cl_mem), &list, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->scores,
-            sizeof(cl_mem), &upper, sizeof(cl_mem), &half->flagged, sizeof(cl_mem), &counts,
-            sizeof flagged_count, &flagged_count, sizeof rows_count, &rows_count, sizeof tile->rows,
-            &tile->rows, sizeof half->columns, &half->columns, sizeof panels->count, &panels->count,
-            sizeof use_rows, &use_rows, sizeof own, &own, sizeof factor, &factor, sizeof slack,
-            &slack, OCL_ARGS_END);
+            sizeof(cl_mem), &list, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near,
+            sizeof(cl_mem), &tile->far, sizeof(cl_mem), &upper, sizeof(cl_mem), &flagged,
+            sizeof(cl_mem), &counts, sizeof flagged_count, &flagged_count, sizeof rows_count,
+            &rows_count, sizeof tile->rows, &tile->rows, sizeof half->columns, &half->columns,
+            sizeof panels->count, &panels->count, sizeof use_rows, &use_rows, sizeof some, &some,
+            sizeof factor, &factor, sizeof slack, &slack, sizeof filter->bounds, &filter->bounds,
+            OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "assign half", half->assign,
                              ((uint64_t)tile->rows + KMEANS_HALF_ROWS - 1) / KMEANS_HALF_ROWS *
                                  KMEANS_HALF_ITEMS,
                              KMEANS_HALF_ITEMS, err);
     return status;
+}
+
+enum status half_search(struct half_filter *half, struct tile *tile, cl_mem rows,
+                        uint32_t rows_count, cl_mem upper, cl_mem counts, uint32_t flagged_count,
+                        struct error *err)
+{
+    return launch(half, tile, &half->all, rows, rows_count, false, upper, half->flagged, counts,
+                  flagged_count, err);
+}
+
+enum status half_search_some(struct half_filter *half, struct tile *tile, cl_mem rows,
+                             uint32_t rows_count, cl_mem flagged, cl_mem counts,
+                             uint32_t flagged_count, struct error *err)
+{
+    /* `upper` is not written. */
+    return launch(half, tile, &half->some, rows, rows_count, true, tile->norms, flagged, counts,
+                  flagged_count, err);
 }

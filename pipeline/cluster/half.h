@@ -38,11 +38,17 @@ void half_close(struct half_filter *half);
 enum status half_set_centroids(struct half_filter *half, struct error *err);
 
 /* Searches the tile's rows (the counts[rows_count] of them in `rows`; NULL: all) among all
- * centroids or those that moved. Rows in doubt are added to half->flagged, whose length is
+ * centroids. Rows in doubt are added to half->flagged, whose length is
  * counts[flagged_count]; upper (of the tile's rows) gets the score that their best centroid does
- * not exceed. with_own: the row's own label and score compete. */
-enum status half_search(struct half_filter *half, struct tile *tile, bool among_moved, cl_mem rows,
-                        uint32_t rows_count, bool with_own, cl_mem upper, cl_mem counts,
-                        uint32_t flagged_count, struct error *err);
+ * not exceed. */
+enum status half_search(struct half_filter *half, struct tile *tile, cl_mem rows,
+                        uint32_t rows_count, cl_mem upper, cl_mem counts, uint32_t flagged_count,
+                        struct error *err);
+
+/* Searches the counts[rows_count] rows listed among the filter's `some` centroids, as
+ * label_among_some (kmeans_bounds.h); rows in doubt are added to `flagged`. */
+enum status half_search_some(struct half_filter *half, struct tile *tile, cl_mem rows,
+                             uint32_t rows_count, cl_mem flagged, cl_mem counts,
+                             uint32_t flagged_count, struct error *err);
 
 #endif

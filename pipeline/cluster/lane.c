@@ -31,6 +31,7 @@ enum status lane_open(struct lane *lane, struct ocl_context *ocl, unsigned threa
         lane->host_exact = choice->host_exact || !device->fp64;
         lane->zero_copy = device->unified_memory && !choice->copies;
         lane->tensor = choice->tensor && choice->tiled && has_tensor_cores(device);
+        lane->any_prune = choice->any_prune;
     }
     enum status status = workers_open(&lane->workers, threads, err);
     if (status == STATUS_OK)

@@ -15,6 +15,7 @@ struct lane_choice {
     bool host_exact; /* canonical evaluation on the host (no float64) */
     bool copies;     /* do not map, even if the device shares memory */
     bool tensor;     /* the float16 filter, where the device has it */
+    bool any_prune;  /* ways to prune are taken in turn, whether or not they pay */
 };
 
 struct lane {
@@ -25,6 +26,7 @@ struct lane {
     struct stop *stop; /* may be NULL */
     bool tiled, host_exact, zero_copy;
     bool tensor;          /* NVIDIA's tensor cores, by inline PTX (sm_80 and later) */
+    bool any_prune;       /* see lane_choice */
     double seconds_build; /* of programs, so far */
 };
 

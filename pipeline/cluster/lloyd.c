@@ -1,8 +1,7 @@
 /* lloyd.c: Lloyd's iterations.
  *
- * An iteration assigns every row and then moves the centroids to the means. Where a row's centroid
- * has not moved since, only centroids that did can have become nearer: the assignment makes use of
- * that, which is exact and needs no bounds. */
+ * An iteration assigns every row and then moves the centroids to the means. How far they move is
+ * kept for the next assignment, which need not search rows that cannot have a new label. */
 #include "cluster/lloyd.h"
 #include "base/clock.h"
 #include "cluster/canonical.h"
@@ -27,10 +26,10 @@ enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update
     size_t bytes = (size_t)config->k * data->stride * sizeof(float);
     lloyd->centroids = calloc(1, bytes);
     lloyd->previous = calloc(1, bytes);
-    lloyd->changed = calloc(config->k, 1);
+    lloyd->drifts = calloc(config->k, sizeof *lloyd->drifts);
     lloyd->tile_labels = malloc(data->tile_rows * sizeof *lloyd->tile_labels);
     lloyd->tile_distances = malloc(data->tile_rows * sizeof *lloyd->tile_distances);
-    if (lloyd->centroids && lloyd->previous && lloyd->changed && lloyd->tile_labels &&
+    if (lloyd->centroids && lloyd->previous && lloyd->drifts && lloyd->tile_labels &&
         lloyd->tile_distances)
         return STATUS_OK;
     return error_memory(err, bytes, "centroids");
@@ -40,7 +39,7 @@ void lloyd_close(struct lloyd *lloyd)
 {
     free(lloyd->centroids);
     free(lloyd->previous);
-    free(lloyd->changed);
+    free(lloyd->drifts);
     free(lloyd->tile_labels);
     free(lloyd->tile_distances);
     *lloyd = (struct lloyd){0};
@@ -52,11 +51,11 @@ void lloyd_close(struct lloyd *lloyd)
  */
 static enum status use_centroids(struct lloyd *lloyd, bool *incremental, struct error *err)
 {
-    const uint8_t *changed = lloyd->has_labels ? lloyd->changed : NULL;
+    const double *drifts = lloyd->has_labels ? lloyd->drifts : NULL;
     const uint32_t k = lloyd->config->k;
     if (lloyd->away)
-        return assign_use_centroids(lloyd->assign, incremental, k, changed, err);
-    return assign_centroids(lloyd->assign, incremental, lloyd->centroids, k, changed, err);
+        return assign_use_centroids(lloyd->assign, incremental, k, drifts, err);
+    return assign_centroids(lloyd->assign, incremental, lloyd->centroids, k, drifts, err);
 }
 
 /* Makes labels, sums and centroids of the host the newest ones. */
@@ -94,6 +93,7 @@ static enum status assign_pass(struct lloyd *lloyd, int32_t *labels, uint64_t *m
 {
     bool incremental;
     struct tile *tile;
+    const uint64_t scored = lloyd->assign->scored;
     *moved = 0;
     enum status status = use_centroids(lloyd, &incremental, err);
     if (status == STATUS_OK)
@@ -109,7 +109,11 @@ static enum status assign_pass(struct lloyd *lloyd, int32_t *labels, uint64_t *m
     if (status != STATUS_END)
         return status;
     lloyd->has_labels = true;
-    memset(lloyd->changed, 0, lloyd->config->k);
+    lloyd->passes++;
+    lloyd->pruned_now = 1 - (double)(lloyd->assign->scored - scored) /
+                                ((double)lloyd->data->rows * lloyd->config->k);
+    lloyd->pruned += lloyd->pruned_now;
+    memset(lloyd->drifts, 0, lloyd->config->k * sizeof *lloyd->drifts);
     lloyd->away = lloyd->moves;
     return lloyd->moves ? moves_read(moved, lloyd->moves, err) : update_read(lloyd->update, err);
 }
@@ -156,16 +160,18 @@ static enum status give_row(struct lloyd *lloyd, int32_t *labels, uint64_t row, 
                             uint32_t cluster, struct error *err)
 {
     struct tile *tile = data_tile_of(lloyd->data, row);
+    const uint32_t stride = lloyd->data->stride, at = (uint32_t)(row - tile->first);
     const uint32_t from = (uint32_t)labels[row];
     const int32_t label = (int32_t)cluster;
     labels[row] = label;
-    lloyd->changed[from] = lloyd->changed[cluster] = 1;
-    memcpy(lloyd->centroids + (size_t)cluster * lloyd->data->stride, values,
-           lloyd->data->stride * sizeof *values);
+    float *centroid = lloyd->centroids + (size_t)cluster * stride;
+    lloyd->drifts[cluster] += sqrt(canonical_distance(values, centroid, stride));
+    memcpy(centroid, values, stride * sizeof *values);
     enum status status =
-        lane_write(lloyd->lane, "label", tile->labels, (size_t)(row - tile->first) * sizeof label,
-                   sizeof label, &label, err);
-    const float weight = tile->host_weights ? tile->host_weights[row - tile->first] : 1;
+        lane_write(lloyd->lane, "label", tile->labels, at * sizeof label, sizeof label, &label, err);
+    if (status == STATUS_OK)
+        status = assign_forget_row(lloyd->assign, tile, at, err);
+    const float weight = tile->host_weights ? tile->host_weights[at] : 1;
     return status == STATUS_OK ? update_move_row(lloyd->update, values, weight, from, cluster, err)
                                : status;
 }
@@ -252,8 +258,9 @@ double lloyd_move_centroids(struct lloyd *lloyd)
         const float *now = lloyd->centroids + (size_t)c * stride;
         const float *before = lloyd->previous + (size_t)c * stride;
         if (memcmp(now, before, stride * sizeof *now) != 0) {
-            lloyd->changed[c] = 1;
-            shift += canonical_distance(now, before, stride);
+            const double square = canonical_distance(now, before, stride);
+            lloyd->drifts[c] += sqrt(square);
+            shift += square;
         }
     }
     return shift;
@@ -268,7 +275,7 @@ static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *ine
     enum status status = STATUS_OK;
     *relocated = count_empty(lloyd) > 0;
     if (lloyd->away && !*relocated) {
-        status = moves_centroids(shift, lloyd->changed, lloyd->moves, err);
+        status = moves_centroids(shift, lloyd->drifts, lloyd->moves, err);
         *inertia = update_inertia_of_parts(lloyd->update);
         return status;
     }
@@ -335,7 +342,7 @@ static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, boo
         out->converged = *settled || (!relocated && shift <= tol);
         if (config->progress)
             config->progress(config->progress_context, i + 1, out->inertia_history[i], moved,
-                             (double)(clock_now() - start) * 1e-9);
+                             lloyd->pruned_now, (double)(clock_now() - start) * 1e-9);
         lloyd_iterated(lloyd);
     }
     return status;
@@ -478,7 +485,8 @@ static enum status forget_labels(struct lloyd *lloyd, struct cluster_outcome *ou
     for (uint64_t i = 0; i < lloyd->data->rows; i++)
         out->labels[i] = -1;
     lloyd->has_labels = lloyd->away = false;
-    memset(lloyd->changed, 0, lloyd->config->k);
+    lloyd->passes = lloyd->pruned = 0;
+    memset(lloyd->drifts, 0, lloyd->config->k * sizeof *lloyd->drifts);
     enum status status = update_reset(lloyd->update, err);
     return status == STATUS_OK && lloyd->moves ? moves_reset(lloyd->moves, err) : status;
 }
@@ -504,6 +512,7 @@ static enum status finish(struct lloyd *lloyd, struct cluster_outcome *out, bool
         status = bring_home(lloyd, out->labels, err);
     if (status == STATUS_OK)
         status = measure(lloyd, out, err);
+    out->pruned = lloyd->passes > 0 ? lloyd->pruned / lloyd->passes : 0;
     for (uint32_t c = 0; c < out->k && status == STATUS_OK; c++)
         memcpy(out->centroids + (size_t)c * out->dimension, lloyd->centroids + (size_t)c * stride,
                out->dimension * sizeof *out->centroids);

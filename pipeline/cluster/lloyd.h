@@ -15,9 +15,11 @@ struct lloyd {
     struct moves *moves; /* NULL where sums are brought to the host in each iteration */
     struct checkpoint *checkpoint;
     float *centroids, *previous; /* k x stride */
-    uint8_t *changed;            /* k: centroids that are not what they were */
+    double *drifts; /* k: how far the centroids have moved, at most, since rows were assigned */
+    double passes, pruned; /* assignments of all rows, and the sum of their pruned shares */
+    double pruned_now;     /* of the last one */
     uint32_t run;                /* which restart: of random numbers */
-    bool has_labels;             /* tiles hold labels for `previous` */
+    bool has_labels;             /* tiles hold labels and bounds */
     bool away;                   /* the newest centroids, labels and sums are on the device only */
     int32_t *tile_labels;        /* tile_rows */
     double *tile_distances;      /* tile_rows */
@@ -37,8 +39,8 @@ enum status lloyd_gather(struct lloyd *lloyd, struct error *err);
 /* What the squared moves of converged centroids do not exceed. */
 double lloyd_tolerance(const struct lloyd *lloyd);
 
-/* Moves the host's centroids to the means of the host's sums and marks in `changed` those that are
- * not what `previous` has; returns the sum of the squared moves from there. */
+/* Moves the host's centroids to the means of the host's sums; drifts grow by what they moved from
+ * `previous`; returns the sum of the squared moves from there. */
 double lloyd_move_centroids(struct lloyd *lloyd);
 
 /* Makes room for iteration i's inertia, i counting up from 0. */

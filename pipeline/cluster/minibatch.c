@@ -41,7 +41,8 @@ static enum status open_tile(struct minibatch *batch, struct error *err)
         size_t bytes;
     } wanted[] = {{&tile->x, each * lloyd->data->stride},
                   {&tile->labels, each},
-                  {&tile->scores, each},
+                  {&tile->near, each},
+                  {&tile->far, each},
                   {&tile->norms, each},
                   {&batch->device_list, each},
                   {&tile->half, half->used ? (size_t)batch->piece * half->columns * 2 : 0}};
@@ -87,9 +88,9 @@ static enum status open_batch(struct minibatch *batch, struct lloyd *lloyd, stru
 
 static void close_batch(struct minibatch *batch)
 {
-    cl_mem *buffers[] = {&batch->tile.x,     &batch->tile.labels, &batch->tile.scores,
-                         &batch->tile.norms, &batch->tile.half,   &batch->tile.weights,
-                         &batch->device_list};
+    cl_mem *buffers[] = {&batch->tile.x,       &batch->tile.labels, &batch->tile.near,
+                         &batch->tile.far,     &batch->tile.norms,  &batch->tile.half,
+                         &batch->tile.weights, &batch->device_list};
     lane_settle(batch->lloyd->lane);
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
         ocl_buffer_release(buffers[i]);
@@ -261,7 +262,7 @@ enum status minibatch_iterate(struct lloyd *lloyd, struct cluster_outcome *out, 
         out->converged = tol > 0 && shift <= tol;
         if (config->progress)
             config->progress(config->progress_context, i + 1, out->inertia_history[i],
-                             config->mini_batch, (double)(clock_now() - start) * 1e-9);
+                             config->mini_batch, 0, (double)(clock_now() - start) * 1e-9);
         lloyd_iterated(lloyd);
     }
     close_batch(&batch);

@@ -1,6 +1,7 @@
 /* moves.c: launches of kmeans_moves.cl and kmeans_means.cl. */
 #include "cluster/moves.h"
 #include "kmeans.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,7 +199,7 @@ enum status moves_read(uint64_t *moved, struct moves *moves, struct error *err)
     return STATUS_OK;
 }
 
-enum status moves_centroids(double *shift, uint8_t *changed, struct moves *moves, struct error *err)
+enum status moves_centroids(double *shift, double *drifts, struct moves *moves, struct error *err)
 {
     struct update *update = moves->update;
     struct filter *filter = moves->filter;
@@ -224,8 +225,7 @@ enum status moves_centroids(double *shift, uint8_t *changed, struct moves *moves
         *shift += facts[1];
         filter->squares[c] = facts[2];
         filter->largest[c] = facts[3];
-        if (facts[4] > 0)
-            changed[c] = 1;
+        drifts[c] += sqrt(facts[1]);
     }
     return status;
 }

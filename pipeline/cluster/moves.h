@@ -40,10 +40,10 @@ enum status moves_tile(struct moves *moves, struct tile *tile, struct error *err
 /* After all tiles: how many rows moved, and update->counts. */
 enum status moves_read(uint64_t *moved, struct moves *moves, struct error *err);
 
-/* Moves the device's centroids to the means. changed (k bytes) is set where one has; update->parts
+/* Moves the device's centroids to the means. drifts[] grows by how far each has moved; update->parts
  * gets the clusters' inertia about the old ones; *shift is the sum of the squared moves. The filter
  * has been given what filter_use_centroids wants. */
-enum status moves_centroids(double *shift, uint8_t *changed, struct moves *moves,
+enum status moves_centroids(double *shift, double *drifts, struct moves *moves,
                             struct error *err);
 
 /* Brings the centroids (k x stride) to the host. */

@@ -216,7 +216,7 @@ struct parallel {
     struct filter filter;
     struct assign assign;
     float *candidates; /* capacity x stride */
-    uint8_t *added;    /* capacity: candidates of this round */
+    double *drifts;    /* capacity: infinite for candidates of this round, 0 for others */
     uint64_t *rows;    /* capacity: picked in this round */
     uint32_t count, capacity;
     double *distances; /* rows */
@@ -237,12 +237,12 @@ static enum status open_parallel(struct parallel *parallel, struct data *data, u
     parallel->capacity = (uint32_t)most;
     const size_t capacity = parallel->capacity;
     parallel->candidates = malloc(capacity * data->stride * sizeof *parallel->candidates);
-    parallel->added = calloc(capacity, 1);
+    parallel->drifts = calloc(capacity, sizeof *parallel->drifts);
     parallel->rows = malloc(capacity * sizeof *parallel->rows);
     parallel->distances = malloc(data->rows * sizeof *parallel->distances);
     parallel->weights = calloc(capacity, sizeof *parallel->weights);
     parallel->labels = malloc(data->tile_rows * sizeof *parallel->labels);
-    if (!parallel->candidates || !parallel->added || !parallel->rows || !parallel->distances ||
+    if (!parallel->candidates || !parallel->drifts || !parallel->rows || !parallel->distances ||
         !parallel->weights || !parallel->labels)
         return error_memory(err, capacity * data->stride * 4 + data->rows * 8,
                             "candidates of k-means||");
@@ -256,16 +256,16 @@ static void close_parallel(struct parallel *parallel)
     assign_close(&parallel->assign);
     filter_close(&parallel->filter);
     free(parallel->candidates);
-    free(parallel->added);
+    free(parallel->drifts);
     free(parallel->rows);
     free(parallel->distances);
     free(parallel->weights);
     free(parallel->labels);
 }
 
-/* Labels all rows by the candidates so far, of which only the added ones are new; *remaining is the
- * sum of their distances times their weights, which parallel->distances gets. Counts the rows of
- * each candidate into the weights. */
+/* Labels all rows by the candidates so far, of which only those of infinite drift are new;
+ * *remaining is the sum of their distances times their weights, which parallel->distances gets.
+ * Counts the rows of each candidate into the weights. */
 static enum status label_by_candidates(struct parallel *parallel, double *remaining,
                                        struct error *err)
 {
@@ -276,7 +276,7 @@ static enum status label_by_candidates(struct parallel *parallel, double *remain
     memset(parallel->weights, 0, parallel->capacity * sizeof *parallel->weights);
     *remaining = 0;
     enum status status = assign_centroids(&parallel->assign, &incremental, parallel->candidates,
-                                          parallel->count, first ? NULL : parallel->added, err);
+                                          parallel->count, first ? NULL : parallel->drifts, err);
     if (status == STATUS_OK)
         status = data_begin(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
@@ -348,8 +348,8 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
             (round > PARALLEL_ROUNDS && parallel->count >= config->k))
             break;
         uint32_t picked = pick_rows(parallel, remaining, round, config, stream);
-        memset(parallel->added, 0, parallel->count);
-        memset(parallel->added + parallel->count, 1, picked);
+        for (uint32_t i = 0; i < parallel->count + picked; i++)
+            parallel->drifts[i] = i < parallel->count ? 0 : INFINITY;
         status = data_rows(data, parallel->candidates + parallel->count * stride, parallel->rows,
                            picked, err);
         parallel->count += picked;

@@ -223,6 +223,7 @@ def test_mixture_as_scikit_learn(mixture, clustered):
     assert attributes["converged"] == 1 and report["converged"] is True
     assert (report["k"], report["n"], report["d"]) == (40, 20000, 64)
     assert report["sizes"] == list(arrays["sizes"])
+    assert 0.2 < report["pruned"] < 1
     # What each iteration found before it moved the centroids; the last moved none.
     history = arrays["inertia_history"]
     first = distances_to(rows.astype(float), rows[::500]).min(1).sum()
@@ -384,14 +385,14 @@ def test_every_phase_shows_itself(program, tmp_path):
     seen = {}
     for init in ("kmeans++", "kmeans-parallel"):
         code, output = in_terminal("cluster", "rows.npy", "-k", 100, "--init", init, "--max-iter", 2,
-                                   "-o", f"{init}.h5", "--device-memory", "4M", columns=100,
+                                   "-o", f"{init}.h5", "--device-memory", "4M", columns=120,
                                    cwd=tmp_path)
         assert code == 0, output
         lines = re.findall(r"\r\033\[K\033\[\?7l(.*?)\033\[\?7h", output)
-        assert all(len(line) < 100 for line in lines)
+        assert all(len(line) < 120 for line in lines)
         seen[init] = "\n".join(lines)
         assert re.search(r"\[[=> ]{24}\]  [\d,]+/80,000 rows read", seen[init])
-        assert "k-means: iteration 1 of at most 2" in seen[init]
+        assert re.search(r"k-means: iteration 1 of at most 2 .* 0 % pruned", seen[init])
         order = [seen[init].index(words) for words in ("rows read", "first centroids", "iteration")]
         assert order == sorted(order)
     assert re.search(r"first centroids: \d+\n", seen["kmeans-parallel"])

@@ -20,8 +20,8 @@ INGEST_KEYS = {"images_ok", "images_failed", "images_unchanged", "images_resumed
                "files_not_images", "bytes_read", "pixels", "seconds", "images_per_second", "stages",
                "bottleneck", "device", "peak_rss_bytes", "output"}
 FOLDER_KEYS = {"folders", "purity", "nmi", "ari"}  # of images in two folders or more
-CLUSTER_KEYS = {"k", "n", "d", "iterations", "converged", "inertia", "seconds", "seconds_read",
-                "seconds_build", "seconds_init", "seconds_iterate", "device", "sizes", "output"}
+CLUSTER_KEYS = {"k", "n", "d", "iterations", "converged", "inertia", "pruned", "seconds",
+                "seconds_read", "seconds_build", "seconds_init", "seconds_iterate", "device", "sizes", "output"}
 
 
 def paths_of(file):

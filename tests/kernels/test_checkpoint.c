@@ -56,12 +56,13 @@ static void tell_phase(void *context, const char *phase, uint64_t done, uint64_t
 }
 
 static void tell_progress(void *context, uint32_t iteration, double inertia, uint64_t moved,
-                          double seconds)
+                          double pruned, double seconds)
 {
     (void)context;
     (void)iteration;
     (void)inertia;
     (void)moved;
+    (void)pruned;
     (void)seconds;
     atomic_store(&armed, 1);
     count_down();
@@ -96,11 +97,11 @@ static const struct path {
     struct lane_choice choice;
     uint64_t memory; /* small: the rows are streamed */
 } paths[] = {
-    {"resident", {true, false, false, false, false}, 256 << 20},
-    {"streamed", {true, false, false, true, false}, 80000},
-    {"exact on the host, streamed", {true, false, true, true, false}, 40000},
-    {"tiled", {true, true, false, false, false}, 256 << 20},
-    {"tensor cores", {true, true, false, false, true}, 256 << 20},
+    {"resident", {true, false, false, false, false, false}, 256 << 20},
+    {"streamed", {true, false, false, true, false, false}, 80000},
+    {"exact on the host, streamed", {true, false, true, true, false, false}, 40000},
+    {"tiled", {true, true, false, false, false, false}, 256 << 20},
+    {"tensor cores", {true, true, false, false, true, false}, 256 << 20},
 };
 #define PATHS (sizeof paths / sizeof paths[0])
 

@@ -48,11 +48,11 @@ static const struct path {
     uint64_t memory; /* small: the rows are streamed */
     unsigned threads;
 } paths[] = {
-    {"resident", {true, false, false, false, false}, 256 << 20, 2},
-    {"streamed", {true, false, false, true, false}, 40000, 1},
-    {"exact on the host", {true, false, true, false, false}, 256 << 20, 3},
-    {"exact on the host, streamed", {true, false, true, true, false}, 40000, 2},
-    {"tiled", {true, true, false, false, false}, 256 << 20, 2},
+    {"resident", {true, false, false, false, false, false}, 256 << 20, 2},
+    {"streamed", {true, false, false, true, false, false}, 40000, 1},
+    {"exact on the host", {true, false, true, false, false, false}, 256 << 20, 3},
+    {"exact on the host, streamed", {true, false, true, true, false, false}, 40000, 2},
+    {"tiled", {true, true, false, false, false, false}, 256 << 20, 2},
 };
 #define PATHS (sizeof paths / sizeof paths[0])
 

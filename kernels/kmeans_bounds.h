@@ -1,0 +1,95 @@
+/* kmeans_bounds.h: bounds on a row's distances, from its scores. docs/clustering.md derives them.
+ *
+ * A distance here is a length in units of 2^R, R being the data's exponent: rows are less than 1 in
+ * every column, so neither lengths nor their squares overflow, and what float32 loses of tiny ones
+ * is covered by additions that are small in these units. */
+#ifndef CLPIPE_KMEANS_BOUNDS_H
+#define CLPIPE_KMEANS_BOUNDS_H
+
+#include "kmeans.h"
+
+/* Stands for every longer distance, so that drifts can be taken from it. */
+#define FARTHEST 0x1p60f
+
+/* What bounds need of data and filter:
+ *   x  squared distances for one unit of a score
+ *   y  a row's norm, squared, times this is not above the square of its length
+ *   z  what rounding to zero can take from a square
+ *   w  the same for a length */
+
+/* Not below the distance of a row, of which `limit` is not below the score. */
+static float near_bound(float limit, float norm, float4 bounds)
+{
+    const float square = norm * norm;
+    const float slack = fma(0x1p-20f, fma(fabs(limit), bounds.x, square), bounds.z);
+    const float most = fma(limit, bounds.x, square) + slack;
+    return most < INFINITY ? sqrt(fmax(most, 0.0f)) * (1.0f + 0x1p-19f) : INFINITY;
+}
+
+/* Not above the distance of a row, of which `score` is not above the score. */
+static float far_bound(float score, float norm, float4 bounds)
+{
+    /* Lanes without a centroid. */
+    if (!(score < 1e20f))
+        return FARTHEST;
+    const float square = norm * norm;
+    const float slack = fma(0x1p-20f, fma(fabs(score), bounds.x, square), bounds.z);
+    const float least = fma(score, bounds.x, square * bounds.y) - slack;
+    return least > 0.0f ? fmin(sqrt(least) * (1.0f - 0x1p-19f), FARTHEST) : 0.0f;
+}
+
+/* A row's label after a search among some centroids, of which `id` has the least score, `best`, and
+ * `second` is the next; -1 where it is in doubt. far is not above the distance to any of the others
+ * but the own centroid, and near is what length_bound found for that, or less. They follow. */
+static int label_among_some(float *near, float *far, float best, float second, int id, int label,
+                            float limit, float norm, float4 bounds)
+{
+    const float rest = fmin(*far, far_bound(second, norm, bounds));
+    const float others = id == label ? rest : fmin(rest, far_bound(best, norm, bounds));
+    if (others > *near) {
+        *far = others;
+        return label;
+    }
+    if (id == label)
+        return -1;
+    const float reach = near_bound(limit, norm, bounds);
+    const float left = fmin(rest, fma(*near, bounds.y, -2.0f * bounds.w));
+    if (!(left > reach))
+        return -1;
+    *near = reach;
+    *far = left;
+    return id;
+}
+
+/* Not below the length of the difference whose float32 sum of squares, in these units, is `total`;
+ * but for bounds.w, if both sides may have values that are rounded to zero. */
+static float length_bound(float total, float growth, float tiny)
+{
+    return sqrt(fma(total, growth, tiny)) * (1.0f + 0x1p-19f);
+}
+
+/* The sum of squares of row - from, in these units. */
+static float difference_squares(__global const float *row, __global const float *from, uint stride,
+                                float half_scale)
+{
+    float total = 0.0f;
+    for (uint begin = 0; begin < stride; begin += KMEANS_FILTER_COLUMNS) {
+        const uint end = min(stride, begin + KMEANS_FILTER_COLUMNS);
+        float16 sum = (float16)(0.0f);
+        for (uint j = begin; j < end; j += 16) {
+            float16 value = vload16(0, row + j) - vload16(0, from + j);
+            value = value * half_scale * half_scale;
+            sum = fma(value, value, sum);
+        }
+        /* By way of memory, as in kmeans_exact.cl. */
+        float lane[16];
+        vstore16(sum, 0, lane);
+        float part = 0.0f;
+        for (int l = 0; l < 16; l++)
+            part += lane[l];
+        total += part;
+    }
+    return total;
+}
+
+#endif
