@@ -18,6 +18,9 @@ unsigned trace_track(struct trace *trace, const char *group, const char *name);
 /* A span from start to end (clock_now() nanoseconds); `detail` may be NULL. */
 void trace_span(struct trace *trace, unsigned track, const char *name, int64_t start, int64_t end,
                 const char *detail);
+/* The same for a command of a device, with the times at which it was queued and submitted. */
+void trace_command(struct trace *trace, unsigned track, const char *name, int64_t queued,
+                   int64_t submitted, int64_t start, int64_t end);
 /* Completes the file; reports the first write error. Accepts NULL and NULLs. */
 enum status trace_close(struct trace **trace, struct error *err);
 

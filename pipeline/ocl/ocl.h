@@ -184,8 +184,12 @@ enum status ocl_on_complete(struct ocl_context *context, cl_event event,
                             void (*done)(cl_int status, void *context), void *done_context,
                             struct error *err);
 
-/* Start and end of a completed command in clock_now() nanoseconds; false where not available. */
-bool ocl_event_times(struct ocl_context *context, cl_event event, int64_t *start, int64_t *end);
+/* When a completed command was queued, submitted to the device, started and ended, in clock_now()
+ * nanoseconds; false where not available. */
+struct ocl_times {
+    int64_t queued, submitted, started, ended;
+};
+bool ocl_event_times(struct ocl_times *times, struct ocl_context *context, cl_event event);
 
 /* Seconds that a completed command ran on the device; 0 where not available. */
 double ocl_event_seconds(struct ocl_context *context, cl_event event);

@@ -181,26 +181,29 @@ void ocl_buffer_release(cl_mem *buffer)
     *buffer = NULL;
 }
 
-bool ocl_event_times(struct ocl_context *context, cl_event event, int64_t *start, int64_t *end)
+bool ocl_event_times(struct ocl_times *times, struct ocl_context *context, cl_event event)
 {
-    cl_ulong from = 0, to = 0;
-    if (clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof from, &from, NULL) !=
-            CL_SUCCESS ||
-        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof to, &to, NULL) !=
-            CL_SUCCESS)
-        return false;
+    static const cl_profiling_info what[] = {CL_PROFILING_COMMAND_QUEUED,
+                                             CL_PROFILING_COMMAND_SUBMIT,
+                                             CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
+    int64_t *const to[] = {&times->queued, &times->submitted, &times->started, &times->ended};
     pthread_mutex_lock(&context->lock);
-    int64_t shift = context->device_to_host;
+    const int64_t shift = context->device_to_host;
     pthread_mutex_unlock(&context->lock);
-    *start = (int64_t)from + shift;
-    *end = (int64_t)to + shift;
-    return to >= from;
+    for (int i = 0; i < 4; i++) {
+        cl_ulong at = 0;
+        if (clGetEventProfilingInfo(event, what[i], sizeof at, &at, NULL) != CL_SUCCESS)
+            return false;
+        *to[i] = (int64_t)at + shift;
+    }
+    return times->ended >= times->started;
 }
 
 double ocl_event_seconds(struct ocl_context *context, cl_event event)
 {
-    int64_t start = 0, end = 0;
-    return ocl_event_times(context, event, &start, &end) ? (double)(end - start) * 1e-9 : 0;
+    struct ocl_times times;
+    return ocl_event_times(&times, context, event) ? (double)(times.ended - times.started) * 1e-9
+                                                   : 0;
 }
 
 /* --- completion ------------------------------------------------------------------------------ */
@@ -261,9 +264,10 @@ static void count_traced(struct ocl_context *context, int change)
 static void trace_completed(cl_int status, void *context)
 {
     struct traced *traced = context;
-    int64_t start, end;
-    if (status == CL_COMPLETE && ocl_event_times(traced->context, traced->event, &start, &end))
-        trace_span(traced->context->trace, traced->track, traced->tag, start, end, NULL);
+    struct ocl_times times;
+    if (status == CL_COMPLETE && ocl_event_times(&times, traced->context, traced->event))
+        trace_command(traced->context->trace, traced->track, traced->tag, times.queued,
+                      times.submitted, times.started, times.ended);
     clReleaseEvent(traced->event);
     count_traced(traced->context, -1);
     free(traced);

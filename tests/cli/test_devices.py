@@ -71,6 +71,10 @@ def test_a_slow_one_does_not_stall_a_fast_one(clpipe, album, tmp_path):
              if event["name"] == "process_name"}
     used = {names[event["pid"]] for event in events if event["name"].startswith("histogram_")}
     assert len(used) == 2
+    for event in events:
+        if event["ph"] == "X" and names[event["pid"]] != "host":
+            times = [event["args"]["queued"], event["args"]["submitted"], event["ts"]]
+            assert times == sorted(times)
 
 
 def test_numbers(clpipe, album, two, tmp_path):

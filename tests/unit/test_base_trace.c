@@ -154,6 +154,7 @@ static void events(void **state)
     trace_span(trace, decode, "jpeg", zero + 1234567, zero + 1234567 + 1000, "a/\xff\n.jpg");
     trace_span(trace, upload, "write", zero - 1500, zero + 5, NULL);
     trace_span(trace, store, "backwards", zero + 100, zero + 50, NULL);
+    trace_command(trace, upload, "kernel", zero + 1000, zero + 1500, zero + 2000, zero + 3500);
     trace_span(trace, 0, "nowhere", zero, zero + 1, NULL);
     trace_span(trace, 99, "nowhere", zero, zero + 1, NULL);
     close_trace(&trace);
@@ -176,6 +177,9 @@ static void events(void **state)
                            "\"dur\":1.505}"),
                      1);
     assert_int_equal(count("\"tid\":3,\"ts\":0.100,\"dur\":0.000}"), 1);
+    assert_int_equal(count("\"tid\":2,\"ts\":2.000,\"dur\":1.500,\"args\":{\"queued\":1.000,"
+                           "\"submitted\":1.500}}"),
+                     1);
     assert_int_equal(count("nowhere"), 0);
 }
 
