@@ -62,6 +62,19 @@ CODE(CALL_CONTEXT, clGetDeviceIDs,
 CODE(CALL_CONTEXT, clGetDeviceInfo,
      (cl_device_id device, cl_device_info what, size_t room, void *value, size_t *size),
      (device, what, room, value, size))
+CODE(CALL_CONTEXT, clGetPlatformInfo,
+     (cl_platform_id platform, cl_platform_info what, size_t room, void *value, size_t *size),
+     (platform, what, room, value, size))
+CODE(CALL_CONTEXT, clGetEventProfilingInfo,
+     (cl_event event, cl_profiling_info what, size_t room, void *value, size_t *size),
+     (event, what, room, value, size))
+CODE(CALL_PROGRAM, clGetProgramInfo,
+     (cl_program program, cl_program_info what, size_t room, void *value, size_t *size),
+     (program, what, room, value, size))
+CODE(CALL_PROGRAM, clGetProgramBuildInfo,
+     (cl_program program, cl_device_id device, cl_program_build_info what, size_t room,
+      void *value, size_t *size),
+     (program, device, what, room, value, size))
 CODE(CALL_BUILD, clBuildProgram,
      (cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
       void(CL_CALLBACK *notify)(cl_program, void *), void *user),

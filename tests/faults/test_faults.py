@@ -62,8 +62,14 @@ ACTIONS = {
 }
 
 
-def run_with(place, args, fault=None, listing=None, note=None):
-    env = {**os.environ, "LD_PRELOAD": str(LIBRARY)}
+# All enqueues of one kind are one site: every call is another case, up to so many.
+OPENCL = ("context", "queue", "buffer", "program", "build", "kernel", "argument", "launch",
+          "transfer", "flush", "callback", "event")
+CALLS = 60 if LONG else 3
+
+
+def run_with(place, args, fault=None, listing=None, note=None, env=None):
+    env = {**os.environ, "LD_PRELOAD": str(LIBRARY), **(env or {})}
     for key, value in [("CLPIPE_FAULT", fault), ("CLPIPE_FAULT_LIST", listing),
                        ("CLPIPE_FAULT_NOTE", note)]:
         if value:
@@ -97,16 +103,16 @@ def look(place):
 class Job:
     """A command, what it starts from and what it comes to."""
 
-    def __init__(self, name, start, args, scratch):
+    def __init__(self, name, start, args, scratch, env=None):
         self.name, self.start, self.args = name, start, args
-        self.scratch = scratch
+        self.scratch, self.env = scratch, env
         place = self.fresh()
-        result = run_with(place, args)
+        result = run_with(place, args, env=env)
         assert result.returncode in (0, 1), result.stderr
         # Once more: caches are warm now.
         place = self.fresh()
         listing = scratch / "sites"
-        result = run_with(place, args, listing=listing)
+        result = run_with(place, args, listing=listing, env=env)
         self.code, self.output = result.returncode, result.stdout
         self.expected = look(place)
         self.before = look(start)
@@ -116,8 +122,9 @@ class Job:
             kind, site, calls = line.split()
             calls = int(calls)
             self.writes += calls if kind == "write" else 0
+            steps = min(calls, CALLS if kind in OPENCL else 3) - 1
             for action in ACTIONS[kind]:
-                for nth in sorted({1, (calls + 1) // 2, calls}):
+                for nth in sorted({1 + (calls - 1) * i // max(steps, 1) for i in range(steps + 1)}):
                     self.cases.append((kind, site, nth, str(action)))
 
     def fresh(self):
@@ -139,7 +146,7 @@ class Job:
         note = self.scratch / "note"
         note.unlink(missing_ok=True)
         count = f"{nth}+" if action.endswith("+") else str(nth)
-        result = run_with(place, self.args, note=note,
+        result = run_with(place, self.args, note=note, env=self.env,
                           fault=f"{kind} {site} {count} {action.rstrip('+')}")
         happened = note.exists()
         note.unlink(missing_ok=True)
@@ -165,6 +172,10 @@ class Job:
                 assert len(lines[-1]) > 20
             else:
                 assert not errors, result.stderr
+        if self.env and kind in OPENCL and kind != "context" and not action.endswith("+"):
+            # There is another device.
+            assert result.returncode == self.code, result.stderr
+            assert look(place) == self.expected
         for name, now in look(place).items():
             # The result is as before, or whole; one with other failures than usual must verify.
             if name.endswith(".h5") and now not in (self.before.get(name), self.expected[name]):
@@ -175,7 +186,7 @@ class Job:
             # Nothing is put into a tree that is there.
             assert look(place) == self.expected
             return True
-        again = run_clpipe(*self.args, cwd=place)
+        again = run_clpipe(*self.args, cwd=place, env=self.env)
         # 0: the file was there already.
         assert again.returncode in (0, self.code), again.stderr
         assert look(place) == self.expected
@@ -221,6 +232,8 @@ def starts(tmp_path_factory, program):
     cluster = ["cluster", "x.h5", "-k", "2", "--feature", "rgb_8x8x8"]
     assert run_clpipe(*cluster, cwd=places["clusters"]).returncode == 0
     return {"ingest": (places["empty"], ingest),
+            "devices": (places["empty"], [*ingest, "--device", "all"],
+                        {"POCL_DEVICES": "basic pthread"}),
             "isolated": (places["empty"], [*ingest, "--isolate"]),
             "update": (places["update"], ingest),
             "resume": (places["resume"], ingest),
@@ -231,10 +244,11 @@ def starts(tmp_path_factory, program):
             "tree": (places["clusters"], ["export", "x.h5", "--what", "tree", "--to", "tree"])}
 
 
-@pytest.mark.parametrize("name", ["ingest", "isolated", "update", "resume", "cluster", "assign",
+@pytest.mark.parametrize("name", ["ingest", "devices", "isolated", "update", "resume", "cluster", "assign",
                                   "export", "tree"])
 def test_every_call_fails(starts, tmp_path, capsys, name):
-    job = Job(name, *starts[name], tmp_path)
+    start, args, *env = starts[name]
+    job = Job(name, start, args, tmp_path, *env)
     # An even sample that does not depend on how fast it goes: all cases in an order that is spread
     # over them, as far as the time allows.
     step = next(s for s in range(len(job.cases) * 5 // 8, 0, -1) if math.gcd(s, len(job.cases)) == 1)
