@@ -269,7 +269,6 @@ def test_every_call_fails(starts, tmp_path, capsys, name):
     assert happened > 0
 
 
-
 @pytest.mark.parametrize("name", ["ingest", "cluster", *(["update", "resume"] if LONG else [])])
 def test_full_disk_from_each_write_on(starts, tmp_path, capsys, name):
     job = Job(name, *starts[name], tmp_path)
