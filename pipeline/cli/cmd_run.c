@@ -13,14 +13,22 @@
 static enum status check_cluster_feature(const struct ingest_plan *plan,
                                          const struct options *options, struct error *err)
 {
-    if (!options->feature)
-        return STATUS_OK;
-    for (unsigned i = 0; i < plan->features.count; i++)
-        if (strcmp(plan->features.feature[i].name, options->feature) == 0)
-            return STATUS_OK;
-    return misuse(err, options->command,
-                  "--cluster-feature %s is none of the features of this run (the first is %s)",
-                  options->feature, plan->features.feature[0].name);
+    /* It may be several, joined: NAME[:WEIGHT]+NAME[:WEIGHT]. */
+    for (const char *at = options->feature; at && *at;) {
+        const size_t length = strcspn(at, ":+");
+        bool found = false;
+        for (unsigned i = 0; i < plan->features.count && !found; i++)
+            found = strlen(plan->features.feature[i].name) == length &&
+                    strncmp(plan->features.feature[i].name, at, length) == 0;
+        if (!found)
+            return misuse(err, options->command,
+                          "--cluster-feature %.*s is none of the features of this run (the first "
+                          "is %s)",
+                          (int)length, at, plan->features.feature[0].name);
+        at += strcspn(at, "+");
+        at += *at == '+';
+    }
+    return STATUS_OK;
 }
 
 static enum status cluster_and_tell(const struct options *options, const char *feature,

@@ -1,6 +1,7 @@
 /* matrix_input.c: where the rows to cluster come from. */
 #include "cli/matrix_input.h"
 #include "base/path.h"
+#include "store/joined.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -34,13 +35,15 @@ static enum container sniff(const char *path)
     return CONTAINER_OTHER;
 }
 
-enum status choose_feature(const struct result_feature **out, const struct result *result,
+enum status choose_feature(const struct result_feature **out, struct result *result,
                            const char *name, struct error *err)
 {
     char shown[256], names[512] = "";
     size_t used = 0;
     unsigned count = result_feature_count(result);
     path_for_message(shown, sizeof shown, result_path(result));
+    if (name && count > 0 && joined_is_meant(name))
+        return joined_open(out, result, name, err);
     *out = name ? result_feature_find(result, name) : NULL;
     if (!name && count == 1)
         *out = result_feature_at(result, 0);
@@ -92,7 +95,8 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
         input->result ? result_feature_read(input->result, input->feature, first, count, rows, err)
         : input->npy  ? npy_read(input->npy, first, count, rows, err)
                       : hdf5_matrix_read(input->hdf5, first, count, rows, err);
-    if (status == STATUS_OK && input->digests && first <= input->digested && first + count > input->digested) {
+    if (status == STATUS_OK && input->digests && first <= input->digested &&
+        first + count > input->digested) {
         uint64_t skip = input->digested - first;
         size_t row = input->source.dimension * sizeof *rows;
         murmur3_update(&input->digest, rows + skip * input->source.dimension,

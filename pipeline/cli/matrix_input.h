@@ -43,8 +43,9 @@ enum status matrix_input_distinct(struct matrix_input *input, uint32_t *distinct
                                   bool roots, struct error *err);
 void matrix_input_close(struct matrix_input *input);
 
-/* The feature of that name (NULL: the only one) with the errors of matrix_input_open. */
-enum status choose_feature(const struct result_feature **out, const struct result *result,
+/* The feature of that name, or several joined (NULL: the only one) with the errors of
+ * matrix_input_open. */
+enum status choose_feature(const struct result_feature **out, struct result *result,
                            const char *name, struct error *err);
 /* Likewise a clustering. */
 enum status choose_clusters(const struct result_clusters **out, const struct result *result,

@@ -13,6 +13,7 @@
  */
 #include "base/hash.h"
 #include "base/path.h"
+#include "store/joined.h"
 #include "store/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -386,6 +387,9 @@ enum status result_identity(struct result *result, char hex[65], struct error *e
 enum status result_feature_identity(struct result *result, const struct result_feature *feature,
                                     char hex[65], struct error *err)
 {
+    struct joined *joined = joined_of(result, feature);
+    if (joined)
+        return joined_identity(joined, result, hex, err);
     struct identity id;
     char name[FEATURE_NAME_MAX + 16];
     snprintf(name, sizeof name, "/features/%s", feature->name);

@@ -1,4 +1,5 @@
 /* verify_clusters.c: labels, sizes, distances and the rows nearest to each centroid. */
+#include "store/joined.h"
 #include "store/sweep_group.h"
 #include <float.h>
 #include <math.h>
@@ -243,7 +244,7 @@ static enum status check_axes(struct clustering *k, struct error *err)
     axis_name(values, "dimension", name);
     if (result->has_images)
         snprintf(rows, sizeof rows, "%s", image_table.axis);
-    if (result_feature_find(result, k->c->feature))
+    if (result_feature_find(result, k->c->feature) && !joined_is_meant(k->c->feature))
         axis_name(values, "feature", k->c->feature);
     enum status status = STATUS_OK;
     for (int p = 0; !status && p < PART_COUNT; p++) {
