@@ -62,6 +62,7 @@ struct picture {
     uint32_t *counters; /* NULL until the first part */
     bool resumed, unchanged;
     bool lost;            /* a device failed that had a part of it */
+    bool dropped;         /* the run ends without it */
     struct picture *next; /* in the list of those to be decoded again */
     uint64_t pixels, bytes_read;
     atomic_uint holders;  /* the decode thread and each part under way */

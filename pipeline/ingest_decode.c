@@ -51,7 +51,9 @@ static void picture_release(struct picture *picture)
 {
     if (atomic_fetch_sub(&picture->holders, 1) != 1)
         return;
-    if (picture->lost && picture->record.failure.reason == REASON_NONE)
+    if (picture->dropped)
+        picture_free(picture);
+    else if (picture->lost && picture->record.failure.reason == REASON_NONE)
         decode_again(picture);
     else if (queue_send(picture->pipeline->finished, &picture) != QUEUE_OK)
         picture_free(picture);
@@ -212,8 +214,8 @@ static const struct dct_layout *whole_coefficients(const struct strips *strips, 
 }
 
 /* Gets room for a rectangle of what is counted and decodes rows into it, or copies from the rows
- * in `window`. A device that wants them gets coefficients instead. false: the run is over. A failure
- * goes into the picture's record. *bottom is where the next part begins. */
+ * in `window`. A device that wants them gets coefficients instead. false: the run is over. A
+ * failure goes into the picture's record. *bottom is where the next part begins. */
 static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *window,
                     uint32_t *bottom)
 {
@@ -265,6 +267,10 @@ static bool do_wide(struct strips *strips, uint64_t part_bytes)
     }
     bool going = true;
     for (uint32_t y = 0; y < info->out_height && going; y++) {
+        if (y > 0 && stop_overdue(strips->worker->pipeline->stop)) {
+            going = false;
+            break;
+        }
         int64_t start = clock_now();
         enum reason reason = decode_rows(strips->decode, window + (y < border ? y : border) * row,
                                          row, 1, &strips->picture->record.failure);
@@ -322,6 +328,10 @@ static bool do_rows(struct strips *strips)
     uint32_t y = 0;
     bool going = true;
     while (y < strips->height && picture->record.failure.reason == REASON_NONE && going) {
+        if (y > 0 && stop_overdue(strips->worker->pipeline->stop)) {
+            going = false;
+            break;
+        }
         uint32_t bottom = strips->height - y > step ? y + step : strips->height;
         going = do_part(strips, (struct cell_rect){0, y, strips->width, bottom}, NULL, &y);
     }
@@ -466,6 +476,9 @@ static bool do_picture(struct worker *worker, struct decode *decode, const struc
     /* Where no decoder can be started any more, it was not the file that ended the last one. */
     if (picture->record.failure.reason == REASON_DECODER_CRASHED && !is_ready(pipeline, decode))
         going = false;
+    /* It may have failed because nobody waited for it any more. */
+    if (picture->record.failure.reason != REASON_NONE && stop_overdue(pipeline->stop))
+        going = false;
     trace_span(pipeline->config->trace, track, "decode", start, clock_now(), picture->path);
     return going;
 }
@@ -479,6 +492,7 @@ void *ingest_decode_main(void *argument)
     struct isolate *isolate = pipeline->config->isolate;
     struct decode_options options = pipeline->config->decode;
     options.coefficients = pipeline->coefficients;
+    options.stop = pipeline->stop;
     if ((isolate ? decode_open_isolated(&decode, isolate, &err)
                  : decode_open(&decode, &options, &err)) != STATUS_OK)
         ingest_fail(pipeline, &err);
@@ -491,11 +505,9 @@ void *ingest_decode_main(void *argument)
             going = going && do_picture(worker, decode, &opened[i]);
             if (opened[i].fd >= 0)
                 close(opened[i].fd);
-            /* When the run is over, parts already submitted still hold a picture. */
-            if (going)
-                picture_release(picture);
-            else if (atomic_fetch_sub(&picture->holders, 1) == 1)
-                picture_free(picture);
+            /* Parts already submitted still hold it. */
+            picture->dropped = !going;
+            picture_release(picture);
         }
     }
     decode_close(&decode);

@@ -15,12 +15,12 @@
  * of its parts'. It is finished when the decode thread has let go of it and all its parts have been
  * delivered, whoever comes last sends it to the store. Failures and pictures known from an earlier
  * run take the same way without parts. One of which a failed device had parts is decoded again for
- * the devices that are left. Every item that leaves the walk reaches the store exactly
- * once, whatever happens to it; only a run's error cuts that short.
+ * the devices that are left. Every item that leaves the walk reaches the store exactly once,
+ * whatever happens to it; only a run's early end cuts that short.
  *
- * How it ends: a stop request ends the walk's handing out, and all that is under way is finished
- * and sealed. An error aborts staging, budget and queue, which wakes everyone; all threads are
- * joined in the order of the flow.
+ * How it ends: a stop request ends the walk's handing out, and what is under way is finished and
+ * sealed; pictures that take longer than a second from then on are dropped. An error aborts
+ * staging, budget and queue, which wakes everyone; all threads are joined in the order of the flow.
  */
 #include "pipeline.h"
 
@@ -435,15 +435,14 @@ static enum status conclude(struct pipeline *pipeline, struct error *err)
     enum stop_cause cause = stop_requested(pipeline->stop);
     if (pipeline->error.status != STATUS_OK) {
         if (pipeline->store)
-            store_seal(pipeline->store, NULL);
+            store_stop(pipeline->store, &report->sealed, NULL);
         if (err)
             *err = pipeline->error;
         return pipeline->error.status;
     }
     if (cause != STOP_NONE) {
-        enum status status = pipeline->store ? store_seal(pipeline->store, err) : STATUS_OK;
-        if (pipeline->store)
-            report->sealed = store_written(pipeline->store);
+        enum status status =
+            pipeline->store ? store_stop(pipeline->store, &report->sealed, err) : STATUS_OK;
         if (status != STATUS_OK)
             return status;
         if (cause == STOP_STRICT)

@@ -1,9 +1,13 @@
 /* stop.h: the word that a run should end early. One per run, passed to every stage; setting it is
- * async-signal-safe. Stages look at it between items and never wait longer than 100 ms without. */
+ * async-signal-safe. Stages look at it between items and never wait longer than 100 ms without.
+ * Items under way are finished, unless that takes long. */
 #ifndef CLPIPE_BASE_STOP_H
 #define CLPIPE_BASE_STOP_H
 
+#include "base/clock.h"
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 enum stop_cause {
     STOP_NONE = 0,
@@ -13,8 +17,12 @@ enum stop_cause {
     STOP_ERROR,  /* another stage failed: its error is the run's */
 };
 
+/* Nanoseconds that an item under way has when a stop is asked for. */
+#define STOP_PATIENCE 1000000000
+
 struct stop {
     _Atomic int cause;
+    _Atomic int64_t since; /* by clock_now(); 0: not yet */
 };
 
 static inline enum stop_cause stop_requested(struct stop *stop)
@@ -26,7 +34,16 @@ static inline enum stop_cause stop_requested(struct stop *stop)
 static inline void stop_request(struct stop *stop, enum stop_cause cause)
 {
     int none = STOP_NONE;
+    int64_t never = 0;
+    atomic_compare_exchange_strong(&stop->since, &never, clock_now());
     atomic_compare_exchange_strong(&stop->cause, &none, (int)cause);
+}
+
+/* Is it so long ago that items under way are to be given up, too? `stop` may be NULL. */
+static inline bool stop_overdue(struct stop *stop)
+{
+    return stop && stop_requested(stop) != STOP_NONE &&
+           clock_now() - atomic_load(&stop->since) > STOP_PATIENCE;
 }
 
 #endif

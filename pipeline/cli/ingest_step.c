@@ -235,7 +235,8 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
 {
     struct isolate_config config = {.slot_bytes = isolate_slot(options),
                                     .max_seconds = options->max_decode_seconds,
-                                    .headers_only = options->dry_run};
+                                    .headers_only = options->dry_run,
+                                    .stop = signals_stop()};
     *out = NULL;
     if (!options->isolate && options->max_decode_seconds > 0)
         return misuse(err, options->command,

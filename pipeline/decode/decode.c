@@ -46,6 +46,7 @@ enum status decode_open(struct decode **out, const struct decode_options *option
         decode_close(&decode);
         return error_memory(err, INPUT_BUFFER, "a decoder");
     }
+    decode->input.stop = options->stop;
     *out = decode;
     return STATUS_OK;
 }
@@ -204,7 +205,8 @@ enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint
 enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure)
 {
     assert(decode->codec && decode->codec->coefficients);
-    return decode->codec->coefficients(decode->current, dst, failure);
+    decode->codec->coefficients(decode->current, dst, failure);
+    return blame_change(decode, failure);
 }
 
 enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure)

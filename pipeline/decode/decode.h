@@ -20,6 +20,7 @@
 #include "base/dct.h"
 #include "base/error.h"
 #include "base/failure.h"
+#include "base/stop.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,9 +36,11 @@ struct decode_options {
     unsigned scale;      /* 1, 2, 4 or 8: JPEG only, the codec's own scaling; others ignore it */
     bool icc;            /* embedded ICC profiles are applied: pixels become sRGB */
     bool coefficients;   /* fill image_info.dct where that is possible; never changes the outcome */
+    /* Once this is overdue, reading ends: a failure from then on says nothing. May be NULL. */
+    struct stop *stop;
 };
 
-/* white, 268435456, 100, 1, false, false */
+/* white, 268435456, 100, 1, false, false, NULL */
 void decode_options_default(struct decode_options *options);
 
 struct image_info {
@@ -45,10 +48,10 @@ struct image_info {
     uint32_t width, height;         /* stored size, before orientation and scaling */
     uint32_t out_width, out_height; /* of the rows that decode_rows gives: differ when scaled */
     uint8_t orientation;            /* EXIF 1 to 8; 1 where absent or invalid */
-    uint8_t channels;   /* of the file's pixels: 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA or CMYK;
-                           a palette counts as 3, or 4 with transparency */
-    bool scale_ignored; /* options.scale > 1 and the format has no scaling */
-    uint64_t memory;    /* bytes the codec will hold beyond the caller's rows */
+    uint8_t channels;      /* of the file's pixels: 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA or CMYK;
+                              a palette counts as 3, or 4 with transparency */
+    bool scale_ignored;    /* options.scale > 1 and the format has no scaling */
+    uint64_t memory;       /* bytes the codec will hold beyond the caller's rows */
     struct dct_layout dct; /* colour other than DCT_NONE: decode_coefficients may be called */
 };
 
@@ -94,9 +97,9 @@ enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64
 enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,
                         struct failure *failure);
 
-/* Instead of any rows, where info.dct says so: all coefficients to dst, dct_bytes(&info.dct) of them,
- * aligned to 16 bytes. What dct_pixels (base/dct.h) makes of them is what decode_rows would have
- * given, and so is the failure. Ends with decode_end like rows do. */
+/* Instead of any rows, where info.dct says so: all coefficients to dst, dct_bytes(&info.dct) of
+ * them, aligned to 16 bytes. What dct_pixels (base/dct.h) makes of them is what decode_rows would
+ * have given, and so is the failure. Ends with decode_end like rows do. */
 enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure);
 
 /* Does the JPEG library here compute pixels as dct_pixels does? Compares a few made pictures, in

@@ -35,6 +35,11 @@ static bool read_more(struct input *input)
 {
     if (input->at_end)
         return false;
+    if (stop_overdue(input->stop)) {
+        input->at_end = true;
+        input->error_number = ECANCELED;
+        return false;
+    }
     ssize_t got;
     do
         got = read(input->fd, input->buffer + input->end, INPUT_BUFFER - input->end);
@@ -107,6 +112,10 @@ size_t input_at(struct input *input, uint64_t offset, void *out, size_t size)
 {
     uint8_t *dst = out;
     size_t done = 0;
+    if (stop_overdue(input->stop)) {
+        input->error_number = ECANCELED;
+        return 0;
+    }
     while (done < size && offset + done <= INT64_MAX) {
         ssize_t got = pread(input->fd, dst + done, size - done, (off_t)(offset + done));
         if (got < 0 && errno == EINTR)

@@ -5,6 +5,7 @@
 #define CLPIPE_DECODE_INPUT_H
 
 #include "base/hash.h"
+#include "base/stop.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +19,7 @@ struct input {
     uint64_t total;       /* bytes read from the file */
     bool at_end;          /* read() has said so */
     int error_number;     /* of a failed read, or 0 */
+    struct stop *stop;    /* once it is overdue reading fails; may be NULL */
     struct murmur3 digest;
 };
 

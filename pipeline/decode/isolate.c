@@ -22,10 +22,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SLOT_MIN (64u << 10)
+/* Who waits for an answer looks so often whether it is still wanted. */
+#define STOP_LOOK_US 300000
 
 struct isolate {
     struct isolate_config config;
@@ -164,6 +167,8 @@ enum status isolated_ready(struct isolated *isolated, struct error *err)
                            code == EPIPE ? "the process that starts decoders is gone"
                                          : "cannot start a decoder");
     }
+    const struct timeval patience = {.tv_usec = STOP_LOOK_US};
+    setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     isolated->socket = pair[0];
     isolated->pid = answer.pid;
     return STATUS_OK;
@@ -246,12 +251,13 @@ static enum reason nonsense(struct isolated *isolated, struct failure *failure)
 /* Until the worker has answered or is gone, where there is a limit; false: the time is up. */
 static bool wait_for_answer(struct isolated *isolated)
 {
+    struct stop *stop = isolated->isolate->config.stop;
     struct pollfd answer = {.fd = isolated->socket, .events = POLLIN};
     if (isolated->isolate->config.max_seconds <= 0)
         return true;
     int64_t start = clock_now(), now = start;
     int ready = 0;
-    while (ready <= 0 && now - start < isolated->left_ns) {
+    while (ready <= 0 && now - start < isolated->left_ns && !stop_overdue(stop)) {
         int64_t ms = (isolated->left_ns - (now - start)) / 1000000 + 1;
         ready = poll(&answer, 1, ms < 1000 ? (int)ms : 1000);
         now = clock_now();
@@ -303,8 +309,11 @@ static unsigned ask(struct isolated *isolated, struct isolate_answer *answer,
                     isolated->isolate->config.max_seconds);
         return 0;
     }
+    /* The socket's patience ends now and then. */
     if (code == 0)
-        code = wire_receive(isolated->socket, &done, sizeof done, NULL, 0);
+        do
+            code = wire_receive(isolated->socket, &done, sizeof done, NULL, 0);
+        while (code == EAGAIN && !stop_overdue(isolated->isolate->config.stop));
     unsigned count = atomic_load(&board->answered);
     if (code == EPROTO || count > request->count) {
         nonsense(isolated, failure);
@@ -437,6 +446,7 @@ enum reason isolated_begin(struct isolated *isolated, int fd, const char *path, 
     isolated->used += rows_ahead(answer);
     memcpy(isolated->digest, answer->digest, sizeof isolated->digest);
     *info = isolated->info = answer->info;
+    info->dct = (struct dct_layout){.colour = DCT_NONE};
     return REASON_NONE;
 }
 

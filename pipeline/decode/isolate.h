@@ -25,6 +25,7 @@ struct isolate_config {
     uint64_t slot_bytes;
     double max_seconds; /* for one file, of waiting for its worker; 0: no bound */
     bool headers_only;  /* no rows will be asked for */
+    struct stop *stop;  /* once it is overdue nobody waits for a worker any more; may be NULL */
 };
 
 /* Forks the template: to be called before there are threads. */

@@ -209,12 +209,15 @@ _Noreturn static void worker_main(int socket, int memory, const struct isolate_c
                                   pid_t template)
 {
     struct worker worker = {.socket = socket, .file = -1, .slot_bytes = config->slot_bytes};
+    /* This one was forked with us, and will never say anything. */
+    struct decode_options options = config->options;
+    options.stop = NULL;
     die_with(template);
     prctl(PR_SET_NAME, "clpipe-decode");
     void *shared = mmap(NULL, ISOLATE_BOARD + config->slot_bytes, PROT_READ | PROT_WRITE,
                         MAP_SHARED, memory, 0);
     close(memory);
-    if (shared == MAP_FAILED || decode_open(&worker.decode, &config->options, NULL) != STATUS_OK)
+    if (shared == MAP_FAILED || decode_open(&worker.decode, &options, NULL) != STATUS_OK)
         _exit(WORKER_STARVED);
     worker.board = shared;
     worker.slot = (uint8_t *)shared + ISOLATE_BOARD;

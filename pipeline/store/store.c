@@ -433,6 +433,32 @@ enum status store_seal(struct store *store, struct error *err)
     return appender_sync(store->appender, err);
 }
 
+/* What is in the log after it begins to have gaps is as good as what lies before: it is in order.
+ */
+enum status store_stop(struct store *store, uint64_t *kept, struct error *err)
+{
+    pthread_mutex_lock(&store->lock);
+    uint64_t next = atomic_load_explicit(&store->next, memory_order_relaxed);
+    enum status status = store->error.status;
+    if (status && err)
+        *err = store->error;
+    *kept = next;
+    for (uint64_t i = 0; !status && i < store->ring_size; i++) {
+        struct waiting *waiting = &store->ring[(next + i) % store->ring_size];
+        uint64_t offset;
+        if (!waiting->there)
+            continue;
+        ++*kept;
+        if (waiting->origin)
+            continue;
+        status =
+            appender_add(store->appender, waiting->frame.data, waiting->frame.size, &offset, err);
+        store->keep = true;
+    }
+    pthread_mutex_unlock(&store->lock);
+    return status ? status : appender_sync(store->appender, err);
+}
+
 /* --- finishing ------------------------------------------------------------------------------- */
 
 static void tell_dropped(const struct store *store, struct store_summary *summary)

@@ -86,6 +86,10 @@ uint64_t store_written(struct store *store);
 /* fsyncs the log: what store_written counts survives a crash from now on. */
 enum status store_seal(struct store *store, struct error *err);
 
+/* Seals all that was put, also what waits for records that will not come: the run is over early,
+ * and nothing may be put any more. *kept: how many records. */
+enum status store_stop(struct store *store, uint64_t *kept, struct error *err);
+
 /* One line of /runs: the fields are stored as attributes of /runs/N. */
 struct store_run {
     const char *command; /* the command line */

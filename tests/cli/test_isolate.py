@@ -422,6 +422,22 @@ def test_a_job_is_ended(pictures, wrong_libpng, tmp_path, clpipe):
     assert list(failures(clpipe, "a.h5")) == ["05-203.png"]
 
 
+def test_stop_while_a_decoder_hangs(pictures, wrong_libpng, tmp_path, clpipe):
+    """Nobody waits for it for long; the others are done, and sealed."""
+    folder = pictures(203)
+    process = start(tmp_path, wrong_libpng, "ingest", folder, "-o", "a.h5", "--isolate",
+                    "--threads", 2)
+    hung = wait_for_hang(process)
+    asked = time.monotonic()
+    process.terminate()
+    assert process.wait(30) == 4, process.stderr.read()
+    assert time.monotonic() - asked < 5
+    wait_until_gone([hung])
+    result = clpipe("ingest", folder, "-o", "a.h5", "--json", "report.json")
+    assert result.returncode == 0, result.stderr
+    assert report(tmp_path)["images_ok"] == 13 and report(tmp_path)["images_resumed"] >= 5
+
+
 def test_nobody_is_left(clpipe, photos, tmp_path):
     output = tmp_path / "nobody.h5"
     assert clpipe("ingest", photos, "-o", output, "--isolate").returncode == 0

@@ -202,7 +202,7 @@ static void test_stop(void **state)
     struct error error = ERROR_INIT;
     struct store *store;
     struct store_summary summary;
-    struct stop stop = {STOP_NONE};
+    struct stop stop = {0};
     const uint64_t count = 200;
     f->config.stop = &stop;
     assert_ok(store_open(&store, &f->config, &error));
@@ -234,6 +234,33 @@ static void test_stop(void **state)
     run_items(f, 0, count + 1, 1, 0, &summary, counts);
     assert_int_equal(counts[0], 0);
     assert_int_equal(counts[2], 1);
+}
+
+/* What waits for a record that does not come is sealed when the run ends early. */
+static void test_stop_with_gaps(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    struct store *store;
+    struct store_summary summary;
+    const uint64_t count = 400;
+    uint64_t kept;
+    unsigned counts[3] = {0};
+    size_t size;
+    char *bytes = reference(f, count, &size);
+    assert_ok(store_open(&store, &f->config, &error));
+    for (uint64_t id = count; id-- > 0;)
+        if (id % 100 != 37)
+            put_item(store, id, 0, id, 0);
+    assert_int_equal(store_written(store), 37);
+    assert_ok(store_stop(store, &kept, &error));
+    assert_int_equal(kept, count - 4);
+    store_close(&store);
+    run_items(f, 0, count, 1, 0, &summary, counts);
+    assert_int_equal(counts[0], 4);
+    assert_int_equal(counts[2], count - 4);
+    assert_same_file(f->output, bytes, size);
+    free(bytes);
 }
 
 /* --- full disks ------------------------------------------------------------------------------ */
@@ -356,6 +383,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_kills, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_torn_tails, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_stop, fixture_open, fixture_close),
+        cmocka_unit_test_setup_teardown(test_stop_with_gaps, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_file_size_limit, fixture_open, fixture_close),
         cmocka_unit_test_setup_teardown(test_full_disk, fixture_open, fixture_close),
     };
