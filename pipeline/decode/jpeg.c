@@ -26,12 +26,10 @@
 
 #include <assert.h>
 #include <setjmp.h>
-#include <stdio.h> /* jpeglib.h needs FILE */
 #include <stdlib.h>
 #include <string.h>
 
-#include <jerror.h>
-#include <jpeglib.h>
+#include <jerror.h> /* its numbers depend on JPEG_LIB_VERSION: jpeglib.h comes first, above */
 
 #define SEGMENT_MAX 65533u
 /* --max-scans is for pictures of up to so many pixels; larger ones may have fewer scans, but always
@@ -106,7 +104,9 @@ static enum reason reason_of_error(const struct jpeg *jpeg, int code)
         return REASON_OUT_OF_MEMORY;
     case JERR_SOF_UNSUPPORTED:
     case JERR_BAD_PRECISION:
+#if JPEG_LIB_VERSION < 70
     case JERR_ARITH_NOTIMPL:
+#endif
     case JERR_CONVERSION_NOTIMPL:
     case JERR_NOT_COMPILED:
     case JERR_CCIR601_NOTIMPL:
