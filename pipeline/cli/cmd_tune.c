@@ -95,8 +95,8 @@ static enum status show_tuning(struct table *table, const struct tuning *tuning,
         struct histogram_choice choice = tuning_choice(tuning, &one.feature[0], device);
         const unsigned gain = choice.tuned ? tuning->entry[c].gain : 0;
         if (choice.shape.group == 0)
-            choice.shape =
-                histogram_variant_shape(choice.variant, one.feature[0].cell_bins, device);
+            choice.shape = histogram_variant_shape(choice.variant, one.feature[0].cell_bins,
+                                                   staging_slot_bytes(device), device);
         json_open_object(&table->json, NULL);
         show_choice(table, tuning_class_name(c), &choice);
         json_bool(&table->json, "measured", choice.tuned);

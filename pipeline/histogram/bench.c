@@ -198,6 +198,11 @@ enum status bench_open(struct bench **out, struct ocl_context *context,
     return status;
 }
 
+uint64_t bench_bytes(const struct bench *bench)
+{
+    return bench->capacity;
+}
+
 void bench_close(struct bench **out)
 {
     struct bench *bench = *out;
@@ -441,6 +446,10 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
     struct histogram_tile *tiles = NULL;
     cl_mem tile_buffer = NULL, counters = NULL;
     uint32_t count = 0;
+    const struct histogram_config config = {.features = &features,
+                                            .variant = variant,
+                                            .shape = shape,
+                                            .launch_bytes = bench->capacity};
     enum status status = feature_set_add(&features, spec, NORMALIZE_NONE, err);
     const struct feature *feature = &features.feature[0];
     const size_t counter_bytes = (size_t)feature->dimension * bench->pictures * sizeof(uint32_t);
@@ -451,7 +460,7 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
                            "%u pictures with %u counters each are too many; take fewer --bytes",
                            bench->pictures, feature->dimension);
     if (status == STATUS_OK)
-        status = histogram_open(&histogram, bench->context, &features, variant, shape, err);
+        status = histogram_open(&histogram, bench->context, &config, err);
     if (status == STATUS_OK)
         status = histogram_build(histogram, err);
     if (status == STATUS_OK && !(tiles = make_tiles(&count, bench, histogram, feature, err)))

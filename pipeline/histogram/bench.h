@@ -45,6 +45,8 @@ struct bench;
 enum status bench_open(struct bench **out, struct ocl_context *context,
                        const struct bench_config *config, struct error *err);
 void bench_close(struct bench **bench);
+/* Of pixels, at most, in a launch. */
+uint64_t bench_bytes(const struct bench *bench);
 
 /* Makes the pictures of the next measurements, on the host and on the device. */
 enum status bench_fill(struct bench *bench, enum bench_shape shape, enum bench_fill fill,

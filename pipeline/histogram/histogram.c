@@ -35,6 +35,7 @@ struct histogram {
     struct ocl_context *context;
     const struct feature_set *features;
     enum histogram_variant wanted;
+    uint64_t launch_bytes;
     struct pass pass[HISTOGRAM_PASSES_MAX];
     unsigned count;
 };
@@ -103,23 +104,24 @@ static enum status plan(struct histogram *histogram, const struct histogram_shap
         struct pass *pass = &histogram->pass[p];
         /* What was measured for a feature alone says nothing of several together. */
         if (pass->shape.group == 0 || (pass->count > 1 && !shape))
-            pass->shape = histogram_variant_shape(pass->variant, pass->bins, device);
+            pass->shape = histogram_variant_shape(pass->variant, pass->bins,
+                                                  histogram->launch_bytes, device);
     }
     return STATUS_OK;
 }
 
 enum status histogram_open(struct histogram **out, struct ocl_context *context,
-                           const struct feature_set *features, enum histogram_variant variant,
-                           const struct histogram_shape *shape, struct error *err)
+                           const struct histogram_config *config, struct error *err)
 {
     *out = NULL;
     struct histogram *histogram = calloc(1, sizeof *histogram);
     if (!histogram)
         return error_memory(err, sizeof *histogram, "the histogram plan");
     histogram->context = context;
-    histogram->features = features;
-    histogram->wanted = variant;
-    enum status status = plan(histogram, shape, err);
+    histogram->features = config->features;
+    histogram->wanted = config->variant;
+    histogram->launch_bytes = config->launch_bytes;
+    enum status status = plan(histogram, config->shape, err);
     if (status != STATUS_OK)
         histogram_close(&histogram);
     *out = histogram;
@@ -283,8 +285,10 @@ static void write_prologue(char *text, size_t size, const struct histogram *hist
 
 static void write_options(char *text, size_t size, const struct pass *pass)
 {
-    snprintf(text, size, "-cl-std=CL1.2 -DGROUP=%u -DCOPIES=%u -DGRID=%d", pass->shape.group,
-             pass->shape.copies, has_grid(pass));
+    int used = snprintf(text, size, "-cl-std=CL1.2 -DGROUP=%u -DGRID=%d", pass->shape.group,
+                        has_grid(pass));
+    if (histogram_variant_copies(pass->variant))
+        snprintf(text + used, size - (size_t)used, " -DCOPIES=%u", pass->shape.copies);
 }
 
 enum status histogram_build_pass(struct histogram *histogram, unsigned index, struct error *err)
@@ -336,7 +340,8 @@ bool histogram_replace(struct histogram *histogram, unsigned index, enum histogr
     }
     if (pass->count > 1 && bytes > histogram_variant_tables_most(variant, device))
         return false;
-    const struct histogram_shape shape = histogram_variant_shape(variant, pass->bins, device);
+    const struct histogram_shape shape =
+        histogram_variant_shape(variant, pass->bins, histogram->launch_bytes, device);
     clear_programs(pass);
     pass->variant = variant;
     pass->shape.group = shape.group;

@@ -29,12 +29,17 @@ struct histogram_part {
     uint32_t counters;     /* index of the part's first counter */
 };
 
-/* Plans the passes; builds nothing yet. features and context must outlive it. shape: how the passes
- * are launched; NULL for what suits the variant and the device. STATUS_USAGE: the variant asked for
+struct histogram_config {
+    const struct feature_set *features; /* must outlive the plan */
+    enum histogram_variant variant;
+    const struct histogram_shape *shape; /* of all passes; NULL: what suits variant and device */
+    uint64_t launch_bytes;               /* pixels that a launch will have */
+};
+
+/* Plans the passes; builds nothing yet. context must outlive it. STATUS_USAGE: the variant asked for
  * cannot hold a feature on this device. */
 enum status histogram_open(struct histogram **out, struct ocl_context *context,
-                           const struct feature_set *features, enum histogram_variant variant,
-                           const struct histogram_shape *shape, struct error *err);
+                           const struct histogram_config *config, struct error *err);
 void histogram_close(struct histogram **histogram);
 
 struct ocl_context *histogram_context(const struct histogram *histogram);

@@ -16,6 +16,7 @@
 #define LARGE_WIDTH  331u
 #define LARGE_HEIGHT 211u
 #define TILE_SMALL   64u
+#define LAUNCH_BYTES (1u << 30) /* for the largest tiles */
 
 static const struct {
     uint32_t width, height;
@@ -234,7 +235,9 @@ static enum status test_variant(struct ocl_context *context, enum histogram_vari
     }
     if (status != STATUS_OK || features.count == 0)
         return status;
-    status = histogram_open(&histogram, context, &features, variant, NULL, err);
+    const struct histogram_config config = {
+        .features = &features, .variant = variant, .launch_bytes = LAUNCH_BYTES};
+    status = histogram_open(&histogram, context, &config, err);
     if (status == STATUS_OK)
         status = histogram_build(histogram, err);
     for (unsigned p = 0; status == STATUS_OK && p < histogram_passes(histogram); p++) {

@@ -103,8 +103,9 @@ static enum status try_variants(struct best *best, const struct tuner *tuner,
             !histogram_variant_takes(reason, sizeof reason, variant, feature, tuner->device))
             continue;
         status = try_choice(best, tuner, spec, variant,
-                            histogram_variant_shape(variant, feature->cell_bins, tuner->device), 1,
-                            err);
+                            histogram_variant_shape(variant, feature->cell_bins,
+                                                    bench_bytes(tuner->bench), tuner->device),
+                            1, err);
     }
     if (status == STATUS_OK && best->mean <= 0)
         return error_set(err, STATUS_FAILED, "nothing counts %s right on %s: do not use this device",
@@ -220,7 +221,8 @@ enum status tuner_run(struct tuning *tuning, const struct tuner *tuner, const ch
     if (status != STATUS_OK)
         return status;
     struct histogram_choice usual = {.variant = histogram_variant_usual(feature, tuner->device)};
-    usual.shape = histogram_variant_shape(usual.variant, feature->cell_bins, tuner->device);
+    usual.shape = histogram_variant_shape(usual.variant, feature->cell_bins,
+                                          bench_bytes(tuner->bench), tuner->device);
     if (!same_choice(&best.choice, &usual)) {
         status = compare_with_usual(&gain, &best, &usual, tuner, spec, err);
         if (status != STATUS_OK)

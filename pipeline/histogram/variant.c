@@ -6,21 +6,23 @@
 #include <string.h>
 
 /* On CPUs a picture in one tile stores its counters instead of adding them with atomics (768 of
- * them cost 5 microseconds, a picture of 512 x 384 takes 270), so tiles are as long as a slot of
- * the CPU's size still gives every thread four. */
-#define SLOT_PIXELS_PRIVATE     (2730u << 10) /* 8 MiB */
+ * them cost 5 microseconds, a picture of 512 x 384 takes 270), so tiles are as long as a launch
+ * still gives every thread four. */
+#define TILES_A_THREAD          4u
 #define TILE_PIXELS_PRIVATE_MIN (32u << 10)
 #define TILE_PIXELS_PRIVATE_MAX (256u << 10)
 #define TABLES_PRIVATE          (192u << 10) /* what a second-level cache holds */
 
-/* On GPUs, what the tiles of one large picture add to its counters meets in a few cache lines: with
- * tiles of 32,000 pixels that costs 15 %, and with tiles of 250,000 the last work-groups leave the
- * device half empty. GPUs that share the host's memory are smaller and get
- * smaller slots. */
-#define CHUNK_PIXELS       32256u /* those of a CHUNK of kernels/histogram_packed.cl */
-#define TILE_PIXELS_PACKED (6 * CHUNK_PIXELS)
-#define TILE_PIXELS_GROUP  (144u << 10)
-#define TILE_PIXELS_SHARED (2 * CHUNK_PIXELS)
+/* On GPUs, what the tiles of one large picture add to its counters meets in a few cache lines: in
+ * launches of 1 GiB, tiles of 32,000 pixels cost 15 %, and with tiles of 250,000 the last
+ * work-groups leave the device half empty. In launches of a slot of 32 MiB there are too few tiles
+ * for that to matter, and each compute unit should have one, or two of packed's smaller
+ * work-groups. */
+#define TILES_A_UNIT_PACKED    2u
+#define CHUNK_PIXELS           32256u /* those of a CHUNK of kernels/histogram_packed.cl */
+#define TILE_PIXELS_PACKED_MAX (6 * CHUNK_PIXELS)
+#define TILE_PIXELS_GROUP_MAX  (144u << 10)
+#define TILE_PIXELS_GROUP_MIN  CHUNK_PIXELS
 
 #define GROUP_MOST     1024u
 #define GROUP_MOST_CPU 128u /* work-items take turns there */
@@ -77,6 +79,11 @@ bool histogram_variant_parse(enum histogram_variant *out, const char *name)
 bool histogram_variant_suits(enum histogram_variant variant, const struct ocl_device *device)
 {
     return variant != HISTOGRAM_PRIVATE || device->type & CL_DEVICE_TYPE_CPU;
+}
+
+bool histogram_variant_copies(enum histogram_variant variant)
+{
+    return variant == HISTOGRAM_REPLICATED || variant == HISTOGRAM_PARTIAL;
 }
 
 /* The largest power of two that is at most `most` and that the device takes. */
@@ -162,7 +169,7 @@ static const struct {
 } known[] = {
     {"Portable Computing Language", CL_DEVICE_TYPE_CPU, HISTOGRAM_PRIVATE, HISTOGRAM_PRIVATE},
     {"Intel(R) OpenCL", CL_DEVICE_TYPE_CPU, HISTOGRAM_PRIVATE, HISTOGRAM_PRIVATE},
-    {"NVIDIA CUDA", CL_DEVICE_TYPE_GPU, HISTOGRAM_PACKED, HISTOGRAM_REPLICATED},
+    {"NVIDIA CUDA", CL_DEVICE_TYPE_GPU, HISTOGRAM_PACKED, HISTOGRAM_LOCAL},
 };
 
 enum histogram_variant histogram_variant_usual(const struct feature *feature,
@@ -187,28 +194,32 @@ static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
 }
 
 struct histogram_shape histogram_variant_shape(enum histogram_variant variant, uint32_t bins,
+                                               uint64_t launch_bytes,
                                                const struct ocl_device *device)
 {
     const bool cpu = device->type & CL_DEVICE_TYPE_CPU;
+    const uint32_t units = device->compute_units > 0 ? device->compute_units : 1;
+    const uint64_t most = launch_bytes / 3 / units;
+    const uint32_t share = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX; /* of a unit, pixels */
     struct histogram_shape shape = {
         .group = group_size(cpu ? GROUP_MOST_CPU : GROUP_MOST, device),
         .copies = 1,
-        .tile_pixels = device->unified_memory        ? TILE_PIXELS_SHARED
-                       : variant == HISTOGRAM_PACKED ? TILE_PIXELS_PACKED
-                                                     : TILE_PIXELS_GROUP,
+        .tile_pixels = clamp(share, TILE_PIXELS_GROUP_MIN, TILE_PIXELS_GROUP_MAX) & ~15u,
     };
     if (variant == HISTOGRAM_PRIVATE) {
-        const uint32_t units = device->compute_units > 0 ? device->compute_units : 1;
         shape.group = 1;
-        shape.tile_pixels = clamp(SLOT_PIXELS_PRIVATE / 4 / units, TILE_PIXELS_PRIVATE_MIN,
-                                  TILE_PIXELS_PRIVATE_MAX) &
-                            ~15u;
+        shape.tile_pixels =
+            clamp(share / TILES_A_THREAD, TILE_PIXELS_PRIVATE_MIN, TILE_PIXELS_PRIVATE_MAX) & ~15u;
     }
-    if (variant == HISTOGRAM_PACKED)
+    if (variant == HISTOGRAM_PACKED) {
         shape.group = group_size(PACKED_GROUP, device);
+        shape.tile_pixels =
+            clamp(share / TILES_A_UNIT_PACKED / CHUNK_PIXELS * CHUNK_PIXELS, CHUNK_PIXELS,
+                  TILE_PIXELS_PACKED_MAX);
+    }
     if (variant == HISTOGRAM_STAGED)
         shape.group = group_size(STAGED_GROUP, device);
-    if (variant == HISTOGRAM_REPLICATED || variant == HISTOGRAM_PARTIAL)
+    if (histogram_variant_copies(variant))
         while (shape.copies < COPIES_MOST && shape.copies < shape.group &&
                8ull * bins * shape.copies <= device->local_memory / 2)
             shape.copies *= 2;
@@ -223,7 +234,6 @@ static bool is_power_of_two(uint32_t value)
 bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_variant variant,
                           uint32_t bins, const struct ocl_device *device)
 {
-    const bool copied = variant == HISTOGRAM_REPLICATED || variant == HISTOGRAM_PARTIAL;
     uint64_t local = 4ull * bins * shape->copies;
     uint32_t least = GROUP_LEAST, most = GROUP_MOST;
     if (variant == HISTOGRAM_PRIVATE) {
@@ -239,7 +249,8 @@ bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_va
     }
     return is_power_of_two(shape->group) && shape->group >= least &&
            shape->group <= group_size(most, device) && is_power_of_two(shape->copies) &&
-           shape->copies <= (copied ? COPIES_MOST_TUNED : 1) && shape->copies <= shape->group &&
+           shape->copies <= (histogram_variant_copies(variant) ? COPIES_MOST_TUNED : 1) &&
+           shape->copies <= shape->group &&
            local <= device->local_memory && shape->tile_pixels % 16 == 0 &&
            shape->tile_pixels >= TILE_PIXELS_LEAST && shape->tile_pixels <= TILE_PIXELS_MOST;
 }

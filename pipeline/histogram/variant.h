@@ -32,6 +32,9 @@ const char *histogram_variant_kernel(enum histogram_variant variant);
 /* Is it worth measuring on the device? One work-item a tile leaves a GPU empty. */
 bool histogram_variant_suits(enum histogram_variant variant, const struct ocl_device *device);
 
+/* Does its kernel keep as many copies of the table as it is told? */
+bool histogram_variant_copies(enum histogram_variant variant);
+
 /* Can the device count the feature with the variant? If not, `reason` says what is in the way. */
 bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant variant,
                              const struct feature *feature, const struct ocl_device *device);
@@ -55,8 +58,9 @@ struct histogram_shape {
     uint32_t tile_pixels; /* a tile has at most, where a row allows it; a multiple of 16 */
 };
 
-/* For a pass with `bins` counters a cell. */
+/* For a pass with `bins` counters a cell and launches of `launch_bytes` of pixels. */
 struct histogram_shape histogram_variant_shape(enum histogram_variant variant, uint32_t bins,
+                                               uint64_t launch_bytes,
                                                const struct ocl_device *device);
 
 /* Is it a shape that the variant's kernel can have for a pass of so many counters? */

@@ -263,6 +263,12 @@ static enum status open_lane(struct lane *lane, struct staging *staging, unsigne
                              struct error *err)
 {
     const struct staging_config *config = &staging->config;
+    const struct histogram_config histogram = {
+        .features = config->features,
+        .variant = config->variant,
+        .launch_bytes = config->slot_bytes ? config->slot_bytes
+                                           : staging_slot_bytes(&config->devices->device[device]),
+    };
     lane->staging = staging;
     enum status status =
         ocl_context_open(&lane->context, &config->devices->device[device], config->trace, err);
@@ -273,8 +279,7 @@ static enum status open_lane(struct lane *lane, struct staging *staging, unsigne
     if (status == STATUS_OK)
         status = ocl_queue_open(&lane->queues.read, lane->context, "read back", err);
     if (status == STATUS_OK)
-        status = histogram_open(&lane->histogram, lane->context, config->features, config->variant,
-                                NULL, err);
+        status = histogram_open(&lane->histogram, lane->context, &histogram, err);
     if (status == STATUS_OK)
         status = open_slots(lane, config, err);
     return status;

@@ -89,7 +89,9 @@ static void count_samples(uint32_t *counters, struct ocl_context *context,
     };
     memset(counters, 0, counter_bytes);
     assert_int_equal(ocl_queue_open(&queue, context, "test", &err), STATUS_OK);
-    assert_int_equal(histogram_open(&histogram, context, features, variant, NULL, &err), STATUS_OK);
+    const struct histogram_config config = {
+        .features = features, .variant = variant, .launch_bytes = 3 * SAMPLES};
+    assert_int_equal(histogram_open(&histogram, context, &config, &err), STATUS_OK);
     assert_int_equal(histogram_build(histogram, &err), STATUS_OK);
     assert_int_equal(ocl_buffer(&pixel_buffer, context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
                                 3 * SAMPLES, (void *)(uintptr_t)pixels, "pixels", &err),
