@@ -167,7 +167,7 @@ static enum status open_device(struct pipeline *pipeline, struct error *err)
         .variant = config->variant,
         .jpeg = config->isolate || config->decode.scale != 1 ? STAGING_JPEG_HOST : config->jpeg,
         .trace = config->trace,
-        .host_memory = config->memory * 3 / 8,
+        .host_memory = ingest_slot_memory(config->memory),
         .device_memory = config->device_memory,
         .slot_bytes = config->slot_bytes,
         .slot_count = config->slot_count,

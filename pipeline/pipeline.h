@@ -100,6 +100,12 @@ struct ingest_report {
     uint64_t sealed;              /* interrupted: records kept for the next run */
 };
 
+/* What the slots of all devices may take of `memory`. */
+static inline uint64_t ingest_slot_memory(uint64_t memory)
+{
+    return memory * 3 / 8;
+}
+
 /* Runs. STATUS_OK also when files failed (report->images_failed says so). STATUS_PARTIAL: --strict
  * stopped it. STATUS_INTERRUPTED: a stop was asked for. The report is filled in every case. */
 enum status pipeline_ingest(struct ingest_report *report, const struct ingest_config *config,

@@ -6,6 +6,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "histogram/tuner.h"
+#include "pipeline.h"
 #include "staging/staging.h"
 #include <stdio.h>
 #include <string.h>
@@ -80,9 +81,16 @@ static void show_trial(void *context, const struct tuner_trial *trial)
     sink_flush(&table->sink); /* the next one takes a while */
 }
 
+/* Of an ingest with the same --memory. */
+static uint64_t slot_bytes(const struct ocl_device *device, const struct options *options)
+{
+    return staging_slot_bytes(device, ingest_slot_memory(options->memory));
+}
+
 /* What an ingest takes for each class of features. */
 static enum status show_tuning(struct table *table, const struct tuning *tuning,
-                               const struct ocl_device *device, struct error *err)
+                               const struct ocl_device *device, const struct options *options,
+                               struct error *err)
 {
     show_head(table, "   speed");
     json_open_array(&table->json, "tuned");
@@ -96,7 +104,7 @@ static enum status show_tuning(struct table *table, const struct tuning *tuning,
         const unsigned gain = choice.tuned ? tuning->entry[c].gain : 0;
         if (choice.shape.group == 0)
             choice.shape = histogram_variant_shape(choice.variant, one.feature[0].cell_bins,
-                                                   staging_slot_bytes(device), device);
+                                                   slot_bytes(device, options), device);
         json_open_object(&table->json, NULL);
         show_choice(table, tuning_class_name(c), &choice);
         json_bool(&table->json, "measured", choice.tuned);
@@ -122,7 +130,7 @@ static enum status measure(struct table *table, struct tuning *tuning,
     struct tuner tuner = {
         .device = device, .stop = signals_stop(), .tried = show_trial, .context = table};
     const struct bench_config config = {
-        .bytes = options->bytes ? options->bytes : staging_slot_bytes(device),
+        .bytes = options->bytes ? options->bytes : slot_bytes(device, options),
         .device_memory = options->device_memory,
         .rounds = (unsigned)options->rounds,
     };
@@ -169,7 +177,7 @@ static enum status tune_device(struct table *table, const struct compute *comput
         if (table->to_sink && !options->show && status == STATUS_OK)
             sink_text(&table->sink, "kept:\n");
         if (status == STATUS_OK)
-            status = show_tuning(table, &tuning, device, err);
+            status = show_tuning(table, &tuning, device, options, err);
     }
     json_close_object(&table->json);
     return status;

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "histogram/selftest.h"
 
+#include <string.h>
+
 /* Clearing, reading and comparing these for each picture is what takes long then. */
 #define COUNTERS_MANY (1u << 16)
 
@@ -66,9 +68,10 @@ enum status histogram_prepare(struct histogram *histogram, struct error *err)
         for (unsigned i = 0; status != STATUS_OK && i < count && !asked_for; i++) {
             if (!histogram_replace(histogram, p, others[i]))
                 continue;
-            log_message(LOG_NOTICE, "notice: histograms are counted by '%s', not by '%s': %s",
+            /* Without what the sentence advises: that is taken care of here. */
+            log_message(LOG_NOTICE, "notice: histograms are counted by '%s', not by '%s': %.*s",
                         histogram_variant_name(others[i]), histogram_variant_name(variant),
-                        err->sentence);
+                        (int)strcspn(err->sentence, ";"), err->sentence);
             *err = (struct error)ERROR_INIT;
             variant = others[i];
             status = prepare_pass(histogram, p, variant, err);

@@ -32,9 +32,21 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-uint64_t staging_slot_bytes(const struct ocl_device *device)
+/* Counters take up to a quarter of a slot's bytes more. */
+static uint64_t bytes_within(uint64_t host_memory, unsigned buffers)
+{
+    return host_memory * 4 / 5 / buffers;
+}
+
+static uint64_t bytes_usual(const struct ocl_device *device)
 {
     return device->unified_memory ? SLOT_BYTES_SHARED : SLOT_BYTES_COPIED;
+}
+
+uint64_t staging_slot_bytes(const struct ocl_device *device, uint64_t host_memory)
+{
+    return max_u64(min_u64(bytes_usual(device), bytes_within(host_memory, SLOT_COUNT_DEFAULT)),
+                   SLOT_BYTES_MIN);
 }
 
 unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
@@ -48,7 +60,7 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
                            (config->jpeg == STAGING_JPEG_AUTO &&
                             !(device->type & CL_DEVICE_TYPE_CPU))) &&
                           reconstruct_possible(device);
-    uint64_t bytes = config->slot_bytes ? config->slot_bytes : staging_slot_bytes(device);
+    uint64_t bytes = config->slot_bytes ? config->slot_bytes : bytes_usual(device);
     unsigned count = config->slot_count ? config->slot_count : SLOT_COUNT_DEFAULT;
     count = count > SLOTS_MAX ? SLOTS_MAX : count;
     uint64_t host = config->host_memory / config->chosen_count;
@@ -57,8 +69,7 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
     unsigned buffers = count + (shape->border ? 1 : 0) + (shape->coefficients ? 2 : 0);
     if (config->device_memory)
         most = min_u64(most, config->device_memory / buffers);
-    /* Counters take up to a quarter of a slot's bytes more. */
-    most = min_u64(most, host * 4 / 5 / (shape->shared ? buffers : count));
+    most = min_u64(most, bytes_within(host, shape->shared ? buffers : count));
     most = min_u64(most, 1ull << 31);
     bytes = max_u64(min_u64(bytes, most), SLOT_BYTES_MIN);
     shape->bytes = bytes / PART_ALIGNMENT * PART_ALIGNMENT;

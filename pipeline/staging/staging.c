@@ -263,12 +263,10 @@ static enum status open_lane(struct lane *lane, struct staging *staging, unsigne
                              struct error *err)
 {
     const struct staging_config *config = &staging->config;
+    struct slot_shape shape; /* of one pass; its bytes are those of any number */
+    slot_shape_choose(&shape, config, &config->devices->device[device], 1);
     const struct histogram_config histogram = {
-        .features = config->features,
-        .variant = config->variant,
-        .launch_bytes = config->slot_bytes ? config->slot_bytes
-                                           : staging_slot_bytes(&config->devices->device[device]),
-    };
+        .features = config->features, .variant = config->variant, .launch_bytes = shape.bytes};
     lane->staging = staging;
     enum status status =
         ocl_context_open(&lane->context, &config->devices->device[device], config->trace, err);

@@ -77,8 +77,8 @@ struct staging_part {
 enum status staging_open(struct staging **out, const struct staging_config *config,
                          struct error *err);
 
-/* Bytes of a slot of the device, unless told otherwise. */
-uint64_t staging_slot_bytes(const struct ocl_device *device);
+/* Bytes of a slot of the device where nothing but host_memory is told. */
+uint64_t staging_slot_bytes(const struct ocl_device *device, uint64_t host_memory);
 
 /* The most bytes that one part may have (rows of 3 bytes a pixel, or coefficients). */
 uint64_t staging_part_bytes(const struct staging *staging);

@@ -104,6 +104,7 @@ def test_a_kernel_that_fails_is_passed_over(cached, photos, identity, miscount, 
     lines = notices(result)
     # The features make two passes.
     assert len(lines) == 2 * len(by), result.stderr
+    assert "--device" not in result.stderr
     for part in by:
         assert sum(part in line for line in lines) == 2
     # What was wrong is not remembered as right.
