@@ -351,3 +351,12 @@ void checkpoint_save_interrupted(struct checkpoint *checkpoint, struct error *er
             "there",
             (unsigned long long)checkpoint->made, seeds);
 }
+
+void checkpoint_untouched(const struct checkpoint_config *config, struct error *err)
+{
+    char shown[256];
+    if (config && access(config->path, F_OK) == 0)
+        error_set(err, STATUS_INTERRUPTED,
+                  "clustering was interrupted; the same command goes on from %s, as it was",
+                  path_for_message(shown, sizeof shown, config->path));
+}

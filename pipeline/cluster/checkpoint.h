@@ -80,5 +80,7 @@ bool checkpoint_due(const struct checkpoint *checkpoint);
 void checkpoint_save(struct checkpoint *checkpoint);
 /* The same after STATUS_INTERRUPTED; *err tells that the same command goes on from there. */
 void checkpoint_save_interrupted(struct checkpoint *checkpoint, struct error *err);
+/* The same where the run did not get as far as checkpoint_open: what there is stays. */
+void checkpoint_untouched(const struct checkpoint_config *config, struct error *err);
 
 #endif

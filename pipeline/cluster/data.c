@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Multiply-adds of a tile in one iteration on a CPU: about a second of a slow one, so that a stop
+/* Multiply-adds of a tile in one iteration on a CPU: a second of a slow one, so that a stop
  * is noticed in time. */
-#define TILE_WORK (1ull << 36)
+#define TILE_WORK (1ull << 34)
 
 /* A slot is where the reader writes rows. */
 struct slot {

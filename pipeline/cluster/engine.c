@@ -61,6 +61,8 @@ enum status engine_open(struct engine *engine, struct ocl_context *ocl,
         status = lloyd_open(&engine->lloyd, &engine->assign, &engine->update,
                             engine->moves.used ? &engine->moves : NULL, &engine->config,
                             &engine->checkpoint, err);
+    if (status == STATUS_INTERRUPTED)
+        checkpoint_untouched(config->checkpoint, err);
     return status;
 }
 
@@ -105,7 +107,8 @@ static enum status run_once(struct lloyd *lloyd, struct cluster_outcome *out, st
     if (status == STATUS_OK)
         status = lloyd_run(lloyd, out, err);
     out->seconds_iterate += (double)(clock_now() - seeded) * 1e-9;
-    if (status == STATUS_INTERRUPTED && lloyd_gather(lloyd, err) == STATUS_OK)
+    struct error trouble = ERROR_INIT;
+    if (status == STATUS_INTERRUPTED && lloyd_gather(lloyd, &trouble) == STATUS_OK)
         checkpoint_save_interrupted(checkpoint, err);
     return status;
 }
