@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "ingest.h"
 
@@ -107,7 +108,10 @@ static enum status open_walk(struct pipeline *pipeline, struct error *err)
 {
     const struct ingest_config *config = pipeline->config;
     const char *temporary = getenv("TMPDIR");
-    const char *skip[] = {config->output};
+    char *resolved = NULL;
+    if (config->output && output_resolve(&resolved, config->output, err))
+        return STATUS_FAILED;
+    const char *skip[] = {config->output, resolved};
     struct walk_config walk = {
         .sources = config->sources,
         .source_count = config->source_count,
@@ -123,7 +127,7 @@ static enum status open_walk(struct pipeline *pipeline, struct error *err)
                                                      : "/tmp",
         .memory = config->memory / 8,
         .skip_paths = skip,
-        .skip_count = config->output ? 1 : 0,
+        .skip_count = config->output ? 2 : 0,
         .stop = pipeline->stop,
         .progress = show_walk,
         .progress_context = pipeline,
@@ -131,6 +135,7 @@ static enum status open_walk(struct pipeline *pipeline, struct error *err)
     unsigned track = trace_track(config->trace, "host", "walk");
     int64_t start = clock_now();
     enum status status = walk_open(&pipeline->walk, &walk, err);
+    free(resolved);
     pthread_mutex_lock(&pipeline->lock);
     pipeline->progress.done = 0; /* of the images from now on */
     pthread_mutex_unlock(&pipeline->lock);

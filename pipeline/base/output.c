@@ -88,9 +88,9 @@ static size_t directory_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Follows symbolic links under the final name; *resolved is the caller's to free. */
-static enum status follow_links(char **resolved, const char *path, struct error *err)
+enum status output_resolve(char **resolved, const char *path, struct error *err)
 {
+    *resolved = NULL;
     char *at = strdup(path);
     for (int links = 0; at; links++) {
         char target[PATH_MAX];
@@ -320,7 +320,7 @@ enum status output_open(struct output **out, const char *path, struct error *err
         return error_memory(err, sizeof *output, "an output file");
     output->directory = output->file = -1;
     mode_t mode = 0;
-    enum status status = follow_links(&output->final, path, err);
+    enum status status = output_resolve(&output->final, path, err);
     if (!status)
         status = open_directory(output, path, err);
     if (!status)
@@ -398,7 +398,7 @@ void output_remove(const char *path)
 {
     struct output output = {.directory = -1, .file = -1};
     struct error ignored = ERROR_INIT;
-    if (follow_links(&output.final, path, &ignored) == STATUS_OK &&
+    if (output_resolve(&output.final, path, &ignored) == STATUS_OK &&
         open_directory(&output, path, &ignored) == STATUS_OK) {
         remove_all_abandoned(&output);
         unlinkat(output.directory, output.final + directory_length(output.final), 0);

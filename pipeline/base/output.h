@@ -15,6 +15,10 @@
 
 struct output;
 
+/* What `path` leads to: symbolic links under the final name are followed, whether or not there is a
+ * file at their end. *resolved is the caller's to free; NULL on failure. */
+enum status output_resolve(char **resolved, const char *path, struct error *err);
+
 /* Checks that `path` can be written (the directory exists and takes files; the name is free or a
  * regular file) and creates the temporary file, empty. STATUS_FAILED says why not. */
 enum status output_open(struct output **out, const char *path, struct error *err);

@@ -302,10 +302,11 @@ static enum status check_output(const struct repair_config *config, struct error
 
 static bool has_work(const char *input)
 {
-    char name[4096];
+    char *name;
     struct stat st;
-    return snprintf(name, sizeof name, "%s.partial", input) < (int)sizeof name &&
-           lstat(name, &st) == 0;
+    bool there = workdir_name(&name, input, NULL) == STATUS_OK && lstat(name, &st) == 0;
+    free(name);
+    return there;
 }
 
 static enum status look(struct repair *r, struct error *err)

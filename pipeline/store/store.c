@@ -144,10 +144,10 @@ static enum status resume_log(struct store *store, const char *signature, bool *
     enum status status = records_read_header(&theirs, &start, store->log, store->log_path, err);
     if (status)
         return status == STATUS_END ? STATUS_OK : status;
-    path_for_message(shown, sizeof shown, store->config.output);
+    path_for_message(shown, sizeof shown, workdir_path(store->work));
     if (signature_difference(difference, sizeof difference, theirs, signature))
         status = error_set(err, STATUS_USAGE,
-                           "%s.partial holds the unfinished work of another command: %s; finish "
+                           "%s holds the unfinished work of another command: %s; finish "
                            "that one, name another output, or start over with --fresh",
                            shown, difference);
     free(theirs);

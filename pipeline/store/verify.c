@@ -2,6 +2,7 @@
  * when it was opened; here it is about values, order and the scales on the axes. */
 #include "store/verify.h"
 #include "base/path.h"
+#include "store/workdir.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,11 +255,9 @@ static void check_leftover(struct verify *verify)
 {
     char shown[256];
     struct stat st;
-    size_t size = strlen(verify->result->path) + sizeof ".partial";
-    char *name = malloc(size);
-    if (!name)
+    char *name;
+    if (workdir_name(&name, verify->result->path, NULL))
         return;
-    snprintf(name, size, "%s.partial", verify->result->path);
     if (lstat(name, &st) == 0)
         verify_broken(verify,
                       "%s is there: a run is under way, or was ended early; the same command "

@@ -6,6 +6,7 @@
  * and we begin again. */
 #include "store/workdir.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/path.h"
 #include <dirent.h>
 #include <errno.h>
@@ -133,6 +134,22 @@ static void release(struct workdir *workdir)
     workdir->lock = workdir->directory = -1;
 }
 
+enum status workdir_name(char **name, const char *output, struct error *err)
+{
+    char *resolved;
+    *name = NULL;
+    enum status status = output_resolve(&resolved, output, err);
+    if (status)
+        return status;
+    *name = malloc(strlen(resolved) + sizeof SUFFIX);
+    if (*name)
+        sprintf(*name, "%s%s", resolved, SUFFIX);
+    else
+        status = error_memory(err, strlen(resolved) + sizeof SUFFIX, "a name");
+    free(resolved);
+    return status;
+}
+
 enum status workdir_open(struct workdir **out, const char *output, struct error *err)
 {
     *out = NULL;
@@ -140,11 +157,8 @@ enum status workdir_open(struct workdir **out, const char *output, struct error 
     if (!workdir)
         return error_memory(err, sizeof *workdir, "a work directory");
     workdir->directory = workdir->lock = -1;
-    workdir->path = malloc(strlen(output) + sizeof SUFFIX);
-    enum status status = workdir->path ? STATUS_OK : error_memory(err, strlen(output), "a name");
+    enum status status = workdir_name(&workdir->path, output, err);
     bool again = !status;
-    if (workdir->path)
-        sprintf(workdir->path, "%s%s", output, SUFFIX);
     for (int tries = 0; !status && again; tries++) {
         release(workdir);
         if (mkdir(workdir->path, 0777) && errno != EEXIST)
@@ -214,10 +228,9 @@ void workdir_tidy(const char *output)
     struct error err = ERROR_INIT;
     struct workdir *workdir;
     struct stat st;
-    char *path = malloc(strlen(output) + sizeof SUFFIX);
-    if (!path)
+    char *path;
+    if (workdir_name(&path, output, NULL))
         return;
-    sprintf(path, "%s%s", output, SUFFIX);
     if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
         workdir_open(&workdir, output, &err) == STATUS_OK)
         workdir_release(&workdir);

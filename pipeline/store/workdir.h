@@ -10,6 +10,10 @@
 
 struct workdir;
 
+/* Its name, that of the file with ".partial": of the file itself where `output` is a symbolic link,
+ * so that two names of one file are one output. *name is the caller's to free; NULL on failure. */
+enum status workdir_name(char **name, const char *output, struct error *err);
+
 /* Creates or takes over the directory. STATUS_FAILED: another process has it (its number is named;
  * err->native is EWOULDBLOCK), or it cannot be made. */
 enum status workdir_open(struct workdir **out, const char *output, struct error *err);

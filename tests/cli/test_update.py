@@ -173,6 +173,35 @@ def test_second_writer_is_refused(writing, tmp_path):
     assert listing() == before and not (tmp_path / "x.h5").exists()
 
 
+def test_second_writer_by_another_name(mixed, tmp_path):
+    """A symbolic link to an output is that output; its unfinished work lies beside the file."""
+    (tmp_path / "results").mkdir()
+    link = tmp_path / "link.h5"
+    link.symlink_to("results/x.h5")
+    many = tmp_path / "many"
+    many.mkdir()
+    for i in range(3000):
+        os.link(mixed / "green" / "01.jpg", many / f"{i}.jpg")
+    process = subprocess.Popen([str(CLPIPE), "ingest", "many", "-o", "link.h5", "-q"], cwd=tmp_path)
+    work = tmp_path / "results" / "x.h5.partial"
+    while not (work / "records").exists():
+        assert process.poll() is None
+        time.sleep(0.002)
+    process.send_signal(signal.SIGSTOP)
+    try:
+        for name in ("link.h5", "results/x.h5"):
+            result = run_clpipe("ingest", mixed, "-o", name, "--fresh", cwd=tmp_path)
+            assert result.returncode == 3, result.stderr
+            assert f"{name} is being written by process {process.pid} " in result.stderr
+    finally:
+        process.send_signal(signal.SIGCONT)
+    assert process.wait(60) == 0
+    assert link.is_symlink() and os.listdir(tmp_path / "results") == ["x.h5"]
+    # Neither is taken for a picture where it lies among them.
+    report = ingest(tmp_path, link, "--fresh", code=0)
+    assert (report["images_ok"], report["files_not_images"]) == (3000, 0)
+
+
 def test_cluster_waits_for_nobody(writing, tmp_path, monkeypatch):
     """A finished file that is being updated takes no clusters: they, or the images, would be lost."""
     writing.send_signal(signal.SIGCONT)
