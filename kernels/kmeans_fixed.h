@@ -1,6 +1,7 @@
 /* kmeans_fixed.h: float32 values as fixed point, for kernels that sum rows.
  *
- * -D VECTOR=1|16   values at a time */
+ * -D VECTOR=1|16    values at a time
+ * -D WEIGHTED=0|1   whether they are multiplied by weights (not given: they are not) */
 #ifndef CLPIPE_KMEANS_FIXED_H
 #define CLPIPE_KMEANS_FIXED_H
 
@@ -16,6 +17,7 @@ typedef long longs;
 #error "VECTOR is 1 or 16"
 #endif
 
+#if !WEIGHTED
 /* The bits of float32 values as fixed point: canonical_fixed() of the host, without branches. */
 static longs fixed_point(ints bits, ints scale)
 {
@@ -33,9 +35,10 @@ static longs fixed_point(ints bits, ints scale)
     longs sign = TO_LONGS(bits >> 31);
     return (value ^ sign) - sign;
 }
-
-/* The same of the values times a weight, both given by their bits: canonical_fixed_weighted() of
- * the host. The product of two fractions has 48 bits, and so is exact. */
+#else
+/* The bits of float32 values times a weight, given by its own bits, as fixed point, without
+ * branches: canonical_fixed_weighted() of the host. The product of two fractions has 48 bits, and
+ * so is exact. */
 static longs fixed_point_weighted(ints bits, int weight, ints scale)
 {
     const int weight_exponent = weight >> 23;
@@ -54,5 +57,6 @@ static longs fixed_point_weighted(ints bits, int weight, ints scale)
     longs sign = TO_LONGS(bits >> 31);
     return (value ^ sign) - sign;
 }
+#endif
 
 #endif
