@@ -1,5 +1,5 @@
-/* ingest.h: what the threads of ingest share. Inside pipeline: pipeline.c wires, ingest_decode.c
- * and ingest_store.c hold what its threads run.
+/* ingest.h: what the threads of ingest share. Inside pipeline: pipeline.c wires, ingest_take.c,
+ * ingest_decode.c and ingest_store.c hold what its threads run.
  */
 #ifndef CLPIPE_INGEST_H
 #define CLPIPE_INGEST_H
@@ -35,7 +35,9 @@ struct pipeline {
     pthread_t store_thread, close_thread;
     bool store_started, closing;
     uint64_t window;
-    unsigned open_files; /* a decode thread holds at most so many */
+    unsigned open_files; /* a decode thread holds at most so many, and as many wait for it */
+    struct ahead *ahead;
+    atomic_uint window_waits; /* threads that wait for window_moved */
 
     pthread_mutex_t walk_lock; /* guards walk, store_prior, handed_out and again */
     pthread_cond_t window_moved;
@@ -71,6 +73,25 @@ struct picture {
 
 /* Ends the run with an error: the first wins, everybody is woken. Any thread. */
 void ingest_fail(struct pipeline *pipeline, const struct error *err);
+
+/* A picture and its file, -1 where it is not to be decoded. */
+struct opened {
+    struct picture *picture;
+    int fd;
+};
+
+/* Files opened ahead of the decode threads, by threads of their own; see ingest_take.c. ahead_start
+ * starts as many as the system gives, also none. ahead_abort: nobody wants any more; any thread.
+ * ahead_join: after the decode threads have ended; frees what they have left. */
+enum status ahead_open(struct ahead **out, struct pipeline *pipeline, struct error *err);
+void ahead_start(struct ahead *ahead);
+void ahead_abort(struct ahead *ahead);
+void ahead_join(struct ahead *ahead);
+void ahead_close(struct ahead **ahead);
+
+/* The next file for a decode thread, or false at the end, on a stop and on an error; without `wait`,
+ * also where there is none yet: who holds pictures must not wait for others. */
+bool ingest_take(struct opened *opened, struct worker *worker, bool wait);
 
 /* Frees a picture that no part holds any more. Accepts NULL. */
 void picture_free(struct picture *picture);

@@ -1,5 +1,5 @@
-/* ingest_decode.c: what a decode thread does: take the next item from the walk, look whether an
- * earlier run has it, else open it and decode it strip by strip into slots.
+/* ingest_decode.c: what a decode thread does: take the next file that is to be decoded, and decode
+ * it strip by strip into slots.
  */
 #include "ingest.h"
 
@@ -79,95 +79,6 @@ void picture_lost(void *context, void *item)
     picture->lost = true;
     pthread_mutex_unlock(&picture->lock);
     picture_release(picture);
-}
-
-static struct picture *picture_new(struct pipeline *pipeline, const struct walk_item *item)
-{
-    struct picture *picture = calloc(1, sizeof *picture);
-    char *path = malloc((size_t)item->path_length + 1);
-    if (!picture || !path) {
-        free(picture);
-        free(path);
-        return NULL;
-    }
-    memcpy(path, item->path, (size_t)item->path_length + 1);
-    picture->pipeline = pipeline;
-    picture->path = path;
-    pthread_mutex_init(&picture->lock, NULL);
-    atomic_init(&picture->holders, 1);
-    picture->record = (struct store_record){
-        .sequence = item->sequence,
-        .source = item->source,
-        .path = path,
-        .path_length = item->path_length,
-        .bytes = item->bytes,
-        .mtime_ns = item->mtime_ns,
-        .failure = item->failure,
-        .orientation = 1,
-    };
-    return picture;
-}
-
-/* Is there no room for more pictures on their way? With the walk's lock. */
-static bool window_is_full(struct pipeline *pipeline)
-{
-    return pipeline->store &&
-           pipeline->handed_out >= store_written(pipeline->store) + pipeline->window;
-}
-
-/* The next picture, or NULL at the end, on a stop and on an error; without `wait`, also where
- * others are to be finished first: who holds pictures must not wait for that. */
-static struct picture *next_picture(struct worker *worker, bool wait)
-{
-    struct pipeline *pipeline = worker->pipeline;
-    struct error err = ERROR_INIT;
-    struct walk_item item;
-    struct picture *picture = NULL;
-    int64_t start = clock_now();
-    pthread_mutex_lock(&pipeline->walk_lock);
-    while (wait && stop_requested(pipeline->stop) == STOP_NONE && !pipeline->again &&
-           window_is_full(pipeline))
-        pthread_cond_wait(&pipeline->window_moved, &pipeline->walk_lock);
-    worker->blocked += seconds_since(start);
-    if (pipeline->again && stop_requested(pipeline->stop) != STOP_ERROR) {
-        /* Even when a stop is asked for: it is under way. */
-        picture = pipeline->again;
-        pipeline->again = picture->next;
-        pthread_mutex_unlock(&pipeline->walk_lock);
-        return picture;
-    }
-    start = clock_now();
-    enum status status = stop_requested(pipeline->stop) != STOP_NONE || window_is_full(pipeline)
-                             ? STATUS_END
-                             : walk_next(pipeline->walk, &item, &err);
-    if (status == STATUS_OK) {
-        picture = picture_new(pipeline, &item);
-        if (!picture)
-            status = error_memory(&err, sizeof *picture, "a picture");
-    }
-    if (status == STATUS_OK) {
-        pipeline->handed_out++;
-        struct store_record prior;
-        bool resumed = false;
-        if (pipeline->store && item.failure.reason == REASON_NONE &&
-            store_prior(pipeline->store, item.source, item.path, item.path_length, item.bytes,
-                        item.mtime_ns, &prior, &resumed)) {
-            prior.sequence = item.sequence;
-            prior.path = picture->path;
-            picture->record = prior;
-            picture->pixels = (uint64_t)prior.width * prior.height;
-            picture->resumed = resumed;
-            picture->unchanged = !resumed;
-        }
-    }
-    pthread_mutex_unlock(&pipeline->walk_lock);
-    worker->starved += seconds_since(start);
-    if (status == STATUS_OK)
-        return picture;
-    picture_free(picture);
-    if (status != STATUS_END)
-        ingest_fail(pipeline, &err);
-    return NULL;
 }
 
 /* --- decoding -------------------------------------------------------------------------------- */
@@ -414,39 +325,19 @@ static bool is_ready(struct pipeline *pipeline, struct decode *decode)
     return false;
 }
 
-/* A picture and its file, -1 where it is not to be decoded. */
-struct opened {
-    struct picture *picture;
-    int fd;
-};
-
-static void open_picture(struct opened *opened, struct pipeline *pipeline, struct picture *picture)
-{
-    *opened = (struct opened){picture, -1};
-    if (picture->record.failure.reason != REASON_NONE || picture->resumed || picture->unchanged)
-        return;
-    opened->fd = walk_open_file(pipeline->walk, picture->record.source, picture->path);
-    int code = errno;
-    if (opened->fd < 0)
-        failure_errno(&picture->record.failure,
-                      code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
-                      "cannot open");
-}
-
 /* Takes pictures: one, or several small ones where they are decoded together. 0 at the end. */
 static unsigned take_pictures(struct opened *opened, struct worker *worker, struct decode *decode)
 {
     const unsigned open_files = worker->pipeline->open_files, ahead = decode_ahead(decode);
     const unsigned most = ahead < open_files ? ahead : open_files;
     struct decode_file file[DECODE_AHEAD_MAX];
-    struct picture *picture;
     uint64_t bytes = 0;
     unsigned count = 0, files = 0;
-    while (count < most && bytes < AHEAD_BYTES && (picture = next_picture(worker, count == 0))) {
-        struct opened *last = &opened[count++];
-        open_picture(last, worker->pipeline, picture);
+    while (count < most && bytes < AHEAD_BYTES && ingest_take(&opened[count], worker, count == 0)) {
+        const struct opened *last = &opened[count++];
         if (last->fd < 0)
             break;
+        const struct picture *picture = last->picture;
         bytes += picture->record.bytes;
         file[files++] = (struct decode_file){last->fd, picture->path, picture->record.bytes,
                                              picture->record.mtime_ns};

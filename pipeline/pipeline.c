@@ -1,12 +1,12 @@
-/* pipeline.c: wires the stages of ingest. With ingest_decode.c and ingest_store.c, which hold what
- * its threads run, the only place that knows all of them.
+/* pipeline.c: wires the stages of ingest. With ingest_take.c, ingest_decode.c and ingest_store.c,
+ * which hold what its threads run, the only place that knows all of them.
  *
  *   calling thread: opens the devices while a thread walks; then monitor - progress, stop requests,
  *   the first error
  *
- *   walk ──(lock: serial)──> decode 1..N ──> staging ──> lane 1..D ──(queue)──> store ──> F.h5
- *   spool file               read, decode     slots       one thread   finished  reorders, logs
- *                            into slots                   a device     pictures  one thread
+ *   walk ──(lock)──> readers ──> decode 1..N ──> staging ──> lane 1..D ──(queue)──> store ──> F.h5
+ *   spool file       open         read, decode     slots       one thread   finished  reorders, logs
+ *                    ahead        into slots                   a device     pictures  one thread
  *
  * What bounds memory: pictures between walk and log are at most `window`; slots are allocated once;
  * what codecs need beyond the slot is admitted through a budget of bytes.
@@ -61,6 +61,8 @@ void ingest_fail(struct pipeline *pipeline, const struct error *err)
         staging_abort(pipeline->staging);
     if (pipeline->budget)
         budget_abort(pipeline->budget);
+    if (pipeline->ahead)
+        ahead_abort(pipeline->ahead);
     if (pipeline->finished)
         queue_abort(pipeline->finished);
     pthread_mutex_lock(&pipeline->walk_lock);
@@ -244,6 +246,7 @@ static enum status start_threads(struct pipeline *pipeline, struct error *err)
             pthread_mutex_unlock(&pipeline->lock);
         }
     }
+    ahead_start(pipeline->ahead);
     if (code == 0)
         return STATUS_OK;
     if (pipeline->workers > 0) {
@@ -359,6 +362,8 @@ static void join(struct pipeline *pipeline, int64_t start)
 {
     for (unsigned i = 0; i < pipeline->workers; i++)
         pthread_join(pipeline->worker[i].thread, NULL);
+    if (pipeline->ahead)
+        ahead_join(pipeline->ahead);
     if (pipeline->staging) {
         decode_lost_pictures(pipeline);
         staging_drain(pipeline->staging);
@@ -510,6 +515,8 @@ static enum status open_all(struct pipeline *pipeline, struct error *err)
         status = queue_open(&pipeline->finished, 256, sizeof(struct picture *), drop_finished, NULL,
                             err);
     if (status == STATUS_OK)
+        status = ahead_open(&pipeline->ahead, pipeline, err);
+    if (status == STATUS_OK)
         status = start_threads(pipeline, err);
     return status;
 }
@@ -556,6 +563,7 @@ enum status pipeline_ingest(struct ingest_report *report, const struct ingest_co
     walk_close(&pipeline.walk);
     queue_close(&pipeline.finished);
     budget_close(&pipeline.budget);
+    ahead_close(&pipeline.ahead);
     free(pipeline.worker);
     pthread_cond_destroy(&pipeline.changed);
     pthread_cond_destroy(&pipeline.window_moved);
