@@ -5,13 +5,17 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Bytes read at a time: enough for every thread, and still in a cache when they are transformed. */
-#define PIECE_BYTES (8u << 20)
+/* Bytes read at a time: enough for every thread, and still in a cache when they are transformed.
+ * Where rows are only looked at, that costs less than other threads would: so much at a time that
+ * it is still in the reader's own cache, and the device and the host's threads keep theirs. */
+#define PIECE_BYTES  (8u << 20)
+#define GLANCE_BYTES (256u << 10)
 
 struct reader {
     const struct matrix_source *source;
     const struct transform *transform;
     struct workers *workers;
+    struct workers *transformers; /* NULL: the reader alone */
     const struct reader_stats *stats;
     struct queue *wanted, *filled;
     pthread_t thread;
@@ -33,7 +37,7 @@ static enum status fill_rows(struct reader *reader, const struct fill *fill, str
         uint64_t first = fill->first + done;
         enum status status = source->read(source->context, first, rows, from, err);
         if (status == STATUS_OK)
-            status = transform_rows(reader->transform, reader->workers, to, from, first, rows, err);
+            status = transform_rows(reader->transform, reader->transformers, to, from, first, rows, err);
         const struct reader_stats *stats = reader->stats;
         if (status == STATUS_OK && stats)
             status =
@@ -71,9 +75,16 @@ enum status reader_open(struct reader **out, const struct matrix_source *source,
     struct reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return error_memory(err, sizeof *reader, "reading rows");
-    *reader = (struct reader){source, transform, workers, stats, .error = ERROR_INIT};
-    size_t row = (size_t)transform->dimension * sizeof(float);
-    reader->piece_rows = row < PIECE_BYTES ? (uint32_t)(PIECE_BYTES / row) : 1;
+    *reader = (struct reader){.source = source,
+                              .transform = transform,
+                              .workers = workers,
+                              .stats = stats,
+                              .error = ERROR_INIT};
+    const size_t row = (size_t)transform->dimension * sizeof(float);
+    const bool glance = transform->metric == METRIC_EUCLIDEAN && !stats;
+    const size_t piece = glance ? GLANCE_BYTES : PIECE_BYTES;
+    reader->transformers = glance ? NULL : workers;
+    reader->piece_rows = row < piece ? (uint32_t)(piece / row) : 1;
     if (reader->piece_rows > KMEANS_BLOCK_ROWS)
         reader->piece_rows -= reader->piece_rows % KMEANS_BLOCK_ROWS;
     enum status status = queue_open(&reader->wanted, depth, sizeof(struct fill), NULL, NULL, err);

@@ -18,7 +18,7 @@ struct transform {
  * `dimension` values and may be `to` where both are equal. euclidean: as they are; hellinger:
  * square roots; cosine: divided by their length, everything in float64 and rounded once. NaN,
  * infinities, negative values under hellinger and zero rows under cosine are STATUS_FAILED; the
- * message counts rows from `first`. */
+ * message counts rows from `first`. workers: NULL for the caller alone. */
 enum status transform_rows(const struct transform *transform, struct workers *workers, float *to,
                            const float *from, uint64_t first, uint32_t rows, struct error *err);
 
