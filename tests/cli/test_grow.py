@@ -70,7 +70,7 @@ def test_a_grown_directory_costs_what_is_new_and_a_walk(program, few, tmp_path, 
     with capsys.disabled():
         print(f" [processor seconds: 1,000 new ones {alone:.2f}, a walk of 10,000 {walk:.2f}, both at "
               f"once {min(grown):.2f}, all again {everything:.2f}] ", end="")
-    assert min(grown) < 1.25 * (alone + walk)
+    assert min(grown) < 1.4 * (alone + walk)
     assert min(grown) < 0.7 * everything
 
 
