@@ -4,6 +4,7 @@
 #include "histogram/tuning.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ struct histogram {
     uint64_t launch_bytes;
     struct pass pass[HISTOGRAM_PASSES_MAX];
     unsigned count;
+    atomic_bool abandoned;
 };
 
 static uint32_t max_u32(uint32_t a, uint32_t b)
@@ -171,6 +173,16 @@ struct ocl_context *histogram_context(const struct histogram *histogram)
 const struct feature_set *histogram_features(const struct histogram *histogram)
 {
     return histogram->features;
+}
+
+void histogram_abandon(struct histogram *histogram)
+{
+    atomic_store(&histogram->abandoned, true);
+}
+
+bool histogram_is_abandoned(const struct histogram *histogram)
+{
+    return atomic_load(&histogram->abandoned);
 }
 
 enum histogram_variant histogram_wanted(const struct histogram *histogram)

@@ -65,7 +65,7 @@ enum status histogram_prepare(struct histogram *histogram, struct error *err)
         const unsigned count = list_others(others, histogram, p);
         enum status status = prepare_pass(histogram, p, variant, err);
         const bool asked_for = histogram_wanted(histogram) != HISTOGRAM_AUTO;
-        for (unsigned i = 0; status != STATUS_OK && i < count && !asked_for; i++) {
+        for (unsigned i = 0; status == STATUS_FAILED && i < count && !asked_for; i++) {
             if (!histogram_replace(histogram, p, others[i]))
                 continue;
             /* Without what the sentence advises: that is taken care of here. */

@@ -101,6 +101,8 @@ static enum status count_on_device(struct rig *rig, const struct histogram_part 
         tile_pixels
             ? histogram_tiles_of(rig->tile, rig->histogram, rig->pass, part, tile_pixels)
             : histogram_tiles(rig->tile, rig->histogram, rig->pass, part);
+    if (histogram_is_abandoned(rig->histogram))
+        return error_set(err, STATUS_INTERRUPTED, "the kernels are not needed any more");
     enum status status = ocl_enqueue_write(rig->queue, "pixels", rig->pixels, true, 0, bytes,
                                            rig->pixel, OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK)

@@ -211,7 +211,7 @@ void *ring_serve(void *argument)
         status = blur_prepare(lane->blur, lane->context, &err);
     if (status == STATUS_OK)
         status = serve(lane, prepare_reconstruct(lane), &err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK || status == STATUS_INTERRUPTED)
         return NULL;
     pthread_mutex_lock(&staging->lock);
     lane->failed = true;
