@@ -392,7 +392,8 @@ def test_every_phase_shows_itself(program, tmp_path):
         assert all(len(line) < 120 for line in lines)
         seen[init] = "\n".join(lines)
         assert re.search(r"\[[=> ]{24}\]  [\d,]+/80,000 rows read", seen[init])
-        assert re.search(r"k-means: iteration 1 of at most 2 .* 0 % pruned", seen[init])
+        assert re.search(r"k-means: iteration 1 of at most 2  80,000 moved  inertia \S+  \S+ s each  "
+                         r"at most \S+ s left  0 % pruned", seen[init])
         order = [seen[init].index(words) for words in ("rows read", "first centroids", "iteration")]
         assert order == sorted(order)
     assert re.search(r"first centroids: \d+\n", seen["kmeans-parallel"])
