@@ -83,6 +83,14 @@ static enum status open_buffers(struct update *update, struct error *err)
     return status;
 }
 
+/* Whether float64 can be had with every float32 value taken for what it is. */
+static bool keeps_subnormals(const struct ocl_device *device)
+{
+    cl_device_fp_config config = 0;
+    clGetDeviceInfo(device->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL);
+    return device->fp64 && (config & CL_FP_DENORM);
+}
+
 enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
                         struct error *err)
 {
@@ -93,9 +101,11 @@ enum status update_open(struct update *update, struct data *data, uint32_t k, ui
         return status;
     const uint32_t vectors = data->stride / 16;
     update->vectors = lane->tiled ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
+    const bool weighted = data->weights.of_row;
     char options[80];
-    snprintf(options, sizeof options, "-DVECTOR=%d -DVECTORS=%u -DWEIGHTED=%d",
-             lane->tiled ? 1 : 16, update->vectors, data->weights.of_row ? 1 : 0);
+    snprintf(options, sizeof options, "-DVECTOR=%d -DVECTORS=%u -DWEIGHTED=%d -DDOUBLES=%d",
+             lane->tiled ? 1 : 16, update->vectors, weighted,
+             !lane->tiled && !weighted && keeps_subnormals(lane->device));
     status = lane_build(&update->program, lane, "kmeans_update", options, err);
     if (status == STATUS_OK)
         status = ocl_kernel(&update->sum, update->program, "sum_segments", err);

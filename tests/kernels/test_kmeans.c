@@ -460,11 +460,32 @@ static void check_farther_than_float(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
+/* A row so large that the others keep a dozen bits: their sums show how each was rounded, halves
+ * among them. */
+static void check_rounding(struct ocl_context *context, bool fewer)
+{
+    const struct shape shape = {fewer ? 30 : 300, 18, 3, 4};
+    struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
+    float initial[54];
+    fill_matrix(&m, FILL_MIXTURE, 5);
+    for (uint32_t i = 0; i < m.n * m.d; i++) {
+        if (i % 5 == 0)
+            m.x[i] = ldexpf(roundf(ldexpf(m.x[i], 15)) + 0.5f, -15);
+        if (i >= (m.n - 1) * m.d)
+            m.x[i] = 0x1p38f;
+    }
+    memcpy(initial, m.x, 36 * sizeof *initial);
+    memcpy(initial + 36, m.x + (size_t)(m.n - 1) * m.d, 18 * sizeof *initial);
+    check_given(context, &shape, FILL_OUTLIER, &m, initial, fewer);
+    free(m.x);
+}
+
 static void test_far_centroids(void **state)
 {
     (void)state;
     for_each_device(check_far_centroids);
     for_each_device(check_farther_than_float);
+    for_each_device(check_rounding);
 }
 
 /* --- first centroids ---------------------------------------------------------------------------
