@@ -7,7 +7,8 @@
  * - Instructions around each store. Pixels are read eight at a time as three 64-bit words, and the
  *   words are shifted in place by 16, so that a byte costs one and a half instructions to extract
  *   (both low bytes of a register can be addressed) beside the increment. Compilers rewrite that
- *   into a shift and a mask for each byte unless KEEP hides where the word comes from.
+ *   into a shift and a mask for each byte unless KEEP hides where the word comes from, where the
+ *   driver takes that.
  * - Store-to-load forwarding: two equal neighbours increment the same word, and the second waits
  *   for the first. SUB sub-tables that take turns break that chain.
  * - False dependencies: loads wait for older stores whose addresses are equal in the low 12 bits.
@@ -26,7 +27,8 @@
 #define SUB   4
 #define PITCH 272
 
-#ifdef __x86_64__
+/* -D HIDE_WORDS: the driver is known to take inline assembly. */
+#if defined HIDE_WORDS && defined __x86_64__
 #define KEEP(w) __asm__("" : "+r"(w));
 #else
 #define KEEP(w)

@@ -18,7 +18,7 @@
  *   w  the same for a length */
 
 /* Not below the distance of a row, of which `limit` is not below the score. */
-static float near_bound(float limit, float norm, float4 bounds)
+static inline float near_bound(float limit, float norm, float4 bounds)
 {
     const float square = norm * norm;
     const float slack = fma(0x1p-20f, fma(fabs(limit), bounds.x, square), bounds.z);
@@ -27,7 +27,7 @@ static float near_bound(float limit, float norm, float4 bounds)
 }
 
 /* Not above the distance of a row, of which `score` is not above the score. */
-static float far_bound(float score, float norm, float4 bounds)
+static inline float far_bound(float score, float norm, float4 bounds)
 {
     /* Lanes without a centroid. */
     if (!(score < 1e20f))
@@ -41,8 +41,8 @@ static float far_bound(float score, float norm, float4 bounds)
 /* A row's label after a search among some centroids, of which `id` has the least score, `best`, and
  * `second` is the next; -1 where it is in doubt. far is not above the distance to any of the others
  * but the own centroid, and near is what length_bound found for that, or less. They follow. */
-static int label_among_some(float *near, float *far, float best, float second, int id, int label,
-                            float limit, float norm, float4 bounds)
+static inline int label_among_some(float *near, float *far, float best, float second, int id,
+                                   int label, float limit, float norm, float4 bounds)
 {
     const float rest = fmin(*far, far_bound(second, norm, bounds));
     const float others = id == label ? rest : fmin(rest, far_bound(best, norm, bounds));
@@ -63,14 +63,14 @@ static int label_among_some(float *near, float *far, float best, float second, i
 
 /* Not below the length of the difference whose float32 sum of squares, in these units, is `total`;
  * but for bounds.w, if both sides may have values that are rounded to zero. */
-static float length_bound(float total, float growth, float tiny)
+static inline float length_bound(float total, float growth, float tiny)
 {
     return sqrt(fma(total, growth, tiny)) * (1.0f + 0x1p-19f);
 }
 
 /* The sum of squares of row - from, in these units. */
-static float difference_squares(__global const float *row, __global const float *from, uint stride,
-                                float half_scale)
+static inline float difference_squares(__global const float *row, __global const float *from,
+                                       uint stride, float half_scale)
 {
     float total = 0.0f;
     for (uint begin = 0; begin < stride; begin += KMEANS_FILTER_COLUMNS) {

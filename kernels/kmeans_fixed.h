@@ -19,7 +19,7 @@ typedef long longs;
 
 #if !WEIGHTED
 /* The bits of float32 values as fixed point: canonical_fixed() of the host, without branches. */
-static longs fixed_point(ints bits, ints scale)
+static inline longs fixed_point(ints bits, ints scale)
 {
     ints exponent = (bits >> 23) & 255;
     ints normal = min(exponent, (ints)(1));
@@ -39,7 +39,7 @@ static longs fixed_point(ints bits, ints scale)
 /* The bits of float32 values times a weight, given by its own bits, as fixed point, without
  * branches: canonical_fixed_weighted() of the host. The product of two fractions has 48 bits, and
  * so is exact. */
-static longs fixed_point_weighted(ints bits, int weight, ints scale)
+static inline longs fixed_point_weighted(ints bits, int weight, ints scale)
 {
     const int weight_exponent = weight >> 23;
     const int weight_normal = min(weight_exponent, 1);

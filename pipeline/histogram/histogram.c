@@ -295,12 +295,24 @@ static void write_prologue(char *text, size_t size, const struct histogram *hist
 
 #define PROLOGUE_BYTES (128 * FEATURE_MAX)
 
-static void write_options(char *text, size_t size, const struct pass *pass)
+/* PoCL 5.0 aborts in LLVM where a kernel has inline assembly, so nobody gets it who has not been
+ * seen to take it. */
+static bool takes_assembly(const struct ocl_device *device)
+{
+    return strncmp(device->platform, "Intel", 5) == 0 ||
+           (strcmp(device->platform, "Portable Computing Language") == 0 &&
+            strncmp(device->driver, "3.", 2) == 0);
+}
+
+static void write_options(char *text, size_t size, const struct pass *pass,
+                          const struct ocl_device *device)
 {
     int used = snprintf(text, size, "-cl-std=CL1.2 -DGROUP=%u -DGRID=%d", pass->shape.group,
                         has_grid(pass));
     if (histogram_variant_copies(pass->variant))
         snprintf(text + used, size - (size_t)used, " -DCOPIES=%u", pass->shape.copies);
+    else if (pass->variant == HISTOGRAM_PRIVATE && takes_assembly(device))
+        snprintf(text + used, size - (size_t)used, " -DHIDE_WORDS");
 }
 
 enum status histogram_build_pass(struct histogram *histogram, unsigned index, struct error *err)
@@ -308,7 +320,7 @@ enum status histogram_build_pass(struct histogram *histogram, unsigned index, st
     struct pass *pass = &histogram->pass[index];
     char prologue[PROLOGUE_BYTES], options[128];
     write_prologue(prologue, sizeof prologue, histogram, pass);
-    write_options(options, sizeof options, pass);
+    write_options(options, sizeof options, pass, ocl_context_device(histogram->context));
     const char *name = histogram_variant_kernel(pass->variant);
     enum status status =
         ocl_program_build(&pass->program, histogram->context, name, prologue, options, err);
@@ -333,7 +345,7 @@ enum status histogram_pass_key(char key[OCL_KEY], const struct histogram *histog
     const struct pass *pass = &histogram->pass[index];
     char prologue[PROLOGUE_BYTES], options[128];
     write_prologue(prologue, sizeof prologue, histogram, pass);
-    write_options(options, sizeof options, pass);
+    write_options(options, sizeof options, pass, ocl_context_device(histogram->context));
     return ocl_program_key(key, ocl_context_device(histogram->context),
                            histogram_variant_kernel(pass->variant), prologue, options, err);
 }
