@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 /* What a row costs beside its scores, in scores: to be brought from memory for a search, and to have
- * the distance to its own centroid found (which on CPUs is done while it is there). Measured; they
+ * the distance to its own centroid found (which on CPUs is done while it is there). Those of CPUs and
+ * of tensor cores are what prototypes and an H200 showed, those of other GPUs are estimates; they
  * change the speed only. */
 struct costs {
     double touch, own;
