@@ -76,6 +76,7 @@ struct rig {
     cl_mem pixels, tiles, counters;
     struct histogram_tile *tile; /* `tile_room` of them, as the buffer */
     uint32_t tile_room;
+    int tilings; /* of a picture: the usual tiles, small ones; brief: each costs a work-group */
     uint8_t *pixel;
     uint32_t *got, *want;
 };
@@ -134,10 +135,10 @@ static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct r
         const struct feature *feature = &rig->features->feature[pass.feature[i]];
         feature_count_reference(rig->want + feature->offset, feature, rig->pixel, part->stride,
                                 part->width, part->height, part->orientation);
-        *compared += 2 * feature->dimension;
+        *compared += (uint32_t)rig->tilings * feature->dimension;
     }
     enum status status = STATUS_OK;
-    for (int small = 0; small < 2 && status == STATUS_OK; small++) {
+    for (int small = 0; small < rig->tilings && status == STATUS_OK; small++) {
         status = count_on_device(rig, part, small ? TILE_SMALL : 0, err);
         /* Counters of other passes are zero in both. */
         for (uint32_t i = 0; i < counters && status == STATUS_OK; i++)
@@ -167,7 +168,8 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
     *rig = (struct rig){.histogram = histogram,
                         .pass = pass,
                         .features = histogram_features(histogram),
-                        .tile_room = most_tiles(histogram, pass, brief)};
+                        .tile_room = most_tiles(histogram, pass, brief),
+                        .tilings = brief ? 1 : 2};
     const size_t counters = rig->features->counters;
     rig->pixel = malloc(pixel_bytes);
     rig->tile = calloc(rig->tile_room, sizeof *rig->tile);
