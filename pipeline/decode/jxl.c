@@ -117,24 +117,29 @@ static bool has_black(const struct jxl *jxl, uint32_t extra)
     return false;
 }
 
+/* libjxl 0.9 has dropped the format from the questions about colours. */
+#if JPEGXL_NUMERIC_VERSION < JPEGXL_COMPUTE_NUMERIC_VERSION(0, 9, 0)
+static const JxlPixelFormat profile_format = {3, JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
+#define PROFILE_OF(jxl) (jxl)->decoder, &profile_format, JXL_COLOR_PROFILE_TARGET_DATA
+#else
+#define PROFILE_OF(jxl) (jxl)->decoder, JXL_COLOR_PROFILE_TARGET_DATA
+#endif
+
 /* The profile of the pixels that libjxl gives; none is needed where these are sRGB. */
 static enum reason read_profile(struct jxl *jxl, bool grey, uint64_t *memory,
                                 struct failure *failure)
 {
-    static const JxlPixelFormat format = {3, JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
-    const JxlColorProfileTarget data = JXL_COLOR_PROFILE_TARGET_DATA;
     JxlDecoderStatus status = process(jxl);
     JxlColorEncoding encoding;
     size_t size = 0;
     if (status != JXL_DEC_COLOR_ENCODING)
         return fail(jxl, status, failure);
-    if (JxlDecoderGetColorAsEncodedProfile(jxl->decoder, &format, data, &encoding) ==
-            JXL_DEC_SUCCESS &&
+    if (JxlDecoderGetColorAsEncodedProfile(PROFILE_OF(jxl), &encoding) == JXL_DEC_SUCCESS &&
         encoding.white_point == JXL_WHITE_POINT_D65 &&
         (grey || encoding.primaries == JXL_PRIMARIES_SRGB) &&
         encoding.transfer_function == JXL_TRANSFER_FUNCTION_SRGB)
         return REASON_NONE;
-    if (JxlDecoderGetICCProfileSize(jxl->decoder, &format, data, &size) != JXL_DEC_SUCCESS ||
+    if (JxlDecoderGetICCProfileSize(PROFILE_OF(jxl), &size) != JXL_DEC_SUCCESS ||
         size > ICC_PROFILE_MAX)
         return REASON_NONE;
     uint8_t *profile = malloc(size ? size : 1);
@@ -142,8 +147,7 @@ static enum reason read_profile(struct jxl *jxl, bool grey, uint64_t *memory,
         jxl->alphas = malloc(jxl->width);
     if (!profile || (jxl->has_alpha && !jxl->alphas))
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
-    else if (JxlDecoderGetColorAsICCProfile(jxl->decoder, &format, data, profile, size) ==
-             JXL_DEC_SUCCESS)
+    else if (JxlDecoderGetColorAsICCProfile(PROFILE_OF(jxl), profile, size) == JXL_DEC_SUCCESS)
         icc_begin(&jxl->managed, memory, &jxl->icc, profile, size, grey ? ICC_GREY : ICC_RGB,
                   failure);
     free(profile);
