@@ -175,9 +175,6 @@ static enum status read_weights(struct cluster_plan *plan, const struct options 
 {
     char shown[256];
     uint64_t count, digest[2];
-    if (range_is_sweep(&plan->k))
-        return misuse(err, options->command,
-                      "the measures of -k A:B know no weights: give --weights with one k");
     enum status status = matrix_input_vector(&plan->weights, &count, options->weights, err);
     if (status != STATUS_OK)
         return status;

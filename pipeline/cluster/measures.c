@@ -3,7 +3,11 @@
  * rows, clusters or columns.
  *
  * The silhouette needs all pairs of rows, so it is that of a sample. The distances between its rows
- * do not depend on k: they are measured once. */
+ * do not depend on k: they are measured once.
+ *
+ * A row of weight w counts as w rows in one place. Weights are taken as they were given here, not in
+ * the units of weights.h: it matters whether a row is one or several. Where they are all 1, every
+ * product below is exact and every sum of them a number of rows. */
 #include "cluster/measures.h"
 #include "cluster/canonical.h"
 #include <math.h>
@@ -12,6 +16,18 @@
 
 /* Of canonical_random; restarts use the streams from 0 on, their batches those from 2^31 on. */
 #define SAMPLE_STREAM UINT32_MAX
+
+static double weight_of(const struct measures *measures, uint64_t row)
+{
+    return measures->weights ? (double)measures->weights[row] : 1;
+}
+
+/* What is left of the weight of a cluster without one row of it: a row is left out once, or with all
+ * of its weight if that is less. */
+static double without_one(double cluster, double weight)
+{
+    return cluster - (weight < 1 ? weight : 1);
+}
 
 /* --- the sample ------------------------------------------------------------------------------ */
 
@@ -49,6 +65,71 @@ static void draw_sample(uint64_t *rows, uint32_t sample, uint64_t n, uint64_t se
     }
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Draws with chances proportional to the weights, one by one, so that a row may come several times;
+ * `times` counts that, `targets` has room for `draws`. Returns the number of different rows. */
+static uint32_t draw_by_weight(uint64_t *rows, double *times, double *targets, uint32_t draws,
+                               const struct measures *measures, uint64_t seed)
+{
+    const uint64_t n = measures->assign->data->rows;
+    uint32_t taken = 0, next = 0;
+    double reached = 0;
+    for (uint32_t i = 0; i < draws; i++)
+        targets[i] = canonical_random(seed, SAMPLE_STREAM, i) * measures->weight;
+    qsort(targets, draws, sizeof *targets, compare_numbers);
+    for (uint64_t row = 0; row < n && next < draws; row++) {
+        const uint32_t before = next;
+        reached += (double)measures->weights[row];
+        while (next < draws && targets[next] < reached)
+            next++;
+        if (next > before) {
+            rows[taken] = row;
+            times[taken++] = next - before;
+        }
+    }
+    return taken;
+}
+
+/* All rows of weight, or as many as a sample holds. */
+static enum status choose_sample(struct measures *measures, uint32_t most, uint64_t seed,
+                                 struct error *err)
+{
+    const struct data *data = measures->assign->data;
+    uint64_t weighty = data->rows;
+    for (uint64_t i = 0; i < data->rows && measures->weights; i++)
+        weighty -= measures->weights[i] == 0;
+    measures->sampled = weighty > most;
+    measures->sample = measures->sampled ? most : (uint32_t)weighty;
+    measures->rows = malloc((measures->sample + 1) * sizeof *measures->rows);
+    measures->sample_weight = malloc((measures->sample + 1) * sizeof *measures->sample_weight);
+    double *targets = malloc((most + 1) * sizeof *targets);
+    if (!measures->rows || !measures->sample_weight || !targets) {
+        free(targets);
+        return error_memory(err, 3 * (size_t)most * sizeof *targets, "a sample of rows");
+    }
+    if (!measures->sampled) {
+        for (uint64_t row = 0, i = 0; row < data->rows; row++)
+            if (weight_of(measures, row) > 0) {
+                measures->rows[i] = row;
+                measures->sample_weight[i++] = weight_of(measures, row);
+            }
+    } else if (data->weights.of_row) {
+        measures->sample = draw_by_weight(measures->rows, measures->sample_weight, targets, most,
+                                          measures, seed);
+    } else { /* all count the same */
+        draw_sample(measures->rows, most, data->rows, seed);
+        for (uint32_t i = 0; i < most; i++)
+            measures->sample_weight[i] = 1;
+    }
+    free(targets);
+    return STATUS_OK;
+}
+
 /* Where the distances from row i of the sample to those after it begin. */
 static size_t pairs_of(uint32_t i, uint32_t sample)
 {
@@ -75,23 +156,20 @@ static enum status open_sample(struct measures *measures, uint64_t seed, struct 
 {
     struct data *data = measures->assign->data;
     const uint32_t most = MEASURES_SAMPLE_VALUES / data->stride;
-    uint32_t sample = most < MEASURES_SAMPLE ? most : MEASURES_SAMPLE;
-    if (sample > data->rows)
-        sample = (uint32_t)data->rows;
-    measures->sample = sample;
+    enum status status =
+        choose_sample(measures, most < MEASURES_SAMPLE ? most : MEASURES_SAMPLE, seed, err);
+    if (status != STATUS_OK)
+        return status;
+    const uint32_t sample = measures->sample;
     const size_t bytes = (size_t)sample * data->stride * sizeof(float);
     const size_t pairs = pairs_of(sample, sample);
     struct pair_job job = {measures, NULL, data->stride};
     float *values = malloc(bytes + 1);
-    measures->rows = malloc((sample + 1) * sizeof *measures->rows);
     measures->apart = malloc((pairs + 1) * sizeof *measures->apart);
-    enum status status = STATUS_OK;
-    if (!values || !measures->rows || !measures->apart)
+    if (!values || !measures->apart)
         status = error_memory(err, bytes + pairs * sizeof *measures->apart, "a sample of rows");
-    if (status == STATUS_OK) {
-        draw_sample(measures->rows, sample, data->rows, seed);
+    if (status == STATUS_OK)
         status = data_rows(data, values, measures->rows, sample, err);
-    }
     job.values = values;
     if (status == STATUS_OK)
         workers_run(data->lane->workers, measure_pairs, &job, sample);
@@ -99,12 +177,17 @@ static enum status open_sample(struct measures *measures, uint64_t seed, struct 
     return status;
 }
 
-enum status measures_open(struct measures *measures, struct assign *assign, uint64_t seed,
-                          struct error *err)
+enum status measures_open(struct measures *measures, struct assign *assign,
+                          const struct cluster_config *config, struct error *err)
 {
     const struct data *data = assign->data;
     const uint32_t blocks = (data->tile_rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    *measures = (struct measures){.assign = assign};
+    *measures = (struct measures){.assign = assign, .weights = config->weights};
+    for (uint64_t i = 0; i < data->rows; i++) {
+        const double weight = weight_of(measures, i);
+        measures->weight += weight;
+        measures->count += weight > 0 && weight < 1 ? 1 : weight;
+    }
     measures->distances = malloc(data->tile_rows * sizeof *measures->distances);
     measures->sums = malloc(blocks * sizeof *measures->sums);
     enum status status = STATUS_OK;
@@ -112,7 +195,7 @@ enum status measures_open(struct measures *measures, struct assign *assign, uint
         status = error_memory(err, data->tile_rows * sizeof *measures->distances, "distances");
     if (status == STATUS_OK && !assign->lane->host_exact)
         status = ocl_kernel(&measures->others, assign->program, "other_distances", err);
-    return status == STATUS_OK ? open_sample(measures, seed, err) : status;
+    return status == STATUS_OK ? open_sample(measures, config->seed, err) : status;
 }
 
 void measures_close(struct measures *measures)
@@ -120,6 +203,7 @@ void measures_close(struct measures *measures)
     if (measures->others)
         clReleaseKernel(measures->others);
     free(measures->rows);
+    free(measures->sample_weight);
     free(measures->apart);
     free(measures->distances);
     free(measures->sums);
@@ -139,28 +223,28 @@ struct sample_job {
     const struct measures *measures;
     uint32_t clusters;
     uint32_t labels[MEASURES_SAMPLE]; /* of the clusters that the sample has, from 0 on */
-    uint32_t sizes[MEASURES_SAMPLE];
-    double values[MEASURES_SAMPLE];
+    double weights[MEASURES_SAMPLE];  /* of these clusters */
+    double values[MEASURES_SAMPLE];   /* of rows, times their weights */
 };
 
 static void measure_sampled(void *context, uint64_t part)
 {
     struct sample_job *job = context;
     const uint32_t i = (uint32_t)part, sample = job->measures->sample, own = job->labels[i];
-    const double *apart = job->measures->apart;
+    const double *apart = job->measures->apart, *weight = job->measures->sample_weight;
     double sums[MEASURES_SAMPLE];
     for (uint32_t c = 0; c < job->clusters; c++)
         sums[c] = 0;
     for (uint32_t j = 0; j < i; j++)
-        sums[job->labels[j]] += apart[pairs_of(j, sample) + (i - j - 1)];
+        sums[job->labels[j]] += weight[j] * apart[pairs_of(j, sample) + (i - j - 1)];
     for (uint32_t j = i + 1; j < sample; j++)
-        sums[job->labels[j]] += apart[pairs_of(i, sample) + (j - i - 1)];
+        sums[job->labels[j]] += weight[j] * apart[pairs_of(i, sample) + (j - i - 1)];
     double nearest = INFINITY;
     for (uint32_t c = 0; c < job->clusters; c++)
-        if (c != own && sums[c] / job->sizes[c] < nearest)
-            nearest = sums[c] / job->sizes[c];
-    job->values[i] =
-        job->sizes[own] > 1 ? silhouette_of(sums[own] / (job->sizes[own] - 1), nearest) : 0;
+        if (c != own && sums[c] / job->weights[c] < nearest)
+            nearest = sums[c] / job->weights[c];
+    const double others = without_one(job->weights[own], weight[i]);
+    job->values[i] = others > 0 ? weight[i] * silhouette_of(sums[own] / others, nearest) : 0;
 }
 
 /* Sums pairwise within blocks, blocks in order; `values` are overwritten. */
@@ -178,7 +262,7 @@ static double sum_in_blocks(double *values, uint64_t count)
 }
 
 /* As scikit-learn has it: a row alone in its cluster counts as 0; there must be two clusters, and
- * fewer than rows. */
+ * fewer than rows (of which one of less weight than 1 is one, too). */
 static enum status silhouette(double *out, const struct measures *measures,
                               const struct cluster_outcome *outcome, struct error *err)
 {
@@ -192,16 +276,20 @@ static enum status silhouette(double *out, const struct measures *measures,
         return error_memory(err, sizeof *job, "the silhouette");
     }
     job->measures = measures;
+    double all = 0, count = 0;
     for (uint32_t i = 0; i < sample; i++) {
+        const double weight = measures->sample_weight[i];
         uint32_t *label = &number[outcome->labels[measures->rows[i]]];
         if (*label == 0)
             *label = ++job->clusters;
         job->labels[i] = *label - 1;
-        job->sizes[*label - 1]++;
+        job->weights[*label - 1] += weight;
+        all += weight;
+        count += weight < 1 ? 1 : weight;
     }
-    if (job->clusters > 1 && job->clusters < sample) {
+    if (job->clusters > 1 && job->clusters < count) {
         workers_run(measures->assign->lane->workers, measure_sampled, job, sample);
-        *out = sum_in_blocks(job->values, sample) / sample;
+        *out = sum_in_blocks(job->values, sample) / all;
     }
     free(number);
     free(job);
@@ -213,6 +301,7 @@ static enum status silhouette(double *out, const struct measures *measures,
 struct other_job {
     const struct measures *measures;
     const struct cluster_outcome *outcome;
+    const double *cluster_weight;
     const struct tile *tile;
     const float *rows, *centroids; /* rows: where the host has them */
 };
@@ -268,9 +357,10 @@ static void sum_simplified(void *context, uint64_t part)
     uint32_t rows = 0;
     for (; rows < KMEANS_BLOCK_ROWS && from + rows < job->tile->rows; rows++) {
         const uint64_t row = job->tile->first + from + rows;
-        block[rows] = outcome->sizes[outcome->labels[row]] > 1
-                          ? silhouette_of(sqrt((double)outcome->distances[row]),
-                                          sqrt(job->measures->distances[from + rows]))
+        const double weight = weight_of(job->measures, row);
+        block[rows] = without_one(job->cluster_weight[outcome->labels[row]], weight) > 0
+                          ? weight * silhouette_of(sqrt((double)outcome->distances[row]),
+                                                   sqrt(job->measures->distances[from + rows]))
                           : 0;
     }
     job->measures->sums[part] = canonical_block_sum(block, rows);
@@ -306,11 +396,11 @@ static enum status simplified_of_tile(double *sum, struct other_job *job, struct
 /* The silhouette with distances to centroids in place of those to all rows (Hruschka, de Castro
  * and Campello 2004); of all rows. `centroids` are padded. */
 static enum status simplified(double *out, struct measures *measures,
-                              const struct cluster_outcome *outcome, float *centroids,
-                              struct error *err)
+                              const struct cluster_outcome *outcome, const double *cluster_weight,
+                              float *centroids, struct error *err)
 {
     struct data *data = measures->assign->data;
-    struct other_job job = {.measures = measures, .outcome = outcome, .centroids = centroids};
+    struct other_job job = {measures, outcome, cluster_weight, NULL, NULL, centroids};
     struct tile *tile;
     bool incremental;
     double sum = 0;
@@ -326,7 +416,7 @@ static enum status simplified(double *out, struct measures *measures,
     data_end(data);
     if (status != STATUS_END)
         return status;
-    *out = sum / (double)outcome->rows;
+    *out = sum / measures->weight;
     return STATUS_OK;
 }
 
@@ -358,7 +448,8 @@ static void worst_neighbour(void *context, uint64_t part)
 
 /* Davies and Bouldin 1979, with the mean distance and Euclidean length, as scikit-learn. */
 static enum status davies_bouldin(double *out, const struct measures *measures,
-                                  const struct cluster_outcome *outcome, const float *centroids,
+                                  const struct cluster_outcome *outcome,
+                                  const double *cluster_weight, const float *centroids,
                                   struct error *err)
 {
     const uint32_t k = outcome->k;
@@ -368,9 +459,10 @@ static enum status davies_bouldin(double *out, const struct measures *measures,
         status = error_memory(err, 2 * (size_t)k * sizeof *spread, "clusters' spreads");
     if (status == STATUS_OK) {
         for (uint64_t i = 0; i < outcome->rows; i++)
-            spread[outcome->labels[i]] += sqrt((double)outcome->distances[i]);
+            spread[outcome->labels[i]] +=
+                weight_of(measures, i) * sqrt((double)outcome->distances[i]);
         for (uint32_t c = 0; c < k; c++)
-            spread[c] /= (double)outcome->sizes[c];
+            spread[c] /= cluster_weight[c];
         struct centroid_job job = {centroids, spread, worst, k, measures->assign->data->stride};
         workers_run(measures->assign->lane->workers, worst_neighbour, &job, k);
         *out = 0;
@@ -385,23 +477,26 @@ static enum status davies_bouldin(double *out, const struct measures *measures,
 
 /* Calinski and Harabasz 1974; 1 where every row lies on its centroid, as scikit-learn. */
 static double calinski_harabasz(const struct measures *measures,
-                                const struct cluster_outcome *outcome, const float *centroids)
+                                const struct cluster_outcome *outcome, const double *cluster_weight,
+                                const float *centroids)
 {
     const struct data *data = measures->assign->data;
     double between = 0;
     for (uint32_t c = 0; c < outcome->k; c++) {
         double sum = 0;
         for (uint32_t j = 0; j < data->dimension; j++) {
-            const double t = (double)centroids[(size_t)c * data->stride + j] -
-                             column_stats_mean(&data->stats, j);
+            const double mean =
+                data->weights.of_row
+                    ? column_stats_weighted_mean(&data->weighted, j, data->weights.total)
+                    : column_stats_mean(&data->stats, j);
+            const double t = (double)centroids[(size_t)c * data->stride + j] - mean;
             sum += t * t;
         }
-        between += (double)outcome->sizes[c] * sum;
+        between += cluster_weight[c] * sum;
     }
     if (!(outcome->inertia > 0))
         return 1;
-    return between * (double)(outcome->rows - outcome->k) /
-           (outcome->inertia * (double)(outcome->k - 1));
+    return between * (measures->count - outcome->k) / (outcome->inertia * (double)(outcome->k - 1));
 }
 
 enum status measures_take(struct cluster_measures *out, struct measures *measures,
@@ -409,22 +504,29 @@ enum status measures_take(struct cluster_measures *out, struct measures *measure
 {
     const struct data *data = measures->assign->data;
     *out = (struct cluster_measures){NAN, NAN, NAN, NAN};
-    if (outcome->k < 2 || outcome->k >= outcome->rows)
+    if (outcome->k < 2 || outcome->k >= measures->count)
         return STATUS_OK;
-    float *centroids = calloc(outcome->k, data->stride * sizeof *centroids);
-    if (!centroids)
-        return error_memory(err, outcome->k * data->stride * sizeof *centroids, "centroids");
-    for (uint32_t c = 0; c < outcome->k; c++)
+    const size_t bytes = outcome->k * data->stride * sizeof(float);
+    float *centroids = calloc(1, bytes);
+    double *weight = calloc(outcome->k, sizeof *weight);
+    enum status status = STATUS_OK;
+    if (!centroids || !weight)
+        status = error_memory(err, bytes, "centroids");
+    for (uint32_t c = 0; c < outcome->k && status == STATUS_OK; c++)
         memcpy(centroids + (size_t)c * data->stride,
                outcome->centroids + (size_t)c * data->dimension,
                data->dimension * sizeof *centroids);
-    enum status status = silhouette(&out->silhouette, measures, outcome, err);
+    for (uint64_t i = 0; i < outcome->rows && status == STATUS_OK; i++)
+        weight[outcome->labels[i]] += weight_of(measures, i);
     if (status == STATUS_OK)
-        status = simplified(&out->simplified_silhouette, measures, outcome, centroids, err);
+        status = silhouette(&out->silhouette, measures, outcome, err);
     if (status == STATUS_OK)
-        status = davies_bouldin(&out->davies_bouldin, measures, outcome, centroids, err);
+        status = simplified(&out->simplified_silhouette, measures, outcome, weight, centroids, err);
     if (status == STATUS_OK)
-        out->calinski_harabasz = calinski_harabasz(measures, outcome, centroids);
+        status = davies_bouldin(&out->davies_bouldin, measures, outcome, weight, centroids, err);
+    if (status == STATUS_OK)
+        out->calinski_harabasz = calinski_harabasz(measures, outcome, weight, centroids);
     free(centroids);
+    free(weight);
     return status;
 }

@@ -11,17 +11,23 @@
 
 struct measures {
     struct assign *assign;
+    const float *weights; /* of all rows, or NULL: 1 each */
+    double weight;        /* the sum of them */
+    double count;         /* the same, those between 0 and 1 taken for 1 */
     uint32_t sample;
-    uint64_t *rows;    /* of the sample, ascending */
-    double *apart;     /* distance of each two of them: (0, 1), (0, 2), ... (1, 2), ... */
-    cl_kernel others;  /* NULL where the host does it */
-    double *distances; /* of a tile's rows to the nearest other centroid */
-    double *sums;      /* of blocks of rows */
+    bool sampled;          /* the sample is not all rows of weight */
+    uint64_t *rows;        /* of the sample, ascending */
+    double *sample_weight; /* how often each of them counts */
+    double *apart;         /* distance of each two of them: (0, 1), (0, 2), ... (1, 2), ... */
+    cl_kernel others;      /* NULL where the host does it */
+    double *distances;     /* of a tile's rows to the nearest other centroid */
+    double *sums;          /* of blocks of rows */
 };
 
-/* Draws the sample and measures the distances between its rows. */
-enum status measures_open(struct measures *measures, struct assign *assign, uint64_t seed,
-                          struct error *err);
+/* Draws the sample by config->seed and measures the distances between its rows. config->weights are
+ * read until measures_close. */
+enum status measures_open(struct measures *measures, struct assign *assign,
+                          const struct cluster_config *config, struct error *err);
 void measures_close(struct measures *measures);
 
 /* Puts the outcome's labels and centroids on the device. */

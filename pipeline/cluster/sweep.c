@@ -182,10 +182,9 @@ enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sw
         status = engine_open(engine, ocl, source, &largest, choice, err);
     }
     if (status == STATUS_OK)
-        status = measures_open(&measures, &engine->assign, config->seed, err);
+        status = measures_open(&measures, &engine->assign, config, err);
     sweep->sample = measures.sample;
-    sweep->simplified =
-        measures.sample < source->rows && measures.sample / SAMPLE_OF_CLUSTER < largest.k;
+    sweep->simplified = measures.sampled && measures.sample / SAMPLE_OF_CLUSTER < largest.k;
     if (status == STATUS_OK)
         status = take_values(best, sweep, engine, values, err);
     const uint32_t left = sweep->count - (engine ? engine->checkpoint.values.done : 0);

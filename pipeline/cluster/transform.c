@@ -299,7 +299,12 @@ enum status column_stats_add(struct column_stats *stats, struct workers *workers
 
 double column_stats_mean(const struct column_stats *stats, uint32_t j)
 {
-    return (double)stats->origin[j] + (stats->sum[j] + stats->block_sum[j]) / (double)stats->rows;
+    return column_stats_weighted_mean(stats, j, (double)stats->rows);
+}
+
+double column_stats_weighted_mean(const struct column_stats *stats, uint32_t j, double total)
+{
+    return (double)stats->origin[j] + (stats->sum[j] + stats->block_sum[j]) / total;
 }
 
 double column_stats_scatter(const struct column_stats *stats, uint32_t j)

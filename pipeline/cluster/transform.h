@@ -42,7 +42,9 @@ enum status column_stats_add(struct column_stats *stats, struct workers *workers
                              struct error *err);
 /* Without weights: the mean of column j. */
 double column_stats_mean(const struct column_stats *stats, uint32_t j);
-/* Likewise: the sum over rows of the squared difference from the mean of column j. */
+/* With weights, whose sum is `total`. */
+double column_stats_weighted_mean(const struct column_stats *stats, uint32_t j, double total);
+/* Without weights: the sum over rows of the squared difference from the mean of column j. */
 double column_stats_scatter(const struct column_stats *stats, uint32_t j);
 /* The sum over rows of the squared difference of column j from `about`, times the weights, whose
  * sum is `total`. */

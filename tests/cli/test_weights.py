@@ -218,7 +218,156 @@ def test_refused(data, tmp_path, values, code, said):
 
 
 def test_misused(data, tmp_path):
-    for more, said in ((["-k", "2:4", "--weights", data / "weights.npy"], "know no weights"),
-                       (["-k", "2", "--weights", "absent.npy"], "there is no file absent.npy")):
-        result = run_clpipe("cluster", data / "rows.npy", *more, "-o", "r.h5", cwd=tmp_path)
-        assert result.returncode == 2 and said in result.stderr
+    result = run_clpipe("cluster", data / "rows.npy", "-k", "2", "--weights", "absent.npy", "-o",
+                        "r.h5", cwd=tmp_path)
+    assert result.returncode == 2 and "there is no file absent.npy" in result.stderr
+
+
+# --- choosing k -----------------------------------------------------------------------------------
+
+MEASURES = ["inertia", "silhouette", "simplified_silhouette", "davies_bouldin",
+            "calinski_harabasz"]
+
+
+def sweep(place, *more):
+    """The columns of a sweep with w.npy, and centroids and labels of each k alone."""
+    cluster("rows.npy", "-k", "2:6", "--weights", "w.npy", *more, "-o", "sweep.h5", cwd=place)
+    with h5py.File(place / "sweep.h5", "r") as file:
+        group = file["clusters/kmeans"]
+        columns = {key: group["sweep"][key][:] for key in group["sweep"]}
+        columns["sample"] = group["sweep"].attrs["sample"]
+        chosen = group.attrs["k"]
+    alone = []
+    for k in range(2, 7):
+        cluster("rows.npy", "-k", k, "--weights", "w.npy", *more, "-o", f"{k}.h5", cwd=place)
+        arrays, attributes = stored(place / f"{k}.h5")
+        assert attributes["inertia"] == columns["inertia"][k - 2]
+        assert attributes["converged"] == 1
+        alone.append(arrays)
+    assert chosen == 2 + columns["silhouette"].argmax()
+    assert run_clpipe("verify", "sweep.h5", cwd=place).returncode == 0
+    return columns, alone
+
+
+def groups(random, n):
+    """A few groups that run into each other, and one row far from all."""
+    rows = random.normal(0, 1, (n, 5)) + 2.5 * random.integers(0, 2, (n, 5))
+    rows[7] = 60
+    return rows.astype("f4")
+
+
+@pytest.mark.parametrize("times", ["mixed", "one", "three"])
+def test_measures_of_copies(tmp_path, program, times):
+    """A row of weight w is as w rows: scikit-learn's measures of the repeated rows. The row that is
+    alone counts as 0 in the silhouettes, or as its own neighbour."""
+    from sklearn import metrics
+    from test_sweep import simplified
+    random = numpy.random.default_rng(8)
+    rows = groups(random, 300)
+    weights = {"mixed": random.integers(0, 6, 300), "one": numpy.ones(300, int),
+               "three": numpy.full(300, 3)}[times]
+    weights[7] = weights[8]
+    numpy.save(tmp_path / "rows.npy", rows)
+    numpy.save(tmp_path / "w.npy", weights)
+    columns, alone = sweep(tmp_path)
+    assert columns["sample"] == (weights > 0).sum()
+    space = numpy.repeat(rows.astype(float), weights, axis=0)
+    lonely = 0
+    for i, arrays in enumerate(alone):
+        labels = numpy.repeat(arrays["labels"], weights)
+        lonely += (numpy.bincount(labels) == weights[7]).any()
+        centroids = arrays["centroids"].astype(float)
+        wanted = {
+            "inertia": ((space - centroids[labels]) ** 2).sum(),
+            "silhouette": metrics.silhouette_score(space, labels),
+            "simplified_silhouette": simplified(space, centroids, labels),
+            "davies_bouldin": metrics.davies_bouldin_score(space, labels),
+            "calinski_harabasz": metrics.calinski_harabasz_score(space, labels),
+        }
+        assert {key: columns[key][i] for key in MEASURES} == pytest.approx(wanted, rel=1e-6,
+                                                                           abs=1e-7)
+    assert lonely
+
+
+def weighted_measures(space, arrays, weights, sample, times):
+    """As docs/clustering.md defines them; row sample[i] counts times[i] times in the silhouette."""
+    labels, centroids = arrays["labels"], arrays["centroids"].astype(float)
+    k = len(centroids)
+    whole = numpy.bincount(labels, weights, minlength=k)
+    lengths = numpy.sqrt(((space[:, None] - centroids) ** 2).sum(2))
+    own = lengths[numpy.arange(len(space)), labels]
+    inertia = (weights * own ** 2).sum()
+    lengths[numpy.arange(len(space)), labels] = numpy.inf
+    other = lengths.min(1)
+    single = numpy.where(whole[labels] - numpy.minimum(weights, 1) > 0,
+                         (other - own) / numpy.maximum(other, own), 0)
+    spread = numpy.bincount(labels, weights * own) / whole
+    apart = numpy.sqrt(((centroids[:, None] - centroids) ** 2).sum(2))
+    numpy.fill_diagonal(apart, numpy.inf)
+    mean = numpy.average(space, axis=0, weights=weights)
+    between = (whole * ((centroids - mean) ** 2).sum(1)).sum()
+    count = numpy.maximum(weights, 1)[weights > 0].sum()
+    some, mine = space[sample], labels[sample]
+    pairs = numpy.sqrt(((some[:, None] - some) ** 2).sum(2))
+    member = times[:, None] * (mine[:, None] == numpy.arange(k))
+    sums, sizes = pairs @ member, member.sum(0)
+    at = numpy.arange(len(some))
+    others = sizes[mine] - numpy.minimum(times, 1)
+    a = sums[at, mine] / numpy.where(others > 0, others, 1)
+    means = numpy.where(sizes > 0, sums / numpy.where(sizes > 0, sizes, 1), numpy.inf)
+    means[at, mine] = numpy.inf
+    b = means.min(1)
+    silhouettes = numpy.where(others > 0, (b - a) / numpy.maximum(a, b), 0)
+    return {
+        "inertia": inertia,
+        "silhouette": numpy.average(silhouettes, weights=times),
+        "simplified_silhouette": numpy.average(single, weights=weights),
+        "davies_bouldin": ((spread[:, None] + spread) / apart).max(1).mean(),
+        "calinski_harabasz": between / (k - 1) / (inertia / (count - k)),
+    }
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_measures_of_fractions(tmp_path, program, metric):
+    random = numpy.random.default_rng(9)
+    rows = groups(random, 500)
+    weights = (10 ** random.uniform(-3, 1, 500)).astype("f4")
+    weights[random.integers(0, 500, 60)] = 0
+    numpy.save(tmp_path / "rows.npy", rows)
+    numpy.save(tmp_path / "w.npy", weights)
+    columns, alone = sweep(tmp_path, "--metric", metric)
+    sample = numpy.flatnonzero(weights)
+    assert columns["sample"] == len(sample)
+    weights, space = weights.astype(float), rows.astype(float)
+    if metric == "cosine":
+        space /= numpy.linalg.norm(space, axis=1, keepdims=True)
+    for i, arrays in enumerate(alone):
+        wanted = weighted_measures(space, arrays, weights, sample, weights[sample])
+        assert {key: columns[key][i] for key in MEASURES} == pytest.approx(wanted, rel=1e-6,
+                                                                           abs=1e-7)
+
+
+def test_a_sample_is_drawn_by_weight(tmp_path, program):
+    from test_sweep import SAMPLE, drawn
+    random = numpy.random.default_rng(10)
+    rows, weights = groups(random, 4000), 10 ** random.uniform(-3, 3, 4000).astype("f4")
+    weights[::3] = 0
+    numpy.save(tmp_path / "rows.npy", rows)
+    numpy.save(tmp_path / "w.npy", weights)
+    columns, alone = sweep(tmp_path, "--seed", 4)
+    reached = numpy.cumsum(weights.astype(float))
+    chosen = [numpy.searchsorted(reached, drawn(4, 0xffffffff, i) * reached[-1], side="right")
+              for i in range(SAMPLE)]
+    sample, times = numpy.unique(chosen, return_counts=True)
+    assert columns["sample"] == len(sample) < SAMPLE and weights[sample].min() > 0
+    for i, arrays in enumerate(alone):
+        wanted = weighted_measures(rows.astype(float), arrays, weights.astype(float), sample,
+                                   times.astype(float))
+        assert {key: columns[key][i] for key in MEASURES} == pytest.approx(wanted, rel=1e-6,
+                                                                           abs=1e-7)
+    # The same bits whatever it is computed in.
+    wanted = run_clpipe("info", "sweep.h5", "--digest", cwd=tmp_path).stdout
+    for i, way in enumerate(WAYS):
+        cluster("rows.npy", "-k", "2:6", "--weights", "w.npy", "--seed", 4, *way, "-o", f"way{i}.h5",
+                cwd=tmp_path)
+        assert run_clpipe("info", f"way{i}.h5", "--digest", cwd=tmp_path).stdout == wanted

@@ -1,5 +1,5 @@
-/* test_sweep.c: a sweep over k and its measures have the same bits by every path, and each k gives
- * what cluster_run gives. */
+/* test_sweep.c: a sweep over k and its measures have the same bits by every path, with weights and
+ * without, and each k gives what cluster_run gives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #define ROWS      700
 #define DIMENSION 37
 
-static float rows[ROWS * DIMENSION];
+static float rows[ROWS * DIMENSION], row_weights[ROWS];
 
 static enum status read_rows(void *context, uint64_t first, uint64_t count, float *to,
                              struct error *err)
@@ -40,6 +40,8 @@ static void fill_rows(void)
                 (float)((i % 5) * ((j + i % 5) % 3)) + (float)(random >> 8) / (float)(1 << 22);
         }
     memcpy(rows + 100 * DIMENSION, rows, 50 * DIMENSION * sizeof *rows);
+    for (uint32_t i = 0; i < ROWS; i++)
+        row_weights[i] = i % 13 ? (float)(i % 7) / 3 : 0;
 }
 
 static const struct path {
@@ -59,7 +61,7 @@ static const struct path {
 static const struct cluster_sweep_config values = {.first = 1, .last = 9, .step = 2};
 
 static void run_path(struct cluster_outcome *out, struct cluster_sweep *sweep,
-                     struct ocl_context *context, const struct path *path)
+                     struct ocl_context *context, const struct path *path, const float *weights)
 {
     struct cluster_config config;
     struct error err = ERROR_INIT;
@@ -67,6 +69,7 @@ static void run_path(struct cluster_outcome *out, struct cluster_sweep *sweep,
     config.memory = config.device_memory = path->memory;
     config.threads = path->threads;
     config.n_init = 2;
+    config.weights = weights;
     if (cluster_sweep_run_on(out, sweep, context, &source, &config, &values, &path->choice, &err) !=
         STATUS_OK)
         fail_msg("%s: %s", path->name, err.sentence);
@@ -80,7 +83,7 @@ static bool same_value(const struct cluster_sweep_value *a, const struct cluster
 }
 
 static void check_alone(struct ocl_context *context, const struct cluster_sweep *sweep,
-                        const struct cluster_outcome *best)
+                        const struct cluster_outcome *best, const float *weights)
 {
     for (uint32_t i = 0; i < sweep->count; i++) {
         struct cluster_config config;
@@ -89,6 +92,7 @@ static void check_alone(struct ocl_context *context, const struct cluster_sweep 
         cluster_config_default(&config);
         config.k = sweep->values[i].k;
         config.n_init = 2;
+        config.weights = weights;
         assert_int_equal(cluster_run(&alone, context, &source, &config, &err), STATUS_OK);
         assert_memory_equal(&alone.inertia, &sweep->values[i].inertia, sizeof alone.inertia);
         assert_int_equal(alone.iterations, sweep->values[i].iterations);
@@ -102,9 +106,8 @@ static void check_alone(struct ocl_context *context, const struct cluster_sweep 
     }
 }
 
-static void test_paths(void **state)
+static void try_paths(struct ocl_devices *devices, const float *weights)
 {
-    struct ocl_devices *devices = *state;
     struct cluster_outcome first = {0};
     struct cluster_sweep wanted = {0};
     struct error err = ERROR_INIT;
@@ -117,11 +120,11 @@ static void test_paths(void **state)
         for (size_t p = 0; p < PATHS; p++) {
             struct cluster_outcome out;
             struct cluster_sweep sweep;
-            run_path(&out, &sweep, context, &paths[p]);
+            run_path(&out, &sweep, context, &paths[p], weights);
             if (!wanted.values) {
                 first = out;
                 wanted = sweep;
-                check_alone(context, &wanted, &first);
+                check_alone(context, &wanted, &first, weights);
                 continue;
             }
             assert_int_equal(sweep.suggested, wanted.suggested);
@@ -137,6 +140,12 @@ static void test_paths(void **state)
     }
     cluster_outcome_clear(&first);
     cluster_sweep_clear(&wanted);
+}
+
+static void test_paths(void **state)
+{
+    try_paths(*state, NULL);
+    try_paths(*state, row_weights);
 }
 
 static void test_agreement(void **state)
