@@ -95,9 +95,9 @@ static enum status make_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file
         status = h5_create_scale(file, RANK_AXIS, NEAREST_COUNT, path, err);
     for (int p = 0; p < PART_COUNT; p++) {
         snprintf(axis[p][0], AXIS_NAME_MAX, "%s",
-                 p == PART_LABELS || p == PART_DISTANCES ? rows
-                 : p == PART_HISTORY                     ? iterations
-                                                         : clusters);
+                 cluster_part_of_rows(p) ? rows
+                 : p == PART_HISTORY     ? iterations
+                                         : clusters);
         snprintf(axis[p][1], AXIS_NAME_MAX, "%s", p == PART_CENTROIDS ? values : RANK_AXIS);
     }
     return status;
@@ -124,6 +124,8 @@ enum status clusters_create(hid_t part[PART_COUNT], hid_t file, const struct res
     for (int p = 0; !status && p < PART_COUNT; p++) {
         const struct cluster_part_kind *kind = &cluster_part_kind[p];
         hsize_t size[2];
+        if (p == PART_WEIGHTS && !c->weighted)
+            continue;
         cluster_part_dimensions(size, p, &shape);
         status =
             h5_create_dataset(&part[p], group, kind->name, kind->type, kind->rank, size, path, err);
@@ -172,6 +174,7 @@ enum status clusters_copy(hid_t file, const char *path, struct result *from,
                                            .rows = clusters->rows,
                                            .seed = clusters->seed,
                                            .converged = clusters->converged,
+                                           .weighted = clusters->weighted,
                                            .inertia = clusters->inertia};
     struct cluster_shape shape = {clusters->k, clusters->dimension, clusters->iterations,
                                   clusters->rows};
@@ -187,6 +190,8 @@ enum status clusters_copy(hid_t file, const char *path, struct result *from,
     for (int p = 0; !status && p < PART_COUNT; p++) {
         enum value_type type = cluster_part_kind[p].type;
         hsize_t size[2];
+        if (part[p] <= 0)
+            continue;
         cluster_part_dimensions(size, p, &shape);
         size_t row = value_size(type) * (cluster_part_kind[p].rank == 2 ? size[1] : 1);
         uint64_t block = row < COPY_BYTES ? COPY_BYTES / row : 1;
@@ -250,7 +255,8 @@ static enum status check_scales(struct result *base, const char *feature,
     for (int i = 0; !status && old && i < OWN_AXES; i++)
         status = scales_check_own(base, axis_name(values, own_axis[i], old->name), err);
     for (int p = 0; !status && old && p < PART_COUNT; p++)
-        status = scales_check_dataset(base, entry_of(base, old)->part[p], err);
+        if (p != PART_WEIGHTS || old->weighted)
+            status = scales_check_dataset(base, entry_of(base, old)->part[p], err);
     return status;
 }
 
@@ -263,6 +269,8 @@ static enum status remove_clustering(hid_t file, struct result *result,
     enum status status = STATUS_OK;
     for (int p = 0; !status && p < PART_COUNT; p++) {
         char name[2 * FEATURE_NAME_MAX], axis[AXIS_NAME_MAX];
+        if (p == PART_WEIGHTS && !clusters->weighted)
+            continue;
         snprintf(name, sizeof name, "clusters/%s/%s", clusters->name, cluster_part_kind[p].name);
         hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
         if (dataset < 0)
@@ -339,14 +347,17 @@ static enum status write_parts(hid_t file, const struct result_clustering *c, co
     const void *const data[PART_COUNT] = {
         [PART_CENTROIDS] = c->centroids, [PART_LABELS] = c->labels,
         [PART_DISTANCES] = c->distances, [PART_SIZES] = c->sizes,
-        [PART_NEAREST] = c->nearest,     [PART_HISTORY] = c->inertia_history};
+        [PART_NEAREST] = c->nearest,     [PART_HISTORY] = c->inertia_history,
+        [PART_WEIGHTS] = c->weights};
     struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows};
     hid_t part[PART_COUNT] = {0};
     enum status status = clusters_create(part, file, c, path, err);
     for (int p = 0; !status && p < PART_COUNT; p++) {
         hsize_t size[2];
         cluster_part_dimensions(size, p, &shape);
-        status = h5_write_rows(part[p], cluster_part_kind[p].type, 0, size[0], data[p], path, err);
+        if (part[p] > 0)
+            status =
+                h5_write_rows(part[p], cluster_part_kind[p].type, 0, size[0], data[p], path, err);
     }
     return close_parts(part, status, path, err);
 }

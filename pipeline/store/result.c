@@ -243,8 +243,11 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
     struct result_clusters *c = &entry->clusters;
     hsize_t size[PART_COUNT][2] = {{0}};
     enum status status = STATUS_OK;
+    c->weighted = H5Lexists(group, cluster_part_kind[PART_WEIGHTS].name, H5P_DEFAULT) > 0;
     for (int p = 0; !status && p < PART_COUNT; p++) {
         const struct cluster_part_kind *kind = &cluster_part_kind[p];
+        if (p == PART_WEIGHTS && !c->weighted)
+            continue;
         char where[FEATURE_NAME_MAX + 48];
         snprintf(where, sizeof where, "/clusters/%s/%s", c->name, kind->name);
         status = h5_open_dataset(&entry->part[p], group, kind->name, kind->type, kind->rank,
@@ -259,6 +262,8 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
     struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows};
     for (int p = 0; p < PART_COUNT; p++) {
         hsize_t wanted[2];
+        if (p == PART_WEIGHTS && !c->weighted)
+            continue;
         cluster_part_dimensions(wanted, p, &shape);
         if (size[p][0] != wanted[0] || (cluster_part_kind[p].rank == 2 && size[p][1] != wanted[1]))
             return result_damaged(result, err, "/clusters/%s/%s has another size than the rest",

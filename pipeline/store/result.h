@@ -114,6 +114,7 @@ struct result_clusters {
     double inertia;
     const char *parameters; /* JSON; valid until result_close */
     char content[65];       /* result_feature_identity of what it was made from, or "" */
+    bool weighted;          /* the weights of its rows are stored */
     bool has_agreement;
     struct result_agreement agreement;
 };
@@ -165,7 +166,7 @@ struct result_clustering {
     uint32_t k, dimension, iterations;
     uint64_t rows;
     int64_t seed;
-    bool converged;
+    bool converged, weighted;
     double inertia;
     const float *centroids;
     const int32_t *labels;
@@ -173,6 +174,7 @@ struct result_clustering {
     const uint64_t *sizes;
     const int64_t *nearest;                   /* k x 3 */
     const double *inertia_history;            /* `iterations` values */
+    const float *weights;                     /* of rows, where `weighted` */
     const struct result_agreement *agreement; /* or NULL */
     const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */
 };

@@ -64,6 +64,7 @@ const struct cluster_part_kind cluster_part_kind[PART_COUNT] = {
     [PART_SIZES] = {"sizes", VALUE_U64, 1},
     [PART_NEAREST] = {"nearest", VALUE_I64, 2},
     [PART_HISTORY] = {"inertia_history", VALUE_F64, 1},
+    [PART_WEIGHTS] = {"weights", VALUE_F32, 1},
 };
 
 char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name)
@@ -72,12 +73,17 @@ char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name
     return buffer;
 }
 
+bool cluster_part_of_rows(enum cluster_part part)
+{
+    return part == PART_LABELS || part == PART_DISTANCES || part == PART_WEIGHTS;
+}
+
 void cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
                              const struct cluster_shape *shape)
 {
-    dimensions[0] = part == PART_LABELS || part == PART_DISTANCES ? shape->rows
-                    : part == PART_HISTORY                        ? shape->iterations
-                                                                  : shape->k;
+    dimensions[0] = cluster_part_of_rows(part) ? shape->rows
+                    : part == PART_HISTORY     ? shape->iterations
+                                               : shape->k;
     dimensions[1] = part == PART_CENTROIDS ? shape->dimension : NEAREST_COUNT;
 }
 

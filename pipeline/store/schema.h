@@ -73,6 +73,7 @@ enum cluster_part {
     PART_SIZES,
     PART_NEAREST,
     PART_HISTORY,
+    PART_WEIGHTS, /* only where rows had weights */
     PART_COUNT
 };
 #define NEAREST_COUNT 3
@@ -88,6 +89,8 @@ extern const struct cluster_part_kind {
     int rank;
 } cluster_part_kind[PART_COUNT];
 
+/* Whether the part has a value for each row. */
+bool cluster_part_of_rows(enum cluster_part part);
 void cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
                              const struct cluster_shape *shape);
 

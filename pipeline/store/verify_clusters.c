@@ -1,4 +1,5 @@
 /* verify_clusters.c: labels, sizes, distances and the rows nearest to each centroid. */
+#include "base/hash.h"
 #include "store/joined.h"
 #include "store/sweep_group.h"
 #include <float.h>
@@ -15,6 +16,8 @@
 #define DISTANCE_TOLERANCE 1e-5
 /* Of the sum of distances, each of which was rounded to float32. */
 #define INERTIA_TOLERANCE 1e-6
+/* What is lost of a weight, relative to the largest. */
+#define WEIGHT_UNIT 0x1p-40
 
 /* One clustering in memory, but for what has a row for each image. */
 struct clustering {
@@ -57,26 +60,65 @@ static enum status load(struct clustering *k, struct error *err)
     return status;
 }
 
-/* One pass over labels and distances. */
+/* The stored inertia against the sum of weights times distances. Weights count as multiples of a
+ * unit (docs/clustering.md), so `heaviest`, the largest weight times the sum of distances, has a part
+ * in the tolerance. Files of before had the digest of weights alone. */
+static void check_inertia(struct clustering *k, double sum, double heaviest)
+{
+    const struct result_clusters *c = k->c;
+    if (!c->weighted && strstr(c->parameters, "\"weights\":"))
+        return;
+    if (!(fabs(sum - c->inertia) <=
+          INERTIA_TOLERANCE * (sum + DBL_MIN) + (c->weighted ? WEIGHT_UNIT * heaviest : 0)))
+        verify_broken(k->verify, "%s: the inertia is %.9g, the %sdistances add up to %.9g",
+                      k->where, c->inertia, c->weighted ? "weighted " : "", sum);
+}
+
+static void check_weights_digest(struct clustering *k, const struct murmur3 *state)
+{
+    char wanted[64];
+    uint64_t digest[2];
+    murmur3_final(state, digest);
+    snprintf(wanted, sizeof wanted, "\"weights\":\"murmur3-%016llx%016llx\"",
+             (unsigned long long)digest[0], (unsigned long long)digest[1]);
+    if (!strstr(k->c->parameters, wanted))
+        verify_broken(k->verify, "%s/weights: these are not the weights that it was made with",
+                      k->where);
+}
+
+/* One pass over labels, distances and weights. */
 static enum status check_rows(struct clustering *k, struct error *err)
 {
     const struct result_clusters *c = k->c;
-    struct verify_rows label = {0}, distance = {0};
+    struct verify_rows label = {0}, distance = {0}, weight = {0};
     int32_t *labels = malloc(BLOCK * sizeof *labels);
     float *distances = malloc(BLOCK * sizeof *distances);
-    enum status status =
-        labels && distances ? STATUS_OK : error_memory(err, BLOCK * sizeof *labels, "labels");
-    double sum = 0;
+    float *weights = malloc(BLOCK * sizeof *weights);
+    enum status status = labels && distances && weights
+                             ? STATUS_OK
+                             : error_memory(err, BLOCK * sizeof *labels, "labels");
+    double sum = 0, plain = 0, largest = 0;
+    struct murmur3 digest;
+    murmur3_init(&digest);
+    for (uint64_t i = 0; !status && i < BLOCK; i++)
+        weights[i] = 1;
     for (uint64_t first = 0; !status && first < c->rows; first += BLOCK) {
         uint64_t count = c->rows - first < BLOCK ? c->rows - first : BLOCK;
         status = read_part(k, PART_LABELS, first, count, labels, err);
         if (!status)
             status = read_part(k, PART_DISTANCES, first, count, distances, err);
+        if (!status && c->weighted)
+            status = read_part(k, PART_WEIGHTS, first, count, weights, err);
+        if (!status && c->weighted)
+            murmur3_update(&digest, weights, count * sizeof *weights);
         for (uint64_t i = 0; !status && i < count; i++) {
+            if (!(weights[i] >= 0) || !isfinite(weights[i]))
+                verify_row(&weight, first + i);
             if (!(distances[i] >= 0) || !isfinite(distances[i]))
                 verify_row(&distance, first + i);
-            else
-                sum += distances[i];
+            sum += (double)weights[i] * (double)distances[i];
+            plain += (double)distances[i];
+            largest = fmax(largest, (double)weights[i]);
             if (labels[i] < 0 || (uint32_t)labels[i] >= c->k) {
                 verify_row(&label, first + i);
                 continue;
@@ -88,17 +130,17 @@ static enum status check_rows(struct clustering *k, struct error *err)
     }
     free(labels);
     free(distances);
+    free(weights);
     if (status)
         return status;
     verify_report_rows(k->verify, &label, k->where, "has a label that is no cluster");
     verify_report_rows(k->verify, &distance, k->where, "has a distance that is no distance");
-    if (label.count || distance.count)
+    verify_report_rows(k->verify, &weight, k->where, "has a weight that is no weight");
+    if (label.count || distance.count || weight.count)
         return STATUS_OK;
-    /* Weights are not stored. */
-    const bool weighted = strstr(c->parameters, "\"weights\":") != NULL;
-    if (!weighted && !(fabs(sum - c->inertia) <= INERTIA_TOLERANCE * (sum + DBL_MIN)))
-        verify_broken(k->verify, "%s: the inertia is %.9g, the distances add up to %.9g", k->where,
-                      c->inertia, sum);
+    if (c->weighted)
+        check_weights_digest(k, &digest);
+    check_inertia(k, sum, largest * plain);
     for (uint32_t i = 0; i < c->k; i++)
         if (k->members[i] != k->sizes[i]) {
             verify_broken(k->verify, "%s/sizes: cluster %u has %llu rows, not %llu", k->where, i,
@@ -249,11 +291,13 @@ static enum status check_axes(struct clustering *k, struct error *err)
     enum status status = STATUS_OK;
     for (int p = 0; !status && p < PART_COUNT; p++) {
         char where[FEATURE_NAME_MAX + 48];
+        if (p == PART_WEIGHTS && !k->c->weighted)
+            continue;
         snprintf(where, sizeof where, "%s/%s", k->where, cluster_part_kind[p].name);
         status = verify_axis(k->verify, k->entry->part[p], where, 0,
-                             p == PART_LABELS || p == PART_DISTANCES ? rows
-                             : p == PART_HISTORY                     ? iterations
-                                                                     : clusters,
+                             cluster_part_of_rows(p) ? rows
+                             : p == PART_HISTORY     ? iterations
+                                                     : clusters,
                              err);
         if (!status && cluster_part_kind[p].rank == 2)
             status = verify_axis(k->verify, k->entry->part[p], where, 1,

@@ -110,9 +110,9 @@ def test_equal_weights_are_none(data, tmp_path, more):
     command = [data / "rows.npy", "-k", "6", *more, "--seed", "3"]
     cluster(*command, "-o", "none.h5", cwd=tmp_path)
     cluster(*command, "-o", "equal.h5", "--weights", "w.npy", cwd=tmp_path)
-    history = ("inertia_history",)
-    assert bits(tmp_path / "none.h5", without=history) == bits(tmp_path / "equal.h5",
-                                                               without=history)
+    units = ("inertia_history", "weights")  # what is in the unit of the weights
+    assert bits(tmp_path / "none.h5", without=units) == bits(tmp_path / "equal.h5",
+                                                               without=units)
     factor = float(numpy.float32(0.3))
     none, equal = (stored(tmp_path / name)[1]["inertia"] for name in ("none.h5", "equal.h5"))
     assert equal == pytest.approx(none * factor, rel=1e-12)
@@ -122,8 +122,8 @@ def test_proportions_matter_alone(data, tmp_path):
     numpy.save(tmp_path / "w.npy", numpy.load(data / "weights.npy") * numpy.float32(0.125))
     for name, weights in (("a.h5", data / "weights.npy"), ("b.h5", "w.npy")):
         cluster(data / "rows.npy", "-k", "9", "--weights", weights, "-o", name, cwd=tmp_path)
-    history = ("inertia_history",)
-    assert bits(tmp_path / "a.h5", without=history) == bits(tmp_path / "b.h5", without=history)
+    units = ("inertia_history", "weights")  # what is in the unit of the weights
+    assert bits(tmp_path / "a.h5", without=units) == bits(tmp_path / "b.h5", without=units)
 
 
 def test_repeated_rows(data, tmp_path):
@@ -221,6 +221,62 @@ def test_misused(data, tmp_path):
     result = run_clpipe("cluster", data / "rows.npy", "-k", "2", "--weights", "absent.npy", "-o",
                         "r.h5", cwd=tmp_path)
     assert result.returncode == 2 and "there is no file absent.npy" in result.stderr
+
+
+# --- in the file ----------------------------------------------------------------------------------
+
+def test_verify_knows_them(data, tmp_path):
+    """The weighted inertia, the weights' digest, and files of before, which had that alone."""
+    cluster(data / "rows.npy", "-k", "5", "--weights", data / "weights.npy", "-o", "r.h5",
+            cwd=tmp_path)
+    whole = (tmp_path / "r.h5").read_bytes()
+    assert numpy.array_equal(stored(tmp_path / "r.h5")[0]["weights"],
+                             numpy.load(data / "weights.npy"))
+
+    def verified(change):
+        (tmp_path / "r.h5").write_bytes(whole)
+        with h5py.File(tmp_path / "r.h5", "r+") as file:
+            change(file["clusters/kmeans"])
+        result = run_clpipe("verify", "r.h5", cwd=tmp_path)
+        return result.returncode, result.stdout
+
+    def inertia(group):
+        group.attrs["inertia"] = group.attrs["inertia"] * 1.00001
+
+    def weight(group):
+        group["weights"][17] += 100
+
+    def negative(group):
+        group["weights"][17] = -1
+
+    def of_before(group):
+        del group["weights"]
+
+    code, said = verified(inertia)
+    assert code == 1 and "the weighted distances add up to" in said
+    code, said = verified(weight)
+    assert code == 1 and "/clusters/kmeans/weights: these are not the weights" in said
+    assert "the weighted distances add up to" in said
+    code, said = verified(negative)
+    assert code == 1 and "has a weight that is no weight" in said and "17" in said
+    assert verified(of_before)[0] == 0
+    assert verified(lambda group: None)[0] == 0
+
+
+def test_they_stay_and_go_with_the_clusters(photos, tmp_path):
+    assert run_clpipe("ingest", photos, "-o", "p.h5", cwd=tmp_path).returncode == 0
+    weights = numpy.arange(1, 14, dtype="f4") / 4
+    numpy.save(tmp_path / "w.npy", weights)
+    cluster("p.h5", "-k", "2:3", "--weights", "w.npy", cwd=tmp_path)
+    added = run_clpipe("ingest", photos, "-o", "p.h5", "--add", "--feature", "gray", cwd=tmp_path)
+    assert added.returncode == 0, added.stderr
+    with h5py.File(tmp_path / "p.h5", "r") as file:
+        kept = file["clusters/kmeans/weights"]
+        assert numpy.array_equal(kept[:], weights) and kept.dims[0][0].name == "/image"
+    assert run_clpipe("verify", "p.h5", cwd=tmp_path).returncode == 0
+    cluster("p.h5", "-k", "3", "--feature", "gray_256", "--force", cwd=tmp_path)
+    assert "weights" not in stored(tmp_path / "p.h5")[0]
+    assert run_clpipe("verify", "p.h5", cwd=tmp_path).returncode == 0
 
 
 # --- choosing k -----------------------------------------------------------------------------------
