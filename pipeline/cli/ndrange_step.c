@@ -229,7 +229,7 @@ static enum status try_case(struct probe *probe, unsigned number, struct error *
 {
     const bool given = number & 1;
     const struct ocl_ndrange range = {
-        .c_version = number < 2 ? "1.2" : "2.0",
+        .c_version = number < 2 ? "1.2" : ocl_ndrange_version(probe->device),
         .global = {probe->global[0], probe->global[1]},
         .local = {given ? probe->local[0] : 0, given ? probe->local[1] : 0},
     };

@@ -245,8 +245,8 @@ const struct option_group group_export = {"What to write", export_rows};
 
 static const struct option devices_rows[] = {
     {"ndrange", 0, OPTION_RANGE, AT(ndrange), "WxH", "638x478", NULL, 0, 0,
-     "launch a range of that size in four cases (OpenCL C 1.2 and 2.0, the work-group left to the "
-     "driver and given) and print what the work-items at its corners see"},
+     "launch a range of that size in four cases (OpenCL C 1.2 and 2.0 or 3.0, the work-group left "
+     "to the driver and given) and print what the work-items at its corners see"},
     {"local", 0, OPTION_RANGE, AT(local_size), "AxB", "16x16", NULL, 0, 0,
      "the size of the work-group where it is given"},
     {"image", 0, OPTION_TEXT, AT(image), "IN", NULL, NULL, 0, 0,

@@ -307,7 +307,9 @@ static bool takes_assembly(const struct ocl_device *device)
 static void write_options(char *text, size_t size, const struct pass *pass,
                           const struct ocl_device *device)
 {
-    int used = snprintf(text, size, "-cl-std=CL1.2 -DGROUP=%u -DGRID=%d", pass->shape.group,
+    const bool waits = pass->variant == HISTOGRAM_STAGED;
+    int used = snprintf(text, size, "%s -DGROUP=%u -DGRID=%d",
+                        waits ? ocl_copy_option(device) : "-cl-std=CL1.2", pass->shape.group,
                         has_grid(pass));
     if (histogram_variant_copies(pass->variant))
         snprintf(text + used, size - (size_t)used, " -DCOPIES=%u", pass->shape.copies);

@@ -46,6 +46,7 @@ struct ocl_device {
     bool subgroups, fp64, int64_atomics, out_of_order, images;
     bool nvidia;             /* takes inline PTX */
     unsigned opencl_c_major; /* highest OpenCL C version: 1, 2 or 3 */
+    bool opencl_c_2;         /* not said to lack 2.0, as devices of 3.0 may */
 };
 
 struct ocl_devices {
@@ -102,6 +103,10 @@ enum status ocl_buffer(cl_mem *out, struct ocl_context *context, cl_mem_flags fl
 void ocl_buffer_release(cl_mem *buffer);
 
 /* --- programs -------------------------------------------------------------------------------- */
+
+/* The option for kernels that wait for asynchronous copies. PoCL 5 and 6 lack wait_group_events for
+ * events in private memory, which they are before OpenCL C 3.0, and end the process for it. */
+const char *ocl_copy_option(const struct ocl_device *device);
 
 /* Builds kernels/NAME.cl (embedded, includes expanded) for the context's device. `prologue` is
  * OpenCL C put before it (may be NULL: for generated macros), `options` go to the compiler ("" for

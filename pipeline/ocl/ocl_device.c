@@ -76,6 +76,20 @@ static unsigned version_number(const char *text)
     return major * 100 + minor * 10;
 }
 
+/* Is 2.0 among the versions of OpenCL C that a device of OpenCL 3 takes? */
+static bool takes_2(cl_device_id id)
+{
+    cl_name_version version[16];
+    size_t bytes = 0;
+    if (clGetDeviceInfo(id, CL_DEVICE_OPENCL_C_ALL_VERSIONS, sizeof version, version, &bytes) !=
+        CL_SUCCESS)
+        return true;
+    for (size_t i = 0; i < bytes / sizeof *version; i++)
+        if (CL_VERSION_MAJOR(version[i].version) == 2)
+            return true;
+    return false;
+}
+
 static void describe(struct ocl_device *device)
 {
     cl_device_id id = device->id;
@@ -105,6 +119,7 @@ static void describe(struct ocl_device *device)
     char c_version[128];
     query_text(c_version, sizeof c_version, id, CL_DEVICE_OPENCL_C_VERSION);
     device->opencl_c_major = version_number(c_version) / 100;
+    device->opencl_c_2 = version < 300 || takes_2(id);
     if (version >= 300)
         device->non_uniform_groups =
             query_number(id, CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT, 4) != 0;

@@ -22,9 +22,21 @@ size_t ocl_range_size(const struct ocl_device *device, size_t size, size_t local
     return device->non_uniform_groups ? size : (size + local - 1) / local * local;
 }
 
+const char *ocl_ndrange_version(const struct ocl_device *device)
+{
+    return device->opencl_c_2 ? "2.0" : "3.0";
+}
+
 const char *ocl_ndrange_option(const struct ocl_ndrange *range)
 {
-    return strcmp(range->c_version, "1.2") == 0 ? "-cl-std=CL1.2" : "-cl-std=CL2.0";
+    switch (*range->c_version) {
+    case '1':
+        return "-cl-std=CL1.2";
+    case '2':
+        return "-cl-std=CL2.0";
+    default:
+        return "-cl-std=CL3.0";
+    }
 }
 
 enum status ocl_ndrange_probe(struct ocl_ndrange_corner corner[OCL_NDRANGE_CORNERS],

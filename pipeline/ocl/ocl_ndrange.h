@@ -13,7 +13,7 @@ size_t ocl_range_size(const struct ocl_device *device, size_t size, size_t local
 
 /* A launch as a person asks for it. */
 struct ocl_ndrange {
-    const char *c_version; /* "1.2" or "2.0": of OpenCL C, for the compiler */
+    const char *c_version; /* "1.2", "2.0" or "3.0": of OpenCL C, for the compiler */
     size_t global[2];
     size_t local[2]; /* 0: the driver chooses (NULL) */
 };
@@ -26,6 +26,10 @@ struct ocl_ndrange_corner {
     uint32_t enqueued_local_size[2]; /* 0 in OpenCL C 1.2, which has no such function */
     uint32_t reserved[2];
 };
+
+/* The version of OpenCL C in which the device may take non-uniform work-groups: "2.0", or "3.0"
+ * where there is no 2.0. */
+const char *ocl_ndrange_version(const struct ocl_device *device);
 
 /* "-cl-std=CL1.2" */
 const char *ocl_ndrange_option(const struct ocl_ndrange *range);

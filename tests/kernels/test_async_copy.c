@@ -178,8 +178,8 @@ static void copy_on_device(const struct ocl_device *device)
         rig.pixels[i] = (uint8_t)(i * 37 + i / 256 * 11 + 1);
     assert_int_equal(ocl_context_open(&rig.context, device, NULL, &err), STATUS_OK);
     assert_int_equal(ocl_queue_open(&rig.queue, rig.context, "test", &err), STATUS_OK);
-    if (ocl_program_build_source(&rig.program, rig.context, "async_copy", source, "-cl-std=CL1.2",
-                                 &err) != STATUS_OK)
+    if (ocl_program_build_source(&rig.program, rig.context, "async_copy", source,
+                                 ocl_copy_option(device), &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
     assert_int_equal(ocl_kernel(&rig.copies, rig.program, "copies", &err), STATUS_OK);
     assert_int_equal(ocl_kernel(&rig.in_turn, rig.program, "in_turn", &err), STATUS_OK);
