@@ -474,7 +474,8 @@ static enum status store_outcome(const struct cluster_plan *plan,
 
 /* Runs for the one k or for all of them; the result gets what was found about them. */
 static enum status run_clustering(struct cluster_outcome *outcome, struct cluster_result *out,
-                                  struct cluster_plan *plan, struct ocl_context *context,
+                                  struct cluster_plan *plan,
+                                  const struct cluster_devices *devices,
                                   struct error *err)
 {
     const struct matrix_source *source = &plan->input.source;
@@ -484,10 +485,10 @@ static enum status run_clustering(struct cluster_outcome *outcome, struct cluste
     if (plan->input.result)
         status = folders_read(&folders, plan->input.result, err);
     if (status == STATUS_OK && range_is_sweep(&plan->k)) {
-        status = sweep_run(outcome, &out->sweep, context, source, &plan->config, &plan->k, &folders,
+        status = sweep_run(outcome, &out->sweep, devices, source, &plan->config, &plan->k, &folders,
                            err);
     } else if (status == STATUS_OK) {
-        status = cluster_run(outcome, context, source, &plan->config, err);
+        status = cluster_run(outcome, devices, source, &plan->config, err);
     }
     out->has_agreement = status == STATUS_OK && folders.of_row;
     if (out->has_agreement) {
@@ -504,18 +505,20 @@ static enum status compute_clusters(struct cluster_result *out, struct cluster_p
                                     const struct compute *compute, struct progress *progress,
                                     struct error *err)
 {
-    struct ocl_context *context = NULL;
+    struct compute_contexts contexts;
     struct cluster_outcome outcome;
     memset(&outcome, 0, sizeof outcome);
-    enum status status = compute_context(&context, compute, err);
+    const unsigned most = plan->config.mini_batch ? 1 : COMPUTE_DEVICES;
+    enum status status = compute_contexts_open(&contexts, compute, most, err);
     if (status == STATUS_OK) {
-        snprintf(out->device, sizeof out->device, "%s", ocl_context_device(context)->name);
+        const struct cluster_devices devices = {contexts.context, contexts.count};
+        snprintf(out->device, sizeof out->device, "%s", contexts.names);
         plan->config.threads = compute->threads;
         plan->config.progress = progress_cluster;
         plan->config.phase = progress_phase;
         plan->config.progress_context = progress;
         progress_step(progress, "k-means: reading rows");
-        status = run_clustering(&outcome, out, plan, context, err);
+        status = run_clustering(&outcome, out, plan, &devices, err);
     }
     if (status == STATUS_OK && !plan->content[0]) {
         progress_step(progress, "k-means: storing the result");
@@ -540,7 +543,7 @@ static enum status compute_clusters(struct cluster_result *out, struct cluster_p
         status = keep_sizes(out, outcome.sizes, outcome.nearest, err);
     }
     cluster_outcome_clear(&outcome);
-    ocl_context_close(&context);
+    compute_contexts_close(&contexts);
     return status;
 }
 

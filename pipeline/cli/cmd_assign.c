@@ -197,7 +197,7 @@ static enum status assign(struct assignment *all, const struct compute *compute,
                           struct progress *progress, const struct options *options,
                           char device[256], struct error *err)
 {
-    struct ocl_context *context = NULL;
+    struct compute_contexts contexts;
     struct matrix_source source = {all->feature->rows, all->feature->dimension, read_rows, all};
     struct cluster_config config;
     cluster_config_default(&config);
@@ -207,13 +207,14 @@ static enum status assign(struct assignment *all, const struct compute *compute,
     config.device_memory = options->device_memory;
     config.threads = compute->threads;
     config.stop = signals_stop();
-    enum status status = compute_context(&context, compute, err);
+    enum status status = compute_contexts_open(&contexts, compute, COMPUTE_DEVICES, err);
     if (status == STATUS_OK) {
-        snprintf(device, 256, "%s", ocl_context_device(context)->name);
+        const struct cluster_devices devices = {contexts.context, contexts.count};
+        snprintf(device, 256, "%s", contexts.names);
         config.phase = progress_phase;
         config.progress_context = progress;
         progress_step(progress, "looking for the nearest centroid of each row");
-        status = cluster_assign(all->labels, all->distances, context, &source, all->centroids,
+        status = cluster_assign(all->labels, all->distances, &devices, &source, all->centroids,
                                 all->clusters->k, &config, err);
     }
     if (status == STATUS_OK) {
@@ -240,7 +241,7 @@ static enum status assign(struct assignment *all, const struct compute *compute,
         status = result_write_clusters(options->operand[1], options->operand[1], &clustering,
                                        all->replace, err);
     }
-    ocl_context_close(&context);
+    compute_contexts_close(&contexts);
     return status;
 }
 

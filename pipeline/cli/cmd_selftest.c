@@ -96,7 +96,8 @@ static enum status test_clustering(struct transcript *transcript, struct ocl_con
     config.memory = (uint64_t)64 << 20;
     config.threads = threads;
     config.stop = signals_stop();
-    enum status status = cluster_run(&outcome, context, &source, &config, err);
+    const struct cluster_devices device = {&context, 1};
+    enum status status = cluster_run(&outcome, &device, &source, &config, err);
     if (status == STATUS_OK) {
         bool right = is_right(&outcome);
         char line[120];

@@ -20,12 +20,23 @@ struct compute {
  * `device` is true. Before other threads start. */
 enum status compute_open(struct compute *out, const struct options *options, bool device,
                          struct error *err);
-/* Finds and chooses devices. The process's first OpenCL call. STATUS_FAILED: no usable device, and what to do. */
+/* Finds and chooses devices. The process's first OpenCL call. STATUS_FAILED: no usable device, and
+ * what to do. */
 enum status compute_find_devices(struct compute *compute, const struct options *options,
                                  struct error *err);
 /* A context on the first chosen device, for commands that use one; a notice if more were chosen. */
 enum status compute_context(struct ocl_context **out, const struct compute *compute,
                             struct error *err);
+/* Contexts on the chosen devices that share a clustering: those of the first one's type, `most` at
+ * most. One that cannot be opened is passed over. Notices tell of those that are left out. */
+struct compute_contexts {
+    struct ocl_context *context[COMPUTE_DEVICES];
+    uint32_t count;
+    char names[256]; /* joined by " + " */
+};
+enum status compute_contexts_open(struct compute_contexts *out, const struct compute *compute,
+                                  unsigned most, struct error *err);
+void compute_contexts_close(struct compute_contexts *contexts);
 /* Completes the trace; reports its error only if `status` has none, and returns the outcome.
  * Accepts one that was never opened (zeroed). */
 enum status compute_close(struct compute *compute, enum status status, struct error *err);

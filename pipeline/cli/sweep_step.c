@@ -49,7 +49,7 @@ static enum status keep(struct result_sweep *out, const struct cluster_sweep *sw
 }
 
 enum status sweep_run(struct cluster_outcome *best, struct result_sweep *sweep,
-                      struct ocl_context *context, const struct matrix_source *source,
+                      const struct cluster_devices *devices, const struct matrix_source *source,
                       const struct cluster_config *config, const struct number_range *range,
                       const struct folders *folders, struct error *err)
 {
@@ -60,7 +60,7 @@ enum status sweep_run(struct cluster_outcome *best, struct result_sweep *sweep,
                                                 .class_count = folders->count,
                                                 .progress = progress_sweep};
     struct cluster_sweep found;
-    enum status status = cluster_sweep_run(best, &found, context, source, config, &values, err);
+    enum status status = cluster_sweep_run(best, &found, devices, source, config, &values, err);
     if (status == STATUS_OK)
         status = keep(sweep, &found, folders, err);
     cluster_sweep_clear(&found);

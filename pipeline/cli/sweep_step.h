@@ -8,8 +8,6 @@
 #include "store/result.h"
 #include <stdio.h>
 
-struct ocl_context;
-
 bool range_is_sweep(const struct number_range *range);
 /* "2:64", "2:64:2"; returns buffer. */
 char *range_text(char *buffer, size_t size, const struct number_range *range);
@@ -17,7 +15,7 @@ char *range_text(char *buffer, size_t size, const struct number_range *range);
 /* Runs for every k of the range; `best` is the outcome of the suggested one. The context of
  * config's callbacks is a struct progress. */
 enum status sweep_run(struct cluster_outcome *best, struct result_sweep *sweep,
-                      struct ocl_context *context, const struct matrix_source *source,
+                      const struct cluster_devices *devices, const struct matrix_source *source,
                       const struct cluster_config *config, const struct number_range *range,
                       const struct folders *folders, struct error *err);
 

@@ -9,6 +9,12 @@
 
 struct ocl_context;
 
+/* Contexts of one or several devices, the best one first. The outcome does not depend on them. */
+struct cluster_devices {
+    struct ocl_context *const *contexts;
+    uint32_t count;
+};
+
 enum cluster_metric { METRIC_EUCLIDEAN, METRIC_COSINE, METRIC_HELLINGER };
 enum cluster_init { INIT_KMEANSPP, INIT_KMEANS_PARALLEL, INIT_RANDOM, INIT_GIVEN };
 
@@ -79,16 +85,17 @@ struct cluster_outcome {
 };
 
 /* Runs, or goes on where config->checkpoint has the state of the same run; the file stays when it
- * is done. STATUS_USAGE: k < 1; STATUS_FAILED: no rows, k larger than the number of distinct rows,
- * NaN or infinite values (which row), weights that are none, zero rows under cosine, negative
- * values under hellinger, device errors; STATUS_INTERRUPTED. */
-enum status cluster_run(struct cluster_outcome *out, struct ocl_context *ocl,
+ * is done. Where one of several devices fails the others go on from there, with a notice, or begin
+ * again if no state is kept. STATUS_USAGE: k < 1; STATUS_FAILED: no rows, k larger than the number
+ * of distinct rows, NaN or infinite values (which row), weights that are none, zero rows under
+ * cosine, negative values under hellinger, device errors; STATUS_INTERRUPTED. */
+enum status cluster_run(struct cluster_outcome *out, const struct cluster_devices *devices,
                         const struct matrix_source *source, const struct cluster_config *config,
                         struct error *err);
 
 /* Labels and squared distances of rows to given centroids (k x dimension, in the metric's space).
  */
-enum status cluster_assign(int32_t *labels, float *distances, struct ocl_context *ocl,
+enum status cluster_assign(int32_t *labels, float *distances, const struct cluster_devices *devices,
                            const struct matrix_source *source, const float *centroids, uint32_t k,
                            const struct cluster_config *config, struct error *err);
 

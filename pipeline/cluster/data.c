@@ -66,7 +66,8 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
         on_device = device->global_memory;
     uint64_t need;
     /* Beside the row itself: labels, bounds, norms, lists, and what seeding keeps. */
-    data->resident = !__builtin_mul_overflow(data->rows, row + 64, &need) && need <= on_device;
+    data->resident =
+        !__builtin_mul_overflow(data->share.rows, row + 64, &need) && need <= on_device;
     data->spare = data->resident ? on_device - need : 0;
     uint64_t allocation = device->max_allocation ? device->max_allocation : on_device;
     uint64_t staging = host / 2 / DATA_SLOTS,
@@ -80,8 +81,8 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     if (!data->lane->tiled && data->tile_rows > TILE_WORK / work)
         data->tile_rows = whole_blocks(TILE_WORK / work, most_rows);
     *slot_rows = data->resident ? whole_blocks(staging / row, data->tile_rows) : data->tile_rows;
-    if (data->tile_rows > data->rows)
-        data->tile_rows = (uint32_t)data->rows;
+    if (data->tile_rows > data->share.rows)
+        data->tile_rows = (uint32_t)data->share.rows;
     if (*slot_rows > data->tile_rows)
         *slot_rows = data->tile_rows;
     if (row > allocation / data->tile_rows) {
@@ -92,7 +93,7 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
                          data->dimension, device->name, data->tile_rows,
                          format_bytes(text, sizeof text, allocation));
     }
-    uint64_t tiles = (data->rows + data->tile_rows - 1) / data->tile_rows;
+    uint64_t tiles = (data->share.rows + data->tile_rows - 1) / data->tile_rows;
     if (tiles > UINT32_MAX)
         return error_set(err, STATUS_FAILED, "%llu rows are more than clpipe can tile",
                          (unsigned long long)data->rows);
@@ -104,9 +105,9 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
 {
     struct tile *tile = &data->tiles[i];
     struct ocl_context *ocl = data->lane->ocl;
-    tile->first = (uint64_t)i * data->tile_rows;
-    tile->rows = data->rows - tile->first < data->tile_rows ? (uint32_t)(data->rows - tile->first)
-                                                            : data->tile_rows;
+    const uint64_t begin = (uint64_t)i * data->tile_rows, left = data->share.rows - begin;
+    tile->first = data->share.first + begin;
+    tile->rows = left < data->tile_rows ? (uint32_t)left : data->tile_rows;
     cl_mem_flags flags = CL_MEM_READ_WRITE | (data->lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0);
     size_t each = (size_t)tile->rows * sizeof(float);
     enum status status = ocl_buffer(&tile->labels, ocl, flags, each, NULL, "labels", err);
@@ -220,14 +221,14 @@ static enum status load_through_slots(struct data *data, size_t slot_rows, struc
                                       struct error *err)
 {
     struct stream *stream = data->stream;
-    const uint64_t fills = (data->rows + slot_rows - 1) / slot_rows;
+    const uint64_t fills = (data->share.rows + slot_rows - 1) / slot_rows;
     enum status status = STATUS_OK;
     for (uint64_t asked = 0, taken = 0; taken < fills && status == STATUS_OK;) {
         if (asked < fills && asked - taken < DATA_SLOTS) {
             struct slot *slot = &stream->slots[asked % DATA_SLOTS];
-            uint64_t first = asked * slot_rows;
-            uint64_t left = data->rows - first;
-            struct fill fill = {first, (uint32_t)(left < slot_rows ? left : slot_rows), slot->host};
+            uint64_t begin = asked * slot_rows, left = data->share.rows - begin;
+            struct fill fill = {data->share.first + begin,
+                                (uint32_t)(left < slot_rows ? left : slot_rows), slot->host};
             status = wait_upload(data, slot, err);
             if (status == STATUS_OK)
                 status = reader_request(reader, &fill, err);
@@ -297,7 +298,8 @@ static enum status load_in_place(struct data *data, size_t slot_rows, struct rea
 static enum status load(struct data *data, size_t slot_rows, struct error *err)
 {
     const bool in_place = data->resident && data->lane->zero_copy;
-    const struct reader_stats stats = {&data->stats, &data->weighted, data->weights.of_row};
+    struct data *lead = data->share.lead ? data->share.lead : data;
+    const struct reader_stats stats = {&lead->stats, &lead->weighted, lead->weights.of_row};
     struct reader *reader = NULL;
     enum status status = STATUS_OK;
     if (!in_place)
@@ -314,28 +316,50 @@ static enum status load(struct data *data, size_t slot_rows, struct error *err)
     return status;
 }
 
+/* What is known of all rows. */
+static enum status open_facts(struct data *data, const struct cluster_config *config,
+                              struct error *err)
+{
+    enum status status = column_stats_open(&data->stats, data->dimension, err);
+    if (status == STATUS_OK)
+        status = weights_open(&data->weights, config->weights, data->rows,
+                              (uint64_t)config->mini_batch * config->max_iter, config->k, err);
+    if (status == STATUS_OK && data->weights.of_row)
+        status = column_stats_open(&data->weighted, data->dimension, err);
+    return status;
+}
+
+void data_share_stats(struct data *data)
+{
+    if (!data->share.lead)
+        return;
+    data->stats = data->share.lead->stats;
+    data->weighted = data->share.lead->weighted;
+}
+
 enum status data_open(struct data *data, struct lane *lane, const struct matrix_source *source,
-                      const struct cluster_config *config, struct error *err)
+                      const struct cluster_config *config, const struct data_share *share,
+                      struct error *err)
 {
     const int64_t start = clock_now();
     *data = (struct data){.lane = lane,
                           .source = source,
                           .config = config,
                           .rows = source->rows,
+                          .share = {0, source->rows, NULL},
                           .dimension = source->dimension};
+    if (share)
+        data->share = *share;
     if (data->dimension > UINT32_MAX - KMEANS_LANES)
         return error_set(err, STATUS_FAILED, "rows of %u values are too long", data->dimension);
     data->stride = (data->dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
     data->transform = (struct transform){config->metric, data->dimension, data->stride, "row"};
     size_t slot_rows = 0;
     enum status status = plan(data, config, &slot_rows, err);
-    if (status == STATUS_OK)
-        status = column_stats_open(&data->stats, data->dimension, err);
-    if (status == STATUS_OK)
-        status = weights_open(&data->weights, config->weights, data->rows,
-                              (uint64_t)config->mini_batch * config->max_iter, config->k, err);
-    if (status == STATUS_OK && data->weights.of_row)
-        status = column_stats_open(&data->weighted, data->dimension, err);
+    if (data->share.lead)
+        data->weights = data->share.lead->weights;
+    else if (status == STATUS_OK)
+        status = open_facts(data, config, err);
     if (status == STATUS_OK) {
         data->tiles = calloc(data->tile_count, sizeof *data->tiles);
         if (!data->tiles)
@@ -369,9 +393,11 @@ void data_close(struct data *data)
             ocl_buffer_release(&tile->x);
     }
     free(data->tiles);
-    column_stats_close(&data->stats);
-    column_stats_close(&data->weighted);
-    weights_close(&data->weights);
+    if (!data->share.lead) {
+        column_stats_close(&data->stats);
+        column_stats_close(&data->weighted);
+        weights_close(&data->weights);
+    }
     *data = (struct data){0};
 }
 
@@ -478,7 +504,7 @@ void data_end(struct data *data)
 
 struct tile *data_tile_of(struct data *data, uint64_t row)
 {
-    return &data->tiles[row / data->tile_rows];
+    return &data->tiles[(row - data->share.first) / data->tile_rows];
 }
 
 /* Rows of resident data. All reads that were begun have ended on return, so that `out` may go: the

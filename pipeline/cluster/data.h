@@ -1,6 +1,7 @@
-/* data.h: the matrix as the device sees it: tiles of rows in the metric's space.
+/* data.h: the matrix, or one device's share of it, as the device sees it: tiles of rows in the
+ * metric's space.
  *
- * data_open reads everything once: it checks the rows, gathers the columns' statistics and, where
+ * data_open reads the share once: it checks the rows, gathers the columns' statistics and, where
  * they fit, leaves the rows on the device. Where they do not fit, each pass reads them again:
  *
  *   main: request ──> reader thread: read, transform into a slot ──> main: upload, compute, request
@@ -17,7 +18,7 @@
 #define DATA_SLOTS 3
 
 struct tile {
-    uint64_t first; /* row */
+    uint64_t first; /* row, of all */
     uint32_t rows;
     cl_mem x; /* rows x stride float32; while acquired, where the data is not resident */
     /* A value for each row, kept between passes. */
@@ -34,14 +35,23 @@ struct tile {
         kept; /* int32: the labels that the sums hold; NULL where the host keeps them (moves.h) */
 };
 
+/* A share of the rows: whole blocks of KMEANS_BLOCK_ROWS but for the last one's. Shares are opened
+ * in order; `lead` is the first, NULL for itself, whose statistics and weights are those of all,
+ * and which is closed last. */
+struct data_share {
+    uint64_t first, rows;
+    struct data *lead;
+};
+
 struct data {
     struct lane *lane;
     const struct matrix_source *source;
     const struct cluster_config *config; /* of data_open; for its callback, while it loads */
     struct transform transform;
-    uint64_t rows;
+    uint64_t rows; /* of all shares, as are statistics and weights */
+    struct data_share share;
     uint32_t dimension, stride;
-    struct column_stats stats;
+    struct column_stats stats; /* once all shares are open: data_share_stats */
     struct weights weights;
     struct column_stats weighted; /* where there are weights */
     double seconds_read;          /* of data_open */
@@ -53,9 +63,14 @@ struct data {
     uint32_t next_tile;
 };
 
+/* share: NULL for all rows. config->memory is for this share. */
 enum status data_open(struct data *data, struct lane *lane, const struct matrix_source *source,
-                      const struct cluster_config *config, struct error *err);
+                      const struct cluster_config *config, const struct data_share *share,
+                      struct error *err);
 void data_close(struct data *data);
+
+/* Gives a share the statistics of all rows, once the last one is open. */
+void data_share_stats(struct data *data);
 
 /* A pass over all tiles: begin, then next and done in turn, then end (also after an error). The
  * tile's `x` may be used by commands of the compute queue enqueued between next and done; when done
@@ -66,12 +81,13 @@ enum status data_next(struct data *data, struct tile **tile, struct error *err);
 enum status data_done(struct data *data, struct tile *tile, struct error *err);
 void data_end(struct data *data);
 
-/* Copies rows (stride values each) to host memory; not during a pass of data that is not resident.
+/* Copies rows of the share (stride values each) to host memory; not during a pass of data that is
+ * not resident.
  */
 enum status data_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
                       struct error *err);
 
-/* The tile of a row. */
+/* The tile of a row of the share. */
 struct tile *data_tile_of(struct data *data, uint64_t row);
 
 /* Gives the host all of a tile's rows while the tile is acquired, and takes them back. */

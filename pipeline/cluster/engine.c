@@ -26,9 +26,9 @@ static enum status open_outcome(struct cluster_outcome *out, const struct matrix
     return error_memory(err, bytes + n * 8, "the outcome");
 }
 
-enum status engine_open(struct engine *engine, struct ocl_context *ocl,
+enum status engine_open(struct engine *engine, const struct shard_devices *devices,
                         const struct matrix_source *source, const struct cluster_config *config,
-                        const struct lane_choice *choice, struct error *err)
+                        struct error *err)
 {
     *engine = (struct engine){.config = *config, .source = source};
     const uint32_t k = config->k;
@@ -45,22 +45,12 @@ enum status engine_open(struct engine *engine, struct ocl_context *ocl,
     if (status != STATUS_OK)
         return status;
     cluster_outcome_clear(&trial);
-    status = lane_open(&engine->lane, ocl, config->threads, config->stop, choice, err);
+    status = shards_open(&engine->shards, devices, source, &engine->config, err);
     if (status == STATUS_OK)
-        status = data_open(&engine->data, &engine->lane, source, &engine->config, err);
+        status = shards_open_updates(&engine->shards, &engine->config, err);
     if (status == STATUS_OK)
-        status = filter_open(&engine->filter, &engine->data, k, err);
-    if (status == STATUS_OK)
-        status = assign_open(&engine->assign, &engine->filter, err);
-    if (status == STATUS_OK)
-        status = update_open(&engine->update, &engine->data, k,
-                             (uint64_t)config->mini_batch * config->max_iter, err);
-    if (status == STATUS_OK)
-        status = moves_open(&engine->moves, &engine->update, &engine->filter, err);
-    if (status == STATUS_OK)
-        status = lloyd_open(&engine->lloyd, &engine->assign, &engine->update,
-                            engine->moves.used ? &engine->moves : NULL, &engine->config,
-                            &engine->checkpoint, err);
+        status = lloyd_open(&engine->lloyd, &engine->shards, &engine->config, &engine->checkpoint,
+                            err);
     if (status == STATUS_INTERRUPTED)
         checkpoint_untouched(config->checkpoint, err);
     return status;
@@ -69,14 +59,17 @@ enum status engine_open(struct engine *engine, struct ocl_context *ocl,
 void engine_close(struct engine *engine)
 {
     checkpoint_close(&engine->checkpoint);
-    lane_settle(&engine->lane);
+    shards_settle(&engine->shards);
     lloyd_close(&engine->lloyd);
-    moves_close(&engine->moves);
-    update_close(&engine->update);
-    assign_close(&engine->assign);
-    filter_close(&engine->filter);
-    data_close(&engine->data);
-    lane_close(&engine->lane);
+    shards_close(&engine->shards);
+}
+
+/* From here on there are so many clusters. */
+static void use_k(struct engine *engine, uint32_t k)
+{
+    engine->config.k = engine->lloyd.totals.k = k;
+    for (uint32_t i = 0; i < engine->shards.count; i++)
+        engine->shards.shard[i].update.k = k;
 }
 
 static enum status first_centroids(struct lloyd *lloyd, struct error *err)
@@ -84,7 +77,7 @@ static enum status first_centroids(struct lloyd *lloyd, struct error *err)
     const struct cluster_config *config = lloyd->config;
     if (config->init == INIT_GIVEN)
         return seed_given(lloyd->centroids, lloyd->data, config, err);
-    return seed_centroids(lloyd->centroids, lloyd->assign, config, lloyd->run, lloyd->checkpoint,
+    return seed_centroids(lloyd->centroids, lloyd->shards, config, lloyd->run, lloyd->checkpoint,
                           err);
 }
 
@@ -110,6 +103,9 @@ static enum status run_once(struct lloyd *lloyd, struct cluster_outcome *out, st
     struct error trouble = ERROR_INIT;
     if (status == STATUS_INTERRUPTED && lloyd_gather(lloyd, &trouble) == STATUS_OK)
         checkpoint_save_interrupted(checkpoint, err);
+    /* The other devices will go on from there; the state is on the host. */
+    if (status == STATUS_FAILED && lloyd->shards->count > 1 && lloyd->shards->failed)
+        checkpoint_save(checkpoint);
     return status;
 }
 
@@ -179,7 +175,7 @@ static enum status run_all(struct cluster_outcome *out, struct lloyd *lloyd, str
 enum status engine_complete(struct cluster_outcome *out, struct engine *engine, struct error *err)
 {
     struct cluster_outcome whole;
-    engine->config.k = engine->update.k = out->k;
+    use_k(engine, out->k);
     enum status status = open_outcome(&whole, engine->source, &engine->config, err);
     if (status == STATUS_OK) {
         memcpy(whole.centroids, out->centroids,
@@ -202,7 +198,7 @@ enum status engine_complete(struct cluster_outcome *out, struct engine *engine, 
 enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint32_t k,
                        struct error *err)
 {
-    engine->config.k = engine->update.k = k;
+    use_k(engine, k);
     engine->checkpoint.runs = (struct checkpoint_runs){.best = out};
     enum status status = open_outcome(out, engine->source, &engine->config, err);
     if (status == STATUS_OK)
@@ -213,7 +209,7 @@ enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint3
         checkpoint_save_interrupted(&engine->checkpoint, err);
     if (status == STATUS_OK)
         status = run_all(out, &engine->lloyd, err);
-    out->seconds_read = engine->data.seconds_read;
+    out->seconds_read = shards_seconds_read(&engine->shards);
     if (status != STATUS_OK)
         cluster_outcome_clear(out);
     return status;

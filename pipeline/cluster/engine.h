@@ -1,4 +1,4 @@
-/* engine.h: everything that runs of k-means over the same rows share: the rows, the device's
+/* engine.h: everything that runs of k-means over the same rows share: the rows, the devices'
  * buffers (for the largest k) and the kernels. */
 #ifndef CLPIPE_CLUSTER_ENGINE_H
 #define CLPIPE_CLUSTER_ENGINE_H
@@ -9,26 +9,21 @@
 struct engine {
     struct cluster_config config; /* k: of the latest run */
     const struct matrix_source *source;
-    struct lane lane;
-    struct data data;
-    struct filter filter;
-    struct assign assign;
-    struct update update;
-    struct moves moves;
+    struct shards shards;
     struct lloyd lloyd;
     struct checkpoint checkpoint;
 };
 
-/* Reads the rows; config->k is the largest k to come. choice may be NULL. To be closed after an
- * error, too. Errors are those of cluster_run. */
-enum status engine_open(struct engine *engine, struct ocl_context *ocl,
+/* Reads the rows; config->k is the largest k to come. To be closed after an error, too. Errors are
+ * those of cluster_run. */
+enum status engine_open(struct engine *engine, const struct shard_devices *devices,
                         const struct matrix_source *source, const struct cluster_config *config,
-                        const struct lane_choice *choice, struct error *err);
+                        struct error *err);
 void engine_close(struct engine *engine);
 
 /* All restarts for one k, or those that engine->checkpoint does not have yet. What it leaves on the
  * device is that of the last restart, which need not be the best one. After an error there is no
- * outcome; after STATUS_INTERRUPTED the state is kept. */
+ * outcome; after STATUS_INTERRUPTED, and where a device of several failed, the state is kept. */
 enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint32_t k,
                        struct error *err);
 

@@ -74,7 +74,7 @@ static bool pays(const struct half_filter *half)
     return filter->lane->tensor && data->resident && !filter->blind &&
            data->dimension >= COLUMNS_MIN && half->columns <= COLUMNS_MAX &&
            filter->capacity >= LANES_MIN &&
-           !__builtin_mul_overflow(data->rows, (uint64_t)half->columns * 2, &bytes) &&
+           !__builtin_mul_overflow(data->share.rows, (uint64_t)half->columns * 2, &bytes) &&
            bytes <= data->spare;
 }
 

@@ -16,11 +16,11 @@ static bool has_tensor_cores(const struct ocl_device *device)
            major >= 8;
 }
 
-enum status lane_open(struct lane *lane, struct ocl_context *ocl, unsigned threads,
+enum status lane_open(struct lane *lane, struct ocl_context *ocl, struct workers *workers,
                       struct stop *stop, const struct lane_choice *choice, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(ocl);
-    *lane = (struct lane){.ocl = ocl, .device = device, .stop = stop};
+    *lane = (struct lane){.ocl = ocl, .device = device, .workers = workers, .stop = stop};
     lane->tiled = !(device->type & CL_DEVICE_TYPE_CPU) && device->local_is_dedicated &&
                   device->max_work_group >= 256;
     lane->host_exact = !device->fp64;
@@ -33,9 +33,7 @@ enum status lane_open(struct lane *lane, struct ocl_context *ocl, unsigned threa
         lane->tensor = choice->tensor && choice->tiled && has_tensor_cores(device);
         lane->any_prune = choice->any_prune;
     }
-    enum status status = workers_open(&lane->workers, threads, err);
-    if (status == STATUS_OK)
-        status = ocl_queue_open(&lane->compute, ocl, "cluster", err);
+    enum status status = ocl_queue_open(&lane->compute, ocl, "cluster", err);
     if (status == STATUS_OK)
         status = ocl_queue_open(&lane->upload, ocl, "cluster upload", err);
     if (status != STATUS_OK)
@@ -47,7 +45,6 @@ void lane_close(struct lane *lane)
 {
     ocl_queue_close(&lane->upload);
     ocl_queue_close(&lane->compute);
-    workers_close(&lane->workers);
 }
 
 enum status lane_check_stop(const struct lane *lane, struct error *err)

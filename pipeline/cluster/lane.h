@@ -1,4 +1,4 @@
-/* lane.h: one device as k-means uses it: its two queues, its host threads, and what it can do. */
+/* lane.h: one device as k-means uses it: its two queues, the host's threads, and what it can do. */
 #ifndef CLPIPE_CLUSTER_LANE_H
 #define CLPIPE_CLUSTER_LANE_H
 
@@ -8,6 +8,8 @@
 #include "ocl/ocl.h"
 #include <stdint.h>
 
+#define LANE_SHARES 4
+
 /* What is decided by the device unless a test decides it. */
 struct lane_choice {
     bool forced;
@@ -16,6 +18,7 @@ struct lane_choice {
     bool copies;     /* do not map, even if the device shares memory */
     bool tensor;     /* the float16 filter, where the device has it */
     bool any_prune;  /* ways to prune are taken in turn, whether or not they pay */
+    uint32_t shares; /* the device takes part so many times, LANE_SHARES at most */
 };
 
 struct lane {
@@ -30,7 +33,8 @@ struct lane {
     double seconds_build; /* of programs, so far */
 };
 
-enum status lane_open(struct lane *lane, struct ocl_context *ocl, unsigned threads,
+/* The threads stay the caller's. */
+enum status lane_open(struct lane *lane, struct ocl_context *ocl, struct workers *workers,
                       struct stop *stop, const struct lane_choice *choice, struct error *err);
 void lane_close(struct lane *lane);
 

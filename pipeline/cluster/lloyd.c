@@ -6,130 +6,198 @@
 #include "base/clock.h"
 #include "cluster/canonical.h"
 #include "cluster/minibatch.h"
+#include "cluster/outcome.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update *update,
-                       struct moves *moves, const struct cluster_config *config,
-                       struct checkpoint *checkpoint, struct error *err)
+enum status lloyd_open(struct lloyd *lloyd, struct shards *shards,
+                       const struct cluster_config *config, struct checkpoint *checkpoint,
+                       struct error *err)
 {
-    struct data *data = assign->data;
+    struct shard *first = &shards->shard[0];
+    struct data *data = &first->data;
     *lloyd = (struct lloyd){.config = config,
-                            .lane = assign->lane,
+                            .shards = shards,
+                            .lane = first->lane,
                             .data = data,
-                            .assign = assign,
-                            .update = update,
-                            .moves = moves,
+                            .assign = &first->assign,
+                            .update = &first->update,
                             .checkpoint = checkpoint};
+    if (shards->count == 1 && first->moves.used)
+        lloyd->moves = &first->moves;
+    if (shards->count > 1 && checkpoint) {
+        const uint64_t samples = (uint64_t)config->mini_batch * config->max_iter;
+        enum status status = update_open_totals(&lloyd->totals, &first->update, samples, err);
+        if (status != STATUS_OK)
+            return status;
+        lloyd->update = &lloyd->totals;
+    }
     size_t bytes = (size_t)config->k * data->stride * sizeof(float);
     lloyd->centroids = calloc(1, bytes);
     lloyd->previous = calloc(1, bytes);
     lloyd->drifts = calloc(config->k, sizeof *lloyd->drifts);
-    lloyd->tile_labels = malloc(data->tile_rows * sizeof *lloyd->tile_labels);
-    lloyd->tile_distances = malloc(data->tile_rows * sizeof *lloyd->tile_distances);
-    if (lloyd->centroids && lloyd->previous && lloyd->drifts && lloyd->tile_labels &&
-        lloyd->tile_distances)
+    if (lloyd->centroids && lloyd->previous && lloyd->drifts)
         return STATUS_OK;
     return error_memory(err, bytes, "centroids");
 }
 
 void lloyd_close(struct lloyd *lloyd)
 {
+    update_close(&lloyd->totals);
     free(lloyd->centroids);
     free(lloyd->previous);
     free(lloyd->drifts);
-    free(lloyd->tile_labels);
-    free(lloyd->tile_distances);
     *lloyd = (struct lloyd){0};
 }
 
 /* --- passes ---------------------------------------------------------------------------------- */
 
-/* Makes the device work with lloyd->centroids; *incremental tells whether the tiles' labels help.
- */
-static enum status use_centroids(struct lloyd *lloyd, bool *incremental, struct error *err)
+/* What a pass works with, of all rows. */
+struct pass {
+    struct lloyd *lloyd;
+    int32_t *labels;
+    double *distances;
+    struct cluster_outcome *out;
+};
+
+/* Makes a device work with lloyd->centroids; *incremental tells whether the tiles' labels help. */
+static enum status use_centroids(struct lloyd *lloyd, struct shard *shard, bool *incremental,
+                                 struct error *err)
 {
     const double *drifts = lloyd->has_labels ? lloyd->drifts : NULL;
     const uint32_t k = lloyd->config->k;
-    if (lloyd->away)
-        return assign_use_centroids(lloyd->assign, incremental, k, drifts, err);
-    return assign_centroids(lloyd->assign, incremental, lloyd->centroids, k, drifts, err);
+    if (lloyd->away && lloyd->moves)
+        return assign_use_centroids(&shard->assign, incremental, k, drifts, err);
+    return assign_centroids(&shard->assign, incremental, lloyd->centroids, k, drifts, err);
+}
+
+static enum status bring_labels(void *context, struct shard *shard, struct error *err)
+{
+    const struct pass *pass = context;
+    if (!shard->moves.used)
+        return STATUS_OK;
+    return moves_fetch(&shard->moves, pass->labels,
+                       pass->lloyd->moves ? pass->lloyd->centroids : NULL, err);
 }
 
 /* Makes labels, sums and centroids of the host the newest ones. */
 static enum status bring_home(struct lloyd *lloyd, int32_t *labels, struct error *err)
 {
+    struct pass pass = {.lloyd = lloyd, .labels = labels};
     if (!lloyd->away)
         return STATUS_OK;
     lloyd->away = false;
-    return moves_fetch(lloyd->moves, labels, lloyd->centroids, err);
+    return shards_run(lloyd->shards, bring_labels, &pass, err);
 }
 
 /* The labels of a tile are new: the sums follow. */
-static enum status follow(struct lloyd *lloyd, struct tile *tile, int32_t *labels, uint64_t *moved,
+static enum status follow(struct shard *shard, struct tile *tile, int32_t *labels,
                           struct error *err)
 {
-    if (lloyd->moves)
-        return moves_tile(lloyd->moves, tile, err);
-    uint64_t tile_moved = 0;
-    enum status status = lane_read(lloyd->lane, "labels", tile->labels, 0,
-                                   tile->rows * sizeof *labels, lloyd->tile_labels, err);
+    if (shard->moves.used)
+        return moves_tile(&shard->moves, tile, err);
+    uint64_t moved = 0;
+    enum status status = lane_read(shard->lane, "labels", tile->labels, 0,
+                                   tile->rows * sizeof *labels, shard->tile_labels, err);
     if (status == STATUS_OK)
-        status = update_tile(&tile_moved, lloyd->update, tile, labels, lloyd->tile_labels, err);
+        status = update_tile(&moved, &shard->update, tile, labels, shard->tile_labels, err);
     /* The sums' commands must be over before the tile goes. */
-    if (status == STATUS_OK && !lloyd->data->resident)
-        status = update_wait(lloyd->update, err);
+    if (status == STATUS_OK && !shard->data.resident)
+        status = update_wait(&shard->update, err);
     if (status == STATUS_OK)
-        memcpy(labels, lloyd->tile_labels, tile->rows * sizeof *labels);
-    *moved += tile_moved;
+        memcpy(labels, shard->tile_labels, tile->rows * sizeof *labels);
+    shard->moved += moved;
     return status;
+}
+
+static enum status assign_share(void *context, struct shard *shard, struct error *err)
+{
+    const struct pass *pass = context;
+    bool incremental;
+    struct tile *tile;
+    shard->moved = 0;
+    enum status status = use_centroids(pass->lloyd, shard, &incremental, err);
+    if (status == STATUS_OK)
+        status = data_begin(&shard->data, err);
+    while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
+        status = assign_tile(&shard->assign, tile, incremental, err);
+        if (status == STATUS_OK)
+            status = follow(shard, tile, pass->labels + tile->first, err);
+        if (status == STATUS_OK)
+            status = data_done(&shard->data, tile, err);
+    }
+    data_end(&shard->data);
+    if (status != STATUS_END)
+        return status;
+    status = shard->moves.used ? moves_read(&shard->moved, &shard->moves, err) : STATUS_OK;
+    return status == STATUS_OK && !pass->lloyd->moves ? update_read(&shard->update, err) : status;
+}
+
+/* Rows times centroids that they were scored with, so far. */
+static uint64_t count_scored(const struct lloyd *lloyd)
+{
+    uint64_t scored = 0;
+    for (uint32_t i = 0; i < lloyd->shards->count; i++)
+        scored += lloyd->shards->shard[i].assign.scored;
+    return scored;
+}
+
+/* The sums of all shares. */
+static void add_up(struct lloyd *lloyd)
+{
+    if (lloyd->update != &lloyd->totals)
+        return;
+    update_clear(lloyd->update);
+    for (uint32_t i = 0; i < lloyd->shards->count; i++)
+        update_add(lloyd->update, &lloyd->shards->shard[i].update);
 }
 
 /* Assigns all rows; the sums follow. */
 static enum status assign_pass(struct lloyd *lloyd, int32_t *labels, uint64_t *moved,
                                struct error *err)
 {
-    bool incremental;
-    struct tile *tile;
-    const uint64_t scored = lloyd->assign->scored;
-    *moved = 0;
-    enum status status = use_centroids(lloyd, &incremental, err);
-    if (status == STATUS_OK)
-        status = data_begin(lloyd->data, err);
-    while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
-        status = assign_tile(lloyd->assign, tile, incremental, err);
-        if (status == STATUS_OK)
-            status = follow(lloyd, tile, labels + tile->first, moved, err);
-        if (status == STATUS_OK)
-            status = data_done(lloyd->data, tile, err);
-    }
-    data_end(lloyd->data);
-    if (status != STATUS_END)
+    struct pass pass = {.lloyd = lloyd, .labels = labels};
+    const uint64_t scored = count_scored(lloyd);
+    enum status status = shards_run(lloyd->shards, assign_share, &pass, err);
+    if (status != STATUS_OK)
         return status;
     lloyd->has_labels = true;
     lloyd->passes++;
-    lloyd->pruned_now = 1 - (double)(lloyd->assign->scored - scored) /
-                                ((double)lloyd->data->rows * lloyd->config->k);
+    lloyd->pruned_now =
+        1 - (double)(count_scored(lloyd) - scored) / ((double)lloyd->data->rows * lloyd->config->k);
     lloyd->pruned += lloyd->pruned_now;
     memset(lloyd->drifts, 0, lloyd->config->k * sizeof *lloyd->drifts);
-    lloyd->away = lloyd->moves;
-    return lloyd->moves ? moves_read(moved, lloyd->moves, err) : update_read(lloyd->update, err);
+    *moved = 0;
+    lloyd->away = false;
+    for (uint32_t i = 0; i < lloyd->shards->count; i++) {
+        *moved += lloyd->shards->shard[i].moved;
+        lloyd->away = lloyd->away || lloyd->shards->shard[i].moves.used;
+    }
+    add_up(lloyd);
+    return STATUS_OK;
+}
+
+static enum status measure_share(void *context, struct shard *shard, struct error *err)
+{
+    const struct pass *pass = context;
+    struct tile *tile;
+    enum status status = data_begin(&shard->data, err);
+    while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
+        status = assign_tile_distances(&shard->assign, tile, pass->distances + tile->first, err);
+        if (status == STATUS_OK)
+            status = data_done(&shard->data, tile, err);
+    }
+    data_end(&shard->data);
+    return status == STATUS_END ? STATUS_OK : status;
 }
 
 /* The canonical distances of all rows to their centroids, n of them. */
 static enum status distance_pass(struct lloyd *lloyd, double *distances, struct error *err)
 {
-    struct tile *tile;
-    enum status status = data_begin(lloyd->data, err);
-    while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
-        status = assign_tile_distances(lloyd->assign, tile, distances + tile->first, err);
-        if (status == STATUS_OK)
-            status = data_done(lloyd->data, tile, err);
-    }
-    data_end(lloyd->data);
-    return status == STATUS_END ? STATUS_OK : status;
+    struct pass pass = {.lloyd = lloyd, .distances = distances};
+    return shards_run(lloyd->shards, measure_share, &pass, err);
 }
 
 /* --- empty clusters -------------------------------------------------------------------------- */
@@ -159,7 +227,8 @@ static uint32_t count_empty(const struct lloyd *lloyd)
 static enum status give_row(struct lloyd *lloyd, int32_t *labels, uint64_t row, const float *values,
                             uint32_t cluster, struct error *err)
 {
-    struct tile *tile = data_tile_of(lloyd->data, row);
+    struct shard *shard = shards_of_row(lloyd->shards, row);
+    struct tile *tile = data_tile_of(&shard->data, row);
     const uint32_t stride = lloyd->data->stride, at = (uint32_t)(row - tile->first);
     const uint32_t from = (uint32_t)labels[row];
     const int32_t label = (int32_t)cluster;
@@ -167,13 +236,24 @@ static enum status give_row(struct lloyd *lloyd, int32_t *labels, uint64_t row, 
     float *centroid = lloyd->centroids + (size_t)cluster * stride;
     lloyd->drifts[cluster] += sqrt(canonical_distance(values, centroid, stride));
     memcpy(centroid, values, stride * sizeof *values);
-    enum status status =
-        lane_write(lloyd->lane, "label", tile->labels, at * sizeof label, sizeof label, &label, err);
+    enum status status = lane_write(shard->lane, "label", tile->labels, at * sizeof label,
+                                    sizeof label, &label, err);
     if (status == STATUS_OK)
-        status = assign_forget_row(lloyd->assign, tile, at, err);
+        status = assign_forget_row(&shard->assign, tile, at, err);
     const float weight = tile->host_weights ? tile->host_weights[at] : 1;
-    return status == STATUS_OK ? update_move_row(lloyd->update, values, weight, from, cluster, err)
-                               : status;
+    if (status == STATUS_OK)
+        status = update_move_row(&shard->update, values, weight, from, cluster, err);
+    if (status != STATUS_OK)
+        return shards_blame(lloyd->shards, shard, err);
+    return lloyd->update == &lloyd->totals
+               ? update_move_row(lloyd->update, values, weight, from, cluster, err)
+               : STATUS_OK;
+}
+
+static enum status store_labels(void *context, struct shard *shard, struct error *err)
+{
+    const struct pass *pass = context;
+    return shard->moves.used ? moves_store(&shard->moves, pass->labels, err) : STATUS_OK;
 }
 
 /* Gives each empty cluster the row farthest from its centroid (ties to the lowest), rows of equal
@@ -183,7 +263,9 @@ static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *
 {
     const uint64_t n = lloyd->data->rows;
     const uint32_t stride = lloyd->data->stride, empty = count_empty(lloyd);
+    const size_t bytes = (size_t)lloyd->config->k * stride * sizeof *lloyd->centroids;
     const float *weights = lloyd->data->weights.of_row;
+    memcpy(lloyd->previous, lloyd->centroids, bytes);
     double *distances = malloc(n * sizeof *distances);
     struct far_row *rows = malloc(n * sizeof *rows);
     float *values = malloc((size_t)empty * stride * sizeof *values);
@@ -205,7 +287,7 @@ static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *
         if (weights && weights[rows[i].row] == 0)
             continue;
         float *value = values + (size_t)given * stride;
-        status = data_rows(lloyd->data, value, &rows[i].row, 1, err);
+        status = shards_rows(lloyd->shards, value, &rows[i].row, 1, err);
         bool again = false;
         for (uint32_t g = 0; g < given && !again; g++)
             again = canonical_distance(value, values + (size_t)g * stride, stride) == 0;
@@ -221,8 +303,11 @@ static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *
             error_set(err, STATUS_FAILED,
                       "k is %u and larger than the number of distinct rows; choose a smaller k",
                       lloyd->config->k);
-    if (status == STATUS_OK && lloyd->moves)
-        status = moves_store(lloyd->moves, labels, err);
+    struct pass pass = {.lloyd = lloyd, .labels = labels};
+    if (status == STATUS_OK)
+        status = shards_run(lloyd->shards, store_labels, &pass, err);
+    if (status != STATUS_OK) /* a state to go on from */
+        memcpy(lloyd->centroids, lloyd->previous, bytes);
     free(distances);
     free(rows);
     free(values);
@@ -233,7 +318,8 @@ static enum status relocate(struct lloyd *lloyd, int32_t *labels, struct error *
 
 enum status lloyd_gather(struct lloyd *lloyd, struct error *err)
 {
-    return lloyd->away ? moves_read_centroids(lloyd->moves, lloyd->centroids, err) : STATUS_OK;
+    return lloyd->away && lloyd->moves ? moves_read_centroids(lloyd->moves, lloyd->centroids, err)
+                                       : STATUS_OK;
 }
 
 void lloyd_iterated(struct lloyd *lloyd)
@@ -274,12 +360,13 @@ static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *ine
     const uint32_t k = lloyd->config->k, stride = lloyd->data->stride;
     enum status status = STATUS_OK;
     *relocated = count_empty(lloyd) > 0;
-    if (lloyd->away && !*relocated) {
+    if (lloyd->away && lloyd->moves && !*relocated) {
         status = moves_centroids(shift, lloyd->drifts, lloyd->moves, err);
         *inertia = update_inertia_of_parts(lloyd->update);
         return status;
     }
-    status = bring_home(lloyd, labels, err);
+    if (lloyd->moves || *relocated)
+        status = bring_home(lloyd, labels, err);
     if (status != STATUS_OK)
         return status;
     *inertia = update_inertia(lloyd->update, lloyd->centroids);
@@ -350,132 +437,11 @@ static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, boo
 
 /* --- the outcome ----------------------------------------------------------------------------- */
 
-struct nearest_row {
-    double distance;
-    int64_t row;
-};
-
-/* Keeps the three smallest by distance, then row. */
-static void keep_nearest(struct nearest_row *three, double distance, int64_t row)
+static enum status forget_share(void *context, struct shard *shard, struct error *err)
 {
-    int place = 3;
-    while (place > 0 && (three[place - 1].row < 0 || distance < three[place - 1].distance ||
-                         (distance == three[place - 1].distance && row < three[place - 1].row)))
-        place--;
-    if (place == 3)
-        return;
-    memmove(three + place + 1, three + place, (size_t)(2 - place) * sizeof *three);
-    three[place] = (struct nearest_row){distance, row};
-}
-
-/* What is worked out of a tile's distances, in parts of whole blocks. */
-struct measure_job {
-    const struct tile *tile;
-    const struct cluster_outcome *out;
-    double *distances;           /* of a tile, with room for all_rows */
-    double *sums;                /* of blocks */
-    struct nearest_row *nearest; /* k x 3 for each part */
-    uint32_t k, part_rows, all_rows;
-};
-
-static void measure_part(void *context, uint64_t part)
-{
-    const struct measure_job *job = context;
-    struct nearest_row *nearest = job->nearest + part * job->k * 3;
-    const uint64_t from = part * job->part_rows;
-    for (uint64_t at = from; at < from + job->part_rows && at < job->tile->rows;
-         at += KMEANS_BLOCK_ROWS) {
-        double block[KMEANS_BLOCK_ROWS];
-        const uint64_t left = job->tile->rows - at;
-        const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
-        memcpy(block, job->distances + at, rows * sizeof *block);
-        for (uint32_t i = 0; i < rows; i++) {
-            const uint64_t row = job->tile->first + at + i;
-            job->out->distances[row] = (float)block[i];
-            keep_nearest(nearest + (size_t)job->out->labels[row] * 3, block[i], (int64_t)row);
-            if (job->tile->host_weights)
-                block[i] *= (double)job->tile->host_weights[at + i];
-        }
-        job->sums[at / KMEANS_BLOCK_ROWS] = canonical_block_sum(block, rows);
-    }
-}
-
-/* The first touch of many pages takes longer than reading into them, unless threads share it. */
-static void touch_part(void *context, uint64_t part)
-{
-    const struct measure_job *job = context;
-    const uint64_t from = part * job->part_rows, rows = job->all_rows;
-    const uint64_t to = from + job->part_rows < rows ? from + job->part_rows : rows;
-    if (from < to)
-        memset(job->distances + from, 0, (to - from) * sizeof *job->distances);
-}
-
-/* As many parts as threads, unless their tables would be large beside the rows. */
-static uint32_t measure_parts(const struct lloyd *lloyd)
-{
-    const uint64_t most = lloyd->data->tile_rows / ((uint64_t)lloyd->config->k * 3) + 1;
-    const unsigned threads = workers_count(lloyd->lane->workers);
-    return most < threads ? (uint32_t)most : threads;
-}
-
-/* The sums count no rows of weight 0. */
-static void count_labels(const struct lloyd *lloyd, struct cluster_outcome *out)
-{
-    memcpy(out->sizes, lloyd->update->counts, out->k * sizeof *out->sizes);
-    if (!lloyd->data->weights.of_row)
-        return;
-    memset(out->sizes, 0, out->k * sizeof *out->sizes);
-    for (uint64_t i = 0; i < out->rows; i++)
-        out->sizes[out->labels[i]]++;
-}
-
-/* Distances, inertia (pairwise within blocks of rows, blocks in order), sizes and nearest rows. */
-static enum status measure(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
-{
-    const uint32_t k = lloyd->config->k, parts = measure_parts(lloyd);
-    const size_t rows = (size_t)parts * k * 3;
-    const uint32_t blocks = (lloyd->data->tile_rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    struct tile *tile;
-    struct measure_job job = {.out = out,
-                              .distances = lloyd->tile_distances,
-                              .sums = malloc(blocks * sizeof *job.sums),
-                              .nearest = malloc(rows * sizeof *job.nearest),
-                              .k = k,
-                              .part_rows = (blocks + parts - 1) / parts * KMEANS_BLOCK_ROWS,
-                              .all_rows = lloyd->data->tile_rows};
-    enum status status = STATUS_OK;
-    if (!job.sums || !job.nearest)
-        status = error_memory(err, rows * sizeof *job.nearest, "nearest rows");
-    for (size_t i = 0; i < rows && status == STATUS_OK; i++)
-        job.nearest[i] = (struct nearest_row){0, -1};
-    out->inertia = 0;
-    workers_run(lloyd->lane->workers, touch_part, &job, parts);
-    if (status == STATUS_OK)
-        status = data_begin(lloyd->data, err);
-    while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
-        status = assign_tile_distances(lloyd->assign, tile, lloyd->tile_distances, err);
-        if (status != STATUS_OK)
-            break;
-        job.tile = tile;
-        workers_run(lloyd->lane->workers, measure_part, &job, parts);
-        for (uint32_t i = 0; i < tile->rows; i += KMEANS_BLOCK_ROWS)
-            out->inertia += job.sums[i / KMEANS_BLOCK_ROWS];
-        status = data_done(lloyd->data, tile, err);
-    }
-    data_end(lloyd->data);
-    for (uint32_t part = 1; part < parts && status == STATUS_END; part++)
-        for (size_t i = 0; i < (size_t)k * 3; i++) {
-            const struct nearest_row *other = &job.nearest[part * (size_t)k * 3 + i];
-            if (other->row >= 0)
-                keep_nearest(job.nearest + i / 3 * 3, other->distance, other->row);
-        }
-    for (size_t i = 0; i < (size_t)k * 3 && status == STATUS_END; i++)
-        out->nearest[i] = job.nearest[i].row;
-    out->inertia *= lloyd->data->weights.unit;
-    count_labels(lloyd, out);
-    free(job.sums);
-    free(job.nearest);
-    return status == STATUS_END ? STATUS_OK : status;
+    (void)context;
+    enum status status = update_reset(&shard->update, err);
+    return status == STATUS_OK && shard->moves.used ? moves_reset(&shard->moves, err) : status;
 }
 
 /* No row has a label. */
@@ -487,8 +453,7 @@ static enum status forget_labels(struct lloyd *lloyd, struct cluster_outcome *ou
     lloyd->has_labels = lloyd->away = false;
     lloyd->passes = lloyd->pruned = 0;
     memset(lloyd->drifts, 0, lloyd->config->k * sizeof *lloyd->drifts);
-    enum status status = update_reset(lloyd->update, err);
-    return status == STATUS_OK && lloyd->moves ? moves_reset(lloyd->moves, err) : status;
+    return shards_run(lloyd->shards, forget_share, NULL, err);
 }
 
 /* Fills the outcome for the final centroids; settled: the labels are theirs. */
@@ -511,7 +476,7 @@ static enum status finish(struct lloyd *lloyd, struct cluster_outcome *out, bool
     if (status == STATUS_OK)
         status = bring_home(lloyd, out->labels, err);
     if (status == STATUS_OK)
-        status = measure(lloyd, out, err);
+        status = outcome_measure(out, lloyd->shards, lloyd->update->counts, err);
     out->pruned = lloyd->passes > 0 ? lloyd->pruned / lloyd->passes : 0;
     for (uint32_t c = 0; c < out->k && status == STATUS_OK; c++)
         memcpy(out->centroids + (size_t)c * out->dimension, lloyd->centroids + (size_t)c * stride,
@@ -542,29 +507,44 @@ enum status lloyd_complete(struct lloyd *lloyd, struct cluster_outcome *out, str
     return status == STATUS_OK ? finish(lloyd, out, false, err) : status;
 }
 
-enum status lloyd_label(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+static enum status label_share(void *context, struct shard *shard, struct error *err)
 {
-    bool incremental;
+    const struct pass *pass = context;
+    const struct cluster_config *config = pass->lloyd->config;
+    const struct data_share *share = &shard->data.share;
+    struct cluster_outcome *out = pass->out;
     struct tile *tile;
-    enum status status = use_centroids(lloyd, &incremental, err);
+    bool incremental;
+    enum status status = use_centroids(pass->lloyd, shard, &incremental, err);
     if (status == STATUS_OK)
-        status = data_begin(lloyd->data, err);
-    while (status == STATUS_OK && (status = data_next(lloyd->data, &tile, err)) == STATUS_OK) {
-        double *distances = lloyd->tile_distances;
-        status = assign_tile(lloyd->assign, tile, false, err);
+        status = data_begin(&shard->data, err);
+    while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
+        double *distances = shard->tile_distances;
+        status = assign_tile(&shard->assign, tile, false, err);
         if (status == STATUS_OK)
-            status = assign_tile_distances(lloyd->assign, tile, distances, err);
+            status = assign_tile_distances(&shard->assign, tile, distances, err);
         if (status == STATUS_OK)
-            status = lane_read(lloyd->lane, "labels", tile->labels, 0,
+            status = lane_read(shard->lane, "labels", tile->labels, 0,
                                tile->rows * sizeof *out->labels, out->labels + tile->first, err);
         for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
             out->distances[tile->first + i] = (float)distances[i];
-        if (status == STATUS_OK && lloyd->config->phase)
-            lloyd->config->phase(lloyd->config->progress_context, "rows labelled",
-                                 tile->first + tile->rows, lloyd->data->rows);
+        /* One of them tells, for all. */
+        const uint64_t done = tile->first + tile->rows, rows = shard->data.rows;
+        if (status == STATUS_OK && config->phase && share->first == 0)
+            config->phase(config->progress_context, "rows labelled",
+                          done == share->rows
+                              ? rows
+                              : (uint64_t)((double)done / (double)share->rows * (double)rows),
+                          rows);
         if (status == STATUS_OK)
-            status = data_done(lloyd->data, tile, err);
+            status = data_done(&shard->data, tile, err);
     }
-    data_end(lloyd->data);
+    data_end(&shard->data);
     return status == STATUS_END ? STATUS_OK : status;
+}
+
+enum status lloyd_label(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+{
+    struct pass pass = {.lloyd = lloyd, .out = out};
+    return shards_run(lloyd->shards, label_share, &pass, err);
 }

@@ -2,32 +2,33 @@
 #ifndef CLPIPE_CLUSTER_LLOYD_H
 #define CLPIPE_CLUSTER_LLOYD_H
 
-#include "cluster/assign.h"
 #include "cluster/checkpoint.h"
-#include "cluster/moves.h"
+#include "cluster/shards.h"
 
 struct lloyd {
     const struct cluster_config *config;
+    struct shards *shards;
+    /* The first shard's; mini-batches are worked on there. */
     struct lane *lane;
     struct data *data;
     struct assign *assign;
-    struct update *update;
-    struct moves *moves; /* NULL where sums are brought to the host in each iteration */
+    struct update *update; /* of all rows */
+    struct update totals;  /* what it is where there are several shards */
+    struct moves *moves;   /* NULL where sums are brought to the host in each iteration */
     struct checkpoint *checkpoint;
     float *centroids, *previous; /* k x stride */
     double *drifts; /* k: how far the centroids have moved, at most, since rows were assigned */
     double passes, pruned; /* assignments of all rows, and the sum of their pruned shares */
     double pruned_now;     /* of the last one */
-    uint32_t run;                /* which restart: of random numbers */
-    bool has_labels;             /* tiles hold labels and bounds */
-    bool away;                   /* the newest centroids, labels and sums are on the device only */
-    int32_t *tile_labels;        /* tile_rows */
-    double *tile_distances;      /* tile_rows */
+    uint32_t run;          /* which restart: of random numbers */
+    bool has_labels;       /* tiles hold labels and bounds */
+    bool away; /* the newest labels, and with `moves` centroids and sums, are on devices only */
 };
 
-enum status lloyd_open(struct lloyd *lloyd, struct assign *assign, struct update *update,
-                       struct moves *moves, const struct cluster_config *config,
-                       struct checkpoint *checkpoint, struct error *err);
+/* checkpoint: NULL for lloyd_label only, which does without updates. */
+enum status lloyd_open(struct lloyd *lloyd, struct shards *shards,
+                       const struct cluster_config *config, struct checkpoint *checkpoint,
+                       struct error *err);
 void lloyd_close(struct lloyd *lloyd);
 
 /* An iteration is done: keeps the state if it is time. */

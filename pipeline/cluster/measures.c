@@ -76,7 +76,7 @@ static int compare_numbers(const void *a, const void *b)
 static uint32_t draw_by_weight(uint64_t *rows, double *times, double *targets, uint32_t draws,
                                const struct measures *measures, uint64_t seed)
 {
-    const uint64_t n = measures->assign->data->rows;
+    const uint64_t n = measures->shards->rows;
     uint32_t taken = 0, next = 0;
     double reached = 0;
     for (uint32_t i = 0; i < draws; i++)
@@ -99,7 +99,7 @@ static uint32_t draw_by_weight(uint64_t *rows, double *times, double *targets, u
 static enum status choose_sample(struct measures *measures, uint32_t most, uint64_t seed,
                                  struct error *err)
 {
-    const struct data *data = measures->assign->data;
+    const struct data *data = &measures->shards->shard[0].data;
     uint64_t weighty = data->rows;
     for (uint64_t i = 0; i < data->rows && measures->weights; i++)
         weighty -= measures->weights[i] == 0;
@@ -154,7 +154,7 @@ static void measure_pairs(void *context, uint64_t part)
 
 static enum status open_sample(struct measures *measures, uint64_t seed, struct error *err)
 {
-    struct data *data = measures->assign->data;
+    const struct data *data = &measures->shards->shard[0].data;
     const uint32_t most = MEASURES_SAMPLE_VALUES / data->stride;
     enum status status =
         choose_sample(measures, most < MEASURES_SAMPLE ? most : MEASURES_SAMPLE, seed, err);
@@ -169,43 +169,46 @@ static enum status open_sample(struct measures *measures, uint64_t seed, struct 
     if (!values || !measures->apart)
         status = error_memory(err, bytes + pairs * sizeof *measures->apart, "a sample of rows");
     if (status == STATUS_OK)
-        status = data_rows(data, values, measures->rows, sample, err);
+        status = shards_rows(measures->shards, values, measures->rows, sample, err);
     job.values = values;
     if (status == STATUS_OK)
-        workers_run(data->lane->workers, measure_pairs, &job, sample);
+        workers_run(measures->shards->workers, measure_pairs, &job, sample);
     free(values);
     return status;
 }
 
-enum status measures_open(struct measures *measures, struct assign *assign,
+enum status measures_open(struct measures *measures, struct shards *shards,
                           const struct cluster_config *config, struct error *err)
 {
-    const struct data *data = assign->data;
-    const uint32_t blocks = (data->tile_rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    *measures = (struct measures){.assign = assign, .weights = config->weights};
-    for (uint64_t i = 0; i < data->rows; i++) {
+    const uint64_t blocks = (shards->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    *measures = (struct measures){.shards = shards, .weights = config->weights};
+    for (uint64_t i = 0; i < shards->rows; i++) {
         const double weight = weight_of(measures, i);
         measures->weight += weight;
         measures->count += weight > 0 && weight < 1 ? 1 : weight;
     }
-    measures->distances = malloc(data->tile_rows * sizeof *measures->distances);
+    measures->others = calloc(shards->count, sizeof(cl_kernel));
     measures->sums = malloc(blocks * sizeof *measures->sums);
-    enum status status = STATUS_OK;
-    if (!measures->distances || !measures->sums)
-        status = error_memory(err, data->tile_rows * sizeof *measures->distances, "distances");
-    if (status == STATUS_OK && !assign->lane->host_exact)
-        status = ocl_kernel(&measures->others, assign->program, "other_distances", err);
-    return status == STATUS_OK ? open_sample(measures, config->seed, err) : status;
+    if (!measures->others || !measures->sums)
+        return error_memory(err, blocks * sizeof *measures->sums, "distances");
+    for (uint32_t i = 0; i < shards->count; i++) {
+        struct shard *shard = &shards->shard[i];
+        if (!shard->lane->host_exact && ocl_kernel(&measures->others[i], shard->assign.program,
+                                                   "other_distances", err) != STATUS_OK)
+            return shards_blame(shards, shard, err);
+    }
+    return open_sample(measures, config->seed, err);
 }
 
 void measures_close(struct measures *measures)
 {
-    if (measures->others)
-        clReleaseKernel(measures->others);
+    for (uint32_t i = 0; measures->others && i < measures->shards->count; i++)
+        if (measures->others[i])
+            clReleaseKernel(measures->others[i]);
+    free(measures->others);
     free(measures->rows);
     free(measures->sample_weight);
     free(measures->apart);
-    free(measures->distances);
     free(measures->sums);
     *measures = (struct measures){0};
 }
@@ -288,7 +291,7 @@ static enum status silhouette(double *out, const struct measures *measures,
         count += weight < 1 ? 1 : weight;
     }
     if (job->clusters > 1 && job->clusters < count) {
-        workers_run(measures->assign->lane->workers, measure_sampled, job, sample);
+        workers_run(measures->shards->workers, measure_sampled, job, sample);
         *out = sum_in_blocks(job->values, sample) / all;
     }
     free(number);
@@ -302,6 +305,7 @@ struct other_job {
     const struct measures *measures;
     const struct cluster_outcome *outcome;
     const double *cluster_weight;
+    struct shard *shard;
     const struct tile *tile;
     const float *rows, *centroids; /* rows: where the host has them */
 };
@@ -310,7 +314,7 @@ struct other_job {
 static void host_others(void *context, uint64_t part)
 {
     const struct other_job *job = context;
-    const uint32_t stride = job->measures->assign->data->stride;
+    const uint32_t stride = job->shard->data.stride;
     const uint64_t from = part * KMEANS_BLOCK_ROWS;
     for (uint64_t i = from; i < from + KMEANS_BLOCK_ROWS && i < job->tile->rows; i++) {
         const uint32_t own = (uint32_t)job->outcome->labels[job->tile->first + i];
@@ -320,30 +324,31 @@ static void host_others(void *context, uint64_t part)
                 nearest =
                     fmin(nearest, canonical_distance(job->rows + i * stride,
                                                      job->centroids + (size_t)c * stride, stride));
-        job->measures->distances[i] = nearest;
+        job->shard->tile_distances[i] = nearest;
     }
 }
 
-static enum status device_others(struct measures *measures, const struct cluster_outcome *outcome,
-                                 struct tile *tile, struct error *err)
+static enum status device_others(const struct other_job *job, cl_kernel others, struct tile *tile,
+                                 struct error *err)
 {
-    struct assign *assign = measures->assign;
+    struct assign *assign = &job->shard->assign;
     struct lane *lane = assign->lane;
-    const cl_uint rows = tile->rows, stride = assign->data->stride, k = outcome->k;
+    double *distances = job->shard->tile_distances;
+    const cl_uint rows = tile->rows, stride = assign->data->stride, k = job->outcome->k;
     enum status status = lane_write(lane, "labels", tile->labels, 0, rows * sizeof(cl_int),
-                                    outcome->labels + tile->first, err);
+                                    job->outcome->labels + tile->first, err);
     if (status == STATUS_OK)
-        status = ocl_args(measures->others, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
+        status = ocl_args(others, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
                           &assign->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
                           &assign->tile_distances, sizeof rows, &rows, sizeof stride, &stride,
                           sizeof k, &k, OCL_ARGS_END);
     if (status == STATUS_OK)
-        status = lane_launch(lane, "other distances", measures->others,
+        status = lane_launch(lane, "other distances", others,
                              (uint64_t)rows * (lane->tiled ? KMEANS_LANES : 1),
                              lane->tiled ? assign->filter->width : 64, err);
     if (status == STATUS_OK)
-        status = lane_read(lane, "distances", assign->tile_distances, 0,
-                           rows * sizeof *measures->distances, measures->distances, err);
+        status = lane_read(lane, "distances", assign->tile_distances, 0, rows * sizeof *distances,
+                           distances, err);
     return status;
 }
 
@@ -360,37 +365,66 @@ static void sum_simplified(void *context, uint64_t part)
         const double weight = weight_of(job->measures, row);
         block[rows] = without_one(job->cluster_weight[outcome->labels[row]], weight) > 0
                           ? weight * silhouette_of(sqrt((double)outcome->distances[row]),
-                                                   sqrt(job->measures->distances[from + rows]))
+                                                   sqrt(job->shard->tile_distances[from + rows]))
                           : 0;
     }
-    job->measures->sums[part] = canonical_block_sum(block, rows);
+    job->measures->sums[job->tile->first / KMEANS_BLOCK_ROWS + part] =
+        canonical_block_sum(block, rows);
 }
 
-static enum status simplified_of_tile(double *sum, struct other_job *job, struct measures *measures,
-                                      struct tile *tile, struct error *err)
+static enum status simplified_of_tile(struct other_job *job, struct tile *tile, struct error *err)
 {
-    struct data *data = measures->assign->data;
+    struct shard *shard = job->shard;
     const uint32_t blocks = (tile->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    cl_kernel others = job->measures->others[shard - job->measures->shards->shard];
     enum status status = STATUS_OK;
     job->tile = tile;
-    if (measures->others) {
-        status = device_others(measures, job->outcome, tile, err);
+    if (others) {
+        status = device_others(job, others, tile, err);
     } else {
         float *rows;
-        status = data_map(&rows, data, tile, err);
+        status = data_map(&rows, &shard->data, tile, err);
         if (status != STATUS_OK)
             return status;
         job->rows = rows;
-        workers_run(data->lane->workers, host_others, job, blocks);
-        status = data_unmap(data, tile, rows, err);
-        lane_settle(data->lane);
+        workers_run(shard->lane->workers, host_others, job, blocks);
+        status = data_unmap(&shard->data, tile, rows, err);
+        lane_settle(shard->lane);
     }
-    if (status != STATUS_OK)
-        return status;
-    workers_run(data->lane->workers, sum_simplified, job, blocks);
-    for (uint32_t i = 0; i < blocks; i++)
-        *sum += measures->sums[i];
-    return STATUS_OK;
+    if (status == STATUS_OK)
+        workers_run(shard->lane->workers, sum_simplified, job, blocks);
+    return status;
+}
+
+struct simplified_pass {
+    struct measures *measures;
+    const struct cluster_outcome *outcome;
+    const double *cluster_weight;
+    float *centroids;
+};
+
+static enum status simplified_of_share(void *context, struct shard *shard, struct error *err)
+{
+    const struct simplified_pass *pass = context;
+    struct other_job job = {.measures = pass->measures,
+                            .outcome = pass->outcome,
+                            .cluster_weight = pass->cluster_weight,
+                            .shard = shard,
+                            .centroids = pass->centroids};
+    struct data *data = &shard->data;
+    struct tile *tile;
+    bool incremental;
+    enum status status = assign_centroids(&shard->assign, &incremental, pass->centroids,
+                                          pass->outcome->k, NULL, err);
+    if (status == STATUS_OK)
+        status = data_begin(data, err);
+    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
+        status = simplified_of_tile(&job, tile, err);
+        if (status == STATUS_OK)
+            status = data_done(data, tile, err);
+    }
+    data_end(data);
+    return status == STATUS_END ? STATUS_OK : status;
 }
 
 /* The silhouette with distances to centroids in place of those to all rows (Hruschka, de Castro
@@ -399,25 +433,14 @@ static enum status simplified(double *out, struct measures *measures,
                               const struct cluster_outcome *outcome, const double *cluster_weight,
                               float *centroids, struct error *err)
 {
-    struct data *data = measures->assign->data;
-    struct other_job job = {measures, outcome, cluster_weight, NULL, NULL, centroids};
-    struct tile *tile;
-    bool incremental;
+    struct simplified_pass pass = {measures, outcome, cluster_weight, centroids};
+    enum status status = shards_run(measures->shards, simplified_of_share, &pass, err);
     double sum = 0;
-    enum status status =
-        assign_centroids(measures->assign, &incremental, centroids, outcome->k, NULL, err);
+    for (uint64_t i = 0; i * KMEANS_BLOCK_ROWS < outcome->rows && status == STATUS_OK; i++)
+        sum += measures->sums[i];
     if (status == STATUS_OK)
-        status = data_begin(data, err);
-    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
-        status = simplified_of_tile(&sum, &job, measures, tile, err);
-        if (status == STATUS_OK)
-            status = data_done(data, tile, err);
-    }
-    data_end(data);
-    if (status != STATUS_END)
-        return status;
-    *out = sum / measures->weight;
-    return STATUS_OK;
+        *out = sum / measures->weight;
+    return status;
 }
 
 /* --- measures of the centroids --------------------------------------------------------------- */
@@ -463,8 +486,9 @@ static enum status davies_bouldin(double *out, const struct measures *measures,
                 weight_of(measures, i) * sqrt((double)outcome->distances[i]);
         for (uint32_t c = 0; c < k; c++)
             spread[c] /= cluster_weight[c];
-        struct centroid_job job = {centroids, spread, worst, k, measures->assign->data->stride};
-        workers_run(measures->assign->lane->workers, worst_neighbour, &job, k);
+        struct centroid_job job = {centroids, spread, worst, k,
+                                   measures->shards->shard[0].data.stride};
+        workers_run(measures->shards->workers, worst_neighbour, &job, k);
         *out = 0;
         for (uint32_t c = 0; c < k; c++)
             *out += worst[c];
@@ -480,7 +504,7 @@ static double calinski_harabasz(const struct measures *measures,
                                 const struct cluster_outcome *outcome, const double *cluster_weight,
                                 const float *centroids)
 {
-    const struct data *data = measures->assign->data;
+    const struct data *data = &measures->shards->shard[0].data;
     double between = 0;
     for (uint32_t c = 0; c < outcome->k; c++) {
         double sum = 0;
@@ -502,7 +526,7 @@ static double calinski_harabasz(const struct measures *measures,
 enum status measures_take(struct cluster_measures *out, struct measures *measures,
                           const struct cluster_outcome *outcome, struct error *err)
 {
-    const struct data *data = measures->assign->data;
+    const struct data *data = &measures->shards->shard[0].data;
     *out = (struct cluster_measures){NAN, NAN, NAN, NAN};
     if (outcome->k < 2 || outcome->k >= measures->count)
         return STATUS_OK;

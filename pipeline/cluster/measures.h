@@ -2,7 +2,7 @@
 #ifndef CLPIPE_CLUSTER_MEASURES_H
 #define CLPIPE_CLUSTER_MEASURES_H
 
-#include "cluster/assign.h"
+#include "cluster/shards.h"
 #include "cluster/sweep.h"
 
 /* Rows of the sample, at most; fewer where they would hold more than this many values. */
@@ -10,7 +10,7 @@
 #define MEASURES_SAMPLE_VALUES (1u << 24)
 
 struct measures {
-    struct assign *assign;
+    struct shards *shards;
     const float *weights; /* of all rows, or NULL: 1 each */
     double weight;        /* the sum of them */
     double count;         /* the same, those between 0 and 1 taken for 1 */
@@ -19,18 +19,17 @@ struct measures {
     uint64_t *rows;        /* of the sample, ascending */
     double *sample_weight; /* how often each of them counts */
     double *apart;         /* distance of each two of them: (0, 1), (0, 2), ... (1, 2), ... */
-    cl_kernel others;      /* NULL where the host does it */
-    double *distances;     /* of a tile's rows to the nearest other centroid */
-    double *sums;          /* of blocks of rows */
+    cl_kernel *others;     /* one for each shard; NULL where the host does it */
+    double *sums;          /* of blocks of all rows */
 };
 
 /* Draws the sample by config->seed and measures the distances between its rows. config->weights are
  * read until measures_close. */
-enum status measures_open(struct measures *measures, struct assign *assign,
+enum status measures_open(struct measures *measures, struct shards *shards,
                           const struct cluster_config *config, struct error *err);
 void measures_close(struct measures *measures);
 
-/* Puts the outcome's labels and centroids on the device. */
+/* Puts the outcome's labels and centroids on the devices. */
 enum status measures_take(struct cluster_measures *out, struct measures *measures,
                           const struct cluster_outcome *outcome, struct error *err);
 

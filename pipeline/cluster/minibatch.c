@@ -185,20 +185,22 @@ static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t 
 static enum status do_piece(struct minibatch *batch, double *inertia, struct error *err)
 {
     struct lloyd *lloyd = batch->lloyd;
+    struct shard *shard = &lloyd->shards->shard[0];
     struct tile *tile = &batch->tile;
     uint64_t moved;
     enum status status = assign_tile(lloyd->assign, tile, false, err);
     if (status == STATUS_OK)
-        status = assign_tile_distances(lloyd->assign, tile, lloyd->tile_distances, err);
+        status = assign_tile_distances(lloyd->assign, tile, shard->tile_distances, err);
     if (status == STATUS_OK)
         status = lane_read(lloyd->lane, "labels", tile->labels, 0,
-                           tile->rows * sizeof *lloyd->tile_labels, lloyd->tile_labels, err);
+                           tile->rows * sizeof *shard->tile_labels, shard->tile_labels, err);
     if (status == STATUS_OK)
-        status = update_tile(&moved, lloyd->update, tile, batch->none, lloyd->tile_labels, err);
+        status = update_tile(&moved, lloyd->update, tile, batch->none, shard->tile_labels, err);
     if (status == STATUS_OK)
         status = update_wait(lloyd->update, err);
     for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
-        *inertia += lloyd->tile_distances[i] * (batch->weights ? (double)batch->weights[i] : 1);
+        *inertia +=
+            shard->tile_distances[i] * (batch->weights ? (double)batch->weights[i] : 1);
     return status;
 }
 

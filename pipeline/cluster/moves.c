@@ -13,7 +13,7 @@
 static bool can(const struct update *update, const struct filter *filter)
 {
     return filter->device_layout && !update->weights && update->lane->device->int64_atomics && update->data->resident &&
-           update->data->rows <= INT32_MAX;
+           update->data->share.rows <= INT32_MAX;
 }
 
 static enum status open_kernels(struct moves *moves, struct error *err)
@@ -243,7 +243,7 @@ enum status moves_fetch(struct moves *moves, int32_t *labels, float *centroids, 
 {
     struct update *update = moves->update;
     const struct data *data = update->data;
-    enum status status = moves_read_centroids(moves, centroids, err);
+    enum status status = centroids ? moves_read_centroids(moves, centroids, err) : STATUS_OK;
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status =
             lane_read(update->lane, "labels", data->tiles[i].labels, 0,

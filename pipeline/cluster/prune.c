@@ -124,7 +124,7 @@ static int choose(const struct prune *prune, const struct candidate *candidates,
                                 : prune->tensor      ? &costs_tensor
                                                      : &costs_tiled;
     const uint32_t width = prune->tensor ? KMEANS_HALF_LANES : filter->width;
-    const double rows = (double)filter->data->rows, whole = k + costs->touch;
+    const double rows = (double)filter->data->share.rows, whole = k + costs->touch;
     double least = rows * whole, full = 0;
     int best = -1;
     for (uint32_t j = 0; j < count; j++) {

@@ -121,11 +121,12 @@ static enum status draw_rows(uint64_t *rows, const struct data *data,
     return status;
 }
 
-static enum status random_rows(float *centroids, struct data *data,
+static enum status random_rows(float *centroids, struct shards *shards,
                                const struct cluster_config *config, uint32_t stream,
                                struct error *err)
 {
     const uint32_t k = config->k;
+    const struct data *data = &shards->shard[0].data;
     uint64_t *rows = malloc(k * sizeof *rows);
     if (!rows)
         return error_memory(err, k * sizeof *rows, "random rows");
@@ -135,7 +136,7 @@ static enum status random_rows(float *centroids, struct data *data,
     else
         sample_rows(rows, data, config, stream);
     if (status == STATUS_OK)
-        status = data_rows(data, centroids, rows, k, err);
+        status = shards_rows(shards, centroids, rows, k, err);
     free(rows);
     return status;
 }
@@ -157,11 +158,11 @@ static void keep_seeds(struct checkpoint *checkpoint, uint32_t seeds)
 
 /* Greedy k-means++: of 2 + floor(ln k) rows drawn in proportion to weight and squared distance, the
  * one that leaves least is taken (ties to the first). */
-static enum status plus_plus(float *centroids, struct assign *assign, const double *weights,
+static enum status plus_plus(float *centroids, struct shards *shards, const double *weights,
                              const struct cluster_config *config, uint32_t stream,
                              struct checkpoint *checkpoint, struct error *err)
 {
-    struct data *data = assign->data;
+    const struct data *data = &shards->shard[0].data;
     const uint32_t k = config->k, trials = trials_for(k);
     const uint32_t before = checkpoint ? checkpoint->run.seeds : 0;
     const size_t stride = data->stride;
@@ -171,10 +172,10 @@ static enum status plus_plus(float *centroids, struct assign *assign, const doub
     enum status status =
         candidates ? STATUS_OK : error_memory(err, KMEANS_TRIALS_MAX * stride * 4, "seeding");
     if (status == STATUS_OK)
-        status = seeding_open(&seeding, assign, weights, err);
+        status = seeding_open(&seeding, shards, weights, err);
     rows[0] = first_row(data, weights, canonical_random(config->seed, stream, 0));
     if (status == STATUS_OK && before == 0)
-        status = data_rows(data, centroids, rows, 1, err);
+        status = shards_rows(shards, centroids, rows, 1, err);
     if (status == STATUS_OK)
         status = seeding_restore(&seeding, centroids, before > 0 ? before : 1, err);
     for (uint32_t c = before > 0 ? before : 1; c < k && status == STATUS_OK; c++) {
@@ -189,7 +190,7 @@ static enum status plus_plus(float *centroids, struct assign *assign, const doub
             status = seeding_draw(&rows[t], &seeding,
                                   canonical_random(config->seed, stream, counter++), err);
         if (status == STATUS_OK)
-            status = data_rows(data, candidates, rows, trials, err);
+            status = shards_rows(shards, candidates, rows, trials, err);
         if (status == STATUS_OK)
             status = seeding_evaluate(&seeding, remaining, candidates, trials, err);
         uint32_t best = 0;
@@ -203,7 +204,7 @@ static enum status plus_plus(float *centroids, struct assign *assign, const doub
         if (status == STATUS_OK && checkpoint)
             keep_seeds(checkpoint, c + 1);
     }
-    lane_settle(data->lane);
+    shards_settle(shards);
     seeding_close(&seeding);
     free(candidates);
     return status;
@@ -211,23 +212,30 @@ static enum status plus_plus(float *centroids, struct assign *assign, const doub
 
 /* --- k-means|| ------------------------------------------------------------------------------- */
 
-struct parallel {
-    struct data *data;
+/* What labels a shard's rows by candidates. */
+struct parallel_share {
     struct filter filter;
     struct assign assign;
+};
+
+struct parallel {
+    struct shards *shards;
+    const struct data *data;       /* the first shard's */
+    struct parallel_share *shares; /* one for each shard */
     float *candidates; /* capacity x stride */
     double *drifts;    /* capacity: infinite for candidates of this round, 0 for others */
     uint64_t *rows;    /* capacity: picked in this round */
     uint32_t count, capacity;
     double *distances; /* rows */
     double *weights;   /* capacity */
-    int32_t *labels;   /* tile_rows */
+    int32_t *labels;   /* rows */
 };
 
-static enum status open_parallel(struct parallel *parallel, struct data *data, uint32_t k,
+static enum status open_parallel(struct parallel *parallel, struct shards *shards, uint32_t k,
                                  struct error *err)
 {
-    *parallel = (struct parallel){.data = data};
+    const struct data *data = &shards->shard[0].data;
+    *parallel = (struct parallel){.shards = shards, .data = data};
     double most =
         1 + PARALLEL_ROUNDS * (OVERSAMPLING * (double)k + 10 * sqrt(OVERSAMPLING * (double)k) + 32);
     if (most > (double)data->rows)
@@ -241,20 +249,32 @@ static enum status open_parallel(struct parallel *parallel, struct data *data, u
     parallel->rows = malloc(capacity * sizeof *parallel->rows);
     parallel->distances = malloc(data->rows * sizeof *parallel->distances);
     parallel->weights = calloc(capacity, sizeof *parallel->weights);
-    parallel->labels = malloc(data->tile_rows * sizeof *parallel->labels);
+    parallel->labels = malloc(data->rows * sizeof *parallel->labels);
+    parallel->shares = calloc(shards->count, sizeof *parallel->shares);
     if (!parallel->candidates || !parallel->drifts || !parallel->rows || !parallel->distances ||
-        !parallel->weights || !parallel->labels)
-        return error_memory(err, capacity * data->stride * 4 + data->rows * 8,
+        !parallel->weights || !parallel->labels || !parallel->shares)
+        return error_memory(err, capacity * data->stride * 4 + data->rows * 12,
                             "candidates of k-means||");
-    enum status status = filter_open(&parallel->filter, data, parallel->capacity, err);
-    return status == STATUS_OK ? assign_open(&parallel->assign, &parallel->filter, err) : status;
+    for (uint32_t i = 0; i < shards->count; i++) {
+        struct shard *shard = &shards->shard[i];
+        struct parallel_share *share = &parallel->shares[i];
+        enum status status = filter_open(&share->filter, &shard->data, parallel->capacity, err);
+        if (status == STATUS_OK)
+            status = assign_open(&share->assign, &share->filter, err);
+        if (status != STATUS_OK)
+            return shards_blame(shards, shard, err);
+    }
+    return STATUS_OK;
 }
 
 static void close_parallel(struct parallel *parallel)
 {
-    lane_settle(parallel->data->lane);
-    assign_close(&parallel->assign);
-    filter_close(&parallel->filter);
+    shards_settle(parallel->shards);
+    for (uint32_t i = 0; parallel->shares && i < parallel->shards->count; i++) {
+        assign_close(&parallel->shares[i].assign);
+        filter_close(&parallel->shares[i].filter);
+    }
+    free(parallel->shares);
     free(parallel->candidates);
     free(parallel->drifts);
     free(parallel->rows);
@@ -263,46 +283,60 @@ static void close_parallel(struct parallel *parallel)
     free(parallel->labels);
 }
 
-/* Labels all rows by the candidates so far, of which only those of infinite drift are new;
- * *remaining is the sum of their distances times their weights, which parallel->distances gets.
- * Counts the rows of each candidate into the weights. */
-static enum status label_by_candidates(struct parallel *parallel, double *remaining,
-                                       struct error *err)
+/* Labels the rows of a shard by the candidates so far, of which only those of infinite drift are
+ * new. */
+static enum status label_share(void *context, struct shard *shard, struct error *err)
 {
-    struct data *data = parallel->data;
+    struct parallel *parallel = context;
+    struct data *data = &shard->data;
+    struct assign *assign = &parallel->shares[shard - parallel->shards->shard].assign;
     struct tile *tile;
     bool incremental;
     const bool first = parallel->count == 1;
-    memset(parallel->weights, 0, parallel->capacity * sizeof *parallel->weights);
-    *remaining = 0;
-    enum status status = assign_centroids(&parallel->assign, &incremental, parallel->candidates,
+    enum status status = assign_centroids(assign, &incremental, parallel->candidates,
                                           parallel->count, first ? NULL : parallel->drifts, err);
     if (status == STATUS_OK)
         status = data_begin(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
-        double *distances = parallel->distances + tile->first;
-        status = assign_tile(&parallel->assign, tile, incremental, err);
+        status = assign_tile(assign, tile, incremental, err);
         if (status == STATUS_OK)
-            status = assign_tile_distances(&parallel->assign, tile, distances, err);
+            status = assign_tile_distances(assign, tile, parallel->distances + tile->first, err);
         if (status == STATUS_OK)
-            status = lane_read(data->lane, "labels", tile->labels, 0,
-                               tile->rows * sizeof *parallel->labels, parallel->labels, err);
-        for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
-            parallel->weights[parallel->labels[i]] +=
-                tile->host_weights ? (double)tile->host_weights[i] : 1;
-        for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i += KMEANS_BLOCK_ROWS) {
-            double block[KMEANS_BLOCK_ROWS];
-            uint32_t rows = tile->rows - i < KMEANS_BLOCK_ROWS ? tile->rows - i : KMEANS_BLOCK_ROWS;
-            for (uint32_t j = 0; j < rows && tile->host_weights; j++)
-                distances[i + j] *= (double)tile->host_weights[i + j];
-            memcpy(block, distances + i, rows * sizeof *block);
-            *remaining += canonical_block_sum(block, rows);
-        }
+            status = lane_read(shard->lane, "labels", tile->labels, 0,
+                               tile->rows * sizeof *parallel->labels,
+                               parallel->labels + tile->first, err);
         if (status == STATUS_OK)
             status = data_done(data, tile, err);
     }
     data_end(data);
     return status == STATUS_END ? STATUS_OK : status;
+}
+
+/* Labels all rows; *remaining is the sum of their distances times their weights, which
+ * parallel->distances gets. Counts the rows of each candidate into the weights. */
+static enum status label_by_candidates(struct parallel *parallel, double *remaining,
+                                       struct error *err)
+{
+    const uint64_t n = parallel->data->rows;
+    const float *of_row = parallel->data->weights.of_row;
+    double *distances = parallel->distances;
+    enum status status = shards_run(parallel->shards, label_share, parallel, err);
+    if (status != STATUS_OK)
+        return status;
+    memset(parallel->weights, 0, parallel->capacity * sizeof *parallel->weights);
+    *remaining = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        parallel->weights[parallel->labels[i]] += of_row ? (double)of_row[i] : 1;
+        if (of_row)
+            distances[i] *= (double)of_row[i];
+    }
+    for (uint64_t i = 0; i < n; i += KMEANS_BLOCK_ROWS) {
+        double block[KMEANS_BLOCK_ROWS];
+        uint32_t rows = n - i < KMEANS_BLOCK_ROWS ? (uint32_t)(n - i) : KMEANS_BLOCK_ROWS;
+        memcpy(block, distances + i, rows * sizeof *block);
+        *remaining += canonical_block_sum(block, rows);
+    }
+    return STATUS_OK;
 }
 
 /* Picks rows for one round, each by its own random number; at least the farthest. */
@@ -328,7 +362,7 @@ static uint32_t pick_rows(struct parallel *parallel, double remaining, uint64_t 
 static enum status gather_candidates(struct parallel *parallel, const struct cluster_config *config,
                                      uint32_t stream, struct error *err)
 {
-    struct data *data = parallel->data;
+    const struct data *data = parallel->data;
     const size_t stride = data->stride;
     double remaining = 0;
     double *weights = NULL;
@@ -337,7 +371,7 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
         return status;
     parallel->rows[0] = first_row(data, weights, canonical_random(config->seed, stream, 0));
     free(weights);
-    status = data_rows(data, parallel->candidates, parallel->rows, 1, err);
+    status = shards_rows(parallel->shards, parallel->candidates, parallel->rows, 1, err);
     parallel->count = 1;
     if (status == STATUS_OK)
         status = label_by_candidates(parallel, &remaining, err);
@@ -350,8 +384,8 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
         uint32_t picked = pick_rows(parallel, remaining, round, config, stream);
         for (uint32_t i = 0; i < parallel->count + picked; i++)
             parallel->drifts[i] = i < parallel->count ? 0 : INFINITY;
-        status = data_rows(data, parallel->candidates + parallel->count * stride, parallel->rows,
-                           picked, err);
+        status = shards_rows(parallel->shards, parallel->candidates + parallel->count * stride,
+                             parallel->rows, picked, err);
         parallel->count += picked;
         if (status == STATUS_OK)
             status = label_by_candidates(parallel, &remaining, err);
@@ -373,7 +407,8 @@ static enum status read_candidates(void *context, uint64_t first, uint64_t count
     return STATUS_OK;
 }
 
-/* k of the candidates by k-means++, each weighing as much as the rows nearest to it. */
+/* k of the candidates by k-means++, each weighing as much as the rows nearest to it; on the first
+ * device. */
 static enum status recluster(float *centroids, struct parallel *parallel,
                              const struct cluster_config *config, uint32_t stream,
                              struct error *err)
@@ -384,29 +419,28 @@ static enum status recluster(float *centroids, struct parallel *parallel,
     as_is.phase = NULL;
     struct matrix_source source = {parallel->count, parallel->data->dimension, read_candidates,
                                    parallel};
-    struct data data = {0};
-    struct filter filter = {0};
-    struct assign assign = {0};
-    enum status status = data_open(&data, parallel->data->lane, &source, &as_is, err);
+    struct shard first = {.lane = parallel->shards->shard[0].lane};
+    struct shards alone = {.shard = &first, .count = 1, .rows = parallel->count};
+    enum status status = data_open(&first.data, first.lane, &source, &as_is, NULL, err);
     if (status == STATUS_OK)
-        status = filter_open(&filter, &data, config->k, err);
+        status = filter_open(&first.filter, &first.data, config->k, err);
     if (status == STATUS_OK)
-        status = assign_open(&assign, &filter, err);
+        status = assign_open(&first.assign, &first.filter, err);
     if (status == STATUS_OK)
-        status = plus_plus(centroids, &assign, parallel->weights, config, stream, NULL, err);
-    lane_settle(parallel->data->lane);
-    assign_close(&assign);
-    filter_close(&filter);
-    data_close(&data);
-    return status;
+        status = plus_plus(centroids, &alone, parallel->weights, config, stream, NULL, err);
+    lane_settle(first.lane);
+    assign_close(&first.assign);
+    filter_close(&first.filter);
+    data_close(&first.data);
+    return status == STATUS_OK ? status : shards_blame(parallel->shards, &first, err);
 }
 
-static enum status parallel_rows(float *centroids, struct data *data,
+static enum status parallel_rows(float *centroids, struct shards *shards,
                                  const struct cluster_config *config, uint32_t stream,
                                  struct error *err)
 {
     struct parallel parallel;
-    enum status status = open_parallel(&parallel, data, config->k, err);
+    enum status status = open_parallel(&parallel, shards, config->k, err);
     if (status == STATUS_OK)
         status = gather_candidates(&parallel, config, stream + STREAM_PARALLEL, err);
     if (status == STATUS_OK)
@@ -415,19 +449,19 @@ static enum status parallel_rows(float *centroids, struct data *data,
     return status;
 }
 
-enum status seed_centroids(float *centroids, struct assign *assign,
+enum status seed_centroids(float *centroids, struct shards *shards,
                            const struct cluster_config *config, uint32_t run,
                            struct checkpoint *checkpoint, struct error *err)
 {
     const uint32_t stream = run * STREAMS;
     if (config->init == INIT_RANDOM)
-        return random_rows(centroids, assign->data, config, stream + STREAM_RANDOM, err);
+        return random_rows(centroids, shards, config, stream + STREAM_RANDOM, err);
     if (config->init == INIT_KMEANS_PARALLEL)
-        return parallel_rows(centroids, assign->data, config, stream, err);
+        return parallel_rows(centroids, shards, config, stream, err);
     double *weights = NULL;
-    enum status status = double_weights(&weights, assign->data, err);
+    enum status status = double_weights(&weights, &shards->shard[0].data, err);
     if (status == STATUS_OK)
-        status = plus_plus(centroids, assign, weights, config, stream + STREAM_PLUSPLUS, checkpoint,
+        status = plus_plus(centroids, shards, weights, config, stream + STREAM_PLUSPLUS, checkpoint,
                            err);
     free(weights);
     return status;

@@ -2,14 +2,14 @@
 #ifndef CLPIPE_CLUSTER_SEED_H
 #define CLPIPE_CLUSTER_SEED_H
 
-#include "cluster/assign.h"
 #include "cluster/checkpoint.h"
+#include "cluster/shards.h"
 
 /* k-means++ (the greedy one), k-means|| or random rows, by config->init, into centroids (k x stride
  * values); `run` counts the restarts. k-means++ keeps its state in the checkpoint, and goes on
  * where that has some seeds. STATUS_FAILED if there are fewer than k distinct rows and that was
  * noticed. */
-enum status seed_centroids(float *centroids, struct assign *assign,
+enum status seed_centroids(float *centroids, struct shards *shards,
                            const struct cluster_config *config, uint32_t run,
                            struct checkpoint *checkpoint, struct error *err);
 

@@ -7,7 +7,7 @@
 #ifndef CLPIPE_CLUSTER_SEED_PASS_H
 #define CLPIPE_CLUSTER_SEED_PASS_H
 
-#include "cluster/assign.h"
+#include "cluster/shards.h"
 
 struct seed_tile {
     cl_mem distances;  /* float64 a row; NULL where the host keeps them */
@@ -16,21 +16,28 @@ struct seed_tile {
     cl_mem weights;    /* float64 a row, or NULL */
 };
 
-struct seeding {
+/* What a shard's device has for it. */
+struct seed_share {
+    struct seeding *seeding;
     struct assign *assign;
     struct data *data;
     struct lane *lane;
     cl_kernel exact, commit;
     struct seed_tile *tiles;
-    cl_mem block_sums;      /* of one tile: blocks x KMEANS_TRIALS_MAX */
-    uint64_t blocks;        /* of all tiles */
-    double *sums;           /* blocks x KMEANS_TRIALS_MAX: what would remain */
-    double *upto;           /* blocks: what remains in this one and all before */
-    double *host_distances; /* rows; NULL where the device keeps them */
-    const double *weights;  /* rows, or NULL: 1 each */
+    cl_mem block_sums; /* of one tile: blocks x KMEANS_TRIALS_MAX */
 };
 
-enum status seeding_open(struct seeding *seeding, struct assign *assign, const double *weights,
+struct seeding {
+    struct shards *shards;
+    struct seed_share *shares; /* one for each shard */
+    uint64_t blocks;           /* of all rows */
+    double *sums;              /* blocks x KMEANS_TRIALS_MAX: what would remain */
+    double *upto;              /* blocks: what remains in this one and all before */
+    double *host_distances;    /* rows; NULL where all devices keep theirs */
+    const double *weights;     /* rows, or NULL: 1 each */
+};
+
+enum status seeding_open(struct seeding *seeding, struct shards *shards, const double *weights,
                          struct error *err);
 void seeding_close(struct seeding *seeding);
 

@@ -98,7 +98,7 @@ static enum status run_value(struct cluster_outcome *best, struct cluster_sweep 
     struct cluster_sweep_value *value = &sweep->values[i];
     struct checkpoint *checkpoint = &engine->checkpoint;
     struct cluster_outcome outcome = {0};
-    enum status status = lane_check_stop(&engine->lane, err);
+    enum status status = lane_check_stop(engine->lloyd.lane, err);
     if (status == STATUS_INTERRUPTED)
         checkpoint_save_interrupted(checkpoint, err);
     if (status == STATUS_OK)
@@ -150,7 +150,7 @@ static enum status take_values(struct cluster_outcome *best, struct cluster_swee
 {
     struct checkpoint *checkpoint = &engine->checkpoint;
     enum status status = checkpoint_open(
-        checkpoint, engine->config.checkpoint, engine->source->dimension, engine->data.stride,
+        checkpoint, engine->config.checkpoint, engine->source->dimension, engine->lloyd.data->stride,
         values->classes, values->classes ? engine->source->rows * sizeof *values->classes : 0, err);
     checkpoint->values = (struct checkpoint_values){.sweep = sweep, .best = best};
     if (status == STATUS_OK)
@@ -164,25 +164,34 @@ static enum status take_values(struct cluster_outcome *best, struct cluster_swee
     return status;
 }
 
-enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sweep *sweep,
-                                 struct ocl_context *ocl, const struct matrix_source *source,
-                                 const struct cluster_config *config,
-                                 const struct cluster_sweep_config *values,
-                                 const struct lane_choice *choice, struct error *err)
+struct sweep_job {
+    struct cluster_outcome *best;
+    struct cluster_sweep *sweep;
+    const struct matrix_source *source;
+    const struct cluster_config *config;
+    const struct cluster_sweep_config *values;
+};
+
+static enum status sweep_once(void *context, const struct shard_devices *devices,
+                              const struct ocl_context **failed, struct error *err)
 {
+    const struct sweep_job *job = context;
+    const struct cluster_sweep_config *values = job->values;
+    struct cluster_outcome *best = job->best;
+    struct cluster_sweep *sweep = job->sweep;
     struct engine *engine = calloc(1, sizeof *engine);
     struct measures measures = {0};
-    struct cluster_config largest = *config;
+    struct cluster_config largest = *job->config;
     *best = (struct cluster_outcome){0};
     *sweep = (struct cluster_sweep){0};
     enum status status = engine ? open_values(sweep, values, err)
                                 : error_memory(err, sizeof *engine, "the values of k");
     if (status == STATUS_OK) {
         largest.k = sweep->values[sweep->count - 1].k;
-        status = engine_open(engine, ocl, source, &largest, choice, err);
+        status = engine_open(engine, devices, job->source, &largest, err);
     }
     if (status == STATUS_OK)
-        status = measures_open(&measures, &engine->assign, config, err);
+        status = measures_open(&measures, &engine->shards, &largest, err);
     sweep->sample = measures.sample;
     sweep->simplified = measures.sampled && measures.sample / SAMPLE_OF_CLUSTER < largest.k;
     if (status == STATUS_OK)
@@ -190,18 +199,20 @@ enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sw
     const uint32_t left = sweep->count - (engine ? engine->checkpoint.values.done : 0);
     for (uint32_t i = left; i > 0 && status == STATUS_OK; i--) {
         if (values->progress)
-            values->progress(config->progress_context, sweep->values[i - 1].k, sweep->count - i,
+            values->progress(largest.progress_context, sweep->values[i - 1].k, sweep->count - i,
                              sweep->count);
         status = run_value(best, sweep, engine, &measures, values, i - 1, err);
     }
     if (status == STATUS_OK) {
-        best->seconds_build = engine->lane.seconds_build;
+        best->seconds_build = shards_seconds_build(&engine->shards);
         best->iterations_resumed = engine->checkpoint.resumed;
         explain(sweep);
     }
     measures_close(&measures);
-    if (engine)
+    if (engine) {
+        *failed = engine->shards.failed;
         engine_close(engine);
+    }
     free(engine);
     if (status != STATUS_OK) {
         cluster_outcome_clear(best);
@@ -210,10 +221,25 @@ enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sw
     return status;
 }
 
+enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sweep *sweep,
+                                 struct ocl_context *ocl, const struct matrix_source *source,
+                                 const struct cluster_config *config,
+                                 const struct cluster_sweep_config *values,
+                                 const struct lane_choice *choice, struct error *err)
+{
+    struct ocl_context *const same[LANE_SHARES] = {ocl, ocl, ocl, ocl};
+    const struct shard_devices devices = {same, choice->shares, choice};
+    struct sweep_job job = {best, sweep, source, config, values};
+    return cluster_on_devices(&devices, sweep_once, &job, err);
+}
+
 enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep *sweep,
-                              struct ocl_context *ocl, const struct matrix_source *source,
+                              const struct cluster_devices *devices,
+                              const struct matrix_source *source,
                               const struct cluster_config *config,
                               const struct cluster_sweep_config *values, struct error *err)
 {
-    return cluster_sweep_run_on(best, sweep, ocl, source, config, values, NULL, err);
+    const struct shard_devices all = {devices->contexts, devices->count, NULL};
+    struct sweep_job job = {best, sweep, source, config, values};
+    return cluster_on_devices(&all, sweep_once, &job, err);
 }

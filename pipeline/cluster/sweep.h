@@ -51,7 +51,8 @@ struct cluster_sweep {
  * all of them. config->k is not used. Each value's outcome is that of cluster_run with that k.
  * Errors are those of cluster_run; there is no outcome then. */
 enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep *sweep,
-                              struct ocl_context *ocl, const struct matrix_source *source,
+                              const struct cluster_devices *devices,
+                              const struct matrix_source *source,
                               const struct cluster_config *config,
                               const struct cluster_sweep_config *values, struct error *err);
 void cluster_sweep_clear(struct cluster_sweep *sweep);

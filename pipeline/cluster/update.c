@@ -38,6 +38,20 @@ static uint32_t segment_entries(const struct update *update)
     return update->lane->tiled ? SEGMENT_TILED : SEGMENT_CPU;
 }
 
+static enum status open_sums(struct update *update, struct error *err)
+{
+    const size_t bytes = (size_t)update->k * update->data->stride * sizeof *update->sums;
+    update->sums = malloc(bytes);
+    update->counts = calloc(update->k, sizeof *update->counts);
+    update->parts = malloc(update->k * sizeof *update->parts);
+    const bool weighted = update->data->weights.of_row;
+    if (weighted)
+        update->weights = calloc(update->k, sizeof *update->weights);
+    if (!update->sums || !update->counts || !update->parts || (weighted && !update->weights))
+        return error_memory(err, bytes, "sums of clusters");
+    return STATUS_OK;
+}
+
 static enum status open_buffers(struct update *update, struct error *err)
 {
     struct ocl_context *ocl = update->lane->ocl;
@@ -64,22 +78,14 @@ static enum status open_buffers(struct update *update, struct error *err)
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
         status = ocl_buffer(wanted[i].buffer, ocl, CL_MEM_READ_WRITE, wanted[i].bytes, NULL,
                             "sums of clusters", err);
-    update->sums = malloc(update->k * row);
-    update->counts = calloc(update->k, sizeof *update->counts);
     update->host_entries = malloc(entries * sizeof *update->host_entries);
     update->host_segments = malloc((segments + 1) * sizeof *update->host_segments);
     update->host_begins = malloc((segments + 1) * sizeof *update->host_begins);
     update->host_clusters = malloc(segments * sizeof *update->host_clusters);
     update->cluster_end = malloc(update->k * sizeof *update->cluster_end);
-    update->parts = malloc(update->k * sizeof *update->parts);
-    if (update->data->weights.of_row) {
-        update->weights = calloc(update->k, sizeof *update->weights);
-        if (!update->weights)
-            status = error_memory(err, update->k * sizeof *update->weights, "weights of clusters");
-    }
-    if (!update->sums || !update->counts || !update->host_entries || !update->host_segments ||
-        !update->host_begins || !update->host_clusters || !update->cluster_end || !update->parts)
-        status = error_memory(err, update->k * row, "sums of clusters");
+    if (!update->host_entries || !update->host_segments || !update->host_begins ||
+        !update->host_clusters || !update->cluster_end)
+        status = error_memory(err, entries * sizeof *update->host_entries, "sums of clusters");
     return status;
 }
 
@@ -112,11 +118,21 @@ enum status update_open(struct update *update, struct data *data, uint32_t k, ui
     if (status == STATUS_OK)
         status = ocl_kernel(&update->add, update->program, "add_segments", err);
     if (status == STATUS_OK)
+        status = open_sums(update, err);
+    if (status == STATUS_OK)
         status = open_buffers(update, err);
     if (status == STATUS_OK)
         status = lane_write(lane, "scales", update->scale_buffer, 0,
                             data->stride * sizeof *update->scales, update->scales, err);
     return status == STATUS_OK ? update_reset(update, err) : status;
+}
+
+enum status update_open_totals(struct update *totals, const struct update *part, uint64_t samples,
+                               struct error *err)
+{
+    *totals = (struct update){.lane = part->lane, .data = part->data, .k = part->k};
+    enum status status = choose_scales(totals, samples, err);
+    return status == STATUS_OK ? open_sums(totals, err) : status;
 }
 
 void update_close(struct update *update)
@@ -148,12 +164,17 @@ void update_close(struct update *update)
     *update = (struct update){0};
 }
 
-enum status update_reset(struct update *update, struct error *err)
+void update_clear(struct update *update)
 {
     memset(update->counts, 0, update->k * sizeof *update->counts);
     if (update->weights)
         memset(update->weights, 0, update->k * sizeof *update->weights);
     memset(update->sums, 0, (size_t)update->k * update->data->stride * sizeof *update->sums);
+}
+
+enum status update_reset(struct update *update, struct error *err)
+{
+    update_clear(update);
     return update_write(update, err);
 }
 
@@ -289,6 +310,18 @@ enum status update_read(struct update *update, struct error *err)
                      err);
 }
 
+void update_add(struct update *totals, const struct update *part)
+{
+    const size_t values = (size_t)totals->k * totals->data->stride;
+    for (uint32_t c = 0; c < totals->k; c++) {
+        totals->counts[c] += part->counts[c];
+        if (totals->weights)
+            totals->weights[c] += part->weights[c];
+    }
+    for (size_t i = 0; i < values; i++)
+        totals->sums[i] += part->sums[i];
+}
+
 enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,
                             uint32_t to, struct error *err)
 {
@@ -309,7 +342,7 @@ enum status update_move_row(struct update *update, const float *row, float weigh
     update->counts[from]--;
     update->counts[to]++;
     enum status status = STATUS_OK;
-    for (int i = 0; i < 2 && status == STATUS_OK; i++) {
+    for (int i = 0; i < 2 && update->totals && status == STATUS_OK; i++) {
         size_t at = (size_t)changed[i] * stride;
         status = lane_write(update->lane, "sums", update->totals, at * sizeof *update->sums,
                             stride * sizeof *update->sums, update->sums + at, err);

@@ -20,7 +20,7 @@ struct update {
     uint64_t *counts;    /* rows of each cluster, without those of weight 0 */
     int64_t *weights;    /* k: the sum of their weights, in units; NULL without weights */
     cl_mem scale_buffer; /* stride */
-    cl_mem totals;       /* k x stride */
+    cl_mem totals;       /* k x stride; NULL: on the host only */
     cl_mem entries, segments, begins, clusters, partial;
     uint32_t segments_max; /* that fit in `partial` */
     /* Of one tile, sorted by cluster: */
@@ -33,9 +33,13 @@ struct update {
  * if those are more. */
 enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
                         struct error *err);
+/* For the sums of several updates' rows, of which `part` is one: on the host only. */
+enum status update_open_totals(struct update *totals, const struct update *part, uint64_t samples,
+                               struct error *err);
 void update_close(struct update *update);
 
-/* Forgets all rows. */
+/* Forgets all rows, on the host; there and on the device. */
+void update_clear(struct update *update);
 enum status update_reset(struct update *update, struct error *err);
 
 /* Makes the device go on from the host's sums. */
@@ -51,6 +55,9 @@ enum status update_wait(struct update *update, struct error *err);
 
 /* Brings the sums to the host. */
 enum status update_read(struct update *update, struct error *err);
+
+/* Adds the host's sums of a part to totals. */
+void update_add(struct update *totals, const struct update *part);
 
 /* Moves one row (its `stride` values and its weight) after update_read; the host's sums follow. */
 enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,

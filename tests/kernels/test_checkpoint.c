@@ -97,11 +97,12 @@ static const struct path {
     struct lane_choice choice;
     uint64_t memory; /* small: the rows are streamed */
 } paths[] = {
-    {"resident", {true, false, false, false, false, false}, 256 << 20},
-    {"streamed", {true, false, false, true, false, false}, 80000},
-    {"exact on the host, streamed", {true, false, true, true, false, false}, 40000},
-    {"tiled", {true, true, false, false, false, false}, 256 << 20},
-    {"tensor cores", {true, true, false, false, true, false}, 256 << 20},
+    {"resident", {true, false, false, false, false, false, 1}, 256 << 20},
+    {"streamed", {true, false, false, true, false, false, 1}, 80000},
+    {"exact on the host, streamed", {true, false, true, true, false, false, 1}, 40000},
+    {"tiled", {true, true, false, false, false, false, 1}, 256 << 20},
+    {"tensor cores", {true, true, false, false, true, false, 1}, 256 << 20},
+    {"two devices, tiled", {true, true, false, false, false, false, 2}, 256 << 20},
 };
 #define PATHS (sizeof paths / sizeof paths[0])
 

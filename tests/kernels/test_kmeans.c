@@ -41,18 +41,21 @@ static const struct path {
     unsigned threads;
     bool slow; /* not under Oclgrind */
 } paths[] = {
-    {"resident", {true, false, false, false, false, false}, 256 << 20, 2, false},
-    {"pruned in any way", {true, false, false, false, false, true}, 256 << 20, 2, false},
-    {"streamed", {true, false, false, false, false, true}, 40000, 3, false},
-    {"copied", {true, false, false, true, false, true}, 256 << 20, 1, true},
-    {"copied and streamed", {true, false, false, true, false, false}, 40000, 2, true},
-    {"exact on the host", {true, false, true, false, false, true}, 256 << 20, 2, true},
-    {"exact on the host, streamed", {true, false, true, true, false, false}, 40000, 1, true},
-    {"tiled", {true, true, false, false, false, false}, 256 << 20, 2, true},
-    {"tiled, streamed, exact on the host", {true, true, true, false, false, true}, 40000, 2, true},
-    {"tensor cores", {true, true, false, false, true, false}, 256 << 20, 2, true},
-    {"tiled, pruned in any way", {true, true, false, false, false, true}, 256 << 20, 2, true},
-    {"tensor cores, pruned in any way", {true, true, false, false, true, true}, 256 << 20, 2, true},
+    {"resident", {true, false, false, false, false, false, 1}, 256 << 20, 2, false},
+    {"pruned in any way", {true, false, false, false, false, true, 1}, 256 << 20, 2, false},
+    {"streamed", {true, false, false, false, false, true, 1}, 40000, 3, false},
+    {"copied", {true, false, false, true, false, true, 1}, 256 << 20, 1, true},
+    {"copied and streamed", {true, false, false, true, false, false, 1}, 40000, 2, true},
+    {"exact on the host", {true, false, true, false, false, true, 1}, 256 << 20, 2, true},
+    {"exact on the host, streamed", {true, false, true, true, false, false, 1}, 40000, 1, true},
+    {"tiled", {true, true, false, false, false, false, 1}, 256 << 20, 2, true},
+    {"tiled, streamed, exact on the host", {true, true, true, false, false, true, 1}, 40000, 2, true},
+    {"tensor cores", {true, true, false, false, true, false, 1}, 256 << 20, 2, true},
+    {"tiled, pruned in any way", {true, true, false, false, false, true, 1}, 256 << 20, 2, true},
+    {"tensor cores, pruned in any way", {true, true, false, false, true, true, 1}, 256 << 20, 2, true},
+    {"three devices", {true, false, false, false, false, true, 3}, 256 << 20, 2, true},
+    {"two devices, streamed", {true, false, true, true, false, false, 2}, 40000, 1, true},
+    {"two devices, tiled", {true, true, false, false, true, true, 2}, 256 << 20, 2, true},
 };
 
 static void compare(const struct cluster_outcome *out, const struct reference *ref,
@@ -343,7 +346,7 @@ static void check_tiled(struct ocl_context *context, bool fewer)
 {
     static const struct shape shape = {9, 3, 2, 1};
     static const struct path tiled = {
-        "tiled", {true, true, false, false, false, false}, 256 << 20, 1, false};
+        "tiled", {true, true, false, false, false, false, 1}, 256 << 20, 1, false};
     struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
     float c[6];
     int32_t labels[9];

@@ -50,11 +50,12 @@ static const struct path {
     uint64_t memory; /* small: the rows are streamed */
     unsigned threads;
 } paths[] = {
-    {"resident", {true, false, false, false, false, false}, 256 << 20, 2},
-    {"streamed", {true, false, false, true, false, false}, 40000, 1},
-    {"exact on the host", {true, false, true, false, false, false}, 256 << 20, 3},
-    {"exact on the host, streamed", {true, false, true, true, false, false}, 40000, 2},
-    {"tiled", {true, true, false, false, false, false}, 256 << 20, 2},
+    {"resident", {true, false, false, false, false, false, 1}, 256 << 20, 2},
+    {"streamed", {true, false, false, true, false, false, 1}, 40000, 1},
+    {"exact on the host", {true, false, true, false, false, false, 1}, 256 << 20, 3},
+    {"exact on the host, streamed", {true, false, true, true, false, false, 1}, 40000, 2},
+    {"tiled", {true, true, false, false, false, false, 1}, 256 << 20, 2},
+    {"two devices", {true, false, true, false, false, false, 2}, 256 << 20, 2},
 };
 #define PATHS (sizeof paths / sizeof paths[0])
 
@@ -93,7 +94,8 @@ static void check_alone(struct ocl_context *context, const struct cluster_sweep 
         config.k = sweep->values[i].k;
         config.n_init = 2;
         config.weights = weights;
-        assert_int_equal(cluster_run(&alone, context, &source, &config, &err), STATUS_OK);
+        const struct cluster_devices device = {&context, 1};
+        assert_int_equal(cluster_run(&alone, &device, &source, &config, &err), STATUS_OK);
         assert_memory_equal(&alone.inertia, &sweep->values[i].inertia, sizeof alone.inertia);
         assert_int_equal(alone.iterations, sweep->values[i].iterations);
         if (i == sweep->suggested) {
