@@ -223,43 +223,6 @@ static enum status fit_default_k(struct cluster_plan *plan, struct error *err)
     return status;
 }
 
-static bool same_path(const char *a, const char *b)
-{
-    struct stat one, two;
-    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
-           one.st_ino == two.st_ino;
-}
-
-/* Decides what is written: the clpipe file itself, or a file of its own, which may hold clusters
- * of before but nothing else. *holder is the opened file that may hold /clusters/NAME, or NULL. */
-static enum status choose_output(struct cluster_plan *plan, struct result **holder,
-                                 const char *output, struct error *err)
-{
-    struct stat st;
-    char shown[256];
-    *holder = NULL;
-    if (!output || (plan->input.result && same_path(output, plan->input.path))) {
-        plan->output = plan->base = plan->input.path;
-        return STATUS_OK;
-    }
-    plan->output = output;
-    path_for_message(shown, sizeof shown, output);
-    if (stat(output, &st) != 0 || !S_ISREG(st.st_mode))
-        return STATUS_OK; /* what is wrong with it, output_open says below */
-    enum status status = result_open(holder, output, err);
-    if (status != STATUS_OK)
-        return error_set(err, STATUS_FAILED,
-                         "%s exists and is not a clpipe file, so it is not overwritten; name "
-                         "another file",
-                         shown);
-    if (result_images(*holder) > 0 || result_feature_count(*holder) > 0)
-        return error_set(err, STATUS_USAGE,
-                         "%s holds images of its own, so it is not overwritten; name another file",
-                         shown);
-    plan->base = output;
-    return STATUS_OK;
-}
-
 /* Looks whether the result is there already, or its name taken. */
 static enum status look_for_result(struct cluster_plan *plan, const struct result *holder,
                                    const struct options *options, struct error *err)
@@ -348,14 +311,15 @@ enum status cluster_plan_open(struct cluster_plan *out, const char *input, const
     struct output *trial = NULL;
     enum status status = check_name(options, options->name, err);
     if (status == STATUS_OK)
-        status = matrix_input_open(&out->input, input, feature, err);
+        status = matrix_input_open(&out->input, input, feature, NULL, err);
     if (status == STATUS_OK && !out->input.result && !options->output)
         status = misuse(err, options->command,
                         "the result for this INPUT needs a file of its own: give -o R.h5");
     if (status == STATUS_OK)
         status = plan_parts(out, options, default_k, err);
     if (status == STATUS_OK)
-        status = choose_output(out, &holder, running ? NULL : options->output, err);
+        status = choose_output(&out->output, &out->base, &holder, &out->input,
+                               running ? NULL : options->output, err);
     if (status == STATUS_OK)
         status = plan_checkpoint(out, options->checkpoint, err);
     /* A new file of its own holds none. */

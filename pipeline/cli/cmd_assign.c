@@ -1,4 +1,4 @@
-/* cmd_assign.c: clpipe assign: label rows by the centroids of another file. */
+/* cmd_assign.c: clpipe assign: label rows by the centroids of a clustering. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/path.h"
@@ -15,10 +15,12 @@ static const char *const metric_names[] = {"euclidean", "cosine", "hellinger"};
 
 /* Everything that the two files have to do with each other. */
 struct assignment {
-    struct result *from, *to;
-    struct workdir *lock; /* of T.h5 */
+    struct result *from;
+    struct matrix_input to;
+    const char *output, *base; /* as choose_output has them */
+    struct result *holder;
+    struct workdir *lock; /* of the output */
     const struct result_clusters *clusters;
-    const struct result_feature *feature;
     enum cluster_metric metric;
     char *parameters, content[65];
     bool replace, found;
@@ -29,7 +31,14 @@ struct assignment {
     double inertia;
 };
 
-/* Equal names do not make equal features: counts and shares of them have the same one. */
+/* What may hold labels of before, or NULL. */
+static const struct result *holder_of(const struct assignment *all)
+{
+    return all->holder ? all->holder : all->base ? all->to.result : NULL;
+}
+
+/* Equal names do not make equal features: counts and shares of them have the same one. Of rows that
+ * are no feature there is only their length to go by. */
 static enum status match_features(const struct assignment *all, struct error *err)
 {
     char from[200], to[200], spec[160];
@@ -38,18 +47,18 @@ static enum status match_features(const struct assignment *all, struct error *er
     if (theirs)
         snprintf(spec, sizeof spec, "%s", theirs->spec);
     path_for_message(from, sizeof from, result_path(all->from));
-    path_for_message(to, sizeof to, result_path(all->to));
-    if (all->feature->dimension != all->clusters->dimension)
+    path_for_message(to, sizeof to, all->to.path);
+    if (all->to.source.dimension != all->clusters->dimension)
         return error_set(err, STATUS_FAILED,
                          "%s has %u values in %s, the centroids in %s have %u: make the same "
                          "feature of both",
-                         all->feature->name, all->feature->dimension, to, from,
+                         all->to.name, all->to.source.dimension, to, from,
                          all->clusters->dimension);
-    if (spec[0] && strcmp(spec, all->feature->spec) != 0)
+    if (spec[0] && all->to.feature && strcmp(spec, all->to.feature->spec) != 0)
         return error_set(err, STATUS_FAILED,
                          "the centroids in %s are of %s, the rows in %s are %s: make the same "
                          "feature of both",
-                         from, spec, to, all->feature->spec);
+                         from, spec, to, all->to.feature->spec);
     return STATUS_OK;
 }
 
@@ -78,8 +87,8 @@ static enum status write_parameters(struct assignment *all, struct error *err)
     json_init(&json, true);
     json_open_object(&json, NULL);
     json_uint(&json, "k", all->clusters->k);
-    json_string(&json, "feature", all->feature->name);
-    json_string(&json, "spec", all->feature->spec);
+    json_string(&json, "feature", all->to.name);
+    json_string(&json, "spec", all->to.feature ? all->to.feature->spec : "");
     json_string(&json, "metric", all->clusters->metric);
     json_string(&json, "init", "assigned");
     json_string(&json, "clusters", hex);
@@ -93,29 +102,31 @@ static enum status write_parameters(struct assignment *all, struct error *err)
 static enum status look_for_result(struct assignment *all, const struct options *options,
                                    struct error *err)
 {
-    const struct result_clusters *old = result_clusters_find(all->to, all->clusters->name);
+    const struct result *holder = holder_of(all);
+    const struct result_clusters *old =
+        holder ? result_clusters_find(holder, all->clusters->name) : NULL;
     char difference[300], shown[256];
-    enum status status = result_feature_identity(all->to, all->feature, all->content, err);
-    if (status != STATUS_OK || !old)
-        return status;
-    all->replace = true;
-    bool differ =
-        parameters_differ(difference, sizeof difference, old->parameters, all->parameters);
-    if (!differ && strcmp(old->content, all->content) == 0) {
-        all->found = true;
+    if (!old)
         return STATUS_OK;
+    all->replace = true;
+    if (!parameters_differ(difference, sizeof difference, old->parameters, all->parameters)) {
+        enum status status = matrix_input_identity(&all->to, all->content, err);
+        if (status != STATUS_OK)
+            return status;
+        all->found = strcmp(old->content, all->content) == 0;
+        snprintf(difference, sizeof difference, "it was made from other rows");
     }
-    if (options->force)
+    if (all->found || options->force)
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
                      "%s already holds /clusters/%s made otherwise (%s): add --force to replace it",
-                     path_for_message(shown, sizeof shown, result_path(all->to)),
-                     all->clusters->name, differ ? difference : "it was made from other rows");
+                     path_for_message(shown, sizeof shown, all->output), all->clusters->name,
+                     difference);
 }
 
 static enum status allocate(struct assignment *all, struct error *err)
 {
-    uint64_t rows = all->feature->rows, k = all->clusters->k;
+    uint64_t rows = all->to.source.rows, k = all->clusters->k;
     if (rows > SIZE_MAX / 16)
         return error_memory(err, SIZE_MAX, "labels");
     all->centroids = malloc((size_t)k * all->clusters->dimension * sizeof *all->centroids);
@@ -131,22 +142,22 @@ static enum status allocate(struct assignment *all, struct error *err)
 static enum status open_files(struct assignment *all, const struct options *options,
                               struct error *err)
 {
-    char shown[256];
     enum status status = result_open(&all->from, options->operand[0], err);
-    if (status == STATUS_OK)
-        status = result_open(&all->to, options->operand[1], err);
     if (status == STATUS_OK)
         status = choose_clusters(&all->clusters, all->from, options->name, err);
     if (status == STATUS_OK)
-        status = choose_feature(&all->feature, all->to,
-                                options->feature ? options->feature : all->clusters->feature, err);
-    if (status == STATUS_OK && all->feature->rows == 0)
-        status = error_set(err, STATUS_FAILED, "%s holds no images",
-                           path_for_message(shown, sizeof shown, options->operand[1]));
+        status = matrix_input_open(&all->to, options->operand[1], options->feature,
+                                   all->clusters->feature, err);
+    if (status == STATUS_OK && !all->to.result && !options->output)
+        status = misuse(err, options->command,
+                        "the labels of this INPUT need a file of their own: give -o R.h5");
     if (status == STATUS_OK)
         status = match_features(all, err);
     if (status == STATUS_OK)
         status = read_metric(all, err);
+    if (status == STATUS_OK)
+        status = choose_output(&all->output, &all->base, &all->holder, &all->to, options->output,
+                               err);
     if (status == STATUS_OK)
         status = allocate(all, err);
     if (status == STATUS_OK)
@@ -158,19 +169,12 @@ static enum status open_files(struct assignment *all, const struct options *opti
         status = look_for_result(all, options, err);
     /* An ingest of the same file would lose the labels, or they the images it adds. */
     if (status == STATUS_OK && !all->found)
-        status = workdir_open(&all->lock, options->operand[1], err);
+        status = workdir_open(&all->lock, all->output, err);
     if (status == STATUS_OK && all->found)
-        workdir_tidy(options->operand[1]);
-    if (status == STATUS_OK && all->lock)
-        status = result_check_current(all->to, err);
+        workdir_tidy(all->output);
+    if (status == STATUS_OK && all->lock && all->to.result)
+        status = result_check_current(all->to.result, err);
     return status;
-}
-
-static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,
-                             struct error *err)
-{
-    struct assignment *all = context;
-    return result_feature_read(all->to, all->feature, first, count, rows, err);
 }
 
 /* Sizes, inertia and the nearest rows, from labels and distances. */
@@ -178,7 +182,7 @@ static void count_labels(struct assignment *all)
 {
     for (uint64_t i = 0; i < 3 * (uint64_t)all->clusters->k; i++)
         all->nearest[i] = -1;
-    for (uint64_t row = 0; row < all->feature->rows; row++) {
+    for (uint64_t row = 0; row < all->to.source.rows; row++) {
         int64_t *nearest = all->nearest + 3 * (int64_t)all->labels[row], at = (int64_t)row;
         all->sizes[all->labels[row]]++;
         all->inertia += (double)all->distances[row];
@@ -198,7 +202,6 @@ static enum status assign(struct assignment *all, const struct compute *compute,
                           char device[256], struct error *err)
 {
     struct compute_contexts contexts;
-    struct matrix_source source = {all->feature->rows, all->feature->dimension, read_rows, all};
     struct cluster_config config;
     cluster_config_default(&config);
     config.k = all->clusters->k;
@@ -214,21 +217,23 @@ static enum status assign(struct assignment *all, const struct compute *compute,
         config.phase = progress_phase;
         config.progress_context = progress;
         progress_step(progress, "looking for the nearest centroid of each row");
-        status = cluster_assign(all->labels, all->distances, &devices, &source, all->centroids,
-                                all->clusters->k, &config, err);
+        status = cluster_assign(all->labels, all->distances, &devices, &all->to.source,
+                                all->centroids, all->clusters->k, &config, err);
     }
+    if (status == STATUS_OK && !all->content[0])
+        status = matrix_input_identity(&all->to, all->content, err);
     if (status == STATUS_OK) {
         count_labels(all);
         struct result_clustering clustering = {
             .name = all->clusters->name,
-            .feature = all->feature->name,
+            .feature = all->to.name,
             .init = "assigned",
             .metric = all->clusters->metric,
             .parameters = all->parameters,
             .content = all->content,
             .k = all->clusters->k,
             .dimension = all->clusters->dimension,
-            .rows = all->feature->rows,
+            .rows = all->to.source.rows,
             .seed = all->clusters->seed,
             .converged = true,
             .inertia = all->inertia,
@@ -238,8 +243,7 @@ static enum status assign(struct assignment *all, const struct compute *compute,
             .sizes = all->sizes,
             .nearest = all->nearest,
         };
-        status = result_write_clusters(options->operand[1], options->operand[1], &clustering,
-                                       all->replace, err);
+        status = result_write_clusters(all->output, all->base, &clustering, all->replace, err);
     }
     compute_contexts_close(&contexts);
     return status;
@@ -248,9 +252,10 @@ static enum status assign(struct assignment *all, const struct compute *compute,
 /* Labels that are there already are read, for the summary. */
 static enum status read_found(struct assignment *all, struct error *err)
 {
-    const struct result_clusters *old = result_clusters_find(all->to, all->clusters->name);
+    const struct result_clusters *old = result_clusters_find(holder_of(all), all->clusters->name);
     all->inertia = old->inertia;
-    return result_clusters_read(all->to, old, NULL, NULL, NULL, all->sizes, all->nearest, err);
+    return result_clusters_read(all->holder ? all->holder : all->to.result, old, NULL, NULL, NULL,
+                                all->sizes, all->nearest, err);
 }
 
 static enum status tell(const struct assignment *all, const struct options *options,
@@ -259,21 +264,21 @@ static enum status tell(const struct assignment *all, const struct options *opti
     struct cluster_result result = {
         .k = all->clusters->k,
         .dimension = all->clusters->dimension,
-        .rows = all->feature->rows,
+        .rows = all->to.source.rows,
         .converged = true,
         .found = all->found,
         .inertia = all->inertia,
         .seconds = (double)(clock_now() - clock_process_start()) * 1e-9,
         .sizes = all->sizes,
         .nearest = all->nearest,
-        .output = options->operand[1],
+        .output = all->output,
     };
     struct json json;
     snprintf(result.device, sizeof result.device, "%s", device);
     snprintf(result.name, sizeof result.name, "%s", all->clusters->name);
-    snprintf(result.feature, sizeof result.feature, "%s", all->feature->name);
+    snprintf(result.feature, sizeof result.feature, "%s", all->to.name);
     snprintf(result.metric, sizeof result.metric, "%s", all->clusters->metric);
-    summary_clusters(&result, all->to, true);
+    summary_clusters(&result, all->to.result, all->output == all->to.path);
     json_init(&json, false);
     report_cluster(&json, NULL, &result);
     return report_write(options, &json, err);
@@ -301,7 +306,8 @@ enum status command_assign(const struct options *options, struct error *err)
     status = compute_close(&compute, status, err);
     workdir_release(&all.lock);
     result_close(&all.from);
-    result_close(&all.to);
+    result_close(&all.holder);
+    matrix_input_close(&all.to);
     free(all.parameters);
     free(all.centroids);
     free(all.labels);

@@ -63,13 +63,15 @@ const struct command commands[] = {
      .run = command_cluster},
     {.name = "assign",
      .goal = STEPS,
-     .arguments = "C.h5 T.h5 [OPTIONS]",
-     .summary = "label new images by the clusters of other ones",
-     .about = "Gives each image of T.h5 the label of the nearest centroid in C.h5 and stores the "
-              "labels in T.h5. Both files must hold the same feature.",
+     .arguments = "C.h5 INPUT [OPTIONS]",
+     .summary = "label new rows by the clusters of other ones",
+     .about = "Gives each row of INPUT the label of the nearest centroid in C.h5. INPUT is a clpipe "
+              "file of the same feature (the labels are stored in it), FILE.h5:/dataset of any "
+              "HDF5 file, or FILE.npy (both with -o).",
      .examples = "  clpipe ingest new-photos -o new.h5\n"
-                 "  clpipe assign photos.h5 new.h5",
-     .operand_name = "C.h5 or T.h5",
+                 "  clpipe assign photos.h5 new.h5\n"
+                 "  clpipe assign groups.h5 new.npy -o labels.h5",
+     .operand_name = "C.h5 or INPUT",
      .min_operands = 2,
      .max_operands = 2,
      .computes = true,

@@ -195,7 +195,7 @@ static size_t split_at(const char *text)
 }
 
 static enum status open_parts(struct matrix_input *input, const char *text, const char *feature,
-                              struct error *err)
+                              const char *usual, struct error *err)
 {
     struct stat st;
     char shown[256];
@@ -220,7 +220,7 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
         return open_dataset(input, text + split + 1, feature, err);
     switch (sniff(text)) {
     case CONTAINER_HDF5:
-        return open_clpipe(input, feature, err);
+        return open_clpipe(input, feature ? feature : usual, err);
     case CONTAINER_NPY:
         return open_npy(input, feature, err);
     case CONTAINER_OTHER:
@@ -233,13 +233,13 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
 }
 
 enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
-                              struct error *err)
+                              const char *usual, struct error *err)
 {
     memset(out, 0, sizeof *out);
     out->source.read = read_rows;
     out->source.context = out;
     murmur3_init(&out->digest);
-    enum status status = open_parts(out, input, feature, err);
+    enum status status = open_parts(out, input, feature, usual, err);
     out->digests = !out->result;
     char shown[256];
     if (status == STATUS_OK && (out->source.rows == 0 || out->source.dimension == 0))
@@ -383,4 +383,40 @@ void matrix_input_close(struct matrix_input *input)
     hdf5_matrix_close(&input->hdf5);
     free(input->path);
     input->path = NULL;
+}
+
+static bool same_path(const char *a, const char *b)
+{
+    struct stat one, two;
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino;
+}
+
+enum status choose_output(const char **output, const char **base, struct result **holder,
+                          const struct matrix_input *input, const char *wanted, struct error *err)
+{
+    struct stat st;
+    char shown[256];
+    *holder = NULL;
+    *base = NULL;
+    if (!wanted || (input->result && same_path(wanted, input->path))) {
+        *output = *base = input->path;
+        return STATUS_OK;
+    }
+    *output = wanted;
+    path_for_message(shown, sizeof shown, wanted);
+    if (stat(wanted, &st) != 0 || !S_ISREG(st.st_mode))
+        return STATUS_OK; /* what is wrong with it, output_open says */
+    enum status status = result_open(holder, wanted, err);
+    if (status != STATUS_OK)
+        return error_set(err, STATUS_FAILED,
+                         "%s exists and is not a clpipe file, so it is not overwritten; name "
+                         "another file",
+                         shown);
+    if (result_images(*holder) > 0 || result_feature_count(*holder) > 0)
+        return error_set(err, STATUS_USAGE,
+                         "%s holds images of its own, so it is not overwritten; name another file",
+                         shown);
+    *base = wanted;
+    return STATUS_OK;
 }

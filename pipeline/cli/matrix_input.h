@@ -1,5 +1,5 @@
-/* matrix_input.h: INPUT of `cluster`: rows of a clpipe file, of a foreign HDF5 file or of a .npy.
- */
+/* matrix_input.h: INPUT of `cluster` and `assign`: rows of a clpipe file, of a foreign HDF5 file or
+ * of a .npy; and where the result goes. */
 #ifndef CLPIPE_CLI_MATRIX_INPUT_H
 #define CLPIPE_CLI_MATRIX_INPUT_H
 
@@ -24,11 +24,10 @@ struct matrix_input {
     uint64_t digested; /* rows */
 };
 
-/* Opens INPUT. feature: which one, NULL: the only one. STATUS_USAGE: no such file, several
- * features; STATUS_FAILED: not what it must be.
- */
+/* Opens INPUT. feature: which one of a clpipe file, NULL: `usual`, or the only one where that is
+ * NULL, too. STATUS_USAGE: no such file, several features; STATUS_FAILED: not what it must be. */
 enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
-                              struct error *err);
+                              const char *usual, struct error *err);
 /* The values of FILE.npy or FILE.h5:/dataset of one axis, or one column; *values is the caller's to
  * free. Errors are those of matrix_input_open. */
 enum status matrix_input_vector(float **values, uint64_t *count, const char *text,
@@ -42,6 +41,13 @@ enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct
 enum status matrix_input_distinct(struct matrix_input *input, uint32_t *distinct, uint32_t most,
                                   bool roots, struct error *err);
 void matrix_input_close(struct matrix_input *input);
+
+/* Decides what is written: the clpipe file itself, or the file `wanted` (not NULL where INPUT is no
+ * clpipe file), which may hold clusters of before but nothing else. *base: the clpipe file that a
+ * copy of gets the result, or NULL; *holder: that of `wanted` opened, the caller's to close, or NULL.
+ */
+enum status choose_output(const char **output, const char **base, struct result **holder,
+                          const struct matrix_input *input, const char *wanted, struct error *err);
 
 /* The feature of that name, or several joined (NULL: the only one) with the errors of
  * matrix_input_open. */

@@ -205,7 +205,9 @@ static const struct option assign_rows[] = {
     {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "the only one in C.h5", 0, 0,
      "which /clusters/NAME; the labels get the same name"},
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the one that was clustered", 0, 0,
-     "which /features/NAME of T.h5"},
+     "which /features/NAME of INPUT, where it is a clpipe file"},
+    OUTPUT_ROW(NULL, "INPUT itself, if it is a clpipe file",
+               "write the labels to a file of their own; required for .npy and foreign HDF5"),
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "replace an earlier result of that name"},
     END};

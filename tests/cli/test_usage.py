@@ -132,7 +132,7 @@ def test_version(clpipe):
     (["cluster"], ["INPUT is missing", "see clpipe cluster --help"]),
     (["cluster", "a", "b", "-k", "3"], ["'b'", "one argument too many"]),
     (["cluster", "a"], ["give -k K", "see clpipe cluster --help"]),
-    (["assign", "a"], ["T.h5 is missing", "see clpipe assign --help"]),
+    (["assign", "a"], ["INPUT is missing", "see clpipe assign --help"]),
     (["info"], ["F.h5 is missing", "see clpipe info --help"]),
     (["info", "x", "--failures", "--digest"], ["--failures and --digest", "see clpipe info"]),
     (["devices", "--ndrange", "638"], ["--ndrange wants WxH", "see clpipe devices --help"]),

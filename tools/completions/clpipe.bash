@@ -15,7 +15,7 @@ _clpipe_options()
     run) echo "--output $ingest $clustering --cluster-feature" ;;
     ingest) echo "--output $ingest" ;;
     cluster) echo "--output --feature --weights --max-time $clustering" ;;
-    assign) echo "--name --feature --force" ;;
+    assign) echo "--output --name --feature --force" ;;
     info) echo "--failures --digest" ;;
     repair) echo "--output --dry-run" ;;
     export) echo "--what --format --feature --name --output --to --link" ;;

@@ -16,7 +16,7 @@ complete -c clpipe -s h -l help -d 'explain the command'
 complete -c clpipe -n __clpipe_needs_command -a run -d 'features and clusters of images'
 complete -c clpipe -n __clpipe_needs_command -a ingest -d 'features of images into a file'
 complete -c clpipe -n __clpipe_needs_command -a cluster -d 'group rows by k-means'
-complete -c clpipe -n __clpipe_needs_command -a assign -d 'label new images by other clusters'
+complete -c clpipe -n __clpipe_needs_command -a assign -d 'label new rows by other clusters'
 complete -c clpipe -n __clpipe_needs_command -a info -d 'what is inside a file, what failed'
 complete -c clpipe -n __clpipe_needs_command -a export -d 'tables, or a folder per cluster'
 complete -c clpipe -n __clpipe_needs_command -a verify -d 'check what a file promises'
@@ -89,7 +89,8 @@ complete -c clpipe -n '__clpipe_using cluster' -l max-time -x -d 'stop cleanly a
 complete -c clpipe -n '__clpipe_using cluster' -s o -l output -r -d 'a file of its own'
 
 complete -c clpipe -n '__clpipe_using assign' -l name -x -d 'which clusters'
-complete -c clpipe -n '__clpipe_using assign' -l feature -x -d 'which feature of T.h5'
+complete -c clpipe -n '__clpipe_using assign' -l feature -x -d 'which feature of INPUT'
+complete -c clpipe -n '__clpipe_using assign' -s o -l output -r -d 'a file of its own'
 complete -c clpipe -n '__clpipe_using assign' -l force -d 'replace an earlier result'
 
 complete -c clpipe -n '__clpipe_using info' -l failures -d 'list every file that failed'

@@ -8,7 +8,7 @@ _clpipe() {
         'run:features and clusters of images'
         'ingest:features of images into a file'
         'cluster:group rows by k-means'
-        'assign:label new images by other clusters'
+        'assign:label new rows by other clusters'
         'info:what is inside a file, what failed and why'
         'export:tables, or a folder per cluster'
         'verify:check everything that a file promises'
@@ -85,7 +85,8 @@ _clpipe() {
     )
     assign=(
         '--name=[which clusters]:name:'
-        '--feature=[which feature of T.h5]:name:'
+        '--feature=[which feature of INPUT]:name:'
+        '(-o --output)'{-o+,--output=}'[a file of its own]:file:_files'
         '--force[replace an earlier result]'
     )
     info=(
