@@ -26,13 +26,23 @@
 #define KMEANS_HALF_ROWS  128
 #define KMEANS_HALF_FAR   1e37f
 
+/* What it does (assign_half), the centroids that a row in doubt has room for, and the work-items that
+ * round one row. */
+#define KMEANS_HALF_ALL    0
+#define KMEANS_HALF_SOME   1
+#define KMEANS_HALF_LIST   2
+#define KMEANS_HALF_SLOTS  8
+#define KMEANS_HALF_SHARES 8
+
 /* The update on the device: work-items of the one group that scans, and entries that a work-item
  * adds up at a time. */
 #define KMEANS_SCAN_ITEMS 256
 #define KMEANS_MOVES_SPAN 32
 
-/* Rows that a work-item of split_rows takes, so that the counters are touched seldom. */
-#define KMEANS_SPLIT_ROWS 64
+/* Rows that a work-item of drift_rows and split_rows takes (32 at most): on CPUs many, so that the
+ * counters are touched seldom. */
+#define KMEANS_SPLIT_CPU   32
+#define KMEANS_SPLIT_TILED 8
 
 /* Ways of pruning that drift_rows weighs up at most, and the work-group of own_lengths. */
 #define KMEANS_CANDIDATES 16

@@ -38,20 +38,28 @@ static inline float far_bound(float score, float norm, float4 bounds)
     return least > 0.0f ? fmin(sqrt(least) * (1.0f - 0x1p-19f), FARTHEST) : 0.0f;
 }
 
-/* A row's label after a search among some centroids, of which `id` has the least score, `best`, and
- * `second` is the next; -1 where it is in doubt. far is not above the distance to any of the others
- * but the own centroid, and near is what length_bound found for that, or less. They follow. */
+/* Not above the distance to any centroid but the own one, `label`, after a search among some, of
+ * which `id` has the least score, `best`, and `second` is the next; `far` is that for the others. */
+static inline float far_among_some(float far, float best, float second, int id, int label,
+                                   float norm, float4 bounds)
+{
+    const float rest = fmin(far, far_bound(second, norm, bounds));
+    return id == label ? rest : fmin(rest, far_bound(best, norm, bounds));
+}
+
+/* A row's label after such a search; -1 where it is in doubt. near is what length_bound found for
+ * the own centroid, or less. near and far follow. */
 static inline int label_among_some(float *near, float *far, float best, float second, int id,
                                    int label, float limit, float norm, float4 bounds)
 {
-    const float rest = fmin(*far, far_bound(second, norm, bounds));
-    const float others = id == label ? rest : fmin(rest, far_bound(best, norm, bounds));
+    const float others = far_among_some(*far, best, second, id, label, norm, bounds);
     if (others > *near) {
         *far = others;
         return label;
     }
     if (id == label)
         return -1;
+    const float rest = fmin(*far, far_bound(second, norm, bounds));
     const float reach = near_bound(limit, norm, bounds);
     const float left = fmin(rest, fma(*near, bounds.y, -2.0f * bounds.w));
     if (!(left > reach))
@@ -66,6 +74,24 @@ static inline int label_among_some(float *near, float *far, float best, float se
 static inline float length_bound(float total, float growth, float tiny)
 {
     return sqrt(fma(total, growth, tiny)) * (1.0f + 0x1p-19f);
+}
+
+/* One of KMEANS_LANES parts of the sum of squares of row - from, in these units: columns lane, lane +
+ * KMEANS_LANES, ... */
+static inline float difference_part(__global const float *row, __global const float *from,
+                                    uint stride, uint lane, float half_scale)
+{
+    float sum = 0.0f;
+    for (uint begin = 0; begin < stride; begin += KMEANS_FILTER_COLUMNS) {
+        float part = 0.0f;
+        for (uint j = begin + lane; j < min(stride, begin + KMEANS_FILTER_COLUMNS);
+             j += KMEANS_LANES) {
+            const float value = (row[j] - from[j]) * half_scale * half_scale;
+            part = fma(value, value, part);
+        }
+        sum += part;
+    }
+    return sum;
 }
 
 /* The sum of squares of row - from, in these units. */

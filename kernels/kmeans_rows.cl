@@ -1,8 +1,33 @@
 /* kmeans_rows.cl: what is done to each row outside the distance kernels, without float64: norms, and
- * what the bounds of a tile's rows say about the centroids of now. */
+ * what the bounds of a tile's rows say about the centroids of now.
+ *
+ * -D TILED=0|1   groups have many work-items and share counters in local memory; otherwise one
+ */
 #include "kmeans_bounds.h"
 
 #pragma OPENCL FP_CONTRACT OFF
+
+#if !defined(TILED)
+#error "TILED must be given"
+#endif
+
+#if TILED
+#define SPLIT_ROWS        KMEANS_SPLIT_TILED
+#define SHARED            __local
+#define SHARED_ADD(at, n) atomic_add((at), (n))
+#define SHARED_BARRIER()  barrier(CLK_LOCAL_MEM_FENCE)
+#else
+#define SPLIT_ROWS        KMEANS_SPLIT_CPU
+#define SHARED
+#define SHARED_ADD(at, n) ((*(at) += (n)) - (n))
+#define SHARED_BARRIER()
+#endif
+
+/* Not above the distances of centroids that `far` was not above, once they have moved by `most`. */
+static float far_after(float far, float most)
+{
+    return most > 0.0f ? fma(far, 1.0f - 0x1p-22f, -most - 0x1p-100f) : far;
+}
 
 /* True where a row is to be searched in full: others may be nearer by these bounds, even if its own
  * distance has not grown since it was `near`. A guess: whatever it says, labels are the same. */
@@ -39,68 +64,76 @@ __kernel void gather_rows(__global const float *restrict x, __global const uint 
  * becomes how many rows would have to be searched in full first at thresholds[j] (ascending: how far
  * the centroids may have moved that are not scored one by one). counts[candidates] is of rows that
  * none does it to, counts[candidates + 1] those of them that the last one leaves in doubt until their
- * own distance is known. Each work-item does KMEANS_SPLIT_ROWS of them. */
+ * own distance is known. A group takes SPLIT_ROWS rows for each work-item, neighbours
+ * neighbouring rows. */
 __kernel void drift_rows(__global const int *restrict labels, __global float *near,
                          __global const float *restrict far, __global const float *restrict drift,
                          __global const float *restrict thresholds, __global uint *counts,
                          uint count, uint candidates)
 {
-    const uint from = (uint)get_global_id(0) * KMEANS_SPLIT_ROWS;
-    uint found[KMEANS_CANDIDATES + 2];
-    for (uint j = 0; j < KMEANS_CANDIDATES + 2; j++)
+    SHARED uint found[KMEANS_CANDIDATES + 2];
+    const uint lid = (uint)get_local_id(0), items = (uint)get_local_size(0);
+    const uint first = (uint)get_group_id(0) * items * SPLIT_ROWS;
+    for (uint j = lid; j < KMEANS_CANDIDATES + 2; j += items)
         found[j] = 0;
-    for (uint i = from; i < min(count, from + KMEANS_SPLIT_ROWS); i++) {
-        const float moved = drift[labels[i]], before = near[i];
+    SHARED_BARRIER();
+    for (uint r = 0, i = first + lid; r < SPLIT_ROWS && i < count; r++, i += items) {
+        const float moved = drift[labels[i]], before = near[i], others = far[i];
         const float now = moved > 0.0f ? (before + moved + 0x1p-100f) * (1.0f + 0x1p-22f) : before;
         near[i] = now;
         uint j = 0;
-        while (j < candidates && !hopeless(far[i], before, thresholds[j]))
+        while (j < candidates && !hopeless(others, before, thresholds[j]))
             j++;
-        found[j]++;
-        if (j == candidates && !(far[i] - now > thresholds[candidates - 1]))
-            found[candidates + 1]++;
+        SHARED_ADD(&found[j], 1);
+        if (j == candidates && !(far_after(others, thresholds[candidates - 1]) > now))
+            SHARED_ADD(&found[candidates + 1], 1);
     }
-    for (uint j = 0; j < candidates + 2; j++)
+    SHARED_BARRIER();
+    for (uint j = lid; j < candidates + 2; j += items)
         if (found[j] > 0)
             atomic_add(&counts[j], found[j]);
 }
 
 /* Splits rows by what is left to do: a search among all centroids (list full), a search among those
  * that moved by more than `threshold` (list partial; or, where there are none, only the distance to
- * the own centroid, if that may be enough), or nothing. The order within the lists does not
- * matter. */
+ * the own centroid, if that may be enough), or nothing, as where no centroid has moved far enough:
+ * `most` is how far one may have. The order within the lists does not matter. */
 __kernel void split_rows(__global const int *restrict labels, __global const float *restrict near,
                          __global float *far, __global const float *restrict drift,
                          __global uint *full, __global uint *partial, __global uint *counts,
-                         uint count, float threshold, uint movers)
+                         uint count, float threshold, float most)
 {
-    const uint from = (uint)get_global_id(0) * KMEANS_SPLIT_ROWS;
-    if (from >= count)
-        return;
-    const uint to = min(count, from + KMEANS_SPLIT_ROWS);
-    uint is_full[KMEANS_SPLIT_ROWS / 32] = {0}, is_partial[KMEANS_SPLIT_ROWS / 32] = {0};
-    uint wanted_full = 0, wanted_partial = 0;
-    for (uint i = from; i < to; i++) {
-        const uint word = (i - from) / 32, bit = 1u << (i - from) % 32;
-        if (hopeless(far[i], near[i] - drift[labels[i]], threshold)) {
-            is_full[word] |= bit;
-            wanted_full++;
-            continue;
-        }
-        if (threshold > 0.0f)
-            far[i] = fma(far[i], 1.0f - 0x1p-22f, -threshold - 0x1p-100f);
-        if (movers || !(far[i] > near[i])) {
-            is_partial[word] |= bit;
-            wanted_partial++;
+    SHARED uint wanted[2], at[2];
+    const uint lid = (uint)get_local_id(0), items = (uint)get_local_size(0);
+    const uint first = (uint)get_group_id(0) * items * SPLIT_ROWS;
+    uint is_full = 0, is_partial = 0;
+    if (lid == 0)
+        wanted[0] = wanted[1] = 0;
+    SHARED_BARRIER();
+    for (uint r = 0, i = first + lid; r < SPLIT_ROWS && i < count; r++, i += items) {
+        const float others = far[i], now = near[i];
+        if (far_after(others, most) > now) {
+            far[i] = far_after(others, most);
+        } else if (hopeless(others, now - drift[labels[i]], threshold)) {
+            is_full |= 1u << r;
+        } else {
+            far[i] = far_after(others, threshold);
+            is_partial |= 1u << r;
         }
     }
-    uint at_full = wanted_full > 0 ? atomic_add(&counts[0], wanted_full) : 0;
-    uint at_partial = wanted_partial > 0 ? atomic_add(&counts[1], wanted_partial) : 0;
-    for (uint i = from; i < to; i++) {
-        const uint word = (i - from) / 32, bit = 1u << (i - from) % 32;
-        if (is_full[word] & bit)
+    const uint full_rows = popcount(is_full), partial_rows = popcount(is_partial);
+    const uint full_from = full_rows > 0 ? SHARED_ADD(&wanted[0], full_rows) : 0;
+    const uint partial_from = partial_rows > 0 ? SHARED_ADD(&wanted[1], partial_rows) : 0;
+    SHARED_BARRIER();
+    if (lid == 0)
+        for (uint l = 0; l < 2; l++)
+            at[l] = wanted[l] > 0 ? atomic_add(&counts[l], wanted[l]) : 0;
+    SHARED_BARRIER();
+    uint at_full = at[0] + full_from, at_partial = at[1] + partial_from;
+    for (uint r = 0, i = first + lid; r < SPLIT_ROWS && i < count; r++, i += items) {
+        if (is_full >> r & 1)
             full[at_full++] = i;
-        if (is_partial[word] & bit)
+        if (is_partial >> r & 1)
             partial[at_partial++] = i;
     }
 }
@@ -110,27 +143,17 @@ __kernel void split_rows(__global const int *restrict labels, __global const flo
 __kernel __attribute__((reqd_work_group_size(KMEANS_OWN_ITEMS, 1, 1))) void
 own_lengths(__global const float *restrict x, __global const float *restrict centroids,
             __global const int *restrict labels, __global float *near,
-            __global const uint *restrict rows, __global const uint *restrict counts, uint stride, float half_scale, float growth,
-            float tiny, float4 bounds)
+            __global const uint *restrict rows, __global const uint *restrict counts, uint stride,
+            float half_scale, float growth, float tiny, float4 bounds)
 {
     __local float lanes[KMEANS_OWN_ITEMS];
     const uint lid = (uint)get_local_id(0), lane = lid % KMEANS_LANES;
     const uint i = (uint)(get_global_id(0) / KMEANS_LANES), count = counts[1];
     const uint at = i < count ? rows[i] : 0;
     float sum = 0.0f;
-    if (i < count) {
-        __global const float *row = x + (size_t)at * stride;
-        __global const float *own = centroids + (size_t)labels[at] * stride;
-        for (uint begin = 0; begin < stride; begin += KMEANS_FILTER_COLUMNS) {
-            float part = 0.0f;
-            for (uint j = begin + lane; j < min(stride, begin + KMEANS_FILTER_COLUMNS);
-                 j += KMEANS_LANES) {
-                const float value = (row[j] - own[j]) * half_scale * half_scale;
-                part = fma(value, value, part);
-            }
-            sum += part;
-        }
-    }
+    if (i < count)
+        sum = difference_part(x + (size_t)at * stride, centroids + (size_t)labels[at] * stride,
+                              stride, lane, half_scale);
     lanes[lid] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (i >= count || lane > 0)

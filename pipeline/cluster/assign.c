@@ -13,7 +13,9 @@ enum {
     COUNT_FULL,    /* of the rows searched among all centroids */
     COUNT_PARTIAL, /* of those searched among the movers */
     COUNT_FLAGGED,
+    COUNT_RETRY, /* of those that the bound on the own distance was not enough for */
     COUNT_HALF_FLAGGED,
+    COUNT_LEFT, /* of the half filter's, with too many centroids to choose from */
     COUNTS
 };
 
@@ -68,10 +70,17 @@ void assign_close(struct assign *assign)
     *assign = (struct assign){0};
 }
 
-/* The movers, for the filter. */
-static const uint8_t *movers(const struct assign *assign, bool incremental)
+/* The centroids that the filter has taken, for the search that there will be. */
+static enum status lay_out(struct assign *assign, bool incremental, struct error *err)
 {
-    return incremental ? assign->prune.movers : NULL;
+    const uint8_t *movers = incremental ? assign->prune.movers : NULL;
+    enum status status = STATUS_OK;
+    if (assign->half.used)
+        status = half_set_centroids(&assign->half, movers, err);
+    /* Rows that the first filter cannot settle are few, if any: see launch_filter. */
+    if (status == STATUS_OK && !(assign->half.used && assign->half.ready))
+        status = filter_lay_out(assign->filter, assign->centroids, movers, err);
+    return status;
 }
 
 enum status assign_centroids(struct assign *assign, bool *incremental, float *centroids, uint32_t k,
@@ -80,22 +89,18 @@ enum status assign_centroids(struct assign *assign, bool *incremental, float *ce
     assign->centroids = centroids;
     enum status status = prune_plan(incremental, &assign->prune, drifts, k, err);
     if (status == STATUS_OK)
-        status = filter_set_centroids(assign->filter, centroids, k, movers(assign, *incremental),
-                                      err);
-    if (status == STATUS_OK && assign->half.used)
-        status = half_set_centroids(&assign->half, err);
-    return status;
+        status = filter_set_centroids(assign->filter, centroids, k, err);
+    return status == STATUS_OK ? lay_out(assign, *incremental, err) : status;
 }
 
 enum status assign_use_centroids(struct assign *assign, bool *incremental, uint32_t k,
                                  const double *drifts, struct error *err)
 {
     enum status status = prune_plan(incremental, &assign->prune, drifts, k, err);
-    if (status == STATUS_OK)
-        status = filter_use_centroids(assign->filter, k, movers(assign, *incremental), err);
-    if (status == STATUS_OK && assign->half.used)
-        status = half_set_centroids(&assign->half, err);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    filter_use_centroids(assign->filter, k);
+    return lay_out(assign, *incremental, err);
 }
 
 enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t row,
@@ -108,10 +113,10 @@ enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t
 
 /* --- on the device --------------------------------------------------------------------------- */
 
-/* One search: `rows` (NULL: all of the tile) among `panels`. */
+/* One search: `rows` (NULL: all of the tile) among `panels`, of which `some` has as many as there are
+ * movers, even none. */
 struct search {
     const struct panels *panels;
-    cl_uint panel_count; /* of them */
     cl_mem rows;
     cl_uint count;
     cl_mem flagged;
@@ -119,18 +124,29 @@ struct search {
     cl_uint some; /* the panels are of some centroids: see label_among_some */
 };
 
+/* Where the half filter does almost everything the other one is laid out when it is wanted. */
+static enum status ready_filter(struct assign *assign, struct error *err)
+{
+    return assign->filter->ready ? STATUS_OK
+                                 : filter_lay_out(assign->filter, assign->centroids, NULL, err);
+}
+
 static enum status launch_filter(struct assign *assign, struct tile *tile,
                                  const struct search *search, struct error *err)
 {
     struct filter *filter = assign->filter;
     if (search->count == 0)
         return STATUS_OK;
+    enum status status = ready_filter(assign, err);
+    if (status != STATUS_OK)
+        return status;
     const cl_uint stride = assign->data->stride, columns = assign->data->dimension;
     const cl_uint use_rows = search->rows ? 1 : 0;
+    const cl_uint panel_count = search->some ? filter->some.count : filter->all.count;
     cl_mem rows = search->rows ? search->rows : assign->full;
     const double spread = ldexp(1.0, filter->row_exponent - filter->exponent);
     const cl_float slack = (cl_float)(8 * canonical_error(stride) * spread * spread);
-    enum status status = ocl_args(
+    status = ocl_args(
         filter->assign, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &search->panels->factors,
         sizeof(cl_mem), &search->panels->ids, sizeof(cl_mem), &filter->slope, sizeof(cl_mem),
         &filter->offset, sizeof(cl_mem), &tile->norms, sizeof(cl_mem), &filter->centre_buffer,
@@ -138,7 +154,7 @@ static enum status launch_filter(struct assign *assign, struct tile *tile,
         sizeof(cl_mem), &tile->near, sizeof(cl_mem), &tile->far, sizeof(cl_mem), &assign->upper,
         sizeof(cl_mem), &search->flagged, sizeof(cl_mem), &assign->counts, sizeof(cl_uint),
         &search->flagged_count, sizeof(cl_uint), &search->count, sizeof stride, &stride,
-        sizeof columns, &columns, sizeof(cl_uint), &search->panel_count, sizeof use_rows, &use_rows,
+        sizeof columns, &columns, sizeof panel_count, &panel_count, sizeof use_rows, &use_rows,
         sizeof(cl_uint), &search->some, sizeof slack, &slack, sizeof filter->half, &filter->half,
         sizeof filter->growth, &filter->growth, sizeof filter->tiny, &filter->tiny,
         sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
@@ -155,9 +171,12 @@ static enum status launch_exact(struct assign *assign, struct tile *tile, cl_mem
     struct filter *filter = assign->filter;
     if (count == 0)
         return STATUS_OK;
+    enum status status = ready_filter(assign, err);
+    if (status != STATUS_OK)
+        return status;
     const struct panels *all = &filter->all;
     const cl_uint stride = assign->data->stride, columns = assign->data->dimension;
-    enum status status = ocl_args(
+    status = ocl_args(
         assign->exact, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &all->factors, sizeof(cl_mem),
         &all->ids, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem), &tile->norms, sizeof(cl_mem),
         &filter->centre_buffer, sizeof flagged, &flagged, sizeof(cl_mem), &tile->labels,
@@ -264,24 +283,22 @@ static enum status read_counts(struct assign *assign, cl_uint counts[COUNTS], st
 /* Decides what bounds and movers can; the other rows are in assign->full, whose length is in the
  * device's counts. */
 static enum status search_some(struct assign *assign, struct tile *tile, bool half,
-                             struct error *err)
+                               struct error *err)
 {
     struct filter *filter = assign->filter;
     struct prune *prune = &assign->prune;
-    const bool tiled = assign->lane->tiled, on_device = half && prune->mover_count > 0;
     cl_uint counts[COUNTS] = {0};
-    counts[COUNT_PARTIAL] = tile->rows;
     enum status status =
         prune_split(prune, tile, assign->full, assign->partial, assign->counts, err);
-    if (status == STATUS_OK && !on_device)
-        status = read_counts(assign, counts, err);
-    if (status == STATUS_OK && tiled)
-        status = prune_own(prune, tile, assign->partial, assign->counts, counts[COUNT_PARTIAL], err);
-    if (status == STATUS_OK && on_device)
+    if (status == STATUS_OK && half)
         return half_search_some(&assign->half, tile, assign->partial, COUNT_PARTIAL, assign->full,
-                                assign->counts, COUNT_FULL, err);
+                                assign->counts, COUNT_RETRY, COUNT_FULL, err);
+    if (status == STATUS_OK)
+        status = read_counts(assign, counts, err);
+    if (status == STATUS_OK && assign->lane->tiled)
+        status =
+            prune_own(prune, tile, assign->partial, assign->counts, counts[COUNT_PARTIAL], err);
     const struct search search = {.panels = prune->mover_count > 0 ? &filter->some : &filter->all,
-                                  .panel_count = filter->some.count,
                                   .rows = assign->partial,
                                   .count = counts[COUNT_PARTIAL],
                                   .flagged = assign->full,
@@ -290,20 +307,27 @@ static enum status search_some(struct assign *assign, struct tile *tile, bool ha
     return status == STATUS_OK ? launch_filter(assign, tile, &search, err) : status;
 }
 
-/* A search by tensor cores. What they leave in doubt becomes `search`, one by the float32 filter; or,
- * where it is little, it is decided by the canonical distance at once. */
+/* A search by tensor cores. Where the device has no float64, what they leave in doubt becomes
+ * `search`, one by the float32 filter; elsewhere only rows of which they leave too many centroids,
+ * or, where those rows are few, none: they are decided by the canonical distance at once. */
 static enum status search_half(struct assign *assign, struct tile *tile, struct search *search,
                                cl_uint counts[COUNTS], struct error *err)
 {
     struct half_filter *half = &assign->half;
+    const bool decide = assign->program;
+    cl_mem left = decide ? assign->partial : half->flagged;
     enum status status = half_search(half, tile, search->rows, COUNT_FULL, assign->upper,
                                      assign->counts, COUNT_HALF_FLAGGED, err);
+    if (status == STATUS_OK && decide)
+        status = half_decide(half, tile, assign->upper, left, assign->counts, COUNT_HALF_FLAGGED,
+                             COUNT_LEFT, err);
     if (status == STATUS_OK)
         status = read_counts(assign, counts, err);
-    search->rows = half->flagged;
-    search->count = counts[COUNT_HALF_FLAGGED];
-    if (status == STATUS_OK && search->count <= FEW_ROWS && assign->program) {
-        status = resolve(assign, tile, half->flagged, search->count, err);
+    search->rows = left;
+    search->count = counts[decide ? COUNT_LEFT : COUNT_HALF_FLAGGED];
+    assign->flagged += counts[COUNT_HALF_FLAGGED] - search->count;
+    if (status == STATUS_OK && decide && search->count <= FEW_ROWS) {
+        status = resolve(assign, tile, left, search->count, err);
         search->count = 0;
     }
     return status;
@@ -314,17 +338,17 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
 {
     struct filter *filter = assign->filter;
     cl_uint counts[COUNTS] = {0};
-    enum status status = filter_norms(filter, tile, err);
+    const bool half = assign->half.used && assign->half.ready;
+    enum status status =
+        half ? half_round(&assign->half, tile, err) : filter_norms(filter, tile, err);
     if (status == STATUS_OK)
         status = ocl_enqueue_fill(assign->lane->compute, "zero counts", assign->counts, 0, 0,
                                   sizeof counts, OCL_NO_WAITS, NULL, err);
-    const bool half = assign->half.used && assign->half.ready;
     if (status == STATUS_OK && incremental)
         status = search_some(assign, tile, half, err);
     if (status == STATUS_OK && incremental && !half)
         status = read_counts(assign, counts, err);
     struct search search = {.panels = &filter->all,
-                            .panel_count = filter->all.count,
                             .rows = incremental ? assign->full : NULL,
                             .count = incremental ? counts[COUNT_FULL] : tile->rows,
                             .flagged = assign->flagged_rows,

@@ -109,11 +109,13 @@ static void choose_tile(struct filter *filter, uint32_t k)
 static enum status build(struct filter *filter, struct error *err)
 {
     struct lane *lane = filter->lane;
-    char options[128] = "";
+    char options[128];
+    snprintf(options, sizeof options, "-DTILED=%d", lane->tiled);
     enum status status = lane_build(&filter->rows_program, lane, "kmeans_rows", options, err);
     if (status == STATUS_OK)
         status = ocl_kernel(&filter->norms, filter->rows_program, "row_norms", err);
     const char *name = lane->tiled ? "kmeans_filter_tiled" : "kmeans_filter";
+    options[0] = '\0';
     if (!lane->tiled)
         snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=%u",
                  filter->centred ? 1 : 0, filter->points, filter->vectors);
@@ -325,7 +327,7 @@ static int common_exponent(const struct filter *filter, uint32_t k)
     return exponent > filter->row_exponent ? exponent : filter->row_exponent;
 }
 
-/* From squares as measured: squares in scores' units, starts, slopes and offsets. */
+/* Starts, slopes and offsets, from squares as measured. */
 static void bound(struct filter *filter, uint32_t count)
 {
     const uint32_t columns = filter->data->dimension;
@@ -344,7 +346,6 @@ static void bound(struct filter *filter, uint32_t count)
             slope = 0;
             offset = INFINITY;
         }
-        filter->squares[i] = square;
         filter->host_start[i] = (float)(square - offset);
         filter->host_slope[i] = float_up(slope);
         filter->host_offset[i] = float_up(offset);
@@ -435,15 +436,36 @@ static enum status lay_out(struct filter *filter, struct panels *panels, uint32_
     return status;
 }
 
-/* Takes k centroids that are on the device and measured. */
-static enum status take(struct filter *filter, const float *centroids, uint32_t k,
-                        const uint8_t *wanted, struct error *err)
+/* What follows from the measures of k centroids. */
+static void take(struct filter *filter, uint32_t k)
 {
     const int exponent = common_exponent(filter, k), spread = exponent - filter->row_exponent;
     filter->exponent = exponent;
     filter->k = k;
     filter->bounds.s[0] = (cl_float)ldexp(1.0, 2 * spread);
     filter->bounded = spread <= SPREAD_MAX && exponent < FLT_MAX_EXP - 1 && !filter->blind;
+    filter->ready = false;
+}
+
+enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
+                                 struct error *err)
+{
+    measure(filter, centroids, k);
+    take(filter, k);
+    return lane_send(filter->lane, "centroids", filter->centroids, 0,
+                     (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);
+}
+
+void filter_use_centroids(struct filter *filter, uint32_t k)
+{
+    take(filter, k);
+}
+
+enum status filter_lay_out(struct filter *filter, const float *centroids, const uint8_t *wanted,
+                           struct error *err)
+{
+    const uint32_t k = filter->k;
+    const float *source = filter->device_layout ? NULL : centroids;
     bound(filter, k);
     const struct {
         cl_mem buffer;
@@ -458,34 +480,17 @@ static enum status take(struct filter *filter, const float *centroids, uint32_t 
     for (uint32_t i = 0; i < k; i++)
         filter->all.host_ids[i] = (int32_t)i;
     if (status == STATUS_OK)
-        status = lay_out(filter, &filter->all, k, centroids, err);
+        status = lay_out(filter, &filter->all, k, source, err);
     filter->some.count = 0;
     if (status == STATUS_OK && wanted) {
         uint32_t lanes = 0;
         for (uint32_t i = 0; i < k; i++)
             if (wanted[i])
                 filter->some.host_ids[lanes++] = (int32_t)i;
-        status = lay_out(filter, &filter->some, lanes, centroids, err);
+        status = lay_out(filter, &filter->some, lanes, source, err);
     }
+    filter->ready = status == STATUS_OK;
     return status;
-}
-
-enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
-                                 const uint8_t *wanted, struct error *err)
-{
-    measure(filter, centroids, k);
-    enum status status =
-        lane_send(filter->lane, "centroids", filter->centroids, 0,
-                  (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);
-    if (status == STATUS_OK)
-        status = take(filter, filter->device_layout ? NULL : centroids, k, wanted, err);
-    return status;
-}
-
-enum status filter_use_centroids(struct filter *filter, uint32_t k, const uint8_t *wanted,
-                                 struct error *err)
-{
-    return take(filter, NULL, k, wanted, err);
 }
 
 enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,
@@ -504,6 +509,7 @@ enum status filter_set_candidates(struct filter *filter, const float *candidates
     if (status != STATUS_OK)
         return status;
     /* Candidates are rows: they stay below the rows' exponent. */
+    filter->ready = false;
     filter->exponent = filter->row_exponent;
     filter->k = 0;
     for (uint32_t i = 0; i < count; i++)

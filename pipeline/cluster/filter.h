@@ -33,13 +33,14 @@ struct filter {
     bool bounded; /* they can be used: centroids are not too far, and differences do not overflow */
     bool blind;         /* rows are too long for a bound: scores tell nothing */
     bool device_layout; /* panels are laid out by a kernel */
+    bool ready;         /* the centroids of now are laid out */
     cl_program rows_program, assign_program, seed_program, means_program;
     cl_kernel norms, assign, seed, layout;
     uint32_t k, capacity;        /* centroids */
     cl_mem centroids;            /* k x stride */
     cl_mem start, slope, offset; /* k each */
     float *host_start, *host_slope, *host_offset;
-    double *squares;         /* k: lengths less the centre, scaled, squared */
+    double *squares;         /* k: lengths less the centre, squared */
     double *largest;         /* k: largest values less the centre */
     struct panels all, some; /* all centroids; those asked for */
     cl_mem candidates;       /* KMEANS_TRIALS_MAX x stride */
@@ -51,16 +52,19 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
                         struct error *err);
 void filter_close(struct filter *filter);
 
-/* Takes k centroids (k x stride values); `wanted` (k bytes) marks those to lay out in `some`, NULL
- * for none. */
+/* Takes k centroids (k x stride values). */
 enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
-                                 const uint8_t *wanted, struct error *err);
+                                 struct error *err);
 
 /* The same for k centroids that kernels have put into filter->centroids; the caller has put their
- * squared lengths (not scaled) and their largest values, less the centre, into squares and largest.
- * Only where device_layout. */
-enum status filter_use_centroids(struct filter *filter, uint32_t k, const uint8_t *wanted,
-                                 struct error *err);
+ * squared lengths and their largest values, less the centre, into squares and largest. Only where
+ * device_layout. */
+void filter_use_centroids(struct filter *filter, uint32_t k);
+
+/* Lays them out for the search: all, and those that `wanted` (k bytes; NULL for none) marks in
+ * `some`. centroids: as given above; not looked at where device_layout. */
+enum status filter_lay_out(struct filter *filter, const float *centroids, const uint8_t *wanted,
+                           struct error *err);
 
 /* Takes up to KMEANS_TRIALS_MAX candidates of seeding. */
 enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,

@@ -1,7 +1,7 @@
 /* half.h: the first of two filters on NVIDIA GPUs: float16 on tensor cores (kmeans_filter_half.cl).
  *
- * Scores mean what they mean in filter.h, with larger bounds. Rows that this filter leaves in doubt
- * are searched again by the float32 one. */
+ * Scores mean what they mean in filter.h, with larger bounds. Of a row that this filter leaves in
+ * doubt it lists the centroids that may be the nearest, for the canonical distance to decide. */
 #ifndef CLPIPE_CLUSTER_HALF_H
 #define CLPIPE_CLUSTER_HALF_H
 
@@ -9,11 +9,9 @@
 
 /* Centroids as the kernel reads them, in panels of KMEANS_HALF_LANES. */
 struct half_panels {
-    cl_mem values; /* lanes x columns float16 */
-    cl_mem lanes;  /* lanes x (start, slope) */
-    cl_mem ids;    /* lanes: which centroid, -1 for none */
-    float *host_lanes;
-    int32_t *host_ids;
+    cl_mem values;  /* lanes x columns float16 */
+    cl_mem lanes;   /* lanes x (start, slope) */
+    cl_mem ids;     /* lanes: which centroid */
     uint32_t count; /* panels */
 };
 
@@ -23,32 +21,49 @@ struct half_filter {
     bool ready; /* for the centroids of now */
     uint32_t columns;
     cl_program program;
-    cl_kernel convert, assign;
+    cl_kernel round, layout, assign, settle, decide;
     struct half_panels all, some;
+    cl_mem squares;       /* k: of the centroids */
     cl_mem slope, offset; /* k */
-    float *host_slope, *host_offset;
-    cl_mem flagged; /* rows in doubt, of the largest tile */
+    int32_t *host_ids;    /* k: of `some` */
+    /* Of the largest tile: */
+    cl_mem flagged;  /* rows in doubt */
+    cl_mem outcomes; /* of searches among some, 16 bytes a row; after that, slots (see below) */
+    cl_mem taken;    /* of the slots that rows in doubt have */
+    uint32_t room;   /* rows that there are slots for */
 };
 
 /* For the filter's capacity; leaves `used` false where it cannot be or would not pay. */
 enum status half_open(struct half_filter *half, struct filter *filter, struct error *err);
 void half_close(struct half_filter *half);
 
-/* Follows filter_set_centroids. */
-enum status half_set_centroids(struct half_filter *half, struct error *err);
+/* Follows filter_set_centroids or filter_use_centroids; `wanted` (k bytes; NULL for none) marks the
+ * centroids of half_search_some. */
+enum status half_set_centroids(struct half_filter *half, const uint8_t *wanted, struct error *err);
 
-/* Searches the tile's rows (the counts[rows_count] of them in `rows`; NULL: all) among all
- * centroids. Rows in doubt are added to half->flagged, whose length is
- * counts[flagged_count]; upper (of the tile's rows) gets the score that their best centroid does
- * not exceed. */
+/* Makes the tile's rounded rows, and its norms, if it has none yet. */
+enum status half_round(struct half_filter *half, struct tile *tile, struct error *err);
+
+/* Rows are those listed in `rows`; their number is counts[rows_count]. What is said to be added to a
+ * list of rows is counted in counts[], too. */
+
+/* Searches rows (NULL: all of the tile) among all centroids. Those in doubt are added to
+ * half->flagged; upper (of the tile's rows) gets the score that their best centroid does not exceed.
+ */
 enum status half_search(struct half_filter *half, struct tile *tile, cl_mem rows,
                         uint32_t rows_count, cl_mem upper, cl_mem counts, uint32_t flagged_count,
                         struct error *err);
 
-/* Searches the counts[rows_count] rows listed among the filter's `some` centroids, as
- * label_among_some (kmeans_bounds.h); rows in doubt are added to `flagged`. */
+/* Decides the rows in half->flagged by the canonical distance, on devices with float64. Those with
+ * too many centroids to choose from are added to `left`. */
+enum status half_decide(struct half_filter *half, struct tile *tile, cl_mem upper, cl_mem left,
+                        cl_mem counts, uint32_t flagged_count, uint32_t left_count,
+                        struct error *err);
+
+/* Searches rows among some centroids (there may be none), as label_among_some (kmeans_bounds.h).
+ * Rows in doubt are added to `left`; half->flagged and counts[retry_count] are of use in between. */
 enum status half_search_some(struct half_filter *half, struct tile *tile, cl_mem rows,
-                             uint32_t rows_count, cl_mem flagged, cl_mem counts,
-                             uint32_t flagged_count, struct error *err);
+                             uint32_t rows_count, cl_mem left, cl_mem counts, uint32_t retry_count,
+                             uint32_t left_count, struct error *err);
 
 #endif

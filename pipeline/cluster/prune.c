@@ -3,6 +3,7 @@
 #include "kmeans.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What a row costs beside its scores, in scores: to be brought from memory for a search, and to have
  * the distance to its own centroid found (which on CPUs is done while it is there). Those of CPUs and
@@ -34,8 +35,10 @@ enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, 
                             (KMEANS_CANDIDATES + 2) * sizeof(cl_uint), NULL, "drifts", err);
     prune->host_drifts = malloc(k * sizeof *prune->host_drifts);
     prune->sorted = malloc(k * sizeof *prune->sorted);
+    prune->scratch = malloc(k * sizeof *prune->scratch);
     prune->movers = calloc(k, 1);
-    if (status == STATUS_OK && (!prune->host_drifts || !prune->sorted || !prune->movers))
+    if (status == STATUS_OK &&
+        (!prune->host_drifts || !prune->sorted || !prune->scratch || !prune->movers))
         status = error_memory(err, k * sizeof *prune->sorted, "drifts");
     return status;
 }
@@ -51,11 +54,14 @@ void prune_close(struct prune *prune)
     ocl_buffer_release(&prune->counts);
     free(prune->host_drifts);
     free(prune->sorted);
+    free(prune->scratch);
     free(prune->movers);
     *prune = (struct prune){0};
 }
 
 /* --- choosing -------------------------------------------------------------------------------- */
+
+#define GROUP_TILED 64
 
 /* One way to go on: so many movers at most, the others within the threshold. */
 struct candidate {
@@ -63,10 +69,26 @@ struct candidate {
     cl_float threshold;
 };
 
-static int descending(const void *a, const void *b)
+/* Descending. Drifts are not negative, so they are in order as their bits are. */
+static void sort_drifts(cl_float *out, cl_float *scratch, const cl_float *drifts, uint32_t k)
 {
-    const cl_float x = *(const cl_float *)a, y = *(const cl_float *)b;
-    return x > y ? -1 : x < y;
+    const cl_float *from = drifts;
+    cl_float *to = scratch;
+    for (int shift = 0; shift < 32; shift += 8) {
+        uint32_t begins[257] = {0}, bits;
+        for (uint32_t i = 0; i < k; i++) {
+            memcpy(&bits, &from[i], sizeof bits);
+            begins[(~bits >> shift & 255) + 1]++;
+        }
+        for (int digit = 0; digit < 256; digit++)
+            begins[digit + 1] += begins[digit];
+        for (uint32_t i = 0; i < k; i++) {
+            memcpy(&bits, &from[i], sizeof bits);
+            to[begins[~bits >> shift & 255]++] = from[i];
+        }
+        from = to;
+        to = to == scratch ? out : scratch;
+    }
 }
 
 /* Everything that moved, then whole panels of movers, halved each time, then none: thresholds
@@ -89,6 +111,16 @@ static uint32_t list_candidates(struct candidate out[KMEANS_CANDIDATES], const c
     return count;
 }
 
+/* Launches a kernel that takes a tile's rows, SPLIT_ROWS for each work-item. */
+static enum status launch_rows(const struct prune *prune, const char *tag, cl_kernel kernel,
+                               const struct tile *tile, struct error *err)
+{
+    struct lane *lane = prune->filter->lane;
+    const uint32_t each = lane->tiled ? KMEANS_SPLIT_TILED : KMEANS_SPLIT_CPU;
+    return lane_launch(lane, tag, kernel, (tile->rows + each - 1) / each,
+                       lane->tiled ? GROUP_TILED : 1, err);
+}
+
 /* Takes the drifts into the tiles' bounds; found: see drift_rows. */
 static enum status drift_tiles(struct prune *prune, cl_uint found[KMEANS_CANDIDATES + 2],
                                cl_uint candidates, struct error *err)
@@ -106,9 +138,7 @@ static enum status drift_tiles(struct prune *prune, cl_uint found[KMEANS_CANDIDA
                           sizeof tile->rows, &tile->rows, sizeof candidates, &candidates,
                           OCL_ARGS_END);
         if (status == STATUS_OK)
-            status = lane_launch(lane, "drift", prune->drift_rows,
-                                 (tile->rows + KMEANS_SPLIT_ROWS - 1) / KMEANS_SPLIT_ROWS,
-                                 lane->tiled ? 64 : 1, err);
+            status = launch_rows(prune, "drift", prune->drift_rows, tile, err);
     }
     if (status == STATUS_OK)
         status = lane_read(lane, "counts", prune->counts, 0, bytes, found, err);
@@ -125,12 +155,14 @@ static int choose(const struct prune *prune, const struct candidate *candidates,
                                                      : &costs_tiled;
     const uint32_t width = prune->tensor ? KMEANS_HALF_LANES : filter->width;
     const double rows = (double)filter->data->share.rows, whole = k + costs->touch;
+    /* Near enough to their own centroid, however far others have moved. */
+    const double calm = (double)found[count] - (double)found[count + 1];
     double least = rows * whole, full = 0;
     int best = -1;
     for (uint32_t j = 0; j < count; j++) {
         full += found[j];
         const uint32_t panels = (candidates[j].movers + width - 1) / width;
-        const double partial = panels > 0 ? rows - full : found[count + 1];
+        const double partial = rows - full - calm;
         const double cost =
             full * whole + partial * ((double)panels * width + costs->touch + costs->own);
         if (cost < least) {
@@ -153,10 +185,10 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *dri
     /* As of the pass before: means of rows come closer to them, never the other way. */
     if (!drifts || !filter->bounded)
         return STATUS_OK;
+    const double scale = ldexp(1 + 0x1p-30, -filter->row_exponent);
     for (uint32_t c = 0; c < k; c++)
-        prune->host_drifts[c] = prune->sorted[c] =
-            float_up(ldexp(drifts[c] * (1 + 0x1p-30), -filter->row_exponent));
-    qsort(prune->sorted, k, sizeof *prune->sorted, descending);
+        prune->host_drifts[c] = float_up(drifts[c] * scale);
+    sort_drifts(prune->sorted, prune->scratch, prune->host_drifts, k);
     const uint32_t count = list_candidates(candidates, prune->sorted, k,
                                            prune->tensor ? KMEANS_HALF_LANES : filter->width);
     for (uint32_t j = 0; j < count; j++)
@@ -188,17 +220,14 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *dri
 enum status prune_split(struct prune *prune, struct tile *tile, cl_mem full, cl_mem partial,
                         cl_mem counts, struct error *err)
 {
-    struct lane *lane = prune->filter->lane;
     enum status status = ocl_args(
         prune->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near,
         sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts, sizeof full, &full,
         sizeof partial, &partial, sizeof counts, &counts, sizeof tile->rows, &tile->rows,
-        sizeof prune->threshold, &prune->threshold, sizeof prune->mover_count, &prune->mover_count,
+        sizeof prune->threshold, &prune->threshold, sizeof(cl_float), &prune->sorted[0],
         OCL_ARGS_END);
     if (status == STATUS_OK)
-        status = lane_launch(lane, "split rows", prune->split,
-                             (tile->rows + KMEANS_SPLIT_ROWS - 1) / KMEANS_SPLIT_ROWS,
-                             lane->tiled ? 64 : 1, err);
+        status = launch_rows(prune, "split rows", prune->split, tile, err);
     return status;
 }
 

@@ -14,7 +14,8 @@ struct prune {
     bool tensor; /* searches are in float16 */
     cl_kernel drift_rows, split, own;
     cl_mem drifts, thresholds, counts;
-    cl_float *host_drifts, *sorted; /* k, in units of 2^row_exponent */
+    /* k each, in units of 2^row_exponent; sorted: descending */
+    cl_float *host_drifts, *sorted, *scratch;
     uint8_t *movers;                /* k */
     uint32_t mover_count;
     cl_float threshold;
