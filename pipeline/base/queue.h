@@ -20,6 +20,7 @@ enum queue_result {
     QUEUE_TIMEOUT, /* receive_for only: nothing came in time */
 };
 
+/* Frees what an item holds; the item itself is the queue's. In queue_close's thread. */
 typedef void (*queue_drop_fn)(void *item, void *context);
 
 /* A queue of at most `capacity` items of `item_size` bytes. drop may be NULL. */
@@ -35,8 +36,10 @@ enum queue_result queue_receive(struct queue *queue, void *item);
 /* The same, waiting at most `nanoseconds` (0: poll). OK, END, ABORTED or TIMEOUT. */
 enum queue_result queue_receive_for(struct queue *queue, void *item, int64_t nanoseconds);
 
+/* Any thread; more than once does no harm. */
 void queue_finish(struct queue *queue);
 void queue_abort(struct queue *queue);
+/* Items inside at this moment. */
 size_t queue_length(struct queue *queue);
 
 /* Frees the queue, dropping what is inside; nobody may be using it. Accepts NULL and NULLs. */

@@ -11,6 +11,7 @@
 
 struct trace;
 
+/* STATUS_FAILED: the file cannot be written there, or memory is short; *out is NULL then. */
 enum status trace_open(struct trace **out, const char *path, struct error *err);
 /* A track for `group` ("host", "NVIDIA H200") and `name` ("decode 3", "upload"); returns its
  * number, 0 for a NULL trace. Asking twice gives the same track. */

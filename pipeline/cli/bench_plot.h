@@ -18,8 +18,10 @@ struct bench_plot {
     size_t count, room;
 };
 
+/* Adds a copy of the line. STATUS_FAILED: out of memory; the others stay. */
 enum status bench_plot_add(struct bench_plot *plot, const struct bench_plot_line *line,
                            struct error *err);
+/* Frees the lines; the plot may be used again. */
 void bench_plot_clear(struct bench_plot *plot);
 
 /* A bar for each line, those of one device, shape and fill together, in a new file. */

@@ -63,7 +63,9 @@ enum status cluster_plan_open(struct cluster_plan *out, const char *input, const
 enum status cluster_step(struct cluster_result *out, struct cluster_plan *plan,
                          const struct compute *compute, struct progress *progress,
                          struct error *err);
+/* Frees what cluster_plan_open took, also after its failure. */
 void cluster_plan_close(struct cluster_plan *plan);
+/* Frees what cluster_step has put into the result. */
 void cluster_result_clear(struct cluster_result *result);
 
 /* STATUS_USAGE unless `name` can name a dataset: letters, digits, "_", "-" and ".". */

@@ -1,7 +1,7 @@
 /* icc.h: pixels through the ICC profile that came with them, to sRGB. Inside decode.
  *
  * A codec's state holds one `struct icc`, NULL before the first picture with a profile. It keeps
- * the last transform, because the pictures of a collection share few profiles and building one
+ * the last few transforms, because the pictures of a collection share few profiles and building one
  * takes as long as decoding a small picture. Nothing is shared between threads. What comes out
  * depends on the profile and on the pixel alone: not on the rows around it, nor on what was decoded
  * before.

@@ -45,11 +45,11 @@ void histogram_close(struct histogram **histogram);
 struct ocl_context *histogram_context(const struct histogram *histogram);
 const struct feature_set *histogram_features(const struct histogram *histogram);
 /* The variant that was asked for. */
+enum histogram_variant histogram_wanted(const struct histogram *histogram);
+
 /* Nobody needs the kernels any more: proving them (prove.h) ends soon. Any thread. */
 void histogram_abandon(struct histogram *histogram);
 bool histogram_is_abandoned(const struct histogram *histogram);
-
-enum histogram_variant histogram_wanted(const struct histogram *histogram);
 
 /* A pass as planned. */
 struct histogram_pass {

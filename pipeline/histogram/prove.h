@@ -10,8 +10,7 @@
  * device, driver and kernel: what was right is remembered in the cache. One that does not build or
  * counts wrong is passed over with a notice and another variant takes its pass, unless it was asked
  * for: then, and where no variant is left, STATUS_FAILED. STATUS_INTERRUPTED: histogram_abandon.
- * While it runs, other threads may be
- * cutting tiles. */
+ * While it runs, other threads may be cutting tiles. */
 enum status histogram_prepare(struct histogram *histogram, struct error *err);
 
 /* The same for the blur, of which there is only one kernel. */
