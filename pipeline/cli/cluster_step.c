@@ -331,7 +331,7 @@ enum status cluster_plan_open(struct cluster_plan *out, const char *input, const
     output_close(&trial);
     /* An ingest of the same file would lose the clusters, or they the images it adds. */
     if (status == STATUS_OK && !out->found)
-        status = workdir_open(&out->lock, out->output, err);
+        status = workdir_open(&out->lock, out->output, signals_stop(), err);
     if (status == STATUS_OK && out->found) {
         workdir_tidy(out->output);
         output_remove(out->state);

@@ -169,7 +169,7 @@ static enum status open_files(struct assignment *all, const struct options *opti
         status = look_for_result(all, options, err);
     /* An ingest of the same file would lose the labels, or they the images it adds. */
     if (status == STATUS_OK && !all->found)
-        status = workdir_open(&all->lock, all->output, err);
+        status = workdir_open(&all->lock, all->output, signals_stop(), err);
     if (status == STATUS_OK && all->found)
         workdir_tidy(all->output);
     if (status == STATUS_OK && all->lock && all->to.result)

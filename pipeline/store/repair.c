@@ -342,7 +342,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
     enum status status = check_output(config, err);
     /* A file that is only read may lie where nothing can be written. */
     if (!status && (!config->output || has_work(config->input)))
-        status = workdir_open(&r.work, config->input, err);
+        status = workdir_open(&r.work, config->input, NULL, err);
     if (!status) {
         there = r.work && fstatat(workdir_descriptor(r.work), "records", &st, 0) == 0 &&
                 S_ISREG(st.st_mode);

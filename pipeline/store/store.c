@@ -220,7 +220,7 @@ static enum status claim_output(struct store *store, struct error *err)
 {
     struct output *probe = NULL;
     struct error why = ERROR_INIT;
-    enum status status = workdir_open(&store->work, store->config.output, &why);
+    enum status status = workdir_open(&store->work, store->config.output, store->config.stop, &why);
     /* What keeps the directory from being made is better said of the output. */
     if (!status || why.native != EWOULDBLOCK) {
         enum status writable = output_open(&probe, store->config.output, err);

@@ -1,13 +1,14 @@
 /* workdir.c: a directory with a lock.
  *
  * The lock is flock()'s, so the kernel takes it away from a process that dies; what the file says
- * is only for messages. The one race is with a process that finishes and removes the directory
- * between our open() and our flock(): then the lock we hold is on a file that has no name any more,
- * and we begin again. */
+ * is for messages and for other machines (holder.h). The one race is with a process that finishes
+ * and removes the directory between our open() and our flock(): then the lock we hold is on a file
+ * that has no name any more, and we begin again. */
 #include "store/workdir.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "store/holder.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@
 struct workdir {
     char *path;
     int directory, lock;
+    struct holder *holder;
 };
 
 static enum status fail(struct error *err, const char *call, const char *path, int errno_value)
@@ -42,24 +44,20 @@ static enum status fail(struct error *err, const char *call, const char *path, i
     return error_errno(err, STATUS_FAILED, errno_value, call, "cannot create %s", shown);
 }
 
-/* Who holds the lock: "process 123 on HOST", or less where the file does not say. */
-static void read_holder(char *holder, size_t size, int lock)
+static enum status refuse(const struct workdir *workdir, const char *output, struct error *err)
 {
-    char text[128] = "", host[65] = "";
-    long pid = 0;
-    ssize_t n = pread(lock, text, sizeof text - 1, 0);
-    text[n > 0 ? n : 0] = 0;
-    int found = sscanf(text, "%ld %64s", &pid, host);
-    if (found == 2)
-        snprintf(holder, size, "process %ld on %s", pid, host);
-    else
-        snprintf(holder, size, "another process");
+    char shown[256], holder[128];
+    holder_name(holder, sizeof holder, workdir->lock);
+    error_set(err, STATUS_FAILED, "%s is being written by %s: wait for it, or name another output",
+              path_for_message(shown, sizeof shown, output), holder);
+    err->native = EWOULDBLOCK;
+    return STATUS_FAILED;
 }
 
 static enum status take_lock(struct workdir *workdir, const char *output, bool *again,
-                             struct error *err)
+                             struct stop *stop, struct error *err)
 {
-    char shown[256], holder[128];
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     *again = false;
     workdir->directory = open(workdir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (workdir->directory < 0 && errno == ENOENT) {
@@ -68,42 +66,31 @@ static enum status take_lock(struct workdir *workdir, const char *output, bool *
     }
     if (workdir->directory < 0)
         return fail(err, "open", workdir->path, errno);
-    workdir->lock =
-        openat(workdir->directory, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    workdir->lock = openat(workdir->directory, "lock", flags | O_EXCL, 0666);
+    const bool created = workdir->lock >= 0;
+    if (!created && errno == EEXIST)
+        workdir->lock = openat(workdir->directory, "lock", flags, 0666);
     if (workdir->lock < 0 && errno == ENOENT) {
         *again = true;
         return STATUS_OK;
     }
     if (workdir->lock < 0)
         return fail(err, "openat", workdir->path, errno);
-    if (flock(workdir->lock, LOCK_EX | LOCK_NB)) {
-        if (errno == EWOULDBLOCK) {
-            read_holder(holder, sizeof holder, workdir->lock);
-            error_set(err, STATUS_FAILED,
-                      "%s is being written by %s: wait for it, or name another output",
-                      path_for_message(shown, sizeof shown, output), holder);
-            err->native = EWOULDBLOCK;
-            return STATUS_FAILED;
-        }
-        log_message(LOG_NOTICE,
-                    "%s is on a file system without locks: nothing keeps a second run away from it",
-                    path_for_message(shown, sizeof shown, workdir->path));
-    }
+    /* Where the file system has no locks, what the file says must do. */
+    const bool locked = flock(workdir->lock, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno == EWOULDBLOCK)
+        return refuse(workdir, output, err);
     struct stat mine, named;
     if (fstat(workdir->lock, &mine) || fstatat(workdir->directory, "lock", &named, 0) ||
-        mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
+        mine.st_ino != named.st_ino || mine.st_dev != named.st_dev) {
         *again = true;
-    return STATUS_OK;
-}
-
-static void write_holder(const struct workdir *workdir)
-{
-    char host[65] = "", text[128];
-    gethostname(host, sizeof host - 1);
-    int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : "?");
-    /* Only for messages: a full disk is noticed elsewhere. */
-    if (ftruncate(workdir->lock, 0) || pwrite(workdir->lock, text, (size_t)n, 0) < 0)
-        return;
+        return STATUS_OK;
+    }
+    bool works = false;
+    enum status status = STATUS_OK;
+    if (!created)
+        status = holder_watch(&works, workdir->directory, "lock", locked, output, stop, err);
+    return works ? refuse(workdir, output, err) : status;
 }
 
 /* Removes the files without a name that a kill caught before they had lost it. */
@@ -127,6 +114,7 @@ static void remove_scratch(const struct workdir *workdir)
 
 static void release(struct workdir *workdir)
 {
+    holder_end(&workdir->holder);
     if (workdir->lock >= 0)
         close(workdir->lock);
     if (workdir->directory >= 0)
@@ -150,7 +138,8 @@ enum status workdir_name(char **name, const char *output, struct error *err)
     return status;
 }
 
-enum status workdir_open(struct workdir **out, const char *output, struct error *err)
+enum status workdir_open(struct workdir **out, const char *output, struct stop *stop,
+                         struct error *err)
 {
     *out = NULL;
     struct workdir *workdir = calloc(1, sizeof *workdir);
@@ -166,10 +155,10 @@ enum status workdir_open(struct workdir **out, const char *output, struct error 
         else if (tries == MOST_TRIES)
             status = fail(err, "open", workdir->path, EBUSY);
         else
-            status = take_lock(workdir, output, &again, err);
+            status = take_lock(workdir, output, &again, stop, err);
     }
     if (!status) {
-        write_holder(workdir);
+        holder_begin(&workdir->holder, workdir->lock);
         remove_scratch(workdir);
     } else {
         release(workdir);
@@ -232,7 +221,7 @@ void workdir_tidy(const char *output)
     if (workdir_name(&path, output, NULL))
         return;
     if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
-        workdir_open(&workdir, output, &err) == STATUS_OK)
+        workdir_open(&workdir, output, NULL, &err) == STATUS_OK)
         workdir_release(&workdir);
     free(path);
 }

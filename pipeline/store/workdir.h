@@ -1,12 +1,13 @@
 /* workdir.h: the directory OUT.h5.partial, which exists while a run is unfinished and belongs to
  * one process at a time.
  *
- *   lock       flock()ed by the process that works here; holds its number and host
+ *   lock       flock()ed by the process that works here, which is in it (holder.h)
  *   records    the log */
 #ifndef CLPIPE_STORE_WORKDIR_H
 #define CLPIPE_STORE_WORKDIR_H
 
 #include "base/error.h"
+#include "base/stop.h"
 
 struct workdir;
 
@@ -14,9 +15,11 @@ struct workdir;
  * so that two names of one file are one output. *name is the caller's to free; NULL on failure. */
 enum status workdir_name(char **name, const char *output, struct error *err);
 
-/* Creates or takes over the directory. STATUS_FAILED: another process has it (its number is named;
- * err->native is EWOULDBLOCK), or it cannot be made. */
-enum status workdir_open(struct workdir **out, const char *output, struct error *err);
+/* Creates or takes over the directory, after 15 s where another machine's process has left it
+ * unfinished, unless `stop` comes, which may be NULL (STATUS_INTERRUPTED). STATUS_FAILED: another
+ * process has it (its number is named; err->native is EWOULDBLOCK), or it cannot be made. */
+enum status workdir_open(struct workdir **out, const char *output, struct stop *stop,
+                         struct error *err);
 
 /* Its name, and its descriptor for openat(). */
 const char *workdir_path(const struct workdir *workdir);
