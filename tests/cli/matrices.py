@@ -1,7 +1,6 @@
-"""Matrices to cluster, each with first centroids that are its own rows unless it says otherwise; what
-the tests of answers and of bits share. All are float32 and come from seeds."""
+"""Matrices to cluster, each with first centroids, for the tests of answers and of bits. All are
+float32 and come from seeds."""
 
-import os
 import subprocess
 
 import h5py
@@ -23,7 +22,7 @@ def spread(rows, k):
 
 
 def digits(random, n):
-    """28 x 28 grey values: ten shapes of strokes, moved by a pixel or two, with noise on the ink."""
+    """28 x 28 grey values: ten shapes of strokes, moved by two pixels at most, noise on the ink."""
     y, x = numpy.mgrid[0:28, 0:28]
     shapes = numpy.zeros((10, 28, 28))
     for shape in shapes:
@@ -41,11 +40,11 @@ def digits(random, n):
 
 def near_ties(random, n):
     """Integers whose answer is known. Centres come in pairs, a and a + D, and half of the rows lie
-    around the middle of a pair: there one coordinate, in which D is 2, moves a row by -1, 0 or 1, so
-    that the squared distances of 2^36 and more differ by -4, 0 (a tie) or 4. Each row has its mirror
-    image about its centre, so means are the centres. First centroids are the centres, all moved by
-    the same integers at right angles to every D, which changes no difference. Sums of squares stay
-    below 2^53. Returns rows, first centroids, labels and centres."""
+    around the middle of a pair: there one coordinate, in which D is 2, moves a row by -1, 0 or 1,
+    so that the squared distances, of 2^34 and more, differ by -4, 0 (a tie) or 4. Each row has its
+    mirror image about its centre, so means are the centres. First centroids are the centres, all
+    moved by the same integers at right angles to every D, which changes no difference. Sums of
+    squares stay below 2^53. Returns rows, first centroids, labels and centres."""
     pairs, d = 16, 12
     base = 2 * random.integers(-2**20, 2**20, (pairs, d))
     base[:, 0] = 2**19 * (numpy.arange(pairs) - pairs // 2)
@@ -126,7 +125,6 @@ NAMES = ["photographs", "mixture", "noise", "duplicates", "integers", "digits", 
 
 def save(name, directory, large=False):
     """rows.npy and first.npy in the directory; returns both."""
-    os.makedirs(directory, exist_ok=True)
     rows, first = make(name, directory, large)
     numpy.save(directory / "rows.npy", rows)
     numpy.save(directory / "first.npy", first)

@@ -1,6 +1,6 @@
 """One answer, whatever it is computed on: `info --digest` of a clustering, which covers labels,
-centroids, distances and history, is the same for any threads, tiles and devices, streamed or not, and
-after a kill."""
+centroids, distances and history, is the same for any threads, tiles and devices, streamed or not,
+and after a kill."""
 
 import json
 import os

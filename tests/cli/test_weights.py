@@ -424,6 +424,6 @@ def test_a_sample_is_drawn_by_weight(tmp_path, program):
     # The same bits whatever it is computed in.
     wanted = run_clpipe("info", "sweep.h5", "--digest", cwd=tmp_path).stdout
     for i, way in enumerate(WAYS):
-        cluster("rows.npy", "-k", "2:6", "--weights", "w.npy", "--seed", 4, *way, "-o", f"way{i}.h5",
-                cwd=tmp_path)
+        cluster("rows.npy", "-k", "2:6", "--weights", "w.npy", "--seed", 4, *way, "-o",
+                f"way{i}.h5", cwd=tmp_path)
         assert run_clpipe("info", f"way{i}.h5", "--digest", cwd=tmp_path).stdout == wanted
