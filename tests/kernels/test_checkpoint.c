@@ -121,6 +121,7 @@ static const struct kind {
     {"first centroids only", INIT_RANDOM, METRIC_HELLINGER, 5, 2, 0, 0, 0, false, false},
     {"mini-batches", INIT_KMEANSPP, METRIC_EUCLIDEAN, 8, 2, 15, 150, 0, false, false},
     {"sweep", INIT_KMEANSPP, METRIC_EUCLIDEAN, 9, 2, 100, 0, 0, true, false},
+    {"sweep, weights", INIT_KMEANSPP, METRIC_EUCLIDEAN, 9, 1, 100, 0, 0, true, true},
     {"weights", INIT_KMEANSPP, METRIC_EUCLIDEAN, 9, 1, 100, 0, 0, false, true},
     {"weights, given", INIT_GIVEN, METRIC_EUCLIDEAN, 12, 1, 30, 0, 0, false, true},
     {"weights, k-means||", INIT_KMEANS_PARALLEL, METRIC_EUCLIDEAN, 9, 1, 100, 0, 0, false, true},
