@@ -99,7 +99,7 @@ def make(name, directory, large=False):
     elif name == "integers":
         rows = random.poisson(random.integers(1, 60, (k, 30))[random.integers(0, k, n)])
     elif name == "digits":
-        rows, k = digits(random, n // 2), 10
+        rows, k = digits(random, min(n // 2, 5000)), 10
     elif name == "near ties":
         rows, first = near_ties(random, n)[:2]
         return rows.astype("f4"), first.astype("f4")
