@@ -3,26 +3,32 @@
  * The fastest way to count on a GPU is 32 interleaved copies of the table (histogram_replicated): a
  * lane always increments in its own bank, whatever the pixels are. For three channels of 256
  * counters that takes 96 KiB, twice what OpenCL gives on most devices. Here one 32-bit word holds
- * the counters of red, green and blue value v: red in bits 0 to 9, green in 10 to 20, blue in 21 to
- * 31. That is 32 KiB; a work-group keeps 256 values x 32 copies, and counting a byte is a shift, a
- * mask with the copy put in, and one local atomic that adds the channel's unit. No channel needs
- * code of its own, so bytes are counted as they lie: each work-item reads 16 of them beside its
- * neighbours' (pixels of 3 bytes never coalesce like that), and vector i begins with channel i mod 3.
+ * two of them: of value v below 128 and of v + 128, of one channel. Each byte adds 1 to the word of
+ * its lower seven bits and, where the eighth is set, 2^14 as well: the lower 14 bits count both
+ * values, the upper 18 the larger one. So the address and what is added are both a mask away from
+ * the shifted pixels, and counting a byte takes a shift, two such masks and one local atomic.
  *
- * A field of 10 bits must not pass 1023. A copy is shared by the work-items whose number is the same
- * modulo 32, so the tile is counted in chunks in which no copy can meet more: 32,256 pixels in one
- * row (a copy gets at most 189 vectors, 63 times 16 bytes of a channel, and two pixels beside), or
- * so many rows. After each chunk, two or so work-items a value sum the 32 copies of their value into
- * registers and clear them; the tile ends with one addition a counter to the picture's.
+ * No channel needs code of its own, so bytes are counted as they lie: each work-item reads 16 of
+ * them beside its neighbours' (pixels of 3 bytes never coalesce like that), vector i begins with
+ * channel i mod 3, and the channel is in the bits that are put into the address with the copy.
  *
- * What limits it: reading, once enough work-items are under way to wait for it, and the summing. On
- * an H200 a kernel of this loop alone reached 0.95 to 0.97 of plain reading, whatever the pixels are.
- * Replication is that of J. Gomez-Luna et al. (2013); counters narrower than a word, flushed in time,
- * are as old as V. Podlozhnyuk's byte counters in "Histogram calculation in CUDA" (2007); a field for
- * each channel of one value is ours.
+ * The lower field must not pass 16,383. A copy is shared by the work-items whose number is the same
+ * modulo 32, and gets at most (GROUP / 32) * 16 / 3 bytes of a channel from each GROUP vectors; with
+ * 1,024 work-items 507,904 pixels fit. The host makes tiles of one row no longer than that, so the
+ * copies are added up once, at the end; rectangles are counted in chunks of rows.
+ *
+ * What limits it: reading, and the steps of a tile in which nothing is read: to clear 48 KiB, to wait
+ * for the first pixels, to add up. Other work-groups read meanwhile. For that the loads of FLIGHT
+ * vectors must be straight code: where one is behind a branch, its value is copied and the copy
+ * waited for. What is under way needs lines of the first-level cache, of which tables leave little;
+ * on NVIDIA loads give theirs back (no_allocate). docs/performance.md has the shares of reading.
+ *
+ * Replication is that of J. Gomez-Luna et al. (2013); counters narrower than a word are as old as
+ * V. Podlozhnyuk's byte counters in "Histogram calculation in CUDA" (2007); the upper half counted
+ * in both fields is ours.
  */
 #ifndef GROUP
-#error "the host defines GROUP, a multiple of 256"
+#error "the host defines GROUP, a multiple of 128"
 #endif
 #ifndef GRID
 #error "the host defines GRID, 1 where tiles may be rectangles"
@@ -31,41 +37,60 @@
 #include "histogram_bins.h"
 
 #define COPIES 32
-#define VALUES 256
-#define PARTS  (GROUP / VALUES) /* work-items that sum a value */
-#define QUADS  (COPIES / 4)     /* 16-byte vectors of a value's copies */
+#define VALUES 128          /* of a channel that have a word */
+#define ROWS   (3 * VALUES) /* words of a copy */
+#define QUADS  (COPIES / 4) /* 16-byte vectors of a word's copies */
 
-#define RED    1u
-#define GREEN  (1u << 10)
-#define BLUE   (1u << 21)
-#define FIELD  1023u /* what the narrowest holds */
-#define CHUNK  6048u /* vectors: 32,256 pixels */
+#define CHANNEL 16384u /* bytes of a channel's words */
+#define BOTH    16383u /* the lower field */
+#define UPPER   16384u /* one in the upper field */
 
-/* A work-item counts in the words at byte `lane` of each value's 128. */
-INLINE void count_byte(__local uchar *table, uint at, uint unit)
+/* Vectors a work-item loads before it counts one, a multiple of 3. Six take 40 registers, of which
+ * NVIDIA's multiprocessors have enough for three work-groups of 512, but for one of 1,024. */
+#if defined NO_ALLOCATE && GROUP <= 512
+#define FLIGHT 6
+#else
+#define FLIGHT 3
+#endif
+
+INLINE uint4 load(__global const uint4 *p)
 {
-    atomic_add((__local uint *)(table + at), unit);
+#ifdef NO_ALLOCATE
+    uint4 v;
+    __asm__ volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                     : "l"(p));
+    return v;
+#else
+    return *p;
+#endif
 }
 
-/* The units of bytes 0, 1 and 2 of a vector; byte 3 has that of byte 0 and so on. */
-INLINE void count_vector(__local uchar *table, uint lane, uint a, uint b, uint c, uint4 v)
+/* A byte in bits 7 to 14. `copy`: where the work-item's copy of the channel begins. `one` is 1, which
+ * the compiler must not know: from a register it is or'ed in with the mask, in one instruction. */
+INLINE void count_byte(__local uchar *table, uint byte, uint copy, uint one)
+{
+    atomic_add((__local uint *)(table + ((byte & 0x3f80u) | copy)), (byte & UPPER) | one);
+}
+
+INLINE void count_vector(__local uchar *table, uint one, uint a, uint b, uint c, uint4 v)
 {
 #define WORD(word, a, b, c)                                                                        \
-    count_byte(table, (word << 7 & 0x7f80u) | lane, a);                                            \
-    count_byte(table, (word >> 1 & 0x7f80u) | lane, b);                                                 \
-    count_byte(table, (word >> 9 & 0x7f80u) | lane, c);                                                 \
-    count_byte(table, (word >> 17 & 0x7f80u) | lane, a);
+    count_byte(table, word << 7, a, one);                                                          \
+    count_byte(table, word >> 1, b, one);                                                          \
+    count_byte(table, word >> 9, c, one);                                                          \
+    count_byte(table, word >> 17, a, one);
     WORD(v.x, a, b, c)
     WORD(v.y, b, c, a)
     WORD(v.z, c, a, b)
     WORD(v.w, a, b, c)
 }
 
-INLINE void count_pixel(__local uchar *table, uint lane, __global const uchar *p)
+INLINE void count_pixel(__local uchar *table, uint lane, uint one, __global const uchar *p)
 {
-    count_byte(table, 128u * p[0] | lane, RED);
-    count_byte(table, 128u * p[1] | lane, GREEN);
-    count_byte(table, 128u * p[2] | lane, BLUE);
+    count_byte(table, (uint)p[0] << 7, lane, one);
+    count_byte(table, (uint)p[1] << 7, lane | CHANNEL, one);
+    count_byte(table, (uint)p[2] << 7, lane | 2u * CHANNEL, one);
 }
 
 /* A row of pixels: up to 15 before the first at a multiple of 16 bytes, whole vectors of whole
@@ -85,67 +110,81 @@ INLINE struct row divide(uint at, uint width)
     return row;
 }
 
-/* The units of the vectors that a work-item counts; vector i begins with channel i mod 3. */
-struct units {
+/* The copies of the channels of a vector's bytes 0, 1 and 2; byte 3 has that of byte 0 and so on.
+ * Vector i begins with channel i mod 3. */
+struct copies {
     uint a, b, c;
 };
 
-INLINE struct units units_of(uint vector)
+INLINE struct copies copies_of(uint vector, uint lane)
 {
-    const uint phase = vector % 3u;
-    struct units u;
-    u.a = phase == 0u ? RED : phase == 1u ? GREEN : BLUE;
-    u.b = phase == 0u ? GREEN : phase == 1u ? BLUE : RED;
-    u.c = phase == 0u ? BLUE : phase == 1u ? RED : GREEN;
+    const uint first = vector % 3u;
+    struct copies u;
+    u.a = lane | first * CHANNEL;
+    u.b = lane | (first == 2u ? 0u : first + 1u) * CHANNEL;
+    u.c = lane | (first == 0u ? 2u : first - 1u) * CHANNEL;
     return u;
 }
 
 /* Those of `step` vectors further on, a power of two, which is 1 or 2 modulo 3. */
-INLINE struct units further(struct units u, uint step)
+INLINE struct copies further(struct copies u, uint step)
 {
     const bool by_one = step % 3u == 1u;
-    struct units v;
+    struct copies v;
     v.a = by_one ? u.b : u.c;
     v.b = by_one ? u.c : u.a;
     v.c = by_one ? u.a : u.b;
     return v;
 }
 
-/* Vectors [i, end), every GROUP'th. Three are loaded before one is counted. */
-INLINE void count_long(__local uchar *table, uint lane, __global const uint4 *vectors, uint i,
-                       uint end)
+/* Vectors [0, end), of which the work-item takes every GROUP'th. */
+INLINE void count_long(__local uchar *table, uint lane, uint one, __global const uint4 *vectors,
+                       uint item, uint end)
 {
-    struct units u = units_of(i);
-    const struct units v = further(u, GROUP), w = further(v, GROUP);
-    for (; i + 2u * GROUP < end; i += 3u * GROUP) {
-        const uint4 p = vectors[i], q = vectors[i + GROUP], r = vectors[i + 2u * GROUP];
-        count_vector(table, lane, u.a, u.b, u.c, p);
-        count_vector(table, lane, v.a, v.b, v.c, q);
-        count_vector(table, lane, w.a, w.b, w.c, r);
+    struct copies u = copies_of(item, lane);
+    uint4 p[FLIGHT];
+    uint i = item;
+    for (; i - item + FLIGHT * GROUP <= end; i += FLIGHT * GROUP) {
+#pragma unroll
+        for (uint f = 0; f < FLIGHT; f++)
+            p[f] = load(vectors + i + f * GROUP);
+#pragma unroll
+        for (uint f = 0; f < FLIGHT; f++) {
+            count_vector(table, one, u.a, u.b, u.c, p[f]);
+            u = further(u, GROUP);
+        }
     }
-    for (; i < end; i += GROUP) {
-        count_vector(table, lane, u.a, u.b, u.c, vectors[i]);
-        u = further(u, GROUP);
+    if (i - item < end) {
+#pragma unroll
+        for (uint f = 0; f < FLIGHT; f++)
+            if (i + f * GROUP < end)
+                p[f] = load(vectors + i + f * GROUP);
+#pragma unroll
+        for (uint f = 0; f < FLIGHT; f++) {
+            if (i + f * GROUP < end)
+                count_vector(table, one, u.a, u.b, u.c, p[f]);
+            u = further(u, GROUP);
+        }
     }
 }
 
 #if GRID
 /* `width` pixels at byte `at`, shared by `step` work-items, of which this is number `index`. */
-INLINE void count_row(__local uchar *table, uint lane, __global const uchar *pixels, uint at,
-                      uint width, uint index, uint step)
+INLINE void count_row(__local uchar *table, uint lane, uint one, __global const uchar *pixels,
+                      uint at, uint width, uint index, uint step)
 {
     const struct row row = divide(at, width);
     __global const uchar *p = pixels + at;
     __global const uint4 *vectors = (__global const uint4 *)(p + 3u * row.head);
-    struct units u = units_of(index);
+    struct copies u = copies_of(index, lane);
     for (uint x = index; x < row.head; x += step)
-        count_pixel(table, lane, p + 3u * x);
+        count_pixel(table, lane, one, p + 3u * x);
     for (uint i = index; i < row.vectors; i += step) {
-        count_vector(table, lane, u.a, u.b, u.c, vectors[i]);
+        count_vector(table, one, u.a, u.b, u.c, vectors[i]);
         u = further(u, step);
     }
     for (uint x = row.tail + index; x < width; x += step)
-        count_pixel(table, lane, p + 3u * x);
+        count_pixel(table, lane, one, p + 3u * x);
 }
 
 /* Work-items for a row of so many vectors: a power of two. */
@@ -163,120 +202,98 @@ INLINE uint lanes_for(uint vectors)
 INLINE uint rows_for(uint vectors, uint lanes)
 {
     const uint each = 6u * ((vectors + lanes - 1u) / lanes) + 2u * ((14u + lanes) / lanes);
-    const uint rows = max(1u, FIELD / each * (COPIES / lanes)), at_once = GROUP / lanes;
+    const uint rows = max(1u, BOTH / each * (COPIES / lanes)), at_once = GROUP / lanes;
     return rows < at_once ? rows : rows / at_once * at_once;
 }
 
 #endif
 
-/* Vectors of each chunk of a row: the same number, three of them whole pixels. */
-INLINE uint chunk_for(uint vectors)
+/* Adds what was counted of values v and v + 128 to the picture's. A tile that is all of its cell has
+ * the counters to itself, but with fewer bins values share one. */
+INLINE void merge(__global uint *out, uint v, uint bins, uint low, uint high, bool whole)
 {
-    const uint chunks = max((vectors + CHUNK - 1u) / CHUNK, 1u);
-    return max((vectors + 3u * chunks - 1u) / (3u * chunks) * 3u, 3u);
-}
-
-/* Takes the copies of the item's value out of the table. */
-INLINE void take(__local uint4 *quads, uint item, uint *red, uint *green, uint *blue)
-{
-    const uint value = item % VALUES, part = item / VALUES;
-    /* Written out, the loads of all turns together take twice the registers of everything else. */
-#pragma unroll 1
-    for (uint q = 0; q < QUADS / PARTS; q++) {
-        /* Neighbours begin at different banks. */
-        __local uint4 *at = quads + value * QUADS + ((part * (QUADS / PARTS) + q + value) % QUADS);
-        const uint4 w = *at;
-        *at = (uint4)(0);
-        const uint4 r = w & 1023u, g = w >> 10 & 2047u, b = w >> 21;
-        *red += r.x + r.y + r.z + r.w;
-        *green += g.x + g.y + g.z + g.w;
-        *blue += b.x + b.y + b.z + b.w;
+    const uint a = v * bins >> 8, b = (v + VALUES) * bins >> 8;
+    if (whole && bins == 256u) {
+        out[a] = low;
+        out[b] = high;
+        return;
     }
-}
-
-/* A bin holds the values v with v * B / 256 equal to its number: from this one on. */
-INLINE uint first_value(uint bin, uint bins)
-{
-    return (bin * VALUES + bins - 1u) / bins;
+    if (low)
+        atomic_add(out + a, low);
+    if (high)
+        atomic_add(out + b, high);
 }
 
 #define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
-    for (uint channel = 0; channel < 3; channel++) {                                               \
-        __global uint *out =                                                                       \
-            counters + tile.counters + (o) + tile.cell * (n) + channel * (n0);                     \
-        for (uint bin = item; bin < (n0); bin += GROUP) {                                          \
-            uint sum = 0;                                                                          \
-            for (uint v = first_value(bin, n0); v < first_value(bin + 1u, n0); v++)                \
-                for (uint part = 0; part < PARTS; part++)                                          \
-                    sum += sums[(part * 3u + channel) * VALUES + v];                               \
-            if (tile.cell_tiles == 1)                                                              \
-                out[bin] = sum;                                                                    \
-            else if (sum)                                                                          \
-                atomic_add(out + bin, sum);                                                        \
-        }                                                                                          \
+    merge(counters + tile.counters + (o) + tile.cell * (n) + row / VALUES * (n0), row % VALUES, n0,   \
+          both - upper, upper, whole);
+
+/* The sums of the copies; the table is all 0 again. */
+INLINE void take(__local uint4 *quads, uint item, const struct histogram_tile tile, bool whole,
+                 __global uint *counters)
+{
+    for (uint row = item; row < ROWS; row += GROUP) {
+        uint both = 0, upper = 0;
+#pragma unroll 2
+        for (uint q = 0; q < QUADS; q++) {
+            /* Neighbours begin at different banks. */
+            __local uint4 *at = quads + row * QUADS + (q + row) % QUADS;
+            const uint4 w = *at, l = w & BOTH, h = w >> 14;
+            both += l.x + l.y + l.z + l.w;
+            upper += h.x + h.y + h.z + h.w;
+#if GRID
+            *at = (uint4)(0);
+#endif
+        }
+        FEATURES(MERGE)
     }
+}
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 histogram_packed(__global const uchar *pixels, __global const struct histogram_tile *tiles,
                  uint first, uint count, __global uint *counters)
 {
-    __local uint4 quads[VALUES * QUADS];
+    __local uint4 quads[ROWS * QUADS];
     __local uchar *table = (__local uchar *)quads;
-    __local uint *sums = (__local uint *)quads; /* at the end */
     const uint item = (uint)get_local_id(0);
     const uint lane = item % COPIES * 4u;
-    uint red = 0, green = 0, blue = 0;
+    const uint one = min(count, 1u);
 
-    for (uint q = item; q < VALUES * QUADS; q += GROUP)
+    for (uint q = item; q < ROWS * QUADS; q += GROUP)
         quads[q] = (uint4)(0);
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    /* One long row: what is not whole vectors first, then chunks of vectors. The tile is read anew
-     * for each part, so that no part keeps what another needs: 32 registers are enough then, and
-     * NVIDIA's multiprocessors run as many work-items as they can. A grid costs twice as many. */
+    /* One long row. The tile is read anew behind it, so that nothing is kept for later meanwhile:
+     * every register is a work-item less that can wait for memory. */
     {
         const struct histogram_tile tile = tiles[first + get_group_id(0)];
         const uint width = tile.rows == 1 ? tile.width : 0;
         const struct row row = divide(tile.offset, width);
         __global const uchar *p = pixels + tile.offset;
-        __global const uint4 *vectors = (__global const uint4 *)(p + 3u * row.head);
         if (item < row.head)
-            count_pixel(table, lane, p + 3u * item);
+            count_pixel(table, lane, one, p + 3u * item);
+        count_long(table, lane, one, (__global const uint4 *)(p + 3u * row.head), item,
+                   row.vectors);
         if (row.tail + item < width)
-            count_pixel(table, lane, p + 3u * (row.tail + item));
-        const uint chunk = chunk_for(row.vectors), end = width ? max(row.vectors, 1u) : 0;
-        for (uint from = 0; from < end; from += chunk) {
-            count_long(table, lane, vectors, from + item, min(row.vectors, from + chunk));
-            barrier(CLK_LOCAL_MEM_FENCE);
-            take(quads, item, &red, &green, &blue);
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
+            count_pixel(table, lane, one, p + 3u * (row.tail + item));
     }
-
-#if GRID
-    /* Rows of a rectangle. */
-    {
-        const struct histogram_tile tile = tiles[first + get_group_id(0)];
-        const uint vectors = (tile.width * 3u + 15u) / 16u, lanes = lanes_for(vectors);
-        const uint rows = tile.rows == 1 ? 0 : tile.rows, chunk = rows_for(vectors, lanes);
-        for (uint from = 0; from < rows; from += chunk) {
-            const uint end = min(rows, from + chunk);
-            for (uint y = from + item / lanes; y < end; y += GROUP / lanes)
-                count_row(table, lane, pixels, tile.offset + y * tile.stride, tile.width,
-                          item & (lanes - 1u), lanes);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            take(quads, item, &red, &green, &blue);
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
-    }
-
-#endif
 
     const struct histogram_tile tile = tiles[first + get_group_id(0)];
-    const uint at = item / VALUES * 3u * VALUES + item % VALUES;
-    sums[at] = red;
-    sums[at + VALUES] = green;
-    sums[at + 2u * VALUES] = blue;
+#if GRID
+    /* Rows of a rectangle. */
+    const uint vectors = (tile.width * 3u + 15u) / 16u, lanes = lanes_for(vectors);
+    const uint rows = tile.rows == 1 ? 0 : tile.rows, chunk = rows_for(vectors, lanes);
+    for (uint from = 0; from < max(rows, 1u); from += chunk) {
+        const uint end = min(rows, from + chunk);
+        for (uint y = from + item / lanes; y < end; y += GROUP / lanes)
+            count_row(table, lane, one, pixels, tile.offset + y * tile.stride, tile.width,
+                      item & (lanes - 1u), lanes);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        take(quads, item, tile, tile.cell_tiles == 1 && chunk >= rows, counters);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+#else
     barrier(CLK_LOCAL_MEM_FENCE);
-    FEATURES(MERGE)
+    take(quads, item, tile, tile.cell_tiles == 1, counters);
+#endif
 }

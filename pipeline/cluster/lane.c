@@ -3,17 +3,10 @@
 #include "base/clock.h"
 #include <string.h>
 
-/* cl_nv_device_attribute_query */
-#define COMPUTE_CAPABILITY_MAJOR_NV 0x4000
-
 /* mma.m16n8k16 and cp.async came with compute capability 8.0 (PTX ISA, 9.7.14 and 9.7.9). */
 static bool has_tensor_cores(const struct ocl_device *device)
 {
-    cl_uint major = 0;
-    return device->nvidia &&
-           clGetDeviceInfo(device->id, COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major, NULL) ==
-               CL_SUCCESS &&
-           major >= 8;
+    return device->nvidia_major >= 8;
 }
 
 enum status lane_open(struct lane *lane, struct ocl_context *ocl, struct workers *workers,

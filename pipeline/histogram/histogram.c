@@ -11,6 +11,7 @@
 
 /* Of a part that is no long row: wider rows are tiles of their own. */
 #define ROW_PIXELS_MOST 16384u
+#define LINE_PIXELS     128u /* three lines of 128 bytes */
 
 #define BUCKETS_LEAST 64u
 #define REDUCE        "histogram_reduce" /* the second kernel of histogram_partial.cl */
@@ -198,6 +199,27 @@ static bool has_grid(const struct pass *pass)
     return pass->grid_rows * pass->grid_columns > 1;
 }
 
+/* A tile for so many pixels that follow each other, cut into equally long pieces. They begin at
+ * multiples of 16 pixels, 48 bytes, or of whole cache lines where tiles are that long: a work-group
+ * that begins inside a line has each of its loads touch one line more. */
+static uint32_t cut_row(struct histogram_tile *tiles, struct histogram_tile tile, uint64_t pixels,
+                        uint32_t tile_pixels)
+{
+    const uint64_t unit = tile_pixels % LINE_PIXELS == 0 ? LINE_PIXELS : 16;
+    const uint64_t pieces = (pixels + tile_pixels - 1) / tile_pixels;
+    const uint64_t piece = ((pixels + pieces - 1) / pieces + unit - 1) / unit * unit;
+    uint32_t count = 0;
+    tile.rows = 1;
+    for (uint64_t x = 0; x < pixels; x += piece, count++) {
+        if (!tiles)
+            continue;
+        tile.width = (uint32_t)(pixels - x < piece ? pixels - x : piece);
+        tiles[count] = tile;
+        tile.offset += tile.width * 3;
+    }
+    return count;
+}
+
 /* Cuts one rectangle (already inside the part) into tiles. */
 static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *part,
                     struct cell_rect rect, uint32_t cell, const struct pass *pass,
@@ -211,23 +233,14 @@ static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *p
         .counters = part->counters,
         .cell = cell,
     };
-    if (width * 3 == part->stride || rows == 1) {
-        /* Contiguous: one long row, cut at multiples of 16 pixels into equally long pieces. */
-        const uint64_t pixels = (uint64_t)width * rows;
-        const uint64_t pieces = (pixels + tile_pixels - 1) / tile_pixels;
-        const uint64_t piece = ((pixels + pieces - 1) / pieces + 15) & ~15ull;
-        tile.rows = 1;
-        for (uint64_t x = 0; x < pixels; x += piece, count++) {
-            if (!tiles)
-                continue;
-            tile.width = (uint32_t)(pixels - x < piece ? pixels - x : piece);
-            tiles[count] = tile;
-            tile.offset += tile.width * 3;
-        }
+    if (width * 3 == part->stride || rows == 1)
+        return cut_row(tiles, tile, (uint64_t)width * rows, tile_pixels);
+    if (!has_grid(pass) || width > ROW_PIXELS_MOST) {
+        for (uint32_t y = 0; y < rows; y++, tile.offset += part->stride)
+            count += cut_row(tiles ? tiles + count : NULL, tile, width, tile_pixels);
         return count;
     }
-    uint32_t step =
-        has_grid(pass) && width <= ROW_PIXELS_MOST ? max_u32(1, tile_pixels / width) : 1;
+    const uint32_t step = max_u32(1, tile_pixels / width);
     for (uint32_t y = 0; y < rows; y += step, count++) {
         if (!tiles)
             continue;
@@ -315,6 +328,9 @@ static void write_options(char *text, size_t size, const struct pass *pass,
         snprintf(text + used, size - (size_t)used, " -DCOPIES=%u", pass->shape.copies);
     else if (pass->variant == HISTOGRAM_PRIVATE && takes_assembly(device))
         snprintf(text + used, size - (size_t)used, " -DHIDE_WORDS");
+    /* ld.global with L1::no_allocate came with compute capability 7.0 (PTX ISA, 9.7.9.8). */
+    else if (pass->variant == HISTOGRAM_PACKED && device->nvidia_major >= 7)
+        snprintf(text + used, size - (size_t)used, " -DNO_ALLOCATE");
 }
 
 enum status histogram_build_pass(struct histogram *histogram, unsigned index, struct error *err)

@@ -122,7 +122,7 @@ static struct histogram_shape neighbour(struct histogram_shape shape, int parame
 {
     uint32_t *const value[] = {&shape.tile_pixels, &shape.group, &shape.copies};
     *value[parameter] = half ? *value[parameter] / 2 : *value[parameter] * 2;
-    shape.tile_pixels &= ~15u;
+    shape.tile_pixels &= ~127u; /* whole cache lines */
     return shape;
 }
 

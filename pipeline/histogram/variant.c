@@ -16,17 +16,19 @@
 /* On GPUs, what the tiles of one large picture add to its counters meets in a few cache lines: in
  * launches of 1 GiB, tiles of 32,000 pixels cost 15 %, and with tiles of 250,000 the last
  * work-groups leave the device half empty. In launches of a slot of 32 MiB there are too few tiles
- * for that to matter, and each compute unit should have one, or two of packed's smaller
- * work-groups. */
-#define TILES_A_UNIT_PACKED    2u
-#define CHUNK_PIXELS           32256u /* those of a CHUNK of kernels/histogram_packed.cl */
-#define TILE_PIXELS_PACKED_MAX (6 * CHUNK_PIXELS)
+ * for that to matter, and each compute unit should have one. A unit runs three of packed's
+ * work-groups at a time, so it gets as many tiles, or a multiple. */
+#define TILES_AT_A_TIME_PACKED 3u
+#define TILE_PIXELS_PACKED_MAX (240u << 10)
+#define TILE_PIXELS_PACKED_MIN (16u << 10)
 #define TILE_PIXELS_GROUP_MAX  (144u << 10)
-#define TILE_PIXELS_GROUP_MIN  CHUNK_PIXELS
+#define TILE_PIXELS_GROUP_MIN  (32u << 10)
 
 #define GROUP_MOST     1024u
 #define GROUP_MOST_CPU 128u /* work-items take turns there */
 #define COPIES_MOST    16u
+
+#define LINE_PIXELS 128u /* what a tile begins at a multiple of: three cache lines */
 
 /* What tuning may try. */
 #define GROUP_LEAST       16u
@@ -39,7 +41,8 @@
 
 #define PACKED_GROUP       512u
 #define PACKED_GROUP_LEAST 256u
-#define PACKED_TABLE       (32u << 10)
+#define PACKED_TABLE       (48u << 10)
+#define PACKED_PIXELS_MOST 507904u /* of a tile of one row, as the kernel has it */
 
 static const struct {
     const char *name, *kernel;
@@ -204,7 +207,7 @@ struct histogram_shape histogram_variant_shape(enum histogram_variant variant, u
     struct histogram_shape shape = {
         .group = group_size(cpu ? GROUP_MOST_CPU : GROUP_MOST, device),
         .copies = 1,
-        .tile_pixels = clamp(share, TILE_PIXELS_GROUP_MIN, TILE_PIXELS_GROUP_MAX) & ~15u,
+        .tile_pixels = clamp(share, TILE_PIXELS_GROUP_MIN, TILE_PIXELS_GROUP_MAX) & ~(LINE_PIXELS - 1),
     };
     if (variant == HISTOGRAM_PRIVATE) {
         shape.group = 1;
@@ -212,10 +215,11 @@ struct histogram_shape histogram_variant_shape(enum histogram_variant variant, u
             clamp(share / TILES_A_THREAD, TILE_PIXELS_PRIVATE_MIN, TILE_PIXELS_PRIVATE_MAX) & ~15u;
     }
     if (variant == HISTOGRAM_PACKED) {
+        const uint32_t third = share / TILES_AT_A_TIME_PACKED;
+        const uint32_t turns = third / TILE_PIXELS_PACKED_MAX + 1;
         shape.group = group_size(PACKED_GROUP, device);
-        shape.tile_pixels =
-            clamp(share / TILES_A_UNIT_PACKED / CHUNK_PIXELS * CHUNK_PIXELS, CHUNK_PIXELS,
-                  TILE_PIXELS_PACKED_MAX);
+        shape.tile_pixels = clamp((third / turns + LINE_PIXELS) & ~(LINE_PIXELS - 1),
+                                  TILE_PIXELS_PACKED_MIN, TILE_PIXELS_PACKED_MAX);
     }
     if (variant == HISTOGRAM_STAGED)
         shape.group = group_size(STAGED_GROUP, device);
@@ -235,7 +239,7 @@ bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_va
                           uint32_t bins, const struct ocl_device *device)
 {
     uint64_t local = 4ull * bins * shape->copies;
-    uint32_t least = GROUP_LEAST, most = GROUP_MOST;
+    uint32_t least = GROUP_LEAST, most = GROUP_MOST, pixels = TILE_PIXELS_MOST;
     if (variant == HISTOGRAM_PRIVATE) {
         least = most = 1;
         local = 0;
@@ -244,6 +248,7 @@ bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_va
     } else if (variant == HISTOGRAM_PACKED) {
         least = PACKED_GROUP_LEAST;
         local = PACKED_TABLE;
+        pixels = PACKED_PIXELS_MOST;
     } else if (variant == HISTOGRAM_STAGED) {
         local += (uint64_t)STAGE_BYTES * shape->group;
     }
@@ -252,5 +257,5 @@ bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_va
            shape->copies <= (histogram_variant_copies(variant) ? COPIES_MOST_TUNED : 1) &&
            shape->copies <= shape->group &&
            local <= device->local_memory && shape->tile_pixels % 16 == 0 &&
-           shape->tile_pixels >= TILE_PIXELS_LEAST && shape->tile_pixels <= TILE_PIXELS_MOST;
+           shape->tile_pixels >= TILE_PIXELS_LEAST && shape->tile_pixels <= pixels;
 }

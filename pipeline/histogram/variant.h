@@ -14,7 +14,7 @@ enum histogram_variant {
     HISTOGRAM_PRIVATE,    /* tables of each work-item */
     HISTOGRAM_LOCAL,      /* one table a work-group in local memory */
     HISTOGRAM_REPLICATED, /* interleaved copies of it */
-    HISTOGRAM_PACKED,     /* 32 copies for three channels in one word */
+    HISTOGRAM_PACKED,     /* 32 copies, two values in one word */
     HISTOGRAM_PARTIAL,    /* those, each work-group's added up by a second kernel */
     HISTOGRAM_STAGED,     /* one table, pixels through local memory by asynchronous copies */
     HISTOGRAM_GLOBAL,     /* straight into global memory */

@@ -45,6 +45,7 @@ struct ocl_device {
     bool non_uniform_groups; /* by capability, not by version */
     bool subgroups, fp64, int64_atomics, out_of_order, images;
     bool nvidia;             /* takes inline PTX */
+    unsigned nvidia_major;   /* of its compute capability; 0: not known */
     unsigned opencl_c_major; /* highest OpenCL C version: 1, 2 or 3 */
     bool opencl_c_2;         /* not said to lack 2.0, as devices of 3.0 may */
 };

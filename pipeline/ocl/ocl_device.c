@@ -11,6 +11,9 @@
 
 #define DEVICES_MAX 256
 
+/* cl_nv_device_attribute_query */
+#define COMPUTE_CAPABILITY_MAJOR_NV 0x4000
+
 static void query_text(char *out, size_t size, cl_device_id id, cl_device_info what)
 {
     out[0] = '\0';
@@ -133,6 +136,8 @@ static void describe(struct ocl_device *device)
                             CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
     device->images = query_number(id, CL_DEVICE_IMAGE_SUPPORT, 4) != 0;
     device->nvidia = strstr(device->vendor, "NVIDIA") && strstr(device->platform, "NVIDIA");
+    device->nvidia_major =
+        device->nvidia ? (unsigned)query_number(id, COMPUTE_CAPABILITY_MAJOR_NV, 4) : 0;
 
     const char *why = NULL;
     if (!query_number(id, CL_DEVICE_AVAILABLE, 4))

@@ -69,10 +69,11 @@ static void fill_pixels(uint8_t *pixels, enum fill fill)
     }
 }
 
-/* The counters of the picture of WIDTH pixels a row, by one variant. */
-static void count_samples(uint32_t *counters, struct ocl_context *context,
-                          const struct feature_set *features, enum histogram_variant variant,
-                          const uint8_t *pixels)
+/* The counters of the first `rows` rows of the picture of WIDTH pixels a row, by one variant; shape
+ * as in histogram_config. */
+static void count_rows(uint32_t *counters, struct ocl_context *context,
+                       const struct feature_set *features, enum histogram_variant variant,
+                       const struct histogram_shape *shape, const uint8_t *pixels, uint32_t rows)
 {
     struct error err = ERROR_INIT;
     struct histogram *histogram;
@@ -82,15 +83,15 @@ static void count_samples(uint32_t *counters, struct ocl_context *context,
     size_t counter_bytes = features->counters * sizeof *counters;
     const struct histogram_part part = {
         .width = WIDTH,
-        .height = SAMPLES / WIDTH,
+        .height = rows,
         .orientation = 1,
-        .rect = {0, 0, WIDTH, SAMPLES / WIDTH},
+        .rect = {0, 0, WIDTH, rows},
         .stride = WIDTH * 3,
     };
     memset(counters, 0, counter_bytes);
     assert_int_equal(ocl_queue_open(&queue, context, "test", &err), STATUS_OK);
     const struct histogram_config config = {
-        .features = features, .variant = variant, .launch_bytes = 3 * SAMPLES};
+        .features = features, .variant = variant, .shape = shape, .launch_bytes = 3 * SAMPLES};
     assert_int_equal(histogram_open(&histogram, context, &config, &err), STATUS_OK);
     assert_int_equal(histogram_build(histogram, &err), STATUS_OK);
     assert_int_equal(ocl_buffer(&pixel_buffer, context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
@@ -177,7 +178,7 @@ static void count_on_device(const struct ocl_device *device, uint8_t *pixels)
         for (int fill = 0; fill < FILLS && features.count > 0; fill++) {
             printf("  %s: %s, fill %d\n", device->name, histogram_variant_name(variant), fill);
             fill_pixels(pixels, (enum fill)fill);
-            count_samples(counters, context, &features, variant, pixels);
+            count_rows(counters, context, &features, variant, NULL, pixels, SAMPLES / WIDTH);
             check_counters(counters, &features, pixels);
         }
     }
@@ -206,11 +207,60 @@ static void test_2097152_samples_are_2097152_counts(void **state)
         skip();
 }
 
+/* The largest tile that packed words may be given, with every byte in one counter: one row of as many
+ * pixels, and rectangles of as many, which are counted in parts. */
+static void fill_words(const struct ocl_device *device, uint32_t group, const char *spec,
+                       uint8_t value, uint32_t rows, uint8_t *pixels)
+{
+    struct error err = ERROR_INIT;
+    struct ocl_context *context;
+    struct feature_set features = {0};
+    static uint32_t counters[COUNTERS], want[COUNTERS];
+    const struct histogram_shape shape = {.group = group, .copies = 1, .tile_pixels = 507904};
+    struct histogram_shape longer = shape;
+    longer.tile_pixels += 128;
+    assert_int_equal(feature_set_add(&features, spec, NORMALIZE_NONE, &err), STATUS_OK);
+    const struct feature *feature = &features.feature[0];
+    if (!histogram_shape_fits(&shape, HISTOGRAM_PACKED, feature->cell_bins, device))
+        return;
+    assert_false(histogram_shape_fits(&longer, HISTOGRAM_PACKED, feature->cell_bins, device));
+    printf("  %s: %s, work-groups of %u, %u\n", device->name, spec, group, value);
+    memset(pixels, value, 3 * SAMPLES);
+    assert_int_equal(ocl_context_open(&context, device, NULL, &err), STATUS_OK);
+    count_rows(counters, context, &features, HISTOGRAM_PACKED, &shape, pixels, rows);
+    ocl_context_close(&context);
+    memset(want, 0, sizeof want);
+    feature_count_reference(want, feature, pixels, WIDTH * 3, WIDTH, rows, 1);
+    assert_memory_equal(counters, want, features.counters * sizeof *want);
+}
+
+static void test_packed_words_hold_the_longest_tile(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct ocl_devices devices;
+    uint8_t *pixels = malloc(3 * SAMPLES);
+    assert_non_null(pixels);
+    assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
+    for (unsigned i = 0; i < devices.count; i++) {
+        const struct ocl_device *device = &devices.device[i];
+        for (uint32_t group = 256; group <= 1024 && device->usable && !is_simulator(device);
+             group *= 2) {
+            fill_words(device, group, "rgb:bins=256", 127, 507904 / WIDTH, pixels);
+            fill_words(device, group, "rgb:bins=256", 255, 507904 / WIDTH, pixels);
+            fill_words(device, group, "rgb:bins=100,grid=1x3", 255, SAMPLES / WIDTH, pixels);
+        }
+    }
+    ocl_devices_close(&devices);
+    free(pixels);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_variant_equals_the_reference),
         cmocka_unit_test(test_2097152_samples_are_2097152_counts),
+        cmocka_unit_test(test_packed_words_hold_the_longest_tile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
