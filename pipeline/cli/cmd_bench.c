@@ -24,7 +24,7 @@ struct selection {
 struct table {
     struct sink sink;
     struct json json;
-    struct bench_plot plot; /* where --plot was given */
+    struct bench_plot plot;          /* where --plot was given */
     const struct ocl_device *device; /* measured now */
     bool to_sink, to_plot;
     uint64_t wrong;
@@ -208,8 +208,8 @@ static enum status measure_fill(struct table *table, struct bench *bench,
     if (status == STATUS_OK && device->type & CL_DEVICE_TYPE_CPU) {
         status = bench_plain(&result, bench, err);
         if (status == STATUS_OK)
-            status = show(table, "plain C", "rgb:bins=256", shape_name, fill_name, &result, read,
-                          err);
+            status =
+                show(table, "plain C", "rgb:bins=256", shape_name, fill_name, &result, read, err);
     }
     if (status == STATUS_OK)
         status = measure_variants(table, bench, selection, device, shape_name, fill_name, read,
@@ -284,13 +284,7 @@ enum status command_bench(const struct options *options, struct error *err)
     for (unsigned i = 0; status == STATUS_OK && i < compute.count; i++)
         status = measure_device(&table, &compute, compute.chosen[i], &selection, options, err);
     json_close_array(&table.json);
-    enum status closed = sink_close(&table.sink, true, status == STATUS_OK ? err : NULL);
-    if (status == STATUS_OK)
-        status = closed;
-    if (status == STATUS_OK)
-        status = report_write(options, &table.json, err);
-    else
-        json_clear(&table.json);
+    status = report_end(options, &table.json, &table.sink, status, err);
     if (status == STATUS_OK && table.to_plot)
         status = bench_plot_svg(options->plot, &table.plot, err);
     bench_plot_clear(&table.plot);

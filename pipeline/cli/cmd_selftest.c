@@ -152,13 +152,7 @@ enum status command_self_test(const struct options *options, struct error *err)
     json_close_array(&transcript.json);
     json_uint(&transcript.json, "wrong", wrong);
     json_close_object(&transcript.json);
-    enum status closed = sink_close(&transcript.sink, true, status == STATUS_OK ? err : NULL);
-    if (status == STATUS_OK)
-        status = closed;
-    if (status == STATUS_OK)
-        status = report_write(options, &transcript.json, err);
-    else
-        json_clear(&transcript.json);
+    status = report_end(options, &transcript.json, &transcript.sink, status, err);
     if (status == STATUS_OK && wrong > 0) {
         log_message(LOG_ERROR,
                     "%llu wrong value%s: do not use this device, choose another with --device",

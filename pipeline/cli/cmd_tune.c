@@ -145,8 +145,8 @@ static enum status measure(struct table *table, struct tuning *tuning,
     const struct text_list *specs = &options->features;
     const unsigned count = specs->count ? specs->count : TUNING_CLASSES;
     for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
-        status = tuner_run(tuning, &tuner, specs->count ? specs->text[i] : tuning_class_spec(i),
-                           err);
+        status =
+            tuner_run(tuning, &tuner, specs->count ? specs->text[i] : tuning_class_spec(i), err);
         /* Each as it is found: an interrupted tune keeps what it has done. */
         if (status == STATUS_OK)
             status = tuning_save(tuning, device, err);
@@ -196,8 +196,7 @@ static enum status check_options(const struct options *options, struct error *er
                       options->show ? "show" : "forget");
     for (unsigned i = 0; i < options->features.count; i++) {
         struct feature_set one = {0};
-        enum status status =
-            feature_set_add(&one, options->features.text[i], NORMALIZE_NONE, err);
+        enum status status = feature_set_add(&one, options->features.text[i], NORMALIZE_NONE, err);
         if (status != STATUS_OK)
             return status;
         if (feature_set_blurred(&one))
@@ -225,13 +224,7 @@ enum status command_tune(const struct options *options, struct error *err)
     for (unsigned i = 0; status == STATUS_OK && i < compute.count; i++)
         status = tune_device(&table, &compute, compute.chosen[i], options, err);
     json_close_array(&table.json);
-    enum status closed = sink_close(&table.sink, true, status == STATUS_OK ? err : NULL);
-    if (status == STATUS_OK)
-        status = closed;
-    if (status == STATUS_OK)
-        status = report_write(options, &table.json, err);
-    else
-        json_clear(&table.json);
+    status = report_end(options, &table.json, &table.sink, status, err);
     if (status == STATUS_OK && table.wrong > 0) {
         log_message(LOG_ERROR, "%u of the kernels tried counted wrong; they are never taken",
                     table.wrong);

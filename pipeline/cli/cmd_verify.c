@@ -43,13 +43,7 @@ enum status command_verify(const struct options *options, struct error *err)
     json_close_array(&verdict.json);
     json_bool(&verdict.json, "ok", count == 0);
     json_close_object(&verdict.json);
-    enum status closed = sink_close(&verdict.sink, true, status == STATUS_OK ? err : NULL);
-    if (status == STATUS_OK)
-        status = closed;
-    if (status == STATUS_OK)
-        status = report_write(options, &verdict.json, err);
-    else
-        json_clear(&verdict.json);
+    status = report_end(options, &verdict.json, &verdict.sink, status, err);
     result_close(&result);
     if (status != STATUS_OK)
         return status;
@@ -58,7 +52,7 @@ enum status command_verify(const struct options *options, struct error *err)
     if (count == 0)
         log_message(LOG_INFO, "%s: everything holds", shown);
     else
-        log_message(LOG_INFO, "%s: %llu promise%s broken; clpipe repair saves the rows that hold", shown,
-                    (unsigned long long)count, count == 1 ? " is" : "s are");
+        log_message(LOG_INFO, "%s: %llu promise%s broken; clpipe repair saves the rows that hold",
+                    shown, (unsigned long long)count, count == 1 ? " is" : "s are");
     return count == 0 ? STATUS_OK : STATUS_PARTIAL;
 }

@@ -2,7 +2,6 @@
 #include "cli/report_json.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "cli/sink.h"
 #include "cli/summary.h"
 #include <ctype.h>
 #include <errno.h>
@@ -221,6 +220,18 @@ enum status report_write(const struct options *options, struct json *json, struc
             status = sink_close(&sink, true, err);
         }
     }
+    json_clear(json);
+    return status;
+}
+
+enum status report_end(const struct options *options, struct json *json, struct sink *sink,
+                       enum status status, struct error *err)
+{
+    const enum status closed = sink_close(sink, true, status == STATUS_OK ? err : NULL);
+    if (status == STATUS_OK)
+        status = closed;
+    if (status == STATUS_OK)
+        return report_write(options, json, err);
     json_clear(json);
     return status;
 }

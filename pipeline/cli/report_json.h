@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "cli/cluster_step.h"
 #include "cli/options.h"
+#include "cli/sink.h"
 #include "pipeline.h"
 
 /* Looks before any work whether the files of --json and --profile can be written without harm:
@@ -25,6 +26,11 @@ void report_sweep(struct json *json, const struct result_sweep *sweep);
 /* Writes the finished value where --json says, if it was given, and clears the writer. A string of
  * bytes goes in by report_bytes. */
 enum status report_write(const struct options *options, struct json *json, struct error *err);
+
+/* The end of a command that prints as well: closes the sink and, unless status says that something
+ * has failed, writes the value; clears the writer in any case. The first failure is returned. */
+enum status report_end(const struct options *options, struct json *json, struct sink *sink,
+                       enum status status, struct error *err);
 
 /* json_string of bytes that may not be UTF-8; NULL becomes null. */
 void report_bytes(struct json *json, const char *key, const char *bytes);
