@@ -17,28 +17,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All lines of an embedded kernel in one string (malloc), or NULL. */
-static char *join_lines(const struct embedded_kernel *kernel, const char *prologue)
+/* All lines of an embedded kernel behind the prologue, in one string (malloc); NULL on failure. */
+static enum status load_source(char **out, const char *name, const char *prologue,
+                               struct error *err)
 {
+    const struct embedded_kernel *kernel = embedded_kernels;
+    *out = NULL;
+    while (kernel->name && strcmp(kernel->name, name) != 0)
+        kernel++;
+    if (!kernel->name)
+        return error_set(err, STATUS_FAILED, "this build has no kernel %s", name);
     size_t length = prologue ? strlen(prologue) : 0;
     for (const char *const *line = kernel->lines; *line; line++)
         length += strlen(*line);
-    char *text = malloc(length + 1);
-    if (!text)
-        return NULL;
-    char *end = prologue ? stpcpy(text, prologue) : text;
+    *out = malloc(length + 1);
+    if (!*out)
+        return error_memory(err, length + 1, "a kernel's source");
+    char *end = prologue ? stpcpy(*out, prologue) : *out;
     *end = '\0';
     for (const char *const *line = kernel->lines; *line; line++)
         end = stpcpy(end, *line);
-    return text;
-}
-
-static const struct embedded_kernel *find_kernel(const char *name)
-{
-    const struct embedded_kernel *kernel = embedded_kernels;
-    while (kernel->name && strcmp(kernel->name, name) != 0)
-        kernel++;
-    return kernel->name ? kernel : NULL;
+    return STATUS_OK;
 }
 
 /* --- the cache ------------------------------------------------------------------------------- */
@@ -91,15 +90,12 @@ void ocl_device_key(char hex[OCL_KEY], const struct ocl_device *device, const ch
 enum status ocl_program_key(char hex[OCL_KEY], const struct ocl_device *device, const char *name,
                             const char *prologue, const char *options, struct error *err)
 {
-    const struct embedded_kernel *kernel = find_kernel(name);
-    if (!kernel)
-        return error_set(err, STATUS_FAILED, "this build has no kernel %s", name);
-    char *source = join_lines(kernel, prologue);
-    if (!source)
-        return error_memory(err, 0, "a kernel's source");
-    source_key(hex, device, source, options);
+    char *source;
+    enum status status = load_source(&source, name, prologue, err);
+    if (status == STATUS_OK)
+        source_key(hex, device, source, options);
     free(source);
-    return STATUS_OK;
+    return status;
 }
 
 bool ocl_program_is_proven(const char *key)
@@ -141,8 +137,7 @@ static void print_build_log(cl_program program, const struct ocl_device *device,
     free(text);
 }
 
-static cl_program build_binary(struct ocl_context *context, const char *entry,
-                               const char *options)
+static cl_program build_binary(struct ocl_context *context, const char *entry, const char *options)
 {
     const struct ocl_device *device = ocl_context_device(context);
     size_t size = 0;
@@ -224,13 +219,10 @@ enum status ocl_program_build(cl_program *out, struct ocl_context *context, cons
                               const char *prologue, const char *options, struct error *err)
 {
     *out = NULL;
-    const struct embedded_kernel *kernel = find_kernel(name);
-    if (!kernel)
-        return error_set(err, STATUS_FAILED, "this build has no kernel %s", name);
-    char *source = join_lines(kernel, prologue);
-    if (!source)
-        return error_memory(err, 0, "a kernel's source");
-    enum status status = ocl_program_build_source(out, context, name, source, options, err);
+    char *source;
+    enum status status = load_source(&source, name, prologue, err);
+    if (status == STATUS_OK)
+        status = ocl_program_build_source(out, context, name, source, options, err);
     free(source);
     return status;
 }
