@@ -1,13 +1,15 @@
-/* jpeg_dct.c: of which files base/dct.c makes the pixels, and whether it does so as the JPEG library
- * here would.
+/* jpeg_dct.c: of which files base/dct.c makes the pixels, and whether it does so as the JPEG
+ * library here would.
  *
  * libjpeg-turbo's SIMD code for x86 is what base/dct.c was written after. Builds without it, other
  * architectures and other libraries agree on photographs, but not where hostile coefficients leave
- * 16 bits. So it is tried: made pictures, a third of them with coefficients of any size, are encoded,
- * decoded by the library, and compared with what the plain C makes of the coefficients.
+ * 16 bits. So it is tried: made pictures, a third of them with coefficients of any size, are
+ * encoded, decoded by the library, and compared with what the plain C makes of the coefficients.
  */
 #include "decode/jpeg_dct.h"
 
+#include "base/dct_made.h"
+#include "base/random.h"
 #include "decode/decode.h"
 
 #include <setjmp.h>
@@ -28,8 +30,8 @@ void jpeg_dct_layout(struct dct_layout *layout, struct jpeg_decompress_struct *i
         const jpeg_component_info *second = &info->comp_info[1], *third = &info->comp_info[2];
         across = first->h_samp_factor;
         down = first->v_samp_factor;
-        if (second->h_samp_factor != 1 || second->v_samp_factor != 1 ||
-            third->h_samp_factor != 1 || third->v_samp_factor != 1 || across > 2 || down > across)
+        if (second->h_samp_factor != 1 || second->v_samp_factor != 1 || third->h_samp_factor != 1 ||
+            third->v_samp_factor != 1 || across > 2 || down > across)
             return;
         /* The library upsamples planes of one or two columns otherwise. */
         if (across == 2 && info->image_width <= 4)
@@ -58,14 +60,15 @@ struct trial {
     uint32_t width, height;
     uint8_t across, down;
     enum dct_colour colour;
-    int largest; /* coefficient */
-    uint16_t quantization;
+    uint32_t largest; /* coefficient */
+    uint32_t quantization;
 };
 
 /* Sizes that are no multiples of blocks, one of them a single row and column of MCUs more. */
 static const struct trial trials[] = {
-    {45, 39, 2, 2, DCT_YCC, 40, 16},   {33, 17, 2, 1, DCT_YCC, 40, 16}, {23, 31, 1, 1, DCT_YCC, 40, 16},
-    {37, 11, 1, 1, DCT_GREY, 40, 16},  {16, 16, 2, 2, DCT_RGB, 90, 7},  {40, 40, 1, 1, DCT_GREY, 1000, 60},
+    {45, 39, 2, 2, DCT_YCC, 40, 16},    {33, 17, 2, 1, DCT_YCC, 40, 16},
+    {23, 31, 1, 1, DCT_YCC, 40, 16},    {37, 11, 1, 1, DCT_GREY, 40, 16},
+    {16, 16, 2, 2, DCT_RGB, 90, 7},     {40, 40, 1, 1, DCT_GREY, 1000, 60},
     {48, 48, 2, 2, DCT_YCC, 1000, 255}, {5, 3, 2, 2, DCT_YCC, 1000, 3},
 };
 
@@ -78,7 +81,8 @@ struct rig {
     unsigned long file_bytes;
     struct dct_layout layout;
     _Alignas(16) uint8_t coefficients[DCT_TABLE_BYTES + BYTES_MOST];
-    uint8_t samples[BYTES_MOST], pixels[3 * SIDE_MOST * SIDE_MOST], wanted[3 * SIDE_MOST * SIDE_MOST];
+    uint8_t samples[BYTES_MOST], pixels[3 * SIDE_MOST * SIDE_MOST],
+        wanted[3 * SIDE_MOST * SIDE_MOST];
 };
 
 _Noreturn static void on_error(j_common_ptr common)
@@ -92,45 +96,6 @@ static void on_message(j_common_ptr common, int level)
     (void)level;
 }
 
-static uint32_t next_random(uint32_t *state) /* xorshift32, G. Marsaglia 2003 */
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    return *state >> 8;
-}
-
-/* Blocks of one value, of a row of values, and of all: the library takes different ways. */
-static void make_coefficients(struct rig *rig, const struct trial *trial, uint32_t *state)
-{
-    uint16_t *tables = (uint16_t *)(void *)rig->coefficients;
-    int16_t *block = (int16_t *)(tables + DCT_COMPONENTS * DCT_BLOCK);
-    for (unsigned i = 0; i < DCT_COMPONENTS * DCT_BLOCK; i++)
-        tables[i] = (uint16_t)(1 + next_random(state) % trial->quantization);
-    for (uint64_t b = 0; b < dct_blocks(&rig->layout); b++, block += DCT_BLOCK) {
-        const unsigned some = b % 4 == 0 ? 1 : b % 4 == 1 ? 8 : DCT_BLOCK;
-        for (unsigned i = 0; i < DCT_BLOCK; i++) {
-            const int value = (int)(next_random(state) % (2u * (unsigned)trial->largest + 1));
-            block[i] = i < some ? (int16_t)(value - trial->largest) : 0;
-        }
-    }
-}
-
-static void set_layout(struct rig *rig, const struct trial *trial)
-{
-    struct dct_layout *layout = &rig->layout;
-    const uint32_t mcu_across = 8u * trial->across, mcu_down = 8u * trial->down;
-    const uint32_t across = (trial->width + mcu_across - 1) / mcu_across;
-    const uint32_t down = (trial->height + mcu_down - 1) / mcu_down;
-    *layout = (struct dct_layout){trial->colour, trial->width, trial->height,
-                                  trial->across, trial->down,  {0},
-                                  {0}};
-    for (unsigned c = 0; c < (trial->colour == DCT_GREY ? 1 : DCT_COMPONENTS); c++) {
-        layout->blocks_across[c] = across * (c ? 1 : trial->across);
-        layout->blocks_down[c] = down * (c ? 1 : trial->down);
-    }
-}
-
 static void encode(struct rig *rig)
 {
     struct jpeg_compress_struct *out = &rig->out;
@@ -142,7 +107,8 @@ static void encode(struct rig *rig)
     jpeg_mem_dest(out, &rig->file, &rig->file_bytes);
     out->image_width = layout->width;
     out->image_height = layout->height;
-#if JPEG_LIB_VERSION >= 70 /* which scales, and leaves it to the caller when coefficients are given */
+#if JPEG_LIB_VERSION >= 70
+    /* It scales, and leaves that to the caller when coefficients are given. */
     out->jpeg_width = layout->width;
     out->jpeg_height = layout->height;
     out->min_DCT_h_scaled_size = out->min_DCT_v_scaled_size = DCTSIZE;
@@ -170,8 +136,7 @@ static void encode(struct rig *rig)
     jpeg_write_coefficients(out, array);
     for (int c = 0; c < components; c++) {
         for (JDIMENSION y = 0; y < layout->blocks_down[c]; y++, block += layout->blocks_across[c]) {
-            JBLOCKARRAY row =
-                out->mem->access_virt_barray((j_common_ptr)out, array[c], y, 1, TRUE);
+            JBLOCKARRAY row = out->mem->access_virt_barray((j_common_ptr)out, array[c], y, 1, TRUE);
             memcpy(row[0], block, layout->blocks_across[c] * sizeof(JBLOCK));
         }
     }
@@ -212,8 +177,14 @@ static bool go_through(struct rig *rig)
 
 static bool agrees(struct rig *rig, const struct trial *trial, uint32_t *state)
 {
-    set_layout(rig, trial);
-    make_coefficients(rig, trial, state);
+    rig->layout = (struct dct_layout){.colour = trial->colour,
+                                      .width = trial->width,
+                                      .height = trial->height,
+                                      .across = trial->across,
+                                      .down = trial->down};
+    dct_made_blocks(&rig->layout);
+    dct_made_coefficients(rig->coefficients, &rig->layout, trial->largest, trial->quantization,
+                          state);
     dct_pixels(rig->pixels, rig->samples, rig->coefficients, &rig->layout);
     const bool same = go_through(rig) && memcmp(rig->pixels, rig->wanted,
                                                 (size_t)3 * trial->width * trial->height) == 0;
@@ -227,7 +198,7 @@ static bool agrees(struct rig *rig, const struct trial *trial, uint32_t *state)
 bool decode_coefficients_agree(void)
 {
     struct rig *rig = calloc(1, sizeof *rig);
-    uint32_t state = 2463534242u;
+    uint32_t state = RANDOM_START;
     bool all = rig != NULL;
     for (unsigned i = 0; all && i < sizeof trials / sizeof trials[0]; i++)
         all = agrees(rig, &trials[i], &state);

@@ -6,6 +6,7 @@
 #include "histogram/bench.h"
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "histogram/plain.h"
 
 #include <stdlib.h>
@@ -68,11 +69,9 @@ static uint8_t natural(uint32_t x, uint32_t y, uint32_t channel, uint32_t noise)
 
 static void make_period(uint8_t *pixels, size_t bytes, uint32_t width, enum bench_fill fill)
 {
-    uint32_t state = 2463534242u; /* xorshift32, G. Marsaglia 2003 */
+    uint32_t state = RANDOM_START;
     for (size_t i = 0; i < bytes; i++) {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
+        random_next(&state);
         uint32_t pixel = (uint32_t)(i / 3), channel = (uint32_t)(i % 3);
         switch (fill) {
         case BENCH_CONSTANT:
@@ -446,14 +445,13 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
     struct histogram_tile *tiles = NULL;
     cl_mem tile_buffer = NULL, counters = NULL;
     uint32_t count = 0;
-    const struct histogram_config config = {.features = &features,
-                                            .variant = variant,
-                                            .shape = shape,
-                                            .launch_bytes = bench->capacity};
+    const struct histogram_config config = {
+        .features = &features, .variant = variant, .shape = shape, .launch_bytes = bench->capacity};
     enum status status = feature_set_add(&features, spec, NORMALIZE_NONE, err);
     const struct feature *feature = &features.feature[0];
     const size_t counter_bytes = (size_t)feature->dimension * bench->pictures * sizeof(uint32_t);
-    const bool plain = bench->plain && ocl_context_device(bench->context)->type & CL_DEVICE_TYPE_CPU &&
+    const bool plain = bench->plain &&
+                       ocl_context_device(bench->context)->type & CL_DEVICE_TYPE_CPU &&
                        feature->kind == FEATURE_RGB && feature->dimension == 768;
     if (status == STATUS_OK && (uint64_t)feature->dimension * bench->pictures > UINT32_MAX)
         status = error_set(err, STATUS_FAILED,

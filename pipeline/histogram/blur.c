@@ -1,6 +1,8 @@
 /* blur.c: the C reference of the box blur, and its kernels. */
 #include "histogram/blur.h"
 
+#include "base/random.h"
+
 #include <stdlib.h>
 
 #define GROUP_MOST 64u
@@ -163,11 +165,9 @@ static uint32_t make_parts(struct blur_part *parts, uint32_t *blocks)
 /* Random bytes, white ones in between: the largest sum. */
 static void make_pixels(uint8_t *pixels)
 {
-    uint32_t state = 2463534242u; /* xorshift32, G. Marsaglia 2003 */
+    uint32_t state = RANDOM_START;
     for (uint32_t i = 0; i < TEST_BYTES; i++) {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
+        random_next(&state);
         pixels[i] = i >> 9 & 1 ? 255 : (uint8_t)(state >> 9);
     }
 }

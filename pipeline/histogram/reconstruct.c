@@ -1,5 +1,9 @@
-/* reconstruct.c: the entries of pictures in a slot, and the two kernels that make pixels of them. */
+/* reconstruct.c: the entries of pictures in a slot, and the two kernels that make pixels of them.
+ */
 #include "histogram/reconstruct.h"
+
+#include "base/dct_made.h"
+#include "base/random.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -100,8 +104,8 @@ enum status reconstruct_build(struct reconstruct *reconstruct, struct error *err
         status = ocl_program_build(&reconstruct->program[i], reconstruct->context, kernel_names[i],
                                    NULL, OPTIONS, err);
         if (status == STATUS_OK)
-            status = ocl_kernel(&reconstruct->kernel[i], reconstruct->program[i], kernel_names[i],
-                                err);
+            status =
+                ocl_kernel(&reconstruct->kernel[i], reconstruct->program[i], kernel_names[i], err);
     }
     return status;
 }
@@ -126,9 +130,9 @@ enum status reconstruct_enqueue(struct reconstruct *reconstruct, struct ocl_queu
     enum status status = STATUS_OK;
     events[0] = events[1] = NULL;
     if (blocks > 0)
-        status = ocl_args(reconstruct->kernel[0], err, sizeof slot, &slot, sizeof parts, &parts,
-                          sizeof count, &count, sizeof(cl_mem), &reconstruct->samples,
-                          OCL_ARGS_END);
+        status =
+            ocl_args(reconstruct->kernel[0], err, sizeof slot, &slot, sizeof parts, &parts,
+                     sizeof count, &count, sizeof(cl_mem), &reconstruct->samples, OCL_ARGS_END);
     if (status == STATUS_OK && blocks > 0)
         status = ocl_enqueue_kernel(queue, kernel_names[0], reconstruct->kernel[0], 1, &blocks,
                                     &local, waits, &events[1], err);
@@ -161,71 +165,47 @@ struct test {
     uint8_t *slot, *pixels, *wanted, *samples;
 };
 
-static uint32_t next_random(uint32_t *state) /* xorshift32, G. Marsaglia 2003 */
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    return *state >> 8;
-}
-
 static struct dct_layout make_layout(uint32_t i)
 {
     static const uint8_t across[] = {2, 2, 1, 1}, down[] = {2, 1, 1, 1};
-    struct dct_layout layout = {.colour = i % 4 == 3 ? DCT_GREY : i % 8 == 4 ? DCT_RGB : DCT_YCC,
+    struct dct_layout layout = {.colour = i % 4 == 3   ? DCT_GREY
+                                          : i % 8 == 4 ? DCT_RGB
+                                                       : DCT_YCC,
                                 .width = 5 + i * i % 97,
                                 .height = 1 + i * 7 % 61,
                                 .across = across[i % 4],
                                 .down = down[i % 4]};
-    const uint32_t mcu_across = 8u * layout.across, mcu_down = 8u * layout.down;
-    for (unsigned c = 0; c < (layout.colour == DCT_GREY ? 1 : DCT_COMPONENTS); c++) {
-        layout.blocks_across[c] =
-            (layout.width + mcu_across - 1) / mcu_across * (c ? 1 : layout.across);
-        layout.blocks_down[c] = (layout.height + mcu_down - 1) / mcu_down * (c ? 1 : layout.down);
-    }
+    dct_made_blocks(&layout);
     return layout;
 }
 
-/* Coefficients as photographs have them, of any size, and blocks of a mean or of one row only. */
-static void make_blocks(uint8_t *bytes, const struct dct_layout *layout, uint32_t i,
-                        uint32_t *state)
-{
-    uint16_t *tables = (uint16_t *)(void *)bytes;
-    int16_t *block = (int16_t *)(tables + DCT_COMPONENTS * DCT_BLOCK);
-    const uint32_t largest = i % 3 == 0 ? 32767 : i % 3 == 1 ? 1023 : 30;
-    for (unsigned q = 0; q < DCT_COMPONENTS * DCT_BLOCK; q++)
-        tables[q] = (uint16_t)(1 + next_random(state) % (i % 5 == 0 ? 65535 : 32));
-    for (uint64_t b = 0; b < dct_blocks(layout); b++, block += DCT_BLOCK) {
-        const unsigned some = b % 4 == 0 ? 1 : b % 4 == 1 ? 8 : DCT_BLOCK;
-        for (unsigned k = 0; k < DCT_BLOCK; k++) {
-            const int32_t value = (int32_t)(next_random(state) % (2 * largest + 1));
-            block[k] = k < some ? (int16_t)(value - (int32_t)largest) : 0;
-        }
-    }
-}
-
+/* Coefficients as photographs have them, and of any size. */
 static void make_test(struct test *test)
 {
-    uint32_t state = 2463534242u;
+    uint32_t state = RANDOM_START;
     uint64_t offset = 0;
     for (uint32_t i = 0; i < TEST_PARTS; i++) {
         struct dct_layout *layout = &test->layout[i];
         *layout = i % 6 == 5 ? (struct dct_layout){0} : make_layout(i);
         const bool blocks = layout->colour != DCT_NONE;
         test->bytes[i] = blocks ? 3 * layout->width * layout->height : 100 * i + 7;
-        const uint64_t most = blocks && dct_bytes(layout) > test->bytes[i] ? dct_bytes(layout)
-                                                                           : test->bytes[i];
+        const uint64_t most =
+            blocks && dct_bytes(layout) > test->bytes[i] ? dct_bytes(layout) : test->bytes[i];
         if (offset + most > TEST_BYTES)
             break;
         uint8_t *at = test->slot + offset;
         reconstruct_part(&test->part[i], &test->range, (uint32_t)offset, blocks ? layout : NULL,
                          test->bytes[i]);
         if (blocks) {
-            make_blocks(at, layout, i, &state);
+            dct_made_coefficients(at, layout,
+                                  i % 3 == 0   ? 32767
+                                  : i % 3 == 1 ? 1023
+                                               : 30,
+                                  i % 5 == 0 ? 65535 : 32, &state);
             dct_pixels(test->wanted + offset, test->samples, at, layout);
         } else {
             for (uint32_t b = 0; b < test->bytes[i]; b++)
-                at[b] = (uint8_t)next_random(&state);
+                at[b] = (uint8_t)(random_next(&state) >> 8);
             memcpy(test->wanted + offset, at, test->bytes[i]);
         }
         test->count++;

@@ -4,6 +4,7 @@
  */
 #include "histogram/selftest.h"
 
+#include "base/random.h"
 #include "histogram/blur.h"
 #include "histogram/histogram.h"
 #include "histogram/reconstruct.h"
@@ -21,8 +22,12 @@
 static const struct {
     uint32_t width, height;
     uint8_t orientation;
-} shapes[] = {{1, 1, 1},   {1, 77, 6},  {257, 1, 3},
-              {13, 7, 5},  {48, 40, 8}, {85, 39, 7},
+} shapes[] = {{1, 1, 1},
+              {1, 77, 6},
+              {257, 1, 3},
+              {13, 7, 5},
+              {48, 40, 8},
+              {85, 39, 7},
               {LARGE_WIDTH, LARGE_HEIGHT, 2}};
 #define SHAPES (unsigned)(sizeof shapes / sizeof *shapes)
 
@@ -43,11 +48,9 @@ enum fill { FILL_CONSTANT, FILL_RANDOM, FILL_TWO, FILL_SORTED, FILL_GRADIENT, FI
 
 static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
 {
-    uint32_t state = 2463534242u; /* xorshift32, G. Marsaglia 2003 */
+    uint32_t state = RANDOM_START;
     for (size_t i = 0; i < bytes; i++) {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
+        random_next(&state);
         switch (fill) {
         case FILL_CONSTANT:
             pixels[i] = 255;
@@ -99,9 +102,8 @@ static enum status count_on_device(struct rig *rig, const struct histogram_part 
     const size_t bytes = (size_t)part->width * part->height * 3;
     const size_t counter_bytes = rig->features->counters * sizeof(uint32_t);
     const uint32_t count =
-        tile_pixels
-            ? histogram_tiles_of(rig->tile, rig->histogram, rig->pass, part, tile_pixels)
-            : histogram_tiles(rig->tile, rig->histogram, rig->pass, part);
+        tile_pixels ? histogram_tiles_of(rig->tile, rig->histogram, rig->pass, part, tile_pixels)
+                    : histogram_tiles(rig->tile, rig->histogram, rig->pass, part);
     if (histogram_is_abandoned(rig->histogram))
         return error_set(err, STATUS_INTERRUPTED, "the kernels are not needed any more");
     enum status status = ocl_enqueue_write(rig->queue, "pixels", rig->pixels, true, 0, bytes,
@@ -187,8 +189,8 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
         status = ocl_buffer(&rig->tiles, context, CL_MEM_READ_ONLY,
                             rig->tile_room * sizeof *rig->tile, NULL, "tiles", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&rig->counters, context, CL_MEM_READ_WRITE,
-                            counters * sizeof(uint32_t), NULL, "counters", err);
+        status = ocl_buffer(&rig->counters, context, CL_MEM_READ_WRITE, counters * sizeof(uint32_t),
+                            NULL, "counters", err);
     return status;
 }
 

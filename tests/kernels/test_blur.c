@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "histogram/blur.h"
 
 #include <stdio.h>
@@ -27,11 +28,9 @@ static const uint32_t sizes[][2] = {{1, 1},  {1, 40}, {40, 1},  {5, 16},  {6, 17
 /* White gives the largest sum; steps give every sum there is, and so every quotient. */
 static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
 {
-    uint32_t state = 2463534242u; /* xorshift32, G. Marsaglia 2003 */
+    uint32_t state = RANDOM_START;
     for (size_t i = 0; i < bytes; i++) {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
+        random_next(&state);
         const size_t step = i / 3 % 2296;
         pixels[i] = fill == FILL_RANDOM  ? (uint8_t)(state >> 9)
                     : fill == FILL_WHITE ? 255

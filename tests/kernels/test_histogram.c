@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "histogram/histogram.h"
 #include "histogram/selftest.h"
 
@@ -57,11 +58,9 @@ enum fill { FILL_RANDOM, FILL_CONSTANT, FILL_SORTED, FILLS };
 
 static void fill_pixels(uint8_t *pixels, enum fill fill)
 {
-    uint32_t state = 88172645u; /* xorshift32, G. Marsaglia 2003 */
+    uint32_t state = 88172645u;
     for (uint32_t i = 0; i < SAMPLES; i++) {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
+        random_next(&state);
         uint32_t sorted = i / (SAMPLES / 256) * 0x10101;
         uint32_t pixel = fill == FILL_RANDOM ? state : fill == FILL_CONSTANT ? 0xa0a0a0 : sorted;
         for (int c = 0; c < 3; c++)

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "cluster/transform.h"
 
 #include <math.h>
@@ -17,13 +18,11 @@
 static float *make_rows(uint32_t dimension, uint32_t stride)
 {
     float *rows = calloc((size_t)ROWS * stride, sizeof *rows);
-    uint32_t state = 2463534242u; /* xorshift32, G. Marsaglia 2003 */
+    uint32_t state = RANDOM_START;
     assert_non_null(rows);
     for (uint32_t i = 0; i < ROWS; i++)
         for (uint32_t j = 0; j < dimension; j++) {
-            state ^= state << 13;
-            state ^= state >> 17;
-            state ^= state << 5;
+            random_next(&state);
             rows[(size_t)i * stride + j] = (float)((double)state * 0x1p-32 - 0.3) * (float)(j + 1);
         }
     return rows;

@@ -1,5 +1,5 @@
-/* test_decode_coefficients.c: JPEG coefficients and what base/dct.c makes of them, against rows from
- * the library: the same pixels, the same failures. */
+/* test_decode_coefficients.c: JPEG coefficients and what base/dct.c makes of them, against rows
+ * from the library: the same pixels, the same failures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "decode/decode.h"
 
 #include <stdio.h>
@@ -35,11 +36,8 @@ enum { PROGRESSIVE = 1, ARITHMETIC = 2, SCANS = 4, RESTART = 8, COARSE = 16 };
 
 static uint32_t next_random(void)
 {
-    static uint32_t state = 2463534242u; /* xorshift32, G. Marsaglia 2003 */
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    return state >> 8;
+    static uint32_t state = RANDOM_START;
+    return random_next(&state) >> 8;
 }
 
 static struct bytes make(const struct made *made)
@@ -204,9 +202,15 @@ static void pixels_are_those_of_rows(void **state)
             struct made made = {.width = 5 + size * 11 % 67,
                                 .height = 1 + size * size % 83,
                                 .in = s == 3 ? JCS_GRAYSCALE : JCS_RGB,
-                                .out = s == 3 ? JCS_GRAYSCALE : s == 4 ? JCS_RGB : JCS_YCbCr,
-                                .across = s == 3 ? 1 + (int)size % 3 : s < 3 ? samplings[s][0] : 2,
-                                .down = s == 3 ? 1 + (int)size % 2 : s < 3 ? samplings[s][1] : 2,
+                                .out = s == 3   ? JCS_GRAYSCALE
+                                       : s == 4 ? JCS_RGB
+                                                : JCS_YCbCr,
+                                .across = s == 3  ? 1 + (int)size % 3
+                                          : s < 3 ? samplings[s][0]
+                                                  : 2,
+                                .down = s == 3  ? 1 + (int)size % 2
+                                        : s < 3 ? samplings[s][1]
+                                                : 2,
                                 .flags = (size % 3 ? 0 : RESTART) | (size % 4 ? 0 : COARSE)};
             struct bytes file = make(&made);
             char what[64];
@@ -224,12 +228,15 @@ static void pixels_are_those_of_rows(void **state)
 static void others_are_not_offered(void **state)
 {
     (void)state;
-    static const struct made others[] = {
-        {40, 30, JCS_RGB, JCS_YCbCr, 2, 2, PROGRESSIVE}, {40, 30, JCS_RGB, JCS_YCbCr, 2, 2, SCANS},
-        {40, 30, JCS_RGB, JCS_YCbCr, 2, 2, ARITHMETIC},  {40, 30, JCS_RGB, JCS_YCbCr, 1, 2, 0},
-        {40, 30, JCS_RGB, JCS_YCbCr, 4, 1, 0},           {4, 30, JCS_RGB, JCS_YCbCr, 2, 2, 0},
-        {3, 30, JCS_RGB, JCS_YCbCr, 2, 1, 0},            {40, 30, JCS_CMYK, JCS_CMYK, 1, 1, 0},
-        {40, 30, JCS_CMYK, JCS_YCCK, 1, 1, 0}};
+    static const struct made others[] = {{40, 30, JCS_RGB, JCS_YCbCr, 2, 2, PROGRESSIVE},
+                                         {40, 30, JCS_RGB, JCS_YCbCr, 2, 2, SCANS},
+                                         {40, 30, JCS_RGB, JCS_YCbCr, 2, 2, ARITHMETIC},
+                                         {40, 30, JCS_RGB, JCS_YCbCr, 1, 2, 0},
+                                         {40, 30, JCS_RGB, JCS_YCbCr, 4, 1, 0},
+                                         {4, 30, JCS_RGB, JCS_YCbCr, 2, 2, 0},
+                                         {3, 30, JCS_RGB, JCS_YCbCr, 2, 1, 0},
+                                         {40, 30, JCS_CMYK, JCS_CMYK, 1, 1, 0},
+                                         {40, 30, JCS_CMYK, JCS_YCCK, 1, 1, 0}};
     struct decode *rows = open_decode(false, 1), *coefficients = open_decode(true, 1);
     struct decode *scaled = open_decode(true, 2);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
