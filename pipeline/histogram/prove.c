@@ -82,44 +82,52 @@ enum status histogram_prepare(struct histogram *histogram, struct error *err)
     return STATUS_OK;
 }
 
+/* What is proven as a whole: kernels that are built, by their keys. `fault` and `advice` are how
+ * the sentence begins and ends that tells what is wrong. */
+struct proof {
+    enum status (*self_test)(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                             struct error *err);
+    const char *fault, *advice;
+};
+
+static enum status prove(const struct proof *proof, char (*key)[OCL_KEY], unsigned keys,
+                         struct ocl_context *context, struct error *err)
+{
+    uint64_t compared, wrong;
+    unsigned proven = 0;
+    while (proven < keys && ocl_program_is_proven(key[proven]))
+        proven++;
+    if (proven == keys)
+        return STATUS_OK;
+    enum status status = proof->self_test(&compared, &wrong, context, err);
+    if (status == STATUS_OK && wrong > 0)
+        return error_set(err, STATUS_FAILED, "%s wrong on %s (%llu of %llu bytes)%s", proof->fault,
+                         ocl_context_device(context)->name, (unsigned long long)wrong,
+                         (unsigned long long)compared, proof->advice);
+    for (unsigned i = 0; i < keys && status == STATUS_OK; i++)
+        ocl_program_set_proven(key[i]);
+    return status;
+}
+
 enum status blur_prepare(struct blur *blur, struct ocl_context *context, struct error *err)
 {
-    const struct ocl_device *device = ocl_context_device(context);
-    char key[OCL_KEY];
-    uint64_t compared, wrong;
+    static const struct proof proof = {blur_self_test, "kernel blur_slot blurs",
+                                       "; choose another device with --device"};
+    char key[1][OCL_KEY];
     enum status status = blur_build(blur, err);
     if (status == STATUS_OK)
-        status = blur_key(key, device, err);
-    if (status != STATUS_OK || ocl_program_is_proven(key))
-        return status;
-    status = blur_self_test(&compared, &wrong, context, err);
-    if (status == STATUS_OK && wrong > 0)
-        return error_set(err, STATUS_FAILED,
-                         "kernel blur_slot blurs wrong on %s (%llu of %llu bytes); choose another "
-                         "device with --device",
-                         device->name, (unsigned long long)wrong, (unsigned long long)compared);
-    if (status == STATUS_OK)
-        ocl_program_set_proven(key);
-    return status;
+        status = blur_key(key[0], ocl_context_device(context), err);
+    return status == STATUS_OK ? prove(&proof, key, 1, context, err) : status;
 }
 
 enum status reconstruct_prepare(struct reconstruct *reconstruct, struct ocl_context *context,
                                 struct error *err)
 {
-    const struct ocl_device *device = ocl_context_device(context);
+    static const struct proof proof = {reconstruct_self_test,
+                                       "kernels jpeg_idct and jpeg_pixels are", ""};
     char key[2][OCL_KEY];
-    uint64_t compared, wrong;
     enum status status = reconstruct_build(reconstruct, err);
     if (status == STATUS_OK)
-        status = reconstruct_keys(key, device, err);
-    if (status != STATUS_OK || (ocl_program_is_proven(key[0]) && ocl_program_is_proven(key[1])))
-        return status;
-    status = reconstruct_self_test(&compared, &wrong, context, err);
-    if (status == STATUS_OK && wrong > 0)
-        return error_set(err, STATUS_FAILED,
-                         "kernels jpeg_idct and jpeg_pixels are wrong on %s (%llu of %llu bytes)",
-                         device->name, (unsigned long long)wrong, (unsigned long long)compared);
-    for (unsigned i = 0; i < 2 && status == STATUS_OK; i++)
-        ocl_program_set_proven(key[i]);
-    return status;
+        status = reconstruct_keys(key, ocl_context_device(context), err);
+    return status == STATUS_OK ? prove(&proof, key, 2, context, err) : status;
 }
