@@ -115,6 +115,10 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
         status = ocl_buffer(&tile->near, ocl, flags, each, NULL, "bounds", err);
     if (status == STATUS_OK)
         status = ocl_buffer(&tile->far, ocl, flags, each, NULL, "bounds", err);
+    /* A row that has had no bounds yet has a near one that decides. */
+    if (status == STATUS_OK)
+        status = ocl_enqueue_fill(data->lane->compute, "no bounds", tile->far, 0, 0, each,
+                                  OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK)
         status = ocl_buffer(&tile->norms, ocl, flags, each, NULL, "norms", err);
     if (status == STATUS_OK && data->resident)
