@@ -3,7 +3,6 @@
  * inertia; pipeline/cluster/filter.c lays out what these kernels lay out elsewhere. */
 #include "kmeans_lanes.h"
 
-
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
@@ -108,5 +107,7 @@ __kernel void lay_out_panels(__global const float *restrict centroids,
         /* A device might flush what is less. */
         value = fabs(value) < FLT_MIN ? 0.0f : value;
     }
-    panels[((size_t)(lane / width) * (columns + 2) + row) * width + lane % width] = value;
+    /* Without %, which beside / becomes what Oclgrind 21.10 does not know. */
+    const uint panel = lane / width;
+    panels[((size_t)panel * (columns + 2) + row) * width + (lane - panel * width)] = value;
 }
