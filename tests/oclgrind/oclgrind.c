@@ -1,0 +1,58 @@
+/* oclgrind.c: keeps from a program what Oclgrind 21.10 takes for uninitialised memory and is not. A
+ * library for LD_PRELOAD.
+ *
+ * Whatever the host writes, and each pattern of a fill, makes Oclgrind forget what it knew of the
+ * rest of the buffer. So each becomes one write of the whole buffer, with what is there; that the
+ * rest may never have been written is not noticed any more. And a buffer at the address of an earlier
+ * one takes over what is known of that: no address is used again. */
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Writes `bytes` at `offset`, `size` of them over and over again. */
+static cl_int write_whole(cl_command_queue queue, cl_mem buffer, size_t offset, size_t bytes,
+                          const void *values, size_t size, cl_uint waits, const cl_event *wait,
+                          cl_event *event)
+{
+    static __typeof__(clEnqueueWriteBuffer) *next;
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "clEnqueueWriteBuffer");
+    size_t whole = 0;
+    cl_int code = clGetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof whole, &whole, NULL);
+    if (code != CL_SUCCESS || offset > whole || bytes > whole - offset)
+        return CL_INVALID_VALUE;
+    char *all = malloc(whole);
+    if (!all)
+        return CL_OUT_OF_HOST_MEMORY;
+    code = clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, whole, all, waits, wait, NULL);
+    for (size_t at = 0; at < bytes; at += size)
+        memcpy(all + offset + at, values, size);
+    if (code == CL_SUCCESS)
+        code = next(queue, buffer, CL_TRUE, 0, whole, all, 0, NULL, event);
+    free(all);
+    return code;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer,
+                                                     cl_bool blocking, size_t offset, size_t bytes,
+                                                     const void *values, cl_uint waits,
+                                                     const cl_event *wait, cl_event *event)
+{
+    (void)blocking;
+    return write_whole(queue, buffer, offset, bytes, values, bytes, waits, wait, event);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer,
+                                                    const void *pattern, size_t size, size_t offset,
+                                                    size_t bytes, cl_uint waits,
+                                                    const cl_event *wait, cl_event *event)
+{
+    return write_whole(queue, buffer, offset, bytes, pattern, size, waits, wait, event);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clReleaseMemObject(cl_mem object)
+{
+    return object ? CL_SUCCESS : CL_INVALID_MEM_OBJECT;
+}
