@@ -132,6 +132,30 @@ def test_whole_process_bench(tmp_path, program):
     assert list(work.iterdir()) == []
 
 
+@pytest.mark.parametrize("wrong", [0, 3])
+def test_histograms_beside_a_peer(program, tmp_path, monkeypatch, wrong):
+    """nvcc is made up here, and so is what it builds: half as fast as 1 GB/s, as right as told."""
+    numbers = "".join(f"{what} {shape} {fill} 1000000 0.002 {wrong}\n" for what in ("rgb", "bytes")
+                      for shape in ("large", "512x384", "224x224")
+                      for fill in ("constant", "two", "natural", "random", "sorted"))
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text("#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\n"
+                    f"printf '%s\\n' '#!/bin/sh' 'cat {tmp_path}/numbers' > \"$2\"; chmod +x \"$2\"\n")
+    nvcc.chmod(0o755)
+    (tmp_path / "numbers").write_text(numbers)
+    monkeypatch.setenv("NVCC", str(nvcc))
+    command = ["bench-histogram", "--device", "cpu", "--bytes", 1 << 20, "--rounds", 1, "--json",
+               tmp_path / "report.json"]
+    result = tool(*command)
+    assert result.returncode == (1 if wrong else 0), result.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert len(report["bytes_per_second"]) == 15 and report["wrong"] == 30 * wrong
+    assert all(row["cub"] == 5e8 and row["clpipe"] > 0 for row in report["bytes_per_second"])
+    monkeypatch.setenv("NVCC", str(tmp_path / "none"))
+    result = tool(*command)
+    assert result.returncode == 0 and "CUB is left out: there is no nvcc" in result.stdout
+
+
 def test_bench_of_isolation(program, photos, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
