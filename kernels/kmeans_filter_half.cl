@@ -150,6 +150,24 @@ static void multiply(float *sum, const uint *a, uint b0, uint b1)
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/* The same, but the sum begins at `start` for every row. */
+static void multiply_first(float *sum, const uint *a, uint b0, uint b1, const float *start)
+{
+    __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+                     "{%4, %5, %6, %7}, {%8, %9}, {%10, %11, %10, %11};"
+                     : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(start[0]),
+                       "f"(start[1]));
+}
+
+/* The largest bits in the warp. */
+static uint largest_in_warp(uint bits)
+{
+    uint largest;
+    __asm__ volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(bits));
+    return largest;
+}
+
 /* Searches rows: those of the tile, or with use_rows the counts[rows_count] of the list `rows`, at
  * most most_rows. centroids: times -1; lanes, slope and offset: see lay_out.
  *
@@ -182,7 +200,11 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
     if (first >= count)
         return;
     const uint base = (uint)(size_t)memory, stages = base + KEPT_BYTES;
-    const uint blocks = columns / DEPTH, steps = blocks * panel_count;
+    /* For lists several groups may share the panels. */
+    const ulong shares = get_num_groups(1), share = get_group_id(1);
+    const uint from_panel = (uint)(panel_count * share / shares);
+    const uint to_panel = (uint)(panel_count * (share + 1) / shares);
+    const uint blocks = columns / DEPTH, steps = blocks * (to_panel - from_panel);
 
     /* Each work-item brings 4 pieces of the rows and 4 of the centroids a stage. */
     const uint piece = lid & (PIECES - 1), brought = lid / PIECES; /* rows brought + BROUGHT i */
@@ -194,19 +216,6 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
         row_from[i] = x + (size_t)at * columns + piece * 8;
     }
     const uint row_to = place(brought, piece); /* BROUGHT rows further the swap is the same */
-
-    /* The tile's largest norm stands for all of its rows: then a lane's start holds for all. */
-    __local float *norm_of = (__local float *)memory;
-    const uint mine = min(first + lid, count - 1);
-    norm_of[lid] = norms[use_rows ? rows[mine] : mine];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint reach = TILE_ROWS / 2; reach > 0; reach /= 2) {
-        if (lid < reach)
-            norm_of[lid] = fmax(norm_of[lid], norm_of[lid + reach]);
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    const float longest = norm_of[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
 
     /* Of the work-item's 8 rows; in mode LIST `best` is what scores must not exceed. */
     float best[8], second[8];
@@ -231,17 +240,11 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
             start[n * 2 + e] = fma(-longest, of_lane.y, of_lane.x);                                \
         }                                                                                          \
     }
-#define START()                                                                                    \
-    {                                                                                              \
-        _Pragma("unroll") for (uint n = 0; n < 8; n++)                                             \
-            _Pragma("unroll") for (uint e = 0; e < 2; e++)                                         \
-                _Pragma("unroll") for (uint m = 0; m < 4; m++) sum[m][n][e] = sum[m][n][2 + e] =   \
-                    start[n * 2 + e];                                                              \
-    }
 
     /* What is brought next: its stage, its block of columns, its panel. */
     uint to = stages, from_column = 0, brought_steps = 0;
-    __global const half *from_lane = centroids + (size_t)brought * columns + piece * 8;
+    __global const half *from_lane =
+        centroids + ((size_t)from_panel * TILE_LANES + brought) * columns + piece * 8;
 #define BRING()                                                                                    \
     if (brought_steps < steps) {                                                                   \
         _Pragma("unroll") for (uint i = 0; i < 4; i++)                                             \
@@ -271,13 +274,24 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
         BRING()
         COMMIT();
     }
-    FIND_STARTS(0)
-    START()
+
+    /* The tile's largest norm stands for all of its rows: then a lane's start holds for all. Norms
+     * are not negative, so they are in order as their bits are. The last stage is not in use yet. */
+    __local uint *largest = (__local uint *)(memory + KEPT_BYTES + (STAGES - 1) * STAGE_BYTES);
+    const uint mine = min(first + lid, count - 1), row = use_rows ? rows[mine] : mine;
+    const float length = norms[row];
+    const uint in_warp = largest_in_warp(as_uint(length));
+    if (lane == 0)
+        largest[warp] = in_warp;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const float longest =
+        as_float(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
+    FIND_STARTS(from_panel)
     const uint frag_row = warp_row + (lane & 15), frag_half = lane >> 4;
     /* Two 8-centroid tiles at once: matrices 0, 1 of the first, 2, 3 of the second. */
     const uint frag_lane = warp_lane + (lane & 7) + (lane >> 4) * 8, frag_quarter = lane >> 3 & 1;
     uint stage = stages;
-    for (uint panel = 0; panel < panel_count; panel++) {
+    for (uint panel = from_panel; panel < to_panel; panel++) {
         for (uint block = 0; block < blocks; block++) {
             __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -293,54 +307,62 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
 #pragma unroll
                 for (uint n = 0; n < 4; n++)
                     load_matrices(b[n], stage + place(frag_lane + n * 16, d * 2 + frag_quarter));
+                if (d == 0 && block == 0) {
 #pragma unroll
-                for (uint m = 0; m < 4; m++)
+                    for (uint m = 0; m < 4; m++)
 #pragma unroll
-                    for (uint n = 0; n < 8; n++)
-                        multiply(sum[m][n], a[m], b[n >> 1][(n & 1) * 2],
-                                 b[n >> 1][(n & 1) * 2 + 1]);
+                        for (uint n = 0; n < 8; n++)
+                            multiply_first(sum[m][n], a[m], b[n >> 1][(n & 1) * 2],
+                                           b[n >> 1][(n & 1) * 2 + 1], start + n * 2);
+                } else {
+#pragma unroll
+                    for (uint m = 0; m < 4; m++)
+#pragma unroll
+                        for (uint n = 0; n < 8; n++)
+                            multiply(sum[m][n], a[m], b[n >> 1][(n & 1) * 2],
+                                     b[n >> 1][(n & 1) * 2 + 1]);
+                }
             }
             stage = stage + STAGE_BYTES == stages + STAGES * STAGE_BYTES ? stages
                                                                          : stage + STAGE_BYTES;
         }
         /* While the scores are folded these are on their way. */
-        FIND_STARTS(panel + 1 < panel_count ? panel + 1 : panel)
+        FIND_STARTS(panel + 1 < to_panel ? panel + 1 : panel)
+        if (mode == KMEANS_HALF_LIST) {
 #pragma unroll
-        for (uint m = 0; m < 4; m++)
-#pragma unroll
-            for (uint h = 0; h < 2; h++) {
-                const uint i = m * 2 + h;
-                if (mode == KMEANS_HALF_LIST) {
-                    uint hits = 0;
-#pragma unroll
-                    for (uint n = 0; n < 8; n++)
-#pragma unroll
-                        for (uint e = 0; e < 2; e++)
-                            hits |= sum[m][n][h * 2 + e] <= best[i] ? 1u << (n * 2 + e) : 0;
-                    const uint p = first + warp_row + m * 16 + h * 8 + (lane >> 2);
-                    for (; hits > 0; hits &= hits - 1) {
-                        const uint code = 31 - clz(hits & -hits);
-                        const uint slot = atomic_inc(&taken[p]);
-                        if (slot < KMEANS_HALF_SLOTS)
-                            slots[p * KMEANS_HALF_SLOTS + slot] =
-                                ids[panel * TILE_LANES + warp_lane + (code >> 1) * 8 +
-                                    (lane & 3) * 2 + (code & 1)];
-                    }
-                    continue;
-                }
-                const float before = best[i];
+            for (uint i = 0; i < 8; i++) {
+                uint hits = 0;
 #pragma unroll
                 for (uint n = 0; n < 8; n++)
 #pragma unroll
-                    for (uint e = 0; e < 2; e++) {
-                        const float t =
-                            as_float((as_uint(sum[m][n][h * 2 + e]) & ~15u) | (n * 2 + e));
-                        second[i] = fmin(second[i], fmax(best[i], t));
-                        best[i] = fmin(best[i], t);
-                    }
-                where[i] = best[i] < before ? panel : where[i];
+                    for (uint e = 0; e < 2; e++)
+                        hits |= sum[i / 2][n][i % 2 * 2 + e] <= best[i] ? 1u << (n * 2 + e) : 0;
+                const uint p = first + warp_row + (i >> 1) * 16 + (i & 1) * 8 + (lane >> 2);
+                for (; hits > 0; hits &= hits - 1) {
+                    const uint code = 31 - clz(hits & -hits);
+                    const uint slot = atomic_inc(&taken[p]);
+                    if (slot < KMEANS_HALF_SLOTS)
+                        slots[p * KMEANS_HALF_SLOTS + slot] =
+                            ids[panel * TILE_LANES + warp_lane + (code >> 1) * 8 + (lane & 3) * 2 +
+                                (code & 1)];
+                }
             }
-        START()
+            continue;
+        }
+#pragma unroll
+        for (uint i = 0; i < 8; i++) {
+            const float before = best[i];
+#pragma unroll
+            for (uint n = 0; n < 8; n++)
+#pragma unroll
+                for (uint e = 0; e < 2; e++) {
+                    const float t = as_float((as_uint(sum[i / 2][n][i % 2 * 2 + e]) & ~15u) |
+                                             (n * 2 + e));
+                    second[i] = fmin(second[i], fmax(best[i], t));
+                    best[i] = fmin(best[i], t);
+                }
+            where[i] = best[i] < before ? panel : where[i];
+        }
     }
     if (mode == KMEANS_HALF_LIST)
         return;
@@ -377,8 +399,6 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
     }
     b *= unit;
     s *= unit;
-    const uint row = use_rows ? rows[first + lid] : first + lid;
-    const float length = norms[row];
     const int id = ids[w];
     const float limit = b + 2.0f * fma(longest, slope[id], offset[id]) + slack * longest * longest;
     if (mode == KMEANS_HALF_SOME) {
@@ -449,6 +469,30 @@ settle_rows(__global const float *restrict x, __global const float *restrict cen
     }
 }
 
+#define FLIGHT 8
+
+/* One lane of the canonical distance; FLIGHT columns are on their way at a time. */
+static double lane_sum(__global const float *row, __global const float *centroid, uint stride,
+                       uint lane)
+{
+    double sum = 0.0;
+    for (uint from = lane; from < stride; from += FLIGHT * KMEANS_LANES) {
+        float values[FLIGHT], others[FLIGHT];
+#pragma unroll
+        for (uint i = 0; i < FLIGHT; i++) {
+            const uint j = min(from + i * KMEANS_LANES, stride - KMEANS_LANES + lane);
+            values[i] = row[j];
+            others[i] = centroid[j];
+        }
+#pragma unroll
+        for (uint i = 0; i < FLIGHT; i++) {
+            const double t = (double)values[i] - (double)others[i];
+            sum = from + i * KMEANS_LANES < stride ? fma(t, t, sum) : sum;
+        }
+    }
+    return sum;
+}
+
 /* Decides rows in doubt by the canonical distance, of the centroids in their slots: KMEANS_LANES
  * work-items to a row. Those with too many centroids, or beyond the room for slots, go to `left`.
  * length_scale is 2^-R: see kmeans_bounds.h. */
@@ -480,12 +524,9 @@ decide_rows(__global const float *restrict x, __global const float *restrict cen
         int best_id = INT_MAX;
         for (uint s = 0; s < most; s++) {
             const int id = s < scored ? slots[i * KMEANS_HALF_SLOTS + s] : 0;
-            double sum = 0.0;
-            for (uint j = lane; j < stride && s < scored; j += KMEANS_LANES) {
-                const double t = (double)x[(size_t)row * stride + j] -
-                                 (double)centroids[(size_t)id * stride + j];
-                sum = fma(t, t, sum);
-            }
+            const double sum = s < scored ? lane_sum(x + (size_t)row * stride,
+                                                     centroids + (size_t)id * stride, stride, lane)
+                                          : 0.0;
             fold_lanes(lanes, sum, lid);
             const double distance = s < scored ? lanes[lid - lane] : INFINITY;
             barrier(CLK_LOCAL_MEM_FENCE);

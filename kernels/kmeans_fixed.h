@@ -1,7 +1,9 @@
 /* kmeans_fixed.h: float32 values as fixed point, for kernels that sum rows.
  *
  * -D VECTOR=1|16    values at a time
- * -D WEIGHTED=0|1   whether they are multiplied by weights (not given: they are not) */
+ * -D WEIGHTED=0|1   whether they are multiplied by weights (not given: they are not)
+ * -D DOUBLES=0|1    by float64, on devices that have it and keep subnormal float32 values: fewer
+ *                   instructions (without weights) */
 #ifndef CLPIPE_KMEANS_FIXED_H
 #define CLPIPE_KMEANS_FIXED_H
 
@@ -9,12 +11,40 @@
 typedef int16 ints;
 typedef long16 longs;
 #define TO_LONGS(v) convert_long16(v)
+#define TO_DOUBLES(v) convert_double16(as_float16(v))
+#define ROUND_TO_ZERO(v) convert_long16_rtz(v)
 #elif VECTOR == 1
 typedef int ints;
 typedef long longs;
 #define TO_LONGS(v) convert_long(v)
+#define TO_DOUBLES(v) convert_double(as_float(v))
+#define ROUND_TO_ZERO(v) convert_long_rtz(v)
 #else
 #error "VECTOR is 1 or 16"
+#endif
+
+#if DOUBLES
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#if VECTOR == 16
+typedef double16 doubles;
+#define BITS_TO_DOUBLES(v) as_double16(v)
+#else
+typedef double doubles;
+#define BITS_TO_DOUBLES(v) as_double(v)
+#endif
+
+/* What fixed_point gives, `unit` being 2^scale. The product is exact. Below 2^51 so is the sum with a
+ * half, and beyond 2^24 values are integers already, which rounding that sum does not change. */
+static inline longs fixed_point_double(ints bits, doubles unit)
+{
+    const doubles value = TO_DOUBLES(bits) * unit;
+    return ROUND_TO_ZERO(value + copysign((doubles)(0.5), value));
+}
+
+static inline doubles unit_of(ints scale)
+{
+    return BITS_TO_DOUBLES(TO_LONGS(scale + 1023) << 52);
+}
 #endif
 
 #if !WEIGHTED

@@ -84,6 +84,9 @@ __kernel void place_moves(__global const int *restrict labels, __global int *kep
     kept[i] = to;
 }
 
+/* Values that are on their way at a time. */
+#define FLIGHT 8
+
 /* Adds the entries' rows to their clusters: dimension 0 is columns, dimension 1 takes spans of
  * entries in turn. */
 __kernel void sum_moves(__global const int *restrict x, __global const int *restrict scales,
@@ -96,20 +99,41 @@ __kernel void sum_moves(__global const int *restrict x, __global const int *rest
         return;
     const uint total = (uint)counts[k], step = (uint)get_global_size(1) * KMEANS_MOVES_SPAN;
     const int scale = scales[column];
+#if DOUBLES
+    const doubles unit = unit_of(scale);
+#endif
     for (uint from = (uint)get_global_id(1) * KMEANS_MOVES_SPAN; from < total; from += step) {
         const uint to = min(total, from + KMEANS_MOVES_SPAN);
         int owner = owners[from];
         long sum = 0;
-        for (uint e = from; e < to; e++) {
-            if (owners[e] != owner) {
-                atom_add(&totals[(size_t)owner * stride + column], sum);
-                owner = owners[e];
-                sum = 0;
+        for (uint e = from; e < to; e += FLIGHT) {
+            uint entry[FLIGHT];
+            int owner_of[FLIGHT], bits[FLIGHT];
+#pragma unroll
+            for (uint i = 0; i < FLIGHT; i++) {
+                entry[i] = entries[min(e + i, to - 1)];
+                owner_of[i] = owners[min(e + i, to - 1)];
             }
-            const uint entry = entries[e];
-            const long leaves = entry & KMEANS_ENTRY_LEAVES ? -1 : 0;
-            const size_t row = entry & ~KMEANS_ENTRY_LEAVES;
-            sum += (fixed_point(x[row * stride + column], scale) ^ leaves) - leaves;
+#pragma unroll
+            for (uint i = 0; i < FLIGHT; i++)
+                bits[i] = x[(size_t)(entry[i] & ~KMEANS_ENTRY_LEAVES) * stride + column];
+#pragma unroll
+            for (uint i = 0; i < FLIGHT; i++) {
+                if (e + i >= to)
+                    break;
+                if (owner_of[i] != owner) {
+                    atom_add(&totals[(size_t)owner * stride + column], sum);
+                    owner = owner_of[i];
+                    sum = 0;
+                }
+                const long leaves = entry[i] & KMEANS_ENTRY_LEAVES ? -1 : 0;
+#if DOUBLES
+                const long value = fixed_point_double(bits[i], unit);
+#else
+                const long value = fixed_point(bits[i], scale);
+#endif
+                sum += (value ^ leaves) - leaves;
+            }
         }
         atom_add(&totals[(size_t)owner * stride + column], sum);
     }

@@ -8,8 +8,7 @@
  * -D VECTOR=1|16   columns that a work-item takes as one vector
  * -D VECTORS=n     such vectors a work-item
  * -D WEIGHTED=0|1  whether a row's values count as often as its weight says
- * -D DOUBLES=0|1   by float64, on devices that have it and keep subnormal float32 values:
- *                  fewer instructions (without weights, VECTOR=16)
+ * -D DOUBLES=0|1   see kmeans_fixed.h
  */
 #include "kmeans.h"
 
@@ -27,23 +26,6 @@
 #define STORE_LONGS(v, p) (*(p) = (v))
 #endif
 
-#if DOUBLES
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-
-/* What fixed_point gives, `unit` being 2^scale. The product is exact. Below 2^51 so is the sum with a
- * half, and beyond 2^24 values are integers already, which rounding that sum does not change. */
-static longs fixed_point_double(ints bits, double16 unit)
-{
-    const double16 value = convert_double16(as_float16(bits)) * unit;
-    return convert_long16_rtz(value + copysign((double16)(0.5), value));
-}
-
-static double16 unit_of(ints scale)
-{
-    return as_double16(TO_LONGS(scale + 1023) << 52);
-}
-#endif
-
 /* Sums of one segment's entries: dimension 0 is columns, dimension 1 the segment. `weights` are not
  * looked at where rows have none. */
 __kernel void sum_segments(__global const int *restrict x, __global const int *restrict scales,
@@ -57,7 +39,7 @@ __kernel void sum_segments(__global const int *restrict x, __global const int *r
         return;
     ints scale[VECTORS];
 #if DOUBLES
-    double16 unit[VECTORS];
+    doubles unit[VECTORS];
 #endif
     longs sum[VECTORS];
     const uint vectors = min((uint)VECTORS, (stride - column) / VECTOR);

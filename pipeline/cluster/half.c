@@ -30,6 +30,8 @@
 
 /* Groups of a compute unit for the kernels that take rows in turn. */
 #define GROUPS_UNIT 16
+/* Groups of a launch that lists centroids, most of which find no rows. */
+#define GROUPS_LIST 16384
 
 static void close_panels(struct half_panels *panels)
 {
@@ -105,7 +107,8 @@ static enum status open_buffers(struct half_filter *half, struct error *err)
 {
     struct lane *lane = half->filter->lane;
     const size_t k = half->filter->capacity, rows = half->filter->data->tile_rows;
-    half->room = (uint32_t)(rows * sizeof(cl_float4) / (KMEANS_HALF_SLOTS * sizeof(cl_int)));
+    /* A quarter of the rows, so that few groups find nothing to do. */
+    half->room = (uint32_t)(rows / 4);
     const struct {
         cl_mem *buffer;
         size_t bytes;
@@ -310,6 +313,12 @@ static enum status launch(struct half_filter *half, struct tile *tile, cl_mem co
     const cl_float factor = (cl_float)unit;
     const cl_float slack = float_up(2 * canonical_error(filter->data->stride) * unit * unit);
     const cl_uint use_rows = job->rows ? 1 : 0;
+    const size_t local[2] = {KMEANS_HALF_ITEMS, 1};
+    const size_t groups = ((size_t)job->most_rows + KMEANS_HALF_ROWS - 1) / KMEANS_HALF_ROWS;
+    /* Lists are of few rows: then groups share the panels. */
+    const size_t shares = job->mode == KMEANS_HALF_LIST ? GROUPS_LIST / groups : 1;
+    const size_t most = shares < job->panels->count ? shares : job->panels->count;
+    const size_t global[2] = {groups * KMEANS_HALF_ITEMS, most > 0 ? most : 1};
     cl_mem rows = job->rows ? job->rows : half->flagged;
     enum status status = ocl_args(
         half->assign, err, sizeof(cl_mem), &tile->half, sizeof(cl_mem), &job->panels->values,
@@ -324,10 +333,8 @@ static enum status launch(struct half_filter *half, struct tile *tile, cl_mem co
         sizeof(cl_uint), &job->mode, sizeof factor, &factor, sizeof slack, &slack,
         sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
     if (status == STATUS_OK)
-        status = lane_launch(filter->lane, job->tag, half->assign,
-                             ((uint64_t)job->most_rows + KMEANS_HALF_ROWS - 1) / KMEANS_HALF_ROWS *
-                                 KMEANS_HALF_ITEMS,
-                             KMEANS_HALF_ITEMS, err);
+        status = ocl_enqueue_kernel(filter->lane->compute, job->tag, half->assign, 2, global, local,
+                                    OCL_NO_WAITS, NULL, err);
     return status;
 }
 

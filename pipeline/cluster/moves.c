@@ -2,6 +2,7 @@
 #include "cluster/moves.h"
 #include "kmeans.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,9 @@ static bool can(const struct update *update, const struct filter *filter)
 static enum status open_kernels(struct moves *moves, struct error *err)
 {
     struct lane *lane = moves->update->lane;
-    enum status status = lane_build(&moves->program, lane, "kmeans_moves", "", err);
+    char options[32];
+    snprintf(options, sizeof options, "-DDOUBLES=%d", update_keeps_subnormals(lane->device));
+    enum status status = lane_build(&moves->program, lane, "kmeans_moves", options, err);
     const struct {
         cl_kernel *kernel;
         cl_program program;

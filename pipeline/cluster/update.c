@@ -89,8 +89,7 @@ static enum status open_buffers(struct update *update, struct error *err)
     return status;
 }
 
-/* Whether float64 can be had with every float32 value taken for what it is. */
-static bool keeps_subnormals(const struct ocl_device *device)
+bool update_keeps_subnormals(const struct ocl_device *device)
 {
     cl_device_fp_config config = 0;
     clGetDeviceInfo(device->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL);
@@ -111,7 +110,7 @@ enum status update_open(struct update *update, struct data *data, uint32_t k, ui
     char options[80];
     snprintf(options, sizeof options, "-DVECTOR=%d -DVECTORS=%u -DWEIGHTED=%d -DDOUBLES=%d",
              lane->tiled ? 1 : 16, update->vectors, weighted,
-             !lane->tiled && !weighted && keeps_subnormals(lane->device));
+             !lane->tiled && !weighted && update_keeps_subnormals(lane->device));
     status = lane_build(&update->program, lane, "kmeans_update", options, err);
     if (status == STATUS_OK)
         status = ocl_kernel(&update->sum, update->program, "sum_segments", err);

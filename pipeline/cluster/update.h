@@ -38,6 +38,9 @@ enum status update_open_totals(struct update *totals, const struct update *part,
                                struct error *err);
 void update_close(struct update *update);
 
+/* Whether kernels can have float64 with every float32 value taken for what it is. */
+bool update_keeps_subnormals(const struct ocl_device *device);
+
 /* Forgets all rows, on the host; there and on the device. */
 void update_clear(struct update *update);
 enum status update_reset(struct update *update, struct error *err);
