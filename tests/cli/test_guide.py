@@ -32,7 +32,10 @@ def test_vectors_of_your_own(tmp_path, program):
             result = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=env, text=True,
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             assert result.returncode == 0, result.stdout
-            assert lines_of(result.stdout) == lines_of(shown), command
+            printed, wanted = lines_of(result.stdout), lines_of(shown)
+            if wanted[0] == "" and "" in printed:  # a slow machine shows its progress before that
+                printed = printed[printed.index(""):]
+            assert printed == wanted, command
             commands += 1
     assert commands == 4
     assert len((tmp_path / "groups.csv").read_text().splitlines()) == 8001
