@@ -181,7 +181,8 @@ static void save_binary(cl_program program, const char *entry)
 const char *ocl_copy_option(const struct ocl_device *device)
 {
     const bool pocl = strcmp(device->platform, "Portable Computing Language") == 0;
-    return pocl && device->opencl_c_major >= 3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
+    const bool has_3 = strncmp(device->version, "OpenCL 3", 8) == 0;
+    return pocl && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
 }
 
 enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,
