@@ -39,6 +39,13 @@ def check_one_error(result, code, *parts):
     assert lines[0].startswith("clpipe: ")
     for part in parts:
         assert str(part) in lines[0]
+
+
+def digest(path):
+    """The identity of a result."""
+    result = run_clpipe("info", "--digest", path)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
     assert result.stdout == ""
 
 

@@ -7,7 +7,6 @@ import resource
 import shutil
 import subprocess
 import stat
-import sys
 
 import pytest
 

@@ -12,7 +12,7 @@ import time
 import numpy
 import pytest
 
-from conftest import CLPIPE, run_clpipe
+from conftest import CLPIPE, digest
 
 LONG = os.environ.get("CLPIPE_LONG") == "1"
 SEED = int(os.environ.get("CLPIPE_SEED") or time.time_ns() % 1000000)
@@ -32,12 +32,6 @@ def vectors(tmp_path_factory, program):
     values += numpy.arange(12000)[:, None] % 9 / 3
     numpy.save(path, values.astype("f4"))
     return path
-
-
-def digest(path):
-    result = run_clpipe("info", "--digest", path)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.strip()
 
 
 def command(vectors, *args):

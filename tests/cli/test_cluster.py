@@ -1,7 +1,6 @@
 """Clustering gives the answer: scikit-learn's Lloyd from the same centroids; what is stored of it.
 test_reference.py and test_same_answer.py have the rest."""
 
-import json
 import os
 import re
 import shutil
@@ -11,6 +10,7 @@ import h5py
 import numpy
 import pytest
 
+from clusterings import cluster, stored
 from conftest import ROOT, run_clpipe
 
 PHOTOS = ROOT / ".." / "shared" / "data" / "photos" / "labelled"
@@ -18,21 +18,6 @@ ARRAYS = {"centroids", "labels", "distances", "sizes", "nearest", "inertia_histo
 ATTRIBUTES = {"feature", "k", "seed", "init", "metric", "iterations", "converged", "inertia",
               "parameters", "content"}
 FOLDERS = {"folders", "purity", "nmi", "ari"}  # of images in two folders or more
-
-
-def cluster(*args, cwd, code=0):
-    result = run_clpipe("cluster", *args, "--json", "-", cwd=cwd)
-    assert result.returncode == code, result.stderr
-    return json.loads(result.stdout) if code == 0 else result
-
-
-def stored(path, name="kmeans"):
-    """Arrays and attributes of a clustering."""
-    with h5py.File(path, "r") as file:
-        group = file["clusters"][name]
-        return ({key: group[key][:] for key in group},
-                {key: value.decode() if isinstance(value, bytes) else value
-                 for key, value in group.attrs.items()})
 
 
 def bits(path, name="kmeans"):

@@ -11,7 +11,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, check_one_error, run_clpipe
+from conftest import CLPIPE, check_one_error, digest, run_clpipe
 
 FAULTS = CLPIPE.parent / "tests" / "faults.so"
 CASES = {
@@ -60,12 +60,6 @@ def cluster(place, output, *args, env, code=0):
                             cwd=place, env=env, timeout=60)
     assert result.returncode == code, result.stderr
     return result
-
-
-def digest(path):
-    result = run_clpipe("info", "--digest", path)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 @pytest.mark.parametrize("case", CASES)

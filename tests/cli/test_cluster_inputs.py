@@ -7,7 +7,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import check_one_error, run_clpipe
+from conftest import check_one_error
 
 
 def save(path, array, version=None):

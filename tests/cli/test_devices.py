@@ -11,17 +11,11 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, check_one_error, run_clpipe
+from conftest import CLPIPE, check_one_error, digest, run_clpipe
 
 OCLGRIND = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
 FAULTS = CLPIPE.parent / "tests" / "faults.so"
 TWO = {"POCL_DEVICES": "basic pthread"}
-
-
-def digest(path):
-    result = run_clpipe("info", "--digest", path)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import CLPIPE, ROOT, check_one_error, draw_photos, run_clpipe
+from conftest import CLPIPE, ROOT, check_one_error, digest, draw_photos, run_clpipe
 
 DOCS = (ROOT / "docs" / "file-format.md").read_text()
 
@@ -40,12 +40,6 @@ def identity():
     block, = [block for block in code_blocks("python") if "def identity" in block]
     exec(block, names)
     return names["identity"]
-
-
-def digest(path):
-    result = run_clpipe("info", "--digest", path)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.strip()
 
 
 # --- what is inside ---------------------------------------------------------------------------

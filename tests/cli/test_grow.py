@@ -9,7 +9,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, run_clpipe
+from conftest import CLPIPE, digest
 
 LONG = pytest.mark.skipif(not os.environ.get("CLPIPE_LONG"), reason="only in tools/check --long")
 
@@ -45,10 +45,6 @@ def ingest(directory, output, *options):
         process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     return report, usage.ru_utime + usage.ru_stime
-
-
-def digest(path):
-    return run_clpipe("info", "--digest", path).stdout
 
 
 def test_a_grown_directory_costs_what_is_new_and_a_walk(program, few, tmp_path, capsys):

@@ -10,7 +10,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, ROOT, check_one_error, draw_photos, run_clpipe, spoil
+from conftest import CLPIPE, ROOT, check_one_error, digest, draw_photos, run_clpipe, spoil
 
 PHOTOS = ROOT.parent / "shared" / "data" / "photos"
 
@@ -55,12 +55,6 @@ def album(tmp_path_factory):
         if (PHOTOS / "large" / name).exists():
             shutil.copy(PHOTOS / "large" / name, directory)
     return directory
-
-
-def digest(path):
-    result = run_clpipe("info", "--digest", path)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.strip()
 
 
 def ingest(clpipe, name, *arguments, code=1, **kwargs):

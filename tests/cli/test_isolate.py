@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import CLPIPE, ROOT, check_one_error, run_clpipe
+from conftest import CLPIPE, ROOT, check_one_error, digest
 
 # A libpng that goes wrong on pictures of certain widths, as soon as it has read their header.
 WRONG_LIBPNG = """
@@ -109,10 +109,6 @@ def failures(clpipe, output):
     listed = clpipe("info", output, "--failures")
     assert listed.returncode == 0, listed.stderr
     return {line.split("\t")[0]: line.split("\t")[1:] for line in listed.stdout.splitlines()}
-
-
-def digest(output):
-    return run_clpipe("info", "--digest", output).stdout
 
 
 def children(parent):

@@ -1,32 +1,16 @@
 """Several features clustered as one: as their columns beside each other, and nothing is stored of
 them."""
 
-import json
-import os
-
 import h5py
 import numpy
 import pytest
 
+from clusterings import cluster, stored
 from conftest import check_one_error, draw_photos, run_clpipe
 
 FEATURES = ["--feature", "color=rgb:bins=8x8x8", "--feature", "hue=hsv", "--feature",
             "count=gray:bins=16,normalize=none", "--feature", "root=gray:bins=8,normalize=hellinger"]
 WAYS = [[], ["--threads", "1", "--memory", "1M", "--device-memory", "200K"]]
-
-
-def cluster(*args, cwd):
-    result = run_clpipe("cluster", *args, "--json", "-", cwd=cwd)
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def stored(path, name="kmeans"):
-    with h5py.File(path, "r") as file:
-        group = file["clusters"][name]
-        return ({key: group[key][:] for key in group},
-                {key: value.decode() if isinstance(value, bytes) else value
-                 for key, value in group.attrs.items()})
 
 
 def bits(path, name="kmeans"):

@@ -19,7 +19,7 @@ import time
 
 import pytest
 
-from conftest import CLPIPE, run_clpipe, spoil
+from conftest import CLPIPE, digest, run_clpipe, spoil
 
 LONG = os.environ.get("CLPIPE_LONG") == "1"
 KILLS = 1000 if LONG else 200
@@ -63,12 +63,6 @@ def log_records(place):
             (others if reason else images).append(data[first:first + path_length])
         at += 16 + length
     return images, others
-
-
-def digest(path):
-    result = run_clpipe("info", "--digest", path)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.strip()
 
 
 class Moments:

@@ -10,16 +10,10 @@ import h5py
 import numpy
 import pytest
 
-from conftest import check_one_error, error_lines, run_clpipe
+from conftest import check_one_error, digest, error_lines, run_clpipe
 from test_kill import log_records
 
 FEATURES = ["--feature", "rgb:bins=8x8x8", "--feature", "counts=gray:bins=16,normalize=none"]
-
-
-def digest(path):
-    result = run_clpipe("info", "--digest", path)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.strip()
 
 
 def report_of(result, code):

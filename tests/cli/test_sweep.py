@@ -12,18 +12,13 @@ import h5py
 import numpy
 import pytest
 
+from clusterings import cluster
 from conftest import CLPIPE, ROOT, check_one_error, run_clpipe
 
 PHOTOS = ROOT / ".." / "shared" / "data" / "photos" / "labelled"
 MEASURES = ["silhouette", "simplified_silhouette", "davies_bouldin", "calinski_harabasz"]
 AGREEMENT = ["purity", "nmi", "ari"]
 SAMPLE = 2048
-
-
-def cluster(*args, cwd):
-    result = run_clpipe("cluster", *args, "--json", "-", cwd=cwd)
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
 
 
 def stored(path, name="kmeans"):

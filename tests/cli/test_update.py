@@ -12,16 +12,10 @@ import h5py
 import numpy
 import pytest
 
-from conftest import CLPIPE, check_one_error, draw_photos, error_lines, run_clpipe, spoil
+from conftest import CLPIPE, check_one_error, digest, draw_photos, error_lines, run_clpipe, spoil
 
 FIRST = "rgb:bins=8x8x8"
 SECOND = "gray:bins=16,grid=2x2"
-
-
-def digest(path):
-    result = run_clpipe("info", "--digest", path)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.strip()
 
 
 def ingest(source, output, *options, code):

@@ -1,24 +1,11 @@
 """Weights of rows: scikit-learn's sample_weight, the same bits by every way, and what is refused."""
 
-import json
-
 import h5py
 import numpy
 import pytest
 
+from clusterings import cluster, stored
 from conftest import check_one_error, run_clpipe
-
-
-def cluster(*args, cwd):
-    result = run_clpipe("cluster", *args, "--json", "-", cwd=cwd)
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def stored(path, name="kmeans"):
-    with h5py.File(path, "r") as file:
-        group = file["clusters"][name]
-        return ({key: group[key][:] for key in group}, dict(group.attrs))
 
 
 def bits(path, name="kmeans", without=()):
