@@ -170,6 +170,20 @@ def test_bench_of_isolation(program, photos, tmp_path):
     assert "photographs" in result.stdout and list(work.iterdir()) == []
 
 
+def test_bench_of_streamed_rows(program, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    command = [sys.executable, ROOT / "tools" / "bench-kmeans", "--streamed", "4M", "--memory", "1M",
+               "--rounds", "2", "--iterations", "2", "--work", work, "--json",
+               tmp_path / "report.json"]
+    result = subprocess.run(command, text=True, capture_output=True, timeout=100)
+    assert result.returncode == 0, result.stderr
+    (report,) = json.loads((tmp_path / "report.json").read_text())
+    assert report["bytes"] == 4 << 20 and report["memory"] == "1M" and not report["warm"]
+    assert report["ratio"] > 0 and all(seconds > 0 for seconds in report["seconds"].values())
+    assert "of the larger" in result.stdout and list(work.iterdir()) == []
+
+
 @pytest.mark.parametrize("name, arguments, part", [
     ("bench", ["no-such-directory"], "no JPEG under no-such-directory"),
     ("bench", [".", "--work", "no-such-directory"], "cannot work in no-such-directory"),
