@@ -42,11 +42,11 @@ def encode(tmp_path, program):
     return write
 
 
-def converted(path):
+def converted(path, mode="RGB"):
     """What libjxl's own tool makes of it."""
     png = path.parent.parent / f"{path.parent.name}-{path.name}.png"
     subprocess.run(["djxl", path, png], check=True, capture_output=True)
-    return numpy.asarray(Image.open(png).convert("RGB"))
+    return numpy.asarray(Image.open(png).convert(mode))
 
 
 def test_lossless(encode, tmp_path):
@@ -58,7 +58,11 @@ def test_lossless(encode, tmp_path):
             ("alpha", rgba, over(RGB, ALPHA)), ("deep", deep, scaled(deep, 65535)),
             ("deep grey", deep[..., 1], scaled(deep[..., 1], 65535))):
         for effort in (1, 5):
-            wanted[encode(f"{name} {effort}", pixels, "-d", 0, "-e", effort).name] = shown
+            path = encode(f"{name} {effort}", pixels, "-d", 0, "-e", effort)
+            wanted[path.name] = shown
+            if name == "alpha" and effort == 1:  # cjxl 0.11 spoils a pixel of it
+                made = converted(path, "RGBA")
+                wanted[path.name] = over(made[..., :3], made[..., 3])
     wanted[encode("boxes", RGB, "-d", 0, "--container=1").name] = RGB
     check(decoded(tmp_path), wanted)
     # Cut into strips, where memory is short, they stay the same.
