@@ -89,8 +89,8 @@ void ahead_abort(struct ahead *ahead);
 void ahead_join(struct ahead *ahead);
 void ahead_close(struct ahead **ahead);
 
-/* The next file for a decode thread, or false at the end, on a stop and on an error; without `wait`,
- * also where there is none yet: who holds pictures must not wait for others. */
+/* The next file for a decode thread, or false at the end, on a stop and on an error; without
+ * `wait`, also where there is none yet: who holds pictures must not wait for others. */
 bool ingest_take(struct opened *opened, struct worker *worker, bool wait);
 
 /* Frees a picture that no part holds any more. Accepts NULL. */

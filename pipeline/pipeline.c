@@ -5,8 +5,8 @@
  *   the first error
  *
  *   walk ──(lock)──> readers ──> decode 1..N ──> staging ──> lane 1..D ──(queue)──> store ──> F.h5
- *   spool file       open         read, decode     slots       one thread   finished  reorders, logs
- *                    ahead        into slots                   a device     pictures  one thread
+ *   spool file       open         read, decode     slots       one thread   finished  reorders,
+ * logs ahead        into slots                   a device     pictures  one thread
  *
  * What bounds memory: pictures between walk and log are at most `window`; slots are allocated once;
  * what codecs need beyond the slot is admitted through a budget of bytes.

@@ -65,7 +65,8 @@ struct ingest_config {
     uint64_t slot_bytes; /* 0: chosen for the device */
     unsigned slot_count; /* for each device, 0: chosen */
     enum histogram_variant variant;
-    enum staging_jpeg jpeg; /* STAGING_JPEG_HOST is taken where `isolate` or `decode.scale` is set */
+    enum staging_jpeg
+        jpeg; /* STAGING_JPEG_HOST is taken where `isolate` or `decode.scale` is set */
 
     struct stop *stop;
     void (*progress)(void *context,

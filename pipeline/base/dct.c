@@ -3,7 +3,8 @@
  * The transform is Loeffler, Ligtenberg and Moschytz, "Practical fast 1-D DCT algorithms with 11
  * multiplications" (ICASSP 1989), in the fixed-point form of libjpeg's jidctint.c, its products
  * arranged as jidctint-sse2.asm does: sums of two inputs in 16 bits, products in 32, results
- * saturated to 16. Upsampling is the triangle filter of jdsample.c, colours the tables of jdcolor.c.
+ * saturated to 16. Upsampling is the triangle filter of jdsample.c, colours the tables of
+ * jdcolor.c.
  */
 #include "base/dct.h"
 
@@ -106,8 +107,10 @@ void dct_block_samples(uint8_t *samples, size_t stride, const int16_t *coefficie
         transform(v + 8 * row, 1, FRACTION + KEPT + 3);
         for (int column = 0; column < 8; column++) {
             const int sample = v[8 * row + column];
-            samples[row * stride + (size_t)column] =
-                (uint8_t)((sample < -128 ? -128 : sample > 127 ? 127 : sample) + 128);
+            samples[row * stride + (size_t)column] = (uint8_t)((sample < -128  ? -128
+                                                                : sample > 127 ? 127
+                                                                               : sample) +
+                                                               128);
         }
     }
 }

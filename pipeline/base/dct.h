@@ -1,12 +1,13 @@
 /* dct.h: JPEG pictures as DCT coefficients, and what makes pixels of them.
  *
  * Entropy decoding is what a JPEG costs; what follows (inverse transform, upsampling, colours) is
- * arithmetic that a device does for nothing. So a decoder may hand out coefficients, and kernels make
- * the pixels. Here is how coefficients lie in memory, and the plain C reference of those kernels.
+ * arithmetic that a device does for nothing. So a decoder may hand out coefficients, and kernels
+ * make the pixels. Here is how coefficients lie in memory, and the plain C reference of those
+ * kernels.
  *
- * Pixels are those of libjpeg-turbo's default decoder (ISLOW transform, fancy upsampling) as its SIMD
- * code computes them, in 16 bits where that does, so hostile coefficients wrap and saturate alike.
- * Where the library computes otherwise (no SIMD) coefficients are not handed out: see
+ * Pixels are those of libjpeg-turbo's default decoder (ISLOW transform, fancy upsampling) as its
+ * SIMD code computes them, in 16 bits where that does, so hostile coefficients wrap and saturate
+ * alike. Where the library computes otherwise (no SIMD) coefficients are not handed out: see
  * decode_coefficients_agree.
  */
 #ifndef CLPIPE_BASE_DCT_H
@@ -31,7 +32,7 @@ enum dct_colour {
 struct dct_layout {
     enum dct_colour colour;
     uint32_t width, height; /* pixels */
-    uint8_t across, down;   /* samples of the first component for one of the others: 1x1, 2x1, 2x2 */
+    uint8_t across, down; /* samples of the first component for one of the others: 1x1, 2x1, 2x2 */
     uint32_t blocks_across[DCT_COMPONENTS], blocks_down[DCT_COMPONENTS]; /* 0: no such component */
 };
 
@@ -44,7 +45,8 @@ uint64_t dct_blocks(const struct dct_layout *layout);
 /* Bytes of all of it. */
 uint64_t dct_bytes(const struct dct_layout *layout);
 
-/* One block: coefficients and their quantization table to 8 rows of samples, `stride` bytes apart. */
+/* One block: coefficients and their quantization table to 8 rows of samples, `stride` bytes apart.
+ */
 void dct_block_samples(uint8_t *samples, size_t stride, const int16_t *coefficients,
                        const uint16_t *quantization);
 

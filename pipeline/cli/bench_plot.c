@@ -91,7 +91,8 @@ static void draw_bar(struct sink *sink, const struct bench_plot_line *line, doub
         sink_text(sink, " ");
         svg_escaped(sink, line->feature);
     }
-    sink_printf(sink, "</text>\n<rect class=\"%s\" x=\"%d\" y=\"%u\" width=\"%.1f\" height=\"%d\"/>\n",
+    sink_printf(sink,
+                "</text>\n<rect class=\"%s\" x=\"%d\" y=\"%u\" width=\"%.1f\" height=\"%d\"/>\n",
                 line->wrong      ? "wrong"
                 : line->read > 0 ? "count"
                                  : "floor",

@@ -179,7 +179,8 @@ static enum status read_weights(struct cluster_plan *plan, const struct options 
     if (status != STATUS_OK)
         return status;
     if (count != plan->input.source.rows)
-        return error_set(err, STATUS_USAGE, "--weights %s holds %llu numbers, and there are %llu rows",
+        return error_set(err, STATUS_USAGE,
+                         "--weights %s holds %llu numbers, and there are %llu rows",
                          path_for_message(shown, sizeof shown, options->weights),
                          (unsigned long long)count, (unsigned long long)plan->input.source.rows);
     struct murmur3 state;
@@ -438,8 +439,7 @@ static enum status store_outcome(const struct cluster_plan *plan,
 
 /* Runs for the one k or for all of them; the result gets what was found about them. */
 static enum status run_clustering(struct cluster_outcome *outcome, struct cluster_result *out,
-                                  struct cluster_plan *plan,
-                                  const struct cluster_devices *devices,
+                                  struct cluster_plan *plan, const struct cluster_devices *devices,
                                   struct error *err)
 {
     const struct matrix_source *source = &plan->input.source;

@@ -156,8 +156,8 @@ static enum status open_files(struct assignment *all, const struct options *opti
     if (status == STATUS_OK)
         status = read_metric(all, err);
     if (status == STATUS_OK)
-        status = choose_output(&all->output, &all->base, &all->holder, &all->to, options->output,
-                               err);
+        status =
+            choose_output(&all->output, &all->base, &all->holder, &all->to, options->output, err);
     if (status == STATUS_OK)
         status = allocate(all, err);
     if (status == STATUS_OK)

@@ -65,9 +65,10 @@ const struct command commands[] = {
      .goal = STEPS,
      .arguments = "C.h5 INPUT [OPTIONS]",
      .summary = "label new rows by the clusters of other ones",
-     .about = "Gives each row of INPUT the label of the nearest centroid in C.h5. INPUT is a clpipe "
-              "file of the same feature (the labels are stored in it), FILE.h5:/dataset of any "
-              "HDF5 file, or FILE.npy (both with -o).",
+     .about =
+         "Gives each row of INPUT the label of the nearest centroid in C.h5. INPUT is a clpipe "
+         "file of the same feature (the labels are stored in it), FILE.h5:/dataset of any "
+         "HDF5 file, or FILE.npy (both with -o).",
      .examples = "  clpipe ingest new-photos -o new.h5\n"
                  "  clpipe assign photos.h5 new.h5\n"
                  "  clpipe assign groups.h5 new.npy -o labels.h5",
@@ -151,9 +152,9 @@ const struct command commands[] = {
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
      .summary = "compare a device's answers with plain C",
-     .about =
-         "Runs every histogram variant that the device can run, on pictures made to break it, "
-         "the blur and a small k-means, and compares the results bit by bit. Exits with 1 if one is wrong.",
+     .about = "Runs every histogram variant that the device can run, on pictures made to break it, "
+              "the blur and a small k-means, and compares the results bit by bit. Exits with 1 if "
+              "one is wrong.",
      .operand_name = "",
      .computes = true,
      .group = {NULL},

@@ -44,7 +44,8 @@ void matrix_input_close(struct matrix_input *input);
 
 /* Decides what is written: the clpipe file itself, or the file `wanted` (not NULL where INPUT is no
  * clpipe file), which may hold clusters of before but nothing else. *base: the clpipe file that a
- * copy of gets the result, or NULL; *holder: that of `wanted` opened, the caller's to close, or NULL.
+ * copy of gets the result, or NULL; *holder: that of `wanted` opened, the caller's to close, or
+ * NULL.
  */
 enum status choose_output(const char **output, const char **base, struct result **holder,
                           const struct matrix_input *input, const char *wanted, struct error *err);

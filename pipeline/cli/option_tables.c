@@ -52,7 +52,8 @@ static const struct option ingest_rows[] = {
     {"max-pixels", 0, OPTION_NUMBER, AT(max_pixels), "N", "268435456", NULL, 1, 0,
      "larger pictures are failures"},
     {"max-scans", 0, OPTION_NUMBER, AT(max_scans), "N", "100", NULL, 1, UINT32_MAX,
-     "JPEG files with more scans are failures; over 10 megapixels fewer in proportion, at least 20"},
+     "JPEG files with more scans are failures; over 10 megapixels fewer in proportion, at least "
+     "20"},
     {"blur", 0, OPTION_CHOICE, AT(blur), "off|3", "off", NULL, 0, 0,
      "3: features of the 3x3 box blur of each picture, which is two columns and rows smaller; in a "
      "SPEC: blur=3"},

@@ -113,15 +113,15 @@ enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t
 
 /* --- on the device --------------------------------------------------------------------------- */
 
-/* One search: `rows` (NULL: all of the tile) among `panels`, of which `some` has as many as there are
- * movers, even none. */
+/* One search: `rows` (NULL: all of the tile) among `panels`, of which `some` has as many as there
+ * are movers, even none. */
 struct search {
     const struct panels *panels;
     cl_mem rows;
     cl_uint count;
     cl_mem flagged;
     unsigned flagged_count; /* index into counts */
-    cl_uint some; /* the panels are of some centroids: see label_among_some */
+    cl_uint some;           /* the panels are of some centroids: see label_among_some */
 };
 
 /* Where the half filter does almost everything the other one is laid out when it is wanted. */
@@ -176,13 +176,13 @@ static enum status launch_exact(struct assign *assign, struct tile *tile, cl_mem
         return status;
     const struct panels *all = &filter->all;
     const cl_uint stride = assign->data->stride, columns = assign->data->dimension;
-    status = ocl_args(
-        assign->exact, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &all->factors, sizeof(cl_mem),
-        &all->ids, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem), &tile->norms, sizeof(cl_mem),
-        &filter->centre_buffer, sizeof flagged, &flagged, sizeof(cl_mem), &tile->labels,
-        sizeof(cl_mem), &tile->near, sizeof(cl_mem), &assign->upper, sizeof stride, &stride,
-        sizeof columns, &columns, sizeof all->count, &all->count, sizeof all->width, &all->width,
-        OCL_ARGS_END);
+    status =
+        ocl_args(assign->exact, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &all->factors,
+                 sizeof(cl_mem), &all->ids, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
+                 &tile->norms, sizeof(cl_mem), &filter->centre_buffer, sizeof flagged, &flagged,
+                 sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near, sizeof(cl_mem),
+                 &assign->upper, sizeof stride, &stride, sizeof columns, &columns,
+                 sizeof all->count, &all->count, sizeof all->width, &all->width, OCL_ARGS_END);
     if (status != STATUS_OK)
         return status;
     size_t group = assign->lane->tiled ? filter->width : 1;
@@ -355,10 +355,9 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
                             .flagged_count = COUNT_FLAGGED};
     if (status == STATUS_OK && half)
         status = search_half(assign, tile, &search, counts, err);
-    assign->scored += incremental
-                          ? (uint64_t)counts[COUNT_FULL] * filter->k +
-                                (uint64_t)counts[COUNT_PARTIAL] * assign->prune.mover_count
-                          : (uint64_t)tile->rows * filter->k;
+    assign->scored += incremental ? (uint64_t)counts[COUNT_FULL] * filter->k +
+                                        (uint64_t)counts[COUNT_PARTIAL] * assign->prune.mover_count
+                                  : (uint64_t)tile->rows * filter->k;
     if (status != STATUS_OK || search.count == 0)
         return status;
     status = launch_filter(assign, tile, &search, err);

@@ -49,8 +49,8 @@ enum status engine_open(struct engine *engine, const struct shard_devices *devic
     if (status == STATUS_OK)
         status = shards_open_updates(&engine->shards, &engine->config, err);
     if (status == STATUS_OK)
-        status = lloyd_open(&engine->lloyd, &engine->shards, &engine->config, &engine->checkpoint,
-                            err);
+        status =
+            lloyd_open(&engine->lloyd, &engine->shards, &engine->config, &engine->checkpoint, err);
     if (status == STATUS_INTERRUPTED)
         checkpoint_untouched(config->checkpoint, err);
     return status;

@@ -25,13 +25,13 @@ struct filter {
     bool centred;
     float *centre; /* stride values */
     cl_mem centre_buffer;
-    int row_exponent;   /* every |x - m| is below 2 to this */
-    int exponent;       /* the same for rows and centroids: scores are scaled by 2^(-2 exponent) */
-    double gamma;       /* bound on the relative rounding error of a sum */
+    int row_exponent; /* every |x - m| is below 2 to this */
+    int exponent;     /* the same for rows and centroids: scores are scaled by 2^(-2 exponent) */
+    double gamma;     /* bound on the relative rounding error of a sum */
     cl_float half, growth, tiny; /* of row_norms */
     cl_float4 bounds;            /* of kmeans_bounds.h; x is of the centroids of now */
     bool bounded; /* they can be used: centroids are not too far, and differences do not overflow */
-    bool blind;         /* rows are too long for a bound: scores tell nothing */
+    bool blind;   /* rows are too long for a bound: scores tell nothing */
     bool device_layout; /* panels are laid out by a kernel */
     bool ready;         /* the centroids of now are laid out */
     cl_program rows_program, assign_program, seed_program, means_program;

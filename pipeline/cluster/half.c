@@ -182,7 +182,8 @@ void half_close(struct half_filter *half)
 
 /* --- laying out ------------------------------------------------------------------------------ */
 
-/* Slope and offset, as sums of multiples of a centroid's length and its square, in scores' units. */
+/* Slope and offset, as sums of multiples of a centroid's length and its square, in scores' units.
+ */
 struct half_bound {
     cl_double slope_plain, slope_length, offset_plain, offset_length, offset_square;
 };
@@ -281,12 +282,12 @@ enum status half_round(struct half_filter *half, struct tile *tile, struct error
         return STATUS_OK;
     cl_float scale[2];
     split_scale(scale, -filter->row_exponent);
-    enum status status = ocl_args(
-        half->round, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centre_buffer,
-        sizeof(cl_mem), &tile->half, sizeof(cl_mem), &tile->norms, sizeof tile->rows, &tile->rows,
-        sizeof stride, &stride, sizeof half->columns, &half->columns, sizeof(cl_float), &scale[0],
-        sizeof(cl_float), &scale[1], sizeof filter->growth, &filter->growth, sizeof filter->tiny,
-        &filter->tiny, OCL_ARGS_END);
+    enum status status =
+        ocl_args(half->round, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centre_buffer,
+                 sizeof(cl_mem), &tile->half, sizeof(cl_mem), &tile->norms, sizeof tile->rows,
+                 &tile->rows, sizeof stride, &stride, sizeof half->columns, &half->columns,
+                 sizeof(cl_float), &scale[0], sizeof(cl_float), &scale[1], sizeof filter->growth,
+                 &filter->growth, sizeof filter->tiny, &filter->tiny, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "round rows", half->round,
                              (uint64_t)tile->rows * KMEANS_HALF_SHARES, KMEANS_HALF_ITEMS, err);
@@ -380,15 +381,15 @@ enum status half_decide(struct half_filter *half, struct tile *tile, cl_mem uppe
     const cl_double length_scale = ldexp(1.0, -filter->row_exponent);
     enum status status = half->room > 0 ? launch(half, tile, counts, &job, err) : STATUS_OK;
     if (status == STATUS_OK)
-        status = ocl_args(
-            half->decide, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centroids,
-            sizeof(cl_mem), &tile->norms, sizeof(cl_mem), &half->flagged, sizeof(cl_mem),
-            &half->outcomes, sizeof(cl_mem), &half->taken, sizeof(cl_mem), &upper, sizeof(cl_mem),
-            &tile->labels, sizeof(cl_mem), &tile->near, sizeof(cl_mem), &tile->far, sizeof(cl_mem),
-            &left, sizeof(cl_mem), &counts, sizeof left_count, &left_count, sizeof flagged_count,
-            &flagged_count, sizeof half->room, &half->room, sizeof stride, &stride,
-            sizeof length_scale, &length_scale, sizeof filter->bounds, &filter->bounds,
-            OCL_ARGS_END);
+        status =
+            ocl_args(half->decide, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
+                     &filter->centroids, sizeof(cl_mem), &tile->norms, sizeof(cl_mem),
+                     &half->flagged, sizeof(cl_mem), &half->outcomes, sizeof(cl_mem), &half->taken,
+                     sizeof(cl_mem), &upper, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                     &tile->near, sizeof(cl_mem), &tile->far, sizeof(cl_mem), &left, sizeof(cl_mem),
+                     &counts, sizeof left_count, &left_count, sizeof flagged_count, &flagged_count,
+                     sizeof half->room, &half->room, sizeof stride, &stride, sizeof length_scale,
+                     &length_scale, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = launch_listed(half, "decide", half->decide, tile->rows, err);
     return status;
@@ -413,15 +414,15 @@ enum status half_search_some(struct half_filter *half, struct tile *tile, cl_mem
     cl_mem list = searched ? half->flagged : rows;
     const cl_uint list_count = searched ? retry_count : rows_count;
     if (status == STATUS_OK)
-        status = ocl_args(
-            half->settle, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centroids,
-            sizeof(cl_mem), &tile->norms, sizeof list, &list, sizeof(cl_mem), &half->outcomes,
-            sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near, sizeof(cl_mem), &tile->far,
-            sizeof left, &left, sizeof(cl_mem), &counts, sizeof left_count, &left_count,
-            sizeof list_count, &list_count, sizeof searched, &searched, sizeof stride, &stride,
-            sizeof filter->half, &filter->half, sizeof filter->growth, &filter->growth,
-            sizeof filter->tiny, &filter->tiny, sizeof filter->bounds, &filter->bounds,
-            OCL_ARGS_END);
+        status =
+            ocl_args(half->settle, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
+                     &filter->centroids, sizeof(cl_mem), &tile->norms, sizeof list, &list,
+                     sizeof(cl_mem), &half->outcomes, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                     &tile->near, sizeof(cl_mem), &tile->far, sizeof left, &left, sizeof(cl_mem),
+                     &counts, sizeof left_count, &left_count, sizeof list_count, &list_count,
+                     sizeof searched, &searched, sizeof stride, &stride, sizeof filter->half,
+                     &filter->half, sizeof filter->growth, &filter->growth, sizeof filter->tiny,
+                     &filter->tiny, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = launch_listed(half, "own distances", half->settle, tile->rows, err);
     return status;

@@ -44,11 +44,12 @@ enum status half_set_centroids(struct half_filter *half, const uint8_t *wanted, 
 /* Makes the tile's rounded rows, and its norms, if it has none yet. */
 enum status half_round(struct half_filter *half, struct tile *tile, struct error *err);
 
-/* Rows are those listed in `rows`; their number is counts[rows_count]. What is said to be added to a
- * list of rows is counted in counts[], too. */
+/* Rows are those listed in `rows`; their number is counts[rows_count]. What is said to be added to
+ * a list of rows is counted in counts[], too. */
 
 /* Searches rows (NULL: all of the tile) among all centroids. Those in doubt are added to
- * half->flagged; upper (of the tile's rows) gets the score that their best centroid does not exceed.
+ * half->flagged; upper (of the tile's rows) gets the score that their best centroid does not
+ * exceed.
  */
 enum status half_search(struct half_filter *half, struct tile *tile, cl_mem rows,
                         uint32_t rows_count, cl_mem upper, cl_mem counts, uint32_t flagged_count,
@@ -61,7 +62,8 @@ enum status half_decide(struct half_filter *half, struct tile *tile, cl_mem uppe
                         struct error *err);
 
 /* Searches rows among some centroids (there may be none), as label_among_some (kmeans_bounds.h).
- * Rows in doubt are added to `left`; half->flagged and counts[retry_count] are of use in between. */
+ * Rows in doubt are added to `left`; half->flagged and counts[retry_count] are of use in between.
+ */
 enum status half_search_some(struct half_filter *half, struct tile *tile, cl_mem rows,
                              uint32_t rows_count, cl_mem left, cl_mem counts, uint32_t retry_count,
                              uint32_t left_count, struct error *err);

@@ -5,9 +5,9 @@
  * The silhouette needs all pairs of rows, so it is that of a sample. The distances between its rows
  * do not depend on k: they are measured once.
  *
- * A row of weight w counts as w rows in one place. Weights are taken as they were given here, not in
- * the units of weights.h: it matters whether a row is one or several. Where they are all 1, every
- * product below is exact and every sum of them a number of rows. */
+ * A row of weight w counts as w rows in one place. Weights are taken as they were given here, not
+ * in the units of weights.h: it matters whether a row is one or several. Where they are all 1,
+ * every product below is exact and every sum of them a number of rows. */
 #include "cluster/measures.h"
 #include "cluster/canonical.h"
 #include <math.h>
@@ -22,8 +22,8 @@ static double weight_of(const struct measures *measures, uint64_t row)
     return measures->weights ? (double)measures->weights[row] : 1;
 }
 
-/* What is left of the weight of a cluster without one row of it: a row is left out once, or with all
- * of its weight if that is less. */
+/* What is left of the weight of a cluster without one row of it: a row is left out once, or with
+ * all of its weight if that is less. */
 static double without_one(double cluster, double weight)
 {
     return cluster - (weight < 1 ? weight : 1);
@@ -119,8 +119,8 @@ static enum status choose_sample(struct measures *measures, uint32_t most, uint6
                 measures->sample_weight[i++] = weight_of(measures, row);
             }
     } else if (data->weights.of_row) {
-        measures->sample = draw_by_weight(measures->rows, measures->sample_weight, targets, most,
-                                          measures, seed);
+        measures->sample =
+            draw_by_weight(measures->rows, measures->sample_weight, targets, most, measures, seed);
     } else { /* all count the same */
         draw_sample(measures->rows, most, data->rows, seed);
         for (uint32_t i = 0; i < most; i++)

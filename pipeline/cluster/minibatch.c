@@ -199,8 +199,7 @@ static enum status do_piece(struct minibatch *batch, double *inertia, struct err
     if (status == STATUS_OK)
         status = update_wait(lloyd->update, err);
     for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
-        *inertia +=
-            shard->tile_distances[i] * (batch->weights ? (double)batch->weights[i] : 1);
+        *inertia += shard->tile_distances[i] * (batch->weights ? (double)batch->weights[i] : 1);
     return status;
 }
 

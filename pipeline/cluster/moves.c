@@ -13,8 +13,8 @@
 
 static bool can(const struct update *update, const struct filter *filter)
 {
-    return filter->device_layout && !update->weights && update->lane->device->int64_atomics && update->data->resident &&
-           update->data->share.rows <= INT32_MAX;
+    return filter->device_layout && !update->weights && update->lane->device->int64_atomics &&
+           update->data->resident && update->data->share.rows <= INT32_MAX;
 }
 
 static enum status open_kernels(struct moves *moves, struct error *err)

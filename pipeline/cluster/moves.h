@@ -40,17 +40,16 @@ enum status moves_tile(struct moves *moves, struct tile *tile, struct error *err
 /* After all tiles: how many rows moved, and update->counts. */
 enum status moves_read(uint64_t *moved, struct moves *moves, struct error *err);
 
-/* Moves the device's centroids to the means. drifts[] grows by how far each has moved; update->parts
- * gets the clusters' inertia about the old ones; *shift is the sum of the squared moves. The filter
- * has been given what filter_use_centroids wants. */
-enum status moves_centroids(double *shift, double *drifts, struct moves *moves,
-                            struct error *err);
+/* Moves the device's centroids to the means. drifts[] grows by how far each has moved;
+ * update->parts gets the clusters' inertia about the old ones; *shift is the sum of the squared
+ * moves. The filter has been given what filter_use_centroids wants. */
+enum status moves_centroids(double *shift, double *drifts, struct moves *moves, struct error *err);
 
 /* Brings the centroids (k x stride) to the host. */
 enum status moves_read_centroids(struct moves *moves, float *centroids, struct error *err);
 
-/* Brings labels (of all rows), sums and centroids (k x stride; NULL for none) to the host, and takes
- * back counts and labels after the host has moved rows. */
+/* Brings labels (of all rows), sums and centroids (k x stride; NULL for none) to the host, and
+ * takes back counts and labels after the host has moved rows. */
 enum status moves_fetch(struct moves *moves, int32_t *labels, float *centroids, struct error *err);
 enum status moves_store(struct moves *moves, const int32_t *labels, struct error *err);
 

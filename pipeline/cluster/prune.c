@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a row costs beside its scores, in scores: to be brought from memory for a search, and to have
- * the distance to its own centroid found (which on CPUs is done while it is there). Those of CPUs and
- * of tensor cores are what prototypes and an H200 showed, those of other GPUs are estimates; they
- * change the speed only. */
+/* What a row costs beside its scores, in scores: to be brought from memory for a search, and to
+ * have the distance to its own centroid found (which on CPUs is done while it is there). Those of
+ * CPUs and of tensor cores are what prototypes and an H200 showed, those of other GPUs are
+ * estimates; they change the speed only. */
 struct costs {
     double touch, own;
 };
@@ -132,11 +132,11 @@ static enum status drift_tiles(struct prune *prune, cl_uint found[KMEANS_CANDIDA
                                           OCL_NO_WAITS, NULL, err);
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++) {
         const struct tile *tile = &data->tiles[i];
-        status = ocl_args(prune->drift_rows, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                          &tile->near, sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts,
-                          sizeof(cl_mem), &prune->thresholds, sizeof(cl_mem), &prune->counts,
-                          sizeof tile->rows, &tile->rows, sizeof candidates, &candidates,
-                          OCL_ARGS_END);
+        status =
+            ocl_args(prune->drift_rows, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                     &tile->near, sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts,
+                     sizeof(cl_mem), &prune->thresholds, sizeof(cl_mem), &prune->counts,
+                     sizeof tile->rows, &tile->rows, sizeof candidates, &candidates, OCL_ARGS_END);
         if (status == STATUS_OK)
             status = launch_rows(prune, "drift", prune->drift_rows, tile, err);
     }
@@ -196,8 +196,8 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *dri
     enum status status = lane_send(filter->lane, "drifts", prune->drifts, 0,
                                    k * sizeof *prune->host_drifts, prune->host_drifts, err);
     if (status == STATUS_OK)
-        status = lane_send(filter->lane, "drifts", prune->thresholds, 0,
-                           count * sizeof *thresholds, thresholds, err);
+        status = lane_send(filter->lane, "drifts", prune->thresholds, 0, count * sizeof *thresholds,
+                           thresholds, err);
     if (status == STATUS_OK)
         status = drift_tiles(prune, found, count, err);
     if (status != STATUS_OK)
@@ -220,12 +220,12 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *dri
 enum status prune_split(struct prune *prune, struct tile *tile, cl_mem full, cl_mem partial,
                         cl_mem counts, struct error *err)
 {
-    enum status status = ocl_args(
-        prune->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near,
-        sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts, sizeof full, &full,
-        sizeof partial, &partial, sizeof counts, &counts, sizeof tile->rows, &tile->rows,
-        sizeof prune->threshold, &prune->threshold, sizeof(cl_float), &prune->sorted[0],
-        OCL_ARGS_END);
+    enum status status =
+        ocl_args(prune->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near,
+                 sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts, sizeof full, &full,
+                 sizeof partial, &partial, sizeof counts, &counts, sizeof tile->rows, &tile->rows,
+                 sizeof prune->threshold, &prune->threshold, sizeof(cl_float), &prune->sorted[0],
+                 OCL_ARGS_END);
     if (status == STATUS_OK)
         status = launch_rows(prune, "split rows", prune->split, tile, err);
     return status;
@@ -236,12 +236,12 @@ enum status prune_own(struct prune *prune, struct tile *tile, cl_mem partial, cl
 {
     struct filter *filter = prune->filter;
     const cl_uint stride = filter->data->stride;
-    enum status status = ocl_args(
-        prune->own, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centroids,
-        sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near, sizeof partial,
-        &partial, sizeof counts, &counts, sizeof stride, &stride,
-        sizeof filter->half, &filter->half, sizeof filter->growth, &filter->growth,
-        sizeof filter->tiny, &filter->tiny, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
+    enum status status =
+        ocl_args(prune->own, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centroids,
+                 sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near, sizeof partial,
+                 &partial, sizeof counts, &counts, sizeof stride, &stride, sizeof filter->half,
+                 &filter->half, sizeof filter->growth, &filter->growth, sizeof filter->tiny,
+                 &filter->tiny, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
     if (status == STATUS_OK && most > 0)
         status = lane_launch(filter->lane, "own distances", prune->own,
                              (uint64_t)most * KMEANS_LANES, KMEANS_OWN_ITEMS, err);

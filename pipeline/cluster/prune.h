@@ -16,7 +16,7 @@ struct prune {
     cl_mem drifts, thresholds, counts;
     /* k each, in units of 2^row_exponent; sorted: descending */
     cl_float *host_drifts, *sorted, *scratch;
-    uint8_t *movers;                /* k */
+    uint8_t *movers; /* k */
     uint32_t mover_count;
     cl_float threshold;
     uint32_t turn; /* of lane->any_prune */

@@ -37,11 +37,11 @@ static enum status fill_rows(struct reader *reader, const struct fill *fill, str
         uint64_t first = fill->first + done;
         enum status status = source->read(source->context, first, rows, from, err);
         if (status == STATUS_OK)
-            status = transform_rows(reader->transform, reader->transformers, to, from, first, rows, err);
+            status =
+                transform_rows(reader->transform, reader->transformers, to, from, first, rows, err);
         const struct reader_stats *stats = reader->stats;
         if (status == STATUS_OK && stats)
-            status =
-                column_stats_add(stats->plain, reader->workers, to, NULL, rows, stride, err);
+            status = column_stats_add(stats->plain, reader->workers, to, NULL, rows, stride, err);
         if (status == STATUS_OK && stats && stats->weights)
             status = column_stats_add(stats->weighted, reader->workers, to, stats->weights + first,
                                       rows, stride, err);

@@ -19,12 +19,11 @@ enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sw
                                  const struct lane_choice *choice, struct error *err);
 
 /* Runs `once` on the devices, and again without one that failed as long as there are others. */
-enum status cluster_on_devices(const struct shard_devices *devices,
-                               enum status (*once)(void *context,
-                                                   const struct shard_devices *devices,
-                                                   const struct ocl_context **failed,
-                                                   struct error *err),
-                               void *context, struct error *err);
+enum status
+cluster_on_devices(const struct shard_devices *devices,
+                   enum status (*once)(void *context, const struct shard_devices *devices,
+                                       const struct ocl_context **failed, struct error *err),
+                   void *context, struct error *err);
 
 /* Whether the options and the shape of the data make sense; errors are those of cluster_run. */
 enum status cluster_check(const struct matrix_source *source, const struct cluster_config *config,

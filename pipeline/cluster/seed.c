@@ -222,9 +222,9 @@ struct parallel {
     struct shards *shards;
     const struct data *data;       /* the first shard's */
     struct parallel_share *shares; /* one for each shard */
-    float *candidates; /* capacity x stride */
-    double *drifts;    /* capacity: infinite for candidates of this round, 0 for others */
-    uint64_t *rows;    /* capacity: picked in this round */
+    float *candidates;             /* capacity x stride */
+    double *drifts; /* capacity: infinite for candidates of this round, 0 for others */
+    uint64_t *rows; /* capacity: picked in this round */
     uint32_t count, capacity;
     double *distances; /* rows */
     double *weights;   /* capacity */

@@ -149,9 +149,10 @@ static enum status take_values(struct cluster_outcome *best, struct cluster_swee
                                struct error *err)
 {
     struct checkpoint *checkpoint = &engine->checkpoint;
-    enum status status = checkpoint_open(
-        checkpoint, engine->config.checkpoint, engine->source->dimension, engine->lloyd.data->stride,
-        values->classes, values->classes ? engine->source->rows * sizeof *values->classes : 0, err);
+    enum status status =
+        checkpoint_open(checkpoint, engine->config.checkpoint, engine->source->dimension,
+                        engine->lloyd.data->stride, values->classes,
+                        values->classes ? engine->source->rows * sizeof *values->classes : 0, err);
     checkpoint->values = (struct checkpoint_values){.sweep = sweep, .best = best};
     if (status == STATUS_OK)
         status = checkpoint_take_values(checkpoint, err);

@@ -33,9 +33,9 @@ struct decode_options {
     /* Of a progressive or multi-scan JPEG of up to 10 megapixels; larger ones may have fewer in
      * proportion, but 20 if this says so. More is REASON_TOO_MANY_SCANS. */
     uint32_t max_scans;
-    unsigned scale;      /* 1, 2, 4 or 8: JPEG only, the codec's own scaling; others ignore it */
-    bool icc;            /* embedded ICC profiles are applied: pixels become sRGB */
-    bool coefficients;   /* fill image_info.dct where that is possible; never changes the outcome */
+    unsigned scale;    /* 1, 2, 4 or 8: JPEG only, the codec's own scaling; others ignore it */
+    bool icc;          /* embedded ICC profiles are applied: pixels become sRGB */
+    bool coefficients; /* fill image_info.dct where that is possible; never changes the outcome */
     /* Once this is overdue, reading ends: a failure from then on says nothing. May be NULL. */
     struct stop *stop;
 };

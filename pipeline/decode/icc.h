@@ -26,7 +26,8 @@ struct icc;
 /* Takes up the profile of the next picture. *applies: its rows have to go through icc_row; false
  * where the profile is broken, too large, for other pixels than `space` or more than lcms2 can do
  * within 32 MiB: the pixels then stay as they are. *memory grows by what that took at most, and by
- * two copies of the profile that the caller may have. A reason only where the system gave no memory. */
+ * two copies of the profile that the caller may have. A reason only where the system gave no
+ * memory. */
 enum reason icc_begin(bool *applies, uint64_t *memory, struct icc **icc, const void *profile,
                       size_t size, enum icc_space space, struct failure *failure);
 

@@ -58,13 +58,15 @@ enum status bench_read(struct bench_result *result, struct bench *bench, struct 
 /* Copying them from pinned host memory; bytes 0 on devices that share memory with the host. */
 enum status bench_upload(struct bench_result *result, struct bench *bench, struct error *err);
 
-/* Counting `spec` with `variant`, launched as `shape` says or, where that is NULL, as usual; on CPU devices rgb:bins=256 in turn with the plain C loop.
- * STATUS_USAGE: the variant cannot hold the feature here. */
+/* Counting `spec` with `variant`, launched as `shape` says or, where that is NULL, as usual; on CPU
+ * devices rgb:bins=256 in turn with the plain C loop. STATUS_USAGE: the variant cannot hold the
+ * feature here. */
 enum status bench_histogram(struct bench_result *result, struct bench *bench,
                             enum histogram_variant variant, const struct histogram_shape *shape,
                             const char *spec, struct error *err);
 
-/* rgb:bins=256 by a plain C loop with four sub-tables on config.threads host threads, at least 1. */
+/* rgb:bins=256 by a plain C loop with four sub-tables on config.threads host threads, at least 1.
+ */
 enum status bench_plain(struct bench_result *result, struct bench *bench, struct error *err);
 
 #endif

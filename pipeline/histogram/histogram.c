@@ -107,8 +107,8 @@ static enum status plan(struct histogram *histogram, const struct histogram_shap
         struct pass *pass = &histogram->pass[p];
         /* What was measured for a feature alone says nothing of several together. */
         if (pass->shape.group == 0 || (pass->count > 1 && !shape))
-            pass->shape = histogram_variant_shape(pass->variant, pass->bins,
-                                                  histogram->launch_bytes, device);
+            pass->shape =
+                histogram_variant_shape(pass->variant, pass->bins, histogram->launch_bytes, device);
     }
     return STATUS_OK;
 }

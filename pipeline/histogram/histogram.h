@@ -36,8 +36,8 @@ struct histogram_config {
     uint64_t launch_bytes;               /* pixels that a launch will have */
 };
 
-/* Plans the passes; builds nothing yet. context must outlive it. STATUS_USAGE: the variant asked for
- * cannot hold a feature on this device. */
+/* Plans the passes; builds nothing yet. context must outlive it. STATUS_USAGE: the variant asked
+ * for cannot hold a feature on this device. */
 enum status histogram_open(struct histogram **out, struct ocl_context *context,
                            const struct histogram_config *config, struct error *err);
 void histogram_close(struct histogram **histogram);

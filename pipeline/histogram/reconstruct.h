@@ -20,8 +20,8 @@ struct reconstruct_range {
     uint32_t blocks, pixels;
 };
 
-/* Makes the entry of a picture at `offset` of the slot and adds its groups to the range: of one with
- * coefficients, or of `bytes` of pixels (layout NULL). */
+/* Makes the entry of a picture at `offset` of the slot and adds its groups to the range: of one
+ * with coefficients, or of `bytes` of pixels (layout NULL). */
 void reconstruct_part(struct jpeg_part *part, struct reconstruct_range *range, uint32_t offset,
                       const struct dct_layout *layout, uint64_t bytes);
 

@@ -4,9 +4,9 @@
 
 #include "histogram/histogram.h"
 
-/* Counts pictures of awkward shapes and fills with one built pass and compares each of its counters.
- * `brief` takes two of the fills and no large picture, for simulators. *wrong is the number of
- * counters that differ. */
+/* Counts pictures of awkward shapes and fills with one built pass and compares each of its
+ * counters. `brief` takes two of the fills and no large picture, for simulators. *wrong is the
+ * number of counters that differ. */
 enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct histogram *histogram,
                                  unsigned pass, bool brief, struct error *err);
 

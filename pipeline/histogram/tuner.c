@@ -1,7 +1,7 @@
 /* tuner.c: every variant in its usual shape, then the best one's neighbours, parameter by parameter
- * for as long as it gets faster, then a last comparison with the usual choice. Trying every shape of
- * every variant would find what this does not in places where parameters depend on each other, at a
- * hundred builds a feature. */
+ * for as long as it gets faster, then a last comparison with the usual choice. Trying every shape
+ * of every variant would find what this does not in places where parameters depend on each other,
+ * at a hundred builds a feature. */
 #include "histogram/tuner.h"
 
 #include <math.h>
@@ -19,9 +19,9 @@
 static const struct {
     enum bench_shape shape;
     enum bench_fill fill;
-} cases[] = {{BENCH_LARGE, BENCH_RANDOM},     {BENCH_224X224, BENCH_RANDOM},
-             {BENCH_LARGE, BENCH_NATURAL},    {BENCH_224X224, BENCH_NATURAL},
-             {BENCH_LARGE, BENCH_CONSTANT},   {BENCH_224X224, BENCH_CONSTANT}};
+} cases[] = {{BENCH_LARGE, BENCH_RANDOM},   {BENCH_224X224, BENCH_RANDOM},
+             {BENCH_LARGE, BENCH_NATURAL},  {BENCH_224X224, BENCH_NATURAL},
+             {BENCH_LARGE, BENCH_CONSTANT}, {BENCH_224X224, BENCH_CONSTANT}};
 #define CASES (sizeof cases / sizeof *cases)
 
 /* The best choice so far. */
@@ -108,8 +108,9 @@ static enum status try_variants(struct best *best, const struct tuner *tuner,
                             1, err);
     }
     if (status == STATUS_OK && best->mean <= 0)
-        return error_set(err, STATUS_FAILED, "nothing counts %s right on %s: do not use this device",
-                         spec, tuner->device->name);
+        return error_set(err, STATUS_FAILED,
+                         "nothing counts %s right on %s: do not use this device", spec,
+                         tuner->device->name);
     return status;
 }
 
@@ -166,8 +167,8 @@ static double middle(const double ratio[DUELS])
     return fmax(a, fmin(b, ratio[2]));
 }
 
-/* *gain: how many times as fast as the usual choice the best one is, both timed in turn; 0 where the
- * usual one cannot be used. */
+/* *gain: how many times as fast as the usual choice the best one is, both timed in turn; 0 where
+ * the usual one cannot be used. */
 static enum status compare_with_usual(double *gain, const struct best *best,
                                       const struct histogram_choice *usual,
                                       const struct tuner *tuner, const char *spec,

@@ -122,8 +122,8 @@ enum status tuning_save(const struct tuning *tuning, const struct ocl_device *de
 {
     char key[OCL_KEY], text[1024];
     entry_name(key, device);
-    size_t used = (size_t)snprintf(text, sizeof text, TITLE "%s, driver %s\n", device->name,
-                                   device->driver);
+    size_t used =
+        (size_t)snprintf(text, sizeof text, TITLE "%s, driver %s\n", device->name, device->driver);
     for (unsigned c = 0; c < TUNING_CLASSES; c++) {
         const struct histogram_shape *shape = &tuning->entry[c].shape;
         if (tuning->entry[c].variant != HISTOGRAM_AUTO)
@@ -148,8 +148,9 @@ struct histogram_choice tuning_choice(const struct tuning *tuning, const struct 
                                       const struct ocl_device *device)
 {
     const enum tuning_class class = tuning_class_of(feature);
-    struct histogram_choice choice = {
-        .variant = tuning->entry[class].variant, .shape = tuning->entry[class].shape, .tuned = true};
+    struct histogram_choice choice = {.variant = tuning->entry[class].variant,
+                                      .shape = tuning->entry[class].shape,
+                                      .tuned = true};
     char reason[128];
     if (choice.variant == HISTOGRAM_AUTO ||
         !histogram_variant_takes(reason, sizeof reason, choice.variant, feature, device))

@@ -44,7 +44,8 @@ enum status tuning_save(const struct tuning *tuning, const struct ocl_device *de
 /* *found: there was one. */
 enum status tuning_forget(bool *found, const struct ocl_device *device, struct error *err);
 
-/* How a feature is to be counted: as measured for its class, where the device can, else as usual. */
+/* How a feature is to be counted: as measured for its class, where the device can, else as usual.
+ */
 struct histogram_choice tuning_choice(const struct tuning *tuning, const struct feature *feature,
                                       const struct ocl_device *device);
 

@@ -207,7 +207,8 @@ struct histogram_shape histogram_variant_shape(enum histogram_variant variant, u
     struct histogram_shape shape = {
         .group = group_size(cpu ? GROUP_MOST_CPU : GROUP_MOST, device),
         .copies = 1,
-        .tile_pixels = clamp(share, TILE_PIXELS_GROUP_MIN, TILE_PIXELS_GROUP_MAX) & ~(LINE_PIXELS - 1),
+        .tile_pixels =
+            clamp(share, TILE_PIXELS_GROUP_MIN, TILE_PIXELS_GROUP_MAX) & ~(LINE_PIXELS - 1),
     };
     if (variant == HISTOGRAM_PRIVATE) {
         shape.group = 1;
@@ -255,7 +256,7 @@ bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_va
     return is_power_of_two(shape->group) && shape->group >= least &&
            shape->group <= group_size(most, device) && is_power_of_two(shape->copies) &&
            shape->copies <= (histogram_variant_copies(variant) ? COPIES_MOST_TUNED : 1) &&
-           shape->copies <= shape->group &&
-           local <= device->local_memory && shape->tile_pixels % 16 == 0 &&
-           shape->tile_pixels >= TILE_PIXELS_LEAST && shape->tile_pixels <= pixels;
+           shape->copies <= shape->group && local <= device->local_memory &&
+           shape->tile_pixels % 16 == 0 && shape->tile_pixels >= TILE_PIXELS_LEAST &&
+           shape->tile_pixels <= pixels;
 }

@@ -7,7 +7,7 @@
 #ifndef CLPIPE_OCL_OCL_H
 #define CLPIPE_OCL_OCL_H
 
-#define CL_TARGET_OPENCL_VERSION 300
+#define CL_TARGET_OPENCL_VERSION          300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue: all that 1.2 has */
 #include <CL/cl.h>
 
@@ -70,9 +70,9 @@ void ocl_devices_close(struct ocl_devices *devices);
 const char *ocl_device_type_name(cl_device_type type);
 
 /* Chooses by --device: NULL (the best single usable device: GPU, accelerator, CPU; more compute
- * units first), "cpu", "gpu", "all" (all usable, the best one first), a number or several ("0,2"), or
- * part of a name (case-insensitive; the best of several). Writes up to `max` indices into devices->device. STATUS_FAILED when none
- * fits, with what there is and why it was passed over. */
+ * units first), "cpu", "gpu", "all" (all usable, the best one first), a number or several ("0,2"),
+ * or part of a name (case-insensitive; the best of several). Writes up to `max` indices into
+ * devices->device. STATUS_FAILED when none fits, with what there is and why it was passed over. */
 enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                                const struct ocl_devices *devices, const char *selector,
                                struct error *err);
@@ -180,12 +180,13 @@ enum status ocl_flush(struct ocl_queue *queue, struct error *err);
 void ocl_finish(struct ocl_queue *queue);
 
 /* Blocks until the event is complete, without spinning (a callback signals a condition, or the
- * event is looked at now and then, see ocl_watch.h); flushes `queue` first. An event that ended with a negative status is STATUS_FAILED. */
+ * event is looked at now and then, see ocl_watch.h); flushes `queue` first. An event that ended
+ * with a negative status is STATUS_FAILED. */
 enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err);
 
 /* Calls done(status, done_context) once when the event completes (status CL_COMPLETE) or fails
- * (below zero). It may be called before this function returns, and on any thread: it may only post to a
- * queue. */
+ * (below zero). It may be called before this function returns, and on any thread: it may only post
+ * to a queue. */
 enum status ocl_on_complete(struct ocl_context *context, cl_event event,
                             void (*done)(cl_int status, void *context), void *done_context,
                             struct error *err);

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct ocl_ndrange_corner) == 8 * sizeof(cl_uint), "eight words of the kernel");
+_Static_assert(sizeof(struct ocl_ndrange_corner) == 8 * sizeof(cl_uint),
+               "eight words of the kernel");
 
 /* Non-uniform work-groups are a matter of the language, too: from 2.0 on. A device of OpenCL 3 has
  * its features in 3.0 and need not know 2.0. */

@@ -188,8 +188,8 @@ static void give_back(struct lane *lane)
     pthread_cond_broadcast(&staging->room);
 }
 
-/* The kernels that make pixels of coefficients. Where they cannot be had or are wrong, the lane takes
- * pixels as it did so far. */
+/* The kernels that make pixels of coefficients. Where they cannot be had or are wrong, the lane
+ * takes pixels as it did so far. */
 static bool prepare_reconstruct(struct lane *lane)
 {
     struct error err = ERROR_INIT;

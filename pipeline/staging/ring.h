@@ -24,7 +24,7 @@ struct lane {
     bool started;
     /* Guarded by the staging's lock: */
     struct slot *filling, *ready, *ready_last, *finished;
-    unsigned busy; /* slots that the device has */
+    unsigned busy;     /* slots that the device has */
     bool built;        /* the kernels are there */
     bool coefficients; /* those of `reconstruct`, too, and they are right */
     bool failed;

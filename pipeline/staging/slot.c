@@ -56,10 +56,10 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
     shape->passes = passes;
     shape->counters = config->features->counters;
     shape->border = feature_set_blurred(config->features) ? BLUR_BORDER : 0;
-    shape->coefficients = (config->jpeg == STAGING_JPEG_DEVICE ||
-                           (config->jpeg == STAGING_JPEG_AUTO &&
-                            !(device->type & CL_DEVICE_TYPE_CPU))) &&
-                          reconstruct_possible(device);
+    shape->coefficients =
+        (config->jpeg == STAGING_JPEG_DEVICE ||
+         (config->jpeg == STAGING_JPEG_AUTO && !(device->type & CL_DEVICE_TYPE_CPU))) &&
+        reconstruct_possible(device);
     uint64_t bytes = config->slot_bytes ? config->slot_bytes : bytes_usual(device);
     unsigned count = config->slot_count ? config->slot_count : SLOT_COUNT_DEFAULT;
     count = count > SLOTS_MAX ? SLOTS_MAX : count;
@@ -239,9 +239,8 @@ static enum status take(struct slot *slot, struct ocl_queue *queue, const struct
 
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
                          struct reconstruct *reconstruct, struct blur *blur,
-                         struct histogram *histogram,
-                         const struct slot_shape *shape, void (*done)(cl_int status, void *context),
-                         struct error *err)
+                         struct histogram *histogram, const struct slot_shape *shape,
+                         void (*done)(cl_int status, void *context), struct error *err)
 {
     size_t counter_bytes = (size_t)slot->parts * shape->counters * sizeof(uint32_t);
     enum status status = STATUS_OK;

@@ -47,8 +47,8 @@ struct slot {
     struct slot_array pixels, tile_table, counters;
     struct slot_array blur_table; /* struct blur_part [parts], where pictures are blurred */
     struct slot_array jpeg_table; /* struct jpeg_part [parts], where coefficients are taken */
-    cl_event upload_event, jpeg_event[2], blur_event, kernel_event[HISTOGRAM_PASSES_MAX][HISTOGRAM_EVENTS],
-        read_event;
+    cl_event upload_event, jpeg_event[2], blur_event,
+        kernel_event[HISTOGRAM_PASSES_MAX][HISTOGRAM_EVENTS], read_event;
 };
 
 struct slot_queues {
@@ -82,9 +82,8 @@ void slot_clear(struct slot *slot, struct slot_queues queues);
  */
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
                          struct reconstruct *reconstruct, struct blur *blur,
-                         struct histogram *histogram,
-                         const struct slot_shape *shape, void (*done)(cl_int status, void *context),
-                         struct error *err);
+                         struct histogram *histogram, const struct slot_shape *shape,
+                         void (*done)(cl_int status, void *context), struct error *err);
 
 /* After done: releases the events; adds device seconds. */
 void slot_release_events(struct slot *slot, struct ocl_context *context, unsigned passes,

@@ -53,7 +53,8 @@ static bool wants_coefficients(const struct staging_part *part, const struct lan
            geometry->rect.x1 == geometry->width && geometry->rect.y1 == geometry->height;
 }
 
-/* What the part takes in a slot: its pixels have the place of its coefficients in another buffer. */
+/* What the part takes in a slot: its pixels have the place of its coefficients in another buffer.
+ */
 static uint64_t part_room(const struct staging_part *part, const struct lane *lane,
                           const struct dct_layout *dct)
 {
@@ -115,8 +116,8 @@ static void place(struct staging_part *part, struct slot *slot, const struct dct
     }
 }
 
-/* Cuts the rows of a rect short so that its pixels take no more than `bytes`, where it has more than
- * one. */
+/* Cuts the rows of a rect short so that its pixels take no more than `bytes`, where it has more
+ * than one. */
 static struct cell_rect cut(struct cell_rect rect, uint64_t bytes, uint32_t border)
 {
     const uint64_t row = (uint64_t)(rect.x1 - rect.x0 + border) * 3;

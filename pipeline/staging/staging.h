@@ -118,8 +118,8 @@ void staging_times(struct staging *staging, struct staging_times *times);
 /* One line on the slots for -v: "PoCL: 4 slots of 8 MiB, mapped; private". */
 void staging_describe(const struct staging *staging, char *text, size_t size);
 
-/* Waits until every part submitted has been delivered or lost, or the run is aborted. All parts must
- * have been submitted or cancelled. */
+/* Waits until every part submitted has been delivered or lost, or the run is aborted. All parts
+ * must have been submitted or cancelled. */
 void staging_settle(struct staging *staging);
 
 /* Waits until everything submitted has been delivered (unless aborted or failed) and ends the lane

@@ -1,6 +1,6 @@
-/* holder.c: a line "PROCESS HOST BOOT COUNT" in a lock file. BOOT is the kernel's number for its run,
- * so equal names of two machines, or of two containers, mislead nobody; "-" instead of a line says
- * that the last holder has left. Times of different machines are never compared. */
+/* holder.c: a line "PROCESS HOST BOOT COUNT" in a lock file. BOOT is the kernel's number for its
+ * run, so equal names of two machines, or of two containers, mislead nobody; "-" instead of a line
+ * says that the last holder has left. Times of different machines are never compared. */
 #include "store/holder.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -16,8 +16,8 @@
 
 #define SECOND INT64_C(1000000000)
 #define BEAT   (2 * SECOND)
-#define WATCH  (15 * SECOND)  /* a file server may be slow */
-#define LOOK   (SECOND / 10)  /* stops are not kept waiting */
+#define WATCH  (15 * SECOND) /* a file server may be slow */
+#define LOOK   (SECOND / 10) /* stops are not kept waiting */
 #define LINE   256
 
 struct holder {
@@ -67,8 +67,7 @@ static bool is_ours(const char *line)
 {
     char theirs[64], boot[64];
     read_boot(boot);
-    return sscanf(line, "%*d %*64s %63s", theirs) == 1 && strcmp(theirs, boot) == 0 &&
-           *boot != '?';
+    return sscanf(line, "%*d %*64s %63s", theirs) == 1 && strcmp(theirs, boot) == 0 && *boot != '?';
 }
 
 void holder_name(char *name, size_t size, int lock)

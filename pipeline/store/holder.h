@@ -1,10 +1,10 @@
 /* holder.h: who works in a directory, for machines whose locks do not reach each other.
  *
  * flock() keeps processes of one machine apart. On a network file system it may hold on one machine
- * only (NFS with local_lock, Lustre with localflock) or not be there at all. So whoever has the lock
- * file writes a line into it and counts on in that line every two seconds; whoever finds the line
- * of another machine watches whether the count goes on before it takes the place. Two that find a
- * place free in the same moment are not told apart. */
+ * only (NFS with local_lock, Lustre with localflock) or not be there at all. So whoever has the
+ * lock file writes a line into it and counts on in that line every two seconds; whoever finds the
+ * line of another machine watches whether the count goes on before it takes the place. Two that
+ * find a place free in the same moment are not told apart. */
 #ifndef CLPIPE_STORE_HOLDER_H
 #define CLPIPE_STORE_HOLDER_H
 

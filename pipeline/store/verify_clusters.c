@@ -61,8 +61,8 @@ static enum status load(struct clustering *k, struct error *err)
 }
 
 /* The stored inertia against the sum of weights times distances. Weights count as multiples of a
- * unit (docs/clustering.md), so `heaviest`, the largest weight times the sum of distances, has a part
- * in the tolerance. Files of before had the digest of weights alone. */
+ * unit (docs/clustering.md), so `heaviest`, the largest weight times the sum of distances, has a
+ * part in the tolerance. Files of before had the digest of weights alone. */
 static void check_inertia(struct clustering *k, double sum, double heaviest)
 {
     const struct result_clusters *c = k->c;

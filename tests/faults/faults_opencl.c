@@ -72,8 +72,8 @@ CODE(CALL_PROGRAM, clGetProgramInfo,
      (cl_program program, cl_program_info what, size_t room, void *value, size_t *size),
      (program, what, room, value, size))
 CODE(CALL_PROGRAM, clGetProgramBuildInfo,
-     (cl_program program, cl_device_id device, cl_program_build_info what, size_t room,
-      void *value, size_t *size),
+     (cl_program program, cl_device_id device, cl_program_build_info what, size_t room, void *value,
+      size_t *size),
      (program, device, what, room, value, size))
 CODE(CALL_BUILD, clBuildProgram,
      (cl_program program, cl_uint count, const cl_device_id *devices, const char *options,

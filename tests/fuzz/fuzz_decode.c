@@ -1,10 +1,10 @@
 /* fuzz_decode.c: the decoders, through the door that ingest uses.
  *
- * Inputs (fuzz_thorough: all of them) are decoded twice by one decoder, in other strips, into memory
- * that held something else, and a JPEG, whose library keeps tables, after another JPEG: outcome and
- * pixels must be the same, or something depended on what lay around. A JPEG's coefficients, where it
- * has any to give, must come to the same. Where the sanitizers count allocations, the codec must stay
- * below what it said it would hold. */
+ * Inputs (fuzz_thorough: all of them) are decoded twice by one decoder, in other strips, into
+ * memory that held something else, and a JPEG, whose library keeps tables, after another JPEG:
+ * outcome and pixels must be the same, or something depended on what lay around. A JPEG's
+ * coefficients, where it has any to give, must come to the same. Where the sanitizers count
+ * allocations, the codec must stay below what it said it would hold. */
 #include "fuzz.h"
 
 #include "base/clock.h"

@@ -206,8 +206,8 @@ static void test_2097152_samples_are_2097152_counts(void **state)
         skip();
 }
 
-/* The largest tile that packed words may be given, with every byte in one counter: one row of as many
- * pixels, and rectangles of as many, which are counted in parts. */
+/* The largest tile that packed words may be given, with every byte in one counter: one row of as
+ * many pixels, and rectangles of as many, which are counted in parts. */
 static void fill_words(const struct ocl_device *device, uint32_t group, const char *spec,
                        uint8_t value, uint32_t rows, uint8_t *pixels)
 {

@@ -15,7 +15,7 @@ struct matrix {
 };
 
 static inline enum status matrix_read(void *context, uint64_t first, uint64_t count, float *rows,
-                               struct error *err)
+                                      struct error *err)
 {
     (void)err;
     const struct matrix *m = context;
@@ -77,8 +77,8 @@ static inline int ref_scale(const struct matrix *m, uint32_t j)
 
 /* --- Lloyd ----------------------------------------------------------------------------------- */
 
-static inline void ref_assign(int32_t *labels, double *distances, const struct matrix *m, const float *c,
-                       uint32_t k)
+static inline void ref_assign(int32_t *labels, double *distances, const struct matrix *m,
+                              const float *c, uint32_t k)
 {
     for (uint32_t i = 0; i < m->n; i++) {
         labels[i] = -1;
@@ -101,8 +101,8 @@ static inline uint32_t ref_count(const int32_t *labels, uint32_t n, uint32_t lab
 }
 
 /* Each empty cluster gets the farthest row that is not alone, rows of equal values once. */
-static inline bool ref_relocate(int32_t *labels, const double *distances, const struct matrix *m, float *c,
-                         uint32_t k)
+static inline bool ref_relocate(int32_t *labels, const double *distances, const struct matrix *m,
+                                float *c, uint32_t k)
 {
     bool any = false;
     char *used = calloc(m->n, 1);
@@ -163,7 +163,8 @@ static inline bool ref_has_empty(const int32_t *labels, uint32_t n, uint32_t k)
 }
 
 /* From ref->c (k x d). */
-static inline void ref_lloyd(struct reference *ref, const struct matrix *m, uint32_t k, uint32_t max_iter)
+static inline void ref_lloyd(struct reference *ref, const struct matrix *m, uint32_t k,
+                             uint32_t max_iter)
 {
     int32_t *labels = malloc(m->n * sizeof *labels);
     float *before = malloc((size_t)k * m->d * sizeof *before);

@@ -1,6 +1,6 @@
-/* latency.c: preloaded into the program, makes pictures (*.jpg) slow to reach, as a file system behind
- * a network is: opening one takes CLPIPE_LATENCY_US microseconds, and its bytes are there as long
- * after they were first asked for, by a read or by posix_fadvise. */
+/* latency.c: preloaded into the program, makes pictures (*.jpg) slow to reach, as a file system
+ * behind a network is: opening one takes CLPIPE_LATENCY_US microseconds, and its bytes are there as
+ * long after they were first asked for, by a read or by posix_fadvise. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>

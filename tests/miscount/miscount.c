@@ -2,8 +2,8 @@
  *
  *   CLPIPE_MISCOUNT="wrong:histogram_private unbuilt:histogram_local"
  *
- * A wrong kernel is launched with one work-group too few; an unbuilt one is refused by the compiler.
- * Programs out of a cache cannot be told apart: give each test a cache of its own. */
+ * A wrong kernel is launched with one work-group too few; an unbuilt one is refused by the
+ * compiler. Programs out of a cache cannot be told apart: give each test a cache of its own. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -66,9 +66,9 @@ CL_API_ENTRY cl_program CL_API_CALL clCreateProgramWithSource(cl_context context
                                                               const char **text,
                                                               const size_t *length, cl_int *error)
 {
-    static const char *const kernel[] = {"histogram_private", "histogram_local",
+    static const char *const kernel[] = {"histogram_private",    "histogram_local",
                                          "histogram_replicated", "histogram_packed",
-                                         "histogram_global", "blur_slot"};
+                                         "histogram_global",     "blur_slot"};
     NEXT(clCreateProgramWithSource);
     cl_program program = next(context, count, text, length, error);
     for (unsigned i = 0; i < unbuilt_count; i++)
