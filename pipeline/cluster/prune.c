@@ -12,7 +12,7 @@
 struct costs {
     double touch, own;
 };
-static const struct costs costs_cpu = {32, 10}, costs_tiled = {16, 32}, costs_tensor = {72, 145};
+static const struct costs costs_cpu = {32, 40}, costs_tiled = {16, 32}, costs_tensor = {72, 145};
 
 enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, struct error *err)
 {
