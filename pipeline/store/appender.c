@@ -9,7 +9,6 @@
 #include "base/path.h"
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,12 +131,7 @@ enum status appender_open(struct appender **out, int fd, uint64_t offset, const 
         pthread_mutex_init(&a->lock, NULL);
         cond_init_monotonic(&a->work);
         cond_init_monotonic(&a->done);
-        /* Signals are for the threads that know what to do with them. */
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_BLOCK, &all, &before);
         int failed = pthread_create(&a->thread, NULL, append_thread, a);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
         if (failed)
             status = error_errno(err, STATUS_FAILED, failed, "pthread_create",
                                  "cannot start the log's writer");

@@ -7,7 +7,6 @@
 #include "base/path.h"
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,13 +143,7 @@ void holder_begin(struct holder **out, int lock)
     write_count(h, 0);
     pthread_mutex_init(&h->mutex, NULL);
     cond_init_monotonic(&h->wake);
-    /* Signals are for the threads that know what to do with them. */
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    int failed = pthread_create(&h->thread, NULL, count_on, h);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (failed) {
+    if (pthread_create(&h->thread, NULL, count_on, h)) {
         pthread_cond_destroy(&h->wake);
         pthread_mutex_destroy(&h->mutex);
         free(h);
