@@ -180,9 +180,8 @@ static void save_binary(cl_program program, const char *entry)
 
 const char *ocl_copy_option(const struct ocl_device *device)
 {
-    const bool pocl = strcmp(device->platform, "Portable Computing Language") == 0;
     const bool has_3 = strncmp(device->version, "OpenCL 3", 8) == 0;
-    return pocl && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
+    return device->pocl && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
 }
 
 enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,
