@@ -36,6 +36,7 @@ struct compute_contexts {
 };
 enum status compute_contexts_open(struct compute_contexts *out, const struct compute *compute,
                                   unsigned most, struct error *err);
+/* Closes those that were opened; for one that was not, too, if it is all zeros. */
 void compute_contexts_close(struct compute_contexts *contexts);
 /* Completes the trace; reports its error only if `status` has none, and returns the outcome.
  * Accepts one that was never opened (zeroed). */

@@ -15,10 +15,13 @@ enum status hdf5_matrix_open(struct hdf5_matrix **out, const char *path, const c
 /* The same of one dimension, too, which counts as one column. */
 enum status hdf5_matrix_open_vector(struct hdf5_matrix **out, const char *path, const char *dataset,
                                     struct error *err);
+/* Its shape. */
 uint64_t hdf5_matrix_rows(const struct hdf5_matrix *matrix);
 uint32_t hdf5_matrix_dimension(const struct hdf5_matrix *matrix);
+/* Rows [first, first + count) as float32 into `rows`, the caller's. One thread at a time. */
 enum status hdf5_matrix_read(struct hdf5_matrix *matrix, uint64_t first, uint64_t count,
                              float *rows, struct error *err);
+/* Closes and sets *matrix to NULL, which it may be. */
 void hdf5_matrix_close(struct hdf5_matrix **matrix);
 
 /* True if the file is there and HDF5. */

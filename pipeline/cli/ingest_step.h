@@ -19,6 +19,7 @@ struct ingest_plan {
 
 enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
                              struct error *err);
+/* Frees what it holds; after a failed ingest_plan_open, too. */
 void ingest_plan_close(struct ingest_plan *plan);
 
 /* --isolate: starts what decodes; to be called before there are threads. *out is NULL without it.

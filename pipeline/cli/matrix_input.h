@@ -40,6 +40,7 @@ enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct
 /* The number of different rows, but at most `most`: compared as square roots where asked. */
 enum status matrix_input_distinct(struct matrix_input *input, uint32_t *distinct, uint32_t most,
                                   bool roots, struct error *err);
+/* Closes the file and frees what was read; after a failed open, too. */
 void matrix_input_close(struct matrix_input *input);
 
 /* Decides what is written: the clpipe file itself, or the file `wanted` (not NULL where INPUT is no

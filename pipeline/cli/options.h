@@ -147,6 +147,7 @@ const struct option_group *option_group_at(const struct command *command, unsign
  * is wrong and points to the help. */
 enum status options_parse(struct options *out, const struct command *command, int argc,
                           char *const *argv, struct error *err);
+/* Frees what options_parse allocated; after a failed one, too. */
 void options_clear(struct options *options);
 
 /* True if the option with this long name stood on the command line. */

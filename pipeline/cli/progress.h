@@ -25,6 +25,7 @@ struct progress {
     int64_t sweep_shown; /* when a plain line last told that */
 };
 
+/* Nothing is shown yet. `options` say whether and how; they are not kept. */
 void progress_init(struct progress *progress, const struct options *options);
 /* For struct ingest_config; context is a struct progress. */
 void progress_ingest(void *context, const struct ingest_progress *report);
