@@ -10,7 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* At least what a codec looks at before it reads on: 4096. Fuzzing builds with that little, to come
+ * to the buffer's end. */
+#ifndef INPUT_BUFFER
 #define INPUT_BUFFER (128u << 10)
+#endif
 
 struct input {
     int fd;
