@@ -313,7 +313,7 @@ static void write_prologue(char *text, size_t size, const struct histogram *hist
 static bool takes_assembly(const struct ocl_device *device)
 {
     return strncmp(device->platform, "Intel", 5) == 0 ||
-           (device->pocl && strncmp(device->driver, "3.", 2) == 0);
+           device->pocl_major == 3;
 }
 
 static void write_options(char *text, size_t size, const struct pass *pass,

@@ -44,7 +44,7 @@ struct ocl_device {
     bool unified_memory;     /* shares memory with the host: slots are mapped, not copied */
     bool non_uniform_groups; /* by capability, not by version */
     bool subgroups, fp64, int64_atomics, out_of_order, images;
-    bool pocl;               /* the driver is PoCL, whose versions need care */
+    unsigned pocl_major;     /* the driver is PoCL of this version; 0: it is not */
     bool nvidia;             /* takes inline PTX */
     unsigned nvidia_major;   /* of its compute capability; 0: not known */
     unsigned opencl_c_major; /* highest OpenCL C version: 1, 2 or 3 */

@@ -7,6 +7,7 @@
  */
 #include "ocl/ocl.h"
 
+#include "ocl/ocl_pocl.h"
 #include "ocl/ocl_watch.h"
 
 #include "base/clock.h"
@@ -138,6 +139,12 @@ enum status ocl_queue_open(struct ocl_queue **out, struct ocl_context *context, 
         free(queue);
         return STATUS_FAILED;
     }
+    if (ocl_pocl_counts_wrong(&context->device) &&
+        ocl_pocl_add_queue(queue->handle, err) != STATUS_OK) {
+        clReleaseCommandQueue(queue->handle);
+        free(queue);
+        return STATUS_FAILED;
+    }
     if (context->trace) {
         queue->track = trace_track(context->trace, context->device.name, track);
         calibrate(context, queue->handle);
@@ -152,6 +159,8 @@ void ocl_queue_close(struct ocl_queue **queue)
         return;
     if ((*queue)->handle) {
         clFinish((*queue)->handle);
+        if (ocl_pocl_counts_wrong(&(*queue)->context->device))
+            ocl_pocl_remove_queue((*queue)->handle);
         clReleaseCommandQueue((*queue)->handle);
     }
     free(*queue);
@@ -314,8 +323,11 @@ enum status ocl_enqueue_kernel(struct ocl_queue *queue, const char *tag, cl_kern
                                struct ocl_waits waits, cl_event *event, struct error *err)
 {
     cl_event own = NULL;
-    cl_int code = clEnqueueNDRangeKernel(queue->handle, kernel, dimensions, NULL, global, local,
-                                         waits.count, waits.events, OWN_EVENT(queue, event, own));
+    cl_event *to = OWN_EVENT(queue, event, own);
+    cl_int code = ocl_pocl_counts_wrong(&queue->context->device)
+                      ? ocl_pocl_launch(queue->handle, kernel, dimensions, global, local, waits, to)
+                      : clEnqueueNDRangeKernel(queue->handle, kernel, dimensions, NULL, global,
+                                               local, waits.count, waits.events, to);
     return enqueued(queue, tag, "clEnqueueNDRangeKernel", code, own, event, err);
 }
 

@@ -135,7 +135,10 @@ static void describe(struct ocl_device *device)
     device->out_of_order = (query_number(id, CL_DEVICE_QUEUE_PROPERTIES, 8) &
                             CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) != 0;
     device->images = query_number(id, CL_DEVICE_IMAGE_SUPPORT, 4) != 0;
-    device->pocl = strcmp(device->platform, "Portable Computing Language") == 0;
+    if (strcmp(device->platform, "Portable Computing Language") == 0) {
+        const unsigned pocl = version_number(device->driver);
+        device->pocl_major = pocl >= 100 ? pocl / 100 : 1;
+    }
     device->nvidia = strstr(device->vendor, "NVIDIA") && strstr(device->platform, "NVIDIA");
     device->nvidia_major =
         device->nvidia ? (unsigned)query_number(id, COMPUTE_CAPABILITY_MAJOR_NV, 4) : 0;

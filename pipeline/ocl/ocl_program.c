@@ -7,6 +7,7 @@
 #include "ocl/embedded.h"
 #include "ocl/ocl.h"
 #include "ocl/ocl_cache.h"
+#include "ocl/ocl_pocl.h"
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -181,11 +182,11 @@ static void save_binary(cl_program program, const char *entry)
 const char *ocl_copy_option(const struct ocl_device *device)
 {
     const bool has_3 = strncmp(device->version, "OpenCL 3", 8) == 0;
-    return device->pocl && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
+    return device->pocl_major && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
 }
 
-enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,
-                                     const char *source, const char *options, struct error *err)
+static enum status make_program(cl_program *out, struct ocl_context *context, const char *name,
+                                const char *source, const char *options, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(context);
     char entry[OCL_KEY + 4];
@@ -210,9 +211,22 @@ enum status ocl_program_build_source(cl_program *out, struct ocl_context *contex
                          name, device->name);
     }
     print_build_log(program, device, name, LOG_DEBUG);
+    if (ocl_pocl_counts_wrong(device))
+        ocl_pocl_begin_alone();
     save_binary(program, entry);
+    if (ocl_pocl_counts_wrong(device))
+        ocl_pocl_end_alone();
     *out = program;
     return STATUS_OK;
+}
+
+enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,
+                                     const char *source, const char *options, struct error *err)
+{
+    enum status status = make_program(out, context, name, source, options, err);
+    if (status == STATUS_OK && ocl_pocl_counts_wrong(ocl_context_device(context)))
+        ocl_pocl_new_program(*out);
+    return status;
 }
 
 enum status ocl_program_build(cl_program *out, struct ocl_context *context, const char *name,
