@@ -18,7 +18,6 @@ struct slot {
     float *host;        /* while the reader may write */
     cl_mem device;      /* where the rows are computed on: host_buffer itself on zero-copy lanes */
     cl_event uploaded;
-    uint32_t tile;
 };
 
 /* What a pass over streamed data needs; resident data has it only while it is loaded. */
@@ -407,19 +406,25 @@ void data_close(struct data *data)
 
 /* --- passes ---------------------------------------------------------------------------------- */
 
+/* The tile that comes after `before` others of the pass. */
+static struct tile *tile_after(struct data *data, uint32_t before)
+{
+    return &data->tiles[data->backwards ? data->tile_count - 1 - before : before];
+}
+
 static enum status request_tile(struct data *data, unsigned slot, struct error *err)
 {
     struct stream *stream = data->stream;
-    const struct tile *tile = &data->tiles[stream->requested];
+    const struct tile *tile = tile_after(data, stream->requested++);
     struct fill fill = {tile->first, tile->rows, stream->slots[slot].host};
-    stream->slots[slot].tile = stream->requested++;
     stream->order[stream->outstanding++] = slot;
     return reader_request(stream->reader, &fill, err);
 }
 
-enum status data_begin(struct data *data, struct error *err)
+static enum status begin(struct data *data, bool backwards, struct error *err)
 {
     data->next_tile = 0;
+    data->backwards = backwards;
     if (data->resident)
         return STATUS_OK;
     struct stream *stream = data->stream;
@@ -430,6 +435,16 @@ enum status data_begin(struct data *data, struct error *err)
     for (unsigned i = 0; i < DATA_SLOTS && i < data->tile_count && status == STATUS_OK; i++)
         status = request_tile(data, i, err);
     return status;
+}
+
+enum status data_begin(struct data *data, struct error *err)
+{
+    return begin(data, false, err);
+}
+
+enum status data_begin_at_either_end(struct data *data, struct error *err)
+{
+    return begin(data, !data->resident && !data->backwards, err);
 }
 
 /* Takes one filled slot from the reader and sends it on its way to the device. */
@@ -460,7 +475,7 @@ enum status data_next(struct data *data, struct tile **tile, struct error *err)
         return status;
     if (data->next_tile == data->tile_count)
         return STATUS_END;
-    *tile = &data->tiles[data->next_tile++];
+    *tile = tile_after(data, data->next_tile++);
     if (data->resident)
         return STATUS_OK;
     struct stream *stream = data->stream;

@@ -60,7 +60,8 @@ struct data {
     bool resident;
     uint64_t spare;        /* device bytes that resident rows leave of what may be used */
     struct stream *stream; /* slots and the reader; NULL for resident data */
-    uint32_t next_tile;
+    uint32_t next_tile;    /* of this pass: how many came before */
+    bool backwards;        /* this pass begins with the last tile */
 };
 
 /* share: NULL for all rows. config->memory is for this share. */
@@ -77,6 +78,10 @@ void data_share_stats(struct data *data);
  * is called they must have been waited for. next gives STATUS_END after the last tile and
  * STATUS_INTERRUPTED when a stop was asked for. */
 enum status data_begin(struct data *data, struct error *err);
+/* The same, for passes that may take tiles in any order: those that are read again come from the
+ * end where the pass before stopped, of which the page cache still has what it could keep. In one
+ * direction alone it would have dropped each part just before it is wanted. */
+enum status data_begin_at_either_end(struct data *data, struct error *err);
 enum status data_next(struct data *data, struct tile **tile, struct error *err);
 enum status data_done(struct data *data, struct tile *tile, struct error *err);
 void data_end(struct data *data);

@@ -120,7 +120,7 @@ static enum status assign_share(void *context, struct shard *shard, struct error
     shard->moved = 0;
     enum status status = use_centroids(pass->lloyd, shard, &incremental, err);
     if (status == STATUS_OK)
-        status = data_begin(&shard->data, err);
+        status = data_begin_at_either_end(&shard->data, err);
     while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
         status = assign_tile(&shard->assign, tile, incremental, err);
         if (status == STATUS_OK)
@@ -183,7 +183,7 @@ static enum status measure_share(void *context, struct shard *shard, struct erro
 {
     const struct pass *pass = context;
     struct tile *tile;
-    enum status status = data_begin(&shard->data, err);
+    enum status status = data_begin_at_either_end(&shard->data, err);
     while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
         status = assign_tile_distances(&shard->assign, tile, pass->distances + tile->first, err);
         if (status == STATUS_OK)

@@ -417,7 +417,7 @@ static enum status simplified_of_share(void *context, struct shard *shard, struc
     enum status status = assign_centroids(&shard->assign, &incremental, pass->centroids,
                                           pass->outcome->k, NULL, err);
     if (status == STATUS_OK)
-        status = data_begin(data, err);
+        status = data_begin_at_either_end(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
         status = simplified_of_tile(&job, tile, err);
         if (status == STATUS_OK)

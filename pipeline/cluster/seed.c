@@ -296,7 +296,7 @@ static enum status label_share(void *context, struct shard *shard, struct error 
     enum status status = assign_centroids(assign, &incremental, parallel->candidates,
                                           parallel->count, first ? NULL : parallel->drifts, err);
     if (status == STATUS_OK)
-        status = data_begin(data, err);
+        status = data_begin_at_either_end(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
         status = assign_tile(assign, tile, incremental, err);
         if (status == STATUS_OK)

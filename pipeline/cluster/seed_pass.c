@@ -341,7 +341,7 @@ static enum status pass_share(void *context, struct shard *shard, struct error *
     if (job->set)
         status = filter_set_candidates(share->assign->filter, job->candidates, job->count, err);
     if (status == STATUS_OK)
-        status = data_begin(share->data, err);
+        status = data_begin_at_either_end(share->data, err);
     while (status == STATUS_OK && (status = data_next(share->data, &tile, err)) == STATUS_OK) {
         status = job->tile(job, share, tile, err);
         if (status == STATUS_OK)
