@@ -12,6 +12,9 @@
  * is noticed in time. */
 #define TILE_WORK (1ull << 34)
 
+/* Many times what a system reads ahead, and a small part of the memory that it keeps files in. */
+#define SPAN_BYTES (256u << 20)
+
 /* A slot is where the reader writes rows. */
 struct slot {
     cl_mem host_buffer; /* what `host` is mapped from */
@@ -409,7 +412,11 @@ void data_close(struct data *data)
 /* The tile that comes after `before` others of the pass. */
 static struct tile *tile_after(struct data *data, uint32_t before)
 {
-    return &data->tiles[data->backwards ? data->tile_count - 1 - before : before];
+    if (!data->backwards)
+        return &data->tiles[before];
+    const uint64_t bytes = data->tile_rows * row_bytes(data);
+    const uint32_t span = bytes < SPAN_BYTES ? (uint32_t)(SPAN_BYTES / bytes) : 1;
+    return &data->tiles[data_backwards(before, data->tile_count, span)];
 }
 
 static enum status request_tile(struct data *data, unsigned slot, struct error *err)

@@ -78,10 +78,20 @@ void data_share_stats(struct data *data);
  * is called they must have been waited for. next gives STATUS_END after the last tile and
  * STATUS_INTERRUPTED when a stop was asked for. */
 enum status data_begin(struct data *data, struct error *err);
-/* The same, for passes that may take tiles in any order: those that are read again come from the
- * end where the pass before stopped, of which the page cache still has what it could keep. In one
- * direction alone it would have dropped each part just before it is wanted. */
+/* The same, for passes that may take tiles in any order: where they are read again, every other
+ * pass goes backwards, so that it begins with what the page cache still has of the one before. In
+ * one direction alone the cache drops each part just before it is wanted. */
 enum status data_begin_at_either_end(struct data *data, struct error *err);
+/* Which of `count` tiles comes after `before` others in a pass backwards: the last `span` of them
+ * from the first to the last, then those before. Not tile by tile, where the system would read
+ * ahead for nothing at each step back. */
+static inline uint32_t data_backwards(uint32_t before, uint32_t count, uint32_t span)
+{
+    const uint32_t first = (count - 1) / span * span, last = count - first;
+    if (before < last)
+        return first + before;
+    return first - ((before - last) / span + 1) * span + (before - last) % span;
+}
 enum status data_next(struct data *data, struct tile **tile, struct error *err);
 enum status data_done(struct data *data, struct tile *tile, struct error *err);
 void data_end(struct data *data);

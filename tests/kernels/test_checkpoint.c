@@ -1,6 +1,5 @@
 /* test_checkpoint.c: runs that are interrupted again and again, in the middle of passes and between
- * them, end with the bits of one that was not, by every path; and passes over streamed rows begin
- * where the one before ended. */
+ * them, end with the bits of one that was not, by every path. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,8 +26,6 @@ static float rows[ROWS * DIMENSION], weights[ROWS];
 static char path_of_state[] = "/tmp/test_checkpoint_XXXXXX";
 static struct stop stop;
 static atomic_int armed, left;
-static atomic_uint_fast64_t read_last; /* where rows were read, one after another */
-static atomic_uint read_again;         /* how often the same once more */
 
 /* Something happens: reading, a seed, an iteration. */
 static void count_down(void)
@@ -43,8 +40,6 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
     (void)context;
     (void)err;
     memcpy(to, rows + first * DIMENSION, (size_t)count * DIMENSION * sizeof *to);
-    if (count > 1 && atomic_exchange(&read_last, first) == first)
-        atomic_fetch_add(&read_again, 1);
     count_down();
     return STATUS_OK;
 }
@@ -284,22 +279,16 @@ static uint64_t resumed_by(struct ocl_context *context, const struct checkpoint_
     return resumed;
 }
 
-static struct ocl_context *open_first(const struct ocl_devices *devices)
+/* A state of other rows or options, or one that lacks a byte or has a wrong one, is not used. */
+static void test_stale(void **state)
 {
+    struct ocl_devices *devices = *state;
     struct error err = ERROR_INIT;
     struct ocl_context *context = NULL;
     for (unsigned d = 0; d < devices->count && !context; d++)
         if (devices->device[d].usable && !strstr(devices->device[d].platform, "Oclgrind"))
             assert_int_equal(ocl_context_open(&context, &devices->device[d], NULL, &err),
                              STATUS_OK);
-    return context;
-}
-
-/* A state of other rows or options, or one that lacks a byte or has a wrong one, is not used. */
-static void test_stale(void **state)
-{
-    struct ocl_devices *devices = *state;
-    struct ocl_context *context = open_first(devices);
     if (!context)
         return;
     const struct checkpoint_config fits = {path_of_state, 1e9, "p", digest_rows, "rows"};
@@ -329,29 +318,6 @@ static void test_stale(void **state)
     ocl_context_close(&context);
 }
 
-static void test_back_and_forth(void **state)
-{
-    struct ocl_devices *devices = *state;
-    struct error err = ERROR_INIT;
-    struct ocl_context *context = open_first(devices);
-    if (!context)
-        return;
-    struct found found;
-    for (size_t p = 0; p < 2; p++) {
-        atomic_store(&left, INT32_MAX);
-        atomic_store(&read_last, ROWS);
-        atomic_store(&read_again, 0);
-        assert_int_equal(run(&found, context, &kinds[2], &paths[p], NULL, &err), STATUS_OK);
-        assert_true(found.best.iterations > 3);
-        if (p == 0) /* resident */
-            assert_int_equal(atomic_load(&read_again), 0);
-        else
-            assert_true(atomic_load(&read_again) >= found.best.iterations);
-        clear(&found);
-    }
-    ocl_context_close(&context);
-}
-
 int main(void)
 {
     static struct ocl_devices devices;
@@ -369,7 +335,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_interrupted, &devices),
         cmocka_unit_test_prestate(test_stale, &devices),
-        cmocka_unit_test_prestate(test_back_and_forth, &devices),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path_of_state);
