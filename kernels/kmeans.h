@@ -52,7 +52,7 @@
 #define KMEANS_TRIALS_MAX 16
 
 /* Values that move_centroids gives of each cluster. */
-#define KMEANS_FACTS 5
+#define KMEANS_FACTS 4
 
 /* Entries of the update: a row of the tile, and whether it leaves the cluster. */
 #define KMEANS_ENTRY_LEAVES 0x80000000u

@@ -22,7 +22,6 @@ static double add_lanes(__local double *lanes, double mine, uint lid)
  *   1  the canonical distance from the old centroid to the new one
  *   2  the new one's squared length less the centre
  *   3  its largest value less the centre
- *   4  1 if any bit of it is new
  */
 __kernel __attribute__((reqd_work_group_size(KMEANS_LANES, 1, 1))) void
 move_centroids(__global const long *restrict totals, __global const int *restrict counts,
@@ -52,7 +51,7 @@ move_centroids(__global const long *restrict totals, __global const int *restric
     const bool stays = !(count > 0.0) || (cosine && length == 0.0);
     const double factor = cosine && !stays ? 1.0 / sqrt(length) : 1.0;
 
-    double shift = 0.0, square = 0.0, largest = 0.0, changed = 0.0;
+    double shift = 0.0, square = 0.0, largest = 0.0;
     for (uint j = lid; j < stride; j += KMEANS_LANES) {
         const float before = centroid[j];
         const float now = stays ? before : (float)((double)sums[j] / count * units[j] * factor);
@@ -60,12 +59,10 @@ move_centroids(__global const long *restrict totals, __global const int *restric
         shift = fma(step, step, shift);
         square += value * value;
         largest = fmax(largest, fabs(value));
-        changed = as_int(now) != as_int(before) ? 1.0 : changed;
         centroid[j] = now;
     }
     shift = add_lanes(lanes, shift, lid);
     square = add_lanes(lanes, square, lid);
-    changed = add_lanes(lanes, changed, lid);
     lanes[lid] = largest;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid == 0) {
@@ -76,7 +73,6 @@ move_centroids(__global const long *restrict totals, __global const int *restric
         out[1] = shift;
         out[2] = square;
         out[3] = largest;
-        out[4] = changed > 0.0 ? 1.0 : 0.0;
     }
 }
 
