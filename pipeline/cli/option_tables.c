@@ -87,8 +87,8 @@ static const struct option ingest_rows[] = {
     {"slots", 0, OPTION_NUMBER, AT(slots), "N", NULL, "chosen for the device", 2, 64,
      "staging buffers of each device; changes speed, never results"},
     {"histogram-variant", 0, OPTION_TEXT, AT(histogram_variant), "NAME", "auto", NULL, 0, 0,
-     "the kernel that counts: auto, private, local, replicated, packed, partial, staged or global; "
-     "changes speed, never results"},
+     "the kernel that counts: auto, private, local, replicated, packed, runs, subgroup, partial, "
+     "staged or global; changes speed, never results"},
     {"jpeg-pixels", 0, OPTION_CHOICE, AT(jpeg_pixels), "auto|host|device", "auto", NULL, 0, 0,
      "where JPEG's coefficients become pixels; auto: on the device, unless it is a CPU; changes "
      "speed, never results"},
@@ -263,8 +263,8 @@ static const struct option bench_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL,
      "rgb:bins=256, gray:bins=256, rgb:bins=8x8x8, hsv", 0, 0, "what to count, repeatable"},
     {"variant", 0, OPTION_TEXT, AT(variant), "NAME", NULL, "all that suit the device", 0, 0,
-     "one kernel only: private, local, replicated, packed, partial, staged, global, or auto, which "
-     "an ingest takes"},
+     "one kernel only: private, local, replicated, packed, runs, subgroup, partial, staged, "
+     "global, or auto, which an ingest takes"},
     {"fill", 0, OPTION_TEXT, AT(fill), "NAME", NULL, "constant, natural and random", 0, 0,
      "the pixels: constant, two, natural, random, sorted, or all"},
     {"shape", 0, OPTION_TEXT, AT(shape), "NAME", NULL, "large", 0, 0,

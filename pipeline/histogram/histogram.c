@@ -319,14 +319,17 @@ static bool takes_assembly(const struct ocl_device *device)
 static void write_options(char *text, size_t size, const struct pass *pass,
                           const struct ocl_device *device)
 {
-    const bool waits = pass->variant == HISTOGRAM_STAGED;
-    int used = snprintf(text, size, "%s -DGROUP=%u -DGRID=%d",
-                        waits ? ocl_copy_option(device) : "-cl-std=CL1.2", pass->shape.group,
+    const char *language = pass->variant == HISTOGRAM_STAGED     ? ocl_copy_option(device)
+                           : pass->variant == HISTOGRAM_SUBGROUP ? ocl_subgroup_options(device)
+                                                                 : "-cl-std=CL1.2";
+    int used = snprintf(text, size, "%s -DGROUP=%u -DGRID=%d", language, pass->shape.group,
                         has_grid(pass));
     if (histogram_variant_copies(pass->variant))
         snprintf(text + used, size - (size_t)used, " -DCOPIES=%u", pass->shape.copies);
     else if (pass->variant == HISTOGRAM_PRIVATE && takes_assembly(device))
         snprintf(text + used, size - (size_t)used, " -DHIDE_WORDS");
+    else if (pass->variant == HISTOGRAM_RUNS && device->type & CL_DEVICE_TYPE_CPU)
+        snprintf(text + used, size - (size_t)used, " -DCONSECUTIVE");
     /* ld.global with L1::no_allocate came with compute capability 7.0 (PTX ISA, 9.7.9.8). */
     else if (pass->variant == HISTOGRAM_PACKED && device->nvidia_major >= 7)
         snprintf(text + used, size - (size_t)used, " -DNO_ALLOCATE");

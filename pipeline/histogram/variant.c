@@ -39,6 +39,8 @@
 #define STAGED_GROUP 128u
 #define STAGE_BYTES  96u /* of local memory a work-item, as the kernel has it */
 
+#define SUBGROUP_GROUP_LEAST 32u /* a warp */
+
 #define PACKED_GROUP       512u
 #define PACKED_GROUP_LEAST 256u
 #define PACKED_TABLE       (48u << 10)
@@ -52,6 +54,8 @@ static const struct {
     {"local", "histogram_local"},
     {"replicated", "histogram_replicated"},
     {"packed", "histogram_packed"},
+    {"runs", "histogram_runs"},
+    {"subgroup", "histogram_subgroup"},
     {"partial", "histogram_partial"},
     {"staged", "histogram_staged"},
     {"global", "histogram_global"},
@@ -154,6 +158,10 @@ bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant v
                  PACKED_GROUP_LEAST, group_size(PACKED_GROUP, device));
         return false;
     }
+    if (variant == HISTOGRAM_SUBGROUP && !ocl_subgroup_options(device)) {
+        snprintf(reason, size, "it needs subgroups, or an NVIDIA GPU of compute capability 7.0");
+        return false;
+    }
     if (variant == HISTOGRAM_STAGED)
         bytes += (uint64_t)STAGE_BYTES * group_size(STAGED_GROUP, device);
     if (bytes > device->local_memory) {
@@ -250,6 +258,8 @@ bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_va
         least = PACKED_GROUP_LEAST;
         local = PACKED_TABLE;
         pixels = PACKED_PIXELS_MOST;
+    } else if (variant == HISTOGRAM_SUBGROUP) {
+        least = SUBGROUP_GROUP_LEAST;
     } else if (variant == HISTOGRAM_STAGED) {
         local += (uint64_t)STAGE_BYTES * shape->group;
     }

@@ -15,7 +15,9 @@ enum histogram_variant {
     HISTOGRAM_LOCAL,      /* one table a work-group in local memory */
     HISTOGRAM_REPLICATED, /* interleaved copies of it */
     HISTOGRAM_PACKED,     /* 32 copies, two values in one word */
-    HISTOGRAM_PARTIAL,    /* those, each work-group's added up by a second kernel */
+    HISTOGRAM_RUNS,       /* one table, one increment for equal neighbours */
+    HISTOGRAM_SUBGROUP,   /* one table, one increment for equal pixels of a subgroup */
+    HISTOGRAM_PARTIAL,    /* copies, each work-group's added up by a second kernel */
     HISTOGRAM_STAGED,     /* one table, pixels through local memory by asynchronous copies */
     HISTOGRAM_GLOBAL,     /* straight into global memory */
     HISTOGRAM_VARIANTS

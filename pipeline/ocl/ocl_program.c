@@ -179,10 +179,27 @@ static void save_binary(cl_program program, const char *entry)
     free(binary);
 }
 
+static bool has_3(const struct ocl_device *device)
+{
+    return strncmp(device->version, "OpenCL 3", 8) == 0;
+}
+
 const char *ocl_copy_option(const struct ocl_device *device)
 {
-    const bool has_3 = strncmp(device->version, "OpenCL 3", 8) == 0;
-    return device->pocl_major && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
+    return device->pocl_major && has_3(device) ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
+}
+
+const char *ocl_subgroup_options(const struct ocl_device *device)
+{
+    /* match.sync came with compute capability 7.0 (PTX ISA). */
+    if (device->nvidia_major >= 7)
+        return "-cl-std=CL1.2 -DMATCH";
+    if (!device->subgroups)
+        return NULL;
+    /* Compilers for CPUs make a loop of it, and a sum over the subgroup a tenth as long. */
+    if (device->subgroup_ballot && !(device->type & CL_DEVICE_TYPE_CPU))
+        return has_3(device) ? "-cl-std=CL3.0 -DBALLOT" : "-cl-std=CL2.0 -DBALLOT";
+    return has_3(device) ? "-cl-std=CL3.0" : "-cl-std=CL2.0";
 }
 
 static enum status make_program(cl_program *out, struct ocl_context *context, const char *name,

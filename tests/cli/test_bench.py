@@ -11,21 +11,23 @@ import pytest
 
 from conftest import ROOT, check_one_error, draw_photos, spoil
 
-ANY = ["local", "replicated", "partial", "staged", "global"]  # beside private: these count any feature
+# Beside private, these count any feature.
+ANY = ["local", "replicated", "runs", "partial", "staged", "global"]
 SMALL = ["--device", "cpu", "--bytes", "1M", "--rounds", 1]
 
 
-def test_every_variant(clpipe):
+def test_every_variant(clpipe, subgroups):
     result = clpipe("bench", *SMALL, "--fill", "all", "--feature", "rgb:bins=256", "--feature",
                     "hsv,grid=2x3", "--json", "-")
     assert result.returncode == 0, result.stderr
     (device,) = json.loads(result.stdout)
     rows = device["measured"]
     counted = [row for row in rows if row["what"] not in ("read only", "upload", "plain C")]
-    assert {row["what"] for row in counted} == {"private", *ANY, "packed"}
+    any_feature = ["private", *ANY, *["subgroup"] * subgroups]
+    assert {row["what"] for row in counted} == {*any_feature, "packed"}
     assert {row["fill"] for row in rows} == {"constant", "two", "natural", "random", "sorted"}
     # Packed words are for separate channels.
-    assert len(counted) == (2 + 2 * len(ANY) + 1) * 5
+    assert len(counted) == (2 * len(any_feature) + 1) * 5
     for row in rows:
         assert row["seconds"] > 0 and row["wrong"] == 0
         assert 0.5e6 < row["bytes"] <= 1 << 20
@@ -33,14 +35,16 @@ def test_every_variant(clpipe):
     assert [row for row in rows if row["what"] == "plain C"]
     # The plain loop counts rgb:bins=256, so that alone is compared with it.
     assert {row["feature"] for row in counted if row.get("plain_ratio", 0) > 0} == {"rgb:bins=256"}
-    assert sum("plain_ratio" in row for row in counted) == (2 + len(ANY)) * 5
+    assert sum("plain_ratio" in row for row in counted) == (len(any_feature) + 1) * 5
 
 
-def test_what_a_variant_cannot_count_is_passed_over(clpipe):
+def test_what_a_variant_cannot_count_is_passed_over(clpipe, subgroups):
     result = clpipe("bench", *SMALL, "--fill", "all", "--feature", "hsv")
     assert result.returncode == 0, result.stderr
     over = [line for line in result.stdout.splitlines() if "passed over" in line]
-    assert len(over) == 1 and over[0].startswith("packed") and "rgb:bins=B" in over[0]
+    assert over[0].startswith("packed") and "rgb:bins=B" in over[0]
+    assert [line.split()[0] for line in over[1:]] == ([] if subgroups else ["subgroup"])
+    assert subgroups or "needs subgroups" in over[1]
     result = clpipe("bench", *SMALL, "--feature", "hsv", "--variant", "packed")
     assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
     assert "'packed' cannot count hsv_8x4x4" in result.stderr

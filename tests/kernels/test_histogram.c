@@ -54,7 +54,19 @@ static void test_every_variant_equals_the_reference(void **state)
 }
 
 /* What the pixels of the picture are made of. */
-enum fill { FILL_RANDOM, FILL_CONSTANT, FILL_SORTED, FILLS };
+enum fill { FILL_RANDOM, FILL_CONSTANT, FILL_SORTED, FILL_SIXTEENS, FILLS };
+
+/* Pixels in sixteens of one colour each, but for one byte of 48, which is another one in each; then
+ * one of four colours in turn, which repeats as a colour does when it is looked at in 12 bytes, and
+ * some without a flaw. */
+static uint32_t sixteens(uint32_t pixel)
+{
+    const uint32_t flaw = pixel / 16 % 64, from = pixel % 16 * 3, colour = pixel / 256 & 1;
+    uint32_t value = colour ? 0x20c85a : 0x11f3ff;
+    if (flaw >= from && flaw < from + 3)
+        value ^= 1u << 8 * (flaw - from);
+    return flaw == 48 ? 0x30507 * (pixel % 4) : value;
+}
 
 static void fill_pixels(uint8_t *pixels, enum fill fill)
 {
@@ -62,7 +74,10 @@ static void fill_pixels(uint8_t *pixels, enum fill fill)
     for (uint32_t i = 0; i < SAMPLES; i++) {
         random_next(&state);
         uint32_t sorted = i / (SAMPLES / 256) * 0x10101;
-        uint32_t pixel = fill == FILL_RANDOM ? state : fill == FILL_CONSTANT ? 0xa0a0a0 : sorted;
+        uint32_t pixel = fill == FILL_RANDOM     ? state
+                         : fill == FILL_CONSTANT ? 0xa0a0a0
+                         : fill == FILL_SORTED   ? sorted
+                                                 : sixteens(i);
         for (int c = 0; c < 3; c++)
             pixels[3 * i + c] = (uint8_t)(pixel >> 8 * c);
     }
@@ -254,12 +269,63 @@ static void test_packed_words_hold_the_longest_tile(void **state)
     free(pixels);
 }
 
+/* Runs and subgroups end where a work-group does, and at the end of rows. */
+static void count_in_groups(const struct ocl_device *device, enum histogram_variant variant,
+                            uint32_t group, const uint8_t *pixels)
+{
+    struct error err = ERROR_INIT;
+    struct ocl_context *context;
+    struct feature_set features = {0};
+    static uint32_t counters[COUNTERS], want[COUNTERS];
+    const struct histogram_shape shape = {.group = group, .copies = 1, .tile_pixels = 16384};
+    const uint32_t rows = 37;
+    char reason[128];
+    feature_set_add(&features, "rgb:bins=256", NORMALIZE_NONE, &err);
+    feature_set_add(&features, "c=rgb:bins=100,grid=2x3", NORMALIZE_NONE, &err);
+    if (!histogram_variant_takes(reason, sizeof reason, variant, &features.feature[0], device) ||
+        !histogram_shape_fits(&shape, variant, 768, device))
+        return;
+    printf("  %s: %s, work-groups of %u\n", device->name, histogram_variant_name(variant), group);
+    assert_int_equal(ocl_context_open(&context, device, NULL, &err), STATUS_OK);
+    count_rows(counters, context, &features, variant, &shape, pixels, rows);
+    ocl_context_close(&context);
+    memset(want, 0, sizeof want);
+    for (unsigned f = 0; f < features.count; f++)
+        feature_count_reference(want + features.feature[f].offset, &features.feature[f], pixels,
+                                WIDTH * 3, WIDTH, rows, 1);
+    assert_memory_equal(counters, want, features.counters * sizeof *want);
+}
+
+static void test_runs_and_subgroups_in_any_group(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct ocl_devices devices;
+    uint8_t *pixels = malloc(3 * SAMPLES);
+    assert_non_null(pixels);
+    fill_pixels(pixels, FILL_SIXTEENS);
+    assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
+    for (unsigned i = 0; i < devices.count; i++) {
+        const struct ocl_device *device = &devices.device[i];
+        const struct histogram_shape half_warp = {.group = 16, .copies = 1, .tile_pixels = 16384};
+        assert_false(histogram_shape_fits(&half_warp, HISTOGRAM_SUBGROUP, 768, device));
+        for (uint32_t group = 32; group <= 512 && device->usable && !is_simulator(device);
+             group *= 16) {
+            count_in_groups(device, HISTOGRAM_RUNS, group, pixels);
+            count_in_groups(device, HISTOGRAM_SUBGROUP, group, pixels);
+        }
+    }
+    ocl_devices_close(&devices);
+    free(pixels);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_variant_equals_the_reference),
         cmocka_unit_test(test_2097152_samples_are_2097152_counts),
         cmocka_unit_test(test_packed_words_hold_the_longest_tile),
+        cmocka_unit_test(test_runs_and_subgroups_in_any_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ _clpipe()
     --what) COMPREPLY=($(compgen -W "features labels failures images tree" -- "$current")) ;;
     --format) COMPREPLY=($(compgen -W "csv tsv jsonl npy" -- "$current")) ;;
     --variant | --histogram-variant)
-        COMPREPLY=($(compgen -W "auto private local replicated packed partial staged global" -- "$current")) ;;
+        COMPREPLY=($(compgen -W "auto private local replicated packed runs subgroup partial staged global" -- "$current")) ;;
     --fill)
         COMPREPLY=($(compgen -W "constant two natural random sorted all" -- "$current")) ;;
     --shape) COMPREPLY=($(compgen -W "large 512x384 224x224 all" -- "$current")) ;;

@@ -65,7 +65,7 @@ complete -c clpipe -n $ingest -l retry-failed -d 'try files again that failed'
 complete -c clpipe -n $ingest -l max-time -x -d 'stop cleanly after this time'
 complete -c clpipe -n $ingest -l slot-size -x -d 'staging buffer'
 complete -c clpipe -n $ingest -l slots -x -d 'staging buffers of each device'
-complete -c clpipe -n $ingest -l histogram-variant -x -a 'auto private local replicated packed partial staged global' -d 'the kernel that counts'
+complete -c clpipe -n $ingest -l histogram-variant -x -a 'auto private local replicated packed runs subgroup partial staged global' -d 'the kernel that counts'
 complete -c clpipe -n $ingest -l jpeg-pixels -x -a 'auto host device' -d 'where JPEG coefficients become pixels'
 
 # cluster, run
@@ -110,7 +110,7 @@ complete -c clpipe -n '__clpipe_using devices' -l image -r -d 'blur that picture
 complete -c clpipe -n '__clpipe_using devices' -l out -r -d 'write PREFIX_0.bmp to PREFIX_3.bmp'
 
 complete -c clpipe -n '__clpipe_using bench' -l feature -x -a 'rgb:bins=256 rgb:bins=8x8x8 gray:bins=256 hsv:bins=8x4x4' -d 'what to count'
-complete -c clpipe -n '__clpipe_using bench' -l variant -x -a 'auto private local replicated packed partial staged global' -d 'one kernel only'
+complete -c clpipe -n '__clpipe_using bench' -l variant -x -a 'auto private local replicated packed runs subgroup partial staged global' -d 'one kernel only'
 complete -c clpipe -n '__clpipe_using bench' -l fill -x -a 'constant two natural random sorted all' -d 'the pixels'
 complete -c clpipe -n '__clpipe_using bench' -l shape -x -a 'large 512x384 224x224 all' -d 'the pictures'
 complete -c clpipe -n '__clpipe_using bench' -l bytes -x -d 'pixels of one launch'

@@ -60,7 +60,7 @@ _clpipe() {
         '--max-time=[stop cleanly after this time]:seconds:'
         '--slot-size=[staging buffer]:size:'
         '--slots=[staging buffers of each device]:number:'
-        '--histogram-variant=[the kernel that counts]:variant:(auto private local replicated packed partial staged global)'
+        '--histogram-variant=[the kernel that counts]:variant:(auto private local replicated packed runs subgroup partial staged global)'
         '--jpeg-pixels=[where JPEG coefficients become pixels]:where:(auto host device)'
     )
     clustering=(
@@ -110,7 +110,7 @@ _clpipe() {
     )
     bench=(
         '*--feature=[what to count]:feature:'
-        '--variant=[one kernel only]:variant:(auto private local replicated packed partial staged global)'
+        '--variant=[one kernel only]:variant:(auto private local replicated packed runs subgroup partial staged global)'
         '--fill=[the pixels]:fill:(constant two natural random sorted all)'
         '--shape=[the pictures]:shape:(large 512x384 224x224 all)'
         '--bytes=[pixels of one launch]:size:'
