@@ -17,6 +17,7 @@
  *
  * -D KEEP=n   rows have n blocks of columns and stay in local memory, which only centroids then
  *             pass through; 0: there is no room for them, and they come again for each panel
+ * -D PLAIN    the same searches, a work-item to a row, for tests where there are no tensor cores
  */
 #include "kmeans_bounds.h"
 #include "kmeans_lanes.h"
@@ -130,6 +131,18 @@ static uint place(uint row, uint piece)
     return row * (DEPTH * 2) + ((piece ^ (row >> 1 & 3)) << 4);
 }
 
+#ifdef PLAIN
+/* The sum of the products begins at `start`. */
+static float plain_score(__global const half *row, __global const half *centroid, uint columns,
+                         float start)
+{
+    float8 sum = (float8)(0.0f);
+    for (uint j = 0; j < columns; j += 8)
+        sum = fma(vload_half8(0, row + j), vload_half8(0, centroid + j), sum);
+    const float4 half_sum = sum.lo + sum.hi;
+    return start + (half_sum.x + half_sum.y + half_sum.z + half_sum.w);
+}
+#else
 static void copy_piece(uint to, __global const half *from)
 {
     __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"((ulong)from));
@@ -167,6 +180,7 @@ static uint largest_in_warp(uint bits)
     __asm__ volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(bits));
     return largest;
 }
+#endif
 
 /* Searches rows: those of the tile, or with use_rows the counts[rows_count] of the list `rows`, at
  * most most_rows. centroids: times -1; lanes, slope and offset: see lay_out.
@@ -191,7 +205,9 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
             uint rows_count, uint most_rows, uint columns, uint panel_count, uint use_rows,
             uint mode, float unit, float slack, float4 bounds)
 {
+#ifndef PLAIN
     __local uchar memory[KEPT_BYTES + STAGES * STAGE_BYTES] __attribute__((aligned(128)));
+#endif
     const uint lid = (uint)get_local_id(0);
     const uint lane = lid & 31, warp = lid >> 5;
     const uint warp_row = (warp & 1) * 64, warp_lane = (warp >> 1) * 64;
@@ -199,11 +215,37 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
     const uint count = use_rows ? min(counts[rows_count], most_rows) : most_rows;
     if (first >= count)
         return;
-    const uint base = (uint)(size_t)memory, stages = base + KEPT_BYTES;
     /* For lists several groups may share the panels. */
     const ulong shares = get_num_groups(1), share = get_group_id(1);
     const uint from_panel = (uint)(panel_count * share / shares);
     const uint to_panel = (uint)(panel_count * (share + 1) / shares);
+
+#ifdef PLAIN
+    const uint p = first + lid;
+    if (p >= count)
+        return;
+    const uint row = use_rows ? rows[p] : p;
+    const float length = norms[row], longest = length;
+    const float most = mode == KMEANS_HALF_LIST ? upper[row] / unit : 0.0f;
+    float b = KMEANS_HALF_FAR, s = KMEANS_HALF_FAR;
+    uint w = 0;
+    for (uint l = from_panel * TILE_LANES; l < to_panel * TILE_LANES; l++) {
+        const float score =
+            plain_score(x + (size_t)row * columns, centroids + (size_t)l * columns, columns,
+                        fma(-longest, lanes[l].y, lanes[l].x));
+        if (mode == KMEANS_HALF_LIST && score <= most) {
+            const uint slot = atomic_inc(&taken[p]);
+            if (slot < KMEANS_HALF_SLOTS)
+                slots[p * KMEANS_HALF_SLOTS + slot] = ids[l];
+        }
+        s = fmin(s, fmax(b, score));
+        w = score < b ? l : w;
+        b = fmin(b, score);
+    }
+    if (mode == KMEANS_HALF_LIST)
+        return;
+#else
+    const uint base = (uint)(size_t)memory, stages = base + KEPT_BYTES;
     const uint blocks = columns / DEPTH, steps = blocks * (to_panel - from_panel);
 
     /* Each work-item brings 4 pieces of the rows and 4 of the centroids a stage. */
@@ -397,6 +439,7 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
             w = fold_where[at];
         }
     }
+#endif
     b *= unit;
     s *= unit;
     const int id = ids[w];

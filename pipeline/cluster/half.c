@@ -2,6 +2,7 @@
  * docs/clustering.md. */
 #include "cluster/half.h"
 #include "kmeans.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,15 +59,17 @@ static enum status open_panels(struct half_panels *panels, const struct half_fil
     return status;
 }
 
-/* Room for the rows' copy beside everything else. */
+/* Room for the rows' copy beside everything else; it stays with the tiles, for all filters. */
 static enum status open_tiles(struct half_filter *half, struct error *err)
 {
     struct data *data = half->filter->data;
     enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
-        status =
-            ocl_buffer(&data->tiles[i].half, half->filter->lane->ocl, CL_MEM_READ_WRITE,
-                       (size_t)data->tiles[i].rows * half->columns * 2, NULL, "rounded rows", err);
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++) {
+        struct tile *tile = &data->tiles[i];
+        if (!tile->half)
+            status = ocl_buffer(&tile->half, half->filter->lane->ocl, CL_MEM_READ_WRITE,
+                                (size_t)tile->rows * half->columns * 2, NULL, "rounded rows", err);
+    }
     return status;
 }
 
@@ -74,10 +77,10 @@ static bool pays(const struct half_filter *half)
 {
     const struct filter *filter = half->filter;
     const struct data *data = filter->data;
+    const bool large = data->dimension >= COLUMNS_MIN && filter->capacity >= LANES_MIN;
     uint64_t bytes;
     return filter->lane->tensor && data->resident && !filter->blind &&
-           data->dimension >= COLUMNS_MIN && half->columns <= COLUMNS_MAX &&
-           filter->capacity >= LANES_MIN &&
+           (large || filter->lane->plain_tensor) && half->columns <= COLUMNS_MAX &&
            !__builtin_mul_overflow(data->share.rows, (uint64_t)half->columns * 2 + LISTS_BYTES,
                                    &bytes) &&
            bytes <= data->spare;
@@ -87,7 +90,8 @@ static enum status open_kernels(struct half_filter *half, struct error *err)
 {
     char options[32];
     const uint32_t blocks = half->columns / KMEANS_HALF_COLUMNS;
-    snprintf(options, sizeof options, "-DKEEP=%u", blocks <= KEEP_MAX ? blocks : 0);
+    snprintf(options, sizeof options, "-DKEEP=%u%s", blocks <= KEEP_MAX ? blocks : 0,
+             half->filter->lane->plain_tensor ? " -DPLAIN" : "");
     enum status status =
         lane_build(&half->program, half->filter->lane, "kmeans_filter_half", options, err);
     const struct {
@@ -253,7 +257,9 @@ static enum status lay_out(struct half_filter *half, struct half_panels *panels,
 enum status half_set_centroids(struct half_filter *half, const uint8_t *wanted, struct error *err)
 {
     const struct filter *filter = half->filter;
-    half->ready = filter->exponent - filter->row_exponent <= SPREAD_MAX;
+    /* Differences from the centre are taken in float32. */
+    half->ready =
+        filter->exponent - filter->row_exponent <= SPREAD_MAX && filter->exponent < FLT_MAX_EXP - 1;
     if (!half->ready)
         return STATUS_OK;
     cl_uint lanes = 0;

@@ -23,7 +23,8 @@ enum status lane_open(struct lane *lane, struct ocl_context *ocl, struct workers
         lane->tiled = choice->tiled;
         lane->host_exact = choice->host_exact || !device->fp64;
         lane->zero_copy = device->unified_memory && !choice->copies;
-        lane->tensor = choice->tensor && choice->tiled && has_tensor_cores(device);
+        lane->tensor = choice->tensor && choice->tiled && device->fp64;
+        lane->plain_tensor = lane->tensor && !has_tensor_cores(device);
         lane->any_prune = choice->any_prune;
     }
     enum status status = ocl_queue_open(&lane->compute, ocl, "cluster", err);

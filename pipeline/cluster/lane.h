@@ -16,7 +16,7 @@ struct lane_choice {
     bool tiled;      /* kernels with local tiles (GPUs) */
     bool host_exact; /* canonical evaluation on the host (no float64) */
     bool copies;     /* do not map, even if the device shares memory */
-    bool tensor;     /* the float16 filter, where the device has it */
+    bool tensor;     /* the float16 filter: by tensor cores, or what stands in for them */
     bool any_prune;  /* ways to prune are taken in turn, whether or not they pay */
     uint32_t shares; /* the device takes part so many times, LANE_SHARES at most */
 };
@@ -28,7 +28,8 @@ struct lane {
     struct workers *workers;
     struct stop *stop; /* may be NULL */
     bool tiled, host_exact, zero_copy;
-    bool tensor;          /* NVIDIA's tensor cores, by inline PTX (sm_80 and later) */
+    bool tensor;          /* NVIDIA's tensor cores, by inline PTX (sm_80 and later), */
+    bool plain_tensor;    /* or a kernel for any device in place of them, for tests */
     bool any_prune;       /* see lane_choice */
     double seconds_build; /* of programs, so far */
 };

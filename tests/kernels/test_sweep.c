@@ -55,6 +55,7 @@ static const struct path {
     {"exact on the host", {true, false, true, false, false, false, 1}, 256 << 20, 3},
     {"exact on the host, streamed", {true, false, true, true, false, false, 1}, 40000, 2},
     {"tiled", {true, true, false, false, false, false, 1}, 256 << 20, 2},
+    {"tensor cores", {true, true, false, false, true, false, 1}, 256 << 20, 2},
     {"two devices", {true, false, true, false, false, false, 2}, 256 << 20, 2},
 };
 #define PATHS (sizeof paths / sizeof paths[0])
