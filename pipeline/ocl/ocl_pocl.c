@@ -130,6 +130,9 @@ static bool describe(struct range *launch, cl_kernel kernel, cl_uint dimensions,
 void ocl_pocl_begin_alone(void)
 {
     pthread_rwlock_wrlock(&lock);
+    /* One may wait for another. */
+    for (size_t i = 0; i < queue_count; i++)
+        clFlush(queues[i]);
     for (size_t i = 0; i < queue_count; i++)
         clFinish(queues[i]);
 }
