@@ -116,14 +116,17 @@ static void png_destroy(void *state)
     free(png);
 }
 
-/* The header's size against --max-pixels, before anything else is believed. Other damage to the
- * header is libpng's to find. */
+/* The header's size against --max-pixels, before anything else is believed. It has to come first:
+ * libpng skips chunks that it does not read, before the header too. Other damage to the header is
+ * libpng's to find. */
 static enum reason check_size(struct png *png, const struct decode_options *options,
                               struct failure *failure)
 {
     if (input_peek(png->input, 24) < 24)
         return REASON_NONE;
-    const uint8_t *p = png->input->buffer + png->input->position + 16;
+    const uint8_t *name = png->input->buffer + png->input->position + 12, *p = name + 4;
+    if (memcmp(name, "IHDR", 4) != 0)
+        return failure_set(failure, REASON_CORRUPT, "it does not begin with a header");
     uint64_t width = (uint64_t)p[0] << 24 | (uint64_t)p[1] << 16 | (uint64_t)p[2] << 8 | p[3];
     uint64_t height = (uint64_t)p[4] << 24 | (uint64_t)p[5] << 16 | (uint64_t)p[6] << 8 | p[7];
     if (width <= INT32_MAX && height <= INT32_MAX && width * height > options->max_pixels)

@@ -94,6 +94,9 @@ FILES = {
        for name in ("tEXt", "iCCP")},
     "behind.png": ([(0, png_head(64, 64) + png_chunk(b"IDAT", zlib.compress(bytes(BIG), 1)) +
                      png_chunk(b"IEND", b""))], "corrupt"),
+    # libpng passes over what it does not read, in front of the header, too.
+    "late header.png": ([(0, png_head(1, 1)[:8] + png_chunk(b"eXIf", bytes(10)) +
+                          png_head(26000, 26000)[8:] + PNG_DATA)], "corrupt"),
     "interlaced.png": ([(0, png_head(26000, 26000, interlaced=1) + PNG_DATA)], "too-large"),
     "wide.jpg": ([(0, jpeg(65500, 65500, 1, progressive=False, data=False))], "too-large"),
     "wide progressive.jpg": ([(0, jpeg(65500, 65500, 1, data=False))], "too-large"),
