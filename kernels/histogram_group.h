@@ -109,3 +109,10 @@ INLINE void merge(__global uint *out, uint sum, bool whole_cell)
     else if (sum)
         atomic_add(out, sum);
 }
+
+/* That for each counter of a feature, where the work-group has one table: at the end of a kernel,
+ * whose names are `tile`, `table`, `counters` and `item`. */
+#define MERGE_TABLE(i, KIND, n0, n1, n2, n, o, t)                                                  \
+    for (uint bin = item; bin < (n); bin += GROUP)                                                 \
+        merge(counters + tile.counters + (o) + tile.cell * (n) + bin, table[(t) + bin],            \
+              tile.cell_tiles == 1);

@@ -24,10 +24,6 @@ INLINE void add(__local uint *table, uint copy, uint counter)
 
 #include "histogram_group.h"
 
-#define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
-    for (uint bin = item; bin < (n); bin += GROUP)                                                 \
-        merge(counters + tile.counters + (o) + tile.cell * (n) + bin, table[(t) + bin], tile.cell_tiles == 1);
-
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 histogram_local(__global const uchar *pixels, __global const struct histogram_tile *tiles,
                 uint first, uint count, __global uint *counters)
@@ -41,5 +37,5 @@ histogram_local(__global const uchar *pixels, __global const struct histogram_ti
     barrier(CLK_LOCAL_MEM_FENCE);
     count_tile(table, 0, pixels, tile);
     barrier(CLK_LOCAL_MEM_FENCE);
-    FEATURES(MERGE)
+    FEATURES(MERGE_TABLE)
 }

@@ -104,11 +104,6 @@ INLINE void count_row(__local uint *table, struct run *runs, __global const ucha
     }
 }
 
-#define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
-    for (uint bin = item; bin < (n); bin += GROUP)                                                 \
-        merge(counters + tile.counters + (o) + tile.cell * (n) + bin, table[(t) + bin],            \
-              tile.cell_tiles == 1);
-
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 histogram_runs(__global const uchar *pixels, __global const struct histogram_tile *tiles,
                uint first, uint count, __global uint *counters)
@@ -129,5 +124,5 @@ histogram_runs(__global const uchar *pixels, __global const struct histogram_til
         FEATURES(END)
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    FEATURES(MERGE)
+    FEATURES(MERGE_TABLE)
 }

@@ -93,11 +93,6 @@ INLINE void count_row(__local uint *table, __global const uchar *pixels, uint at
     }
 }
 
-#define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
-    for (uint bin = item; bin < (n); bin += GROUP)                                                 \
-        merge(counters + tile.counters + (o) + tile.cell * (n) + bin, table[(t) + bin],            \
-              tile.cell_tiles == 1);
-
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 histogram_subgroup(__global const uchar *pixels, __global const struct histogram_tile *tiles,
                    uint first, uint count, __global uint *counters)
@@ -116,5 +111,5 @@ histogram_subgroup(__global const uchar *pixels, __global const struct histogram
                   lanes, y < tile.rows);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    FEATURES(MERGE)
+    FEATURES(MERGE_TABLE)
 }
