@@ -60,6 +60,7 @@ struct pass {
     int32_t *labels;
     double *distances;
     struct cluster_outcome *out;
+    bool sums; /* are wanted on the host, too */
 };
 
 /* Makes a device work with lloyd->centroids; *incremental tells whether the tiles' labels help. */
@@ -78,14 +79,18 @@ static enum status bring_labels(void *context, struct shard *shard, struct error
     const struct pass *pass = context;
     if (!shard->moves.used)
         return STATUS_OK;
-    return moves_fetch(&shard->moves, pass->labels,
-                       pass->lloyd->moves ? pass->lloyd->centroids : NULL, err);
+    enum status status =
+        moves_fetch(&shard->moves, pass->labels,
+                    pass->lloyd->moves ? pass->lloyd->centroids : NULL, err);
+    return status == STATUS_OK && pass->sums && pass->lloyd->moves
+               ? update_read(&shard->update, err)
+               : status;
 }
 
-/* Makes labels, sums and centroids of the host the newest ones. */
-static enum status bring_home(struct lloyd *lloyd, int32_t *labels, struct error *err)
+/* Makes labels and centroids of the host the newest ones, and sums where they are wanted. */
+static enum status bring_home(struct lloyd *lloyd, int32_t *labels, bool sums, struct error *err)
 {
-    struct pass pass = {.lloyd = lloyd, .labels = labels};
+    struct pass pass = {.lloyd = lloyd, .labels = labels, .sums = sums};
     if (!lloyd->away)
         return STATUS_OK;
     lloyd->away = false;
@@ -366,7 +371,7 @@ static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *ine
         return status;
     }
     if (lloyd->moves || *relocated)
-        status = bring_home(lloyd, labels, err);
+        status = bring_home(lloyd, labels, true, err);
     if (status != STATUS_OK)
         return status;
     *inertia = update_inertia(lloyd->update, lloyd->centroids);
@@ -439,21 +444,25 @@ static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, boo
 
 static enum status forget_share(void *context, struct shard *shard, struct error *err)
 {
-    (void)context;
+    const struct pass *pass = context;
+    const struct data_share *share = &shard->data.share;
     enum status status = update_reset(&shard->update, err);
-    return status == STATUS_OK && shard->moves.used ? moves_reset(&shard->moves, err) : status;
+    if (status == STATUS_OK && shard->moves.used)
+        return moves_reset(&shard->moves, err);
+    for (uint64_t i = 0; i < share->rows; i++)
+        pass->labels[share->first + i] = -1;
+    return status;
 }
 
-/* No row has a label. */
+/* No row has a label. Where the device keeps them, the host's are written before they are read. */
 static enum status forget_labels(struct lloyd *lloyd, struct cluster_outcome *out,
                                  struct error *err)
 {
-    for (uint64_t i = 0; i < lloyd->data->rows; i++)
-        out->labels[i] = -1;
+    struct pass pass = {.lloyd = lloyd, .labels = out->labels};
     lloyd->has_labels = lloyd->away = false;
     lloyd->passes = lloyd->pruned = 0;
     memset(lloyd->drifts, 0, lloyd->config->k * sizeof *lloyd->drifts);
-    return shards_run(lloyd->shards, forget_share, NULL, err);
+    return shards_run(lloyd->shards, forget_share, &pass, err);
 }
 
 /* Fills the outcome for the final centroids; settled: the labels are theirs. */
@@ -469,12 +478,12 @@ static enum status finish(struct lloyd *lloyd, struct cluster_outcome *out, bool
         status = assign_pass(lloyd, out->labels, &moved, err);
         settled = count_empty(lloyd) == 0;
         if (status == STATUS_OK && !settled)
-            status = bring_home(lloyd, out->labels, err);
+            status = bring_home(lloyd, out->labels, true, err);
         if (status == STATUS_OK && !settled)
             status = relocate(lloyd, out->labels, err);
     }
     if (status == STATUS_OK)
-        status = bring_home(lloyd, out->labels, err);
+        status = bring_home(lloyd, out->labels, false, err);
     if (status == STATUS_OK)
         status = outcome_measure(out, lloyd->shards, lloyd->update->counts, err);
     out->pruned = lloyd->passes > 0 ? lloyd->pruned / lloyd->passes : 0;

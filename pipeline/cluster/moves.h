@@ -48,8 +48,8 @@ enum status moves_centroids(double *shift, double *drifts, struct moves *moves, 
 /* Brings the centroids (k x stride) to the host. */
 enum status moves_read_centroids(struct moves *moves, float *centroids, struct error *err);
 
-/* Brings labels (of all rows), sums and centroids (k x stride; NULL for none) to the host, and
- * takes back counts and labels after the host has moved rows. */
+/* Brings labels (of all rows) and centroids (k x stride; NULL for none) to the host, and takes back
+ * counts and labels after the host has moved rows. */
 enum status moves_fetch(struct moves *moves, int32_t *labels, float *centroids, struct error *err);
 enum status moves_store(struct moves *moves, const int32_t *labels, struct error *err);
 

@@ -174,7 +174,9 @@ void update_clear(struct update *update)
 enum status update_reset(struct update *update, struct error *err)
 {
     update_clear(update);
-    return update_write(update, err);
+    return ocl_enqueue_fill(update->lane->compute, "zero sums", update->totals, 0, 0,
+                            (size_t)update->k * update->data->stride * sizeof *update->sums,
+                            OCL_NO_WAITS, NULL, err);
 }
 
 enum status update_write(struct update *update, struct error *err)
