@@ -3,9 +3,11 @@ around it."""
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -172,6 +174,50 @@ def test_bench_of_isolation(program, photos, tmp_path):
     assert all(found["same"] for found in report.values())
     assert len(report["thumbnails"]["isolated"]["processor_seconds"]) == 1
     assert "photographs" in result.stdout and list(work.iterdir()) == []
+
+
+def test_kmeans_beside_peers(program, tmp_path, monkeypatch):
+    """Of those that are not there, a word."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("h5py")
+    (tmp_path / "torch.py").write_text("class cuda:\n    is_available = staticmethod(bool)\n")
+    (tmp_path / "faiss.py").write_text("raise ImportError('no faiss today')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    # 50 rows in 40 clusters settle soon.
+    command = [sys.executable, ROOT / "tools" / "bench-kmeans", "--shapes", "3000x8x16,50x2x40",
+               "--rounds", "2", "--iterations", "8", "--device", "cpu", "--peers",
+               "lloyd,faiss,torch,torch-tf32,flash,flash-fp16", "--json", tmp_path / "report.json"]
+    result = subprocess.run(command, text=True, capture_output=True, timeout=100)
+    assert result.returncode == 0, result.stderr
+    assert [line for line in result.stderr.splitlines() if "left out" in line] == [
+        "bench-kmeans: faiss is left out: no faiss today",
+        *(f"bench-kmeans: {peer} is left out: torch has no CUDA device"
+          for peer in ("torch", "torch-tf32", "flash", "flash-fp16"))]
+    long, short = json.loads((tmp_path / "report.json").read_text())
+    assert long["iterations"] == 8 and long["assignments"] == {"clpipe": 9, "lloyd": 9}
+    assert short["iterations"] < 8
+    assert short["assignments"] == {name: short["iterations"] for name in ("clpipe", "lloyd")}
+    for report in long, short:
+        assert report["labels_that_differ"] == {"lloyd": 0} and set(report["ratio"]) == {"lloyd"}
+        for name, count in report["assignments"].items():
+            each = report["milliseconds_per_assignment"][name]
+            assert each > 0 and abs(report["seconds"][name] / count * 1e3 - each) < 1e-3
+            assert f"{count:3} assignments of {each:8.2f} ms" in result.stdout
+
+
+def test_rows_for_kmeans(monkeypatch):
+    """They are the same on any number of threads; each has one of the centres, or none."""
+    numpy = pytest.importorskip("numpy")
+    make = runpy.run_path(str(ROOT / "tools" / "bench-kmeans"))["make"]
+    monkeypatch.setitem(make.__globals__, "BLOCK", 1 << 12)
+    rows, first = make(20001, 8, 5, False)
+    assert {tuple(row) for row in first} <= {tuple(row) for row in rows}
+    assert len(numpy.unique(rows, axis=0)) == len(rows)
+    noise, _ = make(20001, 8, 5, True)
+    assert abs(noise.mean()) < 0.02 and abs(noise.std() - 1.5) < 0.02
+    assert (numpy.diff(numpy.sort((rows - noise)[:, 0])) > 1e-3).sum() == 4
+    monkeypatch.setitem(make.__globals__, "ThreadPoolExecutor", lambda: ThreadPoolExecutor(1))
+    assert numpy.array_equal(make(20001, 8, 5, False)[0], rows)
 
 
 def test_bench_of_streamed_rows(program, tmp_path):
