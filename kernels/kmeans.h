@@ -39,6 +39,11 @@
 #define KMEANS_SCAN_ITEMS 256
 #define KMEANS_MOVES_SPAN 32
 
+/* Rows that a work-item of count_moves and place_moves takes at most, and at a time. A bit of 32
+ * stands for each; a group's fit into 16 bits. */
+#define KMEANS_MOVES_EACH 32
+#define KMEANS_MOVES_STEP 4
+
 /* Rows that a work-item of drift_rows and split_rows takes (32 at most): on CPUs many, so that the
  * counters are touched seldom. */
 #define KMEANS_SPLIT_CPU   32

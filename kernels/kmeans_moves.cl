@@ -5,6 +5,11 @@
  * What is added atomically is integers, so the order in which that happens changes nothing. A
  * work-item keeps the sum of one column while entries are of one cluster: there are about as many
  * atomic additions as clusters and spans of entries, not one for each row.
+ *
+ * Counting and placing are as sparing: a work-group has a table of the clusters in local memory, and
+ * what goes to global memory is a sum for each cluster that its rows join or leave, neighbours
+ * together. Where there are more clusters than a group has rows, or than local memory holds, the
+ * table has no bins and every row counts in global memory.
  */
 #include "kmeans.h"
 
@@ -13,19 +18,68 @@
 
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 
-/* How many rows of the tile come to each cluster, and leave it: labels against `kept`. */
-__kernel void count_moves(__global const int *restrict labels, __global const int *restrict kept,
-                          __global uint *joins, __global uint *leaves, uint rows)
+/* Row j of a work-item, of `each` (a multiple of KMEANS_MOVES_STEP, KMEANS_MOVES_EACH at most). */
+static uint row_of(uint j, uint each)
 {
-    const uint i = (uint)get_global_id(0);
-    if (i >= rows)
-        return;
-    const int to = labels[i], from = kept[i];
-    if (to == from)
-        return;
-    atomic_inc(&joins[to]);
-    if (from >= 0)
-        atomic_inc(&leaves[from]);
+    const uint size = (uint)get_local_size(0);
+    return ((uint)get_group_id(0) * each + j) * size + (uint)get_local_id(0);
+}
+
+/* Counts the group's rows that changed their cluster, labels against `kept`, in a table of `bins`
+ * (k, or 0 for none): a bin's lower half is who joins, the upper one who leaves. Gives those of this
+ * work-item's rows, a bit each. PoCL 3.1 needs it inline, as kernels/histogram_bins.h tells. */
+static inline __attribute__((always_inline)) uint
+find_moves(__global const int *labels, __global const int *kept, uint rows, uint each, uint bins,
+           __local uint *table)
+{
+    uint moved = 0;
+    for (uint c = (uint)get_local_id(0); c < bins; c += (uint)get_local_size(0))
+        table[c] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint j = 0; j < each; j += KMEANS_MOVES_STEP) {
+        int to[KMEANS_MOVES_STEP], from[KMEANS_MOVES_STEP];
+#pragma unroll
+        for (uint i = 0; i < KMEANS_MOVES_STEP; i++) {
+            const uint row = row_of(j + i, each);
+            to[i] = row < rows ? labels[row] : -1;
+            from[i] = row < rows ? kept[row] : -1;
+        }
+#pragma unroll
+        for (uint i = 0; i < KMEANS_MOVES_STEP; i++) {
+            if (to[i] == from[i])
+                continue;
+            moved |= 1u << (j + i);
+            if (bins > 0)
+                atomic_inc(&table[to[i]]);
+            if (bins > 0 && from[i] >= 0)
+                atomic_add(&table[from[i]], 0x10000u);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return moved;
+}
+
+/* How many rows of the tile come to each cluster, and leave it. */
+__kernel void count_moves(__global const int *restrict labels, __global const int *restrict kept,
+                          __global uint *joins, __global uint *leaves, uint rows, uint each,
+                          uint bins, __local uint *table)
+{
+    uint moved = find_moves(labels, kept, rows, each, bins, table);
+    for (uint c = (uint)get_local_id(0); c < bins; c += (uint)get_local_size(0)) {
+        const uint joined = table[c] & 0xffff, left = table[c] >> 16;
+        if (joined > 0)
+            atomic_add(&joins[c], joined);
+        if (left > 0)
+            atomic_add(&leaves[c], left);
+    }
+    while (bins == 0 && moved != 0) {
+        const uint j = 31 - clz(moved), row = row_of(j, each);
+        const int to = labels[row], from = kept[row];
+        moved ^= 1u << j;
+        atomic_inc(&joins[to]);
+        if (from >= 0)
+            atomic_inc(&leaves[from]);
+    }
 }
 
 /* One group: cursors[c] becomes where cluster c's entries begin, counts[k] their number, which
@@ -62,26 +116,33 @@ scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
     }
 }
 
-/* Puts the entries in order of clusters, owners[i] is entry i's; `kept` follows. */
+/* Puts the entries in order of clusters, owners[i] is entry i's; `kept` follows. A bin takes places
+ * of its cluster for all that it has counted, and becomes where the next entry goes. */
 __kernel void place_moves(__global const int *restrict labels, __global int *kept,
                           __global uint *cursors, __global uint *entries, __global int *owners,
-                          uint rows)
+                          uint rows, uint each, uint bins, __local uint *table)
 {
-    const uint i = (uint)get_global_id(0);
-    if (i >= rows)
-        return;
-    const int to = labels[i], from = kept[i];
-    if (to == from)
-        return;
-    uint at = atomic_inc(&cursors[to]);
-    entries[at] = i;
-    owners[at] = to;
-    if (from >= 0) {
-        at = atomic_inc(&cursors[from]);
-        entries[at] = i | KMEANS_ENTRY_LEAVES;
-        owners[at] = from;
+    uint moved = find_moves(labels, kept, rows, each, bins, table);
+    for (uint c = (uint)get_local_id(0); c < bins; c += (uint)get_local_size(0)) {
+        const uint counted = (table[c] & 0xffff) + (table[c] >> 16);
+        if (counted > 0)
+            table[c] = atomic_add(&cursors[c], counted);
     }
-    kept[i] = to;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    while (moved != 0) {
+        const uint j = 31 - clz(moved), row = row_of(j, each);
+        const int to = labels[row], from = kept[row];
+        moved ^= 1u << j;
+        uint at = bins > 0 ? atomic_inc(&table[to]) : atomic_inc(&cursors[to]);
+        entries[at] = row;
+        owners[at] = to;
+        if (from >= 0) {
+            at = bins > 0 ? atomic_inc(&table[from]) : atomic_inc(&cursors[from]);
+            entries[at] = row | KMEANS_ENTRY_LEAVES;
+            owners[at] = from;
+        }
+        kept[row] = to;
+    }
 }
 
 /* Values that are on their way at a time. */

@@ -10,6 +10,8 @@
 /* sum_moves: columns of a group, and groups for each compute unit. */
 #define COLUMNS     64
 #define GROUPS_UNIT 32
+/* count_moves, place_moves: groups for each compute unit, while there are rows for them. */
+#define ROW_GROUPS_UNIT 4
 
 static bool can(const struct update *update, const struct filter *filter)
 {
@@ -157,16 +159,45 @@ static enum status launch_sum(struct moves *moves, struct tile *tile, struct err
     return status;
 }
 
+/* How a tile's rows are dealt out to the groups of count_moves and place_moves. */
+struct deal {
+    cl_uint each; /* rows of a work-item */
+    cl_uint bins; /* of a group's table */
+    size_t bytes; /* of the table; some even where it has no bins */
+};
+
+/* A table is cleared and looked through whether or not a row moves: it has no more bins than the
+ * group has rows. */
+static struct deal deal_rows(const struct moves *moves, const struct tile *tile)
+{
+    const struct ocl_device *device = moves->update->lane->device;
+    const uint64_t items = (uint64_t)device->compute_units * ROW_GROUPS_UNIT * GROUP;
+    const uint64_t wanted = (tile->rows / items / KMEANS_MOVES_STEP + 1) * KMEANS_MOVES_STEP;
+    const uint32_t k = moves->update->k;
+    struct deal deal = {.each = KMEANS_MOVES_EACH, .bytes = sizeof(cl_uint)};
+    if (wanted < deal.each)
+        deal.each = (cl_uint)wanted;
+    if (k <= deal.each * GROUP && k * sizeof(cl_uint) <= device->local_memory) {
+        deal.bins = k;
+        deal.bytes = k * sizeof(cl_uint);
+    }
+    return deal;
+}
+
 enum status moves_tile(struct moves *moves, struct tile *tile, struct error *err)
 {
     const struct update *update = moves->update;
     struct lane *lane = update->lane;
     const cl_uint rows = tile->rows, k = update->k;
-    enum status status = ocl_args(moves->count, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                                  &tile->kept, sizeof(cl_mem), &moves->joins, sizeof(cl_mem),
-                                  &moves->leaves, sizeof rows, &rows, OCL_ARGS_END);
+    const struct deal deal = deal_rows(moves, tile);
+    const uint64_t items = ((uint64_t)rows + deal.each - 1) / deal.each;
+    enum status status =
+        ocl_args(moves->count, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->kept,
+                 sizeof(cl_mem), &moves->joins, sizeof(cl_mem), &moves->leaves, sizeof rows, &rows,
+                 sizeof deal.each, &deal.each, sizeof deal.bins, &deal.bins, deal.bytes,
+                 (void *)NULL, OCL_ARGS_END);
     if (status == STATUS_OK)
-        status = lane_launch(lane, "count moves", moves->count, rows, GROUP, err);
+        status = lane_launch(lane, "count moves", moves->count, items, GROUP, err);
     if (status == STATUS_OK)
         status = ocl_args(moves->scan, err, sizeof(cl_mem), &moves->joins, sizeof(cl_mem),
                           &moves->leaves, sizeof(cl_mem), &moves->cursors, sizeof(cl_mem),
@@ -175,12 +206,13 @@ enum status moves_tile(struct moves *moves, struct tile *tile, struct error *err
         status =
             lane_launch(lane, "scan moves", moves->scan, KMEANS_SCAN_ITEMS, KMEANS_SCAN_ITEMS, err);
     if (status == STATUS_OK)
-        status =
-            ocl_args(moves->place, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->kept,
-                     sizeof(cl_mem), &moves->cursors, sizeof(cl_mem), &update->entries,
-                     sizeof(cl_mem), &moves->owners, sizeof rows, &rows, OCL_ARGS_END);
+        status = ocl_args(moves->place, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                          &tile->kept, sizeof(cl_mem), &moves->cursors, sizeof(cl_mem),
+                          &update->entries, sizeof(cl_mem), &moves->owners, sizeof rows, &rows,
+                          sizeof deal.each, &deal.each, sizeof deal.bins, &deal.bins, deal.bytes,
+                          (void *)NULL, OCL_ARGS_END);
     if (status == STATUS_OK)
-        status = lane_launch(lane, "place moves", moves->place, rows, GROUP, err);
+        status = lane_launch(lane, "place moves", moves->place, items, GROUP, err);
     return status == STATUS_OK ? launch_sum(moves, tile, err) : status;
 }
 

@@ -1,0 +1,178 @@
+/* test_moves.c: rows that changed their cluster, put in order of clusters by kernels, against plain
+ * C: groups that count in a table in local memory, and in global memory. Run it under oclgrind as
+ * well: there it takes less data. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/shards.h"
+#include "kmeans.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No multiple of what a group takes. However few compute units a device has, a group of it takes
+ * fewer than 6000 of these rows, and counts so many clusters in global memory; it takes 1024 at
+ * least, where a table pays. */
+#define ROWS     20011
+#define ROWS_FEW 1100 /* under Oclgrind */
+#define CLUSTERS 6000
+#define KINDS    6
+
+static int32_t labels[ROWS], before[ROWS];
+static cl_uint entries[2 * ROWS];
+static cl_int owners[2 * ROWS], kept[ROWS], counts[CLUSTERS];
+static bool seen[2 * ROWS];
+
+static enum status read_rows(void *context, uint64_t first, uint64_t count, float *to,
+                             struct error *err)
+{
+    (void)context;
+    (void)err;
+    for (uint64_t i = 0; i < count; i++)
+        to[i] = (float)((first + i) % 100);
+    return STATUS_OK;
+}
+
+static const char *const kinds[KINDS] = {"all rows join", "none moves",      "three move",
+                                         "all move",      "one of 20 moves", "all to one cluster"};
+
+static void make_labels(int kind, uint32_t rows, uint32_t k)
+{
+    static uint32_t random = 1;
+    for (uint32_t i = 0; i < rows; i++) {
+        random = random * 1664525u + 1013904223u;
+        const int32_t other = (int32_t)((random >> 8) % k);
+        if (kind == 0 || (kind == 2 && (i == 0 || i == rows / 2 || i == rows - 1)) ||
+            (kind == 4 && i % 20 == 7))
+            labels[i] = other;
+        else if (kind == 3)
+            labels[i] = (labels[i] + 1) % (int32_t)k;
+        else if (kind == 5)
+            labels[i] = (int32_t)k - 1;
+    }
+}
+
+static void check_entry(uint32_t at, uint32_t rows, const char *what)
+{
+    const uint32_t row = entries[at] & ~KMEANS_ENTRY_LEAVES;
+    const bool leaves = entries[at] & KMEANS_ENTRY_LEAVES;
+    if (row >= rows || labels[row] == before[row] || (leaves && before[row] < 0) ||
+        owners[at] != (leaves ? before : labels)[row])
+        fail_msg("%s: entry %u is row %u, leaves %d, of cluster %d", what, at, row, leaves,
+                 owners[at]);
+    if (seen[2 * row + leaves])
+        fail_msg("%s: row %u, leaves %d, has two entries", what, row, leaves);
+    seen[2 * row + leaves] = true;
+    if (at > 0 && owners[at] < owners[at - 1])
+        fail_msg("%s: entry %u is not in order of clusters", what, at);
+}
+
+static void read_back(struct shard *shard, cl_mem buffer, size_t bytes, void *to)
+{
+    struct error err = ERROR_INIT;
+    if (bytes > 0 && lane_read(shard->lane, "test", buffer, 0, bytes, to, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+}
+
+/* Makes the sums follow labels[] on the device, and compares what it puts in order. */
+static void check_moves(struct shard *shard, uint32_t rows, uint32_t k, const char *what)
+{
+    struct tile *tile = &shard->data.tiles[0];
+    struct error err = ERROR_INIT;
+    uint32_t total = 0;
+    memset(seen, 0, sizeof seen);
+    memset(entries, 0xff, sizeof entries);
+    for (uint32_t i = 0; i < rows; i++)
+        total += labels[i] == before[i] ? 0 : before[i] < 0 ? 1 : 2;
+    if (lane_write(shard->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, &err) !=
+            STATUS_OK ||
+        moves_tile(&shard->moves, tile, &err) != STATUS_OK)
+        fail_msg("%s: %s", what, err.sentence);
+    read_back(shard, shard->update.entries, total * sizeof *entries, entries);
+    read_back(shard, shard->moves.owners, total * sizeof *owners, owners);
+    read_back(shard, shard->moves.counts, k * sizeof *counts, counts);
+    read_back(shard, tile->kept, rows * sizeof *kept, kept);
+    for (uint32_t at = 0; at < total; at++)
+        check_entry(at, rows, what);
+    if (memcmp(kept, labels, rows * sizeof *kept) != 0)
+        fail_msg("%s: the labels of the sums do not follow", what);
+    for (uint32_t i = 0; i < rows; i++)
+        counts[labels[i]]--;
+    for (uint32_t c = 0; c < k; c++)
+        if (counts[c] != 0)
+            fail_msg("%s: cluster %u has %d rows too many", what, c, counts[c]);
+    memcpy(before, labels, rows * sizeof *before);
+}
+
+static void check_device(struct ocl_context *context, bool fewer)
+{
+    /* 6000 is what the sums are opened for; 5120, 3072 and 1024 are rows of a group of devices with
+     * one compute unit, two, and many. */
+    static const uint32_t clusters[] = {1, 7, 1000, 1024, 1025, 3072, 3073, 5120, 5121, CLUSTERS};
+    static const uint32_t clusters_few[] = {100, 1025};
+    const uint32_t *k = fewer ? clusters_few : clusters;
+    const size_t count =
+        fewer ? sizeof clusters_few / sizeof *k : sizeof clusters / sizeof *clusters;
+    const struct matrix_source source = {fewer ? ROWS_FEW : ROWS, 1, read_rows, NULL};
+    const struct lane_choice tiled = {.forced = true, .tiled = true, .shares = 1};
+    const struct shard_devices devices = {&context, 1, &tiled};
+    struct cluster_config config;
+    struct shards shards;
+    struct error err = ERROR_INIT;
+    cluster_config_default(&config);
+    config.k = k[count - 1];
+    config.memory = 256 << 20;
+    config.threads = 1;
+    if (shards_open(&shards, &devices, &source, &config, &err) != STATUS_OK ||
+        shards_open_updates(&shards, &config, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+    struct shard *shard = &shards.shard[0];
+    const struct ocl_device *device = shard->lane->device;
+    assert_int_equal(shard->moves.used, device->int64_atomics && device->fp64);
+    for (size_t i = 0; i < count && shard->moves.used; i++) {
+        shard->update.k = k[i];
+        assert_int_equal(update_reset(&shard->update, &err), STATUS_OK);
+        assert_int_equal(moves_reset(&shard->moves, &err), STATUS_OK);
+        memset(before, 0xff, sizeof before);
+        for (int kind = 0; kind < KINDS; kind++) {
+            char what[200];
+            snprintf(what, sizeof what, "%s: k %u, %s", device->name, k[i], kinds[kind]);
+            make_labels(kind, (uint32_t)source.rows, k[i]);
+            check_moves(shard, (uint32_t)source.rows, k[i], what);
+        }
+    }
+    shards_close(&shards);
+}
+
+static void test_moves(void **state)
+{
+    const struct ocl_devices *devices = *state;
+    struct error err = ERROR_INIT;
+    for (unsigned i = 0; i < devices->count; i++) {
+        struct ocl_context *context;
+        if (!devices->device[i].usable)
+            continue;
+        assert_int_equal(ocl_context_open(&context, &devices->device[i], NULL, &err), STATUS_OK);
+        check_device(context, strstr(devices->device[i].platform, "Oclgrind") != NULL);
+        ocl_context_close(&context);
+    }
+}
+
+int main(void)
+{
+    static struct ocl_devices devices;
+    struct error err = ERROR_INIT;
+    if (ocl_devices_open(&devices, 2, &err) != STATUS_OK || devices.count == 0) {
+        printf("no OpenCL device: %s\n", err.sentence);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_moves, &devices)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    ocl_devices_close(&devices);
+    return failed;
+}
