@@ -6,8 +6,8 @@
  * work-item keeps the sum of one column while entries are of one cluster: there are about as many
  * atomic additions as clusters and spans of entries, not one for each row.
  *
- * Counting and placing are as sparing: a work-group has a table of the clusters in local memory, and
- * what goes to global memory is a sum for each cluster that its rows join or leave, neighbours
+ * Counting and placing are as sparing: a work-group has a table of the clusters in local memory,
+ * and what goes to global memory is a sum for each cluster that its rows join or leave, neighbours
  * together. Where there are more clusters than a group has rows, or than local memory holds, the
  * table has no bins and every row counts in global memory.
  */
@@ -26,11 +26,13 @@ static uint row_of(uint j, uint each)
 }
 
 /* Counts the group's rows that changed their cluster, labels against `kept`, in a table of `bins`
- * (k, or 0 for none): a bin's lower half is who joins, the upper one who leaves. Gives those of this
- * work-item's rows, a bit each. PoCL 3.1 needs it inline, as kernels/histogram_bins.h tells. */
-static inline __attribute__((always_inline)) uint
-find_moves(__global const int *labels, __global const int *kept, uint rows, uint each, uint bins,
-           __local uint *table)
+ * (k, or 0 for none): a bin's lower half is who joins, the upper one who leaves. Gives those of
+ * this work-item's rows, a bit each. PoCL 3.1 needs it inline, as kernels/histogram_bins.h tells.
+ */
+static inline __attribute__((always_inline)) uint find_moves(__global const int *labels,
+                                                             __global const int *kept, uint rows,
+                                                             uint each, uint bins,
+                                                             __local uint *table)
 {
     uint moved = 0;
     for (uint c = (uint)get_local_id(0); c < bins; c += (uint)get_local_size(0))
