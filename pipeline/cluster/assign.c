@@ -403,11 +403,8 @@ static enum status host_distances(struct assign *assign, struct tile *tile, doub
     return status;
 }
 
-enum status assign_tile_distances(struct assign *assign, struct tile *tile, double *distances,
-                                  struct error *err)
+static enum status launch_distances(struct assign *assign, struct tile *tile, struct error *err)
 {
-    if (assign->lane->host_exact)
-        return host_distances(assign, tile, distances, err);
     const cl_uint rows = tile->rows, stride = assign->data->stride;
     enum status status =
         ocl_args(assign->distances, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
@@ -417,8 +414,40 @@ enum status assign_tile_distances(struct assign *assign, struct tile *tile, doub
         status = lane_launch(assign->lane, "distances", assign->distances,
                              (uint64_t)rows * (assign->lane->tiled ? KMEANS_LANES : 1),
                              assign->lane->tiled ? assign->filter->width : 64, err);
+    return status;
+}
+
+enum status assign_tile_distances(struct assign *assign, struct tile *tile, double *distances,
+                                  struct error *err)
+{
+    if (assign->lane->host_exact)
+        return host_distances(assign, tile, distances, err);
+    enum status status = launch_distances(assign, tile, err);
     if (status == STATUS_OK)
-        status = lane_read(assign->lane, "distances", assign->tile_distances, 0,
-                           rows * sizeof *distances, distances, err);
+        status = fetch_copy(&assign->data->fetch, "distances", assign->tile_distances,
+                            tile->rows * sizeof *distances, distances, err);
+    return status;
+}
+
+enum status assign_take_distances(struct assign *assign, struct tile *tile, uint32_t slices,
+                                  void (*take)(void *context, const struct fetch_slice *slice),
+                                  void *context, struct error *err)
+{
+    const size_t bytes = tile->rows * sizeof(double);
+    enum status status;
+    if (!assign->lane->host_exact) {
+        status = launch_distances(assign, tile, err);
+        return status == STATUS_OK
+                   ? fetch_slices(&assign->data->fetch, "distances", assign->tile_distances, bytes,
+                                  slices, take, context, err)
+                   : status;
+    }
+    double *distances = malloc(bytes);
+    if (!distances)
+        return error_memory(err, bytes, "distances");
+    status = host_distances(assign, tile, distances, err);
+    if (status == STATUS_OK)
+        fetch_slices_of(assign->lane->workers, distances, bytes, slices, take, context);
+    free(distances);
     return status;
 }

@@ -50,5 +50,9 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
 /* The canonical distance of each row of an acquired tile to its label's centroid. */
 enum status assign_tile_distances(struct assign *assign, struct tile *tile, double *distances,
                                   struct error *err);
+/* The same, float64, for whoever takes them in slices: see fetch_slices. */
+enum status assign_take_distances(struct assign *assign, struct tile *tile, uint32_t slices,
+                                  void (*take)(void *context, const struct fetch_slice *slice),
+                                  void *context, struct error *err);
 
 #endif

@@ -374,6 +374,8 @@ enum status data_open(struct data *data, struct lane *lane, const struct matrix_
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status = open_tile(data, i, err);
     if (status == STATUS_OK)
+        status = fetch_open(&data->fetch, lane, data->tile_rows * sizeof(double), err);
+    if (status == STATUS_OK)
         status = load(data, slot_rows, err);
     data->config = NULL;
     data->seconds_read = (double)(clock_now() - start) * 1e-9;
@@ -386,6 +388,7 @@ void data_close(struct data *data)
 {
     if (data->lane)
         close_stream(data);
+    fetch_close(&data->fetch);
     for (uint32_t i = 0; data->tiles && i < data->tile_count; i++) {
         struct tile *tile = &data->tiles[i];
         ocl_buffer_release(&tile->labels);

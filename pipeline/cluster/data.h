@@ -11,7 +11,7 @@
 #ifndef CLPIPE_CLUSTER_DATA_H
 #define CLPIPE_CLUSTER_DATA_H
 
-#include "cluster/lane.h"
+#include "cluster/fetch.h"
 #include "cluster/transform.h"
 #include "cluster/weights.h"
 
@@ -59,6 +59,7 @@ struct data {
     uint32_t tile_count, tile_rows; /* tile_rows: of the largest */
     bool resident;
     uint64_t spare;        /* device bytes that resident rows leave of what may be used */
+    struct fetch fetch;    /* what the device has of each row, to the host */
     struct stream *stream; /* slots and the reader; NULL for resident data */
     uint32_t next_tile;    /* of this pass: how many came before */
     bool backwards;        /* this pass begins with the last tile */

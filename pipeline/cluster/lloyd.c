@@ -79,9 +79,8 @@ static enum status bring_labels(void *context, struct shard *shard, struct error
     const struct pass *pass = context;
     if (!shard->moves.used)
         return STATUS_OK;
-    enum status status =
-        moves_fetch(&shard->moves, pass->labels,
-                    pass->lloyd->moves ? pass->lloyd->centroids : NULL, err);
+    enum status status = moves_fetch(&shard->moves, pass->labels,
+                                     pass->lloyd->moves ? pass->lloyd->centroids : NULL, err);
     return status == STATUS_OK && pass->sums && pass->lloyd->moves
                ? update_read(&shard->update, err)
                : status;
@@ -104,8 +103,8 @@ static enum status follow(struct shard *shard, struct tile *tile, int32_t *label
     if (shard->moves.used)
         return moves_tile(&shard->moves, tile, err);
     uint64_t moved = 0;
-    enum status status = lane_read(shard->lane, "labels", tile->labels, 0,
-                                   tile->rows * sizeof *labels, shard->tile_labels, err);
+    enum status status = fetch_copy(&shard->data.fetch, "labels", tile->labels,
+                                    tile->rows * sizeof *labels, shard->tile_labels, err);
     if (status == STATUS_OK)
         status = update_tile(&moved, &shard->update, tile, labels, shard->tile_labels, err);
     /* The sums' commands must be over before the tile goes. */
@@ -516,27 +515,34 @@ enum status lloyd_complete(struct lloyd *lloyd, struct cluster_outcome *out, str
     return status == STATUS_OK ? finish(lloyd, out, false, err) : status;
 }
 
+static void round_slice(void *context, const struct fetch_slice *slice)
+{
+    const double *distances = slice->values;
+    float *rounded = (float *)context + slice->offset / sizeof *distances;
+    for (size_t i = 0; i < slice->bytes / sizeof *distances; i++)
+        rounded[i] = (float)distances[i];
+}
+
 static enum status label_share(void *context, struct shard *shard, struct error *err)
 {
     const struct pass *pass = context;
     const struct cluster_config *config = pass->lloyd->config;
     const struct data_share *share = &shard->data.share;
     struct cluster_outcome *out = pass->out;
+    const uint32_t slices = fetch_takers(shard->lane);
     struct tile *tile;
     bool incremental;
     enum status status = use_centroids(pass->lloyd, shard, &incremental, err);
     if (status == STATUS_OK)
         status = data_begin(&shard->data, err);
     while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
-        double *distances = shard->tile_distances;
         status = assign_tile(&shard->assign, tile, false, err);
         if (status == STATUS_OK)
-            status = assign_tile_distances(&shard->assign, tile, distances, err);
+            status = assign_take_distances(&shard->assign, tile, slices, round_slice,
+                                           out->distances + tile->first, err);
         if (status == STATUS_OK)
-            status = lane_read(shard->lane, "labels", tile->labels, 0,
-                               tile->rows * sizeof *out->labels, out->labels + tile->first, err);
-        for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
-            out->distances[tile->first + i] = (float)distances[i];
+            status = fetch_copy(&shard->data.fetch, "labels", tile->labels,
+                                tile->rows * sizeof *out->labels, out->labels + tile->first, err);
         /* One of them tells, for all. */
         const uint64_t done = tile->first + tile->rows, rows = shard->data.rows;
         if (status == STATUS_OK && config->phase && share->first == 0)

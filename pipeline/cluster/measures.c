@@ -347,8 +347,8 @@ static enum status device_others(const struct other_job *job, cl_kernel others, 
                              (uint64_t)rows * (lane->tiled ? KMEANS_LANES : 1),
                              lane->tiled ? assign->filter->width : 64, err);
     if (status == STATUS_OK)
-        status = lane_read(lane, "distances", assign->tile_distances, 0, rows * sizeof *distances,
-                           distances, err);
+        status = fetch_copy(&assign->data->fetch, "distances", assign->tile_distances,
+                            rows * sizeof *distances, distances, err);
     return status;
 }
 

@@ -276,13 +276,12 @@ enum status moves_read_centroids(struct moves *moves, float *centroids, struct e
 
 enum status moves_fetch(struct moves *moves, int32_t *labels, float *centroids, struct error *err)
 {
-    const struct update *update = moves->update;
-    const struct data *data = update->data;
+    struct data *data = moves->update->data;
     enum status status = centroids ? moves_read_centroids(moves, centroids, err) : STATUS_OK;
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status =
-            lane_read(update->lane, "labels", data->tiles[i].labels, 0,
-                      data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].first, err);
+            fetch_copy(&data->fetch, "labels", data->tiles[i].labels,
+                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].first, err);
     return status;
 }
 

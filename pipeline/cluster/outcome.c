@@ -1,19 +1,22 @@
 /* outcome.c: a pass over the labelled rows for what the labels alone do not tell. */
 #include "cluster/outcome.h"
 #include "cluster/canonical.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct nearest_row {
-    double distance;
+    double distance; /* INFINITY: there is none */
     int64_t row;
 };
+
+static const struct nearest_row no_row = {INFINITY, -1};
 
 /* Keeps the three smallest by distance, then row. */
 static void keep_nearest(struct nearest_row *three, double distance, int64_t row)
 {
     int place = 3;
-    while (place > 0 && (three[place - 1].row < 0 || distance < three[place - 1].distance ||
+    while (place > 0 && (distance < three[place - 1].distance ||
                          (distance == three[place - 1].distance && row < three[place - 1].row)))
         place--;
     if (place == 3)
@@ -22,54 +25,73 @@ static void keep_nearest(struct nearest_row *three, double distance, int64_t row
     three[place] = (struct nearest_row){distance, row};
 }
 
-/* What is worked out of a tile's distances, in parts of whole blocks. */
+/* What is worked out of a tile's distances, in slices. */
 struct measure_job {
     const struct tile *tile;
     const struct cluster_outcome *out;
-    double *distances;           /* of a tile, with room for all_rows */
     double *sums;                /* of blocks of all rows */
-    struct nearest_row *nearest; /* k x 3 for each part */
-    uint32_t k, parts, part_rows, all_rows;
+    struct nearest_row *nearest; /* k x 3 for each slice */
+    struct nearest_row *own;     /* k x 3, of all slices */
+    uint32_t k, slices;
 };
 
-static void measure_part(void *context, uint64_t part)
+static void forget_slice(void *context, uint64_t slice)
 {
     const struct measure_job *job = context;
-    struct nearest_row *nearest = job->nearest + part * job->k * 3;
-    const uint64_t from = part * job->part_rows;
-    for (uint64_t at = from; at < from + job->part_rows && at < job->tile->rows;
-         at += KMEANS_BLOCK_ROWS) {
+    const size_t rows = (size_t)job->k * 3;
+    for (size_t i = 0; i < rows; i++)
+        job->nearest[slice * rows + i] = no_row;
+}
+
+static void measure_slice(void *context, const struct fetch_slice *slice)
+{
+    const struct measure_job *job = context;
+    const struct tile *tile = job->tile;
+    const double *distances = slice->values;
+    const uint64_t first = slice->offset / sizeof *distances; /* of the tile's rows */
+    const uint64_t count = slice->bytes / sizeof *distances;
+    struct nearest_row *nearest = job->nearest + (size_t)slice->number * job->k * 3;
+    for (uint64_t at = 0; at < count; at += KMEANS_BLOCK_ROWS) {
         double block[KMEANS_BLOCK_ROWS];
-        const uint64_t left = job->tile->rows - at;
+        const uint64_t left = count - at, begin = tile->first + first + at;
         const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
-        memcpy(block, job->distances + at, rows * sizeof *block);
+        const int32_t *labels = job->out->labels + begin;
+        float *rounded = job->out->distances + begin;
+        memcpy(block, distances + at, rows * sizeof *block);
         for (uint32_t i = 0; i < rows; i++) {
-            const uint64_t row = job->tile->first + at + i;
-            job->out->distances[row] = (float)block[i];
-            keep_nearest(nearest + (size_t)job->out->labels[row] * 3, block[i], (int64_t)row);
-            if (job->tile->host_weights)
-                block[i] *= (double)job->tile->host_weights[at + i];
+            struct nearest_row *three = nearest + (size_t)labels[i] * 3;
+            rounded[i] = (float)block[i];
+            if (block[i] <= three[2].distance)
+                keep_nearest(three, block[i], (int64_t)(begin + i));
         }
-        job->sums[(job->tile->first + at) / KMEANS_BLOCK_ROWS] = canonical_block_sum(block, rows);
+        for (uint32_t i = 0; i < rows && tile->host_weights; i++)
+            block[i] *= (double)tile->host_weights[first + at + i];
+        job->sums[begin / KMEANS_BLOCK_ROWS] = canonical_block_sum(block, rows);
     }
 }
 
-/* The first touch of many pages takes longer than reading into them, unless threads share it. */
-static void touch_part(void *context, uint64_t part)
+/* Clusters of which all slices' rows are brought together at a time. */
+#define MERGE_CLUSTERS 128
+
+static void merge_slices(void *context, uint64_t part)
 {
     const struct measure_job *job = context;
-    const uint64_t from = part * job->part_rows, rows = job->all_rows;
-    const uint64_t to = from + job->part_rows < rows ? from + job->part_rows : rows;
-    if (from < to)
-        memset(job->distances + from, 0, (to - from) * sizeof *job->distances);
+    const size_t from = part * MERGE_CLUSTERS * 3, all = (size_t)job->k * 3;
+    const size_t to = from + MERGE_CLUSTERS * 3 < all ? from + MERGE_CLUSTERS * 3 : all;
+    for (uint32_t s = 0; s < job->slices; s++)
+        for (size_t i = from; i < to; i++) {
+            const struct nearest_row *row = &job->nearest[s * all + i];
+            if (row->row >= 0)
+                keep_nearest(job->own + i / 3 * 3, row->distance, row->row);
+        }
 }
 
-/* As many parts as threads, unless their tables would be large beside the rows. */
-static uint32_t measure_parts(const struct shard *shard, uint32_t k)
+/* One for each thread that takes some, unless their tables would be large beside the rows. */
+static uint32_t measure_slices(const struct shard *shard, uint32_t k)
 {
     const uint64_t most = shard->data.tile_rows / ((uint64_t)k * 3) + 1;
-    const unsigned threads = workers_count(shard->lane->workers);
-    return most < threads ? (uint32_t)most : threads;
+    const uint32_t takers = fetch_takers(shard->lane);
+    return most < takers ? (uint32_t)most : takers;
 }
 
 /* The sums count no rows of weight 0. */
@@ -94,16 +116,12 @@ struct measure_pass {
 static enum status measure_tiles(struct measure_job *job, struct shard *shard, struct error *err)
 {
     struct tile *tile;
-    struct workers *workers = shard->lane->workers;
-    workers_run(workers, touch_part, job, job->parts);
     enum status status = data_begin(&shard->data, err);
     while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
-        status = assign_tile_distances(&shard->assign, tile, job->distances, err);
-        if (status != STATUS_OK)
-            break;
         job->tile = tile;
-        workers_run(workers, measure_part, job, job->parts);
-        status = data_done(&shard->data, tile, err);
+        status = assign_take_distances(&shard->assign, tile, job->slices, measure_slice, job, err);
+        if (status == STATUS_OK)
+            status = data_done(&shard->data, tile, err);
     }
     data_end(&shard->data);
     return status == STATUS_END ? STATUS_OK : status;
@@ -112,27 +130,21 @@ static enum status measure_tiles(struct measure_job *job, struct shard *shard, s
 static enum status measure_shard(void *context, struct shard *shard, struct error *err)
 {
     const struct measure_pass *pass = context;
-    const uint32_t k = pass->out->k, parts = measure_parts(shard, k);
-    const uint32_t blocks = (shard->data.tile_rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    const size_t rows = (size_t)parts * k * 3;
-    struct nearest_row *own = pass->nearest + (size_t)(shard - pass->shards->shard) * k * 3;
+    struct workers *workers = shard->lane->workers;
+    const uint32_t k = pass->out->k, slices = measure_slices(shard, k);
+    const size_t bytes = (size_t)slices * k * 3 * sizeof(struct nearest_row);
     struct measure_job job = {.out = pass->out,
-                              .distances = shard->tile_distances,
                               .sums = pass->sums,
-                              .nearest = malloc(rows * sizeof *job.nearest),
+                              .nearest = malloc(bytes),
+                              .own = pass->nearest + (size_t)(shard - pass->shards->shard) * k * 3,
                               .k = k,
-                              .parts = parts,
-                              .part_rows = (blocks + parts - 1) / parts * KMEANS_BLOCK_ROWS,
-                              .all_rows = shard->data.tile_rows};
+                              .slices = slices};
     if (!job.nearest)
-        return error_memory(err, rows * sizeof *job.nearest, "nearest rows");
-    for (size_t i = 0; i < rows; i++)
-        job.nearest[i] = (struct nearest_row){0, -1};
+        return error_memory(err, bytes, "nearest rows");
+    workers_run(workers, forget_slice, &job, slices);
     enum status status = measure_tiles(&job, shard, err);
-    for (size_t i = 0; i < rows && status == STATUS_OK; i++)
-        if (job.nearest[i].row >= 0)
-            keep_nearest(own + i % ((size_t)k * 3) / 3 * 3, job.nearest[i].distance,
-                         job.nearest[i].row);
+    if (status == STATUS_OK)
+        workers_run(workers, merge_slices, &job, (k + MERGE_CLUSTERS - 1) / MERGE_CLUSTERS);
     free(job.nearest);
     return status;
 }
@@ -151,7 +163,7 @@ enum status outcome_measure(struct cluster_outcome *out, struct shards *shards,
     if (!pass.sums || !pass.nearest)
         status = error_memory(err, rows * sizeof *pass.nearest, "nearest rows");
     for (size_t i = 0; i < rows && status == STATUS_OK; i++)
-        pass.nearest[i] = (struct nearest_row){0, -1};
+        pass.nearest[i] = no_row;
     if (status == STATUS_OK)
         status = shards_run(shards, measure_shard, &pass, err);
     out->inertia = 0;

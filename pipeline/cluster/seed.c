@@ -302,9 +302,9 @@ static enum status label_share(void *context, struct shard *shard, struct error 
         if (status == STATUS_OK)
             status = assign_tile_distances(assign, tile, parallel->distances + tile->first, err);
         if (status == STATUS_OK)
-            status = lane_read(shard->lane, "labels", tile->labels, 0,
-                               tile->rows * sizeof *parallel->labels,
-                               parallel->labels + tile->first, err);
+            status = fetch_copy(&data->fetch, "labels", tile->labels,
+                                tile->rows * sizeof *parallel->labels,
+                                parallel->labels + tile->first, err);
         if (status == STATUS_OK)
             status = data_done(data, tile, err);
     }
