@@ -26,7 +26,7 @@
 #define KMEANS_HALF_ROWS  128
 #define KMEANS_HALF_FAR   1e37f
 
-/* What it does (assign_half), the centroids that a row in doubt has room for, and the work-items that
+/* What it does (assign_half, list_half), the centroids that a row in doubt has room for, and the work-items that
  * round one row. */
 #define KMEANS_HALF_ALL    0
 #define KMEANS_HALF_SOME   1

@@ -7,16 +7,20 @@
  * tensor core's sum of n terms to be within n * 2^-22 of the sum of their magnitudes, whatever the
  * order and the rounding inside.
  *
- * A work-group of 4 warps scores TILE_ROWS rows against one panel of TILE_LANES centroids at a
- * time; a warp has 64 rows and 64 centroids, 4 x 8 tiles of mma.m16n8k16. Operands come to local
- * memory by cp.async, STAGES blocks of DEPTH columns ahead; 16-byte pieces are swapped within a row
- * so that neither these stores nor ldmatrix meet in a bank. Sums begin at the centroids' starts, so
- * they end as scores. Best and second score of a row stay in registers over all panels; which of a
- * work-item's 16 centroids a score is of stands in its lowest 4 bits, and so goes with it through
- * min and max.
+ * A work-group of 4 warps scores TILE_ROWS rows against panels of TILE_LANES centroids, by tiles of
+ * mma.m16n8k16. Operands come to local memory by cp.async, STAGES - 1 stages ahead; 16-byte pieces
+ * are swapped within a row so that neither these stores nor ldmatrix meet in a bank. Sums begin at
+ * the centroids' starts, so they end as scores. Best and second score of a row stay in registers
+ * over all panels; which of a work-item's 16 centroids of a span a score is of stands in its lowest
+ * 4 bits, and so goes with it through min and max.
  *
- * -D KEEP=n   rows have n blocks of columns and stay in local memory, which only centroids then
- *             pass through; 0: there is no room for them, and they come again for each panel
+ * Where rows have few columns a warp has 32 of them, in registers, and scores them against every
+ * span of 64 lanes. A compute unit then has room for three or four groups instead of two, and one's
+ * products are under way while another's scores are folded, which takes as long. Longer rows pass
+ * through local memory too, for each panel, a block of DEPTH columns at a time; then a warp has 64
+ * rows and one span of the panel.
+ *
+ * -D KEEP=n   rows have n blocks of columns and stay in registers; 0: there is no room for them
  * -D PLAIN    the same searches, a work-item to a row, for tests where there are no tensor cores
  */
 #include "kmeans_bounds.h"
@@ -29,20 +33,21 @@
 #error "KEEP must be given"
 #endif
 
-#define TILE_ROWS   KMEANS_HALF_ROWS
-#define TILE_LANES  KMEANS_HALF_LANES
-#define DEPTH       KMEANS_HALF_COLUMNS
-#define ITEMS       KMEANS_HALF_ITEMS
-#define PIECES      (DEPTH / 8) /* 16-byte pieces of a row of a stage */
-#define BROUGHT     (ITEMS / PIECES) /* rows that the work-items bring a piece each of */
-#define SIDE_BYTES  (TILE_ROWS * DEPTH * 2)
-#define KEPT_BYTES  (KEEP * SIDE_BYTES)
-#if KEEP > 0
-#define STAGE_BYTES SIDE_BYTES
-#define STAGES      (KEEP > 3 ? 2 : 3)
+#define TILE_ROWS  KMEANS_HALF_ROWS
+#define TILE_LANES KMEANS_HALF_LANES
+#define DEPTH      KMEANS_HALF_COLUMNS
+#define ITEMS      KMEANS_HALF_ITEMS
+#ifdef PLAIN
+#define MEMORY_BYTES 1
 #else
-#define STAGE_BYTES (2 * SIDE_BYTES)
-#define STAGES      3
+#define MEMORY_BYTES (STAGES * STAGE_BYTES)
+#endif
+
+/* Arrays that functions are handed are registers only where those are inline. */
+#define INLINE static inline __attribute__((always_inline))
+
+#ifndef PLAIN
+#include "kmeans_mma.h"
 #endif
 
 /* --- rounding -------------------------------------------------------------------------------- */
@@ -125,12 +130,6 @@ __kernel void lay_out(__global const float *restrict x, __global const float *re
 
 /* --- scores ---------------------------------------------------------------------------------- */
 
-/* Where piece `piece` of row `row` of one side of a stage lies, bytes. */
-static uint place(uint row, uint piece)
-{
-    return row * (DEPTH * 2) + ((piece ^ (row >> 1 & 3)) << 4);
-}
-
 #ifdef PLAIN
 /* The sum of the products begins at `start`. */
 static float plain_score(__global const half *row, __global const half *centroid, uint columns,
@@ -141,44 +140,6 @@ static float plain_score(__global const half *row, __global const half *centroid
         sum = fma(vload_half8(0, row + j), vload_half8(0, centroid + j), sum);
     const float4 half_sum = sum.lo + sum.hi;
     return start + (half_sum.x + half_sum.y + half_sum.z + half_sum.w);
-}
-#else
-static void copy_piece(uint to, __global const half *from)
-{
-    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"((ulong)from));
-}
-
-static void load_matrices(uint *out, uint address)
-{
-    __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                     : "r"(address));
-}
-
-static void multiply(float *sum, const uint *a, uint b0, uint b1)
-{
-    __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-/* The same, but the sum begins at `start` for every row. */
-static void multiply_first(float *sum, const uint *a, uint b0, uint b1, const float *start)
-{
-    __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-                     "{%4, %5, %6, %7}, {%8, %9}, {%10, %11, %10, %11};"
-                     : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(start[0]),
-                       "f"(start[1]));
-}
-
-/* The largest bits in the warp. */
-static uint largest_in_warp(uint bits)
-{
-    uint largest;
-    __asm__ volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(bits));
-    return largest;
 }
 #endif
 
@@ -191,26 +152,26 @@ static uint largest_in_warp(uint bits)
  * mode KMEANS_HALF_SOME: they are of some: see far_among_some. Where the label may not stand
  * `flagged` gets the row and `found` in its place the outcome of the search, for settle_rows.
  *
- * mode KMEANS_HALF_LIST: of the row in place p of the list, slots[p * KMEANS_HALF_SLOTS...] get the
+ * list (KMEANS_HALF_LIST): of the row in place p of the list, slots[p * KMEANS_HALF_SLOTS...] get the
  * centroids whose scores do not exceed `upper`, and taken[p] (zero before) their number, which may be
  * larger than the room. */
-__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
-assign_half(__global const half *restrict x, __global const half *restrict centroids,
-            __global const float2 *restrict lanes, __global const float *restrict slope,
-            __global const float *restrict offset, __global const int *restrict ids,
-            __global const float *restrict norms, __global const uint *restrict rows,
-            __global int *labels, __global float *near, __global float *far,
-            __global float *upper, __global uint *flagged, __global float4 *found,
-            __global int *slots, __global uint *taken, __global uint *counts, uint flagged_count,
-            uint rows_count, uint most_rows, uint columns, uint panel_count, uint use_rows,
-            uint mode, float unit, float slack, float4 bounds)
+#define PARAMETERS                                                                                 \
+    __global const half *restrict x, __global const half *restrict centroids,                      \
+        __global const float2 *restrict lanes, __global const float *restrict slope,               \
+        __global const float *restrict offset, __global const int *restrict ids,                   \
+        __global const float *restrict norms, __global const uint *restrict rows,                  \
+        __global int *labels, __global float *near, __global float *far, __global float *upper,    \
+        __global uint *flagged, __global float4 *found, __global int *slots,                       \
+        __global uint *taken, __global uint *counts, uint flagged_count, uint rows_count,          \
+        uint most_rows, uint columns, uint panel_count, uint use_rows, uint mode, float unit,      \
+        float slack, float4 bounds
+#define ARGUMENTS                                                                                  \
+    x, centroids, lanes, slope, offset, ids, norms, rows, labels, near, far, upper, flagged,       \
+        found, slots, taken, counts, flagged_count, rows_count, most_rows, columns, panel_count,   \
+        use_rows, mode, unit, slack, bounds
+INLINE void search(PARAMETERS, bool list, __local uchar *memory)
 {
-#ifndef PLAIN
-    __local uchar memory[KEPT_BYTES + STAGES * STAGE_BYTES] __attribute__((aligned(128)));
-#endif
     const uint lid = (uint)get_local_id(0);
-    const uint lane = lid & 31, warp = lid >> 5;
-    const uint warp_row = (warp & 1) * 64, warp_lane = (warp >> 1) * 64;
     const uint first = (uint)get_group_id(0) * TILE_ROWS;
     const uint count = use_rows ? min(counts[rows_count], most_rows) : most_rows;
     if (first >= count)
@@ -226,14 +187,14 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
         return;
     const uint row = use_rows ? rows[p] : p;
     const float length = norms[row], longest = length;
-    const float most = mode == KMEANS_HALF_LIST ? upper[row] / unit : 0.0f;
+    const float most = list ? upper[row] / unit : 0.0f;
     float b = KMEANS_HALF_FAR, s = KMEANS_HALF_FAR;
     uint w = 0;
     for (uint l = from_panel * TILE_LANES; l < to_panel * TILE_LANES; l++) {
         const float score =
             plain_score(x + (size_t)row * columns, centroids + (size_t)l * columns, columns,
                         fma(-longest, lanes[l].y, lanes[l].x));
-        if (mode == KMEANS_HALF_LIST && score <= most) {
+        if (list && score <= most) {
             const uint slot = atomic_inc(&taken[p]);
             if (slot < KMEANS_HALF_SLOTS)
                 slots[p * KMEANS_HALF_SLOTS + slot] = ids[l];
@@ -242,14 +203,42 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
         w = score < b ? l : w;
         b = fmin(b, score);
     }
-    if (mode == KMEANS_HALF_LIST)
+    if (list)
         return;
 #else
-    const uint base = (uint)(size_t)memory, stages = base + KEPT_BYTES;
-    const uint blocks = columns / DEPTH, steps = blocks * (to_panel - from_panel);
+    const uint lane = lid & 31, warp = lid >> 5;
+    const uint warp_row = KEEP > 0 ? warp * 32 : (warp & 1) * 64;
+    const uint stages = (uint)(size_t)memory;
 
-    /* Each work-item brings 4 pieces of the rows and 4 of the centroids a stage. */
+    /* What is brought next, and its stage. */
     const uint piece = lid & (PIECES - 1), brought = lid / PIECES; /* rows brought + BROUGHT i */
+    const uint row_to = place(brought, piece); /* BROUGHT rows further the swap is the same */
+    uint to = stages, brought_steps = 0;
+    __global const half *from_lane =
+        centroids + ((size_t)from_panel * TILE_LANES + brought) * columns + piece * 8;
+#define NEXT_STAGE(stage)                                                                          \
+    ((stage) + STAGE_BYTES == stages + STAGES * STAGE_BYTES ? stages : (stage) + STAGE_BYTES)
+#define COMMIT() __asm__ volatile("cp.async.commit_group;")
+#if KEEP > 0
+    const uint steps = (to_panel - from_panel) * (TILE_LANES / STAGE_LANES);
+    __global const float2 *from_start = lanes + from_panel * TILE_LANES + lid * 2;
+#define BRING()                                                                                    \
+    if (brought_steps < steps) {                                                                   \
+        _Pragma("unroll") for (uint d = 0; d < KEEP; d++)                                          \
+            _Pragma("unroll") for (uint i = 0; i < STAGE_LANES / BROUGHT; i++)                     \
+                copy_piece(to + d * SIDE_BYTES + row_to + i * BROUGHT * DEPTH * 2,                 \
+                           from_lane + (i * BROUGHT * KEEP + d) * DEPTH);                          \
+        if (lid < STAGE_LANES / 2)                                                                 \
+            copy_piece(to + KEEP * SIDE_BYTES + lid * 16, (__global const half *)from_start);      \
+        brought_steps++;                                                                           \
+        to = NEXT_STAGE(to);                                                                       \
+        from_lane += STAGE_LANES * KEEP * DEPTH;                                                   \
+        from_start += STAGE_LANES;                                                                 \
+    }
+#else
+    const uint warp_lane = (warp >> 1) * SPAN;
+    const uint blocks = columns / DEPTH, steps = blocks * (to_panel - from_panel);
+    /* Each work-item brings 4 pieces of the rows and 4 of the centroids a stage. */
     __global const half *row_from[4];
 #pragma unroll
     for (uint i = 0; i < 4; i++) {
@@ -257,21 +246,90 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
         at = use_rows ? rows[at] : at;
         row_from[i] = x + (size_t)at * columns + piece * 8;
     }
-    const uint row_to = place(brought, piece); /* BROUGHT rows further the swap is the same */
-
-    /* Of the work-item's 8 rows; in mode LIST `best` is what scores must not exceed. */
-    float best[8], second[8];
-    uint where[8]; /* panel */
+    uint from_column = 0;
+#define BRING()                                                                                    \
+    if (brought_steps < steps) {                                                                   \
+        _Pragma("unroll") for (uint i = 0; i < 4; i++)                                             \
+        {                                                                                          \
+            copy_piece(to + row_to + i * BROUGHT * DEPTH * 2,                                      \
+                       from_lane + from_column + (size_t)(i * BROUGHT) * columns);                 \
+            copy_piece(to + SIDE_BYTES + row_to + i * BROUGHT * DEPTH * 2,                         \
+                       row_from[i] + from_column);                                                 \
+        }                                                                                          \
+        brought_steps++;                                                                           \
+        to = NEXT_STAGE(to);                                                                       \
+        from_column += DEPTH;                                                                      \
+        if (from_column == columns) {                                                              \
+            from_column = 0;                                                                       \
+            from_lane += (size_t)TILE_LANES * columns;                                             \
+        }                                                                                          \
+    }
+#endif
+    for (uint s = 0; s < STAGES - 1; s++) {
+        BRING()
+        COMMIT();
+    }
+#if KEEP > 0
+    /* The warp's rows, as mma takes them. */
+    uint a[KEEP * 2][ROW_TILES][4];
 #pragma unroll
-    for (uint i = 0; i < 8; i++) {
+    for (uint i = 0; i < ROWS_EACH; i++) {
+        uint at = min(first + warp_row + row_in_warp(i, lane), count - 1);
+        at = use_rows ? rows[at] : at;
+        __global const uint *pairs = (__global const uint *)(x + (size_t)at * columns) + (lane & 3);
+#pragma unroll
+        for (uint d = 0; d < KEEP * 2; d++) {
+            a[d][i / 2][i % 2] = pairs[d * 8];
+            a[d][i / 2][i % 2 + 2] = pairs[d * 8 + 4];
+        }
+    }
+#endif
+
+    /* Of the work-item's rows; for a list `best` is what scores must not exceed. */
+    float best[ROWS_EACH], second[ROWS_EACH];
+    uint where[ROWS_EACH]; /* the first lane of the span */
+#pragma unroll
+    for (uint i = 0; i < ROWS_EACH; i++) {
         best[i] = second[i] = KMEANS_HALF_FAR;
         where[i] = 0;
-        const uint at = first + warp_row + (i >> 1) * 16 + (i & 1) * 8 + (lane >> 2);
-        if (mode == KMEANS_HALF_LIST)
+        const uint at = first + warp_row + row_in_warp(i, lane);
+        if (list)
             best[i] = at < count ? upper[rows[at]] / unit : -INFINITY;
     }
-    float sum[4][8][4], start[16];
 
+    /* The tile's largest norm stands for all of its rows: then a lane's start holds for all. Norms
+     * are not negative, so they are in order as their bits are. The last stage is not in use yet. */
+    __local uint *largest = (__local uint *)(memory + (STAGES - 1) * STAGE_BYTES);
+    const uint mine = min(first + lid, count - 1), row = use_rows ? rows[mine] : mine;
+    const float length = norms[row];
+    const uint in_warp = largest_in_warp(as_uint(length));
+    if (lane == 0)
+        largest[warp] = in_warp;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const float longest =
+        as_float(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
+
+    float sum[ROW_TILES][SPAN / 8][4], start[SPAN / 4];
+    uint stage = stages;
+#if KEEP > 0
+    for (uint l = from_panel * TILE_LANES; l < to_panel * TILE_LANES;) {
+        __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
+        barrier(CLK_LOCAL_MEM_FENCE);
+        BRING()
+        COMMIT();
+        __local const uchar *of_lanes = memory + (stage - stages) + KEEP * SIDE_BYTES;
+#pragma unroll
+        for (uint span = 0; span < STAGE_LANES; span += SPAN, l += SPAN) {
+            find_starts(start, (__local const float4 *)(of_lanes + span * 8), longest, lane);
+            score_span(sum, a, stage + span * DEPTH * 2, start, lane);
+            if (list)
+                list_scores(sum, ids + l, lane, first + warp_row, best, slots, taken);
+            else
+                fold_scores(sum, l, best, second, where);
+        }
+        stage = NEXT_STAGE(stage);
+    }
+#else
 #define FIND_STARTS(panel)                                                                         \
     {                                                                                              \
         _Pragma("unroll") for (uint n = 0; n < 8; n++)                                             \
@@ -282,73 +340,26 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
             start[n * 2 + e] = fma(-longest, of_lane.y, of_lane.x);                                \
         }                                                                                          \
     }
-
-    /* What is brought next: its stage, its block of columns, its panel. */
-    uint to = stages, from_column = 0, brought_steps = 0;
-    __global const half *from_lane =
-        centroids + ((size_t)from_panel * TILE_LANES + brought) * columns + piece * 8;
-#define BRING()                                                                                    \
-    if (brought_steps < steps) {                                                                   \
-        _Pragma("unroll") for (uint i = 0; i < 4; i++)                                             \
-        {                                                                                          \
-            copy_piece(to + row_to + i * BROUGHT * DEPTH * 2,                                      \
-                       from_lane + from_column + (size_t)(i * BROUGHT) * columns);                 \
-            if (KEEP == 0)                                                                         \
-                copy_piece(to + SIDE_BYTES + row_to + i * BROUGHT * DEPTH * 2,                     \
-                           row_from[i] + from_column);                                             \
-        }                                                                                          \
-        brought_steps++;                                                                           \
-        to = to + STAGE_BYTES == stages + STAGES * STAGE_BYTES ? stages : to + STAGE_BYTES;        \
-        from_column += DEPTH;                                                                      \
-        if (from_column == columns) {                                                              \
-            from_column = 0;                                                                       \
-            from_lane += (size_t)TILE_LANES * columns;                                             \
-        }                                                                                          \
-    }
-#define COMMIT() __asm__ volatile("cp.async.commit_group;")
-
-    for (uint b = 0; b < KEEP; b++)
-#pragma unroll
-        for (uint i = 0; i < 4; i++)
-            copy_piece(base + b * SIDE_BYTES + row_to + i * BROUGHT * DEPTH * 2,
-                       row_from[i] + b * DEPTH);
-    for (uint s = 0; s < STAGES - 1; s++) {
-        BRING()
-        COMMIT();
-    }
-
-    /* The tile's largest norm stands for all of its rows: then a lane's start holds for all. Norms
-     * are not negative, so they are in order as their bits are. The last stage is not in use yet. */
-    __local uint *largest = (__local uint *)(memory + KEPT_BYTES + (STAGES - 1) * STAGE_BYTES);
-    const uint mine = min(first + lid, count - 1), row = use_rows ? rows[mine] : mine;
-    const float length = norms[row];
-    const uint in_warp = largest_in_warp(as_uint(length));
-    if (lane == 0)
-        largest[warp] = in_warp;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const float longest =
-        as_float(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
     FIND_STARTS(from_panel)
+    const uint frag_lane = lane_of_matrices(lane), frag_quarter = lane >> 3 & 1;
     const uint frag_row = warp_row + (lane & 15), frag_half = lane >> 4;
-    /* Two 8-centroid tiles at once: matrices 0, 1 of the first, 2, 3 of the second. */
-    const uint frag_lane = warp_lane + (lane & 7) + (lane >> 4) * 8, frag_quarter = lane >> 3 & 1;
-    uint stage = stages;
     for (uint panel = from_panel; panel < to_panel; panel++) {
         for (uint block = 0; block < blocks; block++) {
             __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
             barrier(CLK_LOCAL_MEM_FENCE);
             BRING()
             COMMIT();
-            const uint row_side = KEEP > 0 ? base + block * SIDE_BYTES : stage + SIDE_BYTES;
 #pragma unroll
             for (uint d = 0; d < DEPTH / 16; d++) {
                 uint a[4][4], b[4][4];
 #pragma unroll
                 for (uint m = 0; m < 4; m++)
-                    load_matrices(a[m], row_side + place(frag_row + m * 16, d * 2 + frag_half));
+                    load_matrices(a[m], stage + SIDE_BYTES +
+                                            place(frag_row + m * 16, d * 2 + frag_half));
 #pragma unroll
                 for (uint n = 0; n < 4; n++)
-                    load_matrices(b[n], stage + place(frag_lane + n * 16, d * 2 + frag_quarter));
+                    load_matrices(b[n], stage + place(warp_lane + frag_lane + n * 16,
+                                                      d * 2 + frag_quarter));
                 if (d == 0 && block == 0) {
 #pragma unroll
                     for (uint m = 0; m < 4; m++)
@@ -365,73 +376,41 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
                                      b[n >> 1][(n & 1) * 2 + 1]);
                 }
             }
-            stage = stage + STAGE_BYTES == stages + STAGES * STAGE_BYTES ? stages
-                                                                         : stage + STAGE_BYTES;
+            stage = NEXT_STAGE(stage);
         }
         /* While the scores are folded these are on their way. */
         FIND_STARTS(panel + 1 < to_panel ? panel + 1 : panel)
-        if (mode == KMEANS_HALF_LIST) {
-#pragma unroll
-            for (uint i = 0; i < 8; i++) {
-                uint hits = 0;
-#pragma unroll
-                for (uint n = 0; n < 8; n++)
-#pragma unroll
-                    for (uint e = 0; e < 2; e++)
-                        hits |= sum[i / 2][n][i % 2 * 2 + e] <= best[i] ? 1u << (n * 2 + e) : 0;
-                const uint p = first + warp_row + (i >> 1) * 16 + (i & 1) * 8 + (lane >> 2);
-                for (; hits > 0; hits &= hits - 1) {
-                    const uint code = 31 - clz(hits & -hits);
-                    const uint slot = atomic_inc(&taken[p]);
-                    if (slot < KMEANS_HALF_SLOTS)
-                        slots[p * KMEANS_HALF_SLOTS + slot] =
-                            ids[panel * TILE_LANES + warp_lane + (code >> 1) * 8 + (lane & 3) * 2 +
-                                (code & 1)];
-                }
-            }
-            continue;
-        }
-#pragma unroll
-        for (uint i = 0; i < 8; i++) {
-            const float before = best[i];
-#pragma unroll
-            for (uint n = 0; n < 8; n++)
-#pragma unroll
-                for (uint e = 0; e < 2; e++) {
-                    const float t = as_float((as_uint(sum[i / 2][n][i % 2 * 2 + e]) & ~15u) |
-                                             (n * 2 + e));
-                    second[i] = fmin(second[i], fmax(best[i], t));
-                    best[i] = fmin(best[i], t);
-                }
-            where[i] = best[i] < before ? panel : where[i];
-        }
+        const uint l = panel * TILE_LANES + warp_lane;
+        if (list)
+            list_scores(sum, ids + l, lane, first + warp_row, best, slots, taken);
+        else
+            fold_scores(sum, l, best, second, where);
     }
-    if (mode == KMEANS_HALF_LIST)
+#endif
+    if (list)
         return;
 
-    /* A row's scores are with 4 neighbouring work-items of 2 warps. */
+    /* A row's scores are with 4 neighbouring work-items, of 2 warps where spans are shared out. */
     __asm__ volatile("cp.async.wait_group 0;");
     barrier(CLK_LOCAL_MEM_FENCE);
     __local float *fold_best = (__local float *)memory;
-    __local float *fold_second = fold_best + TILE_ROWS * 8;
-    __local uint *fold_where = (__local uint *)(fold_second + TILE_ROWS * 8);
+    __local float *fold_second = fold_best + TILE_ROWS * SHARERS;
+    __local uint *fold_where = (__local uint *)(fold_second + TILE_ROWS * SHARERS);
 #pragma unroll
-    for (uint i = 0; i < 8; i++) {
-        const uint r = warp_row + (i >> 1) * 16 + (i & 1) * 8 + (lane >> 2);
-        const uint at = r * 8 + (warp >> 1) * 4 + (lane & 3);
-        const uint code = as_uint(best[i]) & 15;
+    for (uint i = 0; i < ROWS_EACH; i++) {
+        const uint r = warp_row + row_in_warp(i, lane);
+        const uint at = r * SHARERS + (KEEP > 0 ? 0 : (warp >> 1) * 4) + (lane & 3);
         fold_best[at] = best[i];
         fold_second[at] = second[i];
-        fold_where[at] =
-            where[i] * TILE_LANES + warp_lane + (code >> 1) * 8 + (lane & 3) * 2 + (code & 1);
+        fold_where[at] = where[i] + lane_in_span(as_uint(best[i]) & 15, lane);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (first + lid >= count)
         return;
     float b = KMEANS_HALF_FAR, s = KMEANS_HALF_FAR;
     uint w = 0;
-    for (uint o = 0; o < 8; o++) {
-        const uint at = lid * 8 + ((o + lid) & 7);
+    for (uint o = 0; o < SHARERS; o++) {
+        const uint at = lid * SHARERS + ((o + lid) & (SHARERS - 1));
         const float other = fold_best[at];
         s = fmin(fmin(s, fold_second[at]), fmax(b, other));
         if (other < b) {
@@ -464,6 +443,20 @@ assign_half(__global const half *restrict x, __global const half *restrict centr
         upper[row] = limit;
         flagged[atomic_inc(&counts[flagged_count])] = row;
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void assign_half(PARAMETERS)
+{
+    __local uchar memory[MEMORY_BYTES] __attribute__((aligned(128)));
+    search(ARGUMENTS, false, memory);
+}
+
+/* A kernel of its own: a choice of mode between the products of one span and those of the next
+ * keeps the compiler from mixing them. */
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void list_half(PARAMETERS)
+{
+    __local uchar memory[MEMORY_BYTES] __attribute__((aligned(128)));
+    search(ARGUMENTS, true, memory);
 }
 
 /* --- rows in doubt --------------------------------------------------------------------------- */

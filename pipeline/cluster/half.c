@@ -23,7 +23,7 @@
 /* Of lists, for each row at most. */
 #define LISTS_BYTES 24u
 
-/* Blocks of columns that local memory has room for beside the centroids' stages. */
+/* Blocks of columns of a row that registers have room for beside the scores. */
 #define KEEP_MAX 4
 
 /* How far centroids may lie beyond the rows, as a power of two, for starts that float32 holds. */
@@ -97,11 +97,9 @@ static enum status open_kernels(struct half_filter *half, struct error *err)
     const struct {
         cl_kernel *kernel;
         const char *name;
-    } kernels[] = {{&half->round, "round_rows"},
-                   {&half->layout, "lay_out"},
-                   {&half->assign, "assign_half"},
-                   {&half->settle, "settle_rows"},
-                   {&half->decide, "decide_rows"}};
+    } kernels[] = {{&half->round, "round_rows"},   {&half->layout, "lay_out"},
+                   {&half->assign, "assign_half"}, {&half->list, "list_half"},
+                   {&half->settle, "settle_rows"}, {&half->decide, "decide_rows"}};
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0] && status == STATUS_OK; i++)
         status = ocl_kernel(kernels[i].kernel, half->program, kernels[i].name, err);
     return status;
@@ -168,7 +166,8 @@ enum status half_open(struct half_filter *half, struct filter *filter, struct er
 
 void half_close(struct half_filter *half)
 {
-    cl_kernel kernels[] = {half->round, half->layout, half->assign, half->settle, half->decide};
+    cl_kernel kernels[] = {half->round, half->layout, half->assign,
+                           half->list,  half->settle, half->decide};
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
         if (kernels[i])
             clReleaseKernel(kernels[i]);
@@ -301,7 +300,7 @@ enum status half_round(struct half_filter *half, struct tile *tile, struct error
     return status;
 }
 
-/* What a launch of assign_half is about. */
+/* What a launch of assign_half or list_half is about. */
 struct launch {
     const char *tag;
     const struct half_panels *panels;
@@ -327,8 +326,9 @@ static enum status launch(struct half_filter *half, struct tile *tile, cl_mem co
     const size_t most = shares < job->panels->count ? shares : job->panels->count;
     const size_t global[2] = {groups * KMEANS_HALF_ITEMS, most > 0 ? most : 1};
     cl_mem rows = job->rows ? job->rows : half->flagged;
+    cl_kernel kernel = job->mode == KMEANS_HALF_LIST ? half->list : half->assign;
     enum status status = ocl_args(
-        half->assign, err, sizeof(cl_mem), &tile->half, sizeof(cl_mem), &job->panels->values,
+        kernel, err, sizeof(cl_mem), &tile->half, sizeof(cl_mem), &job->panels->values,
         sizeof(cl_mem), &job->panels->lanes, sizeof(cl_mem), &half->slope, sizeof(cl_mem),
         &half->offset, sizeof(cl_mem), &job->panels->ids, sizeof(cl_mem), &tile->norms,
         sizeof(cl_mem), &rows, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near,
@@ -340,7 +340,7 @@ static enum status launch(struct half_filter *half, struct tile *tile, cl_mem co
         sizeof(cl_uint), &job->mode, sizeof factor, &factor, sizeof slack, &slack,
         sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
     if (status == STATUS_OK)
-        status = ocl_enqueue_kernel(filter->lane->compute, job->tag, half->assign, 2, global, local,
+        status = ocl_enqueue_kernel(filter->lane->compute, job->tag, kernel, 2, global, local,
                                     OCL_NO_WAITS, NULL, err);
     return status;
 }

@@ -21,7 +21,7 @@ struct half_filter {
     bool ready; /* for the centroids of now */
     uint32_t columns;
     cl_program program;
-    cl_kernel round, layout, assign, settle, decide;
+    cl_kernel round, layout, assign, list, settle, decide;
     struct half_panels all, some;
     cl_mem squares;       /* k: of the centroids */
     cl_mem slope, offset; /* k */

@@ -183,11 +183,15 @@ static void for_each_device(void (*check)(struct ocl_context *context, bool fewe
 
 static void check_fills(struct ocl_context *context, bool fewer)
 {
-    static const struct shape shape = {900, 19, 7, 12}, small = {70, 5, 3, 3};
+    /* `wide` has columns and centroids enough for tensor cores, where there are any. */
+    static const struct shape shape = {900, 19, 7, 12}, small = {70, 5, 3, 3},
+                              wide = {270, 36, 33, 3};
     for (int fill = 0; fill < FILLS; fill++) {
         check_shape(context, &small, (enum fill)fill, fewer);
         if (!fewer)
             check_shape(context, &shape, (enum fill)fill, fewer);
+        if (!fewer && fill != FILL_DUPLICATES)
+            check_shape(context, &wide, (enum fill)fill, fewer);
     }
 }
 
@@ -200,9 +204,10 @@ static void test_hard_data(void **state)
 static void check_shapes(struct ocl_context *context, bool fewer)
 {
     static const struct shape shapes[] = {
-        {1, 1, 1, 5},     {2, 1, 2, 5},     {40, 3, 40, 5},    {300, 1, 4, 30},
-        {513, 33, 17, 4}, {600, 300, 5, 4}, {257, 16, 33, 6},  {1000, 8, 140, 4},
-        {100, 7, 5, 0},   {100, 7, 5, 1},   {900, 97, 130, 6},
+        {1, 1, 1, 5},     {2, 1, 2, 5},      {40, 3, 40, 5},    {300, 1, 4, 30},
+        {513, 33, 17, 4}, {600, 300, 5, 4},  {257, 16, 33, 6},  {1000, 8, 140, 4},
+        {100, 7, 5, 0},   {100, 7, 5, 1},    {900, 97, 130, 6}, {290, 33, 260, 2},
+        {200, 90, 70, 3}, {200, 130, 40, 3},
     };
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
         if (!fewer || shapes[s].n <= 40)

@@ -1,0 +1,171 @@
+/* kmeans_mma.h: what kmeans_filter_half.cl does by tensor cores: bringing pieces of rows to local
+ * memory, multiplying, and folding the scores of the 64 lanes that a warp scores at a time, a span.
+ * TILE_ROWS, TILE_LANES, DEPTH, ITEMS, INLINE and KEEP: see there. */
+#ifndef CLPIPE_KMEANS_MMA_H
+#define CLPIPE_KMEANS_MMA_H
+
+#include "kmeans.h"
+
+#define SPAN    64
+#define PIECES  (DEPTH / 8)      /* 16-byte pieces of a row of a stage */
+#define BROUGHT (ITEMS / PIECES) /* rows that the work-items bring a piece each of */
+#if KEEP > 0
+#define ROW_TILES   2 /* of a warp, 16 rows each */
+#define SHARERS     4 /* work-items that have scores of a row */
+#define STAGE_LANES (KEEP > 2 ? SPAN : TILE_LANES)
+#define SIDE_BYTES  (STAGE_LANES * DEPTH * 2)
+#define STAGE_BYTES (KEEP * SIDE_BYTES + STAGE_LANES * 8) /* and what lay_out makes of lanes */
+#define STAGES      2
+#else
+#define ROW_TILES   4
+#define SHARERS     8
+#define SIDE_BYTES  (TILE_ROWS * DEPTH * 2)
+#define STAGE_BYTES (2 * SIDE_BYTES)
+#define STAGES      3
+#endif
+#define ROWS_EACH (ROW_TILES * 2) /* rows of which a work-item has scores */
+
+/* Where piece `piece` of row `row` of one side of a stage lies, bytes. */
+static uint place(uint row, uint piece)
+{
+    return row * (DEPTH * 2) + ((piece ^ (row >> 1 & 3)) << 4);
+}
+
+static void copy_piece(uint to, __global const half *from)
+{
+    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"((ulong)from));
+}
+
+static void load_matrices(uint *out, uint address)
+{
+    __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                     : "r"(address));
+}
+
+static void multiply(float *sum, const uint *a, uint b0, uint b1)
+{
+    __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* The same, but the sum begins at `start` for every row. */
+static void multiply_first(float *sum, const uint *a, uint b0, uint b1, const float *start)
+{
+    __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+                     "{%4, %5, %6, %7}, {%8, %9}, {%10, %11, %10, %11};"
+                     : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(start[0]),
+                       "f"(start[1]));
+}
+
+/* The largest bits in the warp. */
+static uint largest_in_warp(uint bits)
+{
+    uint largest;
+    __asm__ volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(bits));
+    return largest;
+}
+
+/* Where row i of a work-item's lies among the warp's. */
+static uint row_in_warp(uint i, uint lane)
+{
+    return (i >> 1) * 16 + (i & 1) * 8 + (lane >> 2);
+}
+
+/* Where lane `code` of a work-item's lies among the span's. */
+static uint lane_in_span(uint code, uint lane)
+{
+    return (code >> 1) * 8 + (lane & 3) * 2 + (code & 1);
+}
+
+/* Two tiles of 8 centroids come at once: matrices 0, 1 of the first, 2, 3 of the second. This is
+ * the lane whose 8 columns the work-item points to; bit 3 of its own number says which 8. */
+static uint lane_of_matrices(uint lane)
+{
+    return (lane & 7) + (lane >> 4) * 8;
+}
+
+#if KEEP > 0
+/* Where the sums of a span begin; of_lanes: of its lanes, two at a time, what lay_out made. */
+static void find_starts(float *start, __local const float4 *of_lanes, float longest, uint lane)
+{
+#pragma unroll
+    for (uint n = 0; n < SPAN / 8; n++) {
+        const float4 two = of_lanes[n * 4 + (lane & 3)];
+        start[n * 2] = fma(-longest, two.y, two.x);
+        start[n * 2 + 1] = fma(-longest, two.w, two.z);
+    }
+}
+
+/* Scores the warp's rows, a, against a span whose columns lie at `from`. */
+INLINE void score_span(float (*sum)[SPAN / 8][4], uint (*a)[ROW_TILES][4], uint from,
+                       const float *start, uint lane)
+{
+#pragma unroll
+    for (uint d = 0; d < KEEP * 2; d++)
+#pragma unroll
+        for (uint n = 0; n < SPAN / 8; n += 2) {
+            uint b[4];
+            const uint row = n * 8 + lane_of_matrices(lane), quarter = lane >> 3 & 1;
+            load_matrices(b, from + d / 2 * SIDE_BYTES + place(row, d % 2 * 2 + quarter));
+#pragma unroll
+            for (uint i = 0; i < 2 * ROW_TILES; i++) {
+                const uint m = i / 2, h = i % 2;
+                if (d == 0)
+                    multiply_first(sum[m][n + h], a[d][m], b[h * 2], b[h * 2 + 1],
+                                   start + (n + h) * 2);
+                else
+                    multiply(sum[m][n + h], a[d][m], b[h * 2], b[h * 2 + 1]);
+            }
+        }
+}
+#endif
+
+/* Folds the scores of a span that begins at lane `from`. */
+INLINE void fold_scores(float (*sum)[SPAN / 8][4], uint from, float *best, float *second,
+                        uint *where)
+{
+#pragma unroll
+    for (uint i = 0; i < ROWS_EACH; i++) {
+        const float before = best[i];
+#pragma unroll
+        for (uint n = 0; n < SPAN / 8; n++)
+#pragma unroll
+            for (uint e = 0; e < 2; e++) {
+                const float t =
+                    as_float((as_uint(sum[i / 2][n][i % 2 * 2 + e]) & ~15u) | (n * 2 + e));
+                second[i] = fmin(second[i], fmax(best[i], t));
+                best[i] = fmin(best[i], t);
+            }
+        where[i] = best[i] < before ? from : where[i];
+    }
+}
+
+/* Lists the centroids of a span whose scores do not exceed `most`; ids: of its lanes; first_place:
+ * that of the warp's first row on the list. */
+INLINE void list_scores(float (*sum)[SPAN / 8][4], __global const int *ids, uint lane,
+                        uint first_place, const float *most, __global int *slots,
+                        __global uint *taken)
+{
+#pragma unroll
+    for (uint i = 0; i < ROWS_EACH; i++) {
+        uint hits = 0;
+#pragma unroll
+        for (uint n = 0; n < SPAN / 8; n++)
+#pragma unroll
+            for (uint e = 0; e < 2; e++)
+                hits |= sum[i / 2][n][i % 2 * 2 + e] <= most[i] ? 1u << (n * 2 + e) : 0;
+        const uint p = first_place + row_in_warp(i, lane);
+        for (; hits > 0; hits &= hits - 1) {
+            const uint slot = atomic_inc(&taken[p]);
+            if (slot < KMEANS_HALF_SLOTS)
+                slots[p * KMEANS_HALF_SLOTS + slot] =
+                    ids[lane_in_span(31 - clz(hits & -hits), lane)];
+        }
+    }
+}
+
+#endif
