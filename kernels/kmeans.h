@@ -34,8 +34,8 @@
 #define KMEANS_HALF_SLOTS  8
 #define KMEANS_HALF_SHARES 8
 
-/* The update on the device: work-items of the one group that scans, and entries that a work-item
- * adds up at a time. */
+/* The update on the device: work-items of a group that scans, and entries that a work-item adds up
+ * at a time. */
 #define KMEANS_SCAN_ITEMS 256
 #define KMEANS_MOVES_SPAN 32
 
@@ -53,11 +53,31 @@
 #define KMEANS_CANDIDATES 16
 #define KMEANS_OWN_ITEMS  128
 
+/* What is planned of a pass, 32-bit values: a threshold for each candidate (float), how many
+ * centroids moved at all, and what drift_rows counts. */
+#define KMEANS_PLAN_MOVED KMEANS_CANDIDATES
+#define KMEANS_PLAN_FOUND (KMEANS_CANDIDATES + 1)
+#define KMEANS_PLAN       (KMEANS_PLAN_FOUND + KMEANS_CANDIDATES + 2)
+
+/* Drifts that a group of KMEANS_SCAN_ITEMS ranks. */
+#define KMEANS_RANKED 16
+
 /* Candidates of one round of seeding, at most; also the lanes of their panel. */
 #define KMEANS_TRIALS_MAX 16
 
-/* Values that move_centroids gives of each cluster. */
-#define KMEANS_FACTS 4
+/* Commands after a search do nothing while it has left rows without a label, as counts[unless] tells;
+ * KMEANS_ALWAYS: it has not. */
+#define KMEANS_ALWAYS 0xffffffffu
+#ifdef __OPENCL_VERSION__
+static inline uint rows_now(uint rows, __global const uint *counts, uint unless)
+{
+    return unless != KMEANS_ALWAYS && counts[unless] > 0 ? 0 : rows;
+}
+#endif
+
+/* Values that move_centroids gives of each cluster; which of them is the squared length. */
+#define KMEANS_FACTS        4
+#define KMEANS_FACTS_SQUARE 2
 
 /* Entries of the update: a row of the tile, and whether it leaves the cluster. */
 #define KMEANS_ENTRY_LEAVES 0x80000000u

@@ -90,8 +90,9 @@ round_rows(__global const float *restrict x, __global const float *restrict cent
 }
 
 /* Lays centroids out in panels: dimension 0 is pieces of 8 columns, dimension 1 is lanes. Lane l has
- * centroid ids[l] if use_ids, else l; there are `used` of them, the other lanes get none. squares: of
- * each centroid the squared length less the centre, to be multiplied by square_scale.
+ * centroid ids[l] if use_ids, else l; there are at most `used` of them, the other lanes get none, as
+ * do those of id -1. squares[c * square_step + square_from] is the squared length of centroid c less
+ * the centre, to be multiplied by square_scale.
  *
  * lanes: of each lane where its sum starts, the square less the offset, and the slope, both divided
  * by `unit`, twice the scale between rows and centroids. Offset and slope are the bound's, by
@@ -101,25 +102,28 @@ __kernel void lay_out(__global const float *restrict x, __global const float *re
                       __global const double *restrict squares, __global const int *restrict ids,
                       __global half *restrict out, __global float2 *restrict lanes,
                       __global float *restrict slopes, __global float *restrict offsets, uint used,
-                      uint stride, uint columns, uint use_ids, float scale, float scale_again,
-                      double square_scale, double unit, double slope_plain, double slope_length,
-                      double offset_plain, double offset_length, double offset_square)
+                      uint stride, uint columns, uint use_ids, uint square_step, uint square_from,
+                      float scale, float scale_again, double square_scale, double unit,
+                      double slope_plain, double slope_length, double offset_plain,
+                      double offset_length, double offset_square)
 {
     const uint j = (uint)get_global_id(0) * 8;
     const uint lane = (uint)get_global_id(1);
     if (j >= columns)
         return;
-    const uint id = lane >= used ? 0 : use_ids ? (uint)ids[lane] : lane;
-    const float8 value =
-        scaled_values(x + (size_t)id * stride, centre, stride, j, scale, scale_again);
-    vstore_half8_rte(lane < used ? value : (float8)(0.0f), 0, out + (size_t)lane * columns + j);
+    const int id = lane >= used ? -1 : use_ids ? ids[lane] : (int)lane;
+    float8 value = (float8)(0.0f);
+    if (id >= 0)
+        value = scaled_values(x + (size_t)id * stride, centre, stride, j, scale, scale_again);
+    vstore_half8_rte(value, 0, out + (size_t)lane * columns + j);
     if (j > 0)
         return;
-    if (lane >= used) {
+    if (id < 0) {
         lanes[lane] = (float2)(KMEANS_HALF_FAR, 0.0f);
         return;
     }
-    const double square = squares[id] * square_scale, length = sqrt(square);
+    const double square = squares[(size_t)id * square_step + square_from] * square_scale;
+    const double length = sqrt(square);
     const double slope = convert_float_rtp(slope_plain + slope_length * length);
     const double offset =
         convert_float_rtp(offset_plain + offset_length * length + offset_square * square);

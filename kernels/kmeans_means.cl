@@ -15,8 +15,9 @@ static double add_lanes(__local double *lanes, double mine, uint lid)
     return sum;
 }
 
-/* A group of KMEANS_LANES moves one centroid to the mean of its cluster's rows; one without rows
- * stays. facts: KMEANS_FACTS values of each cluster:
+/* A group of KMEANS_LANES moves one centroid to the mean of its cluster's rows; while any cluster has
+ * none (counts[k + 2]) all stay, since the host gives it one first. drifts: how far it has moved, in
+ * lengths times drift_scale, rounded up. facts: KMEANS_FACTS values of each cluster:
  *
  *   0  the rows' inertia about the old centroid, less that about the columns' means
  *   1  the canonical distance from the old centroid to the new one
@@ -27,7 +28,8 @@ __kernel __attribute__((reqd_work_group_size(KMEANS_LANES, 1, 1))) void
 move_centroids(__global const long *restrict totals, __global const int *restrict counts,
                __global const double *restrict units, __global const double *restrict means,
                __global const float *restrict centre, __global float *centroids,
-               __global double *facts, uint stride, uint columns, uint cosine)
+               __global double *facts, __global float *drifts, uint k, uint stride, uint columns,
+               uint cosine, double drift_scale)
 {
     __local double lanes[KMEANS_LANES];
     const uint lid = (uint)get_local_id(0), cluster = (uint)get_group_id(0);
@@ -48,7 +50,7 @@ move_centroids(__global const long *restrict totals, __global const int *restric
         length += mean * mean;
     }
     length = add_lanes(lanes, length, lid);
-    const bool stays = !(count > 0.0) || (cosine && length == 0.0);
+    const bool stays = counts[k + 2] > 0 || (cosine && length == 0.0);
     const double factor = cosine && !stays ? 1.0 / sqrt(length) : 1.0;
 
     double shift = 0.0, square = 0.0, largest = 0.0;
@@ -73,6 +75,7 @@ move_centroids(__global const long *restrict totals, __global const int *restric
         out[1] = shift;
         out[2] = square;
         out[3] = largest;
+        drifts[cluster] = convert_float_rtp(sqrt(shift) * drift_scale);
     }
 }
 

@@ -63,10 +63,12 @@ static inline __attribute__((always_inline)) uint find_moves(__global const int 
 
 /* How many rows of the tile come to each cluster, and leave it. */
 __kernel void count_moves(__global const int *restrict labels, __global const int *restrict kept,
-                          __global uint *joins, __global uint *leaves, uint rows, uint each,
-                          uint bins, __local uint *table)
+                          __global uint *joins, __global uint *leaves,
+                          __global const uint *restrict left_counts, uint unless, uint rows,
+                          uint each, uint bins, __local uint *table)
 {
-    uint moved = find_moves(labels, kept, rows, each, bins, table);
+    uint moved =
+        find_moves(labels, kept, rows_now(rows, left_counts, unless), each, bins, table);
     for (uint c = (uint)get_local_id(0); c < bins; c += (uint)get_local_size(0)) {
         const uint joined = table[c] & 0xffff, left = table[c] >> 16;
         if (joined > 0)
@@ -85,19 +87,23 @@ __kernel void count_moves(__global const int *restrict labels, __global const in
 }
 
 /* One group: cursors[c] becomes where cluster c's entries begin, counts[k] their number, which
- * counts[k + 1] adds up; counts[c] follows. joins and leaves are zero again. */
+ * counts[k + 1] adds up; counts[c] follows, and counts[k + 2], how many of these are zero. joins and
+ * leaves are zero again. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
 scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
            __global int *counts, uint k)
 {
     __local uint sums[KMEANS_SCAN_ITEMS];
+    __local uint empty;
     const uint lid = (uint)get_local_id(0);
     const uint each = (k + KMEANS_SCAN_ITEMS - 1) / KMEANS_SCAN_ITEMS;
     const uint from = min(k, lid * each), to = min(k, from + each);
-    uint sum = 0;
+    uint sum = 0, without = 0;
     for (uint c = from; c < to; c++)
         sum += joins[c] + leaves[c];
     sums[lid] = sum;
+    if (lid == 0)
+        empty = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint reach = 1; reach < KMEANS_SCAN_ITEMS; reach *= 2) {
         const uint before = lid >= reach ? sums[lid - reach] : 0;
@@ -109,12 +115,18 @@ scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
     for (uint c = from; c < to; c++) {
         cursors[c] = begin;
         begin += joins[c] + leaves[c];
-        counts[c] += (int)joins[c] - (int)leaves[c];
+        const int count = counts[c] + (int)joins[c] - (int)leaves[c];
+        counts[c] = count;
+        without += count == 0;
         joins[c] = leaves[c] = 0;
     }
+    if (without > 0)
+        atomic_add(&empty, without);
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (lid == KMEANS_SCAN_ITEMS - 1) {
         counts[k] = (int)sums[lid];
         counts[k + 1] += (int)sums[lid];
+        counts[k + 2] = (int)empty;
     }
 }
 
@@ -122,9 +134,11 @@ scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
  * of its cluster for all that it has counted, and becomes where the next entry goes. */
 __kernel void place_moves(__global const int *restrict labels, __global int *kept,
                           __global uint *cursors, __global uint *entries, __global int *owners,
-                          uint rows, uint each, uint bins, __local uint *table)
+                          __global const uint *restrict left_counts, uint unless, uint rows,
+                          uint each, uint bins, __local uint *table)
 {
-    uint moved = find_moves(labels, kept, rows, each, bins, table);
+    uint moved =
+        find_moves(labels, kept, rows_now(rows, left_counts, unless), each, bins, table);
     for (uint c = (uint)get_local_id(0); c < bins; c += (uint)get_local_size(0)) {
         const uint counted = (table[c] & 0xffff) + (table[c] >> 16);
         if (counted > 0)

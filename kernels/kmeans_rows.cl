@@ -59,23 +59,109 @@ __kernel void gather_rows(__global const float *restrict x, __global const uint 
              out + (size_t)(to + i) * stride + column);
 }
 
+#if TILED
+/* Plans a pass by drifts that are on the device: threshold j is the drift of rank ranks[j] (0: the
+ * largest; 0 from rank k on), and the counts of drift_rows are zero. A group ranks KMEANS_RANKED of k
+ * drifts among all of them, each work-item against some of these. Drifts are not negative. */
+__kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
+rank_drifts(__global const float *restrict drift, __global uint *plan, uint k, uint candidates,
+            uint16 ranks)
+{
+    __local float ranked[KMEANS_RANKED];
+    __local uint above[(KMEANS_RANKED + 1) * KMEANS_SCAN_ITEMS];
+    __local uint rank_of[KMEANS_CANDIDATES];
+    const uint lid = (uint)get_local_id(0), group = (uint)get_group_id(0);
+    const uint first = group * KMEANS_RANKED;
+    if (lid < KMEANS_RANKED)
+        ranked[lid] = drift[min(first + lid, k - 1)];
+    if (lid == 0)
+        vstore16(ranks, 0, rank_of);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint before[KMEANS_RANKED], moved = 0;
+#pragma unroll
+    for (uint t = 0; t < KMEANS_RANKED; t++)
+        before[t] = 0;
+    for (uint i = lid; i < k; i += KMEANS_SCAN_ITEMS) {
+        const float other = drift[i];
+        moved += other > 0.0f;
+#pragma unroll
+        for (uint t = 0; t < KMEANS_RANKED; t++)
+            before[t] += other > ranked[t] || (other == ranked[t] && i < first + t);
+    }
+#pragma unroll
+    for (uint t = 0; t < KMEANS_RANKED; t++)
+        above[t * KMEANS_SCAN_ITEMS + lid] = before[t];
+    above[KMEANS_RANKED * KMEANS_SCAN_ITEMS + lid] = moved;
+    for (uint reach = KMEANS_SCAN_ITEMS / 2; reach > 0; reach /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint t = 0; t <= KMEANS_RANKED && lid < reach; t++)
+            above[t * KMEANS_SCAN_ITEMS + lid] += above[t * KMEANS_SCAN_ITEMS + lid + reach];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint j = 0; j < candidates && lid < KMEANS_RANKED && first + lid < k; j++)
+        if (rank_of[j] == above[lid * KMEANS_SCAN_ITEMS])
+            plan[j] = as_uint(ranked[lid]);
+    if (group > 0)
+        return;
+    if (lid < candidates && rank_of[lid] >= k)
+        plan[lid] = 0;
+    if (lid == 0)
+        plan[KMEANS_PLAN_MOVED] = above[KMEANS_RANKED * KMEANS_SCAN_ITEMS];
+    if (lid < KMEANS_CANDIDATES + 2)
+        plan[KMEANS_PLAN_FOUND + lid] = 0;
+}
+
+/* One group: ids of the k centroids that have moved by more than `threshold`, ascending, and -1 in
+ * what is left of `room` places. */
+__kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
+list_movers(__global const float *restrict drift, __global int *ids, uint k, uint room,
+            float threshold)
+{
+    __local uint sums[KMEANS_SCAN_ITEMS];
+    const uint lid = (uint)get_local_id(0);
+    const uint each = (k + KMEANS_SCAN_ITEMS - 1) / KMEANS_SCAN_ITEMS;
+    const uint from = min(k, lid * each), to = min(k, from + each);
+    uint movers = 0;
+    for (uint c = from; c < to; c++)
+        movers += drift[c] > threshold;
+    sums[lid] = movers;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint reach = 1; reach < KMEANS_SCAN_ITEMS; reach *= 2) {
+        const uint before = lid >= reach ? sums[lid - reach] : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sums[lid] += before;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    uint at = sums[lid] - movers;
+    for (uint c = from; c < to; c++)
+        if (drift[c] > threshold)
+            ids[at++] = (int)c;
+    for (uint i = sums[KMEANS_SCAN_ITEMS - 1] + lid; i < room; i += KMEANS_SCAN_ITEMS)
+        ids[i] = -1;
+}
+#endif
+
 /* A row keeps two bounds on its distances: `near` is not below that to its own centroid, `far` not
- * above that to any other. Centroids have moved by at most drift[]: near follows here, and counts[j]
- * becomes how many rows would have to be searched in full first at thresholds[j] (ascending: how far
- * the centroids may have moved that are not scored one by one). counts[candidates] is of rows that
- * none does it to, counts[candidates + 1] those of them that the last one leaves in doubt until their
- * own distance is known. A group takes SPLIT_ROWS rows for each work-item, neighbours
- * neighbouring rows. */
+ * above that to any other. Centroids have moved by at most drift[]: near follows here, and found[j]
+ * becomes how many rows would have to be searched in full first at threshold j of the plan (ascending:
+ * how far the centroids may have moved that are not scored one by one). found[candidates] is of rows
+ * that none does it to, found[candidates + 1] those of them that the last one leaves in doubt until
+ * their own distance is known. `found` is the plan's part of that name. A group takes SPLIT_ROWS rows
+ * for each work-item, neighbours neighbouring rows. */
 __kernel void drift_rows(__global const int *restrict labels, __global float *near,
                          __global const float *restrict far, __global const float *restrict drift,
-                         __global const float *restrict thresholds, __global uint *counts,
-                         uint count, uint candidates)
+                         __global const uint *restrict left_counts, uint unless,
+                         __global uint *plan, uint rows, uint candidates)
 {
     SHARED uint found[KMEANS_CANDIDATES + 2];
+    SHARED float thresholds[KMEANS_CANDIDATES];
     const uint lid = (uint)get_local_id(0), items = (uint)get_local_size(0);
     const uint first = (uint)get_group_id(0) * items * SPLIT_ROWS;
+    const uint count = rows_now(rows, left_counts, unless);
     for (uint j = lid; j < KMEANS_CANDIDATES + 2; j += items)
         found[j] = 0;
+    for (uint j = lid; j < candidates; j += items)
+        thresholds[j] = as_float(plan[j]);
     SHARED_BARRIER();
     for (uint r = 0, i = first + lid; r < SPLIT_ROWS && i < count; r++, i += items) {
         const float moved = drift[labels[i]], before = near[i], others = far[i];
@@ -91,7 +177,7 @@ __kernel void drift_rows(__global const int *restrict labels, __global float *ne
     SHARED_BARRIER();
     for (uint j = lid; j < candidates + 2; j += items)
         if (found[j] > 0)
-            atomic_add(&counts[j], found[j]);
+            atomic_add(&plan[KMEANS_PLAN_FOUND + j], found[j]);
 }
 
 /* Splits rows by what is left to do: a search among all centroids (list full), a search among those

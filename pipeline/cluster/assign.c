@@ -43,8 +43,11 @@ enum status assign_open(struct assign *assign, struct filter *filter, struct err
         status = ocl_buffer(lists[i], lane->ocl, CL_MEM_READ_WRITE,
                             data->tile_rows * sizeof(cl_uint), NULL, "lists of rows", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&assign->counts, lane->ocl, CL_MEM_READ_WRITE, COUNTS * sizeof(cl_uint),
-                            NULL, "lists of rows", err);
+        status =
+            report_part_open(&assign->counts[0], &filter->report, COUNTS * sizeof(cl_uint), err);
+    if (status == STATUS_OK)
+        status =
+            report_part_open(&assign->counts[1], &filter->report, COUNTS * sizeof(cl_uint), err);
     if (status == STATUS_OK)
         status = half_open(&assign->half, filter, err);
     return status == STATUS_OK ? prune_open(&assign->prune, filter, assign->half.used, err)
@@ -65,21 +68,46 @@ void assign_close(struct assign *assign)
     ocl_buffer_release(&assign->partial);
     ocl_buffer_release(&assign->flagged_rows);
     ocl_buffer_release(&assign->upper);
-    ocl_buffer_release(&assign->counts);
+    report_part_close(&assign->counts[0]);
+    report_part_close(&assign->counts[1]);
     ocl_buffer_release(&assign->tile_distances);
     *assign = (struct assign){0};
 }
 
-/* The centroids that the filter has taken, for the search that there will be. */
-static enum status lay_out(struct assign *assign, bool incremental, struct error *err)
+/* The centroids that the filter has taken, for the search that there will be. The half filter's are
+ * laid out when they are wanted: see lay_out_half. */
+static enum status lay_out(struct assign *assign, bool *incremental, bool on_device,
+                           struct error *err)
 {
-    const uint8_t *movers = incremental ? assign->prune.movers : NULL;
-    enum status status = STATUS_OK;
-    if (assign->half.used)
-        status = half_set_centroids(&assign->half, movers, err);
+    struct half_filter *half = &assign->half;
+    if (half->used)
+        half_take(half);
+    assign->unlaid = half->used && half->ready;
+    /* Movers that only the device knows are no use to the other filter. */
+    *incremental = *incremental && (assign->unlaid || !on_device);
+    assign->unlaid_some = assign->unlaid && *incremental;
     /* Rows that the first filter cannot settle are few, if any: see launch_filter. */
-    if (status == STATUS_OK && !(assign->half.used && assign->half.ready))
-        status = filter_lay_out(assign->filter, assign->centroids, movers, err);
+    if (assign->unlaid)
+        return STATUS_OK;
+    return filter_lay_out(assign->filter, assign->centroids,
+                          *incremental ? assign->prune.movers : NULL, err);
+}
+
+static enum status lay_out_half(struct assign *assign, struct error *err)
+{
+    struct half_filter *half = &assign->half;
+    struct prune *prune = &assign->prune;
+    const uint32_t movers = prune->mover_count;
+    enum status status = STATUS_OK;
+    if (assign->unlaid)
+        status = half_lay_out(half, assign->facts, err);
+    if (status == STATUS_OK && assign->unlaid_some) {
+        status = prune->on_device ? prune_list(prune, half->some.ids, assign->filter->k, err)
+                                  : half_send_ids(half, prune->movers, movers, err);
+        if (status == STATUS_OK)
+            status = half_lay_out_some(half, assign->facts, movers, err);
+    }
+    assign->unlaid = assign->unlaid_some = false;
     return status;
 }
 
@@ -87,20 +115,44 @@ enum status assign_centroids(struct assign *assign, bool *incremental, float *ce
                              const double *drifts, struct error *err)
 {
     assign->centroids = centroids;
+    assign->facts = NULL;
     enum status status = prune_plan(incremental, &assign->prune, drifts, k, err);
     if (status == STATUS_OK)
         status = filter_set_centroids(assign->filter, centroids, k, err);
-    return status == STATUS_OK ? lay_out(assign, *incremental, err) : status;
+    return status == STATUS_OK ? lay_out(assign, incremental, false, err) : status;
 }
 
 enum status assign_use_centroids(struct assign *assign, bool *incremental, uint32_t k,
-                                 const double *drifts, struct error *err)
+                                 const double *drifts, cl_mem facts, struct error *err)
 {
-    enum status status = prune_plan(incremental, &assign->prune, drifts, k, err);
+    struct prune *prune = &assign->prune;
+    assign->facts = facts;
+    enum status status = STATUS_OK;
+    if (prune->planned)
+        prune_choose(incremental, prune, k);
+    else
+        status = prune_plan(incremental, prune, drifts, k, err);
     if (status != STATUS_OK)
         return status;
     filter_use_centroids(assign->filter, k);
-    return lay_out(assign, *incremental, err);
+    return lay_out(assign, incremental, prune->on_device, err);
+}
+
+/* Of the tile. */
+static cl_mem counts_of(const struct assign *assign)
+{
+    return assign->counts[assign->turn].buffer;
+}
+
+enum status assign_prepare(struct assign *assign, struct error *err)
+{
+    if (assign->zeroed)
+        return STATUS_OK;
+    const struct report_part *next = &assign->counts[1 - assign->turn];
+    enum status status = ocl_enqueue_fill(assign->lane->compute, "zero counts", next->buffer, 0, 0,
+                                          next->bytes, OCL_NO_WAITS, NULL, err);
+    assign->zeroed = status == STATUS_OK;
+    return status;
 }
 
 enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t row,
@@ -143,7 +195,7 @@ static enum status launch_filter(struct assign *assign, struct tile *tile,
     const cl_uint stride = assign->data->stride, columns = assign->data->dimension;
     const cl_uint use_rows = search->rows ? 1 : 0;
     const cl_uint panel_count = search->some ? filter->some.count : filter->all.count;
-    cl_mem rows = search->rows ? search->rows : assign->full;
+    cl_mem rows = search->rows ? search->rows : assign->full, counts = counts_of(assign);
     const double spread = ldexp(1.0, filter->row_exponent - filter->exponent);
     const cl_float slack = (cl_float)(8 * canonical_error(stride) * spread * spread);
     status = ocl_args(
@@ -152,7 +204,7 @@ static enum status launch_filter(struct assign *assign, struct tile *tile,
         &filter->offset, sizeof(cl_mem), &tile->norms, sizeof(cl_mem), &filter->centre_buffer,
         sizeof(cl_mem), &filter->centroids, sizeof(cl_mem), &rows, sizeof(cl_mem), &tile->labels,
         sizeof(cl_mem), &tile->near, sizeof(cl_mem), &tile->far, sizeof(cl_mem), &assign->upper,
-        sizeof(cl_mem), &search->flagged, sizeof(cl_mem), &assign->counts, sizeof(cl_uint),
+        sizeof(cl_mem), &search->flagged, sizeof counts, &counts, sizeof(cl_uint),
         &search->flagged_count, sizeof(cl_uint), &search->count, sizeof stride, &stride,
         sizeof columns, &columns, sizeof panel_count, &panel_count, sizeof use_rows, &use_rows,
         sizeof(cl_uint), &search->some, sizeof slack, &slack, sizeof filter->half, &filter->half,
@@ -274,98 +326,132 @@ static enum status resolve(struct assign *assign, struct tile *tile, cl_mem flag
                                     : launch_exact(assign, tile, flagged, count, err);
 }
 
-static enum status read_counts(struct assign *assign, cl_uint counts[COUNTS], struct error *err)
+/* What the tile's counts were when they were read. */
+static const cl_uint *host_counts(const struct assign *assign)
 {
-    return lane_read(assign->lane, "counts", assign->counts, 0, COUNTS * sizeof *counts, counts,
-                     err);
+    return assign->counts[assign->turn].host;
+}
+
+static enum status read_counts(struct assign *assign, struct error *err)
+{
+    return report_read_part(&assign->filter->report, "counts", &assign->counts[assign->turn], err);
+}
+
+static bool by_half(const struct assign *assign)
+{
+    return assign->half.used && assign->half.ready;
 }
 
 /* Decides what bounds and movers can; the other rows are in assign->full, whose length is in the
  * device's counts. */
-static enum status search_some(struct assign *assign, struct tile *tile, bool half,
-                               struct error *err)
+static enum status search_some(struct assign *assign, struct tile *tile, struct error *err)
 {
     struct filter *filter = assign->filter;
     struct prune *prune = &assign->prune;
-    cl_uint counts[COUNTS] = {0};
-    enum status status =
-        prune_split(prune, tile, assign->full, assign->partial, assign->counts, err);
-    if (status == STATUS_OK && half)
+    cl_mem counts = counts_of(assign);
+    enum status status = prune_split(prune, tile, assign->full, assign->partial, counts, err);
+    /* While rows are split, the centroids are laid out. */
+    if (status == STATUS_OK && by_half(assign))
+        status = lay_out_half(assign, err);
+    if (status == STATUS_OK && by_half(assign))
         return half_search_some(&assign->half, tile, assign->partial, COUNT_PARTIAL, assign->full,
-                                assign->counts, COUNT_RETRY, COUNT_FULL, err);
+                                counts, COUNT_RETRY, COUNT_FULL, err);
     if (status == STATUS_OK)
-        status = read_counts(assign, counts, err);
+        status = read_counts(assign, err);
+    const cl_uint partial = host_counts(assign)[COUNT_PARTIAL];
     if (status == STATUS_OK && assign->lane->tiled)
-        status =
-            prune_own(prune, tile, assign->partial, assign->counts, counts[COUNT_PARTIAL], err);
+        status = prune_own(prune, tile, assign->partial, counts, partial, err);
     const struct search search = {.panels = prune->mover_count > 0 ? &filter->some : &filter->all,
                                   .rows = assign->partial,
-                                  .count = counts[COUNT_PARTIAL],
+                                  .count = partial,
                                   .flagged = assign->full,
                                   .flagged_count = COUNT_FULL,
                                   .some = 1};
     return status == STATUS_OK ? launch_filter(assign, tile, &search, err) : status;
 }
 
-/* A search by tensor cores. Where the device has no float64, what they leave in doubt becomes
- * `search`, one by the float32 filter; elsewhere only rows of which they leave too many centroids,
- * or, where those rows are few, none: they are decided by the canonical distance at once. */
-static enum status search_half(struct assign *assign, struct tile *tile, struct search *search,
-                               cl_uint counts[COUNTS], struct error *err)
+/* A search by tensor cores. Where the device has no float64, what they leave in doubt is left to
+ * the float32 filter; elsewhere only rows of which they leave too many centroids. */
+static enum status search_half(struct assign *assign, struct tile *tile, bool incremental,
+                               struct error *err)
 {
     struct half_filter *half = &assign->half;
-    const bool decide = assign->program;
-    cl_mem left = decide ? assign->partial : half->flagged;
-    enum status status = half_search(half, tile, search->rows, COUNT_FULL, assign->upper,
-                                     assign->counts, COUNT_HALF_FLAGGED, err);
-    if (status == STATUS_OK && decide)
-        status = half_decide(half, tile, assign->upper, left, assign->counts, COUNT_HALF_FLAGGED,
+    cl_mem counts = counts_of(assign);
+    enum status status = half_search(half, tile, incremental ? assign->full : NULL, COUNT_FULL,
+                                     assign->upper, counts, COUNT_HALF_FLAGGED, err);
+    if (status == STATUS_OK && assign_by_device(assign))
+        status = half_decide(half, tile, assign->upper, assign->partial, counts, COUNT_HALF_FLAGGED,
                              COUNT_LEFT, err);
-    if (status == STATUS_OK)
-        status = read_counts(assign, counts, err);
-    search->rows = left;
-    search->count = counts[decide ? COUNT_LEFT : COUNT_HALF_FLAGGED];
-    assign->flagged += counts[COUNT_HALF_FLAGGED] - search->count;
-    if (status == STATUS_OK && decide && search->count <= FEW_ROWS) {
-        status = resolve(assign, tile, left, search->count, err);
-        search->count = 0;
-    }
     return status;
 }
 
-enum status assign_tile(struct assign *assign, struct tile *tile, bool incremental,
-                        struct error *err)
+bool assign_by_device(const struct assign *assign)
+{
+    return by_half(assign) && assign->program;
+}
+
+struct report_count assign_rows_left(const struct assign *assign)
+{
+    return (struct report_count){counts_of(assign), COUNT_LEFT};
+}
+
+enum status assign_begin_tile(struct assign *assign, struct tile *tile, bool incremental,
+                              struct error *err)
+{
+    const bool half = by_half(assign);
+    enum status status =
+        half ? half_round(&assign->half, tile, err) : filter_norms(assign->filter, tile, err);
+    if (status == STATUS_OK)
+        status = assign_prepare(assign, err);
+    assign->turn = 1 - assign->turn;
+    assign->zeroed = false;
+    if (status == STATUS_OK && incremental)
+        status = search_some(assign, tile, err);
+    else if (status == STATUS_OK && half)
+        status = lay_out_half(assign, err);
+    return status == STATUS_OK && half ? search_half(assign, tile, incremental, err) : status;
+}
+
+enum status assign_end_tile(bool *left, struct assign *assign, struct tile *tile, bool incremental,
+                            struct error *err)
 {
     struct filter *filter = assign->filter;
-    cl_uint counts[COUNTS] = {0};
-    const bool half = assign->half.used && assign->half.ready;
-    enum status status =
-        half ? half_round(&assign->half, tile, err) : filter_norms(filter, tile, err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_fill(assign->lane->compute, "zero counts", assign->counts, 0, 0,
-                                  sizeof counts, OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK && incremental)
-        status = search_some(assign, tile, half, err);
-    if (status == STATUS_OK && incremental && !half)
-        status = read_counts(assign, counts, err);
+    const cl_uint *counts = host_counts(assign);
     struct search search = {.panels = &filter->all,
                             .rows = incremental ? assign->full : NULL,
                             .count = incremental ? counts[COUNT_FULL] : tile->rows,
                             .flagged = assign->flagged_rows,
                             .flagged_count = COUNT_FLAGGED};
-    if (status == STATUS_OK && half)
-        status = search_half(assign, tile, &search, counts, err);
     assign->scored += incremental ? (uint64_t)counts[COUNT_FULL] * filter->k +
                                         (uint64_t)counts[COUNT_PARTIAL] * assign->prune.mover_count
                                   : (uint64_t)tile->rows * filter->k;
-    if (status != STATUS_OK || search.count == 0)
-        return status;
-    status = launch_filter(assign, tile, &search, err);
+    const bool decided = assign_by_device(assign);
+    if (by_half(assign)) {
+        search.rows = decided ? assign->partial : assign->half.flagged;
+        search.count = counts[decided ? COUNT_LEFT : COUNT_HALF_FLAGGED];
+        assign->flagged += counts[COUNT_HALF_FLAGGED] - search.count;
+    }
+    *left = search.count > 0;
+    /* Few are decided by the canonical distance at once. */
+    if (decided && search.count <= FEW_ROWS)
+        return resolve(assign, tile, search.rows, search.count, err);
+    if (search.count == 0)
+        return STATUS_OK;
+    enum status status = launch_filter(assign, tile, &search, err);
     if (status == STATUS_OK)
-        status = read_counts(assign, counts, err);
-    if (status == STATUS_OK)
-        status = resolve(assign, tile, search.flagged, counts[COUNT_FLAGGED], err);
-    return status;
+        status = read_counts(assign, err);
+    return status == STATUS_OK ? resolve(assign, tile, search.flagged, counts[COUNT_FLAGGED], err)
+                               : status;
+}
+
+enum status assign_tile(struct assign *assign, struct tile *tile, bool incremental,
+                        struct error *err)
+{
+    bool left;
+    enum status status = assign_begin_tile(assign, tile, incremental, err);
+    if (status == STATUS_OK && (incremental || by_half(assign)))
+        status = read_counts(assign, err);
+    return status == STATUS_OK ? assign_end_tile(&left, assign, tile, incremental, err) : status;
 }
 
 static void distance_part(void *context, uint64_t part)

@@ -24,6 +24,12 @@
 /* How far centroids may lie beyond the rows, as a power of two, for bounds on rows' distances. */
 #define SPREAD_MAX 40
 
+/* What a pass reports (moves.c, prune.c, assign.c), at most: bytes of each cluster, others, parts.
+ */
+#define REPORT_CLUSTER (KMEANS_FACTS * sizeof(cl_double) + sizeof(cl_int))
+#define REPORT_REST    1024
+#define REPORT_PARTS   5
+
 /* A centre pays (its kernel is slower) where the columns' means are this much larger than what the
  * rows scatter around them. */
 #define CENTRE_WORTH 16.0
@@ -222,6 +228,9 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
     if (status == STATUS_OK)
         status = build(filter, err);
     if (status == STATUS_OK)
+        status = report_open(&filter->report, filter->lane,
+                             REPORT_CLUSTER * (size_t)capacity + REPORT_REST, REPORT_PARTS, err);
+    if (status == STATUS_OK)
         status = open_panels(&filter->all, filter, filter->width, capacity, err);
     if (status == STATUS_OK)
         status = open_panels(&filter->some, filter, filter->width, capacity, err);
@@ -273,6 +282,7 @@ void filter_close(struct filter *filter)
     close_panels(&filter->all);
     close_panels(&filter->some);
     close_panels(&filter->trial);
+    report_close(&filter->report);
     ocl_buffer_release(&filter->candidates);
     ocl_buffer_release(&filter->centroids);
     ocl_buffer_release(&filter->start);

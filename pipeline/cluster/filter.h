@@ -8,6 +8,7 @@
 #define CLPIPE_CLUSTER_FILTER_H
 
 #include "cluster/data.h"
+#include "cluster/report.h"
 
 /* Centroids laid out for the kernels: panels of `width` lanes, dimension + 2 rows each. */
 struct panels {
@@ -36,6 +37,7 @@ struct filter {
     bool ready;         /* the centroids of now are laid out */
     cl_program rows_program, assign_program, seed_program, means_program;
     cl_kernel norms, assign, seed, layout;
+    struct report report;        /* of what the host wants to know of a pass */
     uint32_t k, capacity;        /* centroids */
     cl_mem centroids;            /* k x stride */
     cl_mem start, slope, offset; /* k each */

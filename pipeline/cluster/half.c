@@ -223,29 +223,32 @@ static double score_unit(const struct filter *filter)
 }
 
 /* Lays out `used` centroids: the first ones, or those in panels->ids. */
-static enum status lay_out(struct half_filter *half, struct half_panels *panels, cl_uint used,
-                           bool listed, struct error *err)
+static enum status lay_out(struct half_filter *half, struct half_panels *panels, cl_mem facts,
+                           cl_uint used, bool listed, struct error *err)
 {
     struct filter *filter = half->filter;
     panels->count = (used + KMEANS_HALF_LANES - 1) / KMEANS_HALF_LANES;
     if (panels->count == 0)
         return STATUS_OK;
     const cl_uint stride = filter->data->stride, use_ids = listed ? 1 : 0;
+    const cl_mem squares = facts ? facts : half->squares;
+    const cl_uint step = facts ? KMEANS_FACTS : 1, from = facts ? KMEANS_FACTS_SQUARE : 0;
     const cl_double square_scale = ldexp(1.0, -2 * filter->exponent), unit = score_unit(filter);
     const struct half_bound terms = bound(half);
     cl_float scale[2];
     split_scale(scale, -filter->exponent);
     scale[0] = -scale[0];
-    enum status status = ocl_args(
-        half->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
-        &filter->centre_buffer, sizeof(cl_mem), &half->squares, sizeof(cl_mem), &panels->ids,
-        sizeof(cl_mem), &panels->values, sizeof(cl_mem), &panels->lanes, sizeof(cl_mem),
-        &half->slope, sizeof(cl_mem), &half->offset, sizeof used, &used, sizeof stride, &stride,
-        sizeof half->columns, &half->columns, sizeof use_ids, &use_ids, sizeof(cl_float), &scale[0],
-        sizeof(cl_float), &scale[1], sizeof square_scale, &square_scale, sizeof unit, &unit,
-        sizeof(cl_double), &terms.slope_plain, sizeof(cl_double), &terms.slope_length,
-        sizeof(cl_double), &terms.offset_plain, sizeof(cl_double), &terms.offset_length,
-        sizeof(cl_double), &terms.offset_square, OCL_ARGS_END);
+    enum status status =
+        ocl_args(half->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
+                 &filter->centre_buffer, sizeof squares, &squares, sizeof(cl_mem), &panels->ids,
+                 sizeof(cl_mem), &panels->values, sizeof(cl_mem), &panels->lanes, sizeof(cl_mem),
+                 &half->slope, sizeof(cl_mem), &half->offset, sizeof used, &used, sizeof stride,
+                 &stride, sizeof half->columns, &half->columns, sizeof use_ids, &use_ids,
+                 sizeof step, &step, sizeof from, &from, sizeof(cl_float), &scale[0],
+                 sizeof(cl_float), &scale[1], sizeof square_scale, &square_scale, sizeof unit,
+                 &unit, sizeof(cl_double), &terms.slope_plain, sizeof(cl_double),
+                 &terms.slope_length, sizeof(cl_double), &terms.offset_plain, sizeof(cl_double),
+                 &terms.offset_length, sizeof(cl_double), &terms.offset_square, OCL_ARGS_END);
     const size_t global[2] = {half->columns / 8, (size_t)panels->count * KMEANS_HALF_LANES};
     if (status == STATUS_OK)
         status = ocl_enqueue_kernel(filter->lane->compute, "round centroids", half->layout, 2,
@@ -253,28 +256,42 @@ static enum status lay_out(struct half_filter *half, struct half_panels *panels,
     return status;
 }
 
-enum status half_set_centroids(struct half_filter *half, const uint8_t *wanted, struct error *err)
+void half_take(struct half_filter *half)
 {
     const struct filter *filter = half->filter;
     /* Differences from the centre are taken in float32. */
     half->ready =
         filter->exponent - filter->row_exponent <= SPREAD_MAX && filter->exponent < FLT_MAX_EXP - 1;
-    if (!half->ready)
-        return STATUS_OK;
-    cl_uint lanes = 0;
-    for (uint32_t i = 0; i < filter->k && wanted; i++)
+}
+
+enum status half_lay_out(struct half_filter *half, cl_mem facts, struct error *err)
+{
+    const struct filter *filter = half->filter;
+    enum status status = STATUS_OK;
+    if (!facts)
+        status = lane_send(filter->lane, "squares", half->squares, 0,
+                           filter->k * sizeof *filter->squares, filter->squares, err);
+    return status == STATUS_OK ? lay_out(half, &half->all, facts, filter->k, false, err) : status;
+}
+
+enum status half_send_ids(struct half_filter *half, const uint8_t *wanted, uint32_t count,
+                          struct error *err)
+{
+    uint32_t lanes = 0;
+    for (uint32_t i = 0; i < half->filter->k; i++)
         if (wanted[i])
             half->host_ids[lanes++] = (int32_t)i;
-    enum status status = lane_send(filter->lane, "squares", half->squares, 0,
-                                   filter->k * sizeof *filter->squares, filter->squares, err);
-    if (status == STATUS_OK)
-        status = lay_out(half, &half->all, filter->k, false, err);
-    if (status == STATUS_OK && lanes > 0)
-        status = lane_send(filter->lane, "centroid ids", half->some.ids, 0,
-                           lanes * sizeof *half->host_ids, half->host_ids, err);
-    if (status == STATUS_OK)
-        status = lay_out(half, &half->some, lanes, true, err);
-    return status;
+    while (lanes < count)
+        half->host_ids[lanes++] = -1;
+    return count == 0 ? STATUS_OK
+                      : lane_send(half->filter->lane, "centroid ids", half->some.ids, 0,
+                                  count * sizeof *half->host_ids, half->host_ids, err);
+}
+
+enum status half_lay_out_some(struct half_filter *half, cl_mem facts, uint32_t count,
+                              struct error *err)
+{
+    return lay_out(half, &half->some, facts, count, true, err);
 }
 
 /* --- searching ------------------------------------------------------------------------------- */

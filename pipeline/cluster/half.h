@@ -37,9 +37,19 @@ struct half_filter {
 enum status half_open(struct half_filter *half, struct filter *filter, struct error *err);
 void half_close(struct half_filter *half);
 
-/* Follows filter_set_centroids or filter_use_centroids; `wanted` (k bytes; NULL for none) marks the
- * centroids of half_search_some. */
-enum status half_set_centroids(struct half_filter *half, const uint8_t *wanted, struct error *err);
+/* Follows filter_set_centroids or filter_use_centroids: half->ready tells whether they can be
+ * searched. */
+void half_take(struct half_filter *half);
+
+/* Lays them out; facts: what move_centroids gave of them (NULL: their squares are the filter's). */
+enum status half_lay_out(struct half_filter *half, cl_mem facts, struct error *err);
+
+/* After that, lays out those of half_search_some, whose numbers are in half->some.ids: `count` of
+ * them, or less, and -1. half_send_ids puts there those that `wanted` (k bytes) marks. */
+enum status half_send_ids(struct half_filter *half, const uint8_t *wanted, uint32_t count,
+                          struct error *err);
+enum status half_lay_out_some(struct half_filter *half, cl_mem facts, uint32_t count,
+                              struct error *err);
 
 /* Makes the tile's rounded rows, and its norms, if it has none yet. */
 enum status half_round(struct half_filter *half, struct tile *tile, struct error *err);

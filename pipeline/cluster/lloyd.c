@@ -7,6 +7,7 @@
 #include "cluster/canonical.h"
 #include "cluster/minibatch.h"
 #include "cluster/outcome.h"
+#include "cluster/shard_assign.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,7 @@ void lloyd_close(struct lloyd *lloyd)
 /* What a pass works with, of all rows. */
 struct pass {
     struct lloyd *lloyd;
+    bool move; /* on lloyd->moves: the centroids' move follows at once */
     int32_t *labels;
     double *distances;
     struct cluster_outcome *out;
@@ -70,7 +72,8 @@ static enum status use_centroids(struct lloyd *lloyd, struct shard *shard, bool 
     const double *drifts = lloyd->has_labels ? lloyd->drifts : NULL;
     const uint32_t k = lloyd->config->k;
     if (lloyd->away && lloyd->moves)
-        return assign_use_centroids(&shard->assign, incremental, k, drifts, err);
+        return assign_use_centroids(&shard->assign, incremental, k, drifts,
+                                    lloyd->moves->facts.buffer, err);
     return assign_centroids(&shard->assign, incremental, lloyd->centroids, k, drifts, err);
 }
 
@@ -96,46 +99,13 @@ static enum status bring_home(struct lloyd *lloyd, int32_t *labels, bool sums, s
     return shards_run(lloyd->shards, bring_labels, &pass, err);
 }
 
-/* The labels of a tile are new: the sums follow. */
-static enum status follow(struct shard *shard, struct tile *tile, int32_t *labels,
-                          struct error *err)
-{
-    if (shard->moves.used)
-        return moves_tile(&shard->moves, tile, err);
-    uint64_t moved = 0;
-    enum status status = fetch_copy(&shard->data.fetch, "labels", tile->labels,
-                                    tile->rows * sizeof *labels, shard->tile_labels, err);
-    if (status == STATUS_OK)
-        status = update_tile(&moved, &shard->update, tile, labels, shard->tile_labels, err);
-    /* The sums' commands must be over before the tile goes. */
-    if (status == STATUS_OK && !shard->data.resident)
-        status = update_wait(&shard->update, err);
-    if (status == STATUS_OK)
-        memcpy(labels, shard->tile_labels, tile->rows * sizeof *labels);
-    shard->moved += moved;
-    return status;
-}
-
 static enum status assign_share(void *context, struct shard *shard, struct error *err)
 {
     const struct pass *pass = context;
     bool incremental;
-    struct tile *tile;
-    shard->moved = 0;
     enum status status = use_centroids(pass->lloyd, shard, &incremental, err);
     if (status == STATUS_OK)
-        status = data_begin_at_either_end(&shard->data, err);
-    while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
-        status = assign_tile(&shard->assign, tile, incremental, err);
-        if (status == STATUS_OK)
-            status = follow(shard, tile, pass->labels + tile->first, err);
-        if (status == STATUS_OK)
-            status = data_done(&shard->data, tile, err);
-    }
-    data_end(&shard->data);
-    if (status != STATUS_END)
-        return status;
-    status = shard->moves.used ? moves_read(&shard->moved, &shard->moves, err) : STATUS_OK;
+        status = shard_assign(shard, pass->labels, incremental, pass->move, err);
     return status == STATUS_OK && !pass->lloyd->moves ? update_read(&shard->update, err) : status;
 }
 
@@ -158,11 +128,11 @@ static void add_up(struct lloyd *lloyd)
         update_add(lloyd->update, &lloyd->shards->shard[i].update);
 }
 
-/* Assigns all rows; the sums follow. */
-static enum status assign_pass(struct lloyd *lloyd, int32_t *labels, uint64_t *moved,
+/* Assigns all rows; the sums follow. move: update_pass comes next. */
+static enum status assign_pass(struct lloyd *lloyd, int32_t *labels, bool move, uint64_t *moved,
                                struct error *err)
 {
-    struct pass pass = {.lloyd = lloyd, .labels = labels};
+    struct pass pass = {.lloyd = lloyd, .move = move && lloyd->moves, .labels = labels};
     const uint64_t scored = count_scored(lloyd);
     enum status status = shards_run(lloyd->shards, assign_share, &pass, err);
     if (status != STATUS_OK)
@@ -365,7 +335,7 @@ static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *ine
     enum status status = STATUS_OK;
     *relocated = count_empty(lloyd) > 0;
     if (lloyd->away && lloyd->moves && !*relocated) {
-        status = moves_centroids(shift, lloyd->drifts, lloyd->moves, err);
+        moves_facts(shift, lloyd->assign->prune.planned ? NULL : lloyd->drifts, lloyd->moves);
         *inertia = update_inertia_of_parts(lloyd->update);
         return status;
     }
@@ -420,7 +390,7 @@ static enum status iterate(struct lloyd *lloyd, struct cluster_outcome *out, boo
         bool relocated = false;
         status = lloyd_extend_history(out, i, err);
         if (status == STATUS_OK)
-            status = assign_pass(lloyd, out->labels, &moved, err);
+            status = assign_pass(lloyd, out->labels, true, &moved, err);
         if (status == STATUS_OK)
             status =
                 update_pass(lloyd, out->labels, &out->inertia_history[i], &shift, &relocated, err);
@@ -474,7 +444,7 @@ static enum status finish(struct lloyd *lloyd, struct cluster_outcome *out, bool
      * and no other grows, so this ends. */
     while (status == STATUS_OK && !settled) {
         uint64_t moved;
-        status = assign_pass(lloyd, out->labels, &moved, err);
+        status = assign_pass(lloyd, out->labels, false, &moved, err);
         settled = count_empty(lloyd) == 0;
         if (status == STATUS_OK && !settled)
             status = bring_home(lloyd, out->labels, true, err);

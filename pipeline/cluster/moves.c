@@ -52,11 +52,9 @@ static enum status open_buffers(struct moves *moves, struct error *err)
         {&moves->joins, k * sizeof(cl_uint)},
         {&moves->leaves, k * sizeof(cl_uint)},
         {&moves->cursors, k * sizeof(cl_uint)},
-        {&moves->counts, (k + 2) * sizeof(cl_int)},
         {&moves->owners, 2 * (size_t)data->tile_rows * sizeof(cl_int)},
         {&moves->units, data->stride * sizeof(cl_double)},
         {&moves->means, data->stride * sizeof(cl_double)},
-        {&moves->facts, k * KMEANS_FACTS * sizeof(cl_double)},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
@@ -65,10 +63,12 @@ static enum status open_buffers(struct moves *moves, struct error *err)
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status = ocl_buffer(&data->tiles[i].kept, ocl, CL_MEM_READ_WRITE,
                             data->tiles[i].rows * sizeof(cl_int), NULL, "labels", err);
-    moves->host_facts = malloc(k * KMEANS_FACTS * sizeof *moves->host_facts);
-    moves->host_counts = malloc((k + 2) * sizeof *moves->host_counts);
-    if (status == STATUS_OK && (!moves->host_facts || !moves->host_counts))
-        status = error_memory(err, k * KMEANS_FACTS * sizeof *moves->host_facts, "centroids");
+    if (status == STATUS_OK)
+        status =
+            report_part_open(&moves->counts, &moves->filter->report, (k + 3) * sizeof(cl_int), err);
+    if (status == STATUS_OK)
+        status = report_part_open(&moves->facts, &moves->filter->report,
+                                  k * KMEANS_FACTS * sizeof(cl_double), err);
     return status;
 }
 
@@ -105,12 +105,12 @@ void moves_close(struct moves *moves)
             clReleaseKernel(kernels[i]);
     if (moves->program)
         clReleaseProgram(moves->program);
-    cl_mem *buffers[] = {&moves->joins,  &moves->leaves, &moves->cursors, &moves->counts,
-                         &moves->owners, &moves->units,  &moves->means,   &moves->facts};
+    cl_mem *buffers[] = {&moves->joins,  &moves->leaves, &moves->cursors,
+                         &moves->owners, &moves->units,  &moves->means};
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
         ocl_buffer_release(buffers[i]);
-    free(moves->host_facts);
-    free(moves->host_counts);
+    report_part_close(&moves->counts);
+    report_part_close(&moves->facts);
     *moves = (struct moves){0};
 }
 
@@ -129,7 +129,7 @@ enum status moves_reset(struct moves *moves, struct error *err)
     if (status == STATUS_OK)
         status = fill(moves, moves->leaves, 0, k * sizeof(cl_uint), err);
     if (status == STATUS_OK)
-        status = fill(moves, moves->counts, 0, (k + 2) * sizeof(cl_int), err);
+        status = fill(moves, moves->counts.buffer, 0, (k + 3) * sizeof(cl_int), err);
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status =
             fill(moves, data->tiles[i].kept, UINT32_MAX, data->tiles[i].rows * sizeof(cl_int), err);
@@ -147,7 +147,7 @@ static enum status launch_sum(struct moves *moves, struct tile *tile, struct err
     enum status status =
         ocl_args(moves->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &update->scale_buffer,
                  sizeof(cl_mem), &update->entries, sizeof(cl_mem), &moves->owners, sizeof(cl_mem),
-                 &moves->counts, sizeof(cl_mem), &update->totals, sizeof stride, &stride,
+                 &moves->counts.buffer, sizeof(cl_mem), &update->totals, sizeof stride, &stride,
                  sizeof update->k, &update->k, OCL_ARGS_END);
     const size_t columns = (stride + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
     const size_t spans = (2 * (size_t)tile->rows + KMEANS_MOVES_SPAN - 1) / KMEANS_MOVES_SPAN;
@@ -184,85 +184,93 @@ static struct deal deal_rows(const struct moves *moves, const struct tile *tile)
     return deal;
 }
 
-enum status moves_tile(struct moves *moves, struct tile *tile, struct error *err)
+enum status moves_tile(struct moves *moves, struct tile *tile, const struct report_count *unless,
+                       struct error *err)
 {
     const struct update *update = moves->update;
     struct lane *lane = update->lane;
     const cl_uint rows = tile->rows, k = update->k;
     const struct deal deal = deal_rows(moves, tile);
     const uint64_t items = ((uint64_t)rows + deal.each - 1) / deal.each;
+    const cl_mem left = unless ? unless->counts : moves->counts.buffer;
+    const cl_uint at = unless ? unless->index : KMEANS_ALWAYS;
     enum status status =
         ocl_args(moves->count, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->kept,
-                 sizeof(cl_mem), &moves->joins, sizeof(cl_mem), &moves->leaves, sizeof rows, &rows,
-                 sizeof deal.each, &deal.each, sizeof deal.bins, &deal.bins, deal.bytes,
-                 (void *)NULL, OCL_ARGS_END);
+                 sizeof(cl_mem), &moves->joins, sizeof(cl_mem), &moves->leaves, sizeof left, &left,
+                 sizeof at, &at, sizeof rows, &rows, sizeof deal.each, &deal.each, sizeof deal.bins,
+                 &deal.bins, deal.bytes, (void *)NULL, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(lane, "count moves", moves->count, items, GROUP, err);
     if (status == STATUS_OK)
         status = ocl_args(moves->scan, err, sizeof(cl_mem), &moves->joins, sizeof(cl_mem),
                           &moves->leaves, sizeof(cl_mem), &moves->cursors, sizeof(cl_mem),
-                          &moves->counts, sizeof k, &k, OCL_ARGS_END);
+                          &moves->counts.buffer, sizeof k, &k, OCL_ARGS_END);
     if (status == STATUS_OK)
         status =
             lane_launch(lane, "scan moves", moves->scan, KMEANS_SCAN_ITEMS, KMEANS_SCAN_ITEMS, err);
     if (status == STATUS_OK)
         status = ocl_args(moves->place, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
                           &tile->kept, sizeof(cl_mem), &moves->cursors, sizeof(cl_mem),
-                          &update->entries, sizeof(cl_mem), &moves->owners, sizeof rows, &rows,
-                          sizeof deal.each, &deal.each, sizeof deal.bins, &deal.bins, deal.bytes,
-                          (void *)NULL, OCL_ARGS_END);
+                          &update->entries, sizeof(cl_mem), &moves->owners, sizeof left, &left,
+                          sizeof at, &at, sizeof rows, &rows, sizeof deal.each, &deal.each,
+                          sizeof deal.bins, &deal.bins, deal.bytes, (void *)NULL, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(lane, "place moves", moves->place, items, GROUP, err);
     return status == STATUS_OK ? launch_sum(moves, tile, err) : status;
 }
 
-enum status moves_read(uint64_t *moved, struct moves *moves, struct error *err)
-{
-    struct update *update = moves->update;
-    const size_t k = update->k;
-    enum status status = lane_read(update->lane, "counts", moves->counts, 0,
-                                   (k + 2) * sizeof *moves->host_counts, moves->host_counts, err);
-    if (status != STATUS_OK)
-        return status;
-    const cl_uint all = (cl_uint)moves->host_counts[k + 1], now = all - moves->entries;
-    moves->entries = all;
-    for (size_t c = 0; c < k; c++)
-        update->counts[c] = (uint64_t)moves->host_counts[c];
-    /* A row that was in no cluster only joins one. */
-    *moved = moves->fresh ? now : now / 2;
-    moves->fresh = false;
-    return STATUS_OK;
-}
-
-enum status moves_centroids(double *shift, double *drifts, struct moves *moves, struct error *err)
+enum status moves_centroids(struct moves *moves, struct prune *prune,
+                            const struct report_count *unless, struct error *err)
 {
     struct update *update = moves->update;
     struct filter *filter = moves->filter;
     const struct data *data = update->data;
-    const cl_uint stride = data->stride, columns = data->dimension;
+    const cl_uint stride = data->stride, columns = data->dimension, k = update->k;
     const cl_uint cosine = data->transform.metric == METRIC_COSINE;
-    enum status status = ocl_args(
-        moves->centroids, err, sizeof(cl_mem), &update->totals, sizeof(cl_mem), &moves->counts,
-        sizeof(cl_mem), &moves->units, sizeof(cl_mem), &moves->means, sizeof(cl_mem),
-        &filter->centre_buffer, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem), &moves->facts,
-        sizeof stride, &stride, sizeof columns, &columns, sizeof cosine, &cosine, OCL_ARGS_END);
+    const cl_double drift_scale = prune_drift_scale(prune);
+    enum status status =
+        ocl_args(moves->centroids, err, sizeof(cl_mem), &update->totals, sizeof(cl_mem),
+                 &moves->counts.buffer, sizeof(cl_mem), &moves->units, sizeof(cl_mem),
+                 &moves->means, sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem),
+                 &filter->centroids, sizeof(cl_mem), &moves->facts.buffer, sizeof(cl_mem),
+                 &prune->drifts, sizeof k, &k, sizeof stride, &stride, sizeof columns, &columns,
+                 sizeof cosine, &cosine, sizeof drift_scale, &drift_scale, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(update->lane, "move centroids", moves->centroids,
-                             (uint64_t)update->k * KMEANS_LANES, KMEANS_LANES, err);
-    if (status == STATUS_OK)
-        status =
-            lane_read(update->lane, "facts", moves->facts, 0,
-                      update->k * KMEANS_FACTS * sizeof *moves->host_facts, moves->host_facts, err);
+                             (uint64_t)k * KMEANS_LANES, KMEANS_LANES, err);
+    if (status == STATUS_OK && prune->tensor && filter->bounded)
+        status = prune_plan_ahead(prune, k, unless, err);
+    return status;
+}
+
+void moves_count(uint64_t *moved, struct moves *moves)
+{
+    struct update *update = moves->update;
+    const size_t k = update->k;
+    const cl_int *counts = moves->counts.host;
+    const cl_uint all = (cl_uint)counts[k + 1], now = all - moves->entries;
+    moves->entries = all;
+    for (size_t c = 0; c < k; c++)
+        update->counts[c] = (uint64_t)counts[c];
+    /* A row that was in no cluster only joins one. */
+    *moved = moves->fresh ? now : now / 2;
+    moves->fresh = false;
+}
+
+void moves_facts(double *shift, double *drifts, struct moves *moves)
+{
+    struct update *update = moves->update;
+    struct filter *filter = moves->filter;
     *shift = 0;
-    for (uint32_t c = 0; c < update->k && status == STATUS_OK; c++) {
-        const double *facts = moves->host_facts + (size_t)c * KMEANS_FACTS;
+    for (uint32_t c = 0; c < update->k; c++) {
+        const double *facts = (const double *)moves->facts.host + (size_t)c * KMEANS_FACTS;
         update->parts[c] = facts[0];
         *shift += facts[1];
-        filter->squares[c] = facts[2];
+        filter->squares[c] = facts[KMEANS_FACTS_SQUARE];
         filter->largest[c] = facts[3];
-        drifts[c] += sqrt(facts[1]);
+        if (drifts)
+            drifts[c] += sqrt(facts[1]);
     }
-    return status;
 }
 
 /* --- to the host and back -------------------------------------------------------------------- */
@@ -289,11 +297,11 @@ enum status moves_store(struct moves *moves, const int32_t *labels, struct error
 {
     struct update *update = moves->update;
     const struct data *data = update->data;
+    cl_int *counts = moves->counts.host;
     for (uint32_t c = 0; c < update->k; c++)
-        moves->host_counts[c] = (cl_int)update->counts[c];
-    enum status status =
-        lane_write(update->lane, "counts", moves->counts, 0, update->k * sizeof *moves->host_counts,
-                   moves->host_counts, err);
+        counts[c] = (cl_int)update->counts[c];
+    enum status status = lane_write(update->lane, "counts", moves->counts.buffer, 0,
+                                    update->k * sizeof *counts, counts, err);
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status =
             lane_write(update->lane, "labels", data->tiles[i].kept, 0,

@@ -6,7 +6,7 @@
 #ifndef CLPIPE_CLUSTER_MOVES_H
 #define CLPIPE_CLUSTER_MOVES_H
 
-#include "cluster/filter.h"
+#include "cluster/prune.h"
 #include "cluster/update.h"
 
 struct moves {
@@ -16,14 +16,13 @@ struct moves {
     cl_program program;
     cl_kernel count, scan, place, sum, centroids;
     cl_mem joins, leaves, cursors; /* k */
-    cl_mem counts;       /* k; then entries of the tile, and of all since the last reset */
-    cl_mem owners;       /* 2 for each row of the largest tile */
-    cl_mem units, means; /* of columns */
-    cl_mem facts;        /* k x KMEANS_FACTS */
-    double *host_facts;
-    cl_int *host_counts;
-    cl_uint entries; /* of all, as of the last read */
-    bool fresh;      /* no row is in the sums yet */
+    /* k; then entries of the tile, those of all since the last reset, and empty clusters */
+    struct report_part counts;
+    cl_mem owners;            /* 2 for each row of the largest tile */
+    cl_mem units, means;      /* of columns */
+    struct report_part facts; /* k x KMEANS_FACTS */
+    cl_uint entries;          /* of all, as of the last read */
+    bool fresh;               /* no row is in the sums yet */
 };
 
 /* Leaves `used` false where it cannot be. */
@@ -34,16 +33,23 @@ void moves_close(struct moves *moves);
 /* Forgets all rows; follows update_reset. */
 enum status moves_reset(struct moves *moves, struct error *err);
 
-/* Brings the sums up to the labels of one tile. */
-enum status moves_tile(struct moves *moves, struct tile *tile, struct error *err);
+/* Brings the sums up to the labels of one tile. unless: does nothing if that number is not zero
+ * when it is about to; NULL: always. */
+enum status moves_tile(struct moves *moves, struct tile *tile, const struct report_count *unless,
+                       struct error *err);
 
-/* After all tiles: how many rows moved, and update->counts. */
-enum status moves_read(uint64_t *moved, struct moves *moves, struct error *err);
+/* After all tiles: enqueues the move of the device's centroids to the means, unless a cluster is
+ * empty (then all stay where they are), and what can be planned of the next pass. */
+enum status moves_centroids(struct moves *moves, struct prune *prune,
+                            const struct report_count *unless, struct error *err);
 
-/* Moves the device's centroids to the means. drifts[] grows by how far each has moved;
- * update->parts gets the clusters' inertia about the old ones; *shift is the sum of the squared
- * moves. The filter has been given what filter_use_centroids wants. */
-enum status moves_centroids(double *shift, double *drifts, struct moves *moves, struct error *err);
+/* Once the report was read: how many rows moved, and update->counts. */
+void moves_count(uint64_t *moved, struct moves *moves);
+
+/* After a pass that left no cluster empty: drifts[] (NULL for none) grows by how far each centroid
+ * has moved; update->parts gets the clusters' inertia about the old ones; *shift is the sum of the
+ * squared moves. The filter has been given what filter_use_centroids wants. */
+void moves_facts(double *shift, double *drifts, struct moves *moves);
 
 /* Brings the centroids (k x stride) to the host. */
 enum status moves_read_centroids(struct moves *moves, float *centroids, struct error *err);

@@ -24,15 +24,16 @@ enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, 
         status = ocl_kernel(&prune->split, filter->rows_program, "split_rows", err);
     if (status == STATUS_OK)
         status = ocl_kernel(&prune->own, filter->rows_program, "own_lengths", err);
+    if (status == STATUS_OK && filter->lane->tiled)
+        status = ocl_kernel(&prune->rank, filter->rows_program, "rank_drifts", err);
+    if (status == STATUS_OK && filter->lane->tiled)
+        status = ocl_kernel(&prune->list, filter->rows_program, "list_movers", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&prune->drifts, ocl, CL_MEM_READ_ONLY, k * sizeof(cl_float), NULL,
+        status = ocl_buffer(&prune->drifts, ocl, CL_MEM_READ_WRITE, k * sizeof(cl_float), NULL,
                             "drifts", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&prune->thresholds, ocl, CL_MEM_READ_ONLY,
-                            KMEANS_CANDIDATES * sizeof(cl_float), NULL, "drifts", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&prune->counts, ocl, CL_MEM_READ_WRITE,
-                            (KMEANS_CANDIDATES + 2) * sizeof(cl_uint), NULL, "drifts", err);
+        status =
+            report_part_open(&prune->plan, &filter->report, KMEANS_PLAN * sizeof(cl_uint), err);
     prune->host_drifts = malloc(k * sizeof *prune->host_drifts);
     prune->sorted = malloc(k * sizeof *prune->sorted);
     prune->scratch = malloc(k * sizeof *prune->scratch);
@@ -45,13 +46,12 @@ enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, 
 
 void prune_close(struct prune *prune)
 {
-    cl_kernel kernels[] = {prune->drift_rows, prune->split, prune->own};
+    cl_kernel kernels[] = {prune->drift_rows, prune->split, prune->own, prune->rank, prune->list};
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
         if (kernels[i])
             clReleaseKernel(kernels[i]);
     ocl_buffer_release(&prune->drifts);
-    ocl_buffer_release(&prune->thresholds);
-    ocl_buffer_release(&prune->counts);
+    report_part_close(&prune->plan);
     free(prune->host_drifts);
     free(prune->sorted);
     free(prune->scratch);
@@ -62,12 +62,6 @@ void prune_close(struct prune *prune)
 /* --- choosing -------------------------------------------------------------------------------- */
 
 #define GROUP_TILED 64
-
-/* One way to go on: so many movers at most, the others within the threshold. */
-struct candidate {
-    uint32_t movers;
-    cl_float threshold;
-};
 
 /* Descending. Drifts are not negative, so they are in order as their bits are. */
 static void sort_drifts(cl_float *out, cl_float *scratch, const cl_float *drifts, uint32_t k)
@@ -91,24 +85,37 @@ static void sort_drifts(cl_float *out, cl_float *scratch, const cl_float *drifts
     }
 }
 
-/* Everything that moved, then whole panels of movers, halved each time, then none: thresholds
- * ascend. */
-static uint32_t list_candidates(struct candidate out[KMEANS_CANDIDATES], const cl_float *sorted,
-                                uint32_t k, uint32_t width)
+/* The candidates of a pass of k centroids: everything that moved, then whole panels of movers,
+ * halved each time, then none. ranks[j] are the movers of candidate j, if as many moved; its
+ * threshold is the drift of that rank, or 0 where there is none; so thresholds ascend. */
+static void candidate_ranks(struct prune *prune, uint32_t k)
 {
-    uint32_t moved = 0, count = 0, movers = width;
-    while (moved < k && sorted[moved] > 0)
-        moved++;
-    out[count++] = (struct candidate){moved, 0};
-    if (moved == 0)
-        return count;
-    while (movers < moved / 2)
+    const uint32_t width = prune->tensor ? KMEANS_HALF_LANES : prune->filter->width;
+    uint32_t count = 0, movers = width;
+    prune->ranks[count++] = k;
+    while (movers < k / 2)
         movers *= 2;
     for (; movers >= width && count < KMEANS_CANDIDATES - 1; movers /= 2)
-        if (movers < moved)
-            out[count++] = (struct candidate){movers, sorted[movers]};
-    out[count++] = (struct candidate){0, sorted[0]};
-    return count;
+        if (movers < k)
+            prune->ranks[count++] = movers;
+    prune->ranks[count++] = 0;
+    prune->candidates = count;
+}
+
+/* The movers of candidate j, at most. */
+static uint32_t candidate_movers(const struct prune *prune, uint32_t j)
+{
+    const cl_uint *plan = prune->plan.host;
+    const uint32_t moved = plan[KMEANS_PLAN_MOVED];
+    return prune->ranks[j] < moved ? prune->ranks[j] : moved;
+}
+
+static cl_float candidate_threshold(const struct prune *prune, uint32_t j)
+{
+    const cl_uint *plan = prune->plan.host;
+    cl_float threshold;
+    memcpy(&threshold, &plan[j], sizeof threshold);
+    return threshold;
 }
 
 /* Launches a kernel that takes a tile's rows, SPLIT_ROWS for each work-item. */
@@ -121,39 +128,37 @@ static enum status launch_rows(const struct prune *prune, const char *tag, cl_ke
                        lane->tiled ? GROUP_TILED : 1, err);
 }
 
-/* Takes the drifts into the tiles' bounds; found: see drift_rows. */
-static enum status drift_tiles(struct prune *prune, cl_uint found[KMEANS_CANDIDATES + 2],
-                               cl_uint candidates, struct error *err)
+/* Takes the drifts into the tiles' bounds, and counts rows by what they want. */
+static enum status drift_tiles(struct prune *prune, const struct report_count *unless,
+                               struct error *err)
 {
+    const cl_mem left = unless ? unless->counts : prune->plan.buffer;
+    const cl_uint at = unless ? unless->index : KMEANS_ALWAYS;
     struct data *data = prune->filter->data;
-    struct lane *lane = prune->filter->lane;
-    const size_t bytes = (KMEANS_CANDIDATES + 2) * sizeof *found;
-    enum status status = ocl_enqueue_fill(lane->compute, "zero counts", prune->counts, 0, 0, bytes,
-                                          OCL_NO_WAITS, NULL, err);
+    enum status status = STATUS_OK;
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++) {
         const struct tile *tile = &data->tiles[i];
-        status =
-            ocl_args(prune->drift_rows, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                     &tile->near, sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts,
-                     sizeof(cl_mem), &prune->thresholds, sizeof(cl_mem), &prune->counts,
-                     sizeof tile->rows, &tile->rows, sizeof candidates, &candidates, OCL_ARGS_END);
+        status = ocl_args(prune->drift_rows, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                          &tile->near, sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts,
+                          sizeof left, &left, sizeof at, &at, sizeof(cl_mem), &prune->plan.buffer,
+                          sizeof tile->rows, &tile->rows, sizeof prune->candidates,
+                          &prune->candidates, OCL_ARGS_END);
         if (status == STATUS_OK)
             status = launch_rows(prune, "drift", prune->drift_rows, tile, err);
     }
-    if (status == STATUS_OK)
-        status = lane_read(lane, "counts", prune->counts, 0, bytes, found, err);
     return status;
 }
 
 /* The cheapest candidate; -1 where a search of everything is. */
-static int choose(const struct prune *prune, const struct candidate *candidates, uint32_t count,
-                  const cl_uint found[KMEANS_CANDIDATES + 2], uint32_t k)
+static int choose(const struct prune *prune, uint32_t k)
 {
     const struct filter *filter = prune->filter;
     const struct costs *costs = !filter->lane->tiled ? &costs_cpu
                                 : prune->tensor      ? &costs_tensor
                                                      : &costs_tiled;
     const uint32_t width = prune->tensor ? KMEANS_HALF_LANES : filter->width;
+    const cl_uint *found = (const cl_uint *)prune->plan.host + KMEANS_PLAN_FOUND;
+    const uint32_t count = prune->candidates;
     const double rows = (double)filter->data->share.rows, whole = k + costs->touch;
     /* Near enough to their own centroid, however far others have moved. */
     const double calm = (double)found[count] - (double)found[count + 1];
@@ -161,7 +166,7 @@ static int choose(const struct prune *prune, const struct candidate *candidates,
     int best = -1;
     for (uint32_t j = 0; j < count; j++) {
         full += found[j];
-        const uint32_t panels = (candidates[j].movers + width - 1) / width;
+        const uint32_t panels = (candidate_movers(prune, j) + width - 1) / width;
         const double partial = rows - full - calm;
         const double cost =
             full * whole + partial * ((double)panels * width + costs->touch + costs->own);
@@ -173,45 +178,97 @@ static int choose(const struct prune *prune, const struct candidate *candidates,
     return best;
 }
 
+void prune_choose(bool *incremental, struct prune *prune, uint32_t k)
+{
+    const int chosen = prune->filter->lane->any_prune ? (int)(prune->turn++ % prune->candidates)
+                                                      : choose(prune, k);
+    *incremental = chosen >= 0;
+    prune->planned = false;
+    prune->mover_count = 0;
+    if (chosen < 0)
+        return;
+    prune->threshold = candidate_threshold(prune, (uint32_t)chosen);
+    prune->most = candidate_threshold(prune, prune->candidates - 1);
+    prune->mover_count = candidate_movers(prune, (uint32_t)chosen);
+}
+
+double prune_drift_scale(const struct prune *prune)
+{
+    return ldexp(1 + 0x1p-30, -prune->filter->row_exponent);
+}
+
+enum status prune_plan_ahead(struct prune *prune, uint32_t k, const struct report_count *unless,
+                             struct error *err)
+{
+    struct lane *lane = prune->filter->lane;
+    const uint64_t groups = (k + KMEANS_RANKED - 1) / KMEANS_RANKED;
+    candidate_ranks(prune, k);
+    enum status status =
+        ocl_args(prune->rank, err, sizeof(cl_mem), &prune->drifts, sizeof(cl_mem),
+                 &prune->plan.buffer, sizeof k, &k, sizeof prune->candidates, &prune->candidates,
+                 sizeof prune->ranks, prune->ranks, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(lane, "rank drifts", prune->rank, groups * KMEANS_SCAN_ITEMS,
+                             KMEANS_SCAN_ITEMS, err);
+    if (status == STATUS_OK)
+        status = drift_tiles(prune, unless, err);
+    prune->planned = prune->on_device = status == STATUS_OK;
+    return status;
+}
+
+enum status prune_list(struct prune *prune, cl_mem ids, uint32_t k, struct error *err)
+{
+    enum status status =
+        ocl_args(prune->list, err, sizeof(cl_mem), &prune->drifts, sizeof ids, &ids, sizeof k, &k,
+                 sizeof prune->mover_count, &prune->mover_count, sizeof prune->threshold,
+                 &prune->threshold, OCL_ARGS_END);
+    if (status == STATUS_OK && prune->mover_count > 0)
+        status = lane_launch(prune->filter->lane, "list movers", prune->list, KMEANS_SCAN_ITEMS,
+                             KMEANS_SCAN_ITEMS, err);
+    return status;
+}
+
+/* Ranks the host's drifts. */
+static void plan_on_host(struct prune *prune, uint32_t k)
+{
+    cl_uint *plan = prune->plan.host, moved = 0;
+    sort_drifts(prune->sorted, prune->scratch, prune->host_drifts, k);
+    candidate_ranks(prune, k);
+    while (moved < k && prune->sorted[moved] > 0)
+        moved++;
+    memset(plan, 0, prune->plan.bytes);
+    plan[KMEANS_PLAN_MOVED] = moved;
+    for (uint32_t j = 0; j < prune->candidates; j++)
+        if (prune->ranks[j] < k)
+            memcpy(&plan[j], &prune->sorted[prune->ranks[j]], sizeof *plan);
+}
+
 enum status prune_plan(bool *incremental, struct prune *prune, const double *drifts, uint32_t k,
                        struct error *err)
 {
     const struct filter *filter = prune->filter;
-    struct candidate candidates[KMEANS_CANDIDATES];
-    cl_float thresholds[KMEANS_CANDIDATES];
-    cl_uint found[KMEANS_CANDIDATES + 2];
-    *incremental = false;
-    prune->mover_count = 0;
+    *incremental = prune->planned = prune->on_device = false;
     /* As of the pass before: means of rows come closer to them, never the other way. */
     if (!drifts || !filter->bounded)
         return STATUS_OK;
-    const double scale = ldexp(1 + 0x1p-30, -filter->row_exponent);
+    const double scale = prune_drift_scale(prune);
     for (uint32_t c = 0; c < k; c++)
         prune->host_drifts[c] = float_up(drifts[c] * scale);
-    sort_drifts(prune->sorted, prune->scratch, prune->host_drifts, k);
-    const uint32_t count = list_candidates(candidates, prune->sorted, k,
-                                           prune->tensor ? KMEANS_HALF_LANES : filter->width);
-    for (uint32_t j = 0; j < count; j++)
-        thresholds[j] = candidates[j].threshold;
+    plan_on_host(prune, k);
     enum status status = lane_send(filter->lane, "drifts", prune->drifts, 0,
                                    k * sizeof *prune->host_drifts, prune->host_drifts, err);
     if (status == STATUS_OK)
-        status = lane_send(filter->lane, "drifts", prune->thresholds, 0, count * sizeof *thresholds,
-                           thresholds, err);
+        status = lane_send(filter->lane, "plan", prune->plan.buffer, 0, prune->plan.bytes,
+                           prune->plan.host, err);
     if (status == STATUS_OK)
-        status = drift_tiles(prune, found, count, err);
+        status = drift_tiles(prune, NULL, err);
+    if (status == STATUS_OK)
+        status = report_read_part(&prune->filter->report, "plan", &prune->plan, err);
     if (status != STATUS_OK)
         return status;
-    const int chosen = filter->lane->any_prune ? (int)(prune->turn++ % count)
-                                               : choose(prune, candidates, count, found, k);
-    if (chosen < 0)
-        return STATUS_OK;
-    *incremental = true;
-    prune->threshold = thresholds[chosen];
-    for (uint32_t c = 0; c < k; c++) {
+    prune_choose(incremental, prune, k);
+    for (uint32_t c = 0; c < k && *incremental; c++)
         prune->movers[c] = prune->host_drifts[c] > prune->threshold;
-        prune->mover_count += prune->movers[c];
-    }
     return STATUS_OK;
 }
 
@@ -220,12 +277,11 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *dri
 enum status prune_split(struct prune *prune, struct tile *tile, cl_mem full, cl_mem partial,
                         cl_mem counts, struct error *err)
 {
-    enum status status =
-        ocl_args(prune->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near,
-                 sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts, sizeof full, &full,
-                 sizeof partial, &partial, sizeof counts, &counts, sizeof tile->rows, &tile->rows,
-                 sizeof prune->threshold, &prune->threshold, sizeof(cl_float), &prune->sorted[0],
-                 OCL_ARGS_END);
+    enum status status = ocl_args(
+        prune->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near,
+        sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts, sizeof full, &full,
+        sizeof partial, &partial, sizeof counts, &counts, sizeof tile->rows, &tile->rows,
+        sizeof prune->threshold, &prune->threshold, sizeof prune->most, &prune->most, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = launch_rows(prune, "split rows", prune->split, tile, err);
     return status;

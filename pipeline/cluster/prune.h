@@ -8,18 +8,23 @@
 #define CLPIPE_CLUSTER_PRUNE_H
 
 #include "cluster/filter.h"
+#include "kmeans.h"
 
 struct prune {
     struct filter *filter;
-    bool tensor; /* searches are in float16 */
-    cl_kernel drift_rows, split, own;
-    cl_mem drifts, thresholds, counts;
-    /* k each, in units of 2^row_exponent; sorted: descending */
+    bool tensor;                                   /* searches are in float16 */
+    cl_kernel drift_rows, split, own, rank, list;  /* the last two: of tiled lanes */
+    cl_mem drifts;                                 /* k, in units of 2^row_exponent */
+    struct report_part plan;                       /* KMEANS_PLAN values */
+    bool planned;                                  /* the plan is of the next pass already */
+    bool on_device;                                /* the movers are known to the device alone */
+    uint32_t ranks[KMEANS_CANDIDATES], candidates; /* of the plan; see candidate_ranks */
+    /* k each; sorted: descending */
     cl_float *host_drifts, *sorted, *scratch;
-    uint8_t *movers; /* k */
-    uint32_t mover_count;
-    cl_float threshold;
-    uint32_t turn; /* of lane->any_prune */
+    uint8_t *movers;          /* k; not where the plan is the device's */
+    uint32_t mover_count;     /* at most so many */
+    cl_float threshold, most; /* most: of all drifts */
+    uint32_t turn;            /* of lane->any_prune */
 };
 
 enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, struct error *err);
@@ -30,6 +35,18 @@ void prune_close(struct prune *prune);
  * Precedes filter_set_centroids. */
 enum status prune_plan(bool *incremental, struct prune *prune, const double *drifts, uint32_t k,
                        struct error *err);
+
+/* The same in steps, for drifts that a kernel of the compute queue leaves in prune->drifts:
+ * enqueues what the choice takes, and chooses, once the report was read. The movers stay on the
+ * device: prune_list puts their numbers into ids, as many as mover_count; places that are too many
+ * get -1. Only where prune->tensor and filter->bounded. */
+enum status prune_plan_ahead(struct prune *prune, uint32_t k, const struct report_count *unless,
+                             struct error *err);
+void prune_choose(bool *incremental, struct prune *prune, uint32_t k);
+enum status prune_list(struct prune *prune, cl_mem ids, uint32_t k, struct error *err);
+
+/* What a distance is multiplied by to be a drift, which is rounded up. */
+double prune_drift_scale(const struct prune *prune);
 
 /* Lists a tile's rows for a search among all centroids, and for one among the movers and their own;
  * counts[0] and counts[1] are added to. */

@@ -91,11 +91,11 @@ static void check_moves(struct shard *shard, uint32_t rows, uint32_t k, const ch
         total += labels[i] == before[i] ? 0 : before[i] < 0 ? 1 : 2;
     if (lane_write(shard->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, &err) !=
             STATUS_OK ||
-        moves_tile(&shard->moves, tile, &err) != STATUS_OK)
+        moves_tile(&shard->moves, tile, NULL, &err) != STATUS_OK)
         fail_msg("%s: %s", what, err.sentence);
     read_back(shard, shard->update.entries, total * sizeof *entries, entries);
     read_back(shard, shard->moves.owners, total * sizeof *owners, owners);
-    read_back(shard, shard->moves.counts, k * sizeof *counts, counts);
+    read_back(shard, shard->moves.counts.buffer, k * sizeof *counts, counts);
     read_back(shard, tile->kept, rows * sizeof *kept, kept);
     for (uint32_t at = 0; at < total; at++)
         check_entry(at, rows, what);
@@ -107,6 +107,28 @@ static void check_moves(struct shard *shard, uint32_t rows, uint32_t k, const ch
         if (counts[c] != 0)
             fail_msg("%s: cluster %u has %d rows too many", what, c, counts[c]);
     memcpy(before, labels, rows * sizeof *before);
+}
+
+/* With rows that have no label yet nothing may follow: labels[] is not before[]. */
+static void check_unless(struct shard *shard, uint32_t rows, uint32_t k, const char *what)
+{
+    static cl_int counts_after[CLUSTERS + 2];
+    const struct report_count left = {shard->assign.counts[0].buffer, 1};
+    const cl_uint numbers[2] = {0, 1};
+    struct tile *tile = &shard->data.tiles[0];
+    struct error err = ERROR_INIT;
+    read_back(shard, shard->moves.counts.buffer, k * sizeof *counts, counts);
+    if (lane_write(shard->lane, "test", left.counts, 0, sizeof numbers, numbers, &err) !=
+            STATUS_OK ||
+        lane_write(shard->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, &err) !=
+            STATUS_OK ||
+        moves_tile(&shard->moves, tile, &left, &err) != STATUS_OK)
+        fail_msg("%s: %s", what, err.sentence);
+    read_back(shard, tile->kept, rows * sizeof *kept, kept);
+    read_back(shard, shard->moves.counts.buffer, (k + 2) * sizeof *counts, counts_after);
+    assert_memory_equal(kept, before, rows * sizeof *kept);
+    assert_memory_equal(counts_after, counts, k * sizeof *counts);
+    assert_int_equal(counts_after[k], 0);
 }
 
 static void check_device(struct ocl_context *context, bool fewer)
@@ -143,6 +165,8 @@ static void check_device(struct ocl_context *context, bool fewer)
             char what[200];
             snprintf(what, sizeof what, "%s: k %u, %s", device->name, k[i], kinds[kind]);
             make_labels(kind, (uint32_t)source.rows, k[i]);
+            if (kind == 0 || kind == 4)
+                check_unless(shard, (uint32_t)source.rows, k[i], what);
             check_moves(shard, (uint32_t)source.rows, k[i], what);
         }
     }

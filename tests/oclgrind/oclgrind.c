@@ -2,8 +2,8 @@
  * library for LD_PRELOAD.
  *
  * Whatever the host writes, and each pattern of a fill, makes Oclgrind forget what it knew of the
- * rest of the buffer. So each becomes one write of the whole buffer, with what is there; that the
- * rest may never have been written is not noticed any more. And a buffer at the address of an
+ * rest of the buffer, and of what a sub-buffer is part of. So each becomes one write of the whole
+ * buffer, with what is there; that the rest may never have been written is not noticed any more. And a buffer at the address of an
  * earlier one takes over what is known of that: no address is used again. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -19,7 +19,14 @@ static cl_int write_whole(cl_command_queue queue, cl_mem buffer, size_t offset, 
     static __typeof__(clEnqueueWriteBuffer) *next;
     if (!next)
         *(void **)&next = dlsym(RTLD_NEXT, "clEnqueueWriteBuffer");
-    size_t whole = 0;
+    size_t whole = 0, begin = 0;
+    cl_mem parent = NULL;
+    clGetMemObjectInfo(buffer, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
+    if (parent) {
+        clGetMemObjectInfo(buffer, CL_MEM_OFFSET, sizeof begin, &begin, NULL);
+        offset += begin;
+        buffer = parent;
+    }
     cl_int code = clGetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof whole, &whole, NULL);
     if (code != CL_SUCCESS || offset > whole || bytes > whole - offset)
         return CL_INVALID_VALUE;

@@ -1,0 +1,15 @@
+/* shard_assign.h: one device's part of a pass of k-means: its rows are assigned, and the sums
+ * follow. */
+#ifndef CLPIPE_CLUSTER_SHARD_ASSIGN_H
+#define CLPIPE_CLUSTER_SHARD_ASSIGN_H
+
+#include "cluster/shards.h"
+
+/* Assigns the rows of a shard to the centroids that it has been given (assign.h); shard->moved is
+ * how many changed their label. labels: of all rows, where the shard does not use moves.h, which
+ * keeps them on the device. move: its centroids go to the means, and the next pass is planned
+ * (moves.h); only where it uses that. */
+enum status shard_assign(struct shard *shard, int32_t *labels, bool incremental, bool move,
+                         struct error *err);
+
+#endif

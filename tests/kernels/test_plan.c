@@ -1,0 +1,193 @@
+/* test_plan.c: what the device plans of a pass by drifts that only it has, and the movers that it
+ * lists, against plain C. Run it under oclgrind as well: there it takes less data. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cluster/shards.h"
+#include "kmeans.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS         5003
+#define CLUSTERS     4500
+#define CLUSTERS_FEW 130 /* under Oclgrind */
+#define KINDS        5
+
+static cl_float drifts[CLUSTERS], sorted[CLUSTERS], near[ROWS], far[ROWS];
+static int32_t labels[ROWS], ids[CLUSTERS];
+
+static enum status read_rows(void *context, uint64_t first, uint64_t count, float *to,
+                             struct error *err)
+{
+    (void)context;
+    (void)err;
+    for (uint64_t i = 0; i < count; i++)
+        to[i] = (float)((first + i) % 100);
+    return STATUS_OK;
+}
+
+static const char *const kinds[KINDS] = {"none moved", "few moved", "equal drifts", "few values",
+                                         "all differ"};
+
+static void make_drifts(int kind, uint32_t k)
+{
+    static uint32_t random = 7;
+    for (uint32_t c = 0; c < k; c++) {
+        random = random * 1664525u + 1013904223u;
+        const float value = (float)(random >> 8) * 0x1p-24f;
+        drifts[c] = kind == 0   ? 0
+                    : kind == 1 ? (c % 37 == 5 ? value : 0)
+                    : kind == 2 ? 0.25f
+                    : kind == 3 ? (float)(random >> 29) * 0.125f
+                                : value;
+        sorted[c] = drifts[c];
+    }
+    for (uint32_t i = 0; i < ROWS; i++) {
+        random = random * 1664525u + 1013904223u;
+        labels[i] = (int32_t)((random >> 8) % k);
+        near[i] = (float)(random >> 16 & 255) / 128;
+        far[i] = near[i] + (float)(random >> 8 & 127) / 128;
+    }
+}
+
+static int descending(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void put(struct shard *shard, cl_mem buffer, size_t bytes, const void *from)
+{
+    struct error err = ERROR_INIT;
+    if (lane_write(shard->lane, "test", buffer, 0, bytes, from, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+}
+
+/* Rows by the first threshold that one of them is not hopeless for: as drift_rows counts them. */
+static void count_rows(uint32_t found[KMEANS_CANDIDATES + 2], const float *thresholds,
+                       uint32_t candidates, uint32_t rows)
+{
+    memset(found, 0, (KMEANS_CANDIDATES + 2) * sizeof *found);
+    for (uint32_t i = 0; i < rows; i++) {
+        uint32_t j = 0;
+        while (j < candidates && far[i] - near[i] > thresholds[j])
+            j++;
+        found[j]++;
+    }
+}
+
+static void check_plan(struct shard *shard, uint32_t rows, uint32_t k, const char *what)
+{
+    struct prune *prune = &shard->assign.prune;
+    struct tile *tile = &shard->data.tiles[0];
+    struct error err = ERROR_INIT;
+    float thresholds[KMEANS_CANDIDATES];
+    uint32_t found[KMEANS_CANDIDATES + 2], moved = 0;
+    put(shard, tile->labels, rows * sizeof *labels, labels);
+    put(shard, tile->near, rows * sizeof *near, near);
+    put(shard, tile->far, rows * sizeof *far, far);
+    put(shard, prune->drifts, k * sizeof *drifts, drifts);
+    if (prune_plan_ahead(prune, k, NULL, &err) != STATUS_OK ||
+        report_read(&shard->filter.report, &err) != STATUS_OK)
+        fail_msg("%s: %s", what, err.sentence);
+    const cl_uint *plan = prune->plan.host;
+    qsort(sorted, k, sizeof *sorted, descending);
+    for (uint32_t c = 0; c < k; c++)
+        moved += drifts[c] > 0;
+    if (plan[KMEANS_PLAN_MOVED] != moved)
+        fail_msg("%s: %u moved, not %u", what, plan[KMEANS_PLAN_MOVED], moved);
+    for (uint32_t j = 0; j < prune->candidates; j++) {
+        thresholds[j] = prune->ranks[j] < k ? sorted[prune->ranks[j]] : 0;
+        if (memcmp(&plan[j], &thresholds[j], sizeof *plan) != 0)
+            fail_msg("%s: threshold %u is wrong", what, j);
+    }
+    count_rows(found, thresholds, prune->candidates, rows);
+    for (uint32_t j = 0; j <= prune->candidates; j++)
+        if (plan[KMEANS_PLAN_FOUND + j] != found[j])
+            fail_msg("%s: %u rows at %u, not %u", what, plan[KMEANS_PLAN_FOUND + j], j, found[j]);
+
+    for (uint32_t j = 0; j < prune->candidates; j++) {
+        uint32_t at = 0;
+        prune->threshold = thresholds[j];
+        prune->mover_count = prune->ranks[j] < moved ? prune->ranks[j] : moved;
+        memset(ids, 0x55, k * sizeof *ids);
+        put(shard, shard->moves.cursors, k * sizeof *ids, ids);
+        if (prune_list(prune, shard->moves.cursors, k, &err) != STATUS_OK ||
+            lane_read(shard->lane, "test", shard->moves.cursors, 0, k * sizeof *ids, ids, &err) !=
+                STATUS_OK)
+            fail_msg("%s: %s", what, err.sentence);
+        for (uint32_t c = 0; c < k; c++)
+            if (drifts[c] > thresholds[j] && ids[at++] != (int32_t)c)
+                fail_msg("%s: mover %u is %d, not %u", what, at - 1, ids[at - 1], c);
+        for (; at < k; at++)
+            if (ids[at] != (at < prune->mover_count ? -1 : 0x55555555))
+                fail_msg("%s: place %u of %u has %d", what, at, prune->mover_count, ids[at]);
+    }
+}
+
+static void check_device(struct ocl_context *context, bool fewer)
+{
+    static const uint32_t clusters[] = {1, 2, 15, 16, 17, 127, 128, 129, 1000, CLUSTERS};
+    static const uint32_t clusters_few[] = {3, CLUSTERS_FEW};
+    const uint32_t *k = fewer ? clusters_few : clusters;
+    const size_t count =
+        fewer ? sizeof clusters_few / sizeof *k : sizeof clusters / sizeof *clusters;
+    const uint32_t rows = fewer ? 300 : ROWS;
+    const struct matrix_source source = {rows, 1, read_rows, NULL};
+    const struct lane_choice tiled = {.forced = true, .tiled = true, .tensor = true, .shares = 1};
+    const struct shard_devices devices = {&context, 1, &tiled};
+    struct cluster_config config;
+    struct shards shards;
+    struct error err = ERROR_INIT;
+    cluster_config_default(&config);
+    config.k = k[count - 1];
+    config.memory = 256 << 20;
+    config.threads = 1;
+    if (shards_open(&shards, &devices, &source, &config, &err) != STATUS_OK ||
+        shards_open_updates(&shards, &config, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+    struct shard *shard = &shards.shard[0];
+    for (size_t i = 0; i < count && shard->moves.used; i++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            char what[200];
+            snprintf(what, sizeof what, "%s: k %u, %s", shard->lane->device->name, k[i],
+                     kinds[kind]);
+            make_drifts(kind, k[i]);
+            check_plan(shard, rows, k[i], what);
+        }
+    shards_close(&shards);
+}
+
+static void test_plan(void **state)
+{
+    const struct ocl_devices *devices = *state;
+    struct error err = ERROR_INIT;
+    for (unsigned i = 0; i < devices->count; i++) {
+        struct ocl_context *context;
+        if (!devices->device[i].usable)
+            continue;
+        assert_int_equal(ocl_context_open(&context, &devices->device[i], NULL, &err), STATUS_OK);
+        check_device(context, strstr(devices->device[i].platform, "Oclgrind") != NULL);
+        ocl_context_close(&context);
+    }
+}
+
+int main(void)
+{
+    static struct ocl_devices devices;
+    struct error err = ERROR_INIT;
+    if (ocl_devices_open(&devices, 2, &err) != STATUS_OK || devices.count == 0) {
+        printf("no OpenCL device: %s\n", err.sentence);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_plan, &devices)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    ocl_devices_close(&devices);
+    return failed;
+}
