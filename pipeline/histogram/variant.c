@@ -17,9 +17,10 @@
  * launches of 1 GiB, tiles of 32,000 pixels cost 15 %, and with tiles of 250,000 the last
  * work-groups leave the device half empty. In launches of a slot of 32 MiB there are too few tiles
  * for that to matter, and each compute unit should have one. A unit runs three of packed's
- * work-groups at a time, so it gets as many tiles, or a multiple. */
+ * work-groups at a time, so it gets as many tiles, or a multiple: none is left over, and they can be
+ * as long as its fields allow. */
 #define TILES_AT_A_TIME_PACKED 3u
-#define TILE_PIXELS_PACKED_MAX (240u << 10)
+#define TILE_PIXELS_PACKED_MAX (495u << 10)
 #define TILE_PIXELS_PACKED_MIN (16u << 10)
 #define TILE_PIXELS_GROUP_MAX  (144u << 10)
 #define TILE_PIXELS_GROUP_MIN  (32u << 10)
