@@ -5,9 +5,8 @@
 enum status report_open(struct report *report, struct lane *lane, size_t bytes, unsigned parts,
                         struct error *err)
 {
-    cl_uint bits = 0;
-    clGetDeviceInfo(lane->device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof bits, &bits, NULL);
-    *report = (struct report){.lane = lane, .align = bits / 8 > 16 ? bits / 8 : 16};
+    const size_t align = lane->device->memory_alignment;
+    *report = (struct report){.lane = lane, .align = align > 16 ? align : 16};
     report->capacity = bytes + parts * report->align;
     report->host = calloc(1, report->capacity);
     if (!report->host)
@@ -31,16 +30,10 @@ enum status report_part_open(struct report_part *part, struct report *report, si
                              struct error *err)
 {
     const size_t offset = (report->used + report->align - 1) / report->align * report->align;
-    const cl_buffer_region region = {offset, bytes};
-    cl_int code;
     *part = (struct report_part){.offset = offset, .bytes = bytes, .host = report->host + offset};
-    part->buffer = clCreateSubBuffer(report->buffer, CL_MEM_READ_WRITE,
-                                     CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
-    if (code != CL_SUCCESS)
-        return ocl_error(err, code, "clCreateSubBuffer", "device %s cannot divide a buffer",
-                         report->lane->device->name);
     report->used = offset + bytes;
-    return STATUS_OK;
+    return ocl_sub_buffer(&part->buffer, report->lane->ocl, report->buffer, offset, bytes,
+                          "what the device reports", err);
 }
 
 void report_part_close(struct report_part *part)

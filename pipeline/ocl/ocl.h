@@ -101,6 +101,10 @@ void ocl_queue_close(struct ocl_queue **queue); /* finishes it first */
 /* clCreateBuffer; STATUS_FAILED names the size, the device's limit and `what`. */
 enum status ocl_buffer(cl_mem *out, struct ocl_context *context, cl_mem_flags flags, size_t bytes,
                        void *host, const char *what, struct error *err);
+/* A part of a buffer, with its flags, as one of its own; offset is a multiple of the device's
+ * memory_alignment. */
+enum status ocl_sub_buffer(cl_mem *out, struct ocl_context *context, cl_mem buffer, size_t offset,
+                           size_t bytes, const char *what, struct error *err);
 /* Releases and NULLs; accepts a pointer to NULL. */
 void ocl_buffer_release(cl_mem *buffer);
 

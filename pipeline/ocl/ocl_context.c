@@ -183,6 +183,19 @@ enum status ocl_buffer(cl_mem *out, struct ocl_context *context, cl_mem_flags fl
                      format_bytes(limit, sizeof limit, context->device.max_allocation));
 }
 
+enum status ocl_sub_buffer(cl_mem *out, struct ocl_context *context, cl_mem buffer, size_t offset,
+                           size_t bytes, const char *what, struct error *err)
+{
+    const cl_buffer_region region = {offset, bytes};
+    cl_int code = CL_SUCCESS;
+    *out = clCreateSubBuffer(buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    if (code == CL_SUCCESS)
+        return STATUS_OK;
+    *out = NULL;
+    return ocl_error(err, code, "clCreateSubBuffer", "cannot divide the buffer for %s on %s", what,
+                     context->device.name);
+}
+
 void ocl_buffer_release(cl_mem *buffer)
 {
     if (*buffer)

@@ -39,6 +39,10 @@ OBJECT(CALL_QUEUE, cl_command_queue, clCreateCommandQueue,
 OBJECT(CALL_BUFFER, cl_mem, clCreateBuffer,
        (cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *error),
        (context, flags, size, host, error))
+OBJECT(CALL_BUFFER, cl_mem, clCreateSubBuffer,
+       (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void *region,
+        cl_int *error),
+       (buffer, flags, type, region, error))
 OBJECT(CALL_PROGRAM, cl_program, clCreateProgramWithSource,
        (cl_context context, cl_uint count, const char **text, const size_t *length, cl_int *error),
        (context, count, text, length, error))
