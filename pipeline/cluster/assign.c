@@ -112,13 +112,13 @@ static enum status lay_out_half(struct assign *assign, struct error *err)
 }
 
 enum status assign_centroids(struct assign *assign, bool *incremental, float *centroids, uint32_t k,
-                             const double *drifts, struct error *err)
+                             const double *drifts, const struct filter *measured, struct error *err)
 {
     assign->centroids = centroids;
     assign->facts = NULL;
     enum status status = prune_plan(incremental, &assign->prune, drifts, k, err);
     if (status == STATUS_OK)
-        status = filter_set_centroids(assign->filter, centroids, k, err);
+        status = filter_set_centroids(assign->filter, centroids, k, measured, err);
     return status == STATUS_OK ? lay_out(assign, incremental, false, err) : status;
 }
 

@@ -33,10 +33,11 @@ void assign_close(struct assign *assign);
 
 /* Takes k centroids (k x stride values); they stay the caller's and must stay as they are until the
  * next call. drifts: k distances that the centroids have moved by at most since all tiles were last
- * assigned, for what was given then; NULL: they were not. *incremental tells whether tiles may be
- * assigned so. */
+ * assigned, for what was given then; NULL: they were not. measured: see filter_set_centroids.
+ * *incremental tells whether tiles may be assigned so. */
 enum status assign_centroids(struct assign *assign, bool *incremental, float *centroids, uint32_t k,
-                             const double *drifts, struct error *err);
+                             const double *drifts, const struct filter *measured,
+                             struct error *err);
 
 /* The same for centroids that are on the device: see filter_use_centroids; facts: what
  * move_centroids gave of them. Where the pass has been planned (prune_plan_ahead), drifts are not

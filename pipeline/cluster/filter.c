@@ -300,16 +300,9 @@ void filter_close(struct filter *filter)
 
 /* --- bounds ---------------------------------------------------------------------------------- */
 
-struct measure_job {
-    struct filter *filter;
-    const float *centroids;
-};
-
-static void measure_centroid(void *context, uint64_t id)
+void filter_measure(struct filter *filter, const float *centroids, uint64_t id)
 {
-    const struct measure_job *job = context;
-    const struct filter *filter = job->filter;
-    const float *centroid = job->centroids + id * filter->data->stride;
+    const float *centroid = centroids + id * filter->data->stride;
     double square = 0, largest = 0;
     for (uint32_t j = 0; j < filter->data->dimension; j++) {
         double value = (double)centroid[j] - (double)filter->centre[j];
@@ -320,11 +313,22 @@ static void measure_centroid(void *context, uint64_t id)
     filter->largest[id] = largest;
 }
 
+struct measure_job {
+    struct filter *filter;
+    const float *centroids;
+};
+
+static void measure_part(void *context, uint64_t id)
+{
+    const struct measure_job *job = context;
+    filter_measure(job->filter, job->centroids, id);
+}
+
 /* Squared length and largest value of `count` centroids of the host, less the centre. */
 static void measure(struct filter *filter, const float *centroids, uint32_t count)
 {
     struct measure_job job = {filter, centroids};
-    workers_run(filter->lane->workers, measure_centroid, &job, count);
+    workers_run(filter->lane->workers, measure_part, &job, count);
 }
 
 /* The exponent that rows and these centroids stay below. */
@@ -458,9 +462,14 @@ static void take(struct filter *filter, uint32_t k)
 }
 
 enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
-                                 struct error *err)
+                                 const struct filter *measured, struct error *err)
 {
-    measure(filter, centroids, k);
+    if (!measured)
+        measure(filter, centroids, k);
+    else if (measured != filter) {
+        memcpy(filter->squares, measured->squares, k * sizeof *filter->squares);
+        memcpy(filter->largest, measured->largest, k * sizeof *filter->largest);
+    }
     take(filter, k);
     return lane_send(filter->lane, "centroids", filter->centroids, 0,
                      (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);

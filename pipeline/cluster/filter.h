@@ -54,9 +54,14 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
                         struct error *err);
 void filter_close(struct filter *filter);
 
-/* Takes k centroids (k x stride values). */
+/* Measures one of the centroids (k x stride values) that filter_set_centroids is to take; on any
+ * thread, while nobody else uses the filter but to measure others. */
+void filter_measure(struct filter *filter, const float *centroids, uint64_t id);
+
+/* Takes k centroids. measured: a filter of the same data, this one or another share's, that all of
+ * them were measured by; NULL: they were not. */
 enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
-                                 struct error *err);
+                                 const struct filter *measured, struct error *err);
 
 /* The same for k centroids that kernels have put into filter->centroids; the caller has put their
  * squared lengths and their largest values, less the centre, into squares and largest. Only where

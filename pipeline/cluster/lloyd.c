@@ -74,7 +74,8 @@ static enum status use_centroids(struct lloyd *lloyd, struct shard *shard, bool 
     if (lloyd->away && lloyd->moves)
         return assign_use_centroids(&shard->assign, incremental, k, drifts,
                                     lloyd->moves->facts.buffer, err);
-    return assign_centroids(&shard->assign, incremental, lloyd->centroids, k, drifts, err);
+    return assign_centroids(&shard->assign, incremental, lloyd->centroids, k, drifts,
+                            lloyd->measured ? lloyd->assign->filter : NULL, err);
 }
 
 static enum status bring_labels(void *context, struct shard *shard, struct error *err)
@@ -118,14 +119,28 @@ static uint64_t count_scored(const struct lloyd *lloyd)
     return scored;
 }
 
-/* The sums of all shares. */
-static void add_up(struct lloyd *lloyd)
+struct tally {
+    struct lloyd *lloyd;
+    bool inertia; /* about lloyd->centroids */
+};
+
+static void tally_cluster(void *context, uint64_t cluster)
 {
-    if (lloyd->update != &lloyd->totals)
-        return;
-    update_clear(lloyd->update);
-    for (uint32_t i = 0; i < lloyd->shards->count; i++)
-        update_add(lloyd->update, &lloyd->shards->shard[i].update);
+    const struct tally *tally = context;
+    struct lloyd *lloyd = tally->lloyd;
+    if (lloyd->update == &lloyd->totals)
+        for (uint32_t i = 0; i < lloyd->shards->count; i++)
+            update_add(lloyd->update, &lloyd->shards->shard[i].update, cluster, i == 0);
+    if (tally->inertia)
+        update_inertia_part(lloyd->update, lloyd->centroids, cluster);
+}
+
+/* The sums of all shares, and the clusters' parts of the inertia, from the host's sums. */
+static void add_up(struct lloyd *lloyd, bool inertia)
+{
+    struct tally tally = {lloyd, inertia};
+    if (inertia || lloyd->update == &lloyd->totals)
+        workers_run(lloyd->lane->workers, tally_cluster, &tally, lloyd->config->k);
 }
 
 /* Assigns all rows; the sums follow. move: update_pass comes next. */
@@ -138,6 +153,7 @@ static enum status assign_pass(struct lloyd *lloyd, int32_t *labels, bool move, 
     if (status != STATUS_OK)
         return status;
     lloyd->has_labels = true;
+    lloyd->measured = false;
     lloyd->passes++;
     lloyd->pruned_now =
         1 - (double)(count_scored(lloyd) - scored) / ((double)lloyd->data->rows * lloyd->config->k);
@@ -149,7 +165,8 @@ static enum status assign_pass(struct lloyd *lloyd, int32_t *labels, bool move, 
         *moved += lloyd->shards->shard[i].moved;
         lloyd->away = lloyd->away || lloyd->shards->shard[i].moves.used;
     }
-    add_up(lloyd);
+    if (!lloyd->moves)
+        add_up(lloyd, move);
     return STATUS_OK;
 }
 
@@ -309,20 +326,27 @@ void lloyd_iterated(struct lloyd *lloyd)
 
 /* --- iterations ------------------------------------------------------------------------------ */
 
+static void move_cluster(void *context, uint64_t cluster)
+{
+    const struct lloyd *lloyd = context;
+    const uint32_t stride = lloyd->data->stride;
+    float *now = lloyd->centroids + cluster * stride, *before = lloyd->previous + cluster * stride;
+    memcpy(before, now, stride * sizeof *now);
+    update_centroid(lloyd->update, lloyd->centroids, cluster);
+    filter_measure(lloyd->assign->filter, lloyd->centroids, cluster);
+    const bool same = memcmp(now, before, stride * sizeof *now) == 0;
+    const double square = same ? 0 : canonical_distance(now, before, stride);
+    lloyd->drifts[cluster] += sqrt(square);
+    lloyd->update->parts[cluster] = square;
+}
+
 double lloyd_move_centroids(struct lloyd *lloyd)
 {
-    const uint32_t stride = lloyd->data->stride;
     double shift = 0;
-    update_centroids(lloyd->update, lloyd->centroids);
-    for (uint32_t c = 0; c < lloyd->config->k; c++) {
-        const float *now = lloyd->centroids + (size_t)c * stride;
-        const float *before = lloyd->previous + (size_t)c * stride;
-        if (memcmp(now, before, stride * sizeof *now) != 0) {
-            const double square = canonical_distance(now, before, stride);
-            lloyd->drifts[c] += sqrt(square);
-            shift += square;
-        }
-    }
+    workers_run(lloyd->lane->workers, move_cluster, lloyd, lloyd->config->k);
+    lloyd->measured = true;
+    for (uint32_t c = 0; c < lloyd->config->k; c++)
+        shift += lloyd->update->parts[c];
     return shift;
 }
 
@@ -331,20 +355,20 @@ double lloyd_move_centroids(struct lloyd *lloyd)
 static enum status update_pass(struct lloyd *lloyd, int32_t *labels, double *inertia, double *shift,
                                bool *relocated, struct error *err)
 {
-    const uint32_t k = lloyd->config->k, stride = lloyd->data->stride;
     enum status status = STATUS_OK;
     *relocated = count_empty(lloyd) > 0;
     if (lloyd->away && lloyd->moves && !*relocated) {
         moves_facts(shift, lloyd->assign->prune.planned ? NULL : lloyd->drifts, lloyd->moves);
-        *inertia = update_inertia_of_parts(lloyd->update);
+        *inertia = update_inertia(lloyd->update);
         return status;
     }
     if (lloyd->moves || *relocated)
         status = bring_home(lloyd, labels, true, err);
     if (status != STATUS_OK)
         return status;
-    *inertia = update_inertia(lloyd->update, lloyd->centroids);
-    memcpy(lloyd->previous, lloyd->centroids, (size_t)k * stride * sizeof *lloyd->centroids);
+    if (lloyd->moves)
+        add_up(lloyd, true);
+    *inertia = update_inertia(lloyd->update);
     if (*relocated)
         status = relocate(lloyd, labels, err);
     if (status != STATUS_OK)
@@ -466,6 +490,7 @@ enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct e
 {
     bool settled = false;
     enum status status = STATUS_OK;
+    lloyd->measured = false;
     if (lloyd->config->mini_batch > 0)
         status = minibatch_iterate(lloyd, out, err);
     if (status == STATUS_OK)
@@ -478,6 +503,7 @@ enum status lloyd_run(struct lloyd *lloyd, struct cluster_outcome *out, struct e
 enum status lloyd_complete(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
 {
     const size_t stride = lloyd->data->stride, bytes = out->dimension * sizeof *out->centroids;
+    lloyd->measured = false;
     memset(lloyd->centroids, 0, out->k * stride * sizeof *lloyd->centroids);
     for (size_t c = 0; c < out->k; c++)
         memcpy(lloyd->centroids + c * stride, out->centroids + c * out->dimension, bytes);

@@ -22,6 +22,7 @@ struct lloyd {
     double pruned_now;     /* of the last one */
     uint32_t run;          /* which restart: of random numbers */
     bool has_labels;       /* tiles hold labels and bounds */
+    bool measured;         /* the first shard's filter has measured the host's centroids */
     bool away; /* the newest labels, and with `moves` centroids and sums, are on devices only */
 };
 
@@ -40,8 +41,8 @@ enum status lloyd_gather(struct lloyd *lloyd, struct error *err);
 /* What the squared moves of converged centroids do not exceed. */
 double lloyd_tolerance(const struct lloyd *lloyd);
 
-/* Moves the host's centroids to the means of the host's sums; drifts grow by what they moved from
- * `previous`; returns the sum of the squared moves from there. */
+/* Moves the host's centroids to the means of the host's sums and has them measured; `previous` is
+ * where they were, drifts grow by what they moved; returns the sum of the squared moves. */
 double lloyd_move_centroids(struct lloyd *lloyd);
 
 /* Makes room for iteration i's inertia, i counting up from 0. */

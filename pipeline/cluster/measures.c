@@ -415,7 +415,7 @@ static enum status simplified_of_share(void *context, struct shard *shard, struc
     struct tile *tile;
     bool incremental;
     enum status status = assign_centroids(&shard->assign, &incremental, pass->centroids,
-                                          pass->outcome->k, NULL, err);
+                                          pass->outcome->k, NULL, NULL, err);
     if (status == STATUS_OK)
         status = data_begin_at_either_end(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {

@@ -208,16 +208,16 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
                             double *shift, struct error *err)
 {
     struct lloyd *lloyd = batch->lloyd;
-    const uint32_t k = lloyd->config->k, stride = lloyd->data->stride;
-    const uint32_t rows = lloyd->config->mini_batch;
+    const uint32_t k = lloyd->config->k, rows = lloyd->config->mini_batch;
     bool incremental;
     draw(batch, iteration);
     memcpy(batch->counts, lloyd->update->counts, k * sizeof *batch->counts);
     if (batch->units)
         memcpy(batch->units, lloyd->update->weights, k * sizeof *batch->units);
     *inertia = *shift = 0;
-    enum status status =
-        assign_centroids(lloyd->assign, &incremental, lloyd->centroids, k, NULL, err);
+    enum status status = assign_centroids(lloyd->assign, &incremental, lloyd->centroids, k, NULL,
+                                          lloyd->measured ? lloyd->assign->filter : NULL, err);
+    lloyd->measured = false;
     for (uint32_t from = 0; from < rows && status == STATUS_OK; from += batch->piece) {
         const uint32_t count = rows - from < batch->piece ? rows - from : batch->piece;
         status = lane_check_stop(lloyd->lane, err);
@@ -236,7 +236,6 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
         return status;
     }
     *inertia *= lloyd->data->weights.unit;
-    memcpy(lloyd->previous, lloyd->centroids, (size_t)k * stride * sizeof *lloyd->centroids);
     *shift = lloyd_move_centroids(lloyd);
     return STATUS_OK;
 }

@@ -293,8 +293,9 @@ static enum status label_share(void *context, struct shard *shard, struct error 
     struct tile *tile;
     bool incremental;
     const bool first = parallel->count == 1;
-    enum status status = assign_centroids(assign, &incremental, parallel->candidates,
-                                          parallel->count, first ? NULL : parallel->drifts, err);
+    enum status status =
+        assign_centroids(assign, &incremental, parallel->candidates, parallel->count,
+                         first ? NULL : parallel->drifts, NULL, err);
     if (status == STATUS_OK)
         status = data_begin_at_either_end(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {

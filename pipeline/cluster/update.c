@@ -38,10 +38,16 @@ static uint32_t segment_entries(const struct update *update)
     return update->lane->tiled ? SEGMENT_TILED : SEGMENT_CPU;
 }
 
+static size_t bytes_of_sums(const struct update *update)
+{
+    return (size_t)update->k * update->data->stride * sizeof *update->sums;
+}
+
 static enum status open_sums(struct update *update, struct error *err)
 {
-    const size_t bytes = (size_t)update->k * update->data->stride * sizeof *update->sums;
-    update->sums = malloc(bytes);
+    const size_t bytes = bytes_of_sums(update);
+    if (!update->pinned)
+        update->sums = malloc(bytes);
     update->counts = calloc(update->k, sizeof *update->counts);
     update->parts = malloc(update->k * sizeof *update->parts);
     const bool weighted = update->data->weights.of_row;
@@ -50,6 +56,32 @@ static enum status open_sums(struct update *update, struct error *err)
     if (!update->sums || !update->counts || !update->parts || (weighted && !update->weights))
         return error_memory(err, bytes, "sums of clusters");
     return STATUS_OK;
+}
+
+/* A device with memory of its own fills this several times as fast as any other: see fetch.h. */
+static enum status pin_sums(struct update *update, struct error *err)
+{
+    const size_t bytes = bytes_of_sums(update);
+    void *host = NULL;
+    enum status status =
+        ocl_buffer(&update->pinned, update->lane->ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                   bytes, NULL, "sums on the host", err);
+    if (status == STATUS_OK)
+        status = ocl_enqueue_map(&host, update->lane->compute, "map sums", update->pinned, true,
+                                 CL_MAP_READ | CL_MAP_WRITE, 0, bytes, OCL_NO_WAITS, NULL, err);
+    update->sums = host;
+    return status;
+}
+
+static void close_sums(struct update *update)
+{
+    struct error ignored = ERROR_INIT;
+    if (!update->pinned)
+        free(update->sums);
+    else if (update->sums)
+        ocl_enqueue_unmap(update->lane->compute, "unmap sums", update->pinned, update->sums,
+                          OCL_NO_WAITS, NULL, &ignored);
+    ocl_buffer_release(&update->pinned);
 }
 
 static enum status open_buffers(struct update *update, struct error *err)
@@ -116,6 +148,9 @@ enum status update_open(struct update *update, struct data *data, uint32_t k, ui
         status = ocl_kernel(&update->sum, update->program, "sum_segments", err);
     if (status == STATUS_OK)
         status = ocl_kernel(&update->add, update->program, "add_segments", err);
+    /* One of several devices: all sums meet on the host. */
+    if (status == STATUS_OK && data->share.rows < data->rows)
+        status = pin_sums(update, err);
     if (status == STATUS_OK)
         status = open_sums(update, err);
     if (status == STATUS_OK)
@@ -151,7 +186,7 @@ void update_close(struct update *update)
     ocl_buffer_release(&update->partial);
     free(update->scales);
     free(update->units);
-    free(update->sums);
+    close_sums(update);
     free(update->counts);
     free(update->weights);
     free(update->host_entries);
@@ -168,21 +203,19 @@ void update_clear(struct update *update)
     memset(update->counts, 0, update->k * sizeof *update->counts);
     if (update->weights)
         memset(update->weights, 0, update->k * sizeof *update->weights);
-    memset(update->sums, 0, (size_t)update->k * update->data->stride * sizeof *update->sums);
+    memset(update->sums, 0, bytes_of_sums(update));
 }
 
 enum status update_reset(struct update *update, struct error *err)
 {
     update_clear(update);
     return ocl_enqueue_fill(update->lane->compute, "zero sums", update->totals, 0, 0,
-                            (size_t)update->k * update->data->stride * sizeof *update->sums,
-                            OCL_NO_WAITS, NULL, err);
+                            bytes_of_sums(update), OCL_NO_WAITS, NULL, err);
 }
 
 enum status update_write(struct update *update, struct error *err)
 {
-    return lane_write(update->lane, "sums", update->totals, 0,
-                      (size_t)update->k * update->data->stride * sizeof *update->sums, update->sums,
+    return lane_write(update->lane, "sums", update->totals, 0, bytes_of_sums(update), update->sums,
                       err);
 }
 
@@ -306,21 +339,22 @@ enum status update_wait(struct update *update, struct error *err)
 
 enum status update_read(struct update *update, struct error *err)
 {
-    return lane_read(update->lane, "sums", update->totals, 0,
-                     (size_t)update->k * update->data->stride * sizeof *update->sums, update->sums,
+    return lane_read(update->lane, "sums", update->totals, 0, bytes_of_sums(update), update->sums,
                      err);
 }
 
-void update_add(struct update *totals, const struct update *part)
+void update_add(struct update *totals, const struct update *part, uint64_t cluster, bool anew)
 {
-    const size_t values = (size_t)totals->k * totals->data->stride;
-    for (uint32_t c = 0; c < totals->k; c++) {
-        totals->counts[c] += part->counts[c];
-        if (totals->weights)
-            totals->weights[c] += part->weights[c];
-    }
-    for (size_t i = 0; i < values; i++)
-        totals->sums[i] += part->sums[i];
+    const size_t stride = totals->data->stride;
+    cl_long *to = totals->sums + cluster * stride;
+    const cl_long *from = part->sums + cluster * stride;
+    totals->counts[cluster] = (anew ? 0 : totals->counts[cluster]) + part->counts[cluster];
+    if (totals->weights)
+        totals->weights[cluster] = (anew ? 0 : totals->weights[cluster]) + part->weights[cluster];
+    if (anew)
+        memcpy(to, from, stride * sizeof *to);
+    for (size_t j = 0; j < stride && !anew; j++)
+        to[j] += from[j];
 }
 
 enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,
@@ -353,13 +387,6 @@ enum status update_move_row(struct update *update, const float *row, float weigh
 
 /* --- what follows from the sums -------------------------------------------------------------- */
 
-struct cluster_job {
-    const struct update *update;
-    float *centroids;
-    const float *about;
-    double *inertia;
-};
-
 /* What a cluster's rows count together. */
 static double weight_of_cluster(const struct update *update, uint64_t cluster)
 {
@@ -367,13 +394,11 @@ static double weight_of_cluster(const struct update *update, uint64_t cluster)
                            : (double)update->counts[cluster];
 }
 
-static void mean_of_cluster(void *context, uint64_t cluster)
+void update_centroid(const struct update *update, float *centroids, uint64_t cluster)
 {
-    const struct cluster_job *job = context;
-    const struct update *update = job->update;
     const uint32_t stride = update->data->stride;
     const cl_long *sums = update->sums + cluster * stride;
-    float *centroid = job->centroids + cluster * stride;
+    float *centroid = centroids + cluster * stride;
     const double count = weight_of_cluster(update, cluster);
     if (count == 0)
         return;
@@ -394,21 +419,13 @@ static void mean_of_cluster(void *context, uint64_t cluster)
         centroid[j] = (float)((double)sums[j] / count * update->units[j] * factor);
 }
 
-void update_centroids(const struct update *update, float *centroids)
-{
-    struct cluster_job job = {.update = update, .centroids = centroids};
-    workers_run(update->lane->workers, mean_of_cluster, &job, update->k);
-}
-
 /* With m the columns' means, a cluster of weight n and sum S has about c the inertia
  * (sum of |x - m|^2, weighted) - 2 (c - m).(S - n m) + n |c - m|^2. */
-static void inertia_of_cluster(void *context, uint64_t cluster)
+void update_inertia_part(const struct update *update, const float *centroids, uint64_t cluster)
 {
-    const struct cluster_job *job = context;
-    const struct update *update = job->update;
     const struct data *data = update->data;
     const cl_long *sums = update->sums + cluster * data->stride;
-    const float *about = job->about + cluster * data->stride;
+    const float *about = centroids + cluster * data->stride;
     const double count = weight_of_cluster(update, cluster);
     double lanes[KMEANS_LANES] = {0};
     for (uint32_t j = 0; j < data->dimension && count > 0; j++) {
@@ -416,17 +433,10 @@ static void inertia_of_cluster(void *context, uint64_t cluster)
         double sum = (double)sums[j] * update->units[j] - count * mean;
         lanes[j % KMEANS_LANES] += shift * (count * shift - 2 * sum);
     }
-    job->inertia[cluster] = canonical_lane_sum(lanes);
+    update->parts[cluster] = canonical_lane_sum(lanes);
 }
 
-double update_inertia(const struct update *update, const float *centroids)
-{
-    struct cluster_job job = {.update = update, .about = centroids, .inertia = update->parts};
-    workers_run(update->lane->workers, inertia_of_cluster, &job, update->k);
-    return update_inertia_of_parts(update);
-}
-
-double update_inertia_of_parts(const struct update *update)
+double update_inertia(const struct update *update)
 {
     const struct data *data = update->data;
     double total = 0;

@@ -17,6 +17,7 @@ struct update {
     cl_int *scales;      /* stride */
     double *units;       /* 2^-scale, stride */
     cl_long *sums;       /* k x stride, the host's copy as of update_read */
+    cl_mem pinned;       /* what that lies in where each iteration reads it; or NULL */
     uint64_t *counts;    /* rows of each cluster, without those of weight 0 */
     int64_t *weights;    /* k: the sum of their weights, in units; NULL without weights */
     cl_mem scale_buffer; /* stride */
@@ -59,22 +60,23 @@ enum status update_wait(struct update *update, struct error *err);
 /* Brings the sums to the host. */
 enum status update_read(struct update *update, struct error *err);
 
-/* Adds the host's sums of a part to totals. */
-void update_add(struct update *totals, const struct update *part);
+/* Adds the host's sums of a part's cluster to totals, or, anew, makes them what totals has. */
+void update_add(struct update *totals, const struct update *part, uint64_t cluster, bool anew);
 
 /* Moves one row (its `stride` values and its weight) after update_read; the host's sums follow. */
 enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,
                             uint32_t to, struct error *err);
 
-/* The means of the clusters that have rows, under cosine scaled to length 1 (Dhillon and Modha
- * 2001); others keep their centroid, and so do those whose mean is zero under cosine. */
-void update_centroids(const struct update *update, float *centroids);
+/* Of one cluster, for any thread: makes its centroid the mean of its rows, under cosine scaled to
+ * length 1 (Dhillon and Modha 2001). One without rows stays, and so does one whose mean is zero
+ * under cosine. */
+void update_centroid(const struct update *update, float *centroids, uint64_t cluster);
 
-/* The inertia of the summed rows about `centroids`, from the sums: exact but for the rounding of
- * float64 relative to the data's whole scatter. */
-double update_inertia(const struct update *update, const float *centroids);
+/* Of one cluster, for any thread: its part of the inertia about `centroids`, to update->parts. */
+void update_inertia_part(const struct update *update, const float *centroids, uint64_t cluster);
 
-/* The same where update->parts has each cluster's part already. */
-double update_inertia_of_parts(const struct update *update);
+/* The inertia of the summed rows, from all parts: exact but for the rounding of float64 relative to
+ * the data's whole scatter. */
+double update_inertia(const struct update *update);
 
 #endif
