@@ -8,6 +8,7 @@
 #include "store/result.h"
 #include <stdio.h>
 
+/* Whether -k asks for more than one value. */
 bool range_is_sweep(const struct number_range *range);
 /* "2:64", "2:64:2"; returns buffer. */
 char *range_text(char *buffer, size_t size, const struct number_range *range);

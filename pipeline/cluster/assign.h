@@ -28,6 +28,8 @@ struct assign {
     uint64_t scored;              /* rows times centroids that they were scored with, so far */
 };
 
+/* For the filter's data and up to as many centroids as it was opened for. Closing is safe after an
+ * error, too. One thread at a time. */
 enum status assign_open(struct assign *assign, struct filter *filter, struct error *err);
 void assign_close(struct assign *assign);
 

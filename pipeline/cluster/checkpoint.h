@@ -64,6 +64,7 @@ struct checkpoint {
 enum status checkpoint_open(struct checkpoint *checkpoint, const struct checkpoint_config *config,
                             uint32_t dimension, uint32_t stride, const void *extra,
                             size_t extra_size, struct error *err);
+/* Frees it; the file stays as it is. */
 void checkpoint_close(struct checkpoint *checkpoint);
 
 /* Take up what the file held: the part's `done`, `seeds` or outcome->iterations says what that was.

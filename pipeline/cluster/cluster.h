@@ -64,6 +64,7 @@ struct cluster_config {
     const struct checkpoint_config *checkpoint; /* NULL: no state is kept */
 };
 
+/* One run of Euclidean k-means from k-means++, k 10, 256 MiB, one thread. */
 void cluster_config_default(struct cluster_config *config);
 
 /* The outcome; arrays are owned by it. Centroids and distances are in the metric's space
@@ -99,6 +100,7 @@ enum status cluster_assign(int32_t *labels, float *distances, const struct clust
                            const struct matrix_source *source, const float *centroids, uint32_t k,
                            const struct cluster_config *config, struct error *err);
 
+/* Frees what an outcome holds, and makes it an empty one. */
 void cluster_outcome_clear(struct cluster_outcome *outcome);
 
 /* --- .npy ------------------------------------------------------------------------------------ */
@@ -113,6 +115,7 @@ uint64_t npy_rows(const struct npy *npy);
 uint32_t npy_dimension(const struct npy *npy);
 enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *rows,
                      struct error *err);
+/* Frees and NULLs; accepts a pointer to NULL. */
 void npy_close(struct npy **npy);
 
 /* Writes a C-order .npy, format 1.0, to `fd`. dtype is "<f4", "<i4"...; columns 0: one-dimensional.
