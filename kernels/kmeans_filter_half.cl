@@ -46,7 +46,10 @@
 /* Arrays that functions are handed are registers only where those are inline. */
 #define INLINE static inline __attribute__((always_inline))
 
-#ifndef PLAIN
+#ifdef PLAIN
+#define RESTRICT /* Oclgrind 21.10 does not know what clang makes of it in inline functions */
+#else
+#define RESTRICT restrict
 #include "kmeans_mma.h"
 #endif
 
@@ -96,8 +99,8 @@ round_rows(__global const float *restrict x, __global const float *restrict cent
  *
  * lanes: of each lane where its sum starts, the square less the offset, and the slope, both divided
  * by `unit`, twice the scale between rows and centroids. Offset and slope are the bound's, by
- * centroid, as docs/clustering.md derives them; the terms say what of it does not depend on the
- * centroid: s0..s3 are offset, offset by square, offset by length and slope by length, slope. */
+ * centroid, as docs/clustering.md derives them: sums of the terms given, which are the same for all
+ * centroids, times the centroid's length or its square. */
 __kernel void lay_out(__global const float *restrict x, __global const float *restrict centre,
                       __global const double *restrict squares, __global const int *restrict ids,
                       __global half *restrict out, __global float2 *restrict lanes,
@@ -160,10 +163,10 @@ static float plain_score(__global const half *row, __global const half *centroid
  * centroids whose scores do not exceed `upper`, and taken[p] (zero before) their number, which may be
  * larger than the room. */
 #define PARAMETERS                                                                                 \
-    __global const half *restrict x, __global const half *restrict centroids,                      \
-        __global const float2 *restrict lanes, __global const float *restrict slope,               \
-        __global const float *restrict offset, __global const int *restrict ids,                   \
-        __global const float *restrict norms, __global const uint *restrict rows,                  \
+    __global const half *RESTRICT x, __global const half *RESTRICT centroids,                      \
+        __global const float2 *RESTRICT lanes, __global const float *RESTRICT slope,               \
+        __global const float *RESTRICT offset, __global const int *RESTRICT ids,                   \
+        __global const float *RESTRICT norms, __global const uint *RESTRICT rows,                  \
         __global int *labels, __global float *near, __global float *far, __global float *upper,    \
         __global uint *flagged, __global float4 *found, __global int *slots,                       \
         __global uint *taken, __global uint *counts, uint flagged_count, uint rows_count,          \
@@ -486,7 +489,8 @@ settle_rows(__global const float *restrict x, __global const float *restrict cen
         const int own = labels[row];
         parts[lid] = difference_part(x + (size_t)row * stride, centroids + (size_t)own * stride,
                                      stride, lane, half_scale);
-        barrier(CLK_LOCAL_MEM_FENCE);
+        /* Labels are read by all lanes of a row, and then written by one. */
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         if (i < count && lane == 0) {
             float sum = 0.0f;
             for (uint l = 0; l < KMEANS_LANES; l++)

@@ -25,7 +25,7 @@ struct assign {
     bool unlaid, unlaid_some;     /* what the half filter has not laid out yet: all; the movers */
     bool zeroed;                  /* the next one's are zero already */
     uint64_t flagged;             /* rows decided by the canonical distance, so far */
-    uint64_t scored;              /* rows times centroids that they were scored with, so far */
+    uint64_t scored;              /* rows times centroids that they were scored with, at most, so far */
 };
 
 /* For the filter's data and up to as many centroids as it was opened for. Closing is safe after an

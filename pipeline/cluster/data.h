@@ -76,8 +76,8 @@ void data_share_stats(struct data *data);
 
 /* A pass over all tiles: begin, then next and done in turn, then end (also after an error). The
  * tile's `x` may be used by commands of the compute queue enqueued between next and done; when done
- * is called they must have been waited for. next gives STATUS_END after the last tile and
- * STATUS_INTERRUPTED when a stop was asked for. */
+ * is called they must have been waited for, unless the data is resident. next gives STATUS_END
+ * after the last tile and STATUS_INTERRUPTED when a stop was asked for. */
 enum status data_begin(struct data *data, struct error *err);
 /* The same, for passes that may take tiles in any order: where they are read again, every other
  * pass goes backwards, so that it begins with what the page cache still has of the one before. In

@@ -54,7 +54,7 @@ static enum status open_panels(struct half_panels *panels, const struct half_fil
         status = ocl_buffer(&panels->lanes, ocl, CL_MEM_READ_WRITE, lanes * 2 * sizeof(float), NULL,
                             "centroids", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&panels->ids, ocl, CL_MEM_READ_ONLY, lanes * sizeof(cl_int), NULL,
+        status = ocl_buffer(&panels->ids, ocl, CL_MEM_READ_WRITE, lanes * sizeof(cl_int), NULL,
                             "centroids", err);
     return status;
 }

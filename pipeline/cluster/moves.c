@@ -12,6 +12,8 @@
 #define GROUPS_UNIT 32
 /* count_moves, place_moves: groups for each compute unit, while there are rows for them. */
 #define ROW_GROUPS_UNIT 4
+/* Drifts are ranked by comparing all with all; beyond so many the host sorts them sooner. */
+#define RANK_MOST (1u << 17)
 
 static bool can(const struct update *update, const struct filter *filter)
 {
@@ -238,7 +240,7 @@ enum status moves_centroids(struct moves *moves, struct prune *prune,
     if (status == STATUS_OK)
         status = lane_launch(update->lane, "move centroids", moves->centroids,
                              (uint64_t)k * KMEANS_LANES, KMEANS_LANES, err);
-    if (status == STATUS_OK && prune->tensor && filter->bounded)
+    if (status == STATUS_OK && prune->tensor && filter->bounded && k <= RANK_MOST)
         status = prune_plan_ahead(prune, k, unless, err);
     return status;
 }

@@ -189,7 +189,9 @@ void prune_choose(bool *incremental, struct prune *prune, uint32_t k)
         return;
     prune->threshold = candidate_threshold(prune, (uint32_t)chosen);
     prune->most = candidate_threshold(prune, prune->candidates - 1);
-    prune->mover_count = candidate_movers(prune, (uint32_t)chosen);
+    /* Where the largest are equal nothing exceeds the threshold. */
+    if (prune->threshold < prune->most)
+        prune->mover_count = candidate_movers(prune, (uint32_t)chosen);
 }
 
 double prune_drift_scale(const struct prune *prune)

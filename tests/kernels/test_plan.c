@@ -113,9 +113,17 @@ static void check_plan(struct shard *shard, uint32_t rows, uint32_t k, const cha
             fail_msg("%s: %u rows at %u, not %u", what, plan[KMEANS_PLAN_FOUND + j], j, found[j]);
 
     for (uint32_t j = 0; j < prune->candidates; j++) {
-        uint32_t at = 0;
-        prune->threshold = thresholds[j];
-        prune->mover_count = prune->ranks[j] < moved ? prune->ranks[j] : moved;
+        uint32_t at = 0, movers = 0;
+        bool incremental;
+        prune->turn = j; /* every candidate is chosen in turn */
+        prune_choose(&incremental, prune, k);
+        for (uint32_t c = 0; c < k; c++)
+            movers += drifts[c] > thresholds[j];
+        if (!incremental || prune->threshold != thresholds[j] || prune->most != sorted[0])
+            fail_msg("%s: candidate %u is not what is chosen", what, j);
+        /* None are searched where there are none. */
+        if (prune->mover_count < movers || (movers == 0 && prune->mover_count > 0))
+            fail_msg("%s: %u movers, not %u", what, prune->mover_count, movers);
         memset(ids, 0x55, k * sizeof *ids);
         put(shard, shard->moves.cursors, k * sizeof *ids, ids);
         if (prune_list(prune, shard->moves.cursors, k, &err) != STATUS_OK ||
@@ -153,6 +161,7 @@ static void check_device(struct ocl_context *context, bool fewer)
         shards_open_updates(&shards, &config, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
     struct shard *shard = &shards.shard[0];
+    shard->lane->any_prune = true;
     for (size_t i = 0; i < count && shard->moves.used; i++)
         for (int kind = 0; kind < KINDS; kind++) {
             char what[200];
