@@ -2,23 +2,43 @@
  * order, so a picture is collected in memory of our own unless the caller has room for all of it.
  * Colours come as the file encodes them, unless profiles are to be applied: libjxl makes one for
  * every encoding.
+ *
+ * A small picture may be put together from frames of any size that are never shown, which nothing
+ * tells in advance. So libjxl gets at most MEMORY_TIMES as much as pictures of that size need; from
+ * 0.11 on it asks us for all of it, before that only for some.
  */
 #include "decode/codec.h"
 #include "decode/icc.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jxl/decode.h>
 
-/* What libjxl holds, as measured: for any picture; for each pixel; and for each further channel of
- * it. More of these than pictures have are not read: a few bytes of header can ask for any number.
- */
-enum { PICTURE_MEMORY = 8 << 20, PIXEL_MEMORY = 24, CHANNEL_MEMORY = 40, CHANNELS_MAX = 8 };
+/* What libjxl holds, as measured: for any picture, whose groups may have 1024 x 1024 pixels, and
+ * for each further channel of it; for each pixel; and for each further channel of that. More of
+ * these than pictures have are not read: a few bytes of header can ask for any number. */
+enum {
+    PICTURE_MEMORY = 16 << 20,
+    PLANE_MEMORY = 5 << 20,
+    PIXEL_MEMORY = 24,
+    CHANNEL_MEMORY = 40,
+    CHANNELS_MAX = 8,
+    MEMORY_TIMES = 2
+};
+
+/* Before what libjxl gets, of which it leaves the alignment as it is. */
+union block {
+    size_t bytes;
+    max_align_t align;
+};
 
 struct jxl {
     JxlDecoder *decoder;
+    uint64_t held, most; /* bytes that libjxl has, and may have */
+    bool refused;        /* it wanted more */
     struct input *input;
     size_t given; /* bytes of the input's buffer that libjxl has been shown */
     enum alpha_mode alpha;
@@ -38,6 +58,31 @@ const char *codec_jxl_library(void)
     snprintf(text, sizeof text, "libjxl %u.%u.%u", version / 1000000, version / 1000 % 1000,
              version % 1000);
     return text;
+}
+
+static void *allocate(void *state, size_t bytes)
+{
+    struct jxl *jxl = state;
+    if (bytes > jxl->most - jxl->held) {
+        jxl->refused = true;
+        return NULL;
+    }
+    union block *block = malloc(sizeof *block + bytes);
+    if (!block)
+        return NULL;
+    block->bytes = bytes;
+    jxl->held += bytes;
+    return block + 1;
+}
+
+static void release_block(void *state, void *at)
+{
+    struct jxl *jxl = state;
+    union block *block = at;
+    if (!at)
+        return;
+    jxl->held -= block[-1].bytes;
+    free(block - 1);
 }
 
 static void *jxl_create(void)
@@ -89,6 +134,9 @@ static bool feed(struct jxl *jxl)
 
 static enum reason fail(struct jxl *jxl, JxlDecoderStatus status, struct failure *failure)
 {
+    if (jxl->refused)
+        return failure_set(failure, REASON_TOO_LARGE,
+                           "hidden frames want more memory than a picture of its size");
     if (status == JXL_DEC_NEED_MORE_INPUT)
         return codec_short(jxl->input, failure, "the file ends early");
     return failure_set(failure, REASON_CORRUPT, "broken data");
@@ -160,8 +208,10 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
     struct jxl *jxl = state;
     JxlBasicInfo basic;
     (void)file_bytes;
-    *jxl = (struct jxl){.input = input, .alpha = options->alpha, .icc = jxl->icc};
-    jxl->decoder = JxlDecoderCreate(NULL);
+    *jxl = (struct jxl){
+        .input = input, .alpha = options->alpha, .icc = jxl->icc, .most = PICTURE_MEMORY};
+    const JxlMemoryManager memory = {jxl, allocate, release_block};
+    jxl->decoder = JxlDecoderCreate(&memory);
     int events =
         JXL_DEC_BASIC_INFO | JXL_DEC_FULL_IMAGE | (options->icc ? JXL_DEC_COLOR_ENCODING : 0);
     if (!jxl->decoder || JxlDecoderSetKeepOrientation(jxl->decoder, JXL_TRUE) != JXL_DEC_SUCCESS ||
@@ -190,8 +240,9 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
         basic.orientation >= 1 && basic.orientation <= 8 ? (uint8_t)basic.orientation : 1;
     info->channels = (uint8_t)((basic.num_color_channels == 1 ? 1 : 3) + (jxl->has_alpha ? 1 : 0));
     info->scale_ignored = options->scale > 1;
-    info->memory =
-        PICTURE_MEMORY + (PIXEL_MEMORY + CHANNEL_MEMORY * basic.num_extra_channels + 3) * pixels;
+    info->memory = PICTURE_MEMORY + (uint64_t)PLANE_MEMORY * basic.num_extra_channels +
+                   (PIXEL_MEMORY + CHANNEL_MEMORY * basic.num_extra_channels + 3) * pixels;
+    jxl->most = MEMORY_TIMES * (info->memory - 3 * pixels);
     if (options->icc)
         return read_profile(jxl, basic.num_color_channels == 1, &info->memory, failure);
     return REASON_NONE;
