@@ -489,8 +489,7 @@ settle_rows(__global const float *restrict x, __global const float *restrict cen
         const int own = labels[row];
         parts[lid] = difference_part(x + (size_t)row * stride, centroids + (size_t)own * stride,
                                      stride, lane, half_scale);
-        /* Labels are read by all lanes of a row, and then written by one. */
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* labels are written next */
         if (i < count && lane == 0) {
             float sum = 0.0f;
             for (uint l = 0; l < KMEANS_LANES; l++)
