@@ -26,8 +26,8 @@
 #define KMEANS_HALF_ROWS  128
 #define KMEANS_HALF_FAR   1e37f
 
-/* What it does (assign_half, list_half), the centroids that a row in doubt has room for, and the work-items that
- * round one row. */
+/* What it does (assign_half, list_half), the centroids that a row in doubt has room for, and the
+ * work-items that round one row. */
 #define KMEANS_HALF_ALL    0
 #define KMEANS_HALF_SOME   1
 #define KMEANS_HALF_LIST   2
@@ -72,6 +72,20 @@
 static inline uint rows_now(uint rows, __global const uint *counts, uint unless)
 {
     return unless != KMEANS_ALWAYS && counts[unless] > 0 ? 0 : rows;
+}
+
+/* In a group of KMEANS_SCAN_ITEMS: sums[i] becomes what the work-items up to i have in `mine`
+ * (Hillis and Steele, 1986). */
+static inline __attribute__((always_inline)) void scan_sums(__local uint *sums, uint lid, uint mine)
+{
+    sums[lid] = mine;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint reach = 1; reach < KMEANS_SCAN_ITEMS; reach *= 2) {
+        const uint before = lid >= reach ? sums[lid - reach] : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sums[lid] += before;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
 }
 #endif
 

@@ -101,16 +101,9 @@ scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
     uint sum = 0, without = 0;
     for (uint c = from; c < to; c++)
         sum += joins[c] + leaves[c];
-    sums[lid] = sum;
     if (lid == 0)
         empty = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint reach = 1; reach < KMEANS_SCAN_ITEMS; reach *= 2) {
-        const uint before = lid >= reach ? sums[lid - reach] : 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        sums[lid] += before;
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
+    scan_sums(sums, lid, sum);
     uint begin = sums[lid] - sum;
     for (uint c = from; c < to; c++) {
         cursors[c] = begin;

@@ -124,14 +124,7 @@ list_movers(__global const float *restrict drift, __global int *ids, uint k, uin
     uint movers = 0;
     for (uint c = from; c < to; c++)
         movers += drift[c] > threshold;
-    sums[lid] = movers;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint reach = 1; reach < KMEANS_SCAN_ITEMS; reach *= 2) {
-        const uint before = lid >= reach ? sums[lid - reach] : 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        sums[lid] += before;
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
+    scan_sums(sums, lid, movers);
     uint at = sums[lid] - movers;
     for (uint c = from; c < to; c++)
         if (drift[c] > threshold)

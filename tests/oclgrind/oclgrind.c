@@ -3,8 +3,9 @@
  *
  * Whatever the host writes, and each pattern of a fill, makes Oclgrind forget what it knew of the
  * rest of the buffer, and of what a sub-buffer is part of. So each becomes one write of the whole
- * buffer, with what is there; that the rest may never have been written is not noticed any more. And a buffer at the address of an
- * earlier one takes over what is known of that: no address is used again. */
+ * buffer, with what is there; that the rest may never have been written is not noticed any more. And
+ * a buffer at the address of an earlier one takes over what is known of that: no address is used
+ * again. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
