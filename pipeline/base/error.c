@@ -104,6 +104,14 @@ enum status error_subject(struct error *err, const char *subject)
     return err->status;
 }
 
+enum status error_remedy(struct error *err, enum remedy remedy)
+{
+    if (!err)
+        return STATUS_FAILED;
+    err->remedy = remedy;
+    return err->status;
+}
+
 const char *error_line(char *buffer, size_t size, const struct error *err)
 {
     if (size == 0)
@@ -115,13 +123,11 @@ const char *error_line(char *buffer, size_t size, const struct error *err)
 
 enum status error_memory(struct error *err, size_t bytes, const char *what)
 {
-    error_set(err, STATUS_FAILED,
-              "out of memory: %zu bytes for %s are not to be had; close other programs, or lower "
-              "--memory or --threads",
-              bytes, what);
+    error_set(err, STATUS_FAILED, "out of memory: cannot allocate %zu bytes for %s", bytes, what);
     if (err) {
         err->native = ENOMEM;
         snprintf(err->name, sizeof err->name, "ENOMEM");
     }
+    error_remedy(err, REMEDY_LESS_MEMORY);
     return STATUS_FAILED;
 }

@@ -22,8 +22,23 @@ enum status {
     STATUS_END = 5,         /* end of a stream; never leaves the program, never fills an error */
 };
 
+/* What the person at the command line can do about an error. The library names no option; the
+ * front end words each of these (cli/remedy.c). */
+enum remedy {
+    REMEDY_NONE,
+    REMEDY_LESS_MEMORY,   /* smaller memory bound, fewer threads */
+    REMEDY_OTHER_DEVICE,  /* select another device */
+    REMEDY_DEVICE_MEMORY, /* smaller bound on device memory */
+    REMEDY_RUN_AGAIN,     /* finished work is kept: the same command resumes */
+    REMEDY_START_OVER,    /* discard what is there and begin again */
+    REMEDY_OTHER_OUTPUT,  /* write to another file */
+    REMEDY_REPLACE,       /* replace the existing result, or give the new one another name */
+    REMEDY_COUNT
+};
+
 struct error {
     enum status status;
+    enum remedy remedy;
     int native;         /* errno, cl_int or 0 */
     char name[48];      /* "ENOSPC", "CL_OUT_OF_RESOURCES" or "" */
     char call[64];      /* the call that failed, or "" */
@@ -33,7 +48,7 @@ struct error {
 
 #define ERROR_INIT                                                                                 \
     {                                                                                              \
-        STATUS_OK, 0, "", "", "", ""                                                               \
+        STATUS_OK, REMEDY_NONE, 0, "", "", "", ""                                                  \
     }
 
 /* Fills *err with a formatted sentence and returns `status`. Control characters and bytes that are
@@ -48,6 +63,9 @@ enum status error_errno(struct error *err, enum status status, int errno_value, 
 
 /* Names the file, device, kernel or dataset concerned; returns err->status. */
 enum status error_subject(struct error *err, const char *subject);
+
+/* Adds what can be done; returns err->status. err may be NULL. */
+enum status error_remedy(struct error *err, enum remedy remedy);
 
 /* Writes the error as one line without a newline (always terminated), returns buffer. */
 const char *error_line(char *buffer, size_t size, const struct error *err);

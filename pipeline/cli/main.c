@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "cli/remedy.h"
 #include "cli/report_json.h"
 #include "cli/usage.h"
 #include <fcntl.h>
@@ -99,7 +100,9 @@ int main(int argc, char **argv)
     struct error err = ERROR_INIT;
     enum status status = dispatch(argc, argv, &err);
     log_status_line(NULL);
-    if (err.status != STATUS_OK)
+    if (err.status != STATUS_OK) {
+        remedy_append(&err);
         log_error(&err);
+    }
     return (int)status;
 }

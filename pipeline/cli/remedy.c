@@ -1,0 +1,22 @@
+/* remedy.c: the options that help against an error; the library below knows none of them. */
+#include "cli/remedy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void remedy_append(struct error *err)
+{
+    static const char *const text[REMEDY_COUNT] = {
+        [REMEDY_LESS_MEMORY] = "close other programs, or lower --memory or --threads",
+        [REMEDY_OTHER_DEVICE] = "choose another device with --device",
+        [REMEDY_DEVICE_MEMORY] = "lower --device-memory",
+        [REMEDY_RUN_AGAIN] = "finished work is kept: run the same command again, or choose another "
+                             "device with --device",
+        [REMEDY_START_OVER] = "start over with --fresh",
+        [REMEDY_OTHER_OUTPUT] = "name another output with -o",
+        [REMEDY_REPLACE] = "replace it with --force, or store under another name with --name",
+    };
+    const size_t used = strlen(err->sentence);
+    if (text[err->remedy])
+        snprintf(err->sentence + used, sizeof err->sentence - used, "; %s", text[err->remedy]);
+}
