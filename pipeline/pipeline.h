@@ -7,7 +7,7 @@
 #include "base/failure.h"
 #include "base/stop.h"
 #include "decode/decode.h"
-#include "histogram/feature.h"
+#include "features/feature.h"
 #include "histogram/variant.h"
 #include "ocl/ocl.h"
 #include "staging/staging.h"

@@ -20,9 +20,10 @@ import sys
 STAGE_INCLUDES = {
     "walk": (),
     "decode": (),
-    "staging": ("ocl", "kernels", "histogram"),
-    "histogram": ("ocl", "kernels"),
-    "store": ("histogram",),
+    "features": (),
+    "staging": ("ocl", "kernels", "features", "histogram"),
+    "histogram": ("ocl", "kernels", "features"),
+    "store": ("features",),
     "cluster": ("ocl", "kernels"),
 }
 

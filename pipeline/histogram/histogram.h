@@ -9,7 +9,7 @@
 #ifndef CLPIPE_HISTOGRAM_HISTOGRAM_H
 #define CLPIPE_HISTOGRAM_HISTOGRAM_H
 
-#include "histogram/feature.h"
+#include "features/feature.h"
 #include "histogram/variant.h"
 #include "histogram_tile.h"
 #include "ocl/ocl.h"

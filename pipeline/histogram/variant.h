@@ -6,7 +6,7 @@
 #ifndef CLPIPE_HISTOGRAM_VARIANT_H
 #define CLPIPE_HISTOGRAM_VARIANT_H
 
-#include "histogram/feature.h"
+#include "features/feature.h"
 #include "ocl/ocl.h"
 
 enum histogram_variant {

@@ -20,7 +20,7 @@
 
 #include "base/dct.h"
 #include "base/error.h"
-#include "histogram/feature.h"
+#include "features/feature.h"
 #include "histogram/histogram.h"
 #include "ocl/ocl.h"
 #include <stdint.h>

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/failure.h"
-#include "histogram/feature.h"
+#include "features/feature.h"
 #include <stdint.h>
 
 struct result;

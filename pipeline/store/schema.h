@@ -3,7 +3,7 @@
 #ifndef CLPIPE_STORE_SCHEMA_H
 #define CLPIPE_STORE_SCHEMA_H
 
-#include "histogram/feature.h"
+#include "features/feature.h"
 #include "store/h5.h"
 #include <stddef.h>
 

@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "base/failure.h"
-#include "histogram/feature.h"
+#include "features/feature.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "histogram/feature.h"
+#include "features/feature.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "histogram/feature.h"
+#include "features/feature.h"
 #include "store/result.h"
 #include "store/store.h"
 #include <dirent.h>

@@ -4,8 +4,8 @@
  * A feature of `cells` grid cells with `cell_bins` counters each is a vector of dimension
  * D = cells * cell_bins, cells row by row over the upright picture, each cell's whole histogram
  * together. Counts are uint32 and exact. */
-#ifndef CLPIPE_HISTOGRAM_FEATURE_H
-#define CLPIPE_HISTOGRAM_FEATURE_H
+#ifndef CLPIPE_FEATURES_FEATURE_H
+#define CLPIPE_FEATURES_FEATURE_H
 
 #include "base/error.h"
 #include <stdint.h>

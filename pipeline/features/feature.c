@@ -1,5 +1,5 @@
 /* feature.c: specifications, geometry and values of features, and their plain C reference. */
-#include "histogram/feature.h"
+#include "features/feature.h"
 
 #include "base/parse.h"
 
