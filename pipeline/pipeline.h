@@ -11,7 +11,7 @@
 #include "histogram/variant.h"
 #include "ocl/ocl.h"
 #include "staging/staging.h"
-#include "store/store.h"
+#include "file/store.h"
 #include <stdint.h>
 
 /* The devices of a run. */

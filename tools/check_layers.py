@@ -23,7 +23,8 @@ STAGE_INCLUDES = {
     "features": (),
     "staging": ("ocl", "kernels", "features", "histogram"),
     "histogram": ("ocl", "kernels", "features"),
-    "store": ("features",),
+    "log": (),
+    "file": ("log", "features"),
     "cluster": ("ocl", "kernels"),
 }
 

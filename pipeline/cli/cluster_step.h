@@ -12,7 +12,7 @@
 #include "cli/matrix_input.h"
 #include "cli/options.h"
 #include "cli/progress.h"
-#include "store/workdir.h"
+#include "log/workdir.h"
 
 /* The outcome, as summaries and reports tell it. */
 struct cluster_result {

@@ -9,7 +9,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/sink.h"
-#include "store/result.h"
+#include "file/result.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -7,7 +7,7 @@
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "cli/summary.h"
-#include "store/result.h"
+#include "file/result.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

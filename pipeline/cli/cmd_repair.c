@@ -5,7 +5,7 @@
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
-#include "store/repair.h"
+#include "file/repair.h"
 #include <unistd.h>
 
 /* Where broken promises go, as in verify. */

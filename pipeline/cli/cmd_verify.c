@@ -4,7 +4,7 @@
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
-#include "store/result.h"
+#include "file/result.h"
 
 /* Where broken promises go: standard output, and the JSON report. */
 struct verdict {

@@ -3,7 +3,7 @@
 #define CLPIPE_CLI_EXPORT_TREE_H
 
 #include "cli/options.h"
-#include "store/result.h"
+#include "file/result.h"
 
 struct tree_counts {
     uint64_t made, missing;

@@ -2,7 +2,7 @@
 #ifndef CLPIPE_CLI_FOLDERS_H
 #define CLPIPE_CLI_FOLDERS_H
 
-#include "store/result.h"
+#include "file/result.h"
 
 struct folders {
     uint32_t *of_row; /* a number below count for each image; NULL: folders are no classes */

@@ -7,7 +7,7 @@
 #include "cli/summary.h"
 #include "decode/isolate.h"
 #include "histogram/blur.h"
-#include "store/result.h"
+#include "file/result.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

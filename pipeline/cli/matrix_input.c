@@ -1,7 +1,7 @@
 /* matrix_input.c: where the rows to cluster come from. */
 #include "cli/matrix_input.h"
 #include "base/path.h"
-#include "store/joined.h"
+#include "file/joined.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "cli/hdf5_matrix.h"
 #include "cluster/cluster.h"
-#include "store/result.h"
+#include "file/result.h"
 
 struct matrix_input {
     struct matrix_source source; /* for cluster_run; its context is this struct */

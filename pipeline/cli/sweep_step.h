@@ -5,7 +5,7 @@
 #include "cli/folders.h"
 #include "cli/options.h"
 #include "cluster/sweep.h"
-#include "store/result.h"
+#include "file/result.h"
 #include <stdio.h>
 
 /* Whether -k asks for more than one value. */

@@ -5,8 +5,8 @@
 #include "fuzz.h"
 
 #include "cli/hdf5_matrix.h"
-#include "store/h5.h"
-#include "store/result.h"
+#include "file/h5.h"
+#include "file/result.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,10 +3,10 @@
 
 #include "base/hash.h"
 #include "cluster/cluster.h"
-#include "store/prior.h"
-#include "store/records.h"
-#include "store/repair_log.h"
-#include "store/signature.h"
+#include "file/signature.h"
+#include "log/records.h"
+#include "log/repair_log.h"
+#include "log/stretches.h"
 #include "walk/filelist.h"
 
 #include <fcntl.h>
@@ -161,7 +161,8 @@ static void repair_log(int directory)
     memset(&parts, 0, sizeof parts);
     if (repair_log_open(&log, directory, fuzz_folder(), &err) == STATUS_OK && log.fd >= 0) {
         if (signature_parse(&parts, log.signature, &err) == STATUS_OK)
-            repair_log_scan(&log, &parts, &err);
+            repair_log_scan(&log, parts.features.counters, parts.config.sources,
+                            parts.config.source_count, &err);
         signature_parts_clear(&parts);
         char difference[256];
         signature_difference(difference, sizeof difference, log.signature, "{\"format\":1}");
@@ -190,7 +191,7 @@ void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size
     close(directory);
 }
 
-/* The header's CRC, and those of the frames that are there whole; see store/records.h. */
+/* The header's CRC, and those of the frames that are there whole; see log/records.h. */
 void fuzz_seal_log(uint8_t *data, size_t size)
 {
     uint32_t length, crc;

@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "features/feature.h"
-#include "store/result.h"
-#include "store/store.h"
+#include "file/result.h"
+#include "file/store.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* test_store_resume.c: what is left of a run that ended early, and what the next one makes of it.
  */
 #include "base/stop.h"
-#include "store/records.h"
+#include "log/records.h"
 #include "test_store_common.h"
 #include <errno.h>
 #include <hdf5.h>

@@ -1,0 +1,231 @@
+/* columns.c: rows in, blocks of columns out. */
+#include "file/columns.h"
+#include "base/path.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK      2048
+#define TEXT_BYTES (4u << 20) /* a block ends where its texts pass this */
+#define MOST_TEXTS 2
+
+/* Text that grows. */
+struct pile {
+    char *data;
+    size_t length, capacity;
+};
+
+struct columns {
+    const struct table *table;
+    const char *path;
+    hid_t dataset[TABLE_COLUMNS_MAX];
+    uint64_t rows, first; /* of the file; the block's first */
+    unsigned count;       /* rows in the block */
+    char *block;
+    uint8_t *scratch;
+    struct pile text;
+    size_t text_offset[MOST_TEXTS][BLOCK];
+    /* path_raw: all of it, and what the block adds. */
+    hid_t raw_row, raw_end, raw_bytes;
+    uint64_t raw_first, raw_byte_first;
+    unsigned raw_count;
+    uint64_t raw_rows[BLOCK], raw_ends[BLOCK];
+    struct pile raw;
+};
+
+static enum status append(struct pile *pile, const char *bytes, size_t length, struct error *err)
+{
+    if (length > pile->capacity - pile->length) {
+        size_t capacity = (pile->length + length) * 3 / 2 + 65536;
+        char *more = realloc(pile->data, capacity);
+        if (!more)
+            return error_memory(err, capacity, "texts");
+        pile->data = more;
+        pile->capacity = capacity;
+    }
+    memcpy(pile->data + pile->length, bytes, length);
+    pile->length += length;
+    return STATUS_OK;
+}
+
+/* A column and the scales of its axes. */
+static enum status create_column(hid_t *dataset, hid_t file, hid_t group, const char *name,
+                                 enum value_type type, uint64_t rows, unsigned width,
+                                 const char *axis, const char *path, struct error *err)
+{
+    hsize_t size[2] = {rows, width};
+    enum status status =
+        h5_create_dataset(dataset, group, name, type, width > 1 ? 2 : 1, size, path, err);
+    if (!status)
+        status = h5_attach_scale(file, *dataset, 0, axis, path, err);
+    if (!status && width > 1)
+        status = h5_attach_scale(file, *dataset, 1, DIGEST_AXIS, path, err);
+    return status;
+}
+
+static enum status create_raw(struct columns *c, hid_t file, hid_t group, uint64_t rows,
+                              uint64_t bytes, struct error *err)
+{
+    hid_t raw;
+    enum status status = h5_create_scale(file, c->table->raw_axis, rows, c->path, err);
+    if (!status)
+        status = h5_create_scale(file, c->table->raw_byte_axis, bytes, c->path, err);
+    if (!status)
+        status = h5_create_group(&raw, group, "path_raw", c->path, err);
+    if (status)
+        return status;
+    status = create_column(&c->raw_row, file, raw, "row", VALUE_U64, rows, 1, c->table->raw_axis,
+                           c->path, err);
+    if (!status)
+        status = create_column(&c->raw_end, file, raw, "end", VALUE_U64, rows, 1,
+                               c->table->raw_axis, c->path, err);
+    if (!status)
+        status = create_column(&c->raw_bytes, file, raw, "bytes", VALUE_U8, bytes, 1,
+                               c->table->raw_byte_axis, c->path, err);
+    h5_close(&raw);
+    return status;
+}
+
+enum status columns_create(struct columns **out, hid_t *group, hid_t file,
+                           const struct table *table, uint64_t rows, uint64_t raw_rows,
+                           uint64_t raw_bytes, const char *path, struct error *err)
+{
+    *out = NULL;
+    *group = H5I_INVALID_HID;
+    struct columns *c = calloc(1, sizeof *c);
+    if (!c)
+        return error_memory(err, sizeof *c, "a table");
+    c->table = table;
+    c->path = path;
+    c->rows = rows;
+    c->block = malloc(BLOCK * table->row_size);
+    c->scratch = malloc((size_t)BLOCK * 16);
+    enum status status = STATUS_OK;
+    if (!c->block || !c->scratch)
+        status = error_memory(err, BLOCK * table->row_size, "a table");
+    if (!status)
+        status = h5_create_scale(file, table->axis, rows, path, err);
+    if (!status)
+        status = h5_create_group(group, file, table->group, path, err);
+    for (unsigned i = 0; !status && i < table->count; i++)
+        status = create_column(&c->dataset[i], file, *group, table->column[i].name,
+                               table->column[i].type, rows, table->column[i].width, table->axis,
+                               path, err);
+    if (!status && raw_rows > 0)
+        status = create_raw(c, file, *group, raw_rows, raw_bytes, err);
+    if (status) {
+        h5_close(group);
+        columns_close(&c);
+    }
+    *out = c;
+    return status;
+}
+
+void columns_close(struct columns **columns)
+{
+    if (!columns || !*columns)
+        return;
+    struct columns *c = *columns;
+    *columns = NULL;
+    for (unsigned i = 0; i < TABLE_COLUMNS_MAX; i++)
+        h5_close(&c->dataset[i]);
+    h5_close(&c->raw_row);
+    h5_close(&c->raw_end);
+    h5_close(&c->raw_bytes);
+    free(c->text.data);
+    free(c->raw.data);
+    free(c->scratch);
+    free(c->block);
+    free(c);
+}
+
+static enum status flush(struct columns *c, struct error *err)
+{
+    enum status status = STATUS_OK;
+    unsigned texts = 0;
+    for (unsigned i = 0; !status && i < c->table->count; i++) {
+        const struct column *column = &c->table->column[i];
+        const char *from = c->block + column->offset;
+        size_t size = value_size(column->type) * column->width;
+        for (unsigned r = 0; r < c->count; r++, from += c->table->row_size) {
+            if (column->type == VALUE_TEXT) {
+                const char *text = c->text.data + c->text_offset[texts][r];
+                memcpy(c->scratch + r * size, &text, size);
+            } else {
+                memcpy(c->scratch + r * size, from, size);
+            }
+        }
+        texts += column->type == VALUE_TEXT;
+        status = h5_write_rows(c->dataset[i], column->type, c->first, c->count, c->scratch, c->path,
+                               err);
+    }
+    if (!status)
+        status = h5_write_rows(c->raw_row, VALUE_U64, c->raw_first, c->raw_count, c->raw_rows,
+                               c->path, err);
+    if (!status)
+        status = h5_write_rows(c->raw_end, VALUE_U64, c->raw_first, c->raw_count, c->raw_ends,
+                               c->path, err);
+    if (!status)
+        status = h5_write_rows(c->raw_bytes, VALUE_U8, c->raw_byte_first, c->raw.length,
+                               c->raw.data, c->path, err);
+    c->first += c->count;
+    c->raw_first += c->raw_count;
+    c->raw_byte_first += c->raw.length;
+    c->count = c->raw_count = 0;
+    c->text.length = c->raw.length = 0;
+    return status;
+}
+
+/* The text of a path that is not UTF-8; and its bytes to path_raw. */
+static enum status add_raw(struct columns *c, const char *name, uint32_t length, struct error *err)
+{
+    size_t size = 4 * (size_t)length + 1;
+    char *text = malloc(size);
+    if (!text)
+        return error_memory(err, size, "a path");
+    size_t written = path_to_utf8(text, size, name, length);
+    enum status status = append(&c->text, text, written + 1, err);
+    free(text);
+    if (!status)
+        status = append(&c->raw, name, length, err);
+    c->raw_rows[c->raw_count] = c->first + c->count;
+    c->raw_ends[c->raw_count++] = c->raw_byte_first + c->raw.length;
+    return status;
+}
+
+enum status columns_add(struct columns *c, const void *row, const char *name, uint32_t name_length,
+                        struct error *err)
+{
+    assert(c->first + c->count < c->rows);
+    enum status status = STATUS_OK;
+    unsigned texts = 0;
+    memcpy(c->block + c->count * c->table->row_size, row, c->table->row_size);
+    for (unsigned i = 0; !status && i < c->table->count; i++) {
+        const struct column *column = &c->table->column[i];
+        if (column->type != VALUE_TEXT)
+            continue;
+        c->text_offset[texts++][c->count] = c->text.length;
+        if (column->offset == 0 && !utf8_valid(name, name_length)) {
+            status = add_raw(c, name, name_length, err);
+        } else if (column->offset == 0) {
+            status = append(&c->text, name, name_length, err);
+            if (!status)
+                status = append(&c->text, "", 1, err);
+        } else {
+            const char *text;
+            memcpy(&text, (const char *)row + column->offset, sizeof text);
+            status = append(&c->text, text, strlen(text) + 1, err);
+        }
+    }
+    c->count++;
+    if (!status && (c->count == BLOCK || c->text.length > TEXT_BYTES))
+        status = flush(c, err);
+    return status;
+}
+
+enum status columns_finish(struct columns *c, struct error *err)
+{
+    enum status status = flush(c, err);
+    assert(status || c->first == c->rows);
+    return status;
+}

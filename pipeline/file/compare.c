@@ -1,0 +1,111 @@
+/* compare.c: are the rows to be written those that the finished file has?
+ *
+ * Rows that were taken over from the finished file need no look, if they come at the same place.
+ * What was done again (failures that are always tried again, a file that was only touched) is
+ * compared value by value. */
+#include "file/build.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_image(const struct image_row *a, const struct image_row *b)
+{
+    return a->width == b->width && a->height == b->height && a->orientation == b->orientation &&
+           a->channels == b->channels && a->source == b->source && a->bytes == b->bytes &&
+           a->mtime_ns == b->mtime_ns && memcmp(a->digest, b->digest, sizeof a->digest) == 0 &&
+           memcmp(a->format, b->format, sizeof a->format) == 0;
+}
+
+static bool same_failure(const struct failure_row *a, const struct failure_row *b)
+{
+    return memcmp(a->reason, b->reason, sizeof a->reason) == 0 && a->bytes == b->bytes &&
+           a->error_number == b->error_number && a->source == b->source &&
+           a->mtime_ns == b->mtime_ns && strcmp(a->message, b->message) == 0;
+}
+
+/* Compares an item of the log with row `row` of the finished file's table. `mine` has room for an
+ * image's values. */
+static enum status compare_row(struct build_difference *difference, struct feed *feed,
+                               struct result *finished, const struct feed_item *item, uint64_t row,
+                               void *mine, size_t value_bytes, struct error *err)
+{
+    const void *old, *values;
+    const char *old_path;
+    enum status status =
+        rows_at(item->is_image ? finished->images : finished->failures, row, &old, &old_path, err);
+    if (status)
+        return status;
+    if (strcmp(item->path, old_path) != 0 ||
+        !(item->is_image ? same_image(&item->image, old) : same_failure(&item->failure, old)))
+        difference->same_all = false;
+    if (!item->is_image)
+        return STATUS_OK;
+    /* The feed has one buffer for values. */
+    memcpy(mine, item->values, value_bytes);
+    status = feed_finished_values(feed, row, &values, err);
+    if (!status && memcmp(values, mine, value_bytes) != 0)
+        difference->same_rows = difference->same_all = false;
+    return status;
+}
+
+enum status build_compare(struct build_difference *difference, const struct build_config *build,
+                          struct error *err)
+{
+    struct result *finished = build->feed.finished;
+    *difference = (struct build_difference){false, false};
+    if (!finished || build->images != result_images(finished))
+        return STATUS_OK;
+    difference->same_rows = true;
+    difference->same_all = build->failures == result_failures(finished);
+    size_t value_bytes = 4 * (size_t)build->feed.features->counters;
+    void *mine = malloc(value_bytes);
+    if (!mine)
+        return error_memory(err, value_bytes, "an image's values");
+    struct feed *feed;
+    struct feed_item item;
+    uint64_t location, next[2] = {0, 0}; /* rows of failures and of images */
+    enum status status = feed_open(&feed, &build->feed, err);
+    while (!status && difference->same_rows &&
+           !(status = feed_next_location(feed, &location, err))) {
+        enum location_kind kind = location_kind(location);
+        bool is_image = kind == LOCATION_IMAGE;
+        if (kind == LOCATION_LOG) {
+            status = feed_read(feed, location, &item, err);
+            is_image = item.is_image;
+            /* Where there are more failures than before everything has changed already. */
+            if (!status && (is_image || difference->same_all))
+                status = compare_row(difference, feed, finished, &item, next[is_image], mine,
+                                     value_bytes, err);
+        } else if (location_position(location) != next[is_image]) {
+            difference->same_all = false;
+            difference->same_rows = difference->same_rows && !is_image;
+        }
+        next[is_image]++;
+    }
+    feed_close(&feed);
+    free(mine);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+enum status build_compare_images(bool *same, const struct build_config *build, struct error *err)
+{
+    struct result *old = build->replaced;
+    struct feed *feed;
+    struct feed_item item;
+    uint64_t location, next = 0;
+    *same = build->images == result_images(old);
+    if (!*same)
+        return STATUS_OK;
+    enum status status = feed_open(&feed, &build->feed, err);
+    while (!status && *same && !(status = feed_next_location(feed, &location, err))) {
+        const void *row;
+        const char *path;
+        status = feed_read(feed, location, &item, err);
+        if (status || !item.is_image)
+            continue;
+        status = rows_at(old->images, next++, &row, &path, err);
+        if (!status)
+            *same = strcmp(item.path, path) == 0 && same_image(&item.image, row);
+    }
+    feed_close(&feed);
+    return status == STATUS_END ? STATUS_OK : status;
+}

@@ -1,0 +1,206 @@
+/* feed.c: reads the log forwards and the finished file in blocks; both are, but for a few jumps, in
+ * the order in which they are asked for. */
+#include "file/feed.h"
+#include "base/path.h"
+#include "base/stop.h"
+#include "base/text.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ORDER_BLOCK  8192
+#define LOG_BUFFER   (4u << 20)
+#define VALUES_BLOCK (4u << 20) /* bytes of the finished file's rows read at once */
+
+struct feed {
+    struct feed_config config;
+    uint64_t order[ORDER_BLOCK];
+    unsigned order_filled, order_at;
+    uint64_t order_next; /* records whose location has been read */
+    struct records_reader reader;
+    struct records_entry entry;
+    char *path; /* with a NUL */
+    size_t path_capacity;
+    uint8_t *values; /* of the row last read */
+    /* The finished file's rows [first, first + loaded), one block for each feature. */
+    const struct result_feature *feature[FEATURE_MAX];
+    uint8_t *block[FEATURE_MAX];
+    uint64_t first;
+    unsigned loaded, block_rows;
+    char message[sizeof((struct failure *)0)->message];
+};
+
+enum status feed_open(struct feed **out, const struct feed_config *config, struct error *err)
+{
+    *out = NULL;
+    struct feed *feed = calloc(1, sizeof *feed);
+    size_t row_bytes = 4 * (size_t)config->features->counters;
+    if (!feed || !(feed->values = malloc(row_bytes + 1))) {
+        free(feed);
+        return error_memory(err, row_bytes, "an image's values");
+    }
+    feed->config = *config;
+    feed->block_rows = row_bytes < VALUES_BLOCK ? (unsigned)(VALUES_BLOCK / row_bytes) : 1;
+    records_reader_init(&feed->reader, config->log, config->log_path, config->features->counters,
+                        config->log_end, LOG_BUFFER);
+    for (unsigned i = 0; config->finished && i < config->features->count; i++) {
+        const struct feature *feature = &config->features->feature[i];
+        feed->feature[i] = result_feature_find(config->finished, feature->name);
+        feed->block[i] = malloc(4 * (size_t)feature->dimension * feed->block_rows);
+        if (!feed->block[i]) {
+            feed_close(&feed);
+            return error_memory(err, 4 * (size_t)feature->dimension, "rows of the finished file");
+        }
+    }
+    *out = feed;
+    return STATUS_OK;
+}
+
+void feed_close(struct feed **feed)
+{
+    if (!feed || !*feed)
+        return;
+    struct feed *f = *feed;
+    *feed = NULL;
+    for (unsigned i = 0; i < FEATURE_MAX; i++)
+        free(f->block[i]);
+    records_reader_clear(&f->reader);
+    free(f->path);
+    free(f->values);
+    free(f);
+}
+
+enum status feed_next_location(struct feed *feed, uint64_t *location, struct error *err)
+{
+    struct stop *stop = feed->config.stop;
+    if (stop && stop_requested(stop) != STOP_NONE)
+        return error_set(err, STATUS_INTERRUPTED, "interrupted while writing the file");
+    if (feed->order_at == feed->order_filled) {
+        uint64_t left = feed->config.records - feed->order_next;
+        if (left == 0)
+            return STATUS_END;
+        unsigned count = left < ORDER_BLOCK ? (unsigned)left : ORDER_BLOCK;
+        size_t size = count * sizeof feed->order[0], got = 0;
+        while (got < size) {
+            ssize_t n = pread(feed->config.order, (char *)feed->order + got, size - got,
+                              (off_t)(feed->order_next * sizeof feed->order[0] + got));
+            if (n < 0 && errno == EINTR)
+                continue;
+            if (n <= 0)
+                return error_errno(err, STATUS_FAILED, n ? errno : EIO, "pread",
+                                   "cannot read the order of the rows");
+            got += (size_t)n;
+        }
+        feed->order_next += count;
+        feed->order_filled = count;
+        feed->order_at = 0;
+    }
+    *location = feed->order[feed->order_at++];
+    return STATUS_OK;
+}
+
+enum status feed_finished_values(struct feed *feed, uint64_t row, const void **values,
+                                 struct error *err)
+{
+    const struct feature_set *features = feed->config.features;
+    enum status status = STATUS_OK;
+    if (row < feed->first || row >= feed->first + feed->loaded) {
+        uint64_t left = result_images(feed->config.finished) - row;
+        unsigned count = left < feed->block_rows ? (unsigned)left : feed->block_rows;
+        feed->loaded = 0;
+        for (unsigned i = 0; !status && i < features->count; i++)
+            status = result_feature_read_raw(feed->config.finished, feed->feature[i], row, count,
+                                             feed->block[i], err);
+        if (status)
+            return status;
+        feed->first = row;
+        feed->loaded = count;
+    }
+    for (unsigned i = 0; i < features->count; i++) {
+        size_t size = 4 * (size_t)features->feature[i].dimension;
+        memcpy(feed->values + 4 * (size_t)features->feature[i].offset,
+               feed->block[i] + (row - feed->first) * size, size);
+    }
+    *values = feed->values;
+    return STATUS_OK;
+}
+
+static enum status read_log(struct feed *feed, uint64_t offset, struct feed_item *item,
+                            struct error *err)
+{
+    const struct store_record *record = &feed->entry.record;
+    enum status status = records_read(&feed->reader, offset, &feed->entry, err);
+    if (status == STATUS_END || (!status && feed->entry.start)) {
+        char shown[256];
+        return error_set(err, STATUS_FAILED,
+                         "%s changed while it was read; start over with --fresh",
+                         path_for_message(shown, sizeof shown, feed->config.log_path));
+    }
+    if (status)
+        return status;
+    if (record->path_length >= feed->path_capacity) {
+        size_t capacity = 2 * (size_t)record->path_length + 256;
+        char *more = realloc(feed->path, capacity);
+        if (!more)
+            return error_memory(err, capacity, "a path");
+        feed->path = more;
+        feed->path_capacity = capacity;
+    }
+    memcpy(feed->path, record->path, record->path_length);
+    feed->path[record->path_length] = 0;
+    item->path = feed->path;
+    item->path_length = record->path_length;
+    item->is_image = record->failure.reason == REASON_NONE;
+    if (!item->is_image) {
+        memcpy(feed->message, record->failure.message, sizeof feed->message);
+        text_clean(feed->message, false);
+        item->failure = (struct failure_row){.message = feed->message,
+                                             .bytes = record->bytes,
+                                             .error_number = record->failure.error_number,
+                                             .source = record->source,
+                                             .mtime_ns = record->mtime_ns};
+        const char *reason = reason_name(record->failure.reason);
+        memcpy(item->failure.reason, reason, strnlen(reason, sizeof item->failure.reason));
+        return STATUS_OK;
+    }
+    item->image = (struct image_row){.width = record->width,
+                                     .height = record->height,
+                                     .orientation = record->orientation,
+                                     .channels = record->channels,
+                                     .source = record->source,
+                                     .bytes = record->bytes,
+                                     .mtime_ns = record->mtime_ns,
+                                     .digest = {record->digest[0], record->digest[1]}};
+    memcpy(item->image.format, record->format, sizeof item->image.format);
+    if (!records_unpack(feed->values, feed->config.features->counters, &feed->entry))
+        return error_set(err, STATUS_FAILED,
+                         "the log holds an image with another number of values; start over with "
+                         "--fresh");
+    item->values = feed->values;
+    return STATUS_OK;
+}
+
+enum status feed_read(struct feed *feed, uint64_t location, struct feed_item *item,
+                      struct error *err)
+{
+    *item = (struct feed_item){.location = location};
+    uint64_t position = location_position(location);
+    enum location_kind kind = location_kind(location);
+    if (kind == LOCATION_LOG)
+        return read_log(feed, position, item, err);
+    struct result *finished = feed->config.finished;
+    const void *row;
+    item->is_image = kind == LOCATION_IMAGE;
+    enum status status = rows_at(item->is_image ? finished->images : finished->failures, position,
+                                 &row, &item->path, err);
+    if (status)
+        return status;
+    item->path_length = (uint32_t)strlen(item->path);
+    if (item->is_image) {
+        memcpy(&item->image, row, sizeof item->image);
+        return feed_finished_values(feed, position, &item->values, err);
+    }
+    memcpy(&item->failure, row, sizeof item->failure);
+    return STATUS_OK;
+}

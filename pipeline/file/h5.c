@@ -1,0 +1,526 @@
+/* h5.c: HDF5 with our errors, our property lists, and distrust of what is read. */
+#include "file/h5.h"
+#include "base/path.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <hdf5_hl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Large data starts on a page: it can be mapped, and read without HDF5. */
+#define ALIGN_FROM (64 << 10)
+#define ALIGN_TO   4096
+/* Metadata is written in pieces of this size, which keeps the variable-length texts together. */
+#define META_BLOCK (64 << 10)
+/* HDF5 reads a chunk as a whole. */
+#define MOST_CHUNK_BYTES (64u << 20)
+/* Deflate shrinks by 1032 at most. */
+#define MOST_COMPRESSION 1100
+
+static const struct {
+    size_t size;
+    H5T_class_t class;
+    bool is_signed;
+} value_kinds[] = {
+    [VALUE_U8] = {1, H5T_INTEGER, false},
+    [VALUE_U16] = {2, H5T_INTEGER, false},
+    [VALUE_U32] = {4, H5T_INTEGER, false},
+    [VALUE_U64] = {8, H5T_INTEGER, false},
+    [VALUE_I32] = {4, H5T_INTEGER, true},
+    [VALUE_I64] = {8, H5T_INTEGER, true},
+    [VALUE_F32] = {4, H5T_FLOAT, true},
+    [VALUE_F64] = {8, H5T_FLOAT, true},
+    [VALUE_ASCII8] = {8, H5T_STRING, false},
+    [VALUE_ASCII16] = {16, H5T_STRING, false},
+    [VALUE_TEXT] = {sizeof(char *), H5T_STRING, false},
+};
+
+size_t value_size(enum value_type type)
+{
+    return value_kinds[type].size;
+}
+
+void h5_close(hid_t *id)
+{
+    if (*id > 0)
+        H5Idec_ref(*id);
+    *id = H5I_INVALID_HID;
+}
+
+/* A new type identifier: as stored (little-endian) or as in memory. */
+static hid_t make_type(enum value_type type, bool stored)
+{
+    switch (type) {
+    case VALUE_U8:
+        return H5Tcopy(stored ? H5T_STD_U8LE : H5T_NATIVE_UINT8);
+    case VALUE_U16:
+        return H5Tcopy(stored ? H5T_STD_U16LE : H5T_NATIVE_UINT16);
+    case VALUE_U32:
+        return H5Tcopy(stored ? H5T_STD_U32LE : H5T_NATIVE_UINT32);
+    case VALUE_U64:
+        return H5Tcopy(stored ? H5T_STD_U64LE : H5T_NATIVE_UINT64);
+    case VALUE_I32:
+        return H5Tcopy(stored ? H5T_STD_I32LE : H5T_NATIVE_INT32);
+    case VALUE_I64:
+        return H5Tcopy(stored ? H5T_STD_I64LE : H5T_NATIVE_INT64);
+    case VALUE_F32:
+        return H5Tcopy(stored ? H5T_IEEE_F32LE : H5T_NATIVE_FLOAT);
+    case VALUE_F64:
+        return H5Tcopy(stored ? H5T_IEEE_F64LE : H5T_NATIVE_DOUBLE);
+    case VALUE_ASCII8:
+    case VALUE_ASCII16:
+    case VALUE_TEXT:
+        break;
+    }
+    hid_t text = H5Tcopy(H5T_C_S1);
+    if (type == VALUE_TEXT) {
+        H5Tset_size(text, H5T_VARIABLE);
+        H5Tset_cset(text, H5T_CSET_UTF8);
+    } else {
+        H5Tset_size(text, value_kinds[type].size);
+        H5Tset_strpad(text, H5T_STR_NULLPAD);
+    }
+    return text;
+}
+
+static herr_t keep_first(unsigned n, const H5E_error2_t *entry, void *text)
+{
+    if (n == 0 && entry->desc)
+        snprintf(text, 400, "%s", entry->desc);
+    return 0;
+}
+
+enum status h5_fail(struct error *err, const char *call, const char *what, const char *path)
+{
+    char description[400] = "", shown[256];
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, description);
+    H5Eclear2(H5E_DEFAULT);
+    path_for_message(shown, sizeof shown, path);
+    /* A failed system call is described with its number, followed by pointers and offsets. */
+    const char *number = strstr(description, "errno = ");
+    int native = number ? atoi(number + strlen("errno = ")) : 0;
+    if (native == ENOSPC || native == EDQUOT || native == EFBIG) {
+        error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown,
+                  native == ENOSPC ? "the disk is full; free some space and run the command again"
+                  : native == EDQUOT
+                      ? "your disk quota is used up; free some space and run the command again"
+                      : "the file would be larger than the file system or ulimit -f allows");
+        if (err) {
+            err->native = native;
+            snprintf(err->name, sizeof err->name, "%s", errno_name(native));
+            snprintf(err->call, sizeof err->call, "%s", call);
+        }
+        return STATUS_FAILED;
+    }
+    if (native)
+        return error_errno(err, STATUS_FAILED, native, call, "cannot %s %s", what, shown);
+    enum status status = error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown,
+                                   *description ? description : "HDF5 does not say why");
+    if (err)
+        snprintf(err->call, sizeof err->call, "%s", call);
+    return status;
+}
+
+/* The file access properties of everything that clpipe opens or creates. */
+static hid_t access_list(void)
+{
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
+    H5Pset_alignment(list, ALIGN_FROM, ALIGN_TO);
+    H5Pset_meta_block_size(list, META_BLOCK);
+    /* Files appear by rename: nobody writes to one that another has open. HDF5's own locks fail on
+     * file systems without flock(). */
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
+    H5Pset_file_locking(list, false, true);
+#endif
+#if H5_VERSION_GE(1, 10, 2)
+    H5Pset_libver_bounds(list, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18);
+#endif
+    return list;
+}
+
+enum status h5_create_file(hid_t *file, const char *path, struct error *err)
+{
+    hid_t access = access_list(), creation = H5Pcreate(H5P_FILE_CREATE);
+    H5Pset_obj_track_times(creation, false);
+    *file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access);
+    h5_close(&creation);
+    h5_close(&access);
+    return *file > 0 ? STATUS_OK : h5_fail(err, "H5Fcreate", "write", path);
+}
+
+enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err)
+{
+    hid_t access = access_list();
+    if (!writable)
+        /* Readers take what newer libraries wrote. */
+        H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
+    *file = H5Fopen(path, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
+    h5_close(&access);
+    return *file > 0 ? STATUS_OK : h5_fail(err, "H5Fopen", writable ? "write" : "read", path);
+}
+
+void h5_abandon_file(hid_t file)
+{
+    int *descriptor = NULL, nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (file > 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
+        nowhere >= 0)
+        dup3(nowhere, *descriptor, O_CLOEXEC);
+    if (nowhere >= 0)
+        close(nowhere);
+}
+
+void h5_discard_file(hid_t *file)
+{
+    h5_abandon_file(*file);
+    if (*file > 0)
+        H5Fclose(*file);
+    *file = H5I_INVALID_HID;
+}
+
+enum status h5_finish_file(hid_t *file, const char *path, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (H5Fflush(*file, H5F_SCOPE_GLOBAL) < 0)
+        status = h5_fail(err, "H5Fflush", "write", path);
+    if (status)
+        h5_discard_file(file);
+    else if (H5Fclose(*file) < 0)
+        status = h5_fail(err, "H5Fclose", "write", path);
+    *file = H5I_INVALID_HID;
+    return status;
+}
+
+enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                            struct error *err)
+{
+    hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
+    H5Pset_obj_track_times(creation, false);
+    *group = H5Gcreate2(parent, name, H5P_DEFAULT, creation, H5P_DEFAULT);
+    h5_close(&creation);
+    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gcreate2", "write", path);
+}
+
+enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                              int rank, const hsize_t *dimensions, const char *path,
+                              struct error *err)
+{
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE), stored = make_type(type, true);
+    hid_t space = H5Screate_simple(rank, dimensions, NULL);
+    H5Pset_obj_track_times(creation, false);
+    H5Pset_layout(creation, H5D_CONTIGUOUS);
+    H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    /* Variable-length elements that were never written must not be read as addresses. */
+    H5Pset_fill_time(creation, type == VALUE_TEXT ? H5D_FILL_TIME_ALLOC : H5D_FILL_TIME_NEVER);
+    *dataset = H5Dcreate2(parent, name, stored, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    enum status status = *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
+    h5_close(&space);
+    h5_close(&stored);
+    h5_close(&creation);
+    return status;
+}
+
+enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err)
+{
+    bool ok = *dataset <= 0 || H5Dclose(*dataset) >= 0;
+    *dataset = H5I_INVALID_HID;
+    return ok ? STATUS_OK : h5_fail(err, "H5Dclose", "write", path);
+}
+
+/* The memory and file dataspaces of rows [first, first + count). */
+static bool select_rows(hid_t *memory, hid_t *file, hid_t dataset, uint64_t first, uint64_t count)
+{
+    hsize_t size[2] = {0}, start[2] = {first, 0};
+    *memory = H5I_INVALID_HID;
+    *file = H5Dget_space(dataset);
+    int rank = H5Sget_simple_extent_ndims(*file);
+    if (rank < 1 || rank > 2 || H5Sget_simple_extent_dims(*file, size, NULL) != rank)
+        return false;
+    size[0] = count;
+    *memory = H5Screate_simple(rank, size, NULL);
+    return *memory > 0 && H5Sselect_hyperslab(*file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0;
+}
+
+enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
+                          const void *data, const char *path, struct error *err)
+{
+    if (count == 0)
+        return STATUS_OK;
+    hid_t memory, file, type_id = make_type(type, false);
+    bool ok = select_rows(&memory, &file, dataset, first, count) &&
+              H5Dwrite(dataset, type_id, memory, file, H5P_DEFAULT, data) >= 0;
+    enum status status = ok ? STATUS_OK : h5_fail(err, "H5Dwrite", "write", path);
+    h5_close(&memory);
+    h5_close(&file);
+    h5_close(&type_id);
+    return status;
+}
+
+enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
+                         void *data, const char *path, struct error *err)
+{
+    if (count == 0)
+        return STATUS_OK;
+    hid_t memory, file, type_id = make_type(type, false);
+    bool ok = select_rows(&memory, &file, dataset, first, count) &&
+              H5Dread(dataset, type_id, memory, file, H5P_DEFAULT, data) >= 0;
+    enum status status = ok ? STATUS_OK : h5_fail(err, "H5Dread", "read", path);
+    h5_close(&memory);
+    h5_close(&file);
+    h5_close(&type_id);
+    return status;
+}
+
+enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
+                          const char *path, struct error *err)
+{
+    hid_t stored = make_type(type, true), memory = make_type(type, false);
+    hid_t space = H5Screate(H5S_SCALAR);
+    hid_t attribute = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool ok = attribute > 0 && H5Awrite(attribute, memory, value) >= 0;
+    enum status status = ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", path);
+    h5_close(&attribute);
+    h5_close(&space);
+    h5_close(&memory);
+    h5_close(&stored);
+    return status;
+}
+
+enum status h5_put_text(hid_t object, const char *name, const char *text, const char *path,
+                        struct error *err)
+{
+    return h5_put_number(object, name, VALUE_TEXT, &text, path, err);
+}
+
+enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const char *path,
+                            struct error *err)
+{
+    if (h5_is_object(file, name, H5O_TYPE_DATASET))
+        return STATUS_OK;
+    char text[80];
+    /* What netCDF writes for a dimension without a variable, to the letter and its width. */
+    snprintf(text, sizeof text, "This is a netCDF dimension but not a netCDF variable. %10llu",
+             (unsigned long long)length);
+    hsize_t size = length;
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &size, NULL);
+    H5Pset_obj_track_times(creation, false);
+    hid_t scale = H5Dcreate2(file, name, H5T_IEEE_F32BE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    bool ok = scale > 0 && H5DSset_scale(scale, text) >= 0;
+    enum status status = ok ? STATUS_OK : h5_fail(err, "H5DSset_scale", "write", path);
+    h5_close(&scale);
+    h5_close(&space);
+    h5_close(&creation);
+    return status;
+}
+
+enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char *scale,
+                            const char *path, struct error *err)
+{
+    hid_t id = H5Dopen2(file, scale, H5P_DEFAULT);
+    bool ok = id > 0 && H5DSattach_scale(dataset, id, axis) >= 0;
+    enum status status = ok ? STATUS_OK : h5_fail(err, "H5DSattach_scale", "write", path);
+    h5_close(&id);
+    return status;
+}
+
+bool h5_is_object(hid_t parent, const char *name, H5O_type_t type)
+{
+    H5L_info_t link;
+    H5O_info_t object;
+    return H5Lexists(parent, name, H5P_DEFAULT) > 0 &&
+           H5Lget_info(parent, name, &link, H5P_DEFAULT) >= 0 && link.type == H5L_TYPE_HARD &&
+           H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) >= 0 && object.type == type;
+}
+
+bool h5_type_matches(hid_t stored, enum value_type type)
+{
+    H5T_class_t class = H5Tget_class(stored);
+    if (class != value_kinds[type].class)
+        return false;
+    if (class == H5T_STRING) {
+        bool variable = H5Tis_variable_str(stored) > 0;
+        return type == VALUE_TEXT ? variable
+                                  : !variable && H5Tget_size(stored) == value_kinds[type].size;
+    }
+    if (H5Tget_size(stored) != value_kinds[type].size)
+        return false;
+    if (class == H5T_INTEGER)
+        return (H5Tget_sign(stored) == H5T_SGN_2) == value_kinds[type].is_signed;
+    return type == VALUE_F32
+               ? H5Tequal(stored, H5T_IEEE_F32LE) > 0 || H5Tequal(stored, H5T_IEEE_F32BE) > 0
+               : H5Tequal(stored, H5T_IEEE_F64LE) > 0 || H5Tequal(stored, H5T_IEEE_F64BE) > 0;
+}
+
+uint64_t h5_file_bytes(hid_t object)
+{
+    hsize_t bytes = 0;
+    hid_t file = H5Iget_file_id(object);
+    int *descriptor = NULL;
+    struct stat st;
+    if (file > 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
+        fstat(*descriptor, &st) == 0)
+        bytes = (hsize_t)st.st_size;
+    h5_close(&file);
+    return bytes;
+}
+
+const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
+{
+    const char *wrong = NULL;
+    uint64_t file_bytes = h5_file_bytes(dataset);
+    hid_t list = H5Dget_create_plist(dataset);
+    H5D_layout_t layout = H5Pget_layout(list);
+    if (H5Pget_external_count(list) > 0) {
+        wrong = "keeps its data in another file";
+    } else if (bytes == 0 && layout != H5D_VIRTUAL) {
+        wrong = NULL;
+    } else if (layout == H5D_CONTIGUOUS) {
+        haddr_t at = H5Dget_offset(dataset);
+        if (at == HADDR_UNDEF || at > file_bytes || bytes > file_bytes - at)
+            wrong = "lies beyond the end of the file";
+        else if (H5Dget_storage_size(dataset) != bytes)
+            wrong = "takes another number of bytes than it has";
+    } else if (layout == H5D_CHUNKED) {
+        hsize_t chunk[3];
+        uint64_t chunk_bytes = element;
+        int rank = H5Pget_chunk(list, 3, chunk);
+        for (int i = 0; i < rank && i < 3; i++)
+            chunk_bytes = chunk[i] > MOST_CHUNK_BYTES ? UINT32_MAX : chunk_bytes * chunk[i];
+        if (rank < 1 || rank > 2 || chunk_bytes > MOST_CHUNK_BYTES)
+            wrong = "has larger chunks than clpipe reads (64 MiB)";
+        else if (H5Dget_storage_size(dataset) > file_bytes ||
+                 bytes / MOST_COMPRESSION > H5Dget_storage_size(dataset))
+            wrong = "is larger than its file can hold";
+    } else if (layout != H5D_COMPACT) {
+        wrong = "is put together from other datasets";
+    }
+    h5_close(&list);
+    return wrong;
+}
+
+enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                            int rank, hsize_t *dimensions, const char *where, const char *path,
+                            struct error *err)
+{
+    char shown[256];
+    path_for_message(shown, sizeof shown, path);
+    *dataset = H5I_INVALID_HID;
+    if (!h5_is_object(parent, name, H5O_TYPE_DATASET))
+        return error_set(err, STATUS_FAILED, "%s is damaged: it has no dataset %s", shown, where);
+    *dataset = H5Dopen2(parent, name, H5P_DEFAULT);
+    if (*dataset < 0)
+        return h5_fail(err, "H5Dopen2", "read", path);
+    hid_t stored = H5Dget_type(*dataset), space = H5Dget_space(*dataset);
+    const char *wrong = NULL;
+    uint64_t elements = 1;
+    if (!h5_type_matches(stored, type)) {
+        wrong = "has another type than clpipe writes";
+    } else if (H5Sget_simple_extent_type(space) != H5S_SIMPLE ||
+               H5Sget_simple_extent_ndims(space) != rank ||
+               H5Sget_simple_extent_dims(space, dimensions, NULL) != rank) {
+        wrong = "has another number of dimensions than clpipe writes";
+    } else {
+        size_t element = type == VALUE_TEXT ? 16 : value_size(type);
+        for (int i = 0; i < rank; i++)
+            if (__builtin_mul_overflow(elements, dimensions[i], &elements))
+                wrong = "has an impossible size";
+        if (!wrong && elements > UINT64_MAX / 16)
+            wrong = "has an impossible size";
+        if (!wrong)
+            wrong = h5_bad_storage(*dataset, elements * element, element);
+    }
+    h5_close(&space);
+    h5_close(&stored);
+    if (!wrong)
+        return STATUS_OK;
+    h5_close(dataset);
+    return error_set(err, STATUS_FAILED, "%s is damaged or not clpipe's: %s %s", shown, where,
+                     wrong);
+}
+
+/* Reads a scalar attribute of that class. */
+static bool get_scalar(hid_t object, const char *name, H5T_class_t class, hid_t memory, void *value)
+{
+    if (H5Aexists(object, name) <= 0)
+        return false;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    hid_t stored = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    bool ok = attribute > 0 && H5Tget_class(stored) == class && H5Tget_size(stored) <= 8 &&
+              H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attribute, memory, value) >= 0;
+    h5_close(&space);
+    h5_close(&stored);
+    h5_close(&attribute);
+    return ok;
+}
+
+bool h5_get_integer(hid_t object, const char *name, int64_t *value)
+{
+    return get_scalar(object, name, H5T_INTEGER, H5T_NATIVE_INT64, value);
+}
+
+bool h5_get_real(hid_t object, const char *name, double *value)
+{
+    return get_scalar(object, name, H5T_FLOAT, H5T_NATIVE_DOUBLE, value);
+}
+
+struct listing {
+    struct h5_names *names;
+    unsigned most;
+};
+
+static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, void *context)
+{
+    (void)group;
+    (void)info;
+    struct listing *listing = context;
+    struct h5_names *names = listing->names;
+    if (names->count == listing->most)
+        return -1;
+    if ((names->count & (names->count - 1)) == 0) {
+        char **more = realloc(names->name, (names->count ? 2 * names->count : 1) * sizeof *more);
+        if (!more)
+            return -1;
+        names->name = more;
+    }
+    names->name[names->count] = strdup(name);
+    return names->name[names->count++] ? 0 : -1;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const char *path,
+                    struct error *err)
+{
+    *names = (struct h5_names){0};
+    struct listing listing = {names, most};
+    hsize_t index = 0;
+    H5Eclear2(H5E_DEFAULT);
+    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &index, add_name, &listing) < 0) {
+        char shown[256];
+        path_for_message(shown, sizeof shown, path);
+        bool many = names->count == most;
+        h5_free_names(names);
+        return many ? error_set(err, STATUS_FAILED,
+                                "%s is damaged or not clpipe's: a group has more than %u members",
+                                shown, most)
+                    : h5_fail(err, "H5Literate", "read", path);
+    }
+    if (names->count > 1)
+        qsort(names->name, names->count, sizeof *names->name, compare_names);
+    return STATUS_OK;
+}
+
+void h5_free_names(struct h5_names *names)
+{
+    for (unsigned i = 0; i < names->count; i++)
+        free(names->name[i]);
+    free(names->name);
+    *names = (struct h5_names){0};
+}

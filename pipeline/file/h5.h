@@ -1,0 +1,126 @@
+/* h5.h: the few things that the store does with HDF5, each with one line of error.
+ *
+ * HDF5 keeps global state and its error stack is its own: only one thread uses it at a time. Its
+ * own printing of errors is turned off; the most specific line of its stack becomes our sentence.
+ * Everything that is written can be read by HDF5 1.8 and holds no time stamps. */
+#ifndef CLPIPE_FILE_H5_H
+#define CLPIPE_FILE_H5_H
+
+#define H5_USE_110_API
+#include <hdf5.h>
+
+#include "base/error.h"
+#include <stdint.h>
+
+/* The element types that clpipe's files have. */
+enum value_type {
+    VALUE_U8,
+    VALUE_U16,
+    VALUE_U32,
+    VALUE_U64,
+    VALUE_I32,
+    VALUE_I64,
+    VALUE_F32,
+    VALUE_F64,
+    VALUE_ASCII8,  /* 8 bytes, NUL-padded */
+    VALUE_ASCII16, /* 16 bytes, NUL-padded */
+    VALUE_TEXT,    /* variable-length UTF-8; in memory a const char * */
+};
+
+/* Bytes of one element in memory. */
+size_t value_size(enum value_type type);
+
+/* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */
+void h5_close(hid_t *id);
+
+/* Turns the top of HDF5's error stack into STATUS_FAILED "cannot WHAT PATH: ...". */
+enum status h5_fail(struct error *err, const char *call, const char *what, const char *path);
+
+/* Creates (truncates) or opens a file. `what` of messages is "write" or "read". */
+enum status h5_create_file(hid_t *file, const char *path, struct error *err);
+enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err);
+
+/* Completes a file that was written. On failure the file is as closed as after h5_discard_file. */
+enum status h5_finish_file(hid_t *file, const char *path, struct error *err);
+
+/* Says that the content of an open file does not matter any more. HDF5 1.10 crashes when it cannot
+ * write what it still holds in memory, for example on a full disk; so that goes to /dev/null. To be
+ * called before anything of the file is closed. */
+void h5_abandon_file(hid_t file);
+
+/* The same, and closes the file. */
+void h5_discard_file(hid_t *file);
+
+/* --- writing; the messages name the file's `path` ----------------------------------------------
+ */
+
+enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                            struct error *err);
+
+/* A dataset of `rank` dimensions, contiguous, its space allocated at once and not filled. */
+enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                              int rank, const hsize_t *dimensions, const char *path,
+                              struct error *err);
+
+/* Writes or reads elements [first, first + count) along the first axis and all along the others.
+ * count 0 does nothing. */
+enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
+                          const void *data, const char *path, struct error *err);
+enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
+                         void *data, const char *path, struct error *err);
+
+/* Closes a dataset that was written, whose last part may only now go to the disk. */
+enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err);
+
+/* Scalar attributes. A text may be of any length. */
+enum status h5_put_text(hid_t object, const char *name, const char *text, const char *path,
+                        struct error *err);
+enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
+                          const char *path, struct error *err);
+
+/* A dimension scale without values (netCDF's convention) at the root of the file, unless it is
+ * there already. */
+enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const char *path,
+                            struct error *err);
+enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char *scale,
+                            const char *path, struct error *err);
+
+/* --- reading what others may have written -------------------------------------------------------
+ */
+
+/* True if `name` is a hard link in `parent` to an object of that type; soft and external links,
+ * which lead elsewhere, count as missing. */
+bool h5_is_object(hid_t parent, const char *name, H5O_type_t type);
+
+/* Opens a dataset and checks its type, its rank (1 or 2), that its data lies in this file and that
+ * its size is one that the file can hold. `where` is the dataset's path for messages. */
+enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                            int rank, hsize_t *dimensions, const char *where, const char *path,
+                            struct error *err);
+
+/* What is wrong with where and how a dataset's `bytes` bytes are stored, or NULL: its data must lie
+ * in this file, and the file be large enough for them. */
+const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element_bytes);
+
+/* True if the type, as stored, is a form of `type`. */
+bool h5_type_matches(hid_t stored, enum value_type type);
+
+/* The size of the open file in bytes. */
+uint64_t h5_file_bytes(hid_t object);
+
+/* A scalar number attribute; false if it is missing or of another kind. Integers of any width are
+ * read as int64. */
+bool h5_get_integer(hid_t object, const char *name, int64_t *value);
+bool h5_get_real(hid_t object, const char *name, double *value);
+
+/* The names of the members of a group, sorted by their bytes; STATUS_FAILED if there are more than
+ * `most`. Free with h5_free_names. */
+struct h5_names {
+    char **name;
+    unsigned count;
+};
+enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const char *path,
+                    struct error *err);
+void h5_free_names(struct h5_names *names);
+
+#endif

@@ -1,0 +1,338 @@
+/* prior.c: cursors over earlier records, and an index for lists. */
+#include "file/prior.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define STREAM_BUFFER (64u << 10)
+#define RANDOM_BUFFER (4u << 10)
+
+struct stream {
+    enum location_kind kind;
+    uint64_t start, at, end; /* rows, or offsets in the log */
+    uint64_t next;           /* after `record`, if it is loaded */
+    bool loaded;
+    struct store_record record;
+    struct records_reader reader; /* of the log */
+};
+
+/* An open-addressing table in a file: 16 bytes a slot, location 0 where it is free. */
+struct slot {
+    uint64_t hash, location;
+};
+
+struct prior {
+    bool *ordered; /* for each source: sorted by the bytes of its paths */
+    unsigned source_count;
+    bool retry_failed;
+    struct result *finished;
+    struct stream *stream; /* the finished file's first, then the log's from the latest run back */
+    unsigned stream_count;
+    uint64_t records; /* of all */
+    struct records_reader random;
+    int directory;
+    struct slot *table;
+    uint64_t slots; /* a power of two */
+    bool no_table;  /* it was tried, and could not be made */
+};
+
+enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err)
+{
+    *out = NULL;
+    struct prior *prior = calloc(1, sizeof *prior);
+    if (!prior)
+        return error_memory(err, sizeof *prior, "earlier work");
+    unsigned most = config->stretches->count + 2;
+    prior->ordered = calloc(config->source_count + 1, sizeof *prior->ordered);
+    prior->stream = calloc(most, sizeof *prior->stream);
+    if (!prior->ordered || !prior->stream) {
+        prior_close(&prior);
+        return error_memory(err, most * sizeof *prior->stream, "earlier work");
+    }
+    prior->source_count = config->source_count;
+    prior->retry_failed = config->retry_failed;
+    prior->finished = config->finished;
+    prior->directory = config->directory;
+    for (unsigned i = 0; i < config->source_count; i++)
+        prior->ordered[i] = config->sources[i][0] != '@' && strcmp(config->sources[i], "-") != 0;
+    uint64_t rows[2] = {config->finished ? result_images(config->finished) : 0,
+                        config->finished ? result_failures(config->finished) : 0};
+    for (int i = 0; i < 2; i++)
+        if (rows[i] > 0)
+            prior->stream[prior->stream_count++] =
+                (struct stream){.kind = i ? LOCATION_FAILURE : LOCATION_IMAGE, .end = rows[i]};
+    for (unsigned i = config->stretches->count; i-- > 0;) {
+        const struct stretch *stretch = &config->stretches->stretch[i];
+        if (stretch->records == 0)
+            continue;
+        struct stream *stream = &prior->stream[prior->stream_count++];
+        *stream = (struct stream){.kind = LOCATION_LOG,
+                                  .start = stretch->start,
+                                  .at = stretch->start,
+                                  .end = stretch->end};
+        records_reader_init(&stream->reader, config->log, config->log_path, config->counters,
+                            stretch->end, STREAM_BUFFER);
+    }
+    records_reader_init(&prior->random, config->log, config->log_path, config->counters,
+                        config->stretches->end, RANDOM_BUFFER);
+    prior->records = rows[0] + rows[1] + config->stretches->records;
+    *out = prior;
+    return STATUS_OK;
+}
+
+void prior_close(struct prior **prior)
+{
+    if (!prior || !*prior)
+        return;
+    struct prior *p = *prior;
+    *prior = NULL;
+    for (unsigned i = 0; i < p->stream_count; i++)
+        records_reader_clear(&p->stream[i].reader);
+    records_reader_clear(&p->random);
+    if (p->table)
+        munmap(p->table, p->slots * sizeof *p->table);
+    free(p->stream);
+    free(p->ordered);
+    free(p);
+}
+
+/* Reads the record at a position of a stream, and where the next one is. */
+static enum status read_record(struct prior *prior, struct records_reader *reader,
+                               enum location_kind kind, uint64_t position,
+                               struct store_record *record, uint64_t *next, struct error *err)
+{
+    enum status status = STATUS_OK;
+    *next = position + 1;
+    if (kind == LOCATION_LOG) {
+        struct records_entry entry;
+        status = records_peek(reader, position, &entry, err);
+        if (status == STATUS_END)
+            /* It was whole when the log was scanned. */
+            status = error_set(err, STATUS_FAILED, "%s changed while it was read", reader->path);
+        *record = entry.record;
+        *next = entry.next;
+    } else if (kind == LOCATION_IMAGE) {
+        struct result_image image;
+        status = result_image_at(prior->finished, position, &image, err);
+        if (status)
+            return status;
+        *record = (struct store_record){.source = image.source,
+                                        .path = image.path_raw,
+                                        .path_length = (uint32_t)strlen(image.path_raw),
+                                        .bytes = image.bytes,
+                                        .mtime_ns = image.mtime_ns,
+                                        .width = image.width,
+                                        .height = image.height,
+                                        .orientation = image.orientation,
+                                        .channels = image.channels,
+                                        .digest = {image.digest[0], image.digest[1]}};
+        memcpy(record->format, image.format, sizeof record->format);
+    } else {
+        struct result_failure failure;
+        status = result_failure_at(prior->finished, position, &failure, err);
+        if (status)
+            return status;
+        *record = (struct store_record){.source = failure.source,
+                                        .path = failure.path_raw,
+                                        .path_length = (uint32_t)strlen(failure.path_raw),
+                                        .bytes = failure.bytes,
+                                        .mtime_ns = failure.mtime_ns};
+        failure_set(&record->failure, failure.reason, "%s", failure.message);
+        record->failure.error_number = failure.error_number;
+    }
+    record->origin = location_of(kind, position);
+    return status;
+}
+
+/* Makes the record under the cursor available; false at the end. */
+static bool load(struct prior *prior, struct stream *stream)
+{
+    if (stream->loaded || stream->at >= stream->end)
+        return stream->loaded;
+    struct error error = ERROR_INIT;
+    if (read_record(prior, &stream->reader, stream->kind, stream->at, &stream->record,
+                    &stream->next, &error)) {
+        char line[1024];
+        log_message(LOG_NOTICE, "notice: earlier work is not used: %s",
+                    error_line(line, sizeof line, &error));
+        stream->at = stream->end;
+        return false;
+    }
+    stream->loaded = true;
+    return true;
+}
+
+static void advance(struct stream *stream)
+{
+    stream->at = stream->next;
+    stream->loaded = false;
+}
+
+static int compare_paths(const struct store_record *record, const char *path, uint32_t length)
+{
+    uint32_t both = record->path_length < length ? record->path_length : length;
+    int order = memcmp(record->path, path, both);
+    return order ? order : (record->path_length > length) - (record->path_length < length);
+}
+
+/* Whether a record of the right item still says what a new look at the file would. */
+static bool still_holds(const struct prior *prior, const struct store_record *record,
+                        uint64_t bytes, int64_t mtime_ns)
+{
+    if (record->bytes != bytes || record->mtime_ns != mtime_ns)
+        return false;
+    switch (record->failure.reason) {
+    case REASON_NONE:
+        return true;
+    case REASON_UNREADABLE:
+    case REASON_VANISHED:
+    case REASON_CHANGED:
+    case REASON_OUT_OF_MEMORY:
+        /* These say nothing about the content. */
+        return false;
+    default:
+        return !prior->retry_failed;
+    }
+}
+
+/* --- the index ------------------------------------------------------------------------------- */
+
+static uint64_t hash_item(uint16_t source, const char *path, uint32_t length)
+{
+    struct murmur3 state;
+    uint64_t digest[2];
+    murmur3_init(&state);
+    murmur3_update(&state, &source, sizeof source);
+    murmur3_update(&state, path, length);
+    murmur3_final(&state, digest);
+    return digest[0];
+}
+
+/* Creates the file, which has no name, and maps it. */
+static bool map_table(struct prior *prior)
+{
+    prior->slots = 1024;
+    while (prior->slots < 2 * prior->records)
+        prior->slots *= 2;
+    size_t bytes = prior->slots * sizeof *prior->table;
+    int fd = openat(prior->directory, "index", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                    0600);
+    int failed = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        unlinkat(prior->directory, "index", 0);
+        /* Its space must be there: a mapping cannot report that a disk is full. */
+        failed = posix_fallocate(fd, 0, (off_t)bytes);
+    }
+    void *table =
+        failed ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (!failed && table == MAP_FAILED)
+        failed = errno;
+    if (fd >= 0)
+        close(fd);
+    if (failed) {
+        log_message(
+            LOG_NOTICE,
+            "notice: no index of earlier work (%s): items of lists in another order are done again",
+            strerror(failed));
+        return false;
+    }
+    prior->table = table;
+    return true;
+}
+
+/* Enters every record of an unordered source. Cursors keep their place. */
+static void build_table(struct prior *prior)
+{
+    prior->no_table = !map_table(prior);
+    for (unsigned i = 0; !prior->no_table && i < prior->stream_count; i++) {
+        struct stream *stream = &prior->stream[i];
+        uint64_t at = stream->at;
+        stream->loaded = false;
+        for (stream->at = stream->start; load(prior, stream); advance(stream)) {
+            const struct store_record *record = &stream->record;
+            if (record->source >= prior->source_count || prior->ordered[record->source])
+                continue;
+            uint64_t hash = hash_item(record->source, record->path, record->path_length);
+            uint64_t place = hash & (prior->slots - 1);
+            while (prior->table[place].location)
+                place = (place + 1) & (prior->slots - 1);
+            prior->table[place] = (struct slot){hash, location_of(stream->kind, stream->at)};
+        }
+        stream->at = at;
+    }
+}
+
+/* Looks an item up; its stream's cursor moves behind it. */
+static bool find_in_table(struct prior *prior, uint16_t source, const char *path, uint32_t length,
+                          uint64_t bytes, int64_t mtime_ns, struct store_record *record)
+{
+    uint64_t hash = hash_item(source, path, length);
+    for (uint64_t place = hash & (prior->slots - 1); prior->table[place].location;
+         place = (place + 1) & (prior->slots - 1)) {
+        if (prior->table[place].hash != hash)
+            continue;
+        uint64_t location = prior->table[place].location, next;
+        enum location_kind kind = location_kind(location);
+        uint64_t position = location_position(location);
+        struct stream *stream = prior->stream;
+        while (stream->kind != kind || position < stream->start || position >= stream->end)
+            stream++;
+        /* The row under the cursor may go with the block that is read. */
+        stream->loaded = false;
+        struct error error = ERROR_INIT;
+        if (read_record(prior, &prior->random, kind, position, record, &next, &error) ==
+                STATUS_OK &&
+            record->source == source && compare_paths(record, path, length) == 0 &&
+            still_holds(prior, record, bytes, mtime_ns)) {
+            stream->at = next;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool exhausted(const struct prior *prior)
+{
+    for (unsigned i = 0; i < prior->stream_count; i++)
+        if (prior->stream[i].at < prior->stream[i].end)
+            return false;
+    return true;
+}
+
+bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t length,
+                uint64_t bytes, int64_t mtime_ns, struct store_record *record)
+{
+    bool ordered = prior->ordered[source], found = false;
+    for (unsigned i = 0; !found && i < prior->stream_count; i++) {
+        struct stream *stream = &prior->stream[i];
+        while (load(prior, stream)) {
+            if (stream->record.source > source)
+                break;
+            int order =
+                stream->record.source < source ? -1 : compare_paths(&stream->record, path, length);
+            if (order == 0) {
+                *record = stream->record;
+                found = still_holds(prior, record, bytes, mtime_ns);
+                advance(stream);
+                break;
+            }
+            if (order > 0 || (!ordered && stream->record.source == source))
+                break;
+            advance(stream);
+        }
+    }
+    if (!found && !ordered && !prior->no_table && (prior->table || !exhausted(prior))) {
+        if (!prior->table)
+            build_table(prior);
+        found = prior->table && find_in_table(prior, source, path, length, bytes, mtime_ns, record);
+    }
+    /* The bytes are the same, and end in a NUL there. */
+    record->path = path;
+    return found;
+}

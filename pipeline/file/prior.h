@@ -1,0 +1,35 @@
+/* prior.h: earlier work on the items of a walk, found as the walk goes on.
+ *
+ * Earlier work is a finished file (its images and its failures) and a log (one stretch for each run
+ * that wrote to it). Each of these streams is in walk order. Where the order is that of the paths'
+ * bytes (directories) a cursor in each stream moves along with the walk: one sequential pass, no
+ * memory. A list's order is its own: a cursor finds what comes in the same order as before; at the
+ * first item that does not, an index of the list's records is built in a file. One thread. */
+#ifndef CLPIPE_FILE_PRIOR_H
+#define CLPIPE_FILE_PRIOR_H
+
+#include "file/result.h"
+#include "log/stretches.h"
+
+struct prior;
+
+struct prior_config {
+    const char *const *sources;
+    unsigned source_count;
+    bool retry_failed;
+    struct result *finished; /* NULL: none */
+    int log;
+    const char *log_path;
+    uint32_t counters;
+    const struct stretches *stretches; /* as they were before this run */
+    int directory;                     /* for the index */
+};
+
+enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err);
+void prior_close(struct prior **prior);
+
+/* As store_prior; record->origin is where it lies. */
+bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
+                uint64_t bytes, int64_t mtime_ns, struct store_record *record);
+
+#endif

@@ -1,0 +1,370 @@
+/* repair.c: two ways to an order of good rows, and one from there to a file.
+ *
+ *   INPUT opens: verify marks rows ─> locations in INPUT ─┐
+ *                                                         ├─> order ─> build ─> OUTPUT
+ *   INPUT.partial: whole frames, sorted, the latest of ───┘
+ *   each path ─> locations in the log
+ *
+ * A finished file of which rows are dropped loses its clusters too, for they belonged to all rows;
+ * a clustering that is wrong in itself goes alone. The log is only read: it is what the next run of
+ * the command that wrote it goes on from. */
+#include "file/repair.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "file/build.h"
+#include "file/signature.h"
+#include "file/verify.h"
+#include "log/repair_log.h"
+#include "log/workdir.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ORDER_BLOCK 4096
+
+struct repair {
+    const struct repair_config *config;
+    struct repair_report *report;
+    struct workdir *work;
+    struct result *result;
+    struct signature_parts parts; /* what the file to be is made of */
+    struct repair_log log;
+    FILE *order;
+    struct raw_tally raw_images, raw_failures;
+    bool *leave_out; /* of the result's clusterings */
+};
+
+/* --- a finished file -----------------------------------------------------------------------------
+ */
+
+/* Notes a good row. */
+static enum status add(struct repair *r, uint64_t location, bool image, const char *path,
+                       struct error *err)
+{
+    size_t length = strlen(path);
+    if (fwrite(&location, sizeof location, 1, r->order) != 1)
+        return error_errno(err, STATUS_FAILED, errno, "fwrite", "cannot keep the order of rows");
+    if (image)
+        r->report->images++;
+    else
+        r->report->failures++;
+    if (!utf8_valid(path, length)) {
+        struct raw_tally *raw = image ? &r->raw_images : &r->raw_failures;
+        raw->rows++;
+        raw->bytes += length;
+    }
+    return STATUS_OK;
+}
+
+/* Marks rows that stand in the wrong place. Of two neighbours in the wrong order it is the first
+ * that is wrong if the second comes right after the one before it. */
+static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad, struct error *err)
+{
+    const struct result *result = r->result;
+    struct place {
+        uint64_t row;
+        uint16_t source;
+        char *path;
+    } last[2] = {{0}}; /* the last good row, and the one before it */
+    unsigned known = 0;
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; !status && i < rows_count(rows); i++) {
+        const void *found;
+        const char *path;
+        status = rows_at(rows, i, &found, &path, err);
+        if (status || bad[i])
+            continue;
+        uint16_t source = rows == result->images ? ((const struct image_row *)found)->source
+                                                 : ((const struct failure_row *)found)->source;
+        const char *name = result->sources[source];
+        bool list = name[0] == '@' || strcmp(name, "-") == 0;
+        bool after[2];
+        for (unsigned p = 0; p < 2; p++)
+            after[p] = p >= known || source > last[p].source ||
+                       (source == last[p].source && (list || strcmp(path, last[p].path) > 0));
+        if (!after[0] && !after[1]) {
+            bad[i] = 1;
+            continue;
+        }
+        struct place now = {i, source, strdup(path)};
+        if (!now.path) {
+            status = error_memory(err, strlen(path), "a path");
+        } else if (!after[0]) {
+            bad[last[0].row] = 1;
+            free(last[0].path);
+            last[0] = now;
+        } else {
+            free(last[1].path);
+            last[1] = last[0];
+            last[0] = now;
+            known += known < 2;
+        }
+    }
+    free(last[0].path);
+    free(last[1].path);
+    return status;
+}
+
+static enum status take_rows(struct repair *r, struct rows *rows, const uint8_t *bad,
+                             enum location_kind kind, uint64_t *lost, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; !status && i < rows_count(rows); i++) {
+        const void *row;
+        const char *path;
+        if (bad[i]) {
+            ++*lost;
+            continue;
+        }
+        status = rows_at(rows, i, &row, &path, err);
+        if (!status)
+            status = add(r, location_of(kind, i), kind == LOCATION_IMAGE, path, err);
+    }
+    return status;
+}
+
+/* What the new file is made of, as the old one says. */
+static enum status read_parts(struct repair *r, struct error *err)
+{
+    struct result *result = r->result;
+    struct signature_parts *parts = &r->parts;
+    parts->parameters = strdup(result->parameters);
+    parts->sources = calloc(result->source_count + 1, sizeof *parts->sources);
+    if (!parts->parameters || !parts->sources)
+        return error_memory(err, 256, "the parameters");
+    for (unsigned i = 0; i < result->source_count; i++, parts->config.source_count++)
+        if (!(parts->sources[i] = strdup(result->sources[i])))
+            return error_memory(err, 256, "the sources");
+    for (unsigned i = 0; i < result->feature_count; i++) {
+        const struct result_feature *feature = &result->features[i];
+        char named[sizeof feature->name + sizeof feature->spec];
+        snprintf(named, sizeof named, "%s=%s", feature->name, feature->spec);
+        enum status status = feature_set_add(&parts->features, named, NORMALIZE_L1, err);
+        const struct feature *made = &parts->features.feature[i];
+        if (!status && (made->dimension != feature->dimension ||
+                        (made->normalize != NORMALIZE_NONE) != feature->is_float))
+            status = result_damaged(result, err,
+                                    "/features/%s contradicts itself; make the file again with "
+                                    "--fresh",
+                                    feature->name);
+        if (status)
+            return status;
+        parts->config.decode_scale = feature->decode_scale;
+    }
+    parts->config.sources = (const char *const *)parts->sources;
+    parts->config.parameters = parts->parameters;
+    parts->config.features = &parts->features;
+    return STATUS_OK;
+}
+
+static enum status look_at_result(struct repair *r, struct error *err)
+{
+    struct result *result = r->result;
+    struct repair_report *report = r->report;
+    struct verify verify = {
+        .result = result, .broken = r->config->broken, .context = r->config->context};
+    verify.bad_images = calloc(rows_count(result->images) + 1, 1);
+    verify.bad_failures = calloc(rows_count(result->failures) + 1, 1);
+    r->leave_out = calloc(result->clusters_count + 1, sizeof *r->leave_out);
+    enum status status = STATUS_OK;
+    if (!verify.bad_images || !verify.bad_failures || !r->leave_out)
+        status = error_memory(err, rows_count(result->images), "a mark for each row");
+    if (!status)
+        status = read_parts(r, err);
+    if (!status)
+        status = verify_content(&verify, err);
+    if (!status)
+        status = mark_order(r, result->images, verify.bad_images, err);
+    if (!status)
+        status = mark_order(r, result->failures, verify.bad_failures, err);
+    if (!status)
+        status = take_rows(r, result->images, verify.bad_images, LOCATION_IMAGE,
+                           &report->images_lost, err);
+    if (!status)
+        status = take_rows(r, result->failures, verify.bad_failures, LOCATION_FAILURE,
+                           &report->failures_lost, err);
+    for (unsigned i = 0; !status && i < result->clusters_count; i++) {
+        struct error why = ERROR_INIT;
+        uint64_t before = verify.count;
+        if (verify_clustering(&verify, &result->clusters[i], &why))
+            verify_broken(&verify, "/clusters/%s: %s", result->clusters[i].clusters.name,
+                          why.sentence);
+        r->leave_out[i] = report->images_lost > 0 || verify.count > before;
+        report->clusters_lost += r->leave_out[i];
+        report->clusters += !r->leave_out[i];
+    }
+    report->whole = !status && verify.count == 0;
+    free(verify.bad_images);
+    free(verify.bad_failures);
+    return status;
+}
+
+/* --- the log of an unfinished run ----------------------------------------------------------------
+ */
+
+static enum status look_at_log(struct repair *r, struct error *err)
+{
+    struct repair_report *report = r->report;
+    enum status status = signature_parse(&r->parts, r->log.signature, err);
+    if (!status)
+        status = repair_log_scan(&r->log, r->parts.features.counters, r->parts.config.sources,
+                                 r->parts.config.source_count, err);
+    report->damaged_bytes = r->log.damaged;
+    for (uint64_t i = 0; !status && i < r->log.count; i++)
+        status = add(r, location_of(LOCATION_LOG, r->log.entry[i].offset), r->log.entry[i].image,
+                     r->log.entry[i].path, err);
+    if (!status && report->damaged_bytes > 0) {
+        char line[128];
+        snprintf(line, sizeof line, "the log of the unfinished run: %llu bytes are damaged",
+                 (unsigned long long)report->damaged_bytes);
+        r->config->broken(line, r->config->context);
+    }
+    if (!status && report->images == 0)
+        status = error_set(err, STATUS_FAILED, "the unfinished run has no image to save yet");
+    return status;
+}
+
+/* --- writing -------------------------------------------------------------------------------------
+ */
+
+/* A second name for the damaged file, so that nothing is lost by replacing it. */
+static enum status keep_damaged(struct repair *r, struct error *err)
+{
+    const char *input = r->config->input;
+    char shown[256], *kept = r->report->kept;
+    path_for_message(shown, sizeof shown, input);
+    if (access(input, F_OK))
+        return STATUS_OK;
+    if (snprintf(kept, sizeof r->report->kept, "%s.damaged", input) >= (int)sizeof r->report->kept)
+        return error_set(err, STATUS_FAILED, "%s: the name is too long; give -o", shown);
+    if (link(input, kept) == 0)
+        return STATUS_OK;
+    int failed = errno;
+    kept[0] = 0;
+    if (failed == EEXIST)
+        return error_set(err, STATUS_FAILED,
+                         "%s.damaged is there from an earlier repair: move it away, or write to "
+                         "another file with -o",
+                         shown);
+    return error_errno(err, STATUS_FAILED, failed, "link",
+                       "cannot keep the damaged file as %s.damaged; write to another file with -o",
+                       shown);
+}
+
+static enum status write_output(struct repair *r, struct error *err)
+{
+    const struct repair_config *config = r->config;
+    const char *output = config->output ? config->output : config->input;
+    if (fflush(r->order))
+        return error_errno(err, STATUS_FAILED, errno, "fflush", "cannot keep the order of rows");
+    struct build_config build = {
+        .output = output,
+        .config = &r->parts.config,
+        .feed = {.order = fileno(r->order),
+                 .records = r->report->images + r->report->failures,
+                 .log = r->log.fd,
+                 .log_path = r->log.path,
+                 .log_end = r->log.end,
+                 .features = &r->parts.features,
+                 .finished = r->result},
+        .replaced = r->result,
+        .run = config->run,
+        .images = r->report->images,
+        .failures = r->report->failures,
+        .raw_images = r->raw_images,
+        .raw_failures = r->raw_failures,
+        .leave_out = r->leave_out,
+    };
+    enum status status = config->output ? STATUS_OK : keep_damaged(r, err);
+    if (!status)
+        status = build_file(&build, r->result != NULL, err);
+    if (status && r->report->kept[0]) {
+        unlink(r->report->kept);
+        r->report->kept[0] = 0;
+    }
+    r->report->written = !status;
+    return status;
+}
+
+static enum status check_output(const struct repair_config *config, struct error *err)
+{
+    struct stat st;
+    char shown[256];
+    if (!config->output || lstat(config->output, &st))
+        return STATUS_OK;
+    return error_set(err, STATUS_FAILED, "%s is there and is not overwritten: name another output",
+                     path_for_message(shown, sizeof shown, config->output));
+}
+
+static bool has_work(const char *input)
+{
+    char *name;
+    struct stat st;
+    bool there = workdir_name(&name, input, NULL) == STATUS_OK && lstat(name, &st) == 0;
+    free(name);
+    return there;
+}
+
+static enum status look(struct repair *r, struct error *err)
+{
+    const char *input = r->config->input;
+    struct error why = ERROR_INIT;
+    char shown[256], line[1024];
+    path_for_message(shown, sizeof shown, input);
+    r->report->unfinished = r->log.fd >= 0;
+    if (result_open(&r->result, input, &why) == STATUS_OK) {
+        if (r->result->has_images)
+            return look_at_result(r, err);
+        return error_set(err, STATUS_FAILED,
+                         "%s holds clusters alone, which are not repaired: cluster again", shown);
+    }
+    if (r->log.fd < 0)
+        return error_set(err, STATUS_FAILED,
+                         "nothing can be saved: %s; make the file again with --fresh",
+                         error_line(line, sizeof line, &why));
+    r->report->from_log = true;
+    if (access(input, F_OK) == 0)
+        r->config->broken(error_line(line, sizeof line, &why), r->config->context);
+    return look_at_log(r, err);
+}
+
+enum status store_repair(struct repair_report *report, const struct repair_config *config,
+                         struct error *err)
+{
+    memset(report, 0, sizeof *report);
+    struct repair r = {.config = config, .report = report, .log = {.fd = -1}};
+    struct stat st;
+    bool there = false;
+    enum status status = check_output(config, err);
+    /* A file that is only read may lie where nothing can be written. */
+    if (!status && (!config->output || has_work(config->input)))
+        status = workdir_open(&r.work, config->input, NULL, err);
+    if (!status) {
+        there = r.work && fstatat(workdir_descriptor(r.work), "records", &st, 0) == 0 &&
+                S_ISREG(st.st_mode);
+        r.order = tmpfile();
+        if (!r.order)
+            status = error_errno(err, STATUS_FAILED, errno, "tmpfile",
+                                 "cannot keep the order of "
+                                 "rows");
+    }
+    if (!status && there)
+        status = repair_log_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err);
+    if (!status)
+        status = look(&r, err);
+    if (!status && !report->whole && !config->dry_run)
+        status = write_output(&r, err);
+    workdir_release(&r.work);
+    result_close(&r.result);
+    repair_log_close(&r.log);
+    signature_parts_clear(&r.parts);
+    if (r.order)
+        fclose(r.order);
+    free(r.leave_out);
+    return status;
+}

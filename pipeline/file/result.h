@@ -1,0 +1,189 @@
+/* result.h: finished files, read: what `info`, `verify`, `export`, `cluster` and `assign` stand on.
+ *
+ * One thread per open result; HDF5 itself is not used from two threads. A result is untrusted
+ * input: types, shapes and ranges are checked when it is opened, sizes before anything is
+ * allocated. */
+#ifndef CLPIPE_FILE_RESULT_H
+#define CLPIPE_FILE_RESULT_H
+
+#include "base/error.h"
+#include "base/failure.h"
+#include "features/feature.h"
+#include <stdint.h>
+
+struct result;
+
+/* Opens a clpipe file read-only. STATUS_FAILED: not there, not HDF5, not clpipe's, damaged. */
+enum status result_open(struct result **out, const char *path, struct error *err);
+void result_close(struct result **result);
+
+/* STATUS_FAILED: another file has taken the name since it was opened. */
+enum status result_check_current(const struct result *result, struct error *err);
+
+uint64_t result_images(const struct result *result);
+uint64_t result_failures(const struct result *result);
+const char *result_path(const struct result *result);
+const char *result_parameters(const struct result *result); /* JSON */
+const char *result_version(const struct result *result);
+const char *result_created(const struct result *result);
+unsigned result_source_count(const struct result *result);
+const char *result_source(const struct result *result, unsigned i);
+
+struct result_feature {
+    char name[FEATURE_NAME_MAX];
+    char spec[128], kind[16], bins[32], grid[24], normalize[16];
+    uint64_t rows;
+    uint32_t dimension;
+    bool is_float; /* float32, else uint32 */
+    uint32_t decode_scale;
+};
+unsigned result_feature_count(const struct result *result);
+const struct result_feature *result_feature_at(const struct result *result, unsigned i);
+/* By name, or NULL; joined features (joined.h) that were opened or that clusters were made of, too.
+ */
+const struct result_feature *result_feature_find(const struct result *result, const char *name);
+
+/* Reads rows [first, first + count) of a feature as float32 (counts are converted). */
+enum status result_feature_read(struct result *result, const struct result_feature *feature,
+                                uint64_t first, uint64_t count, float *rows, struct error *err);
+/* The same of a feature that is not float, as the uint32 counts that are stored (float32 holds them
+ * exactly only up to 2^24). */
+enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
+                                       uint64_t first, uint64_t count, uint32_t *rows,
+                                       struct error *err);
+
+/* One row of /images; strings are valid until the next call. */
+struct result_image {
+    const char *path;     /* UTF-8 as stored */
+    const char *path_raw; /* the bytes */
+    uint32_t width, height;
+    uint8_t orientation, channels;
+    uint16_t source;
+    uint64_t bytes;
+    int64_t mtime_ns;
+    uint64_t digest[2];
+    char format[8];
+};
+enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
+                            struct error *err);
+
+/* One row of /failures; strings are valid until the next call. */
+struct result_failure {
+    const char *path;     /* UTF-8 as stored */
+    const char *path_raw; /* the bytes */
+    enum reason reason;
+    const char *message;
+    uint64_t bytes;
+    int error_number;
+    uint16_t source;
+    int64_t mtime_ns;
+};
+enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
+                              struct error *err);
+
+/* How well clusters agree with the folders of the images: purity and normalised mutual information
+ * from 0 to 1, adjusted Rand index. */
+struct result_agreement {
+    uint32_t folders;
+    double purity, nmi, ari;
+};
+
+/* What speaks for each value of k; NaN where a measure is not defined. */
+struct result_sweep_value {
+    uint32_t k, iterations;
+    uint8_t converged;
+    double inertia, silhouette, simplified_silhouette, davies_bouldin, calinski_harabasz;
+    struct result_agreement agreement; /* without `folders` */
+};
+
+struct result_sweep {
+    uint32_t count;
+    struct result_sweep_value *values; /* k ascending; NULL: there is no sweep */
+    uint32_t sample;                   /* rows of the silhouette */
+    bool has_folders;                  /* the values have an agreement */
+    char measure[24];                  /* by which k was chosen */
+    char reason[256];
+};
+
+struct result_clusters {
+    char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[64];
+    uint64_t rows;
+    uint32_t k, dimension, iterations;
+    bool converged;
+    int64_t seed;
+    double inertia;
+    const char *parameters; /* JSON; valid until result_close */
+    char content[65];       /* result_feature_identity of what it was made from, or "" */
+    bool weighted;          /* the weights of its rows are stored */
+    bool has_agreement;
+    struct result_agreement agreement;
+};
+unsigned result_clusters_count(const struct result *result);
+const struct result_clusters *result_clusters_at(const struct result *result, unsigned i);
+const struct result_clusters *result_clusters_find(const struct result *result, const char *name);
+/* Any of the outputs may be NULL: centroids k x dimension float32 row by row, labels rows int32,
+ * distances rows float32, sizes k uint64, nearest k x 3 int64 (rows of images, -1 where there are
+ * fewer). */
+enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
+                                 float *centroids, int32_t *labels, float *distances,
+                                 uint64_t *sizes, int64_t *nearest, struct error *err);
+
+/* The sweep that the clustering was chosen from; values NULL where there was none. */
+enum status result_sweep_read(struct result_sweep *out, struct result *result,
+                              const struct result_clusters *clusters, struct error *err);
+void result_sweep_clear(struct result_sweep *sweep);
+
+/* One /runs/N; strings are valid until the next call. */
+struct result_run {
+    const char *command, *device, *driver, *host, *json;
+    double seconds;
+};
+uint64_t result_run_count(const struct result *result);
+enum status result_run_at(struct result *result, uint64_t i, struct result_run *run,
+                          struct error *err);
+
+/* Identity of the file: SHA-256 (64 hexadecimal digits) as docs/file-format.md defines it. */
+enum status result_identity(struct result *result, char hex[65], struct error *err);
+
+/* Identity of the rows of one feature (names, types, shapes, values): the `content` attribute of
+ * clusters made from it. */
+enum status result_feature_identity(struct result *result, const struct result_feature *feature,
+                                    char hex[65], struct error *err);
+
+/* How many images have the same bytes as an earlier one. */
+enum status result_duplicates(struct result *result, uint64_t *copies, struct error *err);
+
+/* Checks every invariant and calls `broken` with a line for each that does not hold; *count is the
+ * number of calls. */
+enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
+                          void *context, uint64_t *count, struct error *err);
+
+/* What /clusters/NAME is to hold: feature, metric and init as long as result_clusters takes,
+ * content may be NULL. Shapes as in result_clusters_read; labels that were assigned to given
+ * centroids have 0 iterations. */
+struct result_clustering {
+    const char *name, *feature, *init, *metric, *parameters, *content;
+    uint32_t k, dimension, iterations;
+    uint64_t rows;
+    int64_t seed;
+    bool converged, weighted;
+    double inertia;
+    const float *centroids;
+    const int32_t *labels;
+    const float *distances;
+    const uint64_t *sizes;
+    const int64_t *nearest;                   /* k x 3 */
+    const double *inertia_history;            /* `iterations` values */
+    const float *weights;                     /* of rows, where `weighted` */
+    const struct result_agreement *agreement; /* or NULL */
+    const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */
+};
+
+/* Writes a copy of `input` (a clpipe file) with the clustering added to `output` (may be the same
+ * name), which appears by rename. Without `replace` an existing /clusters/NAME is STATUS_USAGE.
+ * input NULL: a new file that holds only /clusters/NAME. */
+enum status result_write_clusters(const char *output, const char *input,
+                                  const struct result_clustering *clustering, bool replace,
+                                  struct error *err);
+
+#endif

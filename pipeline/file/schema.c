@@ -1,0 +1,97 @@
+/* schema.c: the tables behind schema.h. */
+#include "file/schema.h"
+#include <stdio.h>
+#include <string.h>
+
+#define IMAGE(name, type, width)                                                                   \
+    {                                                                                              \
+#name, type, width, offsetof(struct image_row, name)                                       \
+    }
+#define FAILURE(name, type, width)                                                                 \
+    {                                                                                              \
+#name, type, width, offsetof(struct failure_row, name)                                     \
+    }
+#define FAILURE_AS(name, type, as, width)                                                          \
+    {                                                                                              \
+        as, type, width, offsetof(struct failure_row, name)                                        \
+    }
+
+const struct table image_table = {
+    .group = "images",
+    .axis = "image",
+    .raw_axis = "image_path_raw",
+    .raw_byte_axis = "image_path_raw_byte",
+    .row_size = sizeof(struct image_row),
+    .count = 10,
+    .column =
+        {
+            IMAGE(path, VALUE_TEXT, 1),
+            IMAGE(width, VALUE_U32, 1),
+            IMAGE(height, VALUE_U32, 1),
+            IMAGE(orientation, VALUE_U8, 1),
+            IMAGE(channels, VALUE_U8, 1),
+            IMAGE(source, VALUE_U16, 1),
+            IMAGE(bytes, VALUE_U64, 1),
+            IMAGE(mtime_ns, VALUE_I64, 1),
+            IMAGE(digest, VALUE_U64, 2),
+            IMAGE(format, VALUE_ASCII8, 1),
+        },
+};
+
+const struct table failure_table = {
+    .group = "failures",
+    .axis = "failure",
+    .raw_axis = "failure_path_raw",
+    .raw_byte_axis = "failure_path_raw_byte",
+    .row_size = sizeof(struct failure_row),
+    .count = 7,
+    .column =
+        {
+            FAILURE(path, VALUE_TEXT, 1),
+            FAILURE(reason, VALUE_ASCII16, 1),
+            FAILURE(message, VALUE_TEXT, 1),
+            FAILURE(bytes, VALUE_U64, 1),
+            FAILURE_AS(error_number, VALUE_I32, "errno", 1),
+            FAILURE(source, VALUE_U16, 1),
+            FAILURE(mtime_ns, VALUE_I64, 1),
+        },
+};
+
+const struct cluster_part_kind cluster_part_kind[PART_COUNT] = {
+    [PART_CENTROIDS] = {"centroids", VALUE_F32, 2},
+    [PART_LABELS] = {"labels", VALUE_I32, 1},
+    [PART_DISTANCES] = {"distances", VALUE_F32, 1},
+    [PART_SIZES] = {"sizes", VALUE_U64, 1},
+    [PART_NEAREST] = {"nearest", VALUE_I64, 2},
+    [PART_HISTORY] = {"inertia_history", VALUE_F64, 1},
+    [PART_WEIGHTS] = {"weights", VALUE_F32, 1},
+};
+
+char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name)
+{
+    snprintf(buffer, AXIS_NAME_MAX, "%s_%s", prefix, name);
+    return buffer;
+}
+
+bool cluster_part_of_rows(enum cluster_part part)
+{
+    return part == PART_LABELS || part == PART_DISTANCES || part == PART_WEIGHTS;
+}
+
+void cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
+                             const struct cluster_shape *shape)
+{
+    dimensions[0] = cluster_part_of_rows(part) ? shape->rows
+                    : part == PART_HISTORY     ? shape->iterations
+                                               : shape->k;
+    dimensions[1] = part == PART_CENTROIDS ? shape->dimension : NEAREST_COUNT;
+}
+
+bool schema_name_valid(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 0 && length < FEATURE_NAME_MAX && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0 &&
+           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") ==
+               length;
+}

@@ -1,0 +1,101 @@
+/* schema.h: what /images, /failures and /clusters/NAME consist of, said once for writer, reader and
+ * checks. docs/file-format.md is the prose of it. */
+#ifndef CLPIPE_FILE_SCHEMA_H
+#define CLPIPE_FILE_SCHEMA_H
+
+#include "features/feature.h"
+#include "file/h5.h"
+#include <stddef.h>
+
+/* The attribute clpipe_format of files that this program writes and reads. */
+#define SCHEMA_FORMAT 1
+
+/* A row of /images or /failures in memory. */
+struct image_row {
+    const char *path; /* UTF-8 */
+    uint32_t width, height;
+    uint8_t orientation, channels;
+    uint16_t source;
+    uint64_t bytes;
+    int64_t mtime_ns;
+    uint64_t digest[2];
+    char format[8];
+};
+
+struct failure_row {
+    const char *path;
+    char reason[16];
+    const char *message;
+    uint64_t bytes;
+    int32_t error_number;
+    uint16_t source;
+    int64_t mtime_ns;
+};
+
+struct column {
+    const char *name;
+    enum value_type type;
+    unsigned width; /* values in a row: 1, or 2 for the digest */
+    size_t offset;  /* in the row's struct */
+};
+
+#define TABLE_COLUMNS_MAX 16
+
+struct table {
+    const char *group;
+    const char *axis;     /* the dimension scale of its rows */
+    const char *raw_axis; /* those of GROUP/path_raw: entries, and their bytes */
+    const char *raw_byte_axis;
+    size_t row_size;
+    unsigned count;
+    struct column column[TABLE_COLUMNS_MAX];
+};
+
+extern const struct table image_table, failure_table;
+
+#define SOURCE_AXIS "source"
+#define DIGEST_AXIS "digest_word"
+#define RANK_AXIS   "rank"
+
+/* Room for "dimension_" and a name. */
+#define AXIS_NAME_MAX (FEATURE_NAME_MAX + 16)
+
+/* The axis of a feature's values, of a clustering's clusters, iterations, and (where it has none of
+ * its file) rows and values: "feature_NAME", "cluster_NAME", "iteration_NAME", "row_NAME",
+ * "dimension_NAME". No two can be equal. Returns buffer. */
+char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name);
+
+/* The parts of a clustering. */
+enum cluster_part {
+    PART_CENTROIDS,
+    PART_LABELS,
+    PART_DISTANCES,
+    PART_SIZES,
+    PART_NEAREST,
+    PART_HISTORY,
+    PART_WEIGHTS, /* only where rows had weights */
+    PART_COUNT
+};
+#define NEAREST_COUNT 3
+
+struct cluster_shape {
+    uint32_t k, dimension, iterations;
+    uint64_t rows;
+};
+
+extern const struct cluster_part_kind {
+    const char *name;
+    enum value_type type;
+    int rank;
+} cluster_part_kind[PART_COUNT];
+
+/* Whether the part has a value for each row. */
+bool cluster_part_of_rows(enum cluster_part part);
+void cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
+                             const struct cluster_shape *shape);
+
+/* A name that can be a dataset's: [A-Za-z0-9_.-]+, shorter than FEATURE_NAME_MAX, not "." or "..".
+ */
+bool schema_name_valid(const char *name);
+
+#endif

@@ -1,0 +1,107 @@
+/* store.h: finished work, in walk order, into a log and from there into one HDF5 file.
+ *
+ *   any thread ── store_put ──> reorder window ──> WORK/records (append-only log) ──> OUT.h5.tmp
+ * ──> OUT.h5 (bounded by the caller: see pipeline.h)             store_finish
+ *
+ * Records arrive in any order and are written to the log in sequence order by whoever closes the
+ * gap. Each log record carries its length, a checksum (CRC-32C) and everything that /images,
+ * /features or /failures will hold, so the HDF5 file is a pure function of the log; building it is
+ * one sequential pass. WORK is the directory "OUT.h5.partial", which exists only while a run is
+ * unfinished. HDF5 is called by store_finish alone.
+ *
+ * Resuming: a previous log of the same parameters, and a finished OUT.h5 of the same sources and
+ * parameters, are both in walk order; store_open offers their rows through store_prior so that the
+ * pipeline does not do again what is done (same source, path, size and mtime).
+ */
+#ifndef CLPIPE_FILE_STORE_H
+#define CLPIPE_FILE_STORE_H
+
+#include "base/error.h"
+#include "features/feature.h"
+#include "log/record.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct store;
+
+struct store_config {
+    const char *output;         /* final name, "F.h5" */
+    const char *const *sources; /* as given */
+    unsigned source_count;
+    const struct feature_set *features;
+    unsigned decode_scale;
+    const char *parameters; /* canonical JSON of all options that shape the content */
+    /* What the existing file was made with, where features are added to it; NULL otherwise. All its
+     * images are done again; its clusters stay if they are the same. */
+    const struct feature_set *old_features;
+    const char *old_parameters;
+    bool fresh;        /* ignore earlier work; an existing clpipe file is replaced at the end */
+    bool retry_failed; /* do not offer earlier failures through store_prior */
+    /* Looked at while an earlier log is read and while the file is written, which then end with
+     * STATUS_INTERRUPTED: the log is kept. May be NULL. */
+    struct stop *stop;
+};
+
+/* Checks the output (STATUS_FAILED: not writable, a device node, not a clpipe file; STATUS_USAGE: a
+ * clpipe file made with other parameters, the sentence says which) and creates the work directory.
+ * A second run on the same output is refused (flock on the work directory's lock file). */
+enum status store_open(struct store **out, const struct store_config *config, struct error *err);
+
+/* The work directory: the walk's spool may live there. */
+const char *store_work_directory(const struct store *store);
+
+/* Earlier work on this item: fills *record and returns true if a log or a finished file has it with
+ * the same bytes and mtime; *resumed tells a log from a finished file. The record goes to store_put
+ * as it is, but for its sequence; its path is the one given here. Failures that say nothing about
+ * the file's content (unreadable, vanished, changed, out-of-memory) are never offered. Items must
+ * be asked for in walk order, by one thread. */
+bool store_prior(struct store *store, uint16_t source, const char *path, uint32_t path_length,
+                 uint64_t bytes, int64_t mtime_ns, struct store_record *record, bool *resumed);
+
+/* Takes one finished record. Any thread; may write to the log. After a failure every later call
+ * fails with the same error. */
+enum status store_put(struct store *store, const struct store_record *record, struct error *err);
+
+/* Number of records that have been written to the log, in order. Any thread. */
+uint64_t store_written(struct store *store);
+
+/* fsyncs the log: what store_written counts survives a crash from now on. */
+enum status store_seal(struct store *store, struct error *err);
+
+/* Seals all that was put, also what waits for records that will not come: the run is over early,
+ * and nothing may be put any more. *kept: how many records. */
+enum status store_stop(struct store *store, uint64_t *kept, struct error *err);
+
+/* One line of /runs: the fields are stored as attributes of /runs/N. */
+struct store_run {
+    const char *command; /* the command line */
+    const char *json;    /* everything else, as a JSON object */
+    const char *device, *driver, *host;
+    double seconds;
+};
+
+/* Counts of what the finished file holds. */
+struct store_summary {
+    uint64_t images, failures, not_images;
+    uint64_t by_reason[REASON_COUNT];
+    uint64_t pixels, bytes;
+    bool unchanged; /* an existing file already held exactly this; it was not touched */
+    bool clusters_dropped;
+};
+
+/* Builds OUT.h5 from the log: temporary name, fsync, rename; then removes the work directory. An
+ * existing file that already holds exactly these rows is left untouched. Clusters of an updated
+ * file whose rows are unchanged are kept, others dropped (and named in a notice with the command
+ * that makes them again). STATUS_FAILED: nothing under the final name has changed, and the log is
+ * kept. */
+enum status store_finish(struct store *store, const struct store_run *run,
+                         struct store_summary *summary, struct error *err);
+
+/* Nothing of this run is worth keeping: store_close will remove the work directory. */
+void store_discard(struct store *store);
+
+/* Frees. Without store_finish the work directory is kept if it holds records, removed otherwise.
+ * Accepts NULL and NULLs. */
+void store_close(struct store **store);
+
+#endif

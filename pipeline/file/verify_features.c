@@ -1,0 +1,134 @@
+/* verify_features.c: the sums that the values of a feature must have.
+ *
+ * Every pixel of a cell is counted once in each of the cell's histograms (three for rgb, else one).
+ * How many pixels a cell has is known for pictures that were decoded at full size. */
+#include "file/verify.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_BYTES (4u << 20)
+/* What rounding each value to float32 can add up to, and room. */
+#define TOLERANCE 1e-6
+
+struct problems {
+    struct verify_rows range, sum;
+};
+
+/* The feature that a file's attributes describe; false if they contradict each other. */
+static bool parse_feature(struct feature *feature, const struct result_feature *stored)
+{
+    struct feature_set set = {.count = 0};
+    struct error error = ERROR_INIT;
+    char bins[32], grid[24];
+    if (feature_set_add(&set, stored->spec, NORMALIZE_L1, &error) || set.count != 1)
+        return false;
+    *feature = set.feature[0];
+    snprintf(grid, sizeof grid, "%ux%u", feature->grid_rows, feature->grid_columns);
+    return strcmp(feature->spec, stored->spec) == 0 &&
+           strcmp(feature_kind_name(feature->kind), stored->kind) == 0 &&
+           strcmp(feature_bins_text(bins, sizeof bins, feature), stored->bins) == 0 &&
+           strcmp(grid, stored->grid) == 0 &&
+           strcmp(feature_normalize_name(feature->normalize), stored->normalize) == 0 &&
+           feature->dimension == stored->dimension;
+}
+
+/* Rows of `size` that belong to cell `cell` of `cells`. */
+static uint64_t cell_extent(uint64_t size, uint64_t cell, uint64_t cells)
+{
+    return ((cell + 1) * size + cells - 1) / cells - (cell * size + cells - 1) / cells;
+}
+
+/* Checks one histogram of `bins` values of a cell with `pixels` pixels (UINT64_MAX: unknown). */
+static void check_histogram(struct problems *problems, const struct feature *feature,
+                            const void *values, uint32_t bins, uint64_t pixels, uint64_t row)
+{
+    if (feature->normalize == NORMALIZE_NONE) {
+        const uint32_t *counts = values;
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < bins; i++)
+            sum += counts[i];
+        if (pixels != UINT64_MAX && sum != pixels)
+            verify_row(&problems->sum, row);
+        return;
+    }
+    const float *shares = values;
+    double sum = 0;
+    bool in_range = true;
+    for (uint32_t i = 0; i < bins; i++) {
+        double share = shares[i];
+        in_range = in_range && share >= 0 && share <= 1;
+        sum += feature->normalize == NORMALIZE_L1 ? share : share * share;
+    }
+    if (!in_range)
+        verify_row(&problems->range, row);
+    bool empty = sum == 0 && (pixels == 0 || pixels == UINT64_MAX);
+    bool full = fabs(sum - 1) <= TOLERANCE && pixels != 0;
+    if (in_range && !empty && !full)
+        verify_row(&problems->sum, row);
+}
+
+static void check_row(struct problems *problems, const struct feature *feature,
+                      const uint8_t *values, const struct image_row *image, bool full_size,
+                      uint64_t row)
+{
+    uint32_t histograms = feature->kind == FEATURE_RGB ? 3 : 1;
+    uint32_t bins = feature->cell_bins / histograms;
+    uint64_t sums = problems->sum.count, ranges = problems->range.count;
+    uint32_t border = feature->blur ? feature->blur - 1 : 0;
+    uint64_t height = image->height > border ? image->height - border : 0;
+    uint64_t width = image->width > border ? image->width - border : 0;
+    for (uint32_t r = 0; r < feature->grid_rows; r++) {
+        for (uint32_t c = 0; c < feature->grid_columns; c++) {
+            uint64_t pixels = full_size ? cell_extent(height, r, feature->grid_rows) *
+                                              cell_extent(width, c, feature->grid_columns)
+                                        : UINT64_MAX;
+            for (uint32_t h = 0; h < histograms; h++, values += 4 * (size_t)bins)
+                check_histogram(problems, feature, values, bins, pixels, row);
+        }
+    }
+    /* A row counts once. */
+    problems->sum.count = problems->sum.count > sums ? sums + 1 : sums;
+    problems->range.count = problems->range.count > ranges ? ranges + 1 : ranges;
+}
+
+enum status verify_feature(struct verify *verify, const struct result_feature *stored,
+                           struct error *err)
+{
+    char where[FEATURE_NAME_MAX + 16];
+    struct feature feature;
+    snprintf(where, sizeof where, "/features/%s", stored->name);
+    if (!parse_feature(&feature, stored)) {
+        verify_broken(verify, "%s: its attributes and its dimension contradict each other", where);
+        return STATUS_OK;
+    }
+    struct result *result = verify->result;
+    size_t row_bytes = 4 * (size_t)stored->dimension;
+    uint64_t block = row_bytes < BLOCK_BYTES ? BLOCK_BYTES / row_bytes : 1;
+    uint8_t *values = malloc(block * row_bytes);
+    if (!values)
+        return error_memory(err, block * row_bytes, "rows");
+    struct problems problems = {.range = {.bad = verify->bad_images},
+                                .sum = {.bad = verify->bad_images}};
+    enum status status = STATUS_OK;
+    for (uint64_t first = 0; !status && first < stored->rows; first += block) {
+        uint64_t count = stored->rows - first < block ? stored->rows - first : block;
+        status = result_feature_read_raw(result, stored, first, count, values, err);
+        for (uint64_t i = 0; !status && i < count; i++) {
+            const void *image;
+            const char *path;
+            status = rows_at(result->images, first + i, &image, &path, err);
+            if (!status)
+                check_row(&problems, &feature, values + i * row_bytes, image,
+                          stored->decode_scale == 1, first + i);
+        }
+    }
+    free(values);
+    verify_report_rows(verify, &problems.range, where, "has values that are not from 0 to 1");
+    verify_report_rows(verify, &problems.sum, where,
+                       feature.normalize == NORMALIZE_NONE
+                           ? "has counts that do not add up to the pixels of their cells"
+                           : "has values that do not add up to 1 (0 in a cell without pixels)");
+    return status;
+}

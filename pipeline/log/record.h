@@ -1,0 +1,42 @@
+/* record.h: one finished item, an image or a failure, and where a record of it lies. */
+#ifndef CLPIPE_LOG_RECORD_H
+#define CLPIPE_LOG_RECORD_H
+
+#include "base/failure.h"
+#include <stdint.h>
+
+/* One finished item. The pointers belong to the caller and are copied by store_put. */
+struct store_record {
+    uint64_t sequence; /* walk_item.sequence: each number exactly once, from 0 without a gap */
+    uint16_t source;
+    const char *path; /* bytes, as in walk_item */
+    uint32_t path_length;
+    uint64_t bytes;
+    int64_t mtime_ns;
+    struct failure failure; /* REASON_NONE: an image, and the following hold */
+    char format[8];
+    uint32_t width, height; /* upright, of the stored picture (not scaled) */
+    uint8_t orientation, channels;
+    uint64_t digest[2];
+    const uint32_t *counters; /* features->counters of them; NULL if `origin` is set */
+    /* 0; store_prior sets it to where the store has this record already, values included. */
+    uint64_t origin;
+};
+
+/* Where a record lies: an offset in the log, or a row of the finished file. Never 0. */
+enum location_kind { LOCATION_LOG, LOCATION_IMAGE, LOCATION_FAILURE };
+
+static inline uint64_t location_of(enum location_kind kind, uint64_t position)
+{
+    return (uint64_t)kind << 62 | position;
+}
+static inline enum location_kind location_kind(uint64_t location)
+{
+    return (enum location_kind)(location >> 62);
+}
+static inline uint64_t location_position(uint64_t location)
+{
+    return location & (UINT64_MAX >> 2);
+}
+
+#endif

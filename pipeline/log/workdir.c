@@ -1,0 +1,227 @@
+/* workdir.c: a directory with a lock.
+ *
+ * The lock is flock()'s, so the kernel takes it away from a process that dies; what the file says
+ * is for messages and for other machines (holder.h). The one race is with a process that finishes
+ * and removes the directory between our open() and our flock(): then the lock we hold is on a file
+ * that has no name any more, and we begin again. */
+#include "log/workdir.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "log/holder.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUFFIX     ".partial"
+#define MOST_TRIES 100
+
+struct workdir {
+    char *path;
+    int directory, lock;
+    struct holder *holder;
+};
+
+static enum status fail(struct error *err, const char *call, const char *path, int errno_value)
+{
+    char shown[256];
+    path_for_message(shown, sizeof shown, path);
+    if (errno_value == ENOTDIR || errno_value == EEXIST)
+        return error_set(err, STATUS_FAILED,
+                         "cannot keep unfinished work in %s: it is no directory; move it away",
+                         shown);
+    if (errno_value == ENOENT)
+        return error_set(err, STATUS_FAILED,
+                         "cannot create %s: its directory does not exist; create it or name "
+                         "another output",
+                         shown);
+    return error_errno(err, STATUS_FAILED, errno_value, call, "cannot create %s", shown);
+}
+
+static enum status refuse(const struct workdir *workdir, const char *output, struct error *err)
+{
+    char shown[256], holder[128];
+    holder_name(holder, sizeof holder, workdir->lock);
+    error_set(err, STATUS_FAILED, "%s is being written by %s: wait for it, or name another output",
+              path_for_message(shown, sizeof shown, output), holder);
+    err->native = EWOULDBLOCK;
+    return STATUS_FAILED;
+}
+
+static enum status take_lock(struct workdir *workdir, const char *output, bool *again,
+                             struct stop *stop, struct error *err)
+{
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    *again = false;
+    workdir->directory = open(workdir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (workdir->directory < 0 && errno == ENOENT) {
+        *again = true;
+        return STATUS_OK;
+    }
+    if (workdir->directory < 0)
+        return fail(err, "open", workdir->path, errno);
+    workdir->lock = openat(workdir->directory, "lock", flags | O_EXCL, 0666);
+    const bool created = workdir->lock >= 0;
+    if (!created && errno == EEXIST)
+        workdir->lock = openat(workdir->directory, "lock", flags, 0666);
+    if (workdir->lock < 0 && errno == ENOENT) {
+        *again = true;
+        return STATUS_OK;
+    }
+    if (workdir->lock < 0)
+        return fail(err, "openat", workdir->path, errno);
+    /* Where the file system has no locks, what the file says must do. */
+    const bool locked = flock(workdir->lock, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno == EWOULDBLOCK)
+        return refuse(workdir, output, err);
+    struct stat mine, named;
+    if (fstat(workdir->lock, &mine) || fstatat(workdir->directory, "lock", &named, 0) ||
+        mine.st_ino != named.st_ino || mine.st_dev != named.st_dev) {
+        *again = true;
+        return STATUS_OK;
+    }
+    bool works = false;
+    enum status status = STATUS_OK;
+    if (!created)
+        status = holder_watch(&works, workdir->directory, "lock", locked, output, stop, err);
+    return works ? refuse(workdir, output, err) : status;
+}
+
+/* Removes the files without a name that a kill caught before they had lost it. */
+static void remove_scratch(const struct workdir *workdir)
+{
+    static const char spool[] = ".clpipe-walk-";
+    int fd = openat(workdir->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    unlinkat(workdir->directory, "order", 0);
+    unlinkat(workdir->directory, "index", 0);
+    if (!directory) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(directory));)
+        if (strncmp(entry->d_name, spool, sizeof spool - 1) == 0)
+            unlinkat(workdir->directory, entry->d_name, 0);
+    closedir(directory);
+}
+
+static void release(struct workdir *workdir)
+{
+    holder_end(&workdir->holder);
+    if (workdir->lock >= 0)
+        close(workdir->lock);
+    if (workdir->directory >= 0)
+        close(workdir->directory);
+    workdir->lock = workdir->directory = -1;
+}
+
+enum status workdir_name(char **name, const char *output, struct error *err)
+{
+    char *resolved;
+    *name = NULL;
+    enum status status = output_resolve(&resolved, output, err);
+    if (status)
+        return status;
+    *name = malloc(strlen(resolved) + sizeof SUFFIX);
+    if (*name)
+        sprintf(*name, "%s%s", resolved, SUFFIX);
+    else
+        status = error_memory(err, strlen(resolved) + sizeof SUFFIX, "a name");
+    free(resolved);
+    return status;
+}
+
+enum status workdir_open(struct workdir **out, const char *output, struct stop *stop,
+                         struct error *err)
+{
+    *out = NULL;
+    struct workdir *workdir = calloc(1, sizeof *workdir);
+    if (!workdir)
+        return error_memory(err, sizeof *workdir, "a work directory");
+    workdir->directory = workdir->lock = -1;
+    enum status status = workdir_name(&workdir->path, output, err);
+    bool again = !status;
+    for (int tries = 0; !status && again; tries++) {
+        release(workdir);
+        if (mkdir(workdir->path, 0777) && errno != EEXIST)
+            status = fail(err, "mkdir", workdir->path, errno);
+        else if (tries == MOST_TRIES)
+            status = fail(err, "open", workdir->path, EBUSY);
+        else
+            status = take_lock(workdir, output, &again, stop, err);
+    }
+    if (!status) {
+        holder_begin(&workdir->holder, workdir->lock);
+        remove_scratch(workdir);
+    } else {
+        release(workdir);
+        free(workdir->path);
+        free(workdir);
+        workdir = NULL;
+    }
+    *out = workdir;
+    return status;
+}
+
+const char *workdir_path(const struct workdir *workdir)
+{
+    return workdir->path;
+}
+
+int workdir_descriptor(const struct workdir *workdir)
+{
+    return workdir->directory;
+}
+
+enum status workdir_sync(const struct workdir *workdir, struct error *err)
+{
+    if (fsync(workdir->directory) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF)
+        return STATUS_OK;
+    return fail(err, "fsync", workdir->path, errno);
+}
+
+void workdir_close(struct workdir **workdir, bool keep)
+{
+    if (!workdir || !*workdir)
+        return;
+    struct workdir *w = *workdir;
+    *workdir = NULL;
+    if (!keep) {
+        unlinkat(w->directory, "records", 0);
+        /* Last: while it has its name nobody else can begin here. */
+        unlinkat(w->directory, "lock", 0);
+        rmdir(w->path);
+    }
+    release(w);
+    free(w->path);
+    free(w);
+}
+
+void workdir_release(struct workdir **workdir)
+{
+    struct stat st;
+    if (workdir && *workdir)
+        workdir_close(workdir,
+                      fstatat((*workdir)->directory, "records", &st, 0) == 0 && st.st_size > 0);
+}
+
+void workdir_tidy(const char *output)
+{
+    struct error err = ERROR_INIT;
+    struct workdir *workdir;
+    struct stat st;
+    char *path;
+    if (workdir_name(&path, output, NULL))
+        return;
+    if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+        workdir_open(&workdir, output, NULL, &err) == STATUS_OK)
+        workdir_release(&workdir);
+    free(path);
+}

@@ -1,0 +1,42 @@
+/* workdir.h: the directory OUT.h5.partial, which exists while a run is unfinished and belongs to
+ * one process at a time.
+ *
+ *   lock       flock()ed by the process that works here, which is in it (holder.h)
+ *   records    the log */
+#ifndef CLPIPE_LOG_WORKDIR_H
+#define CLPIPE_LOG_WORKDIR_H
+
+#include "base/error.h"
+#include "base/stop.h"
+
+struct workdir;
+
+/* Its name, that of the file with ".partial": of the file itself where `output` is a symbolic link,
+ * so that two names of one file are one output. *name is the caller's to free; NULL on failure. */
+enum status workdir_name(char **name, const char *output, struct error *err);
+
+/* Creates or takes over the directory, after 15 s where another machine's process has left it
+ * unfinished, unless `stop` comes, which may be NULL (STATUS_INTERRUPTED). STATUS_FAILED: another
+ * process has it (its number is named; err->native is EWOULDBLOCK), or it cannot be made. */
+enum status workdir_open(struct workdir **out, const char *output, struct stop *stop,
+                         struct error *err);
+
+/* Its name, and its descriptor for openat(). */
+const char *workdir_path(const struct workdir *workdir);
+int workdir_descriptor(const struct workdir *workdir);
+
+/* Makes the names in it durable. */
+enum status workdir_sync(const struct workdir *workdir, struct error *err);
+
+/* Unlocks; removes the directory unless an unfinished run has left its log there: for those who
+ * only kept others away. Accepts NULL and NULLs. */
+void workdir_release(struct workdir **workdir);
+
+/* Removes what a process leaves that was killed once its work was done: for those who find the
+ * result there. What is in use, or unfinished, stays. */
+void workdir_tidy(const char *output);
+
+/* Unlocks; removes everything of ours, and the directory, unless `keep`. Accepts NULL and NULLs. */
+void workdir_close(struct workdir **workdir, bool keep);
+
+#endif
