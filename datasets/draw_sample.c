@@ -132,24 +132,20 @@ static int write_file(const char *dest, const char *folder, const char *name, co
 
 static void name_of(char *name, size_t room, unsigned scene, unsigned index, const char *extension)
 {
-    snprintf(name, room, "%s-%02u%s", scenes[scene].name, index, extension);
+    snprintf(name, room, "%s-%02u%s", scene_name(scene), index, extension);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].scene == scene && names[i].index == index)
             snprintf(name, room, "%s", names[i].name);
 }
 
-static void paint(struct canvas *canvas, const struct noise *noise, unsigned scene, unsigned index,
-                  struct size size)
+static void paint(struct canvas *canvas, unsigned scene, unsigned index, struct size size)
 {
-    uint64_t seed = (uint64_t)(scene * PER_CLASS + index + 1) * 0x9e3779b97f4a7c15ULL;
     *canvas = (struct canvas){size.width, size.height,
                               allocate((size_t)size.width * size.height, 3 * sizeof(float))};
-    scenes[scene].paint(canvas, noise, seed);
-    canvas_develop(canvas, 0.008f + 0.016f * (float)(seed >> 62), seed);
+    scene_paint(canvas, scene, (uint64_t)(scene * PER_CLASS + index + 1) * 0x9e3779b97f4a7c15ULL);
 }
 
-/* --- broken files ------------------------------------------------------------------------------
- */
+/* --- broken files ------------------------------------------------------------------------------ */
 
 static void big_endian(unsigned char *at, uint32_t value)
 {
@@ -168,7 +164,7 @@ static void write_bomb(const char *dest)
     write_file(dest, "broken", "sixty thousand squared.png", png, sizeof png);
 }
 
-static void write_broken(const char *dest, const struct noise *noise)
+static void write_broken(const char *dest)
 {
     static const char text[] = "Shot list: pier at sunset, pine forest, skyline from the bridge.\n";
     struct canvas canvas;
@@ -179,7 +175,7 @@ static void write_broken(const char *dest, const struct noise *noise)
     write_file(dest, "broken", "notes.txt", text, sizeof text - 1);
     write_bomb(dest);
 
-    paint(&canvas, noise, 0, PER_CLASS, (struct size){320, 240});
+    paint(&canvas, 0, PER_CLASS, (struct size){320, 240});
     encode(&file, &canvas, &encodings[0]);
     write_file(dest, "broken", "truncated.jpg", file.data, file.size * 3 / 5);
     write_file(dest, "broken", "header only.jpg", file.data, 100);
@@ -192,8 +188,7 @@ static void write_broken(const char *dest, const struct noise *noise)
     free(canvas.rgb);
 }
 
-/* --- labels ------------------------------------------------------------------------------------
- */
+/* --- labels ------------------------------------------------------------------------------------ */
 
 struct label {
     char name[64];
@@ -203,7 +198,7 @@ struct label {
 static int by_path(const void *a, const void *b)
 {
     const struct label *left = a, *right = b;
-    int order = strcmp(scenes[left->scene].name, scenes[right->scene].name);
+    int order = strcmp(scene_name(left->scene), scene_name(right->scene));
     return order ? order : strcmp(left->name, right->name);
 }
 
@@ -215,7 +210,7 @@ static void write_labels(const char *dest, struct label *labels, size_t count)
     if (!file)
         fail("create", path);
     for (size_t i = 0; i < count; i++) {
-        const char *class = scenes[labels[i].scene].name;
+        const char *class = scene_name(labels[i].scene);
         fprintf(file, "%s/", class);
         for (const char *c = labels[i].name; *c; c++) {
             /* The names above hold one byte that is not part of UTF-8: Latin-1's e acute, which
@@ -240,13 +235,10 @@ int main(int argc, char **argv)
     }
     const char *dest = argv[1];
     make_directory(dest);
-    struct noise *noise = allocate(1, sizeof *noise);
-    noise_fill(noise);
-
     struct label *labels = allocate(SCENE_COUNT * PER_CLASS, sizeof *labels);
     size_t count = 0;
     for (unsigned scene = 0; scene < SCENE_COUNT; scene++) {
-        char *folder = join(dest, scenes[scene].name, "");
+        char *folder = join(dest, scene_name(scene), "");
         make_directory(folder);
         free(folder);
         for (unsigned index = 0; index < PER_CLASS; index++) {
@@ -256,12 +248,11 @@ int main(int argc, char **argv)
             struct canvas canvas;
             struct bytes file;
             struct label *label = &labels[count];
-            paint(&canvas, noise, scene, index, sizes[number % (sizeof sizes / sizeof *sizes)]);
+            paint(&canvas, scene, index, sizes[number % (sizeof sizes / sizeof *sizes)]);
             encode(&file, &canvas, encoding);
             name_of(label->name, sizeof label->name, scene, index, encoding->extension);
             label->scene = scene;
-            count +=
-                (size_t)write_file(dest, scenes[scene].name, label->name, file.data, file.size);
+            count += (size_t)write_file(dest, scene_name(scene), label->name, file.data, file.size);
             free(file.data);
             free(canvas.rgb);
         }
@@ -269,10 +260,9 @@ int main(int argc, char **argv)
     char *folder = join(dest, "broken", "");
     make_directory(folder);
     free(folder);
-    write_broken(dest, noise);
+    write_broken(dest);
     write_labels(dest, labels, count); /* last: its presence says that the sample is whole */
     printf("%zu pictures in %u classes, and some broken files: %s\n", count, SCENE_COUNT, dest);
     free(labels);
-    free(noise);
     return 0;
 }
