@@ -2,13 +2,11 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "cli/bench_plot.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
-#include "cli/svg.h"
 #include "histogram/bench.h"
 #include <stdio.h>
 #include <string.h>
@@ -24,9 +22,8 @@ struct selection {
 struct table {
     struct sink sink;
     struct json json;
-    struct bench_plot plot;          /* where --plot was given */
     const struct ocl_device *device; /* measured now */
-    bool to_sink, to_plot;
+    bool to_sink;
     uint64_t wrong;
 };
 
@@ -88,9 +85,8 @@ static double rate_of(const struct bench_result *result)
     return result->seconds > 0 ? (double)result->bytes / result->seconds : 0;
 }
 
-static enum status show(struct table *table, const char *what, const char *feature,
-                        const char *shape, const char *fill, const struct bench_result *result,
-                        double read, struct error *err)
+static void show(struct table *table, const char *what, const char *feature, const char *shape,
+                 const char *fill, const struct bench_result *result, double read)
 {
     const double rate = rate_of(result);
     if (table->to_sink) {
@@ -121,16 +117,6 @@ static enum status show(struct table *table, const char *what, const char *featu
     json_uint(&table->json, "wrong", result->wrong);
     json_close_object(&table->json);
     table->wrong += result->wrong;
-    if (!table->to_plot)
-        return STATUS_OK;
-    struct bench_plot_line line = {.rate = rate, .read = read, .wrong = result->wrong > 0};
-    snprintf(line.device, sizeof line.device, "%u: %s", table->device->index, table->device->name);
-    text_clean(line.device, false);
-    snprintf(line.what, sizeof line.what, "%s", what);
-    snprintf(line.feature, sizeof line.feature, "%s", feature);
-    snprintf(line.shape, sizeof line.shape, "%s", shape);
-    snprintf(line.fill, sizeof line.fill, "%s", fill);
-    return bench_plot_add(&table->plot, &line, err);
 }
 
 /* Said once, not for each fill and shape. */
@@ -177,11 +163,10 @@ static enum status measure_variants(struct table *table, struct bench *bench,
             }
             if (status == STATUS_OK)
                 status = bench_histogram(&result, bench, variant, NULL, selection->specs[f], err);
-            if (status == STATUS_OK)
-                status = show(table, histogram_variant_name(variant), selection->specs[f], shape,
-                              fill, &result, read, err);
             if (status != STATUS_OK)
                 return status;
+            show(table, histogram_variant_name(variant), selection->specs[f], shape, fill, &result,
+                 read);
         }
     }
     return STATUS_OK;
@@ -200,16 +185,14 @@ static enum status measure_fill(struct table *table, struct bench *bench,
     if (status != STATUS_OK)
         return status;
     const double read = rate_of(&result);
-    status = show(table, "read only", "-", shape_name, fill_name, &result, 0, err);
-    if (status == STATUS_OK)
-        status = bench_upload(&result, bench, err);
+    show(table, "read only", "-", shape_name, fill_name, &result, 0);
+    status = bench_upload(&result, bench, err);
     if (status == STATUS_OK && result.bytes)
-        status = show(table, "upload", "-", shape_name, fill_name, &result, 0, err);
+        show(table, "upload", "-", shape_name, fill_name, &result, 0);
     if (status == STATUS_OK && device->type & CL_DEVICE_TYPE_CPU) {
         status = bench_plain(&result, bench, err);
         if (status == STATUS_OK)
-            status =
-                show(table, "plain C", "rgb:bins=256", shape_name, fill_name, &result, read, err);
+            show(table, "plain C", "rgb:bins=256", shape_name, fill_name, &result, read);
     }
     if (status == STATUS_OK)
         status = measure_variants(table, bench, selection, device, shape_name, fill_name, read,
@@ -267,11 +250,9 @@ enum status command_bench(const struct options *options, struct error *err)
 {
     struct compute compute = {0};
     struct selection selection;
-    struct table table = {.to_sink = !report_owns_stdout(options), .to_plot = options->plot};
+    struct table table = {.to_sink = !report_owns_stdout(options)};
     signals_install(0);
     enum status status = select_work(&selection, options, err);
-    if (status == STATUS_OK)
-        status = svg_check(options, err);
     if (status != STATUS_OK)
         return status;
     status = compute_open(&compute, options, true, err);
@@ -285,9 +266,6 @@ enum status command_bench(const struct options *options, struct error *err)
         status = measure_device(&table, &compute, compute.chosen[i], &selection, options, err);
     json_close_array(&table.json);
     status = report_end(options, &table.json, &table.sink, status, err);
-    if (status == STATUS_OK && table.to_plot)
-        status = bench_plot_svg(options->plot, &table.plot, err);
-    bench_plot_clear(&table.plot);
     if (status == STATUS_OK && table.wrong > 0) {
         log_message(LOG_ERROR, "%llu wrong counters: do not use this device",
                     (unsigned long long)table.wrong);

@@ -273,8 +273,6 @@ static const struct option bench_rows[] = {
      "pixels of one launch"},
     {"rounds", 0, OPTION_NUMBER, AT(rounds), "N", "9", NULL, 1, 1000,
      "launches, of which the median is shown; at least 3, but no more after 2 seconds"},
-    {"plot", 0, OPTION_TEXT, AT(plot), "FILE.svg", NULL, NULL, 0, 0,
-     "draw the rates into an SVG file"},
     END};
 const struct option_group group_bench = {"What to measure", bench_rows};
 

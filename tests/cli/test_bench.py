@@ -6,7 +6,6 @@ import os
 import runpy
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -59,37 +58,6 @@ def test_shapes(clpipe):
     lines = [line.split() for line in result.stdout.splitlines()[2:]]
     assert [line[2] for line in lines if line[0] == "auto"] == ["large", "512x384", "224x224"]
     assert all(line[-1] == "%" for line in lines if line[0] == "auto")
-
-
-def test_plot(clpipe, tmp_path):
-    """A bar for each line of the report, as long as its rate, beside a line at the rate of reading."""
-    command = ["bench", *SMALL, "--fill", "all", "--feature", "gray", "--plot", "rates.svg"]
-    for _ in range(2):  # a plot of before is replaced
-        result = clpipe(*command, "--json", "-")
-        assert result.returncode == 0, result.stderr
-    (device,) = json.loads(result.stdout)
-    rates = [row["bytes_per_second"] for row in device["measured"]]
-    svg = ET.parse(tmp_path / "rates.svg").getroot()
-    name = "{http://www.w3.org/2000/svg}"
-    bars = [bar for bar in svg.iter(name + "rect") if "class" in bar.attrib]
-    assert [bar.get("class") for bar in bars] == \
-        ["count" if "share_of_read" in row else "floor" for row in device["measured"]]
-    widths = [float(bar.get("width")) for bar in bars]
-    assert max(widths) == 430
-    assert all(abs(width - 430 * rate / max(rates)) < 0.1 for width, rate in zip(widths, rates))
-    texts = [text.text for text in svg.iter(name + "text")]
-    assert any(text.endswith(device["device"]) for text in texts)
-    assert [text for text in texts if text.endswith(" pixels")] == \
-        [f"large pictures, {fill} pixels" for fill in ("constant", "two", "natural", "random",
-                                                       "sorted")]
-    assert sum("%" in text for text in texts) == sum("share_of_read" in row
-                                                     for row in device["measured"])
-    assert len(list(svg.iter(name + "path"))) == sum("%" in text for text in texts)
-    bottom = max(int(bar.get("y")) + int(bar.get("height")) for bar in bars)
-    assert bottom < int(svg.get("height")) < bottom + 40
-    (tmp_path / "notes").write_text("not to be lost")
-    check_one_error(clpipe(*command[:-1], "notes"), 3, "notes", "no SVG")
-    check_one_error(clpipe(*command[:-1], "new", "--json", "new"), 2, "--plot", "new")
 
 
 def test_device_memory_bounds_the_pixels(clpipe):

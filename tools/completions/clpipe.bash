@@ -20,7 +20,7 @@ _clpipe_options()
     repair) echo "--output --dry-run" ;;
     export) echo "--what --format --feature --name --output --to --link" ;;
     devices) echo "--ndrange --local --image --out" ;;
-    bench) echo "--feature --variant --fill --shape --bytes --rounds --plot" ;;
+    bench) echo "--feature --variant --fill --shape --bytes --rounds" ;;
     tune) echo "--feature --bytes --rounds --show --forget" ;;
     esac
     echo "$machine $general"

@@ -115,7 +115,6 @@ complete -c clpipe -n '__clpipe_using bench' -l fill -x -a 'constant two natural
 complete -c clpipe -n '__clpipe_using bench' -l shape -x -a 'large 512x384 224x224 all' -d 'the pictures'
 complete -c clpipe -n '__clpipe_using bench' -l bytes -x -d 'pixels of one launch'
 complete -c clpipe -n '__clpipe_using bench' -l rounds -x -d 'launches'
-complete -c clpipe -n '__clpipe_using bench' -l plot -r -d 'draw the rates'
 
 complete -c clpipe -n '__clpipe_using tune' -l feature -x -a 'rgb:bins=256 rgb:bins=8x8x8 gray:bins=256 hsv:bins=8x4x4' -d 'what to count'
 complete -c clpipe -n '__clpipe_using tune' -l bytes -x -d 'pixels of one launch'

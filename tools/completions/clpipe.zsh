@@ -115,7 +115,6 @@ _clpipe() {
         '--shape=[the pictures]:shape:(large 512x384 224x224 all)'
         '--bytes=[pixels of one launch]:size:'
         '--rounds=[launches]:number:'
-        '--plot=[draw the rates]:file:_files -g "*.svg"'
     )
 
     tune=(
