@@ -25,7 +25,8 @@ STAGE_INCLUDES = {
     "histogram": ("ocl", "kernels", "features"),
     "log": (),
     "file": ("log", "features"),
-    "cluster": ("ocl", "kernels"),
+    "matrix": ("file",),
+    "cluster": ("ocl", "kernels", "matrix"),
 }
 
 LINES_MAX = 600

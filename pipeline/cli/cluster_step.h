@@ -9,10 +9,11 @@
 
 #include "cli/compute.h"
 #include "cli/folders.h"
-#include "cli/matrix_input.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cluster/cluster.h"
 #include "log/workdir.h"
+#include "matrix/matrix_input.h"
 
 /* The outcome, as summaries and reports tell it. */
 struct cluster_result {

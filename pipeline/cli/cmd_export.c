@@ -5,11 +5,11 @@
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/export_tree.h"
-#include "cli/matrix_input.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/sink.h"
 #include "file/result.h"
+#include "matrix/matrix_input.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

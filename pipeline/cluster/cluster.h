@@ -3,8 +3,8 @@
 #ifndef CLPIPE_CLUSTER_CLUSTER_H
 #define CLPIPE_CLUSTER_CLUSTER_H
 
-#include "base/error.h"
 #include "base/stop.h"
+#include "matrix/matrix.h"
 #include <stdint.h>
 
 struct ocl_context;
@@ -17,16 +17,6 @@ struct cluster_devices {
 
 enum cluster_metric { METRIC_EUCLIDEAN, METRIC_COSINE, METRIC_HELLINGER };
 enum cluster_init { INIT_KMEANSPP, INIT_KMEANS_PARALLEL, INIT_RANDOM, INIT_GIVEN };
-
-/* Where rows come from: read(first, count) fills `rows` with count x dimension floats, row by row.
- * Called from one thread at a time, in any order, several times. */
-struct matrix_source {
-    uint64_t rows;
-    uint32_t dimension;
-    enum status (*read)(void *context, uint64_t first, uint64_t count, float *rows,
-                        struct error *err);
-    void *context;
-};
 
 /* Where a run keeps its state, so that the same one goes on from there; see checkpoint.h. */
 struct checkpoint_config {
@@ -102,25 +92,5 @@ enum status cluster_assign(int32_t *labels, float *distances, const struct clust
 
 /* Frees what an outcome holds, and makes it an empty one. */
 void cluster_outcome_clear(struct cluster_outcome *outcome);
-
-/* --- .npy ------------------------------------------------------------------------------------ */
-
-/* A two-dimensional float16/32/64 or integer .npy file, format 1.0 to 3.0, of either byte order; in
- * C order, or slower in Fortran order. */
-struct npy;
-enum status npy_open(struct npy **out, const char *path, struct error *err);
-/* The same of one axis, too, which counts as one column. */
-enum status npy_open_vector(struct npy **out, const char *path, struct error *err);
-uint64_t npy_rows(const struct npy *npy);
-uint32_t npy_dimension(const struct npy *npy);
-enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *rows,
-                     struct error *err);
-/* Frees and NULLs; accepts a pointer to NULL. */
-void npy_close(struct npy **npy);
-
-/* Writes a C-order .npy, format 1.0, to `fd`. dtype is "<f4", "<i4"...; columns 0: one-dimensional.
- * Header first, then the caller appends the data itself. */
-enum status npy_write_header(int fd, const char *dtype, uint64_t rows, uint64_t columns,
-                             const char *path, struct error *err);
 
 #endif

@@ -4,9 +4,9 @@
  * looked for here is what we make of the values: of datasets, and of the heaps that hold texts. */
 #include "fuzz.h"
 
-#include "cli/hdf5_matrix.h"
 #include "file/h5.h"
 #include "file/result.h"
+#include "matrix/hdf5_matrix.h"
 
 #include <stdlib.h>
 #include <string.h>

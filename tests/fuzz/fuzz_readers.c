@@ -2,11 +2,11 @@
 #include "fuzz.h"
 
 #include "base/hash.h"
-#include "cluster/cluster.h"
 #include "file/signature.h"
 #include "log/records.h"
 #include "log/repair_log.h"
 #include "log/stretches.h"
+#include "matrix/npy.h"
 #include "walk/filelist.h"
 
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/cluster.h"
+#include "matrix/npy.h"
 
 #include <fcntl.h>
 #include <math.h>

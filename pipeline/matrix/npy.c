@@ -3,9 +3,9 @@
  * The header is a Python dictionary in text. It is untrusted: it is parsed by a small grammar that
  * takes exactly what NumPy writes, and every size is checked against the file's own before anything
  * is allocated. */
+#include "matrix/npy.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "cluster/cluster.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* matrix_input.c: where the rows to cluster come from. */
-#include "cli/matrix_input.h"
+#include "matrix/matrix_input.h"
 #include "base/path.h"
 #include "file/joined.h"
 #include <errno.h>

@@ -1,12 +1,13 @@
 /* matrix_input.h: INPUT of `cluster` and `assign`: rows of a clpipe file, of a foreign HDF5 file or
  * of a .npy; and where the result goes. */
-#ifndef CLPIPE_CLI_MATRIX_INPUT_H
-#define CLPIPE_CLI_MATRIX_INPUT_H
+#ifndef CLPIPE_MATRIX_MATRIX_INPUT_H
+#define CLPIPE_MATRIX_MATRIX_INPUT_H
 
 #include "base/hash.h"
-#include "cli/hdf5_matrix.h"
-#include "cluster/cluster.h"
 #include "file/result.h"
+#include "matrix/hdf5_matrix.h"
+#include "matrix/matrix.h"
+#include "matrix/npy.h"
 
 struct matrix_input {
     struct matrix_source source; /* for cluster_run; its context is this struct */

@@ -1,8 +1,8 @@
 /* hdf5_matrix.h: any two-dimensional numeric dataset of any HDF5 file, read as float32 rows. The
  * file is untrusted: type, shape and sizes are checked when it is opened. HDF5 converts floats of
  * any width and byte order and integers; values beyond float32 arrive as infinities. */
-#ifndef CLPIPE_CLI_HDF5_MATRIX_H
-#define CLPIPE_CLI_HDF5_MATRIX_H
+#ifndef CLPIPE_MATRIX_HDF5_MATRIX_H
+#define CLPIPE_MATRIX_HDF5_MATRIX_H
 
 #include "base/error.h"
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* hdf5_matrix.c: a matrix in a foreign HDF5 file. */
-#include "cli/hdf5_matrix.h"
+#include "matrix/hdf5_matrix.h"
 #include "base/path.h"
 /* H5Ovisit changed its callback in 1.12. */
 #define H5_USE_110_API
