@@ -60,6 +60,8 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
 {
     const char *nearest = NULL;
     const struct command *command = argc > 1 ? command_find(argv[1], &nearest) : NULL;
+    if (argc == 3 && strcmp(argv[1], "--help") == 0 && strcmp(argv[2], "--json") == 0)
+        return usage_json(err);
     if (wants_help(argc, argv))
         return command ? usage_command(command, err) : usage_program(err);
     if (argc < 2) {

@@ -2,6 +2,7 @@
 #include "cli/options.h"
 
 #define AT(field) offsetof(struct options, field)
+#define VARIANTS  "auto|private|local|replicated|packed|partial|staged|global"
 #define END                                                                                        \
     {                                                                                              \
         0                                                                                          \
@@ -19,8 +20,8 @@ static const struct option general_rows[] = {
 const struct option_group group_general = {"General", general_rows};
 
 static const struct option compute_rows[] = {
-    {"device", 0, OPTION_TEXT, AT(device), "SEL", NULL, "the best one, GPU before CPU", 0, 0,
-     "cpu, gpu, all, numbers from clpipe devices (0,2), or part of a name"},
+    {"device", 0, OPTION_TEXT, AT(device), "cpu|gpu|all|SEL", NULL, "the best one, GPU before CPU",
+     0, 0, "a type, all, numbers from clpipe devices (0,2), or part of a name"},
     {"threads", 0, OPTION_NUMBER, AT(threads), "N", NULL, "the CPUs this process may use", 1, 4096,
      "decode and host threads"},
     {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
@@ -87,8 +88,7 @@ static const struct option ingest_rows[] = {
     {"slots", 0, OPTION_NUMBER, AT(slots), "N", NULL, "chosen for the device", 2, 64,
      "staging buffers of each device; changes speed, never results"},
     {"histogram-variant", 0, OPTION_TEXT, AT(histogram_variant), "NAME", "auto", NULL, 0, 0,
-     "the kernel that counts: auto, private, local, replicated, packed, runs, subgroup, partial, "
-     "staged or global; changes speed, never results"},
+     "the kernel that counts (" VARIANTS "); changes speed, never results"},
     {"jpeg-pixels", 0, OPTION_CHOICE, AT(jpeg_pixels), "auto|host|device", "auto", NULL, 0, 0,
      "where JPEG's coefficients become pixels; auto: on the device, unless it is a CPU; changes "
      "speed, never results"},
@@ -263,12 +263,11 @@ static const struct option bench_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL,
      "rgb:bins=256, gray:bins=256, rgb:bins=8x8x8, hsv", 0, 0, "what to count, repeatable"},
     {"variant", 0, OPTION_TEXT, AT(variant), "NAME", NULL, "all that suit the device", 0, 0,
-     "one kernel only: private, local, replicated, packed, runs, subgroup, partial, staged, "
-     "global, or auto, which an ingest takes"},
-    {"fill", 0, OPTION_TEXT, AT(fill), "NAME", NULL, "constant, natural and random", 0, 0,
-     "the pixels: constant, two, natural, random, sorted, or all"},
-    {"shape", 0, OPTION_TEXT, AT(shape), "NAME", NULL, "large", 0, 0,
-     "the pictures: large (one fills the buffer), 512x384, 224x224, or all"},
+     "measure one kernel only (" VARIANTS "); auto: the one that an ingest uses"},
+    {"fill", 0, OPTION_TEXT, AT(fill), "constant|two|natural|random|sorted|all", NULL,
+     "constant, natural and random", 0, 0, "the pixels"},
+    {"shape", 0, OPTION_TEXT, AT(shape), "large|512x384|224x224|all", NULL, "large", 0, 0,
+     "the pictures; large: one that fills the buffer"},
     {"bytes", 0, OPTION_SIZE, AT(bytes), "SIZE", NULL, "64M on CPU devices, else 1G", 0, 0,
      "pixels of one launch"},
     {"rounds", 0, OPTION_NUMBER, AT(rounds), "N", "9", NULL, 1, 1000,

@@ -1,7 +1,9 @@
 /* usage.c: help texts. */
 #include "cli/usage.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "cli/sink.h"
+#include "version_generated.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +123,95 @@ enum status usage_command(const struct command *command, struct error *err)
     if (command->examples)
         sink_printf(&sink, "\nExamples\n%s\n", command->examples);
     return sink_close(&sink, true, err);
+}
+
+/* --- for programs ---------------------------------------------------------------------------- */
+
+/* "a|b|c" as an array of the words that can be typed: not FILE.npy and its like. */
+static void list_words(struct json *json, const char *value)
+{
+    json_open_array(json, "words");
+    while (strchr(value, '|') || *value) {
+        char word[64];
+        const size_t length = strcspn(value, "|");
+        snprintf(word, sizeof word, "%.*s", (int)length, value);
+        if (strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 0 || !strpbrk(word, "."))
+            json_string(json, NULL, word);
+        value += length + (value[length] == '|');
+    }
+    json_close_array(json);
+}
+
+static void list_option(struct json *json, const struct option *row)
+{
+    const char letter[2] = {row->letter, '\0'};
+    json_open_object(json, NULL);
+    json_string(json, "name", row->name);
+    if (row->letter)
+        json_string(json, "letter", letter);
+    if (row->value)
+        json_string(json, "value", row->value);
+    if (row->value && strchr(row->value, '|'))
+        list_words(json, row->value);
+    if (row->note || row->initial)
+        json_string(json, "default", row->note ? row->note : row->initial);
+    json_string(json, "help", row->help);
+    json_bool(json, "repeatable", row->type == OPTION_LIST);
+    json_close_object(json);
+}
+
+static void list_group(struct json *json, const struct option_group *group)
+{
+    json_open_object(json, NULL);
+    json_string(json, "title", group->title);
+    json_open_array(json, "options");
+    for (const struct option *row = group->row; row->name; row++)
+        list_option(json, row);
+    json_close_array(json);
+    json_close_object(json);
+}
+
+enum status usage_json(struct error *err)
+{
+    struct json json;
+    struct sink sink = {0};
+    enum status status = STATUS_FAILED;
+    json_init(&json, false);
+    json_open_object(&json, NULL);
+    json_string(&json, "version", CLPIPE_VERSION);
+    json_open_array(&json, "commands");
+    for (const struct command *command = commands; command->name; command++) {
+        json_open_object(&json, NULL);
+        json_string(&json, "name", command->name);
+        json_string(&json, "arguments", command->arguments);
+        json_string(&json, "summary", command->summary);
+        if (command->about)
+            json_string(&json, "about", command->about);
+        json_open_array(&json, "groups");
+        for (unsigned i = 0; i < OPTION_GROUPS && command->group[i]; i++)
+            list_group(&json, command->group[i]);
+        json_close_array(&json);
+        json_close_object(&json);
+    }
+    json_close_array(&json);
+    json_open_array(&json, "common");
+    list_group(&json, &group_compute);
+    list_group(&json, &group_general);
+    json_close_array(&json);
+    json_close_object(&json);
+    const char *text = json_finish(&json);
+    if (!text) {
+        error_memory(err, json.length, "the description of the commands");
+        goto out;
+    }
+    status = sink_open(&sink, NULL, err);
+    if (status != STATUS_OK)
+        goto out;
+    sink_printf(&sink, "%s\n", text);
+    status = sink_close(&sink, true, err);
+out:
+    json_clear(&json);
+    return status;
 }
 
 static void list_commands(struct sink *sink)

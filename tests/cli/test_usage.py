@@ -4,10 +4,11 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
-from conftest import ROOT, check_one_error, draw_photos, error_lines
+from conftest import CLPIPE, ROOT, check_one_error, draw_photos, error_lines
 
 COMMANDS = ["run", "ingest", "cluster", "assign", "info", "export", "verify", "repair", "devices",
             "formats", "self-test", "bench", "tune"]
@@ -226,36 +227,38 @@ def test_every_command_takes_the_general_options(clpipe):
         check_one_error(result, 2, "unknown option --zzz")
 
 
-def test_man_page(help_options):
-    page = (ROOT / "docs" / "clpipe.1").read_text().replace("\\-", "-")
-    section, found = "", {}
-    for line in page.splitlines():
-        if match := re.match(r"\.S[HS] (.*)", line):
-            section = match[1]
-        elif line.startswith((".B", ".BI", ".BR")):
-            found.setdefault(section, set()).update(re.findall(r"--([a-z-]+)", line))
-    common = found["All commands"]
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    """The generated completions and man page."""
+    folder = tmp_path_factory.mktemp("documents")
+    subprocess.run([sys.executable, ROOT / "tools" / "generate_docs.py", CLPIPE,
+                    ROOT / "docs" / "clpipe.1.in", folder], check=True)
+    return folder
+
+
+def test_man_page(help_options, documents):
+    page = (documents / "clpipe.1").read_text().replace("\\-", "-")
+    found = {command: {"help"} for command in COMMANDS}
+    for section in re.split(r"^\.SS ", page.partition(".SH EXIT STATUS")[0], flags=re.M)[1:]:
+        options = set(re.findall(r"^(?:\\fB-\w\\fR, )?\\fB--([a-z-]+)\\fR", section, re.M))
+        names = re.match(r".* \((.*)\)", section)[1]
+        for command in COMMANDS if names == "all commands" else names.split(", "):
+            found[command] |= options
+    assert found == help_options
     for command in COMMANDS:
-        own = set()
-        for title, options in found.items():
-            if command in title.split(", "):
-                own |= options
-        # Where two commands share a section, its text says which of them an option is for.
-        foreign = {"run": {"weights"}, "cluster": {"cluster-feature"}}.get(command, set())
-        assert (own | common) - foreign == help_options[command], command
-        assert re.search(rf"^\.B {command}$", page, re.M), command
+        assert re.search(rf"^\\fBclpipe {command}\\fR ", page, re.M), command
 
 
-def test_man_page_is_well_formed():
+def test_man_page_is_well_formed(documents):
     if not shutil.which("groff"):
         pytest.skip("groff is not installed")
-    result = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", ROOT / "docs" / "clpipe.1"],
+    result = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", documents / "clpipe.1"],
                             capture_output=True, text=True)
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_bash_completion(help_options):
-    script = ROOT / "tools" / "completions" / "clpipe.bash"
+def test_bash_completion(help_options, documents):
+    script = documents / "clpipe.bash"
 
     def complete(*words):
         code = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _clpipe; ' \
@@ -273,38 +276,25 @@ def test_bash_completion(help_options):
     assert complete("clpipe", "run", "--metric", "=") == {"euclidean", "cosine", "hellinger"}
 
 
-def test_zsh_completion(help_options):
-    script = ROOT / "tools" / "completions" / "clpipe.zsh"
-    text = script.read_text()
-    arrays = {name: set(re.findall(r"--([a-z-]+)", body))
-              for name, body in re.findall(r"^    (\w+)=\(\n(.*?)^    \)", text, re.M | re.S)}
-    arrays.update((name, set(re.findall(r"--([a-z-]+)", body)))
-                  for name, body in re.findall(r"^    (\w+)=\((.*)\)$", text, re.M))
-    cases = {name: set().union(*(arrays[part] for part in re.findall(r"\$(\w+)", body)))
-             for names, body in re.findall(r"^        ([a-z|-]+)\) options=\((.*)\) ;;", text, re.M)
-             for name in names.split("|")}
-    assert set(cases) == set(COMMANDS)
-    for command in COMMANDS:
-        assert cases[command] | arrays["machine"] | arrays["general"] == help_options[command]
+def test_zsh_completion(help_options, documents):
+    script = documents / "clpipe.zsh"
+    found = {name: set(re.findall(r"^        '\*?--([a-z-]+)", body, re.M))
+             for name, body in re.findall(r"^    ([a-z-]+)\) options=\((.*?);;", script.read_text(),
+                                          re.M | re.S)}
+    assert found == help_options
     if shutil.which("zsh"):
         subprocess.run(["zsh", "-n", script], check=True)
 
 
-def test_fish_completion(help_options):
-    script = ROOT / "tools" / "completions" / "clpipe.fish"
-    groups = {"any": COMMANDS}
+def test_fish_completion(help_options, documents):
+    script = documents / "clpipe.fish"
     found = {command: {"help"} for command in COMMANDS}
     names = set()
     for line in script.read_text().splitlines():
-        if match := re.match(r"set -l (\w+) '__clpipe_using (.*)'", line):
-            groups[match[1]] = match[2].split()
-        if match := re.match(r"complete -c clpipe -n __clpipe_needs_command -a (\S+)", line):
+        if match := re.match(r"complete -c clpipe -n \$first -a (\S+)", line):
             names.add(match[1])
-        match = re.match(r"complete -c clpipe -n (?:\$(\w+)|'__clpipe_using (.*?)').* -l (\S+)",
-                         line)
-        if match:
-            for command in groups[match[1]] if match[1] else match[2].split():
-                found[command].add(match[3])
+        if match := re.match(r"complete -c clpipe -n '__clpipe_is (.*?)'.*? -l (\S+)", line):
+            found[match[1]].add(match[2])
     assert names == set(COMMANDS)
     assert found == help_options
     if shutil.which("fish"):

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Writes the completions and the man page from the program's own tables.
+
+    tools/generate_docs.py CLPIPE TEMPLATE.1.in DIRECTORY
+
+Runs CLPIPE --help --json and writes clpipe.bash, clpipe.zsh, clpipe.fish and clpipe.1 into
+DIRECTORY. The template is the man page with @COMMANDS@ and @OPTIONS@ in lines of their own.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+# Values that complete usefully and that the tables do not list.
+EXAMPLES = {"feature": ["rgb:bins=256", "rgb:bins=8x8x8", "gray:bins=256", "hsv:bins=8x4x4"]}
+SPEC_COMMANDS = ("run", "ingest", "bench", "tune")  # whose --feature takes a SPEC
+
+
+def options_of(command, common):
+    return [option for group in command["groups"] + common for option in group["options"]]
+
+
+def words_of(option, command):
+    """The words that the option's value can be."""
+    if option["name"] in EXAMPLES and command in SPEC_COMMANDS:
+        return EXAMPLES[option["name"]]
+    listed = re.search(r"\(([a-z0-9-]+(?:\|[a-z0-9-]+)+)\)", option["help"])
+    words = option.get("words") or (listed[1].split("|") if listed else [])
+    return [word for word in words if not word.isupper() and "." not in word]
+
+
+def takes_file(option):
+    return re.search(r"FILE|IN\b|PREFIX|\.json|\.svg", option.get("value", "")) is not None
+
+
+def takes_directory(option):
+    return option.get("value") == "DIR"
+
+
+# --- bash -------------------------------------------------------------------------------------------
+
+def bash(tables):
+    lines = ["# clpipe.bash: completion of clpipe's commands, options and values. Generated.", "",
+             "_clpipe()", "{",
+             "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}",
+             "    local command=${COMP_WORDS[1]} words=",
+             "    COMPREPLY=()",
+             "    if ((COMP_CWORD == 1)); then",
+             '        COMPREPLY=($(compgen -W "%s --version --help" -- "$current"))' %
+             " ".join(c["name"] for c in tables["commands"]),
+             "        return", "    fi",
+             "    # bash splits --option=value at the equals sign.",
+             '    if [[ $current == "=" ]]; then', "        current=",
+             '    elif [[ $previous == "=" ]]; then',
+             "        previous=${COMP_WORDS[COMP_CWORD-2]}", "    fi",
+             '    case "$command $previous" in']
+    for command in tables["commands"]:
+        for option in options_of(command, tables["common"]):
+            if "value" not in option:
+                continue
+            names = ['"%s --%s"' % (command["name"], option["name"])]
+            if "letter" in option:
+                names.append('"%s -%s"' % (command["name"], option["letter"]))
+            actions = []
+            if words := words_of(option, command["name"]):
+                actions.append('$(compgen -W "%s" -- "$current")' % " ".join(words))
+            if takes_file(option) or takes_directory(option):
+                actions.append('$(compgen -%s -- "$current")' % "fd"[takes_directory(option)])
+            files = "compopt -o filenames 2> /dev/null; " if takes_file(option) else ""
+            lines.append("    %s) %sCOMPREPLY=(%s); return ;;" %
+                         (" | ".join(names), files, " ".join(actions)))
+    lines += ["    esac", "    case $command in"]
+    for command in tables["commands"]:
+        names = ["--" + o["name"] for o in options_of(command, tables["common"])]
+        lines.append('    %s) words="%s --help" ;;' % (command["name"], " ".join(names)))
+    lines += ["    esac", "    if [[ $current == -* ]]; then",
+              '        COMPREPLY=($(compgen -W "$words" -- "$current"))', "    else",
+              "        compopt -o filenames 2> /dev/null",
+              '        COMPREPLY=($(compgen -f -- "$current"))', "    fi", "}", "",
+              "complete -F _clpipe clpipe", ""]
+    return "\n".join(lines)
+
+
+# --- zsh --------------------------------------------------------------------------------------------
+
+def zsh_quoted(text):
+    return re.sub(r"([\[\]:\\])", r"\\\1", text).replace("'", "'\\''")
+
+
+def zsh(tables):
+    lines = ["#compdef clpipe",
+             "# clpipe.zsh: completion of clpipe's commands, options and values. Generated.", "",
+             "_clpipe() {", "    local -a commands options", "    commands=("]
+    lines += ["        '%s:%s'" % (c["name"], zsh_quoted(c["summary"])) for c in tables["commands"]]
+    lines += ["    )", "    if ((CURRENT == 2)); then", "        _describe command commands",
+              "        return", "    fi", "    case $words[2] in"]
+    for command in tables["commands"]:
+        lines.append("    %s) options=(" % command["name"])
+        for option in options_of(command, tables["common"]):
+            value = ""
+            if "value" in option:
+                words = words_of(option, command["name"])
+                action = ("_files" if takes_file(option) else "_directories"
+                          if takes_directory(option) else "(%s)" % " ".join(words) if words else "")
+                value = ":%s:%s" % (zsh_quoted(option["value"]), action.replace(":", "\\:"))
+            lines.append("        '%s--%s%s[%s]%s'" %
+                         ("*" if option["repeatable"] else "", option["name"],
+                          "=" if value else "", zsh_quoted(option["help"]), value))
+        lines.append("        '--help[explain the command]') ;;")
+    lines += ["    esac", "    shift words", "    ((CURRENT--))",
+              "    _arguments -s $options '*:file:_files'", "}", "", '_clpipe "$@"', ""]
+    return "\n".join(lines)
+
+
+# --- fish -------------------------------------------------------------------------------------------
+
+def fish_quoted(text):
+    return "'%s'" % text.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def fish(tables):
+    lines = ["# clpipe.fish: completion of clpipe's commands, options and values. Generated.", "",
+             "function __clpipe_is", "    set -l words (commandline -opc)",
+             '    test "$words[2]" = "$argv[1]"', "end", "",
+             "set -l first 'test (count (commandline -opc)) -eq 1'",
+             "complete -c clpipe -n $first -f",
+             "complete -c clpipe -n $first -l version -d 'what this program was built with'",
+             "complete -c clpipe -s h -l help -d 'explain the command'"]
+    for command in tables["commands"]:
+        lines.append("complete -c clpipe -n $first -a %s -d %s" %
+                     (command["name"], fish_quoted(command["summary"])))
+    for command in tables["commands"]:
+        for option in options_of(command, tables["common"]):
+            parts = ["complete -c clpipe -n '__clpipe_is %s'" % command["name"]]
+            if "letter" in option:
+                parts.append("-s " + option["letter"])
+            parts.append("-l " + option["name"])
+            if "value" in option:
+                files = takes_file(option) or takes_directory(option)
+                parts.append("-r" if files else "-x")
+                if words := words_of(option, command["name"]):
+                    parts.append("-a " + fish_quoted(" ".join(words)))
+            parts.append("-d " + fish_quoted(option["help"]))
+            lines.append(" ".join(parts))
+    return "\n".join(lines) + "\n"
+
+
+# --- man page ---------------------------------------------------------------------------------------
+
+def roff(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + text if text[:1] in (".", "'") else text
+
+
+def sentence(text):
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def man_option(option):
+    names = ", ".join("\\fB%s\\fR" % roff(name) for name in
+                      (["-" + option["letter"]] if "letter" in option else []) +
+                      ["--" + option["name"]])
+    value = ' \\fI%s\\fR' % roff(option["value"]) if "value" in option else ""
+    text = roff(sentence(option["help"]))
+    if "default" in option:
+        text += " Default: %s." % roff(option["default"])
+    return [".TP", names + value, text]
+
+
+def man_options(tables):
+    """Each table of options once, headed by the commands that take it."""
+    tables_seen, lines = [], []
+    for group in tables["common"]:
+        tables_seen.append((["all commands"], group))
+    for command in tables["commands"]:
+        for group in command["groups"]:
+            known = [names for names, other in tables_seen if other == group]
+            if known:
+                known[0].append(command["name"])
+            else:
+                tables_seen.append(([command["name"]], group))
+    for names, group in tables_seen:
+        lines.append(".SS %s (%s)" % (roff(group["title"]), roff(", ".join(names))))
+        for option in group["options"]:
+            lines += man_option(option)
+    return lines
+
+
+def man_commands(tables):
+    lines = []
+    for command in tables["commands"]:
+        lines += [".TP", "\\fBclpipe %s\\fR %s" % (roff(command["name"]), roff(command["arguments"])),
+                  roff(sentence(command["summary"]))]
+        for paragraph in command.get("about", "").splitlines():
+            lines += [".IP", roff(paragraph)]
+    return lines
+
+
+def man(tables, template):
+    lines = []
+    for line in template.splitlines():
+        parts = {"@COMMANDS@": man_commands, "@OPTIONS@": man_options}
+        lines += parts[line](tables) if line in parts else [line]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments):
+    if len(arguments) != 4:
+        print(__doc__, file=sys.stderr)
+        return 2
+    program, template, directory = arguments[1:]
+    tables = json.loads(subprocess.run([program, "--help", "--json"], check=True,
+                                       capture_output=True, text=True).stdout)
+    with open(template, encoding="utf-8") as file:
+        page = man(tables, file.read().replace("@VERSION@", tables["version"]))
+    for name, text in (("clpipe.bash", bash(tables)), ("clpipe.zsh", zsh(tables)),
+                       ("clpipe.fish", fish(tables)), ("clpipe.1", page)):
+        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
