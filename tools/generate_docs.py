@@ -25,8 +25,8 @@ def words_of(option, command):
     """The words that the option's value can be."""
     if option["name"] in EXAMPLES and command in SPEC_COMMANDS:
         return EXAMPLES[option["name"]]
-    listed = re.search(r"\(([a-z0-9-]+(?:\|[a-z0-9-]+)+)\)", option["help"])
-    words = option.get("words") or (listed[1].split("|") if listed else [])
+    listed = re.search(r"\(([a-z0-9-]+(?:, [a-z0-9-]+)+)\)", option["help"])
+    words = option.get("words") or (listed[1].split(", ") if listed else [])
     return [word for word in words if not word.isupper() and "." not in word]
 
 

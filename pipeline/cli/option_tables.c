@@ -2,7 +2,7 @@
 #include "cli/options.h"
 
 #define AT(field) offsetof(struct options, field)
-#define VARIANTS  "auto|private|local|replicated|packed|partial|staged|global"
+#define VARIANTS  "auto, private, local, replicated, packed, partial, staged, global"
 #define END                                                                                        \
     {                                                                                              \
         0                                                                                          \
