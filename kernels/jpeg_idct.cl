@@ -4,7 +4,7 @@
  * eight of rows, 64 samples into its component's plane. The transform is Loeffler, Ligtenberg and
  * Moschytz's in libjpeg's fixed point, arranged like that library's SIMD code: sums of two inputs in
  * 16 bits, products in 32, results saturated to 16, so that coefficients of any size give the same
- * samples (base/dct.c is the reference, and has the references). A group works on one picture, which
+ * samples (part/dct.c is the reference, and has the references). A group works on one picture, which
  * all its work-items find by the same bisection. Bound by reading the coefficients: a work-item reads
  * its own 128 bytes, a line of the cache.
  */

@@ -20,7 +20,7 @@
 
 #define JPEG_TABLES 384 /* bytes of the quantization tables before the first block */
 
-/* A picture in a slot. At `offset` lie its coefficients as base/dct.h describes, or its pixels; its
+/* A picture in a slot. At `offset` lie its coefficients as part/dct.h describes, or its pixels; its
  * pixels go to the same offset of another buffer. The samples of its blocks go to offset / 2 of a
  * third, a plane for each component. */
 struct jpeg_part {

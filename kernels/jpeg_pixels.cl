@@ -3,7 +3,7 @@
  * A work-item takes eight pixels of a row. Chrominance of half the columns, or of half the columns
  * and rows, goes through libjpeg's triangle filter (jdsample.c): three quarters of the nearest sample
  * and a quarter of the next, the outermost ones repeated, in the library's roundings. Then its
- * integer colour equations (jdcolor.c). base/dct.c is the reference. Pictures that are pixels already
+ * integer colour equations (jdcolor.c). part/dct.c is the reference. Pictures that are pixels already
  * are copied, sixteen bytes a work-item, so that histograms find all of a slot in one buffer. A group
  * works on one picture. Bound by its stores, which are single bytes: rows begin anywhere.
  */

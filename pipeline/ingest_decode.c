@@ -4,7 +4,7 @@
 #include "ingest.h"
 
 #include "base/clock.h"
-#include "histogram/blur.h"
+#include "steps/blur_step.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -18,11 +18,13 @@ import sys
 
 # Stage -> what it may include besides base and itself.
 STAGE_INCLUDES = {
+    "part": (),
     "walk": (),
-    "decode": (),
-    "features": (),
-    "staging": ("ocl", "kernels", "features", "histogram"),
-    "histogram": ("ocl", "kernels", "features"),
+    "decode": ("part",),
+    "features": ("part",),
+    "staging": ("ocl", "kernels", "part", "features", "histogram", "steps"),
+    "steps": ("ocl", "kernels", "part"),
+    "histogram": ("ocl", "kernels", "part", "features"),
     "log": (),
     "file": ("log", "features"),
     "matrix": ("file",),

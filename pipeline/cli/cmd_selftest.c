@@ -7,6 +7,8 @@
 #include "cli/signals.h"
 #include "cluster/cluster.h"
 #include "histogram/selftest.h"
+#include "steps/blur_step.h"
+#include "steps/jpeg_step.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,6 +112,27 @@ static enum status test_clustering(struct transcript *transcript, struct ocl_con
     return status;
 }
 
+static enum status test_steps(struct transcript *transcript, struct ocl_context *context,
+                              uint64_t *wrong, struct error *err)
+{
+    static const struct {
+        const char *what;
+        enum status (*test)(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                            struct error *err);
+    } steps[] = {{"blur 3x3", blur_self_test}, {"JPEG pixels", reconstruct_self_test}};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        uint64_t compared, different;
+        char line[120];
+        if (steps[i].test(&compared, &different, context, err) != STATUS_OK)
+            return STATUS_FAILED;
+        snprintf(line, sizeof line, "%-20s %llu bytes compared, %llu differ", steps[i].what,
+                 (unsigned long long)compared, (unsigned long long)different);
+        say(line, transcript);
+        *wrong += different;
+    }
+    return STATUS_OK;
+}
+
 /* --- the command -------------------------------------------------------------------------------
  */
 
@@ -127,6 +150,8 @@ static enum status test_device(struct transcript *transcript, const struct compu
         status = histogram_self_test(context, false, say, transcript, &here, err);
         *wrong += here;
     }
+    if (status == STATUS_OK)
+        status = test_steps(transcript, context, wrong, err);
     if (status == STATUS_OK)
         status = test_clustering(transcript, context, compute->threads, wrong, err);
     ocl_context_close(&context);

@@ -6,7 +6,7 @@
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "decode/isolate.h"
-#include "histogram/blur.h"
+#include "steps/blur_step.h"
 #include "file/result.h"
 #include <errno.h>
 #include <stdio.h>

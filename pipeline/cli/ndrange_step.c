@@ -6,7 +6,7 @@
 #include "cli/compute.h"
 #include "cli/picture_file.h"
 #include "cli/report_json.h"
-#include "histogram/blur.h"
+#include "steps/blur_step.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@
 #ifndef CLPIPE_DECODE_DECODE_H
 #define CLPIPE_DECODE_DECODE_H
 
-#include "base/dct.h"
+#include "part/dct.h"
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/stop.h"
@@ -98,7 +98,7 @@ enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint
                         struct failure *failure);
 
 /* Instead of any rows, where info.dct says so: all coefficients to dst, dct_bytes(&info.dct) of
- * them, aligned to 16 bytes. What dct_pixels (base/dct.h) makes of them is what decode_rows would
+ * them, aligned to 16 bytes. What dct_pixels (part/dct.h) makes of them is what decode_rows would
  * have given, and so is the failure. Ends with decode_end like rows do. */
 enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure);
 

@@ -1,14 +1,14 @@
-/* jpeg_dct.c: of which files base/dct.c makes the pixels, and whether it does so as the JPEG
+/* jpeg_dct.c: of which files part/dct.c makes the pixels, and whether it does so as the JPEG
  * library here would.
  *
- * libjpeg-turbo's SIMD code for x86 is what base/dct.c was written after. Builds without it, other
+ * libjpeg-turbo's SIMD code for x86 is what part/dct.c was written after. Builds without it, other
  * architectures and other libraries agree on photographs, but not where hostile coefficients leave
  * 16 bits. So it is tried: made pictures, a third of them with coefficients of any size, are
  * encoded, decoded by the library, and compared with what the plain C makes of the coefficients.
  */
 #include "decode/jpeg_dct.h"
 
-#include "base/dct_made.h"
+#include "part/dct_made.h"
 #include "base/random.h"
 #include "decode/decode.h"
 

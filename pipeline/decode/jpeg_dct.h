@@ -2,7 +2,7 @@
 #ifndef CLPIPE_DECODE_JPEG_DCT_H
 #define CLPIPE_DECODE_JPEG_DCT_H
 
-#include "base/dct.h"
+#include "part/dct.h"
 
 #include <stddef.h>
 #include <stdio.h> /* jpeglib.h needs FILE */
@@ -10,7 +10,7 @@
 #include <jpeglib.h>
 
 /* After the header has been read: fills a zeroed layout where the coefficients suffice to make the
- * pixels as the library would, by what base/dct.c knows. */
+ * pixels as the library would, by what part/dct.c knows. */
 void jpeg_dct_layout(struct dct_layout *layout, struct jpeg_decompress_struct *info);
 
 #endif

@@ -8,6 +8,7 @@
 #define CLPIPE_FEATURES_FEATURE_H
 
 #include "base/error.h"
+#include "part/part.h"
 #include <stdint.h>
 
 enum feature_kind {
@@ -56,11 +57,6 @@ bool feature_normalize_parse(enum feature_normalize *out, const char *text);
 bool feature_set_blurred(const struct feature_set *set);
 /* "256" or "8x8x8". */
 char *feature_bins_text(char *buffer, size_t size, const struct feature *feature);
-
-/* A half-open rectangle of stored pixels. */
-struct cell_rect {
-    uint32_t x0, y0, x1, y1;
-};
 
 /* The stored rectangle that grid cell (row, column) of the upright picture covers, for a picture of
  * width x height stored pixels with this EXIF orientation. May be empty (x0 == x1 or y0 == y1). */

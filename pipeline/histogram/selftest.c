@@ -5,9 +5,7 @@
 #include "histogram/selftest.h"
 
 #include "base/random.h"
-#include "histogram/blur.h"
 #include "histogram/histogram.h"
-#include "histogram/reconstruct.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -279,21 +277,5 @@ enum status histogram_self_test(struct ocl_context *context, bool brief,
                      (unsigned long long)different);
         line(text, user);
     }
-    uint64_t compared, different;
-    char text[256];
-    enum status status = blur_self_test(&compared, &different, context, err);
-    if (status != STATUS_OK)
-        return status;
-    *wrong += different;
-    snprintf(text, sizeof text, "blur 3x3             %llu bytes compared, %llu differ",
-             (unsigned long long)compared, (unsigned long long)different);
-    line(text, user);
-    status = reconstruct_self_test(&compared, &different, context, err);
-    if (status != STATUS_OK)
-        return status;
-    *wrong += different;
-    snprintf(text, sizeof text, "JPEG pixels          %llu bytes compared, %llu differ",
-             (unsigned long long)compared, (unsigned long long)different);
-    line(text, user);
     return STATUS_OK;
 }

@@ -11,8 +11,7 @@ enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct his
                                  unsigned pass, bool brief, struct error *err);
 
 /* Counts pictures of awkward shapes and fills (constant, two values, sorted, gradients, random)
- * with every variant that the device can run and every feature kind, and compares each counter;
- * blurs some, too, and compares each byte.
+ * with every variant that the device can run and every feature kind, and compares each counter.
  * Calls line() with a sentence for each variant. */
 enum status histogram_self_test(struct ocl_context *context, bool brief,
                                 void (*line)(const char *text, void *user), void *user,

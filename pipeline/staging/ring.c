@@ -195,7 +195,7 @@ static bool prepare_reconstruct(struct lane *lane)
     struct error err = ERROR_INIT;
     if (!lane->reconstruct)
         return false;
-    if (reconstruct_prepare(lane->reconstruct, lane->context, &err) == STATUS_OK)
+    if (reconstruct_prepare(lane->reconstruct, &err) == STATUS_OK)
         return true;
     log_message(LOG_NOTICE, "notice: JPEG pixels are made on the host: %s", err.sentence);
     return false;
@@ -208,7 +208,7 @@ void *ring_serve(void *argument)
     struct error err = ERROR_INIT;
     enum status status = histogram_prepare(lane->histogram, &err);
     if (status == STATUS_OK && lane->blur)
-        status = blur_prepare(lane->blur, lane->context, &err);
+        status = blur_prepare(lane->blur, &err);
     if (status == STATUS_OK)
         status = serve(lane, prepare_reconstruct(lane), &err);
     if (status == STATUS_OK || status == STATUS_INTERRUPTED)

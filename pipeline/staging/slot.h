@@ -2,9 +2,9 @@
 #ifndef CLPIPE_STAGING_SLOT_H
 #define CLPIPE_STAGING_SLOT_H
 
-#include "histogram/blur.h"
+#include "steps/blur_step.h"
 #include "histogram/histogram.h"
-#include "histogram/reconstruct.h"
+#include "steps/jpeg_step.h"
 #include "ocl/ocl.h"
 #include "staging/staging.h"
 #include <stdint.h>

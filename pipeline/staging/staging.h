@@ -18,7 +18,7 @@
 #ifndef CLPIPE_STAGING_STAGING_H
 #define CLPIPE_STAGING_STAGING_H
 
-#include "base/dct.h"
+#include "part/dct.h"
 #include "base/error.h"
 #include "features/feature.h"
 #include "histogram/histogram.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "histogram/blur.h"
+#include "steps/blur_step.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "histogram/reconstruct.h"
+#include "steps/jpeg_step.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* test_decode_coefficients.c: JPEG coefficients and what base/dct.c makes of them, against rows
+/* test_decode_coefficients.c: JPEG coefficients and what part/dct.c makes of them, against rows
  * from the library: the same pixels, the same failures. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,10 @@
-/* reconstruct.c: the entries of pictures in a slot, and the two kernels that make pixels of them.
+/* jpeg_step.c: the entries of pictures in a slot, and the two kernels that make pixels of them.
  */
-#include "histogram/reconstruct.h"
+#include "steps/jpeg_step.h"
 
-#include "base/dct_made.h"
+#include "part/dct_made.h"
 #include "base/random.h"
+#include "steps/proof.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -107,15 +108,6 @@ enum status reconstruct_build(struct reconstruct *reconstruct, struct error *err
             status =
                 ocl_kernel(&reconstruct->kernel[i], reconstruct->program[i], kernel_names[i], err);
     }
-    return status;
-}
-
-enum status reconstruct_keys(char key[2][OCL_KEY], const struct ocl_device *device,
-                             struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < 2 && status == STATUS_OK; i++)
-        status = ocl_program_key(key[i], device, kernel_names[i], NULL, OPTIONS, err);
     return status;
 }
 
@@ -275,4 +267,15 @@ enum status reconstruct_self_test(uint64_t *compared, uint64_t *wrong, struct oc
     free(memory);
     free(test);
     return status;
+}
+
+enum status reconstruct_prepare(struct reconstruct *reconstruct, struct error *err)
+{
+    static const struct proof proof = {.program = {"jpeg_idct", "jpeg_pixels"},
+                                       .fault = "kernels jpeg_idct and jpeg_pixels are",
+                                       .advice = "",
+                                       .self_test = reconstruct_self_test};
+    if (reconstruct_build(reconstruct, err) != STATUS_OK)
+        return STATUS_FAILED;
+    return proof_check(&proof, reconstruct->context, OPTIONS, err);
 }

@@ -10,8 +10,8 @@
  * alike. Where the library computes otherwise (no SIMD) coefficients are not handed out: see
  * decode_coefficients_agree.
  */
-#ifndef CLPIPE_BASE_DCT_H
-#define CLPIPE_BASE_DCT_H
+#ifndef CLPIPE_PART_DCT_H
+#define CLPIPE_PART_DCT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* dct_made.c: layouts and coefficients out of random numbers. */
-#include "base/dct_made.h"
+#include "part/dct_made.h"
 
 #include "base/random.h"
 

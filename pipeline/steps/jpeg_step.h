@@ -1,14 +1,14 @@
-/* reconstruct.h: pixels of JPEG pictures, made on the device from their DCT coefficients.
+/* jpeg_step.h: pixels of JPEG pictures, made on the device from their DCT coefficients.
  *
- * A slot may hold coefficients (base/dct.h) instead of pixels, picture by picture. Two kernels make
+ * A slot may hold coefficients (part/dct.h) instead of pixels, picture by picture. Two kernels make
  * samples and then pixels of them, in a buffer of the same layout as the slot: pixels lie at the
  * offset of their coefficients. Pixels that the slot holds are copied there. Every byte is that of
  * dct_pixels.
  */
-#ifndef CLPIPE_HISTOGRAM_RECONSTRUCT_H
-#define CLPIPE_HISTOGRAM_RECONSTRUCT_H
+#ifndef CLPIPE_STEPS_JPEG_STEP_H
+#define CLPIPE_STEPS_JPEG_STEP_H
 
-#include "base/dct.h"
+#include "part/dct.h"
 #include "jpeg_part.h"
 #include "ocl/ocl.h"
 
@@ -33,9 +33,8 @@ enum status reconstruct_open(struct reconstruct **out, struct ocl_context *conte
 void reconstruct_close(struct reconstruct **reconstruct);
 /* Builds the kernels. */
 enum status reconstruct_build(struct reconstruct *reconstruct, struct error *err);
-/* Their keys in the cache, for the device. */
-enum status reconstruct_keys(char key[2][OCL_KEY], const struct ocl_device *device,
-                             struct error *err);
+/* Builds and proves them. */
+enum status reconstruct_prepare(struct reconstruct *reconstruct, struct error *err);
 /* Makes the pixels of parts[0..count) of `slot`. events: room for two, the last command's first;
  * either may be NULL afterwards. */
 enum status reconstruct_enqueue(struct reconstruct *reconstruct, struct ocl_queue *queue,

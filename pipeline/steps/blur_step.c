@@ -1,7 +1,8 @@
-/* blur.c: the C reference of the box blur, and its kernels. */
-#include "histogram/blur.h"
+/* blur_step.c: the C reference of the box blur, and its kernels. */
+#include "steps/blur_step.h"
 
 #include "base/random.h"
+#include "steps/proof.h"
 
 #include <stdlib.h>
 
@@ -104,11 +105,6 @@ enum status blur_build(struct blur *blur, struct error *err)
     if (status == STATUS_OK)
         status = ocl_kernel(&blur->kernel, blur->program, "blur_slot", err);
     return status;
-}
-
-enum status blur_key(char key[OCL_KEY], const struct ocl_device *device, struct error *err)
-{
-    return ocl_program_key(key, device, "blur_slot", NULL, ocl_range_option(device), err);
 }
 
 uint32_t blur_blocks(uint32_t width, uint32_t rows)
@@ -216,4 +212,16 @@ enum status blur_self_test(uint64_t *compared, uint64_t *wrong, struct ocl_conte
     ocl_queue_close(&queue);
     free(pixels);
     return status;
+}
+
+enum status blur_prepare(struct blur *blur, struct error *err)
+{
+    static const struct proof proof = {.program = {"blur_slot"},
+                                       .fault = "kernel blur_slot blurs",
+                                       .advice = "; choose another device with --device",
+                                       .self_test = blur_self_test};
+    const char *options = ocl_range_option(ocl_context_device(blur->context));
+    if (blur_build(blur, err) != STATUS_OK)
+        return STATUS_FAILED;
+    return proof_check(&proof, blur->context, options, err);
 }

@@ -1,8 +1,8 @@
 /* dct_made.h: made pictures as DCT coefficients, for what is proven to compute as dct.c does. */
-#ifndef CLPIPE_BASE_DCT_MADE_H
-#define CLPIPE_BASE_DCT_MADE_H
+#ifndef CLPIPE_PART_DCT_MADE_H
+#define CLPIPE_PART_DCT_MADE_H
 
-#include "base/dct.h"
+#include "part/dct.h"
 
 /* Sets the numbers of blocks, as files have them, of a layout whose colour, size and sampling are
  * set: those of whole MCUs. */

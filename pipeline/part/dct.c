@@ -6,7 +6,7 @@
  * saturated to 16. Upsampling is the triangle filter of jdsample.c, colours the tables of
  * jdcolor.c.
  */
-#include "base/dct.h"
+#include "part/dct.h"
 
 #include <stdbool.h>
 

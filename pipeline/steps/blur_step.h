@@ -1,11 +1,11 @@
-/* blur.h: the 3x3 box blur that pictures may go through before they are counted.
+/* blur_step.h: the 3x3 box blur that pictures may go through before they are counted.
  *
  * The blurred picture is the interior: of w x h pixels (w - 2) x (h - 2), each channel of each
  * pixel the sum of the nine around it divided by 9, rounded down. Less than three columns or rows
  * blur to no pixels at all.
  */
-#ifndef CLPIPE_HISTOGRAM_BLUR_H
-#define CLPIPE_HISTOGRAM_BLUR_H
+#ifndef CLPIPE_STEPS_BLUR_STEP_H
+#define CLPIPE_STEPS_BLUR_STEP_H
 
 #include "blur_part.h"
 #include "ocl/ocl_ndrange.h"
@@ -28,8 +28,8 @@ enum status blur_open(struct blur **out, struct ocl_context *context, uint64_t s
 void blur_close(struct blur **blur);
 /* Builds the kernel. */
 enum status blur_build(struct blur *blur, struct error *err);
-/* The key of its program. */
-enum status blur_key(char key[OCL_KEY], const struct ocl_device *device, struct error *err);
+/* Builds and proves it. */
+enum status blur_prepare(struct blur *blur, struct error *err);
 /* Blocks of a part of so many blurred columns and rows. */
 uint32_t blur_blocks(uint32_t width, uint32_t rows);
 /* Blurs parts[0..count) of `pixels`, which have `blocks` blocks together. */
