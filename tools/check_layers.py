@@ -3,9 +3,9 @@
 
     tools/check_layers.py [ROOT]
 
-* Includes point one way: base <- ocl <- stages <- pipeline.[ch] <- cli. A stage includes base and
-  itself; which stages see OpenCL and kernels, and which see another stage, is listed below. Kernels
-  include kernels.
+* Includes point one way: base <- ocl <- stages <- jobs <- cli. A stage includes base and itself, a
+  job all stages and itself; which stages see OpenCL and kernels, and which see another stage, is
+  listed below. Kernels include kernels.
 * A C file, header or kernel opens with a comment on its purpose.
 * A file name occurs once in pipeline/ and kernels/.
 * A file of more than 600 lines says "long because: REASON" near its top.
@@ -31,6 +31,9 @@ STAGE_INCLUDES = {
     "cluster": ("ocl", "kernels", "matrix"),
 }
 
+# Folders that wire stages.
+JOBS = ("ingest",)
+
 LINES_MAX = 600
 # "long because:" stands within this many lines of the top.
 REASON_WITHIN = 30
@@ -50,13 +53,13 @@ def files_below(root, directory):
 
 
 def layer_of(path):
-    """The layer of a path relative to the root: a folder's name, "pipeline" or "kernels"; None for
-    files that are in no layer."""
+    """The layer of a path relative to the root: a folder's name or "kernels"; None for files that are
+    in no layer."""
     parts = path.split(os.sep)
     if parts[0] == "kernels":
         return "kernels"
     if parts[0] == "pipeline":
-        return "pipeline" if len(parts) == 2 else parts[1]
+        return parts[1]
     return None
 
 
@@ -70,11 +73,11 @@ def allowed(layer):
         return {"base", "ocl", "kernels"}
     if layer in STAGE_INCLUDES:
         return {"base", layer} | set(STAGE_INCLUDES[layer])
-    below = {"base", "ocl", "kernels", "pipeline"} | set(STAGE_INCLUDES)
-    if layer == "pipeline":
-        return below
+    below = {"base", "ocl", "kernels"} | set(STAGE_INCLUDES)
+    if layer in JOBS:
+        return below | {layer}
     if layer == "cli":
-        return below | {"cli"}
+        return below | set(JOBS) | {"cli"}
     return None
 
 

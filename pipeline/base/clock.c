@@ -16,6 +16,11 @@ int64_t clock_now(void)
     return (int64_t)now.tv_sec * NANOSECONDS + now.tv_nsec;
 }
 
+double clock_seconds_since(int64_t start)
+{
+    return (double)(clock_now() - start) * 1e-9;
+}
+
 int64_t clock_file_time(const struct timespec *time)
 {
     int64_t sum;

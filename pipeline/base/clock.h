@@ -9,6 +9,9 @@
 /* Nanoseconds of CLOCK_MONOTONIC. */
 int64_t clock_now(void);
 
+/* Seconds since `start`, a value of clock_now(). */
+double clock_seconds_since(int64_t start);
+
 /* Nanoseconds of clock_now() at which the process started (as near as the first call; called first
  * thing in main). */
 int64_t clock_process_start(void);

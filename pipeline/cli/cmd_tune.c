@@ -6,7 +6,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "histogram/tuner.h"
-#include "pipeline.h"
+#include "ingest/bounds.h"
 #include "staging/staging.h"
 #include <stdio.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static void show_trial(void *context, const struct tuner_trial *trial)
 /* Of an ingest with the same --memory. */
 static uint64_t slot_bytes(const struct ocl_device *device, const struct options *options)
 {
-    return staging_slot_bytes(device, ingest_slot_memory(options->memory));
+    return staging_slot_bytes(device, bounds_slots(options->memory));
 }
 
 /* What an ingest takes for each class of features. */

@@ -304,7 +304,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     };
     read_decode(&config.decode, options);
     memset(report, 0, sizeof *report);
-    enum status status = pipeline_ingest(report, &config, err);
+    enum status status = ingest_run(report, &config, err);
     progress_end(progress);
     return status;
 }

@@ -1,11 +1,11 @@
-/* ingest_step.h: from options to pipeline_ingest, for `ingest` and `run`. */
+/* ingest_step.h: from options to ingest_run, for `ingest` and `run`. */
 #ifndef CLPIPE_CLI_INGEST_STEP_H
 #define CLPIPE_CLI_INGEST_STEP_H
 
 #include "cli/compute.h"
 #include "cli/options.h"
 #include "cli/progress.h"
-#include "pipeline.h"
+#include "ingest/ingest.h"
 
 /* What is looked at before a device is needed: feature specs, sources, output. */
 struct ingest_plan {
@@ -26,7 +26,7 @@ void ingest_plan_close(struct ingest_plan *plan);
  */
 enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err);
 
-/* Runs; returns what pipeline_ingest returns. */
+/* Runs; returns what ingest_run returns. */
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
                         const struct options *options, struct compute *compute,
                         struct isolate *isolate, struct progress *progress, struct error *err);

@@ -7,7 +7,7 @@
 #define CLPIPE_CLI_PROGRESS_H
 
 #include "cli/options.h"
-#include "pipeline.h"
+#include "ingest/ingest_config.h"
 
 struct progress {
     bool live, plain, forced; /* forced: --progress always */

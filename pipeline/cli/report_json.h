@@ -6,7 +6,7 @@
 #include "cli/cluster_step.h"
 #include "cli/options.h"
 #include "cli/sink.h"
-#include "pipeline.h"
+#include "ingest/ingest_config.h"
 
 /* Looks before any work whether the files of --json and --profile can be written without harm:
  * STATUS_USAGE for an input or the output of this command, STATUS_FAILED for an existing file that

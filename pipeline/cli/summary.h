@@ -4,9 +4,9 @@
 
 #include "cli/cluster_step.h"
 #include "cli/options.h"
-#include "pipeline.h"
+#include "ingest/ingest_config.h"
 
-/* After ingest; `status` is pipeline_ingest's. next: also the next command. */
+/* After ingest; `status` is ingest_run's. next: also the next command. */
 void summary_ingest(const struct ingest_report *report, const struct options *options,
                     enum status status, bool next);
 

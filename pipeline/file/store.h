@@ -1,7 +1,7 @@
 /* store.h: finished work, in walk order, into a log and from there into one HDF5 file.
  *
  *   any thread ── store_put ──> reorder window ──> WORK/records (append-only log) ──> OUT.h5.tmp
- * ──> OUT.h5 (bounded by the caller: see pipeline.h)             store_finish
+ * ──> OUT.h5 (bounded by the caller: see ingest.h)             store_finish
  *
  * Records arrive in any order and are written to the log in sequence order by whoever closes the
  * gap. Each log record carries its length, a checksum (CRC-32C) and everything that /images,

@@ -1,91 +1,44 @@
-/* ingest_decode.c: what a decode thread does: take the next file that is to be decoded, and decode
- * it strip by strip into slots.
+/* decoder.c: what a decode thread does: take the next file that is to be decoded, and decode it
+ * strip by strip into slots.
  */
-#include "ingest.h"
+#include "ingest/decoder.h"
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "decode/isolate.h"
 #include "steps/blur_step.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Pictures are taken together up to about so many bytes of files: what is larger does not notice
  * what a question and its answer cost. */
 #define AHEAD_BYTES (32u << 10)
 
-static double seconds_since(int64_t start)
-{
-    return (double)(clock_now() - start) * 1e-9;
-}
+struct decoder {
+    struct decoders *decoders;
+    unsigned number;
+    pthread_t thread;
+    double busy;
+    struct readers_waits waits;
+};
 
-void picture_free(struct picture *picture)
-{
-    if (!picture)
-        return;
-    pthread_mutex_destroy(&picture->lock);
-    free(picture->path);
-    free(picture->counters);
-    free(picture);
-}
+struct decoders {
+    struct decoders_config config;
+    struct decoder *decoder;
+    unsigned started;
 
-/* Puts a picture that a failed device has lost a part of before those that the walk still has. */
-static void decode_again(struct picture *picture)
-{
-    struct pipeline *pipeline = picture->pipeline;
-    free(picture->counters);
-    picture->counters = NULL;
-    picture->lost = false;
-    atomic_store(&picture->holders, 1);
-    pthread_mutex_lock(&pipeline->walk_lock);
-    picture->next = pipeline->again;
-    pipeline->again = picture;
-    pthread_cond_broadcast(&pipeline->window_moved);
-    pthread_mutex_unlock(&pipeline->walk_lock);
-}
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t ended;
+    unsigned running;
+};
 
-/* Lets go of a picture; the last holder sends it on. */
-static void picture_release(struct picture *picture)
-{
-    if (atomic_fetch_sub(&picture->holders, 1) != 1)
-        return;
-    if (picture->dropped)
-        picture_free(picture);
-    else if (picture->lost && picture->record.failure.reason == REASON_NONE)
-        decode_again(picture);
-    else if (queue_send(picture->pipeline->finished, &picture) != QUEUE_OK)
-        picture_free(picture);
-}
-
-void picture_deliver(void *context, void *item, const uint32_t *counters)
-{
-    (void)context;
-    struct picture *picture = item;
-    uint32_t count = picture->pipeline->config->features.counters;
-    pthread_mutex_lock(&picture->lock);
-    for (uint32_t i = 0; i < count; i++)
-        picture->counters[i] += counters[i];
-    pthread_mutex_unlock(&picture->lock);
-    picture_release(picture);
-}
-
-void picture_lost(void *context, void *item)
-{
-    (void)context;
-    struct picture *picture = item;
-    pthread_mutex_lock(&picture->lock);
-    picture->lost = true;
-    pthread_mutex_unlock(&picture->lock);
-    picture_release(picture);
-}
-
-/* --- decoding -------------------------------------------------------------------------------- */
+/* --- one picture ----------------------------------------------------------------------------- */
 
 /* What every part of one picture shares. */
 struct strips {
-    struct worker *worker;
+    struct decoder *decoder;
     struct decode *decode;
     struct picture *picture;
     const struct image_info *info;
@@ -130,7 +83,7 @@ static const struct dct_layout *whole_coefficients(const struct strips *strips, 
 static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *window,
                     uint32_t *bottom)
 {
-    struct staging *staging = strips->worker->pipeline->staging;
+    struct staging *staging = strips->decoder->decoders->config.staging;
     struct picture *picture = strips->picture;
     struct staging_part part;
     const struct dct_layout *dct =
@@ -139,7 +92,7 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
     if (!staging_acquire(staging, &part, strips->width, strips->height, strips->info->orientation,
                          rect, dct))
         return false;
-    strips->worker->blocked += seconds_since(start);
+    strips->decoder->waits.blocked += clock_seconds_since(start);
     start = clock_now();
     enum reason reason = REASON_NONE;
     if (window) {
@@ -151,13 +104,13 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
     } else {
         reason = fill_part(strips, &part);
     }
-    strips->worker->busy += seconds_since(start);
+    strips->decoder->busy += clock_seconds_since(start);
     if (reason != REASON_NONE) {
         staging_cancel(staging, &part);
         return true;
     }
     *bottom = part.geometry.rect.y1;
-    atomic_fetch_add(&picture->holders, 1);
+    picture_hold(picture);
     staging_submit(staging, &part, picture);
     return true;
 }
@@ -178,14 +131,14 @@ static bool do_wide(struct strips *strips, uint64_t part_bytes)
     }
     bool going = true;
     for (uint32_t y = 0; y < info->out_height && going; y++) {
-        if (y > 0 && stop_overdue(strips->worker->pipeline->stop)) {
+        if (y > 0 && stop_overdue(strips->decoder->decoders->config.job->stop)) {
             going = false;
             break;
         }
         int64_t start = clock_now();
         enum reason reason = decode_rows(strips->decode, window + (y < border ? y : border) * row,
                                          row, 1, &strips->picture->record.failure);
-        strips->worker->busy += seconds_since(start);
+        strips->decoder->busy += clock_seconds_since(start);
         if (reason != REASON_NONE)
             break;
         if (y < border)
@@ -231,7 +184,7 @@ static bool do_rows(struct strips *strips)
 {
     const struct image_info *info = strips->info;
     struct picture *picture = strips->picture;
-    const uint64_t part_bytes = staging_part_bytes(strips->worker->pipeline->staging);
+    const uint64_t part_bytes = staging_part_bytes(strips->decoder->decoders->config.staging);
     if (strips->width == 0 || strips->height == 0 ||
         is_wide(info->out_width, strips->border, part_bytes))
         return do_wide(strips, part_bytes);
@@ -239,7 +192,7 @@ static bool do_rows(struct strips *strips)
     uint32_t y = 0;
     bool going = true;
     while (y < strips->height && picture->record.failure.reason == REASON_NONE && going) {
-        if (y > 0 && stop_overdue(strips->worker->pipeline->stop)) {
+        if (y > 0 && stop_overdue(strips->decoder->decoders->config.job->stop)) {
             going = false;
             break;
         }
@@ -264,39 +217,38 @@ static void take_info(struct picture *picture, const struct image_info *info)
 }
 
 /* Everything behind an open file. false: the run is over. */
-static bool do_file(struct worker *worker, struct decode *decode, struct picture *picture, int fd)
+static bool do_file(struct decoder *decoder, struct decode *decode, struct picture *picture)
 {
-    struct pipeline *pipeline = worker->pipeline;
+    const struct decoders_config *config = &decoder->decoders->config;
+    const struct ingest_config *ingest = config->job->config;
     struct failure *failure = &picture->record.failure;
     struct image_info info;
     int64_t start = clock_now();
-    enum reason reason = decode_begin(decode, fd, picture->path, picture->record.bytes,
+    enum reason reason = decode_begin(decode, picture->fd, picture->path, picture->record.bytes,
                                       picture->record.mtime_ns, &info, failure);
-    worker->busy += seconds_since(start);
+    decoder->busy += clock_seconds_since(start);
     if (reason != REASON_NONE)
         return true;
     take_info(picture, &info);
-    if (pipeline->config->dry_run) {
+    if (ingest->dry_run) {
         decode_abort(decode);
         return true;
     }
-    picture->counters = calloc(pipeline->config->features.counters, sizeof *picture->counters);
-    if (!picture->counters) {
+    if (!picture_make_counters(picture)) {
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for the counters");
         decode_abort(decode);
         return true;
     }
-    const uint32_t border = feature_set_blurred(&pipeline->config->features) ? BLUR_BORDER : 0;
-    uint64_t memory =
-        info.memory + rows_memory(&info, border, staging_part_bytes(pipeline->staging));
+    const uint32_t border = feature_set_blurred(&ingest->features) ? BLUR_BORDER : 0;
+    uint64_t memory = info.memory + rows_memory(&info, border, staging_part_bytes(config->staging));
     start = clock_now();
-    if (!budget_take(pipeline->budget, memory)) {
+    if (!budget_take(config->budget, memory)) {
         decode_abort(decode);
         return false;
     }
-    worker->blocked += seconds_since(start);
+    decoder->waits.blocked += clock_seconds_since(start);
     struct strips strips = {
-        .worker = worker,
+        .decoder = decoder,
         .decode = decode,
         .picture = picture,
         .info = &info,
@@ -310,36 +262,69 @@ static bool do_file(struct worker *worker, struct decode *decode, struct picture
         decode_end(decode, picture->record.digest, failure);
     if (!going || failure->reason != REASON_NONE)
         decode_abort(decode);
-    budget_give(pipeline->budget, memory);
+    budget_give(config->budget, memory);
     picture->bytes_read = decode_bytes_read(decode);
-    worker->busy += seconds_since(start);
+    decoder->busy += clock_seconds_since(start);
     return going;
 }
 
-static bool is_ready(struct pipeline *pipeline, struct decode *decode)
+static bool is_ready(struct ingest_job *job, struct decode *decode)
 {
     struct error err = ERROR_INIT;
     if (decode_ready(decode, &err) == STATUS_OK)
         return true;
-    ingest_fail(pipeline, &err);
+    ingest_job_fail(job, &err);
     return false;
 }
 
-/* Takes pictures: one, or several small ones where they are decoded together. 0 at the end. */
-static unsigned take_pictures(struct opened *opened, struct worker *worker, struct decode *decode)
+/* false: the run is over. */
+static bool do_picture(struct decoder *decoder, struct decode *decode, struct picture *picture)
 {
-    const unsigned open_files = worker->pipeline->open_files, ahead = decode_ahead(decode);
-    const unsigned most = ahead < open_files ? ahead : open_files;
+    struct ingest_job *job = decoder->decoders->config.job;
+    struct trace *trace = job->config->trace;
+    if (picture->fd < 0)
+        return true;
+    unsigned track = 0;
+    if (trace) {
+        char name[32];
+        snprintf(name, sizeof name, "decode %u", decoder->number + 1);
+        track = trace_track(trace, "host", name);
+    }
+    if (!is_ready(job, decode))
+        return false;
+    int64_t start = clock_now();
+    bool going = do_file(decoder, decode, picture);
+    /* Where no decoder can be started any more, it was not the file that ended the last one. */
+    if (picture->record.failure.reason == REASON_DECODER_CRASHED && !is_ready(job, decode))
+        going = false;
+    /* It may have failed because nobody waited for it any more. */
+    if (picture->record.failure.reason != REASON_NONE && stop_overdue(job->stop))
+        going = false;
+    trace_span(trace, track, "decode", start, clock_now(), picture->path);
+    return going;
+}
+
+/* --- a thread -------------------------------------------------------------------------------- */
+
+/* Takes pictures: one, or several small ones where they are decoded together. 0 at the end. */
+static unsigned take_pictures(struct picture **pictures, struct decoder *decoder,
+                              struct decode *decode)
+{
+    const struct decoders_config *config = &decoder->decoders->config;
+    const unsigned ahead = decode_ahead(decode);
+    const unsigned most = ahead < config->open_files ? ahead : config->open_files;
     struct decode_file file[DECODE_AHEAD_MAX];
     uint64_t bytes = 0;
     unsigned count = 0, files = 0;
-    while (count < most && bytes < AHEAD_BYTES && ingest_take(&opened[count], worker, count == 0)) {
-        const struct opened *last = &opened[count++];
-        if (last->fd < 0)
+    while (count < most && bytes < AHEAD_BYTES) {
+        struct picture *picture = readers_take(config->readers, &decoder->waits, count == 0);
+        if (!picture)
             break;
-        const struct picture *picture = last->picture;
+        pictures[count++] = picture;
+        if (picture->fd < 0)
+            break;
         bytes += picture->record.bytes;
-        file[files++] = (struct decode_file){last->fd, picture->path, picture->record.bytes,
+        file[files++] = (struct decode_file){picture->fd, picture->path, picture->record.bytes,
                                              picture->record.mtime_ns};
     }
     if (files > 0)
@@ -347,64 +332,130 @@ static unsigned take_pictures(struct opened *opened, struct worker *worker, stru
     return count;
 }
 
-/* false: the run is over. */
-static bool do_picture(struct worker *worker, struct decode *decode, const struct opened *opened)
+static enum status open_decode(struct decode **out, const struct decoders_config *config,
+                               struct error *err)
 {
-    struct pipeline *pipeline = worker->pipeline;
-    struct picture *picture = opened->picture;
-    if (opened->fd < 0)
-        return true;
-    unsigned track = 0;
-    if (pipeline->config->trace) {
-        char name[32];
-        snprintf(name, sizeof name, "decode %u", worker->number + 1);
-        track = trace_track(pipeline->config->trace, "host", name);
-    }
-    if (!is_ready(pipeline, decode))
-        return false;
-    int64_t start = clock_now();
-    bool going = do_file(worker, decode, picture, opened->fd);
-    /* Where no decoder can be started any more, it was not the file that ended the last one. */
-    if (picture->record.failure.reason == REASON_DECODER_CRASHED && !is_ready(pipeline, decode))
-        going = false;
-    /* It may have failed because nobody waited for it any more. */
-    if (picture->record.failure.reason != REASON_NONE && stop_overdue(pipeline->stop))
-        going = false;
-    trace_span(pipeline->config->trace, track, "decode", start, clock_now(), picture->path);
-    return going;
+    const struct ingest_config *ingest = config->job->config;
+    if (ingest->isolate)
+        return decode_open_isolated(out, ingest->isolate, err);
+    struct decode_options options = ingest->decode;
+    options.coefficients = config->coefficients;
+    options.stop = config->job->stop;
+    return decode_open(out, &options, err);
 }
 
-void *ingest_decode_main(void *argument)
+static void decode_pictures(struct decoder *decoder)
 {
-    struct worker *worker = argument;
-    struct pipeline *pipeline = worker->pipeline;
+    const struct decoders_config *config = &decoder->decoders->config;
     struct decode *decode = NULL;
     struct error err = ERROR_INIT;
-    struct isolate *isolate = pipeline->config->isolate;
-    struct decode_options options = pipeline->config->decode;
-    options.coefficients = pipeline->coefficients;
-    options.stop = pipeline->stop;
-    if ((isolate ? decode_open_isolated(&decode, isolate, &err)
-                 : decode_open(&decode, &options, &err)) != STATUS_OK)
-        ingest_fail(pipeline, &err);
-    struct opened opened[DECODE_AHEAD_MAX];
+    struct picture *pictures[DECODE_AHEAD_MAX];
     unsigned count;
-    bool going = decode != NULL;
-    while (going && (count = take_pictures(opened, worker, decode)) > 0) {
+    bool going = open_decode(&decode, config, &err) == STATUS_OK;
+    if (!going)
+        ingest_job_fail(config->job, &err);
+    while (going && (count = take_pictures(pictures, decoder, decode)) > 0) {
         for (unsigned i = 0; i < count; i++) {
-            struct picture *picture = opened[i].picture;
-            going = going && do_picture(worker, decode, &opened[i]);
-            if (opened[i].fd >= 0)
-                close(opened[i].fd);
+            going = going && do_picture(decoder, decode, pictures[i]);
+            picture_close_file(pictures[i]);
             /* Parts already submitted still hold it. */
-            picture->dropped = !going;
-            picture_release(picture);
+            pictures[i]->dropped = !going;
+            picture_release(pictures[i]);
         }
     }
     decode_close(&decode);
-    pthread_mutex_lock(&pipeline->lock);
-    pipeline->working--;
-    pthread_cond_broadcast(&pipeline->changed);
-    pthread_mutex_unlock(&pipeline->lock);
+}
+
+static void *decoder_main(void *argument)
+{
+    struct decoder *decoder = argument;
+    struct decoders *decoders = decoder->decoders;
+    decode_pictures(decoder);
+    pthread_mutex_lock(&decoders->lock);
+    decoders->running--;
+    pthread_cond_broadcast(&decoders->ended);
+    pthread_mutex_unlock(&decoders->lock);
     return NULL;
+}
+
+/* --- all threads ----------------------------------------------------------------------------- */
+
+static int start_decoder(struct decoders *decoders)
+{
+    struct decoder *decoder = &decoders->decoder[decoders->started];
+    *decoder = (struct decoder){.decoders = decoders, .number = decoders->started};
+    pthread_mutex_lock(&decoders->lock);
+    int code = pthread_create(&decoder->thread, NULL, decoder_main, decoder);
+    decoders->running += code == 0;
+    decoders->started += code == 0;
+    pthread_mutex_unlock(&decoders->lock);
+    return code;
+}
+
+enum status decoders_open(struct decoders **out, const struct decoders_config *config,
+                          struct error *err)
+{
+    const unsigned threads = config->job->config->threads;
+    struct decoders *decoders = *out = calloc(1, sizeof *decoders);
+    if (!decoders)
+        return error_memory(err, sizeof *decoders, "decode threads");
+    decoders->config = *config;
+    pthread_mutex_init(&decoders->lock, NULL);
+    cond_init_monotonic(&decoders->ended);
+    decoders->decoder = calloc(threads, sizeof *decoders->decoder);
+    if (!decoders->decoder)
+        return error_memory(err, threads * sizeof *decoders->decoder, "decode threads");
+    int code = 0;
+    while (code == 0 && decoders->started < threads)
+        code = start_decoder(decoders);
+    if (decoders->started == 0)
+        return error_errno(err, STATUS_FAILED, code, "pthread_create", "cannot start a thread");
+    if (code != 0)
+        log_message(LOG_NOTICE, "notice: only %u of %u decode threads could be started: %s",
+                    decoders->started, threads, strerror(code));
+    return STATUS_OK;
+}
+
+bool decoders_wait(struct decoders *decoders, int64_t deadline)
+{
+    pthread_mutex_lock(&decoders->lock);
+    if (decoders->running > 0)
+        cond_wait_until(&decoders->ended, &decoders->lock, deadline);
+    const bool ended = decoders->running == 0;
+    pthread_mutex_unlock(&decoders->lock);
+    return ended;
+}
+
+void decoders_join(struct decoders *decoders)
+{
+    for (unsigned i = 0; i < decoders->started; i++)
+        pthread_join(decoders->decoder[i].thread, NULL);
+}
+
+void decoders_run(struct decoders *decoders)
+{
+    decode_pictures(&decoders->decoder[0]);
+}
+
+void decoders_times(const struct decoders *decoders, struct stage_times *times)
+{
+    times->threads = decoders->started;
+    for (unsigned i = 0; i < decoders->started; i++) {
+        const struct decoder *decoder = &decoders->decoder[i];
+        times->busy += decoder->busy;
+        times->starved += decoder->waits.starved;
+        times->blocked += decoder->waits.blocked;
+    }
+}
+
+void decoders_close(struct decoders **out)
+{
+    struct decoders *decoders = *out;
+    if (!decoders)
+        return;
+    pthread_cond_destroy(&decoders->ended);
+    pthread_mutex_destroy(&decoders->lock);
+    free(decoders->decoder);
+    free(decoders);
+    *out = NULL;
 }

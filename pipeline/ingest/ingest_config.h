@@ -1,17 +1,17 @@
-/* pipeline.h: ingest, from sources to a finished file. The flow, its threads and queues are drawn
- * at the top of pipeline.c. */
-#ifndef CLPIPE_PIPELINE_H
-#define CLPIPE_PIPELINE_H
+/* ingest_config.h: what an ingest is given, shows while it runs, and reports. */
+#ifndef CLPIPE_INGEST_CONFIG_H
+#define CLPIPE_INGEST_CONFIG_H
 
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/stop.h"
 #include "decode/decode.h"
 #include "features/feature.h"
+#include "file/store.h"
 #include "histogram/variant.h"
+#include "ingest/stages.h"
 #include "ocl/ocl.h"
 #include "staging/staging.h"
-#include "file/store.h"
 #include <stdint.h>
 
 /* The devices of a run. */
@@ -77,16 +77,6 @@ struct ingest_config {
     const char *command_line;
 };
 
-/* Seconds a stage's threads were busy, waited for input (starved), and waited for room downstream
- * (blocked), summed over its threads. */
-struct stage_times {
-    const char *name; /* "walk" "decode" "upload" "histogram" "store" */
-    unsigned threads;
-    double busy, starved, blocked;
-};
-
-#define INGEST_STAGES 5
-
 struct ingest_report {
     uint64_t images_ok, images_failed, images_unchanged, images_resumed, files_not_images;
     uint64_t by_reason[REASON_COUNT];
@@ -100,16 +90,5 @@ struct ingest_report {
     bool file_written;            /* false: nothing new, or interrupted */
     uint64_t sealed;              /* interrupted: records kept for the next run */
 };
-
-/* What the slots of all devices may take of `memory`. */
-static inline uint64_t ingest_slot_memory(uint64_t memory)
-{
-    return memory * 3 / 8;
-}
-
-/* Runs. STATUS_OK also when files failed (report->images_failed says so). STATUS_PARTIAL: --strict
- * stopped it. STATUS_INTERRUPTED: a stop was asked for. The report is filled in every case. */
-enum status pipeline_ingest(struct ingest_report *report, const struct ingest_config *config,
-                            struct error *err);
 
 #endif

@@ -1,0 +1,40 @@
+/* bounds.c: the shares of an ingest's memory: slots 3/8, codecs 1/2, pictures under way 1/8. The
+ * walk is sorted before there are pictures. */
+#include "ingest/bounds.h"
+
+#include <limits.h>
+
+#define WINDOW_MAX 4096u
+/* A picture beside its counters. */
+#define PICTURE_BYTES 512u
+
+uint64_t bounds_slots(uint64_t memory)
+{
+    return memory * 3 / 8;
+}
+
+uint64_t bounds_sorting(uint64_t memory)
+{
+    return memory / 8;
+}
+
+uint64_t bounds_codecs(uint64_t memory)
+{
+    return memory / 2;
+}
+
+uint64_t bounds_window(uint64_t memory, uint32_t counters, unsigned threads)
+{
+    /* Twice: on its way, and in the store's reorder buffer. */
+    const uint64_t picture = 2 * (4ull * counters + PICTURE_BYTES);
+    const uint64_t window = memory / 8 / picture, least = 2ull * threads + 2;
+    return window < least ? least : window > WINDOW_MAX ? WINDOW_MAX : window;
+}
+
+unsigned bounds_open_files(uint64_t most, unsigned threads)
+{
+    if (most / 4 >= UINT_MAX)
+        return UINT_MAX;
+    const unsigned each = (unsigned)(most / 4) / threads;
+    return each > 0 ? each : 1;
+}

@@ -1,0 +1,23 @@
+/* bounds.h: how an ingest divides the memory and the open files that it may have. */
+#ifndef CLPIPE_INGEST_BOUNDS_H
+#define CLPIPE_INGEST_BOUNDS_H
+
+#include <stdint.h>
+
+/* The least memory that an ingest is planned with. */
+#define INGEST_MEMORY_MIN (16ull << 20)
+
+/* Bytes of `memory` that the slots of all devices may take; that sorting the walk may take; that
+ * codecs may hold beyond the slots. */
+uint64_t bounds_slots(uint64_t memory);
+uint64_t bounds_sorting(uint64_t memory);
+uint64_t bounds_codecs(uint64_t memory);
+
+/* Pictures of `counters` counters on their way from the walk to the log, with `threads` decode
+ * threads. */
+uint64_t bounds_window(uint64_t memory, uint32_t counters, unsigned threads);
+
+/* Files that each of `threads` decode threads may have open where the process may have `most`. */
+unsigned bounds_open_files(uint64_t most, unsigned threads);
+
+#endif

@@ -1,0 +1,524 @@
+/* ingest.c: wires the stages of an ingest; the only file that knows all of them.
+ *
+ *   calling thread: opens the devices while a thread walks; then shows the progress, until the
+ *   decode threads have ended
+ *
+ *   walk ──lock──> readers ──ring──> decoders ──> staging ──> lanes ──queue──> recorder ──> F.h5
+ *   spool          threads:          threads:     slots       a thread         thread:
+ *   file           open files        read, decode             a device         stores in
+ *                     ▲              into slots                  │             order, logs
+ *                     └───────── again, if a device has failed ──┘
+ *
+ * What bounds memory: pictures between walk and log are at most `window`; slots are allocated once;
+ * what codecs need beyond the slot is admitted through a budget of bytes.
+ *
+ * A picture is one or several parts (strips of rows, each in some slot). Its counters are the sum
+ * of its parts'. It is finished when the decode thread has let go of it and all its parts have been
+ * delivered; the last of them sends it to the recorder. Failures and pictures known from an earlier
+ * run take the same way without parts. A picture that had parts on a device that failed is decoded
+ * again for the devices that are left. Every item that leaves the walk reaches the store exactly
+ * once, whatever happens to it; only a run's early end cuts that short.
+ *
+ * How it ends: a stop request ends the walk's handing out, and what is under way is finished and
+ * sealed; pictures that take longer than a second from then on are dropped. An error aborts
+ * staging, budget, readers and recorder, which wakes every thread; all threads are joined in the
+ * order of the flow.
+ */
+#include "ingest/ingest.h"
+
+#include "base/budget.h"
+#include "base/clock.h"
+#include "base/cpus.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "ingest/bounds.h"
+#include "ingest/decoder.h"
+#include "ingest/readers.h"
+#include "ingest/recorder.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define PROGRESS_NS (100 * 1000000ll)
+
+struct ingest {
+    struct ingest_job job;
+    const struct ingest_config *config;
+    struct ingest_report *report;
+    struct ingest_devices devices; /* count 0 in a dry run */
+    struct picture_sink sink;
+    bool coefficients; /* decoders hand out those of JPEG pictures for staging */
+
+    /* In the order of the flow. What ends waits is looked up under the lock: a device may fail
+     * while it is being opened. */
+    pthread_mutex_t lock;
+    struct walk *walk;
+    struct readers *readers;
+    struct decoders *decoders;
+    struct budget *budget;
+    struct staging *staging;
+    struct recorder *recorder;
+    struct store *store;
+};
+
+/* Ends every wait of the run. Any thread. */
+static void wake_all(void *context)
+{
+    struct ingest *ingest = context;
+    pthread_mutex_lock(&ingest->lock);
+    if (ingest->staging)
+        staging_abort(ingest->staging);
+    if (ingest->budget)
+        budget_abort(ingest->budget);
+    if (ingest->readers)
+        readers_abort(ingest->readers);
+    if (ingest->recorder)
+        recorder_abort(ingest->recorder);
+    pthread_mutex_unlock(&ingest->lock);
+}
+
+static void lane_failed(void *context, const struct error *err, unsigned alive)
+{
+    struct ingest *ingest = context;
+    char line[1024];
+    if (alive == 0)
+        ingest_job_fail(&ingest->job, err);
+    else
+        log_message(LOG_NOTICE, "notice: %s; going on without it",
+                    error_line(line, sizeof line, err));
+}
+
+static void send_finished(void *context, struct picture *picture)
+{
+    struct ingest *ingest = context;
+    recorder_put(ingest->recorder, picture);
+}
+
+static void send_again(void *context, struct picture *picture)
+{
+    struct ingest *ingest = context;
+    readers_again(ingest->readers, picture);
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+static enum status open_store(struct ingest *ingest, struct error *err)
+{
+    const struct ingest_config *config = ingest->config;
+    const struct store_config store = {
+        .output = config->output,
+        .sources = config->sources,
+        .source_count = config->source_count,
+        .features = &config->features,
+        .decode_scale = config->decode.scale,
+        .parameters = config->parameters,
+        .old_features = config->old_features,
+        .old_parameters = config->old_parameters,
+        .fresh = config->fresh,
+        .retry_failed = config->retry_failed,
+        .stop = ingest->job.stop,
+    };
+    return config->dry_run ? STATUS_OK : store_open(&ingest->store, &store, err);
+}
+
+static void show_walk(void *context, uint64_t found)
+{
+    struct ingest *ingest = context;
+    pthread_mutex_lock(&ingest->job.lock);
+    ingest->job.progress.done = found;
+    pthread_mutex_unlock(&ingest->job.lock);
+    ingest_job_show(&ingest->job, clock_process_start());
+}
+
+static enum status open_walk(struct ingest *ingest, struct error *err)
+{
+    const struct ingest_config *config = ingest->config;
+    const char *temporary = getenv("TMPDIR");
+    char *resolved = NULL;
+    if (config->output && output_resolve(&resolved, config->output, err))
+        return STATUS_FAILED;
+    const char *skip[] = {config->output, resolved};
+    struct walk_config walk = {
+        .sources = config->sources,
+        .source_count = config->source_count,
+        .include = config->include,
+        .include_count = config->include_count,
+        .exclude = config->exclude,
+        .exclude_count = config->exclude_count,
+        .follow_symlinks = config->follow_symlinks,
+        .hidden = config->hidden,
+        .limit = config->limit,
+        .spool_directory = ingest->store             ? store_work_directory(ingest->store)
+                           : temporary && *temporary ? temporary
+                                                     : "/tmp",
+        .memory = bounds_sorting(config->memory),
+        .skip_paths = skip,
+        .skip_count = config->output ? 2 : 0,
+        .stop = ingest->job.stop,
+        .progress = show_walk,
+        .progress_context = ingest,
+    };
+    unsigned track = trace_track(config->trace, "host", "walk");
+    int64_t start = clock_now();
+    enum status status = walk_open(&ingest->walk, &walk, err);
+    free(resolved);
+    pthread_mutex_lock(&ingest->job.lock);
+    ingest->job.progress.done = 0; /* of the images from now on */
+    pthread_mutex_unlock(&ingest->job.lock);
+    ingest->report->stage[STAGE_WALK].busy = clock_seconds_since(start);
+    trace_span(config->trace, track, "walk", start, clock_now(), NULL);
+    return status;
+}
+
+static void describe_devices(struct ingest *ingest)
+{
+    const struct ingest_devices *devices = &ingest->devices;
+    char *names = ingest->report->device, text[1024];
+    const size_t size = sizeof ingest->report->device;
+    size_t used = 0;
+    staging_describe(ingest->staging, text, sizeof text);
+    log_message(LOG_DEBUG, "%s", text);
+    for (unsigned i = 0; i < devices->count && used < size; i++)
+        used += (size_t)snprintf(names + used, size - used, "%s%s", i ? " + " : "",
+                                 devices->devices->device[devices->chosen[i]].name);
+}
+
+static enum status open_devices(struct ingest *ingest, struct error *err)
+{
+    const struct ingest_config *config = ingest->config;
+    struct ingest_devices *devices = &ingest->devices;
+    enum status status = config->find_devices(config->find_devices_context, devices, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct staging_config staging_config = {
+        .devices = devices->devices,
+        .chosen = devices->chosen,
+        .chosen_count = devices->count,
+        .features = &config->features,
+        .variant = config->variant,
+        .jpeg = config->isolate || config->decode.scale != 1 ? STAGING_JPEG_HOST : config->jpeg,
+        .trace = config->trace,
+        .host_memory = bounds_slots(config->memory),
+        .device_memory = config->device_memory,
+        .slot_bytes = config->slot_bytes,
+        .slot_count = config->slot_count,
+        .deliver = picture_deliver,
+        .failed = lane_failed,
+        .lost = picture_lost,
+        .context = ingest,
+    };
+    struct staging *staging = NULL;
+    status = staging_open(&staging, &staging_config, err);
+    pthread_mutex_lock(&ingest->lock);
+    ingest->staging = staging;
+    pthread_mutex_unlock(&ingest->lock);
+    if (status != STATUS_OK)
+        return status;
+    const bool taken = staging_takes_coefficients(staging);
+    ingest->coefficients = taken && decode_coefficients_agree();
+    if (taken && !ingest->coefficients)
+        log_message(LOG_DEBUG, "this JPEG library computes pixels in a way of its own: they are "
+                               "made on the host");
+    describe_devices(ingest);
+    return STATUS_OK;
+}
+
+struct walking {
+    struct ingest *ingest;
+    enum status status;
+    struct error error;
+};
+
+static void *walk_main(void *argument)
+{
+    struct walking *walking = argument;
+    walking->status = open_walk(walking->ingest, &walking->error);
+    return NULL;
+}
+
+/* A driver takes tenths of a second to start, a walk of a large tree longer: at the same time. The
+ * device's side stays here, since it may set the environment. */
+static enum status open_walk_and_devices(struct ingest *ingest, struct error *err)
+{
+    struct walking walking = {.ingest = ingest, .error = ERROR_INIT};
+    pthread_t thread;
+    if (ingest->config->dry_run)
+        return open_walk(ingest, err);
+    const bool apart = pthread_create(&thread, NULL, walk_main, &walking) == 0;
+    enum status status = open_devices(ingest, err);
+    if (!apart)
+        return status == STATUS_OK ? open_walk(ingest, err) : status;
+    if (status != STATUS_OK)
+        stop_request(ingest->job.stop, STOP_ERROR); /* the walk is not needed any more */
+    pthread_join(thread, NULL);
+    if (status == STATUS_OK && walking.status != STATUS_OK) {
+        status = walking.status;
+        if (err)
+            *err = walking.error;
+    }
+    return status;
+}
+
+/* What is between the walk and the store, but for the devices. */
+static enum status open_flow(struct ingest *ingest, unsigned open_files, struct error *err)
+{
+    const struct ingest_config *config = ingest->config;
+    const uint64_t window =
+        bounds_window(config->memory, config->features.counters, config->threads);
+    enum status status = STATUS_FAILED;
+    pthread_mutex_lock(&ingest->lock);
+    if (!config->dry_run &&
+        budget_open(&ingest->budget, bounds_codecs(config->memory), err) != STATUS_OK)
+        goto out;
+    if (readers_open(&ingest->readers, &ingest->job, ingest->walk, ingest->store, &ingest->sink,
+                     window, open_files, err) != STATUS_OK)
+        goto out;
+    status = recorder_open(&ingest->recorder, &ingest->job, ingest->store, ingest->readers,
+                           ingest->report, err);
+out:
+    pthread_mutex_unlock(&ingest->lock);
+    return status;
+}
+
+static enum status open_all(struct ingest *ingest, struct error *err)
+{
+    struct rlimit files;
+    const uint64_t most = getrlimit(RLIMIT_NOFILE, &files) ? RLIM_INFINITY : files.rlim_cur;
+    const unsigned open_files = bounds_open_files(most, ingest->config->threads);
+    enum status status = open_store(ingest, err);
+    if (status == STATUS_OK)
+        status = open_walk_and_devices(ingest, err);
+    if (status == STATUS_OK)
+        status = open_flow(ingest, open_files, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct decoders_config decoders = {
+        .job = &ingest->job,
+        .readers = ingest->readers,
+        .staging = ingest->staging,
+        .budget = ingest->budget,
+        .coefficients = ingest->coefficients,
+        .open_files = open_files,
+    };
+    status = decoders_open(&ingest->decoders, &decoders, err);
+    if (status == STATUS_OK)
+        readers_start(ingest->readers);
+    return status;
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+/* Shows the progress until the decode threads have ended. */
+static void monitor(struct ingest *ingest)
+{
+    struct ingest_job *job = &ingest->job;
+    int64_t start = clock_now();
+    pthread_mutex_lock(&job->lock);
+    job->progress.phase = "images";
+    job->progress.total = walk_count(ingest->walk);
+    job->progress.bytes_total = walk_bytes(ingest->walk);
+    pthread_mutex_unlock(&job->lock);
+    bool ended = false;
+    while (!ended) {
+        ended = decoders_wait(ingest->decoders, clock_now() + PROGRESS_NS);
+        ingest_job_show(job, start);
+        /* A stop may come while every thread waits for the window. */
+        if (stop_requested(job->stop) != STOP_NONE)
+            readers_wake(ingest->readers);
+    }
+}
+
+/* Pictures that a device lost which failed after the walk had ended are at most what its slots
+ * hold: decoded here. Another device may fail over them. */
+static void decode_lost_pictures(struct ingest *ingest)
+{
+    for (;;) {
+        staging_settle(ingest->staging);
+        if (!readers_have_again(ingest->readers))
+            return;
+        decoders_run(ingest->decoders);
+    }
+}
+
+/* Joins everything in the order of the flow; the store's log is complete afterwards. */
+static void join_all(struct ingest *ingest, int64_t start)
+{
+    struct stage_times *stage = ingest->report->stage;
+    if (ingest->decoders)
+        decoders_join(ingest->decoders);
+    if (ingest->readers)
+        readers_join(ingest->readers);
+    if (ingest->staging && ingest->decoders)
+        decode_lost_pictures(ingest);
+    if (ingest->staging)
+        staging_drain(ingest->staging);
+    const double wall = clock_seconds_since(start);
+    stages_init(stage);
+    if (ingest->decoders)
+        decoders_times(ingest->decoders, &stage[STAGE_DECODE]);
+    if (ingest->staging) {
+        struct staging_times times;
+        staging_times(ingest->staging, &times);
+        stages_add_devices(stage, &times, wall);
+    }
+    if (ingest->recorder)
+        stage[STAGE_STORE].busy = recorder_finish(ingest->recorder);
+    stage[STAGE_STORE].starved =
+        wall > stage[STAGE_STORE].busy ? wall - stage[STAGE_STORE].busy : 0;
+}
+
+/* --- how it ends ----------------------------------------------------------------------------- */
+
+static enum status nothing_found(const struct ingest *ingest, struct error *err)
+{
+    const struct ingest_report *report = ingest->report;
+    const struct ingest_config *config = ingest->config;
+    char source[256], reasons[256] = "";
+    path_for_message(source, sizeof source, config->sources[0]);
+    const char *more = config->source_count > 1 ? " and the other sources" : "";
+    if (report->images_failed == 0)
+        return error_set(err, STATUS_FAILED,
+                         "no image under %s%s (%llu other files); nothing is written", source, more,
+                         (unsigned long long)report->files_not_images);
+    size_t used = 0;
+    for (int r = 1; r < REASON_COUNT && used < sizeof reasons; r++) {
+        if (report->by_reason[r] && r != REASON_NOT_AN_IMAGE)
+            used += (size_t)snprintf(reasons + used, sizeof reasons - used, "%s%s %llu",
+                                     used ? ", " : "", reason_name((enum reason)r),
+                                     (unsigned long long)report->by_reason[r]);
+    }
+    return error_set(err, STATUS_FAILED,
+                     "no image under %s%s could be decoded (%s); nothing is written", source, more,
+                     reasons);
+}
+
+/* The file, once everything is in the log. */
+static enum status write_file(struct ingest *ingest, struct error *err)
+{
+    const struct ingest_config *config = ingest->config;
+    const struct ingest_devices *devices = &ingest->devices;
+    struct ingest_report *report = ingest->report;
+    /* Its spool lives in the work directory, which goes when the file is there. */
+    walk_close(&ingest->walk);
+    pthread_mutex_lock(&ingest->job.lock);
+    ingest->job.progress.phase = "writing";
+    pthread_mutex_unlock(&ingest->job.lock);
+    ingest_job_show(&ingest->job, clock_now());
+    char host[128] = "";
+    gethostname(host, sizeof host - 1);
+    struct store_run run = {
+        .command = config->command_line,
+        .json = config->parameters,
+        .device = report->device,
+        .driver = devices->devices->device[devices->chosen[0]].driver,
+        .host = host,
+        .seconds = clock_seconds_since(clock_process_start()),
+    };
+    unsigned track = trace_track(config->trace, "host", "store");
+    int64_t start = clock_now();
+    enum status status = store_finish(ingest->store, &run, &report->summary, err);
+    report->stage[STAGE_STORE].busy += clock_seconds_since(start);
+    trace_span(config->trace, track, "write file", start, clock_now(), NULL);
+    report->file_written = status == STATUS_OK && !report->summary.unchanged;
+    if (status == STATUS_INTERRUPTED)
+        report->sealed = store_written(ingest->store);
+    return status;
+}
+
+/* How the run ended, after everything has been joined. */
+static enum status conclude(struct ingest *ingest, struct error *err)
+{
+    struct ingest_report *report = ingest->report;
+    enum stop_cause cause = stop_requested(ingest->job.stop);
+    if (ingest->job.error.status != STATUS_OK) {
+        if (ingest->store)
+            store_stop(ingest->store, &report->sealed, NULL);
+        if (err)
+            *err = ingest->job.error;
+        return ingest->job.error.status;
+    }
+    if (cause != STOP_NONE) {
+        enum status status =
+            ingest->store ? store_stop(ingest->store, &report->sealed, err) : STATUS_OK;
+        if (status != STATUS_OK)
+            return status;
+        if (cause == STOP_STRICT)
+            return error_set(err, STATUS_PARTIAL, "stopped at the first failure (--strict)");
+        return error_set(err, STATUS_INTERRUPTED, "interrupted");
+    }
+    if (report->images_ok == 0) {
+        if (ingest->store)
+            store_discard(ingest->store);
+        return nothing_found(ingest, err);
+    }
+    return ingest->config->dry_run ? STATUS_OK : write_file(ingest, err);
+}
+
+static void *close_staging_main(void *argument)
+{
+    struct ingest *ingest = argument;
+    staging_close(&ingest->staging);
+    return NULL;
+}
+
+/* Concludes while the devices are closed: a driver takes about as long to give its memory back as
+ * the file takes to be written. No other thread knows of staging any more. */
+static enum status conclude_and_close_devices(struct ingest *ingest, enum status opened,
+                                              struct error *err)
+{
+    pthread_t thread;
+    const bool apart =
+        ingest->staging && pthread_create(&thread, NULL, close_staging_main, ingest) == 0;
+    if (!apart)
+        staging_close(&ingest->staging);
+    const enum status status = opened == STATUS_OK ? conclude(ingest, err) : opened;
+    if (apart)
+        pthread_join(thread, NULL);
+    return status;
+}
+
+enum status ingest_run(struct ingest_report *report, const struct ingest_config *config,
+                       struct error *err)
+{
+    struct ingest_config bounded = *config;
+    bounded.memory = config->memory < INGEST_MEMORY_MIN ? INGEST_MEMORY_MIN : config->memory;
+    bounded.threads = config->threads ? config->threads : 1;
+    memset(report, 0, sizeof *report);
+    struct stop own_stop = {0};
+    struct ingest ingest = {.config = &bounded, .report = report};
+    ingest.sink = (struct picture_sink){.counters = bounded.features.counters,
+                                        .finished = send_finished,
+                                        .again = send_again,
+                                        .context = &ingest};
+    pthread_mutex_init(&ingest.lock, NULL);
+    ingest_job_init(&ingest.job, &bounded, config->stop ? config->stop : &own_stop, wake_all,
+                    &ingest);
+
+    const int64_t start = clock_now();
+    ingest_job_show(&ingest.job, start);
+    const enum status opened = open_all(&ingest, err);
+    if (opened == STATUS_OK)
+        monitor(&ingest);
+    else
+        ingest_job_fail(&ingest.job, &(struct error){.status = opened});
+    join_all(&ingest, start);
+    const enum status status = conclude_and_close_devices(&ingest, opened, err);
+
+    recorder_close(&ingest.recorder);
+    decoders_close(&ingest.decoders);
+    readers_close(&ingest.readers);
+    budget_close(&ingest.budget);
+    store_close(&ingest.store);
+    walk_close(&ingest.walk);
+    ingest_job_clear(&ingest.job);
+    pthread_mutex_destroy(&ingest.lock);
+    report->bottleneck = stages_bottleneck(report->stage);
+    report->peak_rss_bytes = peak_rss_bytes();
+    report->seconds = clock_seconds_since(clock_process_start());
+    return status;
+}

@@ -1,0 +1,43 @@
+/* ingest_job.c: how an ingest fails, once, and how it shows its progress. */
+#include "ingest/ingest_job.h"
+
+#include "base/clock.h"
+
+void ingest_job_init(struct ingest_job *job, const struct ingest_config *config, struct stop *stop,
+                     void (*wake)(void *context), void *context)
+{
+    *job = (struct ingest_job){.config = config,
+                               .stop = stop,
+                               .wake = wake,
+                               .context = context,
+                               .error = ERROR_INIT,
+                               .progress = {.phase = "walking"}};
+    pthread_mutex_init(&job->lock, NULL);
+}
+
+void ingest_job_clear(struct ingest_job *job)
+{
+    pthread_mutex_destroy(&job->lock);
+}
+
+void ingest_job_fail(struct ingest_job *job, const struct error *err)
+{
+    pthread_mutex_lock(&job->lock);
+    if (job->error.status == STATUS_OK)
+        job->error = *err;
+    pthread_mutex_unlock(&job->lock);
+    stop_request(job->stop, STOP_ERROR);
+    job->wake(job->context);
+}
+
+void ingest_job_show(struct ingest_job *job, int64_t start)
+{
+    const struct ingest_config *config = job->config;
+    if (!config->progress)
+        return;
+    pthread_mutex_lock(&job->lock);
+    job->progress.seconds = clock_seconds_since(start);
+    struct ingest_progress progress = job->progress;
+    pthread_mutex_unlock(&job->lock);
+    config->progress(config->progress_context, &progress);
+}

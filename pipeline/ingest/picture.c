@@ -1,0 +1,109 @@
+/* picture.c: pictures under way: their holders and the sum of their parts' counters. */
+#include "ingest/picture.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct picture *picture_new(const struct picture_sink *sink, const struct walk_item *item)
+{
+    struct picture *picture = calloc(1, sizeof *picture);
+    char *path = malloc((size_t)item->path_length + 1);
+    if (!picture || !path) {
+        free(picture);
+        free(path);
+        return NULL;
+    }
+    memcpy(path, item->path, (size_t)item->path_length + 1);
+    picture->sink = sink;
+    picture->path = path;
+    picture->fd = -1;
+    pthread_mutex_init(&picture->lock, NULL);
+    atomic_init(&picture->holders, 1);
+    picture->record = (struct store_record){
+        .sequence = item->sequence,
+        .source = item->source,
+        .path = path,
+        .path_length = item->path_length,
+        .bytes = item->bytes,
+        .mtime_ns = item->mtime_ns,
+        .failure = item->failure,
+        .orientation = 1,
+    };
+    return picture;
+}
+
+bool picture_make_counters(struct picture *picture)
+{
+    picture->counters = calloc(picture->sink->counters, sizeof *picture->counters);
+    return picture->counters != NULL;
+}
+
+void picture_close_file(struct picture *picture)
+{
+    if (picture->fd >= 0)
+        close(picture->fd);
+    picture->fd = -1;
+}
+
+void picture_hold(struct picture *picture)
+{
+    atomic_fetch_add(&picture->holders, 1);
+}
+
+/* As it was before it was decoded. */
+static void reset_picture(struct picture *picture)
+{
+    free(picture->counters);
+    picture->counters = NULL;
+    picture->lost = false;
+    atomic_store(&picture->holders, 1);
+}
+
+void picture_release(struct picture *picture)
+{
+    const struct picture_sink *sink = picture->sink;
+    if (atomic_fetch_sub(&picture->holders, 1) != 1)
+        return;
+    if (picture->dropped) {
+        picture_free(picture);
+    } else if (picture->lost && picture->record.failure.reason == REASON_NONE) {
+        reset_picture(picture);
+        sink->again(sink->context, picture);
+    } else {
+        sink->finished(sink->context, picture);
+    }
+}
+
+void picture_deliver(void *context, void *item, const uint32_t *counters)
+{
+    (void)context;
+    struct picture *picture = item;
+    const uint32_t count = picture->sink->counters;
+    pthread_mutex_lock(&picture->lock);
+    for (uint32_t i = 0; i < count; i++)
+        picture->counters[i] += counters[i];
+    pthread_mutex_unlock(&picture->lock);
+    picture_release(picture);
+}
+
+void picture_lost(void *context, void *item)
+{
+    (void)context;
+    struct picture *picture = item;
+    pthread_mutex_lock(&picture->lock);
+    picture->lost = true;
+    pthread_mutex_unlock(&picture->lock);
+    picture_release(picture);
+}
+
+void picture_free(struct picture *picture)
+{
+    if (!picture)
+        return;
+    picture_close_file(picture);
+    pthread_mutex_destroy(&picture->lock);
+    free(picture->path);
+    free(picture->counters);
+    free(picture);
+}

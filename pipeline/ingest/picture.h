@@ -1,0 +1,61 @@
+/* picture.h: one item on its way from the walk to the store.
+ *
+ * A picture has holders: the thread that decodes it and each of its parts that is under way on a
+ * device. The last one to let go sends it on, through the sink: to the store, or back to be decoded
+ * again where a device failed that had a part of it. Until then its fields belong to the decode
+ * thread, but for those under the lock. */
+#ifndef CLPIPE_INGEST_PICTURE_H
+#define CLPIPE_INGEST_PICTURE_H
+
+#include "file/store.h"
+#include "walk/walk.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct picture;
+
+/* Where pictures go; either function takes over the picture. Any thread. */
+struct picture_sink {
+    uint32_t counters; /* of each picture */
+    void (*finished)(void *context, struct picture *picture);
+    void (*again)(void *context, struct picture *picture); /* one holder, no counters */
+    void *context;
+};
+
+struct picture {
+    const struct picture_sink *sink;
+    struct store_record record;
+    char *path;
+    int fd;             /* of its file; -1: nothing to decode, or nothing any more */
+    uint32_t *counters; /* NULL until the first part */
+    bool resumed, unchanged;
+    bool dropped;         /* the run ends without it */
+    bool lost;            /* a device failed that had a part of it */
+    struct picture *next; /* in a list of whoever owns it */
+    uint64_t pixels, bytes_read;
+    atomic_uint holders;
+    pthread_mutex_t lock; /* guards counters and lost: several lanes may deliver parts of it */
+};
+
+/* A picture with one holder and no file; NULL without memory. The sink must outlive it. */
+struct picture *picture_new(const struct picture_sink *sink, const struct walk_item *item);
+
+/* Makes counters of zero; false without memory. */
+bool picture_make_counters(struct picture *picture);
+
+/* Closes its file, if there is one. */
+void picture_close_file(struct picture *picture);
+
+/* One holder more; one holder less. The last one drops it or sends it on. */
+void picture_hold(struct picture *picture);
+void picture_release(struct picture *picture);
+
+/* staging's deliver and lost: the counters of one part, or that they will not come. The part holds
+ * the picture no longer. Any thread; context is not used. */
+void picture_deliver(void *context, void *picture, const uint32_t *counters);
+void picture_lost(void *context, void *picture);
+
+/* Frees a picture that no part holds any more, and closes its file. Accepts NULL. */
+void picture_free(struct picture *picture);
+
+#endif

@@ -1,0 +1,345 @@
+/* readers.c: opening files ahead of the decode threads.
+ *
+ * Where opening and reading take long - a cold disk, a file system behind a network - a decode
+ * thread that did it would mostly wait. So readers run ahead of the decode threads; these find
+ * opened files, whose first bytes are in memory or on their way. What waits is bounded in number
+ * and in the bytes of files, so that a stop, which still finishes it, is quick.
+ *
+ * Where opening is quick this must cost nothing: one reader then does it for all, several files
+ * each time it wakes up. Only while opening is slow does a reader wake the next before it begins.
+ * That is why this is no `struct queue`, which wakes a sender for each item received.
+ */
+#include "ingest/readers.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+/* Files that wait, and those being opened: for each decode thread, and at most; as many readers. */
+#define EACH_AHEAD  8u
+#define MOST_AHEAD  64u
+#define BYTES_AHEAD (16u << 20)
+/* Asked for of a file: behind that the system reads ahead by itself. */
+#define ADVISED_BYTES (1u << 20)
+#define HEADER_BYTES  (128u << 10)
+/* Opening takes longer than this, on average: it waits for something. A reader that was not given a
+ * core for a while must not look like that: no single one counts for more than four times as much.
+ */
+#define SLOW_NS 100000
+
+struct readers {
+    struct ingest_job *job;
+    const struct picture_sink *sink;
+    struct store *store;
+
+    pthread_mutex_t walk_lock; /* guards walk, store_prior and what follows */
+    pthread_cond_t window_moved;
+    struct walk *walk;
+    uint64_t window, handed_out;
+    struct picture *again;    /* a device failed that had parts of them */
+    atomic_uint window_waits; /* threads that wait for window_moved; read by any thread */
+
+    pthread_mutex_t lock;        /* guards what follows */
+    pthread_cond_t room, filled; /* what readers and decode threads wait for */
+    struct picture *ring[MOST_AHEAD];
+    unsigned limit, first, count;
+    unsigned opening;
+    uint64_t bytes;  /* of files in the ring */
+    int64_t open_ns; /* what opening takes, a running average */
+    unsigned running;
+    bool starting, ended, aborted;
+    pthread_t thread[MOST_AHEAD];
+    unsigned started;
+};
+
+/* --- the walk -------------------------------------------------------------------------------- */
+
+/* Is there no room for more pictures on their way? With the walk's lock. */
+static bool window_is_full(struct readers *readers)
+{
+    return readers->store && readers->handed_out >= store_written(readers->store) + readers->window;
+}
+
+/* What an earlier run knows of it. With the walk's lock. */
+static void look_up_picture(struct readers *readers, struct picture *picture)
+{
+    struct store_record *record = &picture->record, prior;
+    bool resumed = false;
+    if (!readers->store || record->failure.reason != REASON_NONE ||
+        !store_prior(readers->store, record->source, picture->path, record->path_length,
+                     record->bytes, record->mtime_ns, &prior, &resumed))
+        return;
+    prior.sequence = record->sequence;
+    prior.path = picture->path;
+    *record = prior;
+    picture->pixels = (uint64_t)prior.width * prior.height;
+    picture->resumed = resumed;
+    picture->unchanged = !resumed;
+}
+
+/* The walk's next item. With the walk's lock. */
+static enum status walk_picture(struct picture **out, struct readers *readers, struct error *err)
+{
+    struct walk_item item;
+    if (stop_requested(readers->job->stop) != STOP_NONE || window_is_full(readers))
+        return STATUS_END;
+    enum status status = walk_next(readers->walk, &item, err);
+    if (status != STATUS_OK)
+        return status;
+    *out = picture_new(readers->sink, &item);
+    if (!*out)
+        return error_memory(err, sizeof **out, "a picture");
+    readers->handed_out++;
+    look_up_picture(readers, *out);
+    return STATUS_OK;
+}
+
+/* One that a device has lost, even when a stop is asked for: it is under way. With the walk's lock.
+ */
+static struct picture *take_again(struct readers *readers)
+{
+    struct picture *picture = readers->again;
+    if (!picture || stop_requested(readers->job->stop) == STOP_ERROR)
+        return NULL;
+    readers->again = picture->next;
+    return picture;
+}
+
+/* The next picture, not opened; waits while the window is full. NULL at the end, on a stop and on
+ * an error. */
+static struct picture *next_picture(struct readers *readers, struct readers_waits *waits)
+{
+    struct stop *stop = readers->job->stop;
+    struct error err = ERROR_INIT;
+    int64_t start = clock_now();
+    pthread_mutex_lock(&readers->walk_lock);
+    while (stop_requested(stop) == STOP_NONE && !readers->again && window_is_full(readers)) {
+        atomic_fetch_add(&readers->window_waits, 1);
+        pthread_cond_wait(&readers->window_moved, &readers->walk_lock);
+        atomic_fetch_sub(&readers->window_waits, 1);
+    }
+    waits->blocked += clock_seconds_since(start);
+    start = clock_now();
+    struct picture *picture = take_again(readers);
+    enum status status = picture ? STATUS_OK : walk_picture(&picture, readers, &err);
+    pthread_mutex_unlock(&readers->walk_lock);
+    waits->starved += clock_seconds_since(start);
+    if (status != STATUS_OK && status != STATUS_END)
+        ingest_job_fail(readers->job, &err);
+    return picture;
+}
+
+static void open_file(struct readers *readers, struct picture *picture)
+{
+    if (picture->record.failure.reason != REASON_NONE || picture->resumed || picture->unchanged)
+        return;
+    picture->fd = walk_open_file(readers->walk, picture->record.source, picture->path);
+    int code = errno;
+    if (picture->fd < 0)
+        failure_errno(&picture->record.failure,
+                      code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
+                      "cannot open");
+}
+
+/* --- ahead of the decode threads ------------------------------------------------------------- */
+
+static bool has_room(const struct readers *readers)
+{
+    return readers->count + readers->opening < readers->limit && readers->bytes < BYTES_AHEAD;
+}
+
+static void advise(const struct picture *picture, bool headers_only)
+{
+    const uint64_t most = headers_only ? HEADER_BYTES : ADVISED_BYTES;
+    const uint64_t bytes = picture->record.bytes;
+    if (picture->fd >= 0)
+        posix_fadvise(picture->fd, 0, (off_t)(bytes < most ? bytes : most), POSIX_FADV_WILLNEED);
+}
+
+static void *reader_main(void *argument)
+{
+    struct readers *readers = argument;
+    struct readers_waits waits = {0}; /* those of the decode threads are told */
+    pthread_mutex_lock(&readers->lock);
+    for (;;) {
+        while (!readers->ended && !readers->aborted && !has_room(readers))
+            pthread_cond_wait(&readers->room, &readers->lock);
+        if (readers->ended || readers->aborted)
+            break;
+        readers->opening++;
+        if (readers->open_ns > SLOW_NS && has_room(readers))
+            pthread_cond_signal(&readers->room);
+        pthread_mutex_unlock(&readers->lock);
+        struct picture *picture = next_picture(readers, &waits);
+        int64_t took = clock_now();
+        if (picture) {
+            open_file(readers, picture);
+            advise(picture, readers->job->config->dry_run);
+        }
+        took = clock_now() - took;
+        pthread_mutex_lock(&readers->lock);
+        readers->opening--;
+        if (!picture)
+            break;
+        readers->open_ns += ((took < 4 * SLOW_NS ? took : 4 * SLOW_NS) - readers->open_ns) / 8;
+        readers->ring[(readers->first + readers->count++) % MOST_AHEAD] = picture;
+        readers->bytes += picture->record.bytes;
+        pthread_cond_signal(&readers->filled);
+    }
+    readers->ended = true;
+    if (--readers->running == 0)
+        pthread_cond_broadcast(&readers->filled);
+    pthread_cond_broadcast(&readers->room);
+    pthread_mutex_unlock(&readers->lock);
+    return NULL;
+}
+
+/* The oldest picture of the ring. With the lock. */
+static struct picture *pop_ring(struct readers *readers)
+{
+    struct picture *picture = readers->ring[readers->first];
+    readers->first = (readers->first + 1) % MOST_AHEAD;
+    readers->count--;
+    readers->bytes -= picture->record.bytes;
+    return picture;
+}
+
+/* What a reader has opened; NULL where no reader is running any more, or without `wait`. */
+static struct picture *take_ahead(struct readers *readers, struct readers_waits *waits, bool wait)
+{
+    struct picture *picture = NULL;
+    int64_t start = clock_now();
+    pthread_mutex_lock(&readers->lock);
+    while (wait && readers->count == 0 && !readers->aborted &&
+           (readers->starting || readers->running > 0))
+        pthread_cond_wait(&readers->filled, &readers->lock);
+    if (readers->count > 0 && !readers->aborted) {
+        picture = pop_ring(readers);
+        if (readers->count + readers->opening <= readers->limit / 2)
+            pthread_cond_signal(&readers->room);
+    }
+    pthread_mutex_unlock(&readers->lock);
+    *(atomic_load(&readers->window_waits) > 0 ? &waits->blocked : &waits->starved) +=
+        clock_seconds_since(start);
+    return picture;
+}
+
+struct picture *readers_take(struct readers *readers, struct readers_waits *waits, bool wait)
+{
+    struct picture *picture = take_ahead(readers, waits, wait);
+    if (picture || !wait)
+        return picture;
+    /* At the end of the walk; also pictures that a device has lost then. */
+    picture = next_picture(readers, waits);
+    if (picture)
+        open_file(readers, picture);
+    return picture;
+}
+
+/* --- from outside ---------------------------------------------------------------------------- */
+
+enum status readers_open(struct readers **out, struct ingest_job *job, struct walk *walk,
+                         struct store *store, const struct picture_sink *sink, uint64_t window,
+                         unsigned open_files, struct error *err)
+{
+    const unsigned threads = job->config->threads;
+    struct readers *readers = *out = calloc(1, sizeof *readers);
+    if (!readers)
+        return error_memory(err, sizeof *readers, "files opened ahead");
+    readers->job = job;
+    readers->walk = walk;
+    readers->store = store;
+    readers->sink = sink;
+    readers->window = window;
+    readers->starting = true;
+    readers->limit = threads < MOST_AHEAD / EACH_AHEAD ? threads * EACH_AHEAD : MOST_AHEAD;
+    if (readers->limit / threads > open_files)
+        readers->limit = open_files * threads;
+    pthread_mutex_init(&readers->walk_lock, NULL);
+    pthread_cond_init(&readers->window_moved, NULL);
+    pthread_mutex_init(&readers->lock, NULL);
+    pthread_cond_init(&readers->room, NULL);
+    pthread_cond_init(&readers->filled, NULL);
+    return STATUS_OK;
+}
+
+void readers_start(struct readers *readers)
+{
+    pthread_mutex_lock(&readers->lock);
+    int code = 0;
+    while (code == 0 && readers->started < readers->limit) {
+        code = pthread_create(&readers->thread[readers->started], NULL, reader_main, readers);
+        if (code == 0) {
+            readers->started++;
+            readers->running++;
+        }
+    }
+    readers->starting = false;
+    pthread_cond_broadcast(&readers->filled);
+    pthread_mutex_unlock(&readers->lock);
+}
+
+void readers_again(struct readers *readers, struct picture *picture)
+{
+    pthread_mutex_lock(&readers->walk_lock);
+    picture->next = readers->again;
+    readers->again = picture;
+    pthread_cond_broadcast(&readers->window_moved);
+    pthread_mutex_unlock(&readers->walk_lock);
+}
+
+bool readers_have_again(struct readers *readers)
+{
+    pthread_mutex_lock(&readers->walk_lock);
+    const bool some = readers->again && stop_requested(readers->job->stop) != STOP_ERROR;
+    pthread_mutex_unlock(&readers->walk_lock);
+    return some;
+}
+
+void readers_wake(struct readers *readers)
+{
+    pthread_mutex_lock(&readers->walk_lock);
+    pthread_cond_broadcast(&readers->window_moved);
+    pthread_mutex_unlock(&readers->walk_lock);
+}
+
+void readers_abort(struct readers *readers)
+{
+    pthread_mutex_lock(&readers->lock);
+    readers->aborted = true;
+    pthread_cond_broadcast(&readers->room);
+    pthread_cond_broadcast(&readers->filled);
+    pthread_mutex_unlock(&readers->lock);
+    readers_wake(readers);
+}
+
+void readers_join(struct readers *readers)
+{
+    readers_abort(readers);
+    for (unsigned i = 0; i < readers->started; i++)
+        pthread_join(readers->thread[i], NULL);
+    readers->started = 0;
+    while (readers->count > 0)
+        picture_free(pop_ring(readers));
+}
+
+void readers_close(struct readers **out)
+{
+    struct readers *readers = *out;
+    if (!readers)
+        return;
+    while (readers->again) {
+        struct picture *picture = readers->again;
+        readers->again = picture->next;
+        picture_free(picture);
+    }
+    pthread_mutex_destroy(&readers->walk_lock);
+    pthread_cond_destroy(&readers->window_moved);
+    pthread_mutex_destroy(&readers->lock);
+    pthread_cond_destroy(&readers->room);
+    pthread_cond_destroy(&readers->filled);
+    free(readers);
+    *out = NULL;
+}

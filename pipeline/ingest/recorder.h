@@ -1,0 +1,29 @@
+/* recorder.h: the store thread: hands finished pictures to the store and counts them. */
+#ifndef CLPIPE_INGEST_RECORDER_H
+#define CLPIPE_INGEST_RECORDER_H
+
+#include "ingest/ingest_job.h"
+#include "ingest/picture.h"
+#include "ingest/readers.h"
+
+struct recorder;
+
+/* Starts the thread. The store is NULL in a dry run; the report's counts are the thread's until
+ * recorder_finish. The readers are told when the window moves. */
+enum status recorder_open(struct recorder **out, struct ingest_job *job, struct store *store,
+                          struct readers *readers, struct ingest_report *report, struct error *err);
+
+/* Takes over a finished picture; blocks while too many wait. Any thread. */
+void recorder_put(struct recorder *recorder, struct picture *picture);
+
+/* The run is over: what waits is dropped. Any thread. */
+void recorder_abort(struct recorder *recorder);
+
+/* No more pictures come: waits until all have been stored and the thread has ended. Returns the
+ * seconds that it was busy. */
+double recorder_finish(struct recorder *recorder);
+
+/* Frees; after recorder_finish. Accepts NULLs. */
+void recorder_close(struct recorder **recorder);
+
+#endif
