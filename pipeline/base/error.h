@@ -33,6 +33,8 @@ enum remedy {
     REMEDY_START_OVER,    /* discard what is there and begin again */
     REMEDY_OTHER_OUTPUT,  /* write to another file */
     REMEDY_REPLACE,       /* replace the existing result, or give the new one another name */
+    REMEDY_FEWER_SAMPLES, /* smaller mini-batches, or fewer of them */
+    REMEDY_OTHER_METRIC,  /* another metric */
     REMEDY_COUNT
 };
 

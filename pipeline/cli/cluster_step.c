@@ -287,6 +287,7 @@ static enum status plan_parts(struct cluster_plan *plan, const struct options *o
     plan->config.max_iter = (uint32_t)options->max_iter;
     plan->config.tol = options->tol;
     plan->config.mini_batch = (uint32_t)options->mini_batch;
+    plan->config.method = options->mini_batch ? "mini-batch" : "lloyd";
     plan->config.memory = options->memory;
     plan->config.device_memory = options->device_memory;
     plan->config.stop = signals_stop();

@@ -15,6 +15,8 @@ void remedy_append(struct error *err)
         [REMEDY_START_OVER] = "start over with --fresh",
         [REMEDY_OTHER_OUTPUT] = "name another output with -o",
         [REMEDY_REPLACE] = "replace it with --force, or store under another name with --name",
+        [REMEDY_FEWER_SAMPLES] = "lower --mini-batch or --max-iter",
+        [REMEDY_OTHER_METRIC] = "choose another --metric",
     };
     const size_t used = strlen(err->sentence);
     if (text[err->remedy])

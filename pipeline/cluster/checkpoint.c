@@ -75,7 +75,7 @@ static void *make_room(struct codec *codec, void *old, size_t count, size_t each
     return new ? new : old;
 }
 
-/* The history's room is a power of two: see lloyd_extend_history. */
+/* The history's room is a power of two: see fit_extend_history. */
 static void transfer_progress(struct codec *codec, struct cluster_outcome *out)
 {
     transfer(codec, &out->iterations, sizeof out->iterations);

@@ -1,8 +1,6 @@
 /* cluster.c: clustering and labelling from end to end. */
 #include "cluster/cluster.h"
-#include "base/log.h"
 #include "cluster/engine.h"
-#include "cluster/minibatch.h"
 #include "cluster/run.h"
 #include <math.h>
 #include <stdlib.h>
@@ -32,62 +30,6 @@ void cluster_outcome_clear(struct cluster_outcome *outcome)
     *outcome = (struct cluster_outcome){0};
 }
 
-enum status cluster_check(const struct matrix_source *source, const struct cluster_config *config,
-                          uint32_t k, struct error *err)
-{
-    if (k < 1)
-        return error_set(err, STATUS_USAGE, "k must be at least 1");
-    if (k > INT32_MAX)
-        return error_set(err, STATUS_USAGE, "k can be at most %d", INT32_MAX);
-    if (source->rows == 0)
-        return error_set(err, STATUS_FAILED, "there are no rows to cluster");
-    if (source->dimension == 0)
-        return error_set(err, STATUS_FAILED, "the rows to cluster have no columns");
-    if ((uint64_t)config->mini_batch * config->max_iter > MINIBATCH_SAMPLES_MAX)
-        return error_set(err, STATUS_USAGE,
-                         "--mini-batch times --max-iter is more than 2^40 rows; lower one of them");
-    return STATUS_OK;
-}
-
-/* --- devices --------------------------------------------------------------------------------- */
-
-/* `devices` without the one that failed. */
-static void leave_out(struct shard_devices *devices, struct ocl_context **contexts,
-                      const struct ocl_context *failed, struct error *err)
-{
-    char line[1200];
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < devices->count; i++)
-        if (devices->contexts[i] != failed)
-            contexts[left++] = devices->contexts[i];
-    log_message(LOG_NOTICE, "notice: %s; the other devices go on",
-                error_line(line, sizeof line, err));
-    *err = (struct error)ERROR_INIT;
-    devices->contexts = contexts;
-    devices->count = left;
-}
-
-enum status
-cluster_on_devices(const struct shard_devices *devices,
-                   enum status (*once)(void *context, const struct shard_devices *devices,
-                                       const struct ocl_context **failed, struct error *err),
-                   void *context, struct error *err)
-{
-    struct shard_devices left = *devices;
-    struct ocl_context **contexts = malloc(devices->count * sizeof *contexts);
-    if (!contexts)
-        return error_memory(err, devices->count * sizeof *contexts, "devices");
-    const struct ocl_context *failed = NULL;
-    enum status status = once(context, &left, &failed, err);
-    while (status == STATUS_FAILED && failed && left.count > 1) {
-        leave_out(&left, contexts, failed, err);
-        failed = NULL;
-        status = once(context, &left, &failed, err);
-    }
-    free(contexts);
-    return status;
-}
-
 /* --- clustering ------------------------------------------------------------------------------ */
 
 struct run_job {
@@ -106,7 +48,7 @@ static enum status run_once(void *context, const struct shard_devices *devices,
     enum status status = engine_open(&engine, devices, job->source, config, err);
     if (status == STATUS_OK)
         status = checkpoint_open(&engine.checkpoint, config->checkpoint, job->source->dimension,
-                                 engine.lloyd.data->stride, NULL, 0, err);
+                                 engine.fit.data->stride, NULL, 0, err);
     if (status == STATUS_OK)
         status = engine_run(job->out, &engine, config->k, err);
     if (status == STATUS_OK) {
@@ -151,19 +93,19 @@ static enum status assign_once(void *context, const struct shard_devices *device
 {
     struct assign_job *job = context;
     struct shards shards = {0};
-    struct lloyd lloyd = {0};
+    struct fit fit = {0};
     const uint32_t columns = job->source->dimension;
     enum status status = shards_open(&shards, devices, job->source, job->config, err);
     if (status == STATUS_OK)
-        status = lloyd_open(&lloyd, &shards, job->config, NULL, err);
+        status = fit_open(&fit, &shards, job->config, NULL, err);
     for (uint32_t i = 0; i < job->config->k && status == STATUS_OK; i++)
-        memcpy(lloyd.centroids + (size_t)i * lloyd.data->stride,
-               job->centroids + (size_t)i * columns, columns * sizeof *lloyd.centroids);
+        memcpy(fit.centroids + (size_t)i * fit.data->stride, job->centroids + (size_t)i * columns,
+               columns * sizeof *fit.centroids);
     if (status == STATUS_OK)
-        status = lloyd_label(&lloyd, &job->out, err);
+        status = fit_label(&fit, &job->out, err);
     *failed = shards.failed;
     shards_settle(&shards);
-    lloyd_close(&lloyd);
+    fit_close(&fit);
     shards_close(&shards);
     return status;
 }

@@ -37,7 +37,8 @@ struct cluster_config {
     uint64_t seed;
     uint32_t n_init, max_iter;
     double tol;             /* 0: until no label changes */
-    uint32_t mini_batch;    /* 0: Lloyd */
+    const char *method;     /* how to iterate: "lloyd" (NULL) or "mini-batch"; see method.h */
+    uint32_t mini_batch;    /* rows of a batch */
     uint64_t memory;        /* host bytes */
     uint64_t device_memory; /* 0: what the device has */
     unsigned threads;

@@ -2,6 +2,7 @@
 #include "cluster/data.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "cluster/method.h"
 #include "cluster/reader.h"
 #include "kmeans.h"
 #include <limits.h>
@@ -328,8 +329,8 @@ static enum status open_facts(struct data *data, const struct cluster_config *co
 {
     enum status status = column_stats_open(&data->stats, data->dimension, err);
     if (status == STATUS_OK)
-        status = weights_open(&data->weights, config->weights, data->rows,
-                              (uint64_t)config->mini_batch * config->max_iter, config->k, err);
+        status = weights_open(&data->weights, config->weights, data->rows, method_samples(config),
+                              config->k, err);
     if (status == STATUS_OK && data->weights.of_row)
         status = column_stats_open(&data->weighted, data->dimension, err);
     return status;
@@ -378,7 +379,7 @@ enum status data_open(struct data *data, struct lane *lane, const struct matrix_
     if (status == STATUS_OK)
         status = load(data, slot_rows, err);
     data->config = NULL;
-    data->seconds_read = (double)(clock_now() - start) * 1e-9;
+    data->seconds_read = clock_seconds_since(start);
     if (status != STATUS_OK)
         data_close(data);
     return status;

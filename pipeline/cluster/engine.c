@@ -49,8 +49,7 @@ enum status engine_open(struct engine *engine, const struct shard_devices *devic
     if (status == STATUS_OK)
         status = shards_open_updates(&engine->shards, &engine->config, err);
     if (status == STATUS_OK)
-        status =
-            lloyd_open(&engine->lloyd, &engine->shards, &engine->config, &engine->checkpoint, err);
+        status = fit_open(&engine->fit, &engine->shards, &engine->config, &engine->checkpoint, err);
     if (status == STATUS_INTERRUPTED)
         checkpoint_untouched(config->checkpoint, err);
     return status;
@@ -60,51 +59,50 @@ void engine_close(struct engine *engine)
 {
     checkpoint_close(&engine->checkpoint);
     shards_settle(&engine->shards);
-    lloyd_close(&engine->lloyd);
+    fit_close(&engine->fit);
     shards_close(&engine->shards);
 }
 
 /* From here on there are so many clusters. */
 static void use_k(struct engine *engine, uint32_t k)
 {
-    engine->config.k = engine->lloyd.totals.k = k;
+    engine->config.k = engine->fit.totals.k = k;
     for (uint32_t i = 0; i < engine->shards.count; i++)
         engine->shards.shard[i].update.k = k;
 }
 
-static enum status first_centroids(struct lloyd *lloyd, struct error *err)
+static enum status first_centroids(struct fit *fit, struct error *err)
 {
-    const struct cluster_config *config = lloyd->config;
+    const struct cluster_config *config = fit->config;
     if (config->init == INIT_GIVEN)
-        return seed_given(lloyd->centroids, lloyd->data, config, err);
-    return seed_centroids(lloyd->centroids, lloyd->shards, config, lloyd->run, lloyd->checkpoint,
-                          err);
+        return seed_given(fit->centroids, fit->data, config, err);
+    return seed_centroids(fit->centroids, fit->shards, config, fit->run, fit->checkpoint, err);
 }
 
 /* One restart, or the rest of it that checkpoint->run does not have yet. */
-static enum status run_once(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+static enum status run_once(struct fit *fit, struct cluster_outcome *out, struct error *err)
 {
-    struct checkpoint *checkpoint = lloyd->checkpoint;
-    const double built = lloyd->lane->seconds_build;
+    struct checkpoint *checkpoint = fit->checkpoint;
+    const double built = fit->lane->seconds_build;
     int64_t start = clock_now();
     enum status status = STATUS_OK;
     if (checkpoint->run.stage == CHECKPOINT_SEEDING) {
-        status = first_centroids(lloyd, err);
+        status = first_centroids(fit, err);
         if (status == STATUS_OK) {
             checkpoint->run.stage = CHECKPOINT_ITERATING;
             checkpoint->run.seeds = out->k;
         }
     }
     int64_t seeded = clock_now();
-    out->seconds_init += (double)(seeded - start) * 1e-9 - (lloyd->lane->seconds_build - built);
+    out->seconds_init += (double)(seeded - start) * 1e-9 - (fit->lane->seconds_build - built);
     if (status == STATUS_OK)
-        status = lloyd_run(lloyd, out, err);
-    out->seconds_iterate += (double)(clock_now() - seeded) * 1e-9;
+        status = fit_run(fit, out, err);
+    out->seconds_iterate += clock_seconds_since(seeded);
     struct error trouble = ERROR_INIT;
-    if (status == STATUS_INTERRUPTED && lloyd_gather(lloyd, &trouble) == STATUS_OK)
+    if (status == STATUS_INTERRUPTED && fit_gather(fit, &trouble) == STATUS_OK)
         checkpoint_save_interrupted(checkpoint, err);
     /* The other devices will go on from there; the state is on the host. */
-    if (status == STATUS_FAILED && lloyd->shards->count > 1 && lloyd->shards->failed)
+    if (status == STATUS_FAILED && fit->shards->count > 1 && fit->shards->failed)
         checkpoint_save(checkpoint);
     return status;
 }
@@ -120,40 +118,38 @@ static void keep_better(struct cluster_outcome *best, struct cluster_outcome *ot
 }
 
 /* The restart that comes next starts from nothing. */
-static void begin_run(struct lloyd *lloyd, struct cluster_outcome *outcome)
+static void begin_run(struct fit *fit, struct cluster_outcome *outcome)
 {
-    const bool batches = lloyd->config->mini_batch > 0;
+    const bool sums = fit->method->keeps_sums;
     outcome->iterations = 0;
     outcome->converged = false;
-    lloyd->checkpoint->run =
-        (struct checkpoint_run){.outcome = outcome,
-                                .centroids = lloyd->centroids,
-                                .counts = batches ? lloyd->update->counts : NULL,
-                                .sums = batches ? lloyd->update->sums : NULL,
-                                .weights = batches ? lloyd->update->weights : NULL};
+    fit->checkpoint->run = (struct checkpoint_run){.outcome = outcome,
+                                                   .centroids = fit->centroids,
+                                                   .counts = sums ? fit->update->counts : NULL,
+                                                   .sums = sums ? fit->update->sums : NULL,
+                                                   .weights = sums ? fit->update->weights : NULL};
 }
 
-static enum status run_all(struct cluster_outcome *out, struct lloyd *lloyd, struct error *err)
+static enum status run_all(struct cluster_outcome *out, struct fit *fit, struct error *err)
 {
-    const struct cluster_config *config = lloyd->config;
-    struct checkpoint *checkpoint = lloyd->checkpoint;
+    const struct cluster_config *config = fit->config;
+    struct checkpoint *checkpoint = fit->checkpoint;
     struct checkpoint_runs *kept = &checkpoint->runs;
     /* Given centroids lead to the same outcome each time. */
-    const uint32_t runs =
-        config->init == INIT_GIVEN && config->mini_batch == 0 ? 1 : config->n_init;
+    const uint32_t runs = config->init == INIT_GIVEN && !fit->method->random ? 1 : config->n_init;
     struct cluster_outcome other = {0};
     enum status status = STATUS_OK;
     if (runs > 1)
-        status = open_outcome(&other, lloyd->data->source, config, err);
-    begin_run(lloyd, kept->done == 0 ? out : &other);
+        status = open_outcome(&other, fit->data->source, config, err);
+    begin_run(fit, kept->done == 0 ? out : &other);
     if (status == STATUS_OK)
         status = checkpoint_take_run(checkpoint, err);
     double init = 0, iterate = 0;
     while (kept->done < runs && status == STATUS_OK) {
         struct cluster_outcome *outcome = checkpoint->run.outcome;
         outcome->seconds_init = outcome->seconds_iterate = 0;
-        lloyd->run = kept->done;
-        status = run_once(lloyd, outcome, err);
+        fit->run = kept->done;
+        status = run_once(fit, outcome, err);
         init += outcome->seconds_init;
         iterate += outcome->seconds_iterate;
         if (status != STATUS_OK)
@@ -161,7 +157,7 @@ static enum status run_all(struct cluster_outcome *out, struct lloyd *lloyd, str
         if (outcome == &other)
             keep_better(out, &other);
         kept->done++;
-        begin_run(lloyd, &other);
+        begin_run(fit, &other);
         if (checkpoint_due(checkpoint))
             checkpoint_save(checkpoint);
     }
@@ -188,7 +184,7 @@ enum status engine_complete(struct cluster_outcome *out, struct engine *engine, 
     cluster_outcome_clear(out);
     if (status == STATUS_OK) {
         *out = whole;
-        status = lloyd_complete(&engine->lloyd, out, err);
+        status = fit_complete(&engine->fit, out, err);
     }
     if (status != STATUS_OK)
         cluster_outcome_clear(out);
@@ -208,7 +204,7 @@ enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint3
     if (status == STATUS_INTERRUPTED)
         checkpoint_save_interrupted(&engine->checkpoint, err);
     if (status == STATUS_OK)
-        status = run_all(out, &engine->lloyd, err);
+        status = run_all(out, &engine->fit, err);
     out->seconds_read = shards_seconds_read(&engine->shards);
     if (status != STATUS_OK)
         cluster_outcome_clear(out);

@@ -3,14 +3,14 @@
 #ifndef CLPIPE_CLUSTER_ENGINE_H
 #define CLPIPE_CLUSTER_ENGINE_H
 
-#include "cluster/lloyd.h"
+#include "cluster/fit.h"
 
 /* Its parts point to each other: it stays where it was opened. */
 struct engine {
     struct cluster_config config; /* k: of the latest run */
     const struct matrix_source *source;
     struct shards shards;
-    struct lloyd lloyd;
+    struct fit fit;
     struct checkpoint checkpoint;
 };
 

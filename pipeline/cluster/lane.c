@@ -54,7 +54,7 @@ enum status lane_build(cl_program *out, struct lane *lane, const char *name, con
 {
     int64_t start = clock_now();
     enum status status = ocl_program_build(out, lane->ocl, name, NULL, options, err);
-    lane->seconds_build += (double)(clock_now() - start) * 1e-9;
+    lane->seconds_build += clock_seconds_since(start);
     return status;
 }
 

@@ -4,9 +4,8 @@
  * becomes the mean of all rows that batches have assigned to it so far, which is what Sculley's
  * learning rate of one over their number comes to. The sums are those of update.h, so the order of
  * rows changes nothing, and a batch may be taken in pieces that fit the device's lists. */
-#include "cluster/minibatch.h"
-#include "base/clock.h"
 #include "cluster/canonical.h"
+#include "cluster/fit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +13,8 @@
 #define STREAM 0x80000000u
 
 struct minibatch {
-    struct lloyd *lloyd;
+    struct fit *fit;
+    double tolerance;
     struct tile tile; /* the piece of the batch that is worked on */
     uint32_t piece;   /* rows, at most */
     uint64_t *rows;   /* of the batch, ascending */
@@ -30,16 +30,16 @@ struct minibatch {
 
 static enum status open_tile(struct minibatch *batch, struct error *err)
 {
-    struct lloyd *lloyd = batch->lloyd;
+    struct fit *fit = batch->fit;
     struct tile *tile = &batch->tile;
-    struct ocl_context *ocl = lloyd->lane->ocl;
-    const struct half_filter *half = &lloyd->assign->half;
+    struct ocl_context *ocl = fit->lane->ocl;
+    const struct half_filter *half = &fit->assign->half;
     const size_t each = batch->piece * sizeof(float);
-    cl_mem_flags flags = CL_MEM_READ_WRITE | (lloyd->lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0);
+    cl_mem_flags flags = CL_MEM_READ_WRITE | (fit->lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0);
     const struct {
         cl_mem *buffer;
         size_t bytes;
-    } wanted[] = {{&tile->x, each * lloyd->data->stride},
+    } wanted[] = {{&tile->x, each * fit->data->stride},
                   {&tile->labels, each},
                   {&tile->near, each},
                   {&tile->far, each},
@@ -57,21 +57,21 @@ static enum status open_tile(struct minibatch *batch, struct error *err)
     return ocl_buffer(&tile->weights, ocl, flags, each, NULL, "a batch", err);
 }
 
-static enum status open_batch(struct minibatch *batch, struct lloyd *lloyd, struct error *err)
+static enum status open_batch(struct minibatch *batch, struct error *err)
 {
-    const struct data *data = lloyd->data;
-    const uint32_t rows = lloyd->config->mini_batch;
-    *batch = (struct minibatch){.lloyd = lloyd};
+    const struct fit *fit = batch->fit;
+    const struct data *data = fit->data;
+    const uint32_t rows = fit->config->mini_batch;
     batch->piece = rows < data->tile_rows ? rows : data->tile_rows;
     batch->rows = malloc(rows * sizeof *batch->rows);
     batch->list = malloc(batch->piece * sizeof *batch->list);
     batch->none = malloc(batch->piece * sizeof *batch->none);
     if (!data->resident)
         batch->values = malloc((size_t)batch->piece * data->stride * sizeof *batch->values);
-    batch->counts = malloc(lloyd->config->k * sizeof *batch->counts);
+    batch->counts = malloc(fit->config->k * sizeof *batch->counts);
     const bool weighted = data->weights.of_row;
     if (weighted) {
-        batch->units = malloc(lloyd->config->k * sizeof *batch->units);
+        batch->units = malloc(fit->config->k * sizeof *batch->units);
         batch->weights = malloc(batch->piece * sizeof *batch->weights);
     }
     if ((weighted && (!batch->units || !batch->weights)) || !batch->rows || !batch->list ||
@@ -81,17 +81,19 @@ static enum status open_batch(struct minibatch *batch, struct lloyd *lloyd, stru
         batch->none[i] = -1;
     enum status status = open_tile(batch, err);
     if (status == STATUS_OK)
-        status =
-            ocl_kernel(&batch->gather, lloyd->assign->filter->rows_program, "gather_rows", err);
+        status = ocl_kernel(&batch->gather, fit->assign->filter->rows_program, "gather_rows", err);
     return status;
 }
 
-static void close_batch(struct minibatch *batch)
+static void minibatch_close(void **method)
 {
+    struct minibatch *batch = *method;
+    if (!batch)
+        return;
     cl_mem *buffers[] = {&batch->tile.x,       &batch->tile.labels, &batch->tile.near,
                          &batch->tile.far,     &batch->tile.norms,  &batch->tile.half,
                          &batch->tile.weights, &batch->device_list};
-    lane_settle(batch->lloyd->lane);
+    lane_settle(batch->fit->lane);
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
         ocl_buffer_release(buffers[i]);
     if (batch->gather)
@@ -103,6 +105,8 @@ static void close_batch(struct minibatch *batch)
     free(batch->units);
     free(batch->weights);
     free(batch->values);
+    free(batch);
+    *method = NULL;
 }
 
 static int by_row(const void *a, const void *b)
@@ -114,12 +118,12 @@ static int by_row(const void *a, const void *b)
 /* The rows of a batch, ascending, so that those that are read come in order. */
 static void draw(struct minibatch *batch, uint32_t iteration)
 {
-    const struct lloyd *lloyd = batch->lloyd;
-    const uint32_t rows = lloyd->config->mini_batch;
-    const uint64_t n = lloyd->data->rows;
+    const struct fit *fit = batch->fit;
+    const uint32_t rows = fit->config->mini_batch;
+    const uint64_t n = fit->data->rows;
     for (uint32_t i = 0; i < rows; i++) {
-        const double random = canonical_random(lloyd->config->seed, STREAM + lloyd->run,
-                                               (uint64_t)iteration * rows + i);
+        const double random =
+            canonical_random(fit->config->seed, STREAM + fit->run, (uint64_t)iteration * rows + i);
         const uint64_t row = (uint64_t)(random * (double)n);
         batch->rows[i] = row < n ? row : n - 1;
     }
@@ -130,8 +134,8 @@ static void draw(struct minibatch *batch, uint32_t iteration)
 static enum status gather(struct minibatch *batch, const struct tile *tile, const uint64_t *rows,
                           cl_uint to, cl_uint count, struct error *err)
 {
-    struct lane *lane = batch->lloyd->lane;
-    const cl_uint stride = batch->lloyd->data->stride;
+    struct lane *lane = batch->fit->lane;
+    const cl_uint stride = batch->fit->data->stride;
     for (cl_uint i = 0; i < count; i++)
         batch->list[i] = (cl_uint)(rows[i] - tile->first);
     enum status status = lane_write(lane, "rows of a batch", batch->device_list, 0,
@@ -151,7 +155,7 @@ static enum status gather(struct minibatch *batch, const struct tile *tile, cons
 static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t count,
                         struct error *err)
 {
-    struct data *data = batch->lloyd->data;
+    struct data *data = batch->fit->data;
     struct tile *piece = &batch->tile;
     piece->rows = count;
     piece->has_norms = piece->has_half = false;
@@ -184,20 +188,20 @@ static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t 
 /* Assigns one piece and adds its rows to the sums; *inertia grows by theirs. */
 static enum status do_piece(struct minibatch *batch, double *inertia, struct error *err)
 {
-    struct lloyd *lloyd = batch->lloyd;
-    struct shard *shard = &lloyd->shards->shard[0];
+    struct fit *fit = batch->fit;
+    struct shard *shard = &fit->shards->shard[0];
     struct tile *tile = &batch->tile;
     uint64_t moved;
-    enum status status = assign_tile(lloyd->assign, tile, false, err);
+    enum status status = assign_tile(fit->assign, tile, false, err);
     if (status == STATUS_OK)
-        status = assign_tile_distances(lloyd->assign, tile, shard->tile_distances, err);
+        status = assign_tile_distances(fit->assign, tile, shard->tile_distances, err);
     if (status == STATUS_OK)
-        status = lane_read(lloyd->lane, "labels", tile->labels, 0,
+        status = lane_read(fit->lane, "labels", tile->labels, 0,
                            tile->rows * sizeof *shard->tile_labels, shard->tile_labels, err);
     if (status == STATUS_OK)
-        status = update_tile(&moved, lloyd->update, tile, batch->none, shard->tile_labels, err);
+        status = update_tile(&moved, fit->update, tile, batch->none, shard->tile_labels, err);
     if (status == STATUS_OK)
-        status = update_wait(lloyd->update, err);
+        status = update_wait(fit->update, err);
     for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
         *inertia += shard->tile_distances[i] * (batch->weights ? (double)batch->weights[i] : 1);
     return status;
@@ -207,64 +211,93 @@ static enum status do_piece(struct minibatch *batch, double *inertia, struct err
 static enum status do_batch(struct minibatch *batch, uint32_t iteration, double *inertia,
                             double *shift, struct error *err)
 {
-    struct lloyd *lloyd = batch->lloyd;
-    const uint32_t k = lloyd->config->k, rows = lloyd->config->mini_batch;
+    struct fit *fit = batch->fit;
+    const uint32_t k = fit->config->k, rows = fit->config->mini_batch;
     bool incremental;
     draw(batch, iteration);
-    memcpy(batch->counts, lloyd->update->counts, k * sizeof *batch->counts);
+    memcpy(batch->counts, fit->update->counts, k * sizeof *batch->counts);
     if (batch->units)
-        memcpy(batch->units, lloyd->update->weights, k * sizeof *batch->units);
+        memcpy(batch->units, fit->update->weights, k * sizeof *batch->units);
     *inertia = *shift = 0;
-    enum status status = assign_centroids(lloyd->assign, &incremental, lloyd->centroids, k, NULL,
-                                          lloyd->measured ? lloyd->assign->filter : NULL, err);
-    lloyd->measured = false;
+    enum status status = assign_centroids(fit->assign, &incremental, fit->centroids, k, NULL,
+                                          fit->measured ? fit->assign->filter : NULL, err);
+    fit->measured = false;
     for (uint32_t from = 0; from < rows && status == STATUS_OK; from += batch->piece) {
         const uint32_t count = rows - from < batch->piece ? rows - from : batch->piece;
-        status = lane_check_stop(lloyd->lane, err);
+        status = lane_check_stop(fit->lane, err);
         if (status == STATUS_OK)
             status = fill(batch, batch->rows + from, count, err);
         if (status == STATUS_OK)
             status = do_piece(batch, inertia, err);
     }
     if (status == STATUS_OK)
-        status = update_read(lloyd->update, err);
+        status = update_read(fit->update, err);
     if (status != STATUS_OK) {
         /* On the host no row of this batch has been counted: a state to go on from. */
-        memcpy(lloyd->update->counts, batch->counts, k * sizeof *batch->counts);
+        memcpy(fit->update->counts, batch->counts, k * sizeof *batch->counts);
         if (batch->units)
-            memcpy(lloyd->update->weights, batch->units, k * sizeof *batch->units);
+            memcpy(fit->update->weights, batch->units, k * sizeof *batch->units);
         return status;
     }
-    *inertia *= lloyd->data->weights.unit;
-    *shift = lloyd_move_centroids(lloyd);
+    *inertia *= fit->data->weights.unit;
+    *shift = fit_move_centroids(fit);
     return STATUS_OK;
 }
 
-enum status minibatch_iterate(struct lloyd *lloyd, struct cluster_outcome *out, struct error *err)
+static enum status minibatch_iterate(struct method_step *step, void *method, uint32_t iteration,
+                                     struct error *err)
 {
-    const struct cluster_config *config = lloyd->config;
-    const double tol = lloyd_tolerance(lloyd);
-    struct minibatch batch;
-    enum status status = open_batch(&batch, lloyd, err);
-    if (status == STATUS_OK)
-        status = out->iterations > 0 ? update_write(lloyd->update, err)
-                                     : update_reset(lloyd->update, err);
-    for (uint32_t i = out->iterations;
-         i < config->max_iter && !out->converged && status == STATUS_OK; i++) {
-        const int64_t start = clock_now();
-        double shift = 0;
-        status = lloyd_extend_history(out, i, err);
-        if (status == STATUS_OK)
-            status = do_batch(&batch, i, &out->inertia_history[i], &shift, err);
-        if (status != STATUS_OK)
-            break;
-        out->iterations = i + 1;
-        out->converged = tol > 0 && shift <= tol;
-        if (config->progress)
-            config->progress(config->progress_context, i + 1, out->inertia_history[i],
-                             config->mini_batch, 0, (double)(clock_now() - start) * 1e-9);
-        lloyd_iterated(lloyd);
-    }
-    close_batch(&batch);
+    struct minibatch *batch = method;
+    double shift;
+    enum status status = do_batch(batch, iteration, &step->inertia, &shift, err);
+    step->moved = batch->fit->config->mini_batch;
+    step->converged = batch->tolerance > 0 && shift <= batch->tolerance;
     return status;
 }
+
+static enum status minibatch_open(void **out, struct fit *fit, uint32_t first, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    struct minibatch *batch = *out = malloc(sizeof *batch);
+    if (!batch)
+        return error_memory(err, sizeof *batch, "a batch");
+    *batch = (struct minibatch){.fit = fit, .tolerance = fit_tolerance(fit)};
+    status = open_batch(batch, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = first > 0 ? update_write(fit->update, err) : update_reset(fit->update, err);
+out:
+    if (status != STATUS_OK)
+        minibatch_close(out);
+    return status;
+}
+
+/* More rows than this in all batches together leave too few bits for each value of a sum. */
+#define SAMPLES_MAX (1ull << 40)
+
+static uint64_t count_samples(const struct cluster_config *config)
+{
+    return (uint64_t)config->mini_batch * config->max_iter;
+}
+
+static enum status check_samples(const struct cluster_config *config, struct error *err)
+{
+    if (config->mini_batch == 0)
+        return error_set(err, STATUS_USAGE, "a mini-batch has at least one row");
+    if (count_samples(config) <= SAMPLES_MAX)
+        return STATUS_OK;
+    error_set(err, STATUS_USAGE, "all mini-batches together have more than 2^40 rows");
+    return error_remedy(err, REMEDY_FEWER_SAMPLES);
+}
+
+const struct kmeans_method minibatch_method = {
+    .name = "mini-batch",
+    .one_device = true,
+    .random = true,
+    .keeps_sums = true,
+    .check = check_samples,
+    .samples = count_samples,
+    .open = minibatch_open,
+    .iterate = minibatch_iterate,
+    .close = minibatch_close,
+};

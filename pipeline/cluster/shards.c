@@ -4,6 +4,7 @@
  * (label, bounds, norm) is where the row is. Dealing them out anew by what each pass took was left
  * out: devices of one run are alike, or somebody asked for them by number. */
 #include "cluster/shards.h"
+#include "cluster/method.h"
 #include "kmeans.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -53,8 +54,7 @@ static enum status open_lanes(struct shards *shards, const struct shard_devices 
                               const struct cluster_config *config, struct error *err)
 {
     const uint64_t blocks = (shards->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    /* Mini-batches are small, and each is over before the next one is drawn. */
-    const uint32_t most = config->mini_batch ? 1 : devices->count;
+    const uint32_t most = method_of(config)->one_device ? 1 : devices->count;
     const uint32_t count = blocks < most ? (uint32_t)blocks : most;
     shards->lanes = calloc(count, sizeof *shards->lanes);
     shards->shard = calloc(count, sizeof *shards->shard);
@@ -146,7 +146,7 @@ enum status shards_open(struct shards *shards, const struct shard_devices *devic
 enum status shards_open_updates(struct shards *shards, const struct cluster_config *config,
                                 struct error *err)
 {
-    const uint64_t samples = (uint64_t)config->mini_batch * config->max_iter;
+    const uint64_t samples = method_samples(config);
     for (uint32_t i = 0; i < shards->count; i++) {
         struct shard *shard = &shards->shard[i];
         enum status status = update_open(&shard->update, &shard->data, config->k, samples, err);

@@ -98,7 +98,7 @@ static enum status run_value(struct cluster_outcome *best, struct cluster_sweep 
     struct cluster_sweep_value *value = &sweep->values[i];
     struct checkpoint *checkpoint = &engine->checkpoint;
     struct cluster_outcome outcome = {0};
-    enum status status = lane_check_stop(engine->lloyd.lane, err);
+    enum status status = lane_check_stop(engine->fit.lane, err);
     if (status == STATUS_INTERRUPTED)
         checkpoint_save_interrupted(checkpoint, err);
     if (status == STATUS_OK)
@@ -151,7 +151,7 @@ static enum status take_values(struct cluster_outcome *best, struct cluster_swee
     struct checkpoint *checkpoint = &engine->checkpoint;
     enum status status =
         checkpoint_open(checkpoint, engine->config.checkpoint, engine->source->dimension,
-                        engine->lloyd.data->stride, values->classes,
+                        engine->fit.data->stride, values->classes,
                         values->classes ? engine->source->rows * sizeof *values->classes : 0, err);
     checkpoint->values = (struct checkpoint_values){.sweep = sweep, .best = best};
     if (status == STATUS_OK)

@@ -71,8 +71,10 @@ static enum status to_roots(const struct row_job *job, float *to, const float *f
                             struct error *err)
 {
     for (uint32_t j = 0; j < job->transform->dimension; j++) {
-        if (from[j] < 0)
-            return refuse(job, row, j, "is negative, which --metric hellinger cannot take,", err);
+        if (from[j] < 0) {
+            refuse(job, row, j, "is negative, which the hellinger metric cannot take,", err);
+            return error_remedy(err, REMEDY_OTHER_METRIC);
+        }
         to[j] = (float)sqrt((double)from[j]);
     }
     return STATUS_OK;
@@ -86,11 +88,13 @@ static enum status to_unit(const struct row_job *job, float *to, const float *fr
     for (uint32_t j = 0; j < dimension; j++)
         sum[j % KMEANS_LANES] += (double)from[j] * (double)from[j];
     const double square = canonical_lane_sum(sum);
-    if (square == 0)
-        return error_set(err, STATUS_FAILED,
-                         "%s %llu (counted from 0) is all zeros and has no direction: --metric "
-                         "cosine cannot take it",
-                         job->transform->what, (unsigned long long)(job->first + row));
+    if (square == 0) {
+        error_set(err, STATUS_FAILED,
+                  "%s %llu (counted from 0) is all zeros and has no direction, which the cosine "
+                  "metric needs",
+                  job->transform->what, (unsigned long long)(job->first + row));
+        return error_remedy(err, REMEDY_OTHER_METRIC);
+    }
     const double length = sqrt(square);
     for (uint32_t j = 0; j < dimension; j++)
         to[j] = (float)((double)from[j] / length);

@@ -148,6 +148,7 @@ static enum status run(struct found *found, struct ocl_context *context, const s
     config.weights = kind->weighted ? weights : NULL;
     config.n_init = kind->n_init;
     config.max_iter = kind->max_iter;
+    config.method = kind->mini_batch ? "mini-batch" : NULL;
     config.mini_batch = kind->mini_batch;
     config.tol = kind->tol;
     config.memory = config.device_memory = path->memory;

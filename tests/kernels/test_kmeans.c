@@ -318,6 +318,7 @@ static void check_batches(struct ocl_context *context, bool fewer)
         config.initial = m.x;
         config.seed = 11;
         config.max_iter = BATCHES;
+        config.method = "mini-batch";
         config.mini_batch = ROWS;
         config.memory = paths[p].memory;
         config.threads = paths[p].threads;
