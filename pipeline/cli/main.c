@@ -6,8 +6,8 @@
 #include "cli/remedy.h"
 #include "cli/report_json.h"
 #include "cli/usage.h"
+#include "file/h5_library.h"
 #include <fcntl.h>
-#include <hdf5.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -96,9 +96,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     /* A file size limit is an error like a full disk, not a reason to be killed. */
     signal(SIGXFSZ, SIG_IGN);
-    /* A file that HDF5 could not finish (a full disk) makes its exit handler crash. Everything is
-     * closed by then without it. */
-    H5dont_atexit();
+    h5_library_without_exit_handler();
     struct error err = ERROR_INIT;
     enum status status = dispatch(argc, argv, &err);
     log_status_line(NULL);

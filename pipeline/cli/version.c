@@ -3,9 +3,9 @@
 #include "cli/commands.h"
 #include "cli/sink.h"
 #include "decode/decode.h"
+#include "file/h5_library.h"
 #include "ocl/ocl.h"
 #include "version_generated.h"
-#include <hdf5.h>
 #include <zlib.h>
 
 static void print_platforms(struct sink *sink)
@@ -30,11 +30,11 @@ enum status print_version(struct error *err)
     enum status status = sink_open(&sink, NULL, err);
     if (status != STATUS_OK)
         return status;
-    unsigned major = 0, minor = 0, release = 0;
-    H5get_libversion(&major, &minor, &release);
+    unsigned hdf5[3] = {0};
+    h5_library_version(hdf5);
     sink_printf(&sink, "clpipe " CLPIPE_VERSION "\n");
     sink_printf(&sink, "  built       " CLPIPE_VARIANT ", " CLPIPE_COMPILER " (%s)\n", __VERSION__);
-    sink_printf(&sink, "  HDF5        %u.%u.%u\n", major, minor, release);
+    sink_printf(&sink, "  HDF5        %u.%u.%u\n", hdf5[0], hdf5[1], hdf5[2]);
     sink_printf(&sink, "  zlib        %s\n", zlibVersion());
     const struct format *format;
     for (unsigned i = 0; (format = format_at(i)); i++)

@@ -16,8 +16,6 @@
  *
  * Segments that are wanted are read by functions of our own: the library would keep every one of
  * their kind, and there may be as many as the file has room for.
- *
- * long because: everything that the library calls back shares one state and one way out, a longjmp.
  */
 #include "decode/codec.h"
 #include "decode/exif.h"

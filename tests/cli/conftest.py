@@ -40,6 +40,7 @@ def check_one_error(result, code, *parts):
     assert lines[0].startswith("clpipe: ")
     for part in parts:
         assert str(part) in lines[0]
+    assert result.stdout == ""
 
 
 def digest(path):
@@ -47,7 +48,6 @@ def digest(path):
     result = run_clpipe("info", "--digest", path)
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()
-    assert result.stdout == ""
 
 
 @pytest.fixture(scope="session")
