@@ -28,9 +28,10 @@ STAGE_INCLUDES = {
     "steps": ("ocl", "kernels", "part"),
     "histogram": ("ocl", "kernels", "part", "features"),
     "log": (),
-    "file": ("log", "features"),
-    "matrix": ("file",),
+    "matrix": (),
+    "file": ("log", "features", "matrix"),
     "cluster": ("ocl", "kernels", "matrix"),
+    "clustering": ("ocl", "features", "matrix", "log", "file", "cluster"),
 }
 
 # Folders that wire stages.

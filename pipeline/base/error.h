@@ -35,6 +35,11 @@ enum remedy {
     REMEDY_REPLACE,       /* replace the existing result, or give the new one another name */
     REMEDY_FEWER_SAMPLES, /* smaller mini-batches, or fewer of them */
     REMEDY_OTHER_METRIC,  /* another metric */
+
+    REMEDY_LEAVE_OUT_FEATURE, /* choose no feature: there is nothing to choose from */
+    REMEDY_CHOOSE_FEATURE,    /* name one of several features */
+    REMEDY_CHOOSE_CLUSTERS,   /* name one of several clusterings */
+    REMEDY_MAKE_CLUSTERS,     /* cluster the file first */
     REMEDY_COUNT
 };
 

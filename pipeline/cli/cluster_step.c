@@ -8,6 +8,7 @@
 #include "cli/quote.h"
 #include "cli/signals.h"
 #include "cli/sweep_step.h"
+#include "matrix/npy.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,8 +97,8 @@ static enum status write_parameters(struct cluster_plan *plan, struct error *err
     } else {
         json_uint(&json, "k", plan->config.k);
     }
-    json_string(&json, "feature", plan->input.name);
-    json_string(&json, "spec", plan->input.feature ? plan->input.feature->spec : "");
+    json_string(&json, "feature", plan->input.about.name);
+    json_string(&json, "spec", plan->input.about.spec);
     json_string(&json, "metric", plan->metric);
     json_string(&json, "init", plan->init);
     json_uint(&json, "seed", plan->config.seed);
@@ -119,10 +120,9 @@ static enum status write_parameters(struct cluster_plan *plan, struct error *err
 
 static void choose_metric(struct cluster_plan *plan, const struct options *options)
 {
-    const struct result_feature *feature = plan->input.feature;
     if (options->metric >= 0)
         plan->config.metric = (enum cluster_metric)options->metric;
-    else if (feature && strcmp(feature->normalize, "l1") == 0)
+    else if (strcmp(plan->input.about.normalize, "l1") == 0)
         plan->config.metric = METRIC_HELLINGER;
     else
         plan->config.metric = METRIC_EUCLIDEAN;
@@ -131,7 +131,7 @@ static void choose_metric(struct cluster_plan *plan, const struct options *optio
 
 static enum status read_initial(struct cluster_plan *plan, const char *path, struct error *err)
 {
-    struct npy *npy = NULL;
+    struct matrix_source npy;
     char shown[256];
     path_for_message(shown, sizeof shown, path);
     struct stat st;
@@ -143,9 +143,9 @@ static enum status read_initial(struct cluster_plan *plan, const char *path, str
     enum status status = npy_open(&npy, path, err);
     if (status != STATUS_OK)
         return status;
-    uint64_t rows = npy_rows(npy), columns = npy_dimension(npy);
+    uint64_t rows = npy.rows, columns = npy.dimension;
     if (rows != plan->config.k || columns != plan->input.source.dimension) {
-        npy_close(&npy);
+        matrix_close(&npy);
         return error_set(err, STATUS_USAGE,
                          "--init %s holds %llu centroids of %llu values; wanted are %u of %u",
                          shown, (unsigned long long)rows, (unsigned long long)columns,
@@ -153,9 +153,9 @@ static enum status read_initial(struct cluster_plan *plan, const char *path, str
     }
     size_t bytes = (size_t)(rows * columns) * sizeof *plan->initial;
     plan->initial = malloc(bytes);
-    status = plan->initial ? npy_read(npy, 0, rows, plan->initial, err)
+    status = plan->initial ? matrix_read(&npy, 0, rows, plan->initial, err)
                            : error_memory(err, bytes, "the first centroids");
-    npy_close(&npy);
+    matrix_close(&npy);
     if (status != STATUS_OK)
         return status;
     struct murmur3 state;
@@ -213,8 +213,8 @@ static enum status choose_init(struct cluster_plan *plan, const struct options *
 static enum status fit_default_k(struct cluster_plan *plan, struct error *err)
 {
     uint32_t distinct = 0;
-    enum status status = matrix_input_distinct(&plan->input, &distinct, plan->config.k,
-                                               plan->config.metric == METRIC_HELLINGER, err);
+    enum status status = matrix_distinct(&distinct, &plan->input.source, plan->config.k,
+                                         plan->config.metric == METRIC_HELLINGER, err);
     if (status == STATUS_OK && distinct > 0 && distinct < plan->config.k) {
         log_message(LOG_NOTICE, "k is %u instead of %u: there are only %u different images",
                     distinct, plan->config.k, distinct);
@@ -412,7 +412,7 @@ static enum status store_outcome(const struct cluster_plan *plan,
 {
     struct result_clustering clustering = {
         .name = plan->name,
-        .feature = plan->input.name,
+        .feature = plan->input.about.name,
         .init = plan->init,
         .metric = plan->metric,
         .parameters = plan->parameters,
@@ -522,7 +522,7 @@ enum status cluster_step(struct cluster_result *out, struct cluster_plan *plan,
     out->mini_batch = plan->config.mini_batch;
     out->output = plan->output;
     snprintf(out->name, sizeof out->name, "%s", plan->name);
-    snprintf(out->feature, sizeof out->feature, "%s", plan->input.name);
+    snprintf(out->feature, sizeof out->feature, "%s", plan->input.about.name);
     snprintf(out->metric, sizeof out->metric, "%s", plan->metric);
     enum status status = plan->found ? read_found(out, plan, err)
                                      : compute_clusters(out, plan, compute, progress, err);

@@ -12,8 +12,8 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cluster/cluster.h"
+#include "clustering/target.h"
 #include "log/workdir.h"
-#include "matrix/matrix_input.h"
 
 /* The outcome, as summaries and reports tell it. */
 struct cluster_result {

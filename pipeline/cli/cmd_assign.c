@@ -7,6 +7,8 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "file/choose.h"
+#include "file/feature_matrix.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,23 +44,27 @@ static const struct result *holder_of(const struct assignment *all)
 static enum status match_features(const struct assignment *all, struct error *err)
 {
     char from[200], to[200], spec[160];
-    const struct result_feature *theirs = result_feature_find(all->from, all->clusters->feature);
+    struct matrix_source theirs;
+    struct result_feature about;
     parameters_text(spec, sizeof spec, all->clusters->parameters, "spec");
-    if (theirs)
-        snprintf(spec, sizeof spec, "%s", theirs->spec);
+    if (feature_matrix_open(&theirs, &about, all->from, all->clusters->feature, NULL) ==
+        STATUS_OK) {
+        snprintf(spec, sizeof spec, "%s", about.spec);
+        matrix_close(&theirs);
+    }
     path_for_message(from, sizeof from, result_path(all->from));
     path_for_message(to, sizeof to, all->to.path);
     if (all->to.source.dimension != all->clusters->dimension)
         return error_set(err, STATUS_FAILED,
                          "%s has %u values in %s, the centroids in %s have %u: make the same "
                          "feature of both",
-                         all->to.name, all->to.source.dimension, to, from,
+                         all->to.about.name, all->to.source.dimension, to, from,
                          all->clusters->dimension);
-    if (spec[0] && all->to.feature && strcmp(spec, all->to.feature->spec) != 0)
+    if (spec[0] && all->to.about.spec[0] && strcmp(spec, all->to.about.spec) != 0)
         return error_set(err, STATUS_FAILED,
                          "the centroids in %s are of %s, the rows in %s are %s: make the same "
                          "feature of both",
-                         from, spec, to, all->to.feature->spec);
+                         from, spec, to, all->to.about.spec);
     return STATUS_OK;
 }
 
@@ -87,8 +93,8 @@ static enum status write_parameters(struct assignment *all, struct error *err)
     json_init(&json, true);
     json_open_object(&json, NULL);
     json_uint(&json, "k", all->clusters->k);
-    json_string(&json, "feature", all->to.name);
-    json_string(&json, "spec", all->to.feature ? all->to.feature->spec : "");
+    json_string(&json, "feature", all->to.about.name);
+    json_string(&json, "spec", all->to.about.spec);
     json_string(&json, "metric", all->clusters->metric);
     json_string(&json, "init", "assigned");
     json_string(&json, "clusters", hex);
@@ -226,7 +232,7 @@ static enum status assign(struct assignment *all, const struct compute *compute,
         count_labels(all);
         struct result_clustering clustering = {
             .name = all->clusters->name,
-            .feature = all->to.name,
+            .feature = all->to.about.name,
             .init = "assigned",
             .metric = all->clusters->metric,
             .parameters = all->parameters,
@@ -276,7 +282,7 @@ static enum status tell(const struct assignment *all, const struct options *opti
     struct json json;
     snprintf(result.device, sizeof result.device, "%s", device);
     snprintf(result.name, sizeof result.name, "%s", all->clusters->name);
-    snprintf(result.feature, sizeof result.feature, "%s", all->to.name);
+    snprintf(result.feature, sizeof result.feature, "%s", all->to.about.name);
     snprintf(result.metric, sizeof result.metric, "%s", all->clusters->metric);
     summary_clusters(&result, all->to.result, all->output == all->to.path);
     json_init(&json, false);

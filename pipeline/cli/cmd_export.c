@@ -8,8 +8,10 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/sink.h"
-#include "file/result.h"
-#include "matrix/matrix_input.h"
+#include "file/choose.h"
+#include "file/feature_matrix.h"
+#include "matrix/hdf5_matrix.h"
+#include "matrix/npy.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -21,7 +23,8 @@ struct export
 {
     const struct options *options;
     struct result *result;
-    const struct result_feature *feature;   /* features */
+    struct matrix_source matrix; /* features */
+    struct result_feature feature;
     const struct result_clusters *clusters; /* labels, tree */
     int32_t *labels;
     float *distances;
@@ -253,15 +256,17 @@ static enum status export_labels(struct export *export, struct error *err)
 static enum status read_values(struct export *export, uint64_t first, uint64_t count, void *values,
                                struct error *err)
 {
-    if (export->feature->is_float)
-        return result_feature_read(export->result, export->feature, first, count, values, err);
-    return result_feature_read_counts(export->result, export->feature, first, count, values, err);
+    if (export->feature.is_float)
+        return matrix_read(&export->matrix, first, count, values, err);
+    return result_feature_read_counts(export->result,
+                                      result_feature_find(export->result, export->feature.name),
+                                      first, count, values, err);
 }
 
 static enum status feature_line(struct export *export, uint64_t row, const void *values,
                                 struct error *err)
 {
-    const struct result_feature *feature = export->feature;
+    const struct result_feature *feature = &export->feature;
     struct result_image image;
     struct line line;
     line_begin(&line, export);
@@ -285,21 +290,12 @@ static enum status feature_line(struct export *export, uint64_t row, const void 
     return STATUS_OK;
 }
 
-/* Rows that fit a buffer of a few megabytes, at least one. */
-static uint64_t rows_at_once(const struct result_feature *feature)
-{
-    uint64_t rows = ((uint64_t)4 << 20) / ((uint64_t)feature->dimension * 4 + 1);
-    if (rows > feature->rows)
-        rows = feature->rows;
-    return rows ? rows : 1;
-}
-
 static enum status export_features(struct export *export, struct error *err)
 {
     static const char *const names[] = {"path", "source", NULL};
-    const struct result_feature *feature = export->feature;
+    const struct result_feature *feature = &export->feature;
     bool npy = export->options->format == FORMAT_NPY;
-    uint64_t step = rows_at_once(feature);
+    uint64_t step = matrix_rows_at_once(&export->matrix);
     size_t row_bytes = (size_t)feature->dimension * 4;
     char *values = malloc((size_t)step * row_bytes);
     if (!values)
@@ -482,7 +478,8 @@ enum status command_export(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status = result_open(&export.result, options->operand[0], err);
     if (status == STATUS_OK && options->what == WHAT_FEATURES)
-        status = choose_feature(&export.feature, export.result, options->feature, err);
+        status = feature_matrix_open(&export.matrix, &export.feature, export.result,
+                                     options->feature, err);
     if (status == STATUS_OK && (options->what == WHAT_LABELS || options->what == WHAT_TREE))
         status = read_labels(&export, err);
     if (status == STATUS_OK)
@@ -492,6 +489,7 @@ enum status command_export(const struct options *options, struct error *err)
         if (written != STATUS_OK)
             status = written;
     }
+    matrix_close(&export.matrix);
     result_close(&export.result);
     free(export.labels);
     free(export.distances);

@@ -86,7 +86,7 @@ static enum status test_clustering(struct transcript *transcript, struct ocl_con
                                    unsigned threads, uint64_t *wrong, struct error *err)
 {
     float initial[CENTRES * DIMENSION];
-    struct matrix_source source = {POINTS, DIMENSION, read_points, NULL};
+    struct matrix_source source = {.rows = POINTS, .dimension = DIMENSION, .read = read_points};
     struct cluster_config config;
     struct cluster_outcome outcome;
     memset(&outcome, 0, sizeof outcome);

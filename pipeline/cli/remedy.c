@@ -17,6 +17,10 @@ void remedy_append(struct error *err)
         [REMEDY_REPLACE] = "replace it with --force, or store under another name with --name",
         [REMEDY_FEWER_SAMPLES] = "lower --mini-batch or --max-iter",
         [REMEDY_OTHER_METRIC] = "choose another --metric",
+        [REMEDY_LEAVE_OUT_FEATURE] = "leave out --feature",
+        [REMEDY_CHOOSE_FEATURE] = "choose one with --feature",
+        [REMEDY_CHOOSE_CLUSTERS] = "choose one with --name",
+        [REMEDY_MAKE_CLUSTERS] = "make them with clpipe cluster F.h5 -k K",
     };
     const size_t used = strlen(err->sentence);
     if (text[err->remedy])

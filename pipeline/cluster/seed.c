@@ -418,8 +418,10 @@ static enum status recluster(float *centroids, struct parallel *parallel,
     as_is.metric = METRIC_EUCLIDEAN; /* they are in the metric's space already */
     as_is.weights = NULL;            /* those of the candidates are given to plus_plus */
     as_is.phase = NULL;
-    struct matrix_source source = {parallel->count, parallel->data->dimension, read_candidates,
-                                   parallel};
+    struct matrix_source source = {.rows = parallel->count,
+                                   .dimension = parallel->data->dimension,
+                                   .read = read_candidates,
+                                   .context = parallel};
     struct shard first = {.lane = parallel->shards->shard[0].lane};
     struct shards alone = {.shard = &first, .count = 1, .rows = parallel->count};
     enum status status = data_open(&first.data, first.lane, &source, &as_is, NULL, err);

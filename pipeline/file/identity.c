@@ -13,7 +13,6 @@
  */
 #include "base/hash.h"
 #include "base/path.h"
-#include "file/joined.h"
 #include "file/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -387,9 +386,6 @@ enum status result_identity(struct result *result, char hex[65], struct error *e
 enum status result_feature_identity(struct result *result, const struct result_feature *feature,
                                     char hex[65], struct error *err)
 {
-    struct joined *joined = joined_of(result, feature);
-    if (joined)
-        return joined_identity(joined, result, hex, err);
     struct identity id;
     char name[FEATURE_NAME_MAX + 16];
     snprintf(name, sizeof name, "/features/%s", feature->name);

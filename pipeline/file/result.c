@@ -5,7 +5,6 @@
  * the values make sense is verify's business. */
 #include "base/parse.h"
 #include "base/path.h"
-#include "file/joined.h"
 #include "file/sweep_group.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -230,10 +229,6 @@ static enum status open_clustering(struct result *result, struct result_cluster_
         status = sweep_group_agreement(&c->has_agreement, &c->agreement, result, group, err);
     c->converged = converged;
     c->parameters = entry->parameters;
-    /* Where it cannot be put together, the feature is not in the file, as verify says. */
-    const struct result_feature *joined;
-    if (!status && joined_is_meant(c->feature))
-        joined_open(&joined, result, c->feature, NULL);
     return status;
 }
 
@@ -410,7 +405,6 @@ void result_close(struct result **result)
         h5_close(&r->feature_dataset[i]);
     free(r->feature_dataset);
     free(r->features);
-    joined_free(r->joined);
     for (unsigned i = 0; i < r->source_count; i++)
         free(r->sources[i]);
     free(r->sources);
@@ -484,7 +478,7 @@ const struct result_feature *result_feature_find(const struct result *result, co
     for (unsigned i = 0; i < result->feature_count; i++)
         if (strcmp(result->features[i].name, name) == 0)
             return &result->features[i];
-    return joined_find(result, name);
+    return NULL;
 }
 
 unsigned result_clusters_count(const struct result *result)

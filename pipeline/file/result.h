@@ -39,8 +39,7 @@ struct result_feature {
 };
 unsigned result_feature_count(const struct result *result);
 const struct result_feature *result_feature_at(const struct result *result, unsigned i);
-/* By name, or NULL; joined features (joined.h) that were opened or that clusters were made of, too.
- */
+/* By name, or NULL. */
 const struct result_feature *result_feature_find(const struct result *result, const char *name);
 
 /* Reads rows [first, first + count) of a feature as float32 (counts are converted). */

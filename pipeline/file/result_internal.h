@@ -29,7 +29,6 @@ struct result {
     struct result_feature *features;
     hid_t *feature_dataset;
     unsigned feature_count;
-    struct joined *joined; /* features that were put together of these */
     struct result_cluster_entry *clusters;
     unsigned clusters_count;
     uint64_t *runs; /* their numbers, ascending */

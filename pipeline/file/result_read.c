@@ -1,6 +1,5 @@
 /* result_read.c: rows, labels and runs of an open result. */
 #include "base/path.h"
-#include "file/joined.h"
 #include "file/result_internal.h"
 #include <assert.h>
 #include <stdio.h>
@@ -19,9 +18,6 @@ enum status result_feature_read_raw(struct result *result, const struct result_f
 enum status result_feature_read(struct result *result, const struct result_feature *feature,
                                 uint64_t first, uint64_t count, float *rows, struct error *err)
 {
-    struct joined *joined = joined_of(result, feature);
-    if (joined)
-        return joined_read(joined, result, first, count, rows, err);
     enum status status = result_feature_read_raw(result, feature, first, count, rows, err);
     if (status || feature->is_float)
         return status;

@@ -1,6 +1,6 @@
 /* verify_clusters.c: labels, sizes, distances and the rows nearest to each centroid. */
 #include "base/hash.h"
-#include "file/joined.h"
+#include "file/feature_matrix.h"
 #include "file/sweep_group.h"
 #include <float.h>
 #include <math.h>
@@ -216,7 +216,7 @@ static bool check_distance(const struct clustering *k, const double *row, int32_
            own - least <= DISTANCE_TOLERANCE * scale;
 }
 
-static enum status check_sample(struct clustering *k, const struct result_feature *feature,
+static enum status check_sample(struct clustering *k, const struct matrix_source *rows,
                                 struct error *err)
 {
     const struct result_clusters *c = k->c;
@@ -233,7 +233,7 @@ static enum status check_sample(struct clustering *k, const struct result_featur
         uint64_t at = (uint64_t)((double)s / (double)count * (double)c->rows);
         int32_t label;
         float distance;
-        status = result_feature_read(k->verify->result, feature, at, 1, row, err);
+        status = matrix_read(rows, at, 1, row, err);
         if (!status)
             status = read_part(k, PART_LABELS, at, 1, &label, err);
         if (!status)
@@ -255,22 +255,28 @@ static enum status check_feature(struct clustering *k, struct error *err)
 {
     struct verify *verify = k->verify;
     const struct result_clusters *c = k->c;
-    const struct result_feature *feature = result_feature_find(verify->result, c->feature);
-    if (!feature) {
+    struct matrix_source rows;
+    struct result_feature about;
+    if (feature_matrix_open(&rows, &about, verify->result, c->feature, NULL) != STATUS_OK) {
         verify_broken(verify, "%s: its feature '%s' is not in the file", k->where, c->feature);
         return STATUS_OK;
     }
-    if (feature->dimension != c->dimension) {
-        verify_broken(verify, "%s: it has dimension %u, its feature %u", k->where, c->dimension,
-                      feature->dimension);
-        return STATUS_OK;
-    }
+    enum status status = STATUS_OK;
     char content[65];
-    enum status status = result_feature_identity(verify->result, feature, content, err);
-    if (!status && strcmp(content, c->content) != 0)
+    if (rows.dimension != c->dimension) {
+        verify_broken(verify, "%s: it has dimension %u, its feature %u", k->where, c->dimension,
+                      rows.dimension);
+        goto out;
+    }
+    status = rows.identity(rows.context, content, err);
+    if (status != STATUS_OK)
+        goto out;
+    if (strcmp(content, c->content) != 0)
         verify_broken(verify, "%s: these clusters were made from other rows", k->where);
-    else if (!status)
-        status = check_sample(k, feature, err);
+    else
+        status = check_sample(k, &rows, err);
+out:
+    matrix_close(&rows);
     return status;
 }
 
@@ -286,7 +292,7 @@ static enum status check_axes(struct clustering *k, struct error *err)
     axis_name(values, "dimension", name);
     if (result->has_images)
         snprintf(rows, sizeof rows, "%s", image_table.axis);
-    if (result_feature_find(result, k->c->feature) && !joined_is_meant(k->c->feature))
+    if (result_feature_find(result, k->c->feature))
         axis_name(values, "feature", k->c->feature);
     enum status status = STATUS_OK;
     for (int p = 0; !status && p < PART_COUNT; p++) {

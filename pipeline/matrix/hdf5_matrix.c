@@ -16,10 +16,8 @@
 struct hdf5_matrix {
     char *path;
     hid_t file, dataset, space;
-    uint64_t rows;
-    uint32_t dimension;
-    bool vector; /* one dimension will do, */
-    bool flat;   /* and there is one */
+    uint64_t rows, columns;
+    bool flat; /* it has one dimension, a vector's */
 };
 
 /* HDF5 prints its error stack to standard error unless told not to; one line is enough. */
@@ -37,7 +35,7 @@ static bool describe(char *text, size_t size, hid_t dataset, bool vector, uint64
     H5T_class_t kind = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
     int rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
     if (kind != H5T_FLOAT && kind != H5T_INTEGER) {
-        snprintf(text, size, "its elements are no numbers");
+        snprintf(text, size, "its elements are not numbers");
     } else if (rank != 2 && !(vector && rank == 1)) {
         snprintf(text, size, "it has %d dimensions, not 2", rank < 0 ? 0 : rank);
     } else {
@@ -131,7 +129,8 @@ bool hdf5_is_foreign(const char *path, char *example, size_t size)
     return foreign;
 }
 
-static enum status open_parts(struct hdf5_matrix *matrix, const char *name, struct error *err)
+static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool vector,
+                              struct error *err)
 {
     char shown[256], shown_name[160], text[700];
     path_for_message(shown, sizeof shown, matrix->path);
@@ -150,11 +149,9 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, stru
         return error_set(err, STATUS_FAILED, "%s holds no dataset %s; its matrices: %s", shown,
                          shown_name, text);
     }
-    uint64_t columns = 0;
-    if (!describe(text, sizeof text, matrix->dataset, matrix->vector, &matrix->rows, &columns))
-        return error_set(err, STATUS_FAILED, "%s:%s is no matrix of numbers: %s", shown, shown_name,
-                         text);
-    matrix->dimension = (uint32_t)columns;
+    if (!describe(text, sizeof text, matrix->dataset, vector, &matrix->rows, &matrix->columns))
+        return error_set(err, STATUS_FAILED, "%s:%s is not a matrix of numbers: %s", shown,
+                         shown_name, text);
     matrix->space = H5Dget_space(matrix->dataset);
     if (matrix->space < 0)
         return error_set(err, STATUS_FAILED, "%s:%s cannot be read", shown, shown_name);
@@ -162,50 +159,11 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, stru
     return STATUS_OK;
 }
 
-static enum status open_either(struct hdf5_matrix **out, const char *path, const char *dataset,
-                               bool vector, struct error *err)
-{
-    silence();
-    struct hdf5_matrix *matrix = calloc(1, sizeof *matrix);
-    if (!matrix)
-        return error_memory(err, sizeof *matrix, "an HDF5 dataset");
-    matrix->file = matrix->dataset = matrix->space = H5I_INVALID_HID;
-    matrix->vector = vector;
-    matrix->path = strdup(path);
-    enum status status =
-        matrix->path ? open_parts(matrix, dataset, err) : error_memory(err, 1, "a file name");
-    if (status != STATUS_OK)
-        hdf5_matrix_close(&matrix);
-    *out = matrix;
-    return status;
-}
-
-enum status hdf5_matrix_open(struct hdf5_matrix **out, const char *path, const char *dataset,
+static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,
                              struct error *err)
 {
-    return open_either(out, path, dataset, false, err);
-}
-
-enum status hdf5_matrix_open_vector(struct hdf5_matrix **out, const char *path, const char *dataset,
-                                    struct error *err)
-{
-    return open_either(out, path, dataset, true, err);
-}
-
-uint64_t hdf5_matrix_rows(const struct hdf5_matrix *matrix)
-{
-    return matrix->rows;
-}
-
-uint32_t hdf5_matrix_dimension(const struct hdf5_matrix *matrix)
-{
-    return matrix->dimension;
-}
-
-enum status hdf5_matrix_read(struct hdf5_matrix *matrix, uint64_t first, uint64_t count,
-                             float *rows, struct error *err)
-{
-    hsize_t start[2] = {first, 0}, extent[2] = {count, matrix->dimension};
+    struct hdf5_matrix *matrix = context;
+    hsize_t start[2] = {first, 0}, extent[2] = {count, matrix->columns};
     hid_t memory = H5Screate_simple(matrix->flat ? 1 : 2, extent, NULL);
     bool good =
         memory >= 0 &&
@@ -223,17 +181,56 @@ enum status hdf5_matrix_read(struct hdf5_matrix *matrix, uint64_t first, uint64_
     return STATUS_OK;
 }
 
-void hdf5_matrix_close(struct hdf5_matrix **matrix)
+static void hdf5_matrix_close(void *context)
 {
-    if (!*matrix)
-        return;
-    if ((*matrix)->space >= 0)
-        H5Sclose((*matrix)->space);
-    if ((*matrix)->dataset >= 0)
-        H5Dclose((*matrix)->dataset);
-    if ((*matrix)->file >= 0)
-        H5Fclose((*matrix)->file);
-    free((*matrix)->path);
-    free(*matrix);
-    *matrix = NULL;
+    struct hdf5_matrix *matrix = context;
+    if (matrix->space >= 0)
+        H5Sclose(matrix->space);
+    if (matrix->dataset >= 0)
+        H5Dclose(matrix->dataset);
+    if (matrix->file >= 0)
+        H5Fclose(matrix->file);
+    free(matrix->path);
+    free(matrix);
+}
+
+static enum status open_either(struct matrix_source *out, const char *path, const char *dataset,
+                               bool vector, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    *out = (struct matrix_source){0};
+    silence();
+    struct hdf5_matrix *matrix = calloc(1, sizeof *matrix);
+    if (!matrix)
+        return error_memory(err, sizeof *matrix, "an HDF5 dataset");
+    matrix->file = matrix->dataset = matrix->space = H5I_INVALID_HID;
+    matrix->path = strdup(path);
+    if (!matrix->path) {
+        error_memory(err, strlen(path) + 1, "a file name");
+        goto out;
+    }
+    status = open_parts(matrix, dataset, vector, err);
+    if (status != STATUS_OK)
+        goto out;
+    *out = (struct matrix_source){.rows = matrix->rows,
+                                  .dimension = (uint32_t)matrix->columns,
+                                  .read = read_rows,
+                                  .close = hdf5_matrix_close,
+                                  .context = matrix};
+out:
+    if (status != STATUS_OK)
+        hdf5_matrix_close(matrix);
+    return status;
+}
+
+enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const char *dataset,
+                             struct error *err)
+{
+    return open_either(out, path, dataset, false, err);
+}
+
+enum status hdf5_matrix_open_vector(struct matrix_source *out, const char *path,
+                                    const char *dataset, struct error *err)
+{
+    return open_either(out, path, dataset, true, err);
 }

@@ -4,25 +4,15 @@
 #ifndef CLPIPE_MATRIX_HDF5_MATRIX_H
 #define CLPIPE_MATRIX_HDF5_MATRIX_H
 
-#include "base/error.h"
-#include <stdint.h>
+#include "matrix/matrix.h"
 
-struct hdf5_matrix;
-
-/* STATUS_FAILED: not HDF5, no such dataset (what there is is named), not a matrix of numbers. */
-enum status hdf5_matrix_open(struct hdf5_matrix **out, const char *path, const char *dataset,
+/* STATUS_FAILED: not HDF5, no such dataset (the message names those that there are), not a matrix
+ * of numbers. */
+enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const char *dataset,
                              struct error *err);
-/* The same of one dimension, too, which counts as one column. */
-enum status hdf5_matrix_open_vector(struct hdf5_matrix **out, const char *path, const char *dataset,
-                                    struct error *err);
-/* Its shape. */
-uint64_t hdf5_matrix_rows(const struct hdf5_matrix *matrix);
-uint32_t hdf5_matrix_dimension(const struct hdf5_matrix *matrix);
-/* Rows [first, first + count) as float32 into `rows`, the caller's. One thread at a time. */
-enum status hdf5_matrix_read(struct hdf5_matrix *matrix, uint64_t first, uint64_t count,
-                             float *rows, struct error *err);
-/* Closes and sets *matrix to NULL, which it may be. */
-void hdf5_matrix_close(struct hdf5_matrix **matrix);
+/* The same; one dimension is accepted, too, and counts as one column. */
+enum status hdf5_matrix_open_vector(struct matrix_source *out, const char *path,
+                                    const char *dataset, struct error *err);
 
 /* True if the file is there and HDF5. */
 bool hdf5_is_hdf5(const char *path);

@@ -1,18 +1,50 @@
-/* matrix.h: rows of float32 values, wherever they come from. */
+/* matrix.h: rows of float32 values, wherever they come from.
+ *
+ *   npy.h                   a NumPy file
+ *   hdf5_matrix.h           a dataset of any HDF5 file
+ *   joined.h                the columns of several matrices side by side
+ *   file/feature_matrix.h   a feature of a clpipe file, or several joined
+ *
+ * Each of them fills a struct matrix_source; whoever has it closes it with matrix_close. */
 #ifndef CLPIPE_MATRIX_MATRIX_H
 #define CLPIPE_MATRIX_MATRIX_H
 
 #include "base/error.h"
 #include <stdint.h>
 
-/* An open matrix. read fills `rows` with count x dimension values, row by row: any range, any
- * number of times, from one thread at a time. */
 struct matrix_source {
     uint64_t rows;
     uint32_t dimension;
+    /* Rows [first, first + count) to `rows`, count x dimension values row by row: any range, any
+     * number of times, from one thread at a time. */
     enum status (*read)(void *context, uint64_t first, uint64_t count, float *rows,
                         struct error *err);
+    /* 64 hexadecimal digits that stand for names, types and values; NULL: there are none. */
+    enum status (*identity)(void *context, char hex[65], struct error *err);
+    /* NULL: there is nothing to free. */
+    void (*close)(void *context);
     void *context;
 };
+
+static inline enum status matrix_read(const struct matrix_source *matrix, uint64_t first,
+                                      uint64_t count, float *rows, struct error *err)
+{
+    return matrix->read(matrix->context, first, count, rows, err);
+}
+
+/* Closes and zeroes; accepts a zeroed one. */
+void matrix_close(struct matrix_source *matrix);
+
+/* How many rows fit a buffer of a few megabytes; at least 1. */
+uint64_t matrix_rows_at_once(const struct matrix_source *matrix);
+
+/* All values of a matrix of one column, which are the caller's to free. `name` is for messages.
+ * STATUS_FAILED: it has more columns. */
+enum status matrix_column(float **values, const struct matrix_source *matrix, const char *name,
+                          struct error *err);
+
+/* The number of different rows, at most `most`. roots: rows are compared by their square roots. */
+enum status matrix_distinct(uint32_t *distinct, const struct matrix_source *matrix, uint32_t most,
+                            bool roots, struct error *err);
 
 #endif

@@ -284,8 +284,8 @@ static enum status adopt(struct npy *npy, struct header *header, uint64_t size, 
                          npy->path, descr);
     if (header->axes != 2)
         return error_set(err, STATUS_FAILED,
-                         "%s has %u axes; wanted is a two-dimensional array, a row for each vector",
-                         npy->path, header->axes);
+                         "%s has %u dimension%s; expected 2, with a row for each vector", npy->path,
+                         header->axes, header->axes == 1 ? "" : "s");
     uint64_t values, bytes;
     if (header->shape[1] > UINT32_MAX ||
         __builtin_mul_overflow(header->shape[0], header->shape[1], &values) ||
@@ -311,6 +311,8 @@ static enum status adopt(struct npy *npy, struct header *header, uint64_t size, 
 
 static enum status read_header(struct npy *npy, struct error *err)
 {
+    enum status status = STATUS_FAILED;
+    char *text = NULL;
     struct stat st;
     if (fstat(npy->fd, &st) != 0)
         return error_errno(err, STATUS_FAILED, errno, "fstat", "cannot read %s", npy->path);
@@ -318,9 +320,8 @@ static enum status read_header(struct npy *npy, struct error *err)
         return error_set(err, STATUS_FAILED, "%s is not a regular file", npy->path);
     uint64_t size = (uint64_t)st.st_size;
     unsigned char start[12] = {0};
-    enum status status = read_at(npy, start, size < 12 ? (size_t)size : 12, 0, err);
-    if (status != STATUS_OK)
-        return status;
+    if (read_at(npy, start, size < 12 ? (size_t)size : 12, 0, err) != STATUS_OK)
+        return STATUS_FAILED;
     if (size < 10 || memcmp(start, "\223NUMPY", 6) != 0)
         return error_set(err, STATUS_FAILED, "%s is not a .npy file", npy->path);
     if (start[6] < 1 || start[6] > 3 || start[7] != 0)
@@ -331,66 +332,22 @@ static enum status read_header(struct npy *npy, struct error *err)
     if (size < prefix || length > size - prefix || length > HEADER_MAX)
         return error_set(err, STATUS_FAILED, "the header of %s is damaged (%llu bytes long)",
                          npy->path, (unsigned long long)length);
-    char *text = malloc((size_t)length + 1);
+    text = malloc((size_t)length + 1);
     if (!text)
         return error_memory(err, (size_t)length + 1, "a .npy header");
-    status = read_at(npy, text, (size_t)length, prefix, err);
+    if (read_at(npy, text, (size_t)length, prefix, err) != STATUS_OK)
+        goto out;
     text[length] = 0;
     npy->data = prefix + length;
     struct header header = {.axes = 0};
-    if (status == STATUS_OK && (memchr(text, 0, (size_t)length) || !parse_header(&header, text)))
-        status = error_set(err, STATUS_FAILED, "the header of %s is damaged", npy->path);
-    if (status == STATUS_OK)
-        status = adopt(npy, &header, size, err);
+    if (memchr(text, 0, (size_t)length) || !parse_header(&header, text)) {
+        error_set(err, STATUS_FAILED, "the header of %s is damaged", npy->path);
+        goto out;
+    }
+    status = adopt(npy, &header, size, err);
+out:
     free(text);
     return status;
-}
-
-static enum status open_either(struct npy **out, const char *path, bool vector, struct error *err)
-{
-    *out = NULL;
-    struct npy *npy = calloc(1, sizeof *npy);
-    if (!npy)
-        return error_memory(err, sizeof *npy, "a .npy file");
-    npy->vector = vector;
-    path_for_message(npy->path, sizeof npy->path, path);
-    enum status status = STATUS_OK;
-    npy->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (npy->fd < 0)
-        status = error_errno(err, STATUS_FAILED, errno, "open", "cannot open %s", npy->path);
-    if (status == STATUS_OK)
-        status = read_header(npy, err);
-    if (status == STATUS_OK && !(npy->buffer = malloc(BUFFER_BYTES)))
-        status = error_memory(err, BUFFER_BYTES, "reading a .npy file");
-    if (status == STATUS_OK && npy->fortran &&
-        !(npy->column = malloc(BUFFER_BYTES / npy->item * sizeof(float))))
-        status = error_memory(err, BUFFER_BYTES, "reading a .npy file");
-    if (status != STATUS_OK) {
-        npy_close(&npy);
-        return status;
-    }
-    *out = npy;
-    return STATUS_OK;
-}
-
-enum status npy_open(struct npy **out, const char *path, struct error *err)
-{
-    return open_either(out, path, false, err);
-}
-
-enum status npy_open_vector(struct npy **out, const char *path, struct error *err)
-{
-    return open_either(out, path, true, err);
-}
-
-uint64_t npy_rows(const struct npy *npy)
-{
-    return npy->rows;
-}
-
-uint32_t npy_dimension(const struct npy *npy)
-{
-    return npy->dimension;
 }
 
 static void swap_bytes(unsigned char *values, size_t count, size_t item)
@@ -447,9 +404,10 @@ static enum status read_columns(struct npy *npy, uint64_t first, uint64_t count,
     return STATUS_OK;
 }
 
-enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *rows,
-                     struct error *err)
+static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,
+                             struct error *err)
 {
+    struct npy *npy = context;
     if (first > npy->rows || count > npy->rows - first)
         return error_set(err, STATUS_FAILED, "%s has %llu rows; asked for %llu from %llu",
                          npy->path, (unsigned long long)npy->rows, (unsigned long long)count,
@@ -459,16 +417,60 @@ enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *row
     return read_values(npy, first * npy->dimension, count * npy->dimension, rows, err);
 }
 
-void npy_close(struct npy **npy)
+static void npy_close(void *context)
 {
-    if (!*npy)
-        return;
-    if ((*npy)->fd >= 0)
-        close((*npy)->fd);
-    free((*npy)->buffer);
-    free((*npy)->column);
-    free(*npy);
-    *npy = NULL;
+    struct npy *npy = context;
+    if (npy->fd >= 0)
+        close(npy->fd);
+    free(npy->buffer);
+    free(npy->column);
+    free(npy);
+}
+
+static enum status open_either(struct matrix_source *out, const char *path, bool vector,
+                               struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    *out = (struct matrix_source){0};
+    struct npy *npy = calloc(1, sizeof *npy);
+    if (!npy)
+        return error_memory(err, sizeof *npy, "a .npy file");
+    npy->vector = vector;
+    path_for_message(npy->path, sizeof npy->path, path);
+    npy->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (npy->fd < 0) {
+        error_errno(err, STATUS_FAILED, errno, "open", "cannot open %s", npy->path);
+        goto out;
+    }
+    if (read_header(npy, err) != STATUS_OK)
+        goto out;
+    npy->buffer = malloc(BUFFER_BYTES);
+    if (npy->fortran)
+        npy->column = malloc(BUFFER_BYTES / npy->item * sizeof(float));
+    if (!npy->buffer || (npy->fortran && !npy->column)) {
+        error_memory(err, BUFFER_BYTES, "reading a .npy file");
+        goto out;
+    }
+    *out = (struct matrix_source){.rows = npy->rows,
+                                  .dimension = npy->dimension,
+                                  .read = read_rows,
+                                  .close = npy_close,
+                                  .context = npy};
+    status = STATUS_OK;
+out:
+    if (status != STATUS_OK)
+        npy_close(npy);
+    return status;
+}
+
+enum status npy_open(struct matrix_source *out, const char *path, struct error *err)
+{
+    return open_either(out, path, false, err);
+}
+
+enum status npy_open_vector(struct matrix_source *out, const char *path, struct error *err)
+{
+    return open_either(out, path, true, err);
 }
 
 /* --- writing --------------------------------------------------------------------------------- */

@@ -2,21 +2,13 @@
 #ifndef CLPIPE_MATRIX_NPY_H
 #define CLPIPE_MATRIX_NPY_H
 
-#include "base/error.h"
-#include <stdint.h>
+#include "matrix/matrix.h"
 
 /* A two-dimensional float16/32/64 or integer .npy file of either byte order; in C order, or slower
- * in Fortran order. */
-struct npy;
-enum status npy_open(struct npy **out, const char *path, struct error *err);
+ * in Fortran order. The file is untrusted. */
+enum status npy_open(struct matrix_source *out, const char *path, struct error *err);
 /* The same; one dimension is accepted, too, and counts as one column. */
-enum status npy_open_vector(struct npy **out, const char *path, struct error *err);
-uint64_t npy_rows(const struct npy *npy);
-uint32_t npy_dimension(const struct npy *npy);
-enum status npy_read(struct npy *npy, uint64_t first, uint64_t count, float *rows,
-                     struct error *err);
-/* Frees and NULLs; accepts a pointer to NULL. */
-void npy_close(struct npy **npy);
+enum status npy_open_vector(struct matrix_source *out, const char *path, struct error *err);
 
 /* Writes the header of a C-order .npy, format 1.0, to `fd`; the caller appends the data. dtype is
  * "<f4", "<i4"...; columns 0: one-dimensional. */

@@ -85,9 +85,9 @@ def test_float64_is_rounded_to_float32(ask, tmp_path):
     (lambda r: r.astype("S4"), ["'|S4'"]),
     (lambda r: r.astype("?"), ["'|b1'"]),
     (lambda r: r.astype("M8[s]"), ["'<M8[s]'"]),
-    (lambda r: r.astype("f4").ravel(), ["1 axes", "two-dimensional"]),
-    (lambda r: r.astype("f4").reshape(3, 100, 10), ["3 axes", "two-dimensional"]),
-    (lambda r: numpy.float32(3), ["0 axes"]),
+    (lambda r: r.astype("f4").ravel(), ["1 dimension;", "expected 2"]),
+    (lambda r: r.astype("f4").reshape(3, 100, 10), ["3 dimensions;", "expected 2"]),
+    (lambda r: numpy.float32(3), ["0 dimensions"]),
     (lambda r: numpy.zeros((5, 2), [("a", "f4")]), ["named fields"]),
     (lambda r: numpy.zeros((0, 10), "f4"), ["no rows"]),
     (lambda r: numpy.zeros((5, 0), "f4"), ["no columns"]),
@@ -253,7 +253,7 @@ def test_given_centroids_that_do_not_fit(ask, tmp_path, rows):
     initial = lambda array: save(tmp_path / "i.npy", array) or ask("x.npy", "--init", "i.npy")
     check_one_error(initial(rows[:5].astype("f4")), 2, "i.npy", "5 centroids of 10", "4 of 10")
     check_one_error(initial(rows[:4, :9].astype("f4")), 2, "i.npy", "4 centroids of 9", "4 of 10")
-    check_one_error(initial(rows[0].astype("f4")), 3, "i.npy", "1 axes")
+    check_one_error(initial(rows[0].astype("f4")), 3, "i.npy", "1 dimension;")
     bad = rows[:4].astype("f4")
     bad[2, 1] = numpy.nan
     check_one_error(initial(bad), 3, "centroid 2", "NaN", "column 1")

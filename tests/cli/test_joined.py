@@ -100,10 +100,10 @@ def test_changed_values_show(photos, tmp_path):
 @pytest.mark.parametrize("name, said", [
     ("color+absent", "holds no feature 'absent'"),
     ("color+", "holds no feature ''"),
-    ("color+hue:", "'' is no weight of feature hue"),
-    ("color+hue:-1", "'-1' is no weight"),
-    ("color:0", "'0' is no weight"),
-    ("color:1e9+hue", "'1e9' is no weight"),
+    ("color+hue:", "'' is not a valid weight for feature hue"),
+    ("color+hue:-1", "'-1' is not a valid weight"),
+    ("color:0", "'0' is not a valid weight"),
+    ("color:1e9+hue", "'1e9' is not a valid weight"),
     ("color+hue+color:2", "color is joined with itself"),
 ])
 def test_refused(photos, name, said):

@@ -114,22 +114,22 @@ static void use_result(struct fuzz_choice *choice)
 static void use_matrix(struct fuzz_choice *choice)
 {
     (void)choice;
-    struct hdf5_matrix *matrix = NULL;
+    struct matrix_source matrix;
     struct error err = ERROR_INIT;
     char example[256];
     hdf5_is_hdf5(fuzz_file_name());
     hdf5_is_foreign(fuzz_file_name(), example, sizeof example);
     if (hdf5_matrix_open(&matrix, fuzz_file_name(), "/m", &err) != STATUS_OK)
         return;
-    uint64_t columns = hdf5_matrix_dimension(matrix);
+    uint64_t columns = matrix.dimension;
     fuzz_check(columns > 0);
-    uint64_t rows = rows_that_fit(hdf5_matrix_rows(matrix), columns);
+    uint64_t rows = rows_that_fit(matrix.rows, columns);
     float *values = malloc(MOST_VALUES * sizeof *values);
     fuzz_check(values);
     if (rows > 0)
-        hdf5_matrix_read(matrix, 0, rows, values, &err);
+        matrix_read(&matrix, 0, rows, values, &err);
     free(values);
-    hdf5_matrix_close(&matrix);
+    matrix_close(&matrix);
 }
 
 static void use(void (*read)(struct fuzz_choice *choice), const uint8_t *data, size_t size)

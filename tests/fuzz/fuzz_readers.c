@@ -218,16 +218,16 @@ void fuzz_seal_log(uint8_t *data, size_t size)
 void fuzz_npy(const struct fuzz_target *target, const uint8_t *data, size_t size)
 {
     (void)target;
-    struct npy *npy = NULL;
+    struct matrix_source npy = {0};
     struct error err = ERROR_INIT;
     fuzz_file(data, size);
     if (npy_open(&npy, fuzz_file_name(), &err) != STATUS_OK) {
-        fuzz_check(!npy && err.status != STATUS_OK);
+        fuzz_check(!npy.context && err.status != STATUS_OK);
         return;
     }
-    uint64_t rows = npy_rows(npy), columns = npy_dimension(npy);
+    uint64_t rows = npy.rows, columns = npy.dimension;
     if (columns == 0) { /* any number of rows: the caller refuses it */
-        npy_close(&npy);
+        matrix_close(&npy);
         return;
     }
     /* One byte is the smallest element. */
@@ -235,15 +235,15 @@ void fuzz_npy(const struct fuzz_target *target, const uint8_t *data, size_t size
     float *whole = malloc(rows * columns * sizeof *whole + 1);
     float *part = malloc(rows * columns * sizeof *part + 1);
     fuzz_check(whole && part);
-    fuzz_check(npy_read(npy, 0, rows, whole, &err) == STATUS_OK);
+    fuzz_check(matrix_read(&npy, 0, rows, whole, &err) == STATUS_OK);
     struct fuzz_choice choice = fuzz_choice(data, size);
     for (uint64_t at = 0; at < rows;) {
         uint64_t count = 1 + fuzz_choose(&choice, (uint32_t)(rows - at));
-        fuzz_check(npy_read(npy, at, count, part, &err) == STATUS_OK);
+        fuzz_check(matrix_read(&npy, at, count, part, &err) == STATUS_OK);
         fuzz_check(memcmp(part, whole + at * columns, count * columns * sizeof *part) == 0);
         at += count;
     }
     free(whole);
     free(part);
-    npy_close(&npy);
+    matrix_close(&npy);
 }

@@ -75,7 +75,8 @@ static enum status digest_rows(void *context, char hex[65], struct error *err)
     return STATUS_OK;
 }
 
-static const struct matrix_source source = {ROWS, DIMENSION, read_rows, NULL};
+static const struct matrix_source source = {
+    .rows = ROWS, .dimension = DIMENSION, .read = read_rows};
 
 /* Seven groups that run into each other, and rows that occur twice. */
 static void fill_rows(void)

@@ -166,7 +166,7 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
     return STATUS_OK;
 }
 
-static const struct matrix_source source = {ROWS, COLUMNS, read_rows, NULL};
+static const struct matrix_source source = {.rows = ROWS, .dimension = COLUMNS, .read = read_rows};
 
 static const struct path {
     const char *name;

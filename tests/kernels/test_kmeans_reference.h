@@ -14,7 +14,7 @@ struct matrix {
     float *x;
 };
 
-static inline enum status matrix_read(void *context, uint64_t first, uint64_t count, float *rows,
+static inline enum status read_matrix(void *context, uint64_t first, uint64_t count, float *rows,
                                       struct error *err)
 {
     (void)err;
@@ -25,7 +25,8 @@ static inline enum status matrix_read(void *context, uint64_t first, uint64_t co
 
 static inline struct matrix_source matrix_source_of(struct matrix *m)
 {
-    return (struct matrix_source){m->n, m->d, matrix_read, m};
+    return (struct matrix_source){
+        .rows = m->n, .dimension = m->d, .read = read_matrix, .context = m};
 }
 
 /* --- arithmetic ------------------------------------------------------------------------------ */

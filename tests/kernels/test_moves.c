@@ -140,7 +140,8 @@ static void check_device(struct ocl_context *context, bool fewer)
     const uint32_t *k = fewer ? clusters_few : clusters;
     const size_t count =
         fewer ? sizeof clusters_few / sizeof *k : sizeof clusters / sizeof *clusters;
-    const struct matrix_source source = {fewer ? ROWS_FEW : ROWS, 1, read_rows, NULL};
+    const struct matrix_source source = {
+        .rows = fewer ? ROWS_FEW : ROWS, .dimension = 1, .read = read_rows};
     const struct lane_choice tiled = {.forced = true, .tiled = true, .shares = 1};
     const struct shard_devices devices = {&context, 1, &tiled};
     struct cluster_config config;

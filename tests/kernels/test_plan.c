@@ -147,7 +147,7 @@ static void check_device(struct ocl_context *context, bool fewer)
     const size_t count =
         fewer ? sizeof clusters_few / sizeof *k : sizeof clusters / sizeof *clusters;
     const uint32_t rows = fewer ? 300 : ROWS;
-    const struct matrix_source source = {rows, 1, read_rows, NULL};
+    const struct matrix_source source = {.rows = rows, .dimension = 1, .read = read_rows};
     const struct lane_choice tiled = {.forced = true, .tiled = true, .tensor = true, .shares = 1};
     const struct shard_devices devices = {&context, 1, &tiled};
     struct cluster_config config;

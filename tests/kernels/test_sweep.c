@@ -27,7 +27,8 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
     return STATUS_OK;
 }
 
-static const struct matrix_source source = {ROWS, DIMENSION, read_rows, NULL};
+static const struct matrix_source source = {
+    .rows = ROWS, .dimension = DIMENSION, .read = read_rows};
 
 /* Five groups that run into each other, and rows that occur twice. */
 static void fill_rows(void)

@@ -66,22 +66,22 @@ static size_t put_array(int version, const char *text, const void *data, size_t 
 static void expect_refusal(const char *words)
 {
     struct error err = ERROR_INIT;
-    struct npy *npy = (struct npy *)&err;
+    struct matrix_source npy = {.context = &err};
     assert_int_equal(npy_open(&npy, path, &err), STATUS_FAILED);
-    assert_null(npy);
+    assert_null(npy.context);
     if (!strstr(err.sentence, words) || !strstr(err.sentence, path))
         fail_msg("the refusal is '%s'; it lacks '%s'", err.sentence, words);
     assert_null(strchr(err.sentence, '\n'));
 }
 
-static struct npy *expect_open(uint64_t rows, uint32_t dimension)
+static struct matrix_source expect_open(uint64_t rows, uint32_t dimension)
 {
     struct error err = ERROR_INIT;
-    struct npy *npy;
+    struct matrix_source npy;
     if (npy_open(&npy, path, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
-    assert_int_equal(npy_rows(npy), rows);
-    assert_int_equal(npy_dimension(npy), dimension);
+    assert_int_equal(npy.rows, rows);
+    assert_int_equal(npy.dimension, dimension);
     return npy;
 }
 
@@ -128,12 +128,12 @@ static void test_types(void **state)
             snprintf(text, sizeof text,
                      "{'descr': '%s', 'fortran_order': False, 'shape': (2, 1), }", types[i].descr);
             put_array(version, text, data, 2 * item);
-            struct npy *npy = expect_open(2, 1);
-            assert_int_equal(npy_read(npy, 0, 2, values, &err), STATUS_OK);
+            struct matrix_source npy = expect_open(2, 1);
+            assert_int_equal(matrix_read(&npy, 0, 2, values, &err), STATUS_OK);
             if (memcmp(values, types[i].values, sizeof values) != 0)
                 fail_msg("%s: %.9g and %.9g", types[i].descr, (double)values[0], (double)values[1]);
-            npy_close(&npy);
-            assert_null(npy);
+            matrix_close(&npy);
+            assert_null(npy.context);
         }
     }
 }
@@ -164,11 +164,11 @@ static void test_orders(void **state)
         snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (1, 1), }",
                  types[i].descr);
         put_array(1, text, types[i].bytes, (size_t)(types[i].descr[2] - '0'));
-        struct npy *npy = expect_open(1, 1);
-        assert_int_equal(npy_read(npy, 0, 1, &value, &err), STATUS_OK);
+        struct matrix_source npy = expect_open(1, 1);
+        assert_int_equal(matrix_read(&npy, 0, 1, &value, &err), STATUS_OK);
         if (memcmp(&value, &types[i].value, sizeof value) != 0)
             fail_msg("%s: %.9g", types[i].descr, (double)value);
-        npy_close(&npy);
+        matrix_close(&npy);
     }
     /* 300 rows of 2: longer than one read of a column's part. */
     enum { ROWS = 300 };
@@ -185,13 +185,13 @@ static void test_orders(void **state)
                   big ? "{'descr': '>u2', 'fortran_order': True, 'shape': (300, 2), }"
                       : "{'descr': '<u2', 'fortran_order': True, 'shape': (300, 2), }",
                   columns, sizeof columns);
-        struct npy *npy = expect_open(ROWS, 2);
+        struct matrix_source npy = expect_open(ROWS, 2);
         for (uint64_t first = 0; first < ROWS; first += 150)
-            assert_int_equal(npy_read(npy, first, 150, rows[first], &err), STATUS_OK);
+            assert_int_equal(matrix_read(&npy, first, 150, rows[first], &err), STATUS_OK);
         for (int i = 0; i < ROWS; i++)
             if (rows[i][0] != (float)i || rows[i][1] != (float)(i + 1000))
                 fail_msg("row %d is %.9g, %.9g", i, (double)rows[i][0], (double)rows[i][1]);
-        npy_close(&npy);
+        matrix_close(&npy);
     }
 }
 
@@ -210,9 +210,9 @@ static void test_halves(void **state)
         file[data + 2 * i + 1] = (unsigned char)(i >> 8);
     }
     put(file, data + 0x20000);
-    struct npy *npy = expect_open(256, 256);
-    assert_int_equal(npy_read(npy, 0, 256, values, &err), STATUS_OK);
-    npy_close(&npy);
+    struct matrix_source npy = expect_open(256, 256);
+    assert_int_equal(matrix_read(&npy, 0, 256, values, &err), STATUS_OK);
+    matrix_close(&npy);
     for (unsigned i = 0; i < 0x10000; i++) {
         int exponent = (int)(i >> 10 & 31);
         double size =
@@ -235,24 +235,25 @@ static void test_reading_parts(void **state)
     for (int i = 0; i < 60; i++)
         data[i] = (int16_t)(i * 100 - 3000);
     put_array(1, "{'descr': '<i2', 'fortran_order': False, 'shape': (20, 3), }", data, sizeof data);
-    struct npy *npy = expect_open(20, 3);
+    struct matrix_source npy = expect_open(20, 3);
     for (uint64_t first = 0; first <= 20; first++)
         for (uint64_t count = 0; count <= 20 - first; count++) {
-            assert_int_equal(npy_read(npy, first, count, values, &err), STATUS_OK);
+            assert_int_equal(matrix_read(&npy, first, count, values, &err), STATUS_OK);
             for (uint64_t i = 0; i < 3 * count; i++)
                 assert_true(values[i] == (float)data[3 * first + i]);
         }
     static const uint64_t beyond[][2] = {
         {0, 21}, {20, 1}, {21, 0}, {1, UINT64_MAX}, {UINT64_MAX, 1}};
     for (size_t i = 0; i < sizeof beyond / sizeof beyond[0]; i++)
-        assert_int_equal(npy_read(npy, beyond[i][0], beyond[i][1], values, &err), STATUS_FAILED);
+        assert_int_equal(matrix_read(&npy, beyond[i][0], beyond[i][1], values, &err),
+                         STATUS_FAILED);
     /* Cut while open. */
     assert_int_equal(ftruncate(memory, 150), 0);
     err = (struct error)ERROR_INIT;
-    assert_int_equal(npy_read(npy, 0, 20, values, &err), STATUS_FAILED);
+    assert_int_equal(matrix_read(&npy, 0, 20, values, &err), STATUS_FAILED);
     assert_non_null(strstr(err.sentence, "ended early"));
-    npy_close(&npy);
-    npy_close(&npy);
+    matrix_close(&npy);
+    matrix_close(&npy);
 }
 
 /* Longer than the reader's buffer, whose size is no multiple of a row. */
@@ -270,13 +271,13 @@ static void test_long_rows(void **state)
         put_array(2, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 300007)}", NULL, 0);
     assert_int_equal(pwrite(memory, data, count * sizeof *data, (off_t)at),
                      (ssize_t)(count * sizeof *data));
-    struct npy *npy = expect_open(rows, dimension);
-    assert_int_equal(npy_read(npy, 0, rows, values, &err), STATUS_OK);
+    struct matrix_source npy = expect_open(rows, dimension);
+    assert_int_equal(matrix_read(&npy, 0, rows, values, &err), STATUS_OK);
     for (size_t i = 0; i < count; i++)
         assert_true(values[i] == (float)i);
-    assert_int_equal(npy_read(npy, 2, 1, values, &err), STATUS_OK);
+    assert_int_equal(matrix_read(&npy, 2, 1, values, &err), STATUS_OK);
     assert_true(values[0] == (float)(2 * dimension));
-    npy_close(&npy);
+    matrix_close(&npy);
     free(data);
     free(values);
 }
@@ -297,8 +298,8 @@ static void test_spellings(void **state)
     const float data[4] = {1, 2, 3, 4};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         put_array(1 + (int)i % 3, good[i], data, sizeof data);
-        struct npy *npy = expect_open(2, 2);
-        npy_close(&npy);
+        struct matrix_source npy = expect_open(2, 2);
+        matrix_close(&npy);
     }
 }
 
@@ -335,9 +336,9 @@ static void test_false_headers(void **state)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (,), }", "damaged"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551616, 2), }",
          "damaged"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "0 axes"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }", "1 axes"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 1), }", "3 axes"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "0 dimensions"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }", "1 dimension;"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 1), }", "3 dimensions"},
         {"{'descr': '>f3', " REST, "'>f3'"},
         {"{'descr': '<f3', " REST, "'<f3'"},
         {"{'descr': '<f16', " REST, "'<f16'"},
@@ -411,7 +412,7 @@ static void test_what_is_no_file(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
-    struct npy *npy;
+    struct matrix_source npy;
     assert_int_equal(npy_open(&npy, "/nonexistent/x.npy", &err), STATUS_FAILED);
     assert_non_null(strstr(err.sentence, "/nonexistent/x.npy"));
     err = (struct error)ERROR_INIT;
@@ -472,20 +473,20 @@ static size_t mutate(unsigned char *bytes, size_t size, uint64_t *state)
 }
 
 /* What opens can be read, to the last row and no further. */
-static void use(struct npy *npy, size_t size, uint64_t round)
+static void use(const struct matrix_source *npy, size_t size, uint64_t round)
 {
     struct error err = ERROR_INIT;
-    const uint64_t rows = npy_rows(npy), dimension = npy_dimension(npy);
+    const uint64_t rows = npy->rows, dimension = npy->dimension;
     if (rows > 0 && dimension > 0 && (rows > size || dimension > size || rows * dimension > size))
         fail_msg("round %llu: %llu x %llu values in %zu bytes", (unsigned long long)round,
                  (unsigned long long)rows, (unsigned long long)dimension, size);
     float *values = malloc((rows > 0 ? dimension : 0) * sizeof *values + 1);
     assert_non_null(values);
     if (rows > 0) {
-        assert_int_equal(npy_read(npy, 0, 1, values, &err), STATUS_OK);
-        assert_int_equal(npy_read(npy, rows - 1, 1, values, &err), STATUS_OK);
+        assert_int_equal(matrix_read(npy, 0, 1, values, &err), STATUS_OK);
+        assert_int_equal(matrix_read(npy, rows - 1, 1, values, &err), STATUS_OK);
     }
-    assert_int_equal(npy_read(npy, rows, 1, values, &err), STATUS_FAILED);
+    assert_int_equal(matrix_read(npy, rows, 1, values, &err), STATUS_FAILED);
     free(values);
 }
 
@@ -504,7 +505,7 @@ static void test_changed_headers(void **state)
     unsigned opened = 0;
     for (uint64_t round = 0; round < FUZZ_ROUNDS; round++) {
         struct error err = ERROR_INIT;
-        struct npy *npy = NULL;
+        struct matrix_source npy = {0};
         const char *text = seeds[round % (sizeof seeds / sizeof seeds[0])];
         size_t size = put_array(1 + (int)(round / 4 % 3), text, data, sizeof data) + sizeof data;
         assert_int_equal(pread(memory, seed, sizeof seed, 0), (ssize_t)size);
@@ -514,12 +515,12 @@ static void test_changed_headers(void **state)
         enum status status = npy_open(&npy, path, &err);
         if (status == STATUS_OK) {
             opened++;
-            use(npy, size, round);
-        } else if (status != STATUS_FAILED || npy || !err.sentence[0]) {
+            use(&npy, size, round);
+        } else if (status != STATUS_FAILED || npy.context || !err.sentence[0]) {
             fail_msg("round %llu: status %d, '%s'", (unsigned long long)round, status,
                      err.sentence);
         }
-        npy_close(&npy);
+        matrix_close(&npy);
     }
     /* Changes that leave a file good are common enough to be worth reading. */
     assert_in_range(opened, FUZZ_ROUNDS / 50, FUZZ_ROUNDS / 2);
@@ -555,16 +556,16 @@ static void test_writing(void **state)
     assert_int_equal(lseek(memory, 0, SEEK_SET), 0);
     assert_int_equal(npy_write_header(memory, "<f4", 3, 2, "x", &err), STATUS_OK);
     assert_int_equal(write(memory, rows, sizeof rows), (ssize_t)sizeof rows);
-    struct npy *npy = expect_open(3, 2);
-    assert_int_equal(npy_read(npy, 0, 3, back, &err), STATUS_OK);
+    struct matrix_source npy = expect_open(3, 2);
+    assert_int_equal(matrix_read(&npy, 0, 3, back, &err), STATUS_OK);
     assert_memory_equal(back, rows, sizeof rows);
-    npy_close(&npy);
+    matrix_close(&npy);
     /* One axis. */
     put("", 0);
     assert_int_equal(lseek(memory, 0, SEEK_SET), 0);
     assert_int_equal(npy_write_header(memory, "<i4", 3, 0, "x", &err), STATUS_OK);
     assert_int_equal(write(memory, rows, 12), 12);
-    expect_refusal("1 axes");
+    expect_refusal("1 dimension;");
     /* A full disk is told. */
     int full = open("/dev/full", O_WRONLY);
     if (full >= 0) {

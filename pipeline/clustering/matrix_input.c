@@ -1,0 +1,271 @@
+/* matrix_input.c: recognises INPUT by its content and opens it. */
+#include "clustering/matrix_input.h"
+#include "base/path.h"
+#include "file/feature_matrix.h"
+#include "matrix/hdf5_matrix.h"
+#include "matrix/npy.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- reading and digesting ------------------------------------------------------------------- */
+
+static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,
+                             struct error *err)
+{
+    struct matrix_input *input = context;
+    enum status status = matrix_read(&input->rows, first, count, rows, err);
+    if (status == STATUS_OK && input->digests && first <= input->digested &&
+        first + count > input->digested) {
+        const uint64_t skip = input->digested - first;
+        const size_t columns = input->source.dimension;
+        murmur3_update(&input->digest, rows + skip * columns,
+                       (size_t)(count - skip) * columns * sizeof *rows);
+        input->digested = first + count;
+    }
+    return status;
+}
+
+enum status matrix_input_identity(struct matrix_input *input, char hex[65], struct error *err)
+{
+    if (input->rows.identity)
+        return input->rows.identity(input->rows.context, hex, err);
+    return matrix_input_digest(input, hex, err);
+}
+
+enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err)
+{
+    const struct matrix_source *source = &input->source;
+    const uint64_t step = matrix_rows_at_once(source), columns = source->dimension;
+    float *rows = malloc((size_t)(step * columns) * sizeof *rows);
+    if (!rows)
+        return error_memory(err, (size_t)(step * columns) * sizeof *rows, "rows");
+    enum status status = STATUS_OK;
+    input->digests = true;
+    while (status == STATUS_OK && input->digested < source->rows) {
+        const uint64_t left = source->rows - input->digested;
+        status = read_rows(input, input->digested, left < step ? left : step, rows, err);
+    }
+    free(rows);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t shape[2] = {source->rows, columns}, digest[2];
+    struct murmur3 whole = input->digest;
+    murmur3_update(&whole, shape, sizeof shape);
+    murmur3_final(&whole, digest);
+    snprintf(hex, 65, "murmur3-%016llx%016llx", (unsigned long long)digest[0],
+             (unsigned long long)digest[1]);
+    return STATUS_OK;
+}
+
+/* --- kinds of input -------------------------------------------------------------------------- */
+
+/* The last part of a path, with only what the name of a dataset may hold: it becomes an attribute. */
+static void name_after(struct matrix_input *input, const char *text)
+{
+    const char *slash = strrchr(text, '/');
+    const char *last = slash && slash[1] ? slash + 1 : text;
+    snprintf(input->about.name, sizeof input->about.name, "%s", last);
+    for (char *at = input->about.name; *at; at++)
+        if ((unsigned char)*at < ' ' || (unsigned char)*at >= 127)
+            *at = '?';
+}
+
+static enum status open_clpipe(struct matrix_input *input, const char *feature, const char *usual,
+                               struct error *err)
+{
+    char example[200], shown[256];
+    if (hdf5_is_foreign(input->path, example, sizeof example)) {
+        path_for_message(shown, sizeof shown, input->path);
+        return error_set(err, STATUS_USAGE,
+                         "%s is an HDF5 file but not one of clpipe's: name the dataset, as in "
+                         "%s:%s",
+                         shown, shown, example[0] ? example : "/dataset");
+    }
+    enum status status = result_open(&input->result, input->path, err);
+    if (status != STATUS_OK)
+        return status;
+    return feature_matrix_open(&input->rows, &input->about, input->result,
+                               feature ? feature : usual, err);
+}
+
+static enum status refuse_feature(struct error *err, const char *why)
+{
+    error_set(err, STATUS_USAGE, "%s; a feature can be chosen only in a clpipe file", why);
+    error_remedy(err, REMEDY_LEAVE_OUT_FEATURE);
+    return STATUS_USAGE;
+}
+
+static enum status open_dataset(struct matrix_input *input, const char *dataset,
+                                const char *feature, struct error *err)
+{
+    char example[200];
+    if (strncmp(dataset, "/features/", 10) == 0 &&
+        !hdf5_is_foreign(input->path, example, sizeof example) &&
+        result_open(&input->result, input->path, NULL) == STATUS_OK) {
+        if (feature && strcmp(feature, dataset + 10) != 0)
+            return refuse_feature(err, "INPUT names another feature already");
+        return feature_matrix_open(&input->rows, &input->about, input->result, dataset + 10, err);
+    }
+    if (feature)
+        return refuse_feature(err, "INPUT names a dataset already");
+    name_after(input, dataset);
+    return hdf5_matrix_open(&input->rows, input->path, dataset, err);
+}
+
+static enum status open_npy(struct matrix_input *input, const char *feature, const char *usual,
+                            struct error *err)
+{
+    (void)usual;
+    if (feature)
+        return refuse_feature(err, "a .npy file holds one matrix");
+    name_after(input, input->path);
+    return npy_open(&input->rows, input->path, err);
+}
+
+/* Files by their first bytes, or else by their extension: an HDF5 file may begin with a user block,
+ * and a damaged one is told so by the opening. */
+static const struct container {
+    const char *start, *extension;
+    size_t length;
+    enum status (*open)(struct matrix_input *input, const char *feature, const char *usual,
+                        struct error *err);
+} containers[] = {
+    {"\211HDF\r\n\032\n", ".h5", 8, open_clpipe},
+    {"\211HDF\r\n\032\n", ".hdf5", 8, open_clpipe},
+    {"\223NUMPY", ".npy", 6, open_npy},
+};
+
+static const struct container *recognise(const char *path)
+{
+    const size_t count = sizeof containers / sizeof containers[0];
+    char start[8] = {0};
+    ssize_t size = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0) {
+        size = read(fd, start, sizeof start);
+        close(fd);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (size >= (ssize_t)containers[i].length &&
+            memcmp(start, containers[i].start, containers[i].length) == 0)
+            return &containers[i];
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < count; i++)
+        if (strcmp(dot, containers[i].extension) == 0)
+            return &containers[i];
+    return NULL;
+}
+
+/* Where FILE.h5:/dataset is to be split: the last ":/" that follows the name of a file; 0: nowhere. */
+static size_t split_at(const char *text)
+{
+    size_t split = 0;
+    for (const char *at = strstr(text, ":/"); at; at = strstr(at + 1, ":/")) {
+        struct stat st;
+        char *file = strndup(text, (size_t)(at - text));
+        if (file && at > text && stat(file, &st) == 0 && S_ISREG(st.st_mode))
+            split = (size_t)(at - text);
+        free(file);
+    }
+    return split;
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+static enum status open_parts(struct matrix_input *input, const char *text, const char *feature,
+                              const char *usual, struct error *err)
+{
+    struct stat st;
+    char shown[256];
+    path_for_message(shown, sizeof shown, text);
+    bool found = stat(text, &st) == 0;
+    int trouble = errno;
+    size_t split = found ? 0 : split_at(text);
+    if (!found && !split && trouble == ENOENT)
+        return error_set(err, STATUS_USAGE, "there is no file %s", shown);
+    if (!found && !split)
+        return error_errno(err, STATUS_FAILED, trouble, "stat", "cannot read %s", shown);
+    if (found && !S_ISREG(st.st_mode))
+        return error_set(err, STATUS_FAILED,
+                         S_ISDIR(st.st_mode)
+                             ? "%s is a directory: make features of it first, with clpipe ingest"
+                             : "%s is not a regular file",
+                         shown);
+    input->path = split ? strndup(text, split) : strdup(text);
+    if (!input->path)
+        return error_memory(err, strlen(text) + 1, "a file name");
+    if (split)
+        return open_dataset(input, text + split + 1, feature, err);
+    const struct container *container = recognise(text);
+    if (container)
+        return container->open(input, feature, usual, err);
+    return error_set(err, STATUS_FAILED,
+                     "%s is neither HDF5 nor .npy: INPUT is a clpipe file, FILE.h5:/dataset or "
+                     "FILE.npy",
+                     shown);
+}
+
+enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
+                              const char *usual, struct error *err)
+{
+    char shown[256];
+    *out = (struct matrix_input){.source = {.read = read_rows, .context = out}};
+    murmur3_init(&out->digest);
+    enum status status = open_parts(out, input, feature, usual, err);
+    if (status != STATUS_OK)
+        goto out;
+    out->source.rows = out->rows.rows;
+    out->source.dimension = out->rows.dimension;
+    out->digests = !out->rows.identity;
+    if (out->rows.rows == 0 || out->rows.dimension == 0)
+        status = error_set(err, STATUS_FAILED, "%s has no %s: there is nothing to cluster",
+                           path_for_message(shown, sizeof shown, input),
+                           out->rows.rows == 0 ? "rows" : "columns");
+out:
+    if (status != STATUS_OK)
+        matrix_input_close(out);
+    return status;
+}
+
+enum status matrix_input_vector(float **values, uint64_t *count, const char *text,
+                                struct error *err)
+{
+    struct matrix_source column = {0};
+    struct stat st;
+    char shown[256];
+    enum status status = STATUS_FAILED;
+    *values = NULL;
+    const bool found = stat(text, &st) == 0;
+    const bool absent = !found && errno == ENOENT;
+    const size_t split = found ? 0 : split_at(text);
+    if (split) {
+        char *path = strndup(text, split);
+        status = path ? hdf5_matrix_open_vector(&column, path, text + split + 1, err)
+                      : error_memory(err, split + 1, "a file name");
+        free(path);
+    } else if (absent) {
+        status = error_set(err, STATUS_USAGE, "there is no file %s",
+                           path_for_message(shown, sizeof shown, text));
+    } else {
+        status = npy_open_vector(&column, text, err);
+    }
+    if (status != STATUS_OK)
+        return status;
+    *count = column.rows;
+    status = matrix_column(values, &column, text, err);
+    matrix_close(&column);
+    return status;
+}
+
+void matrix_input_close(struct matrix_input *input)
+{
+    matrix_close(&input->rows);
+    result_close(&input->result);
+    free(input->path);
+    input->path = NULL;
+}

@@ -1,0 +1,40 @@
+/* matrix_input.h: INPUT of a clustering: a clpipe file, FILE.h5:/dataset of any HDF5 file, or
+ * FILE.npy. */
+#ifndef CLPIPE_CLUSTERING_MATRIX_INPUT_H
+#define CLPIPE_CLUSTERING_MATRIX_INPUT_H
+
+#include "base/hash.h"
+#include "file/result.h"
+#include "matrix/matrix.h"
+
+struct matrix_input {
+    struct matrix_source source; /* its context is this struct */
+    struct result *result;       /* the clpipe file whose images the rows are, or NULL */
+    struct result_feature about; /* what they are; of foreign rows only a name, for people */
+    char *path;                  /* of the file, without the dataset */
+    /* The rows are digested as they are read in order, so that the digest costs no pass of its own:
+     * those of foreign files, and where this is set before anything is read. */
+    bool digests;
+    /* Internal: */
+    struct matrix_source rows;
+    struct murmur3 digest;
+    uint64_t digested; /* rows */
+};
+
+/* Opens INPUT. feature: which one of a clpipe file, as feature_matrix_open takes it, NULL: `usual`,
+ * or the only one where that is NULL, too. STATUS_USAGE: no such file, several features;
+ * STATUS_FAILED: not what it must be. */
+enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,
+                              const char *usual, struct error *err);
+/* The values of FILE.npy or FILE.h5:/dataset of one dimension, or one column; *values is the
+ * caller's to free. Errors are those of matrix_input_open. */
+enum status matrix_input_vector(float **values, uint64_t *count, const char *text,
+                                struct error *err);
+/* What stands for the rows: the identity of features, matrix_input_digest of others. */
+enum status matrix_input_identity(struct matrix_input *input, char hex[65], struct error *err);
+/* A digest of the shape and the float32 values; reads what has not been digested yet. */
+enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err);
+/* Closes the file; after a failed open, too. */
+void matrix_input_close(struct matrix_input *input);
+
+#endif

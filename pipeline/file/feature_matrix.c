@@ -1,0 +1,187 @@
+/* feature_matrix.c: names of one or several features, and their rows. */
+#include "file/feature_matrix.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "file/choose.h"
+#include "matrix/joined.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The text of a weight has nine digits, and neither an exponent nor a sign. */
+#define LEAST_WEIGHT    1e-4
+#define GREATEST_WEIGHT 1e6
+
+bool feature_matrix_is_joined(const char *name)
+{
+    return strpbrk(name, "+:") != NULL;
+}
+
+/* --- one feature ----------------------------------------------------------------------------- */
+
+struct feature_rows {
+    struct result *result;
+    const struct result_feature *feature;
+};
+
+static enum status read_feature(void *context, uint64_t first, uint64_t count, float *rows,
+                                struct error *err)
+{
+    const struct feature_rows *from = context;
+    return result_feature_read(from->result, from->feature, first, count, rows, err);
+}
+
+static enum status identify_feature(void *context, char hex[65], struct error *err)
+{
+    const struct feature_rows *from = context;
+    return result_feature_identity(from->result, from->feature, hex, err);
+}
+
+static enum status open_feature(struct matrix_source *out, struct result *result,
+                                const struct result_feature *feature, struct error *err)
+{
+    struct feature_rows *from = malloc(sizeof *from);
+    if (!from)
+        return error_memory(err, sizeof *from, "a feature");
+    *from = (struct feature_rows){result, feature};
+    *out = (struct matrix_source){.rows = feature->rows,
+                                  .dimension = feature->dimension,
+                                  .read = read_feature,
+                                  .identity = identify_feature,
+                                  .close = free,
+                                  .context = from};
+    return STATUS_OK;
+}
+
+/* --- several --------------------------------------------------------------------------------- */
+
+struct parts {
+    const struct result_feature *feature[JOINED_MOST];
+    double weight[JOINED_MOST];
+    unsigned count;
+};
+
+/* One NAME[:WEIGHT]. */
+static enum status add_part(struct parts *parts, const struct result *result, char *text,
+                            struct error *err)
+{
+    char shown[256], digits[32];
+    char *weight = strchr(text, ':');
+    if (weight)
+        *weight++ = 0;
+    if (parts->count == JOINED_MOST)
+        return error_set(err, STATUS_USAGE, "more than %d features cannot be joined", JOINED_MOST);
+    const struct result_feature *feature = result_feature_find(result, text);
+    if (!feature)
+        return error_set(err, STATUS_USAGE, "%s holds no feature '%s'",
+                         path_for_message(shown, sizeof shown, result_path(result)), text);
+    for (unsigned i = 0; i < parts->count; i++)
+        if (parts->feature[i] == feature)
+            return error_set(err, STATUS_USAGE, "the feature %s is joined with itself", text);
+    double value = 1;
+    if (weight &&
+        (!parse_double(&value, weight) || !(value >= LEAST_WEIGHT && value <= GREATEST_WEIGHT)))
+        return error_set(err, STATUS_USAGE,
+                         "'%s' is not a valid weight for feature %s: weights are numbers from %g "
+                         "to %.0f",
+                         weight, text, LEAST_WEIGHT, GREATEST_WEIGHT);
+    /* The value used is the one that the canonical name states. */
+    snprintf(digits, sizeof digits, "%.9g", value);
+    parse_double(&value, digits);
+    parts->feature[parts->count] = feature;
+    parts->weight[parts->count++] = value;
+    return STATUS_OK;
+}
+
+/* "NAME[:WEIGHT]+NAME[:WEIGHT]...". */
+static enum status parse_parts(struct parts *parts, const struct result *result, const char *name,
+                               struct error *err)
+{
+    enum status status = STATUS_OK;
+    char *copy = strdup(name);
+    if (!copy)
+        return error_memory(err, strlen(name) + 1, "joined features");
+    for (char *at = copy, *end; status == STATUS_OK && at; at = end) {
+        end = strchr(at, '+');
+        if (end)
+            *end++ = 0;
+        status = add_part(parts, result, at, err);
+    }
+    free(copy);
+    return status;
+}
+
+/* Adds "TEXT:WEIGHT" behind what is there; false: it does not fit. */
+static bool append(char *to, size_t size, const char *text, double weight)
+{
+    const size_t used = strlen(to);
+    char digits[32] = "";
+    if (weight != 1)
+        snprintf(digits, sizeof digits, ":%.9g", weight);
+    const int more = snprintf(to + used, size - used, "%s%s%s", used > 0 ? "+" : "", text, digits);
+    return (size_t)more < size - used;
+}
+
+static enum status describe(struct result_feature *whole, const struct parts *parts,
+                            struct error *err)
+{
+    bool fits = true;
+    *whole = (struct result_feature){.rows = parts->feature[0]->rows,
+                                     .is_float = true,
+                                     .decode_scale = parts->feature[0]->decode_scale};
+    snprintf(whole->kind, sizeof whole->kind, "joined");
+    snprintf(whole->normalize, sizeof whole->normalize, "%s", parts->feature[0]->normalize);
+    for (unsigned i = 0; i < parts->count; i++) {
+        const struct result_feature *part = parts->feature[i];
+        fits = fits && append(whole->name, sizeof whole->name, part->name, parts->weight[i]) &&
+               append(whole->spec, sizeof whole->spec, part->spec, parts->weight[i]);
+        /* Values that are not normalised alike are as any numbers are. */
+        if (strcmp(part->normalize, whole->normalize) != 0)
+            whole->normalize[0] = 0;
+    }
+    if (!fits)
+        return error_set(err, STATUS_USAGE,
+                         "the names of the joined features are longer than %d characters together: "
+                         "give them shorter ones when they are made (NAME=KIND...)",
+                         FEATURE_NAME_MAX - 1);
+    return STATUS_OK;
+}
+
+static enum status open_joined(struct matrix_source *out, struct result_feature *about,
+                               struct result *result, const char *name, struct error *err)
+{
+    struct parts parts = {.count = 0};
+    struct joined_part opened[JOINED_MOST];
+    enum status status = parse_parts(&parts, result, name, err);
+    if (status != STATUS_OK)
+        return status;
+    status = describe(about, &parts, err);
+    if (status != STATUS_OK)
+        return status;
+    for (unsigned i = 0; i < parts.count; i++) {
+        opened[i].weight = parts.weight[i];
+        status = open_feature(&opened[i].matrix, result, parts.feature[i], err);
+        if (status != STATUS_OK) {
+            while (i-- > 0)
+                matrix_close(&opened[i].matrix);
+            return status;
+        }
+    }
+    status = joined_open(out, about->name, opened, parts.count, err);
+    about->dimension = out->dimension;
+    return status;
+}
+
+enum status feature_matrix_open(struct matrix_source *out, struct result_feature *about,
+                                struct result *result, const char *name, struct error *err)
+{
+    const struct result_feature *feature;
+    *out = (struct matrix_source){0};
+    if (name && feature_matrix_is_joined(name) && result_feature_count(result) > 0)
+        return open_joined(out, about, result, name, err);
+    enum status status = choose_feature(&feature, result, name, err);
+    if (status != STATUS_OK)
+        return status;
+    *about = *feature;
+    return open_feature(out, result, feature, err);
+}

@@ -1,0 +1,108 @@
+/* joined.c: the columns of several matrices side by side. */
+#include "matrix/joined.h"
+#include "base/hash.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct joined {
+    char *name;
+    struct joined_part part[JOINED_MOST];
+    unsigned parts;
+    uint32_t dimension;
+    float *buffer; /* rows of one part */
+    size_t buffer_values;
+};
+
+static void joined_close(void *context)
+{
+    struct joined *joined = context;
+    for (unsigned i = 0; i < joined->parts; i++)
+        matrix_close(&joined->part[i].matrix);
+    free(joined->name);
+    free(joined->buffer);
+    free(joined);
+}
+
+static enum status joined_read(void *context, uint64_t first, uint64_t count, float *rows,
+                               struct error *err)
+{
+    struct joined *joined = context;
+    const size_t stride = joined->dimension;
+    size_t offset = 0;
+    for (unsigned i = 0; i < joined->parts; i++) {
+        const struct joined_part *part = &joined->part[i];
+        const size_t columns = part->matrix.dimension, values = (size_t)count * columns;
+        if (values > joined->buffer_values) {
+            float *larger = realloc(joined->buffer, values * sizeof *larger);
+            if (!larger)
+                return error_memory(err, values * sizeof *larger, "joined features");
+            joined->buffer = larger;
+            joined->buffer_values = values;
+        }
+        enum status status = matrix_read(&part->matrix, first, count, joined->buffer, err);
+        if (status != STATUS_OK)
+            return status;
+        for (uint64_t row = 0; row < count; row++)
+            for (size_t j = 0; j < columns; j++)
+                rows[row * stride + offset + j] =
+                    (float)((double)joined->buffer[row * columns + j] * part->weight);
+        offset += columns;
+    }
+    return STATUS_OK;
+}
+
+static enum status joined_identity(void *context, char hex[65], struct error *err)
+{
+    struct joined *joined = context;
+    struct sha256 state;
+    uint8_t digest[32];
+    sha256_init(&state);
+    sha256_update(&state, joined->name, strlen(joined->name) + 1);
+    for (unsigned i = 0; i < joined->parts; i++) {
+        const struct matrix_source *part = &joined->part[i].matrix;
+        enum status status = part->identity(part->context, hex, err);
+        if (status != STATUS_OK)
+            return status;
+        sha256_update(&state, hex, 64);
+    }
+    sha256_final(&state, digest);
+    sha256_hex(hex, digest);
+    return STATUS_OK;
+}
+
+enum status joined_open(struct matrix_source *out, const char *name,
+                        const struct joined_part *parts, unsigned count, struct error *err)
+{
+    uint64_t dimension = 0;
+    assert(count > 0 && count <= JOINED_MOST);
+    *out = (struct matrix_source){0};
+    for (unsigned i = 0; i < count; i++) {
+        assert(parts[i].matrix.identity && parts[i].matrix.rows == parts[0].matrix.rows);
+        dimension += parts[i].matrix.dimension;
+    }
+    struct joined *joined = calloc(1, sizeof *joined);
+    char *copy = strdup(name);
+    if (!joined || !copy || dimension > UINT32_MAX) {
+        for (unsigned i = 0; i < count; i++) {
+            struct matrix_source part = parts[i].matrix;
+            matrix_close(&part);
+        }
+        free(joined);
+        free(copy);
+        if (dimension > UINT32_MAX)
+            return error_set(err, STATUS_USAGE, "the joined features have too many values");
+        return error_memory(err, sizeof *joined, "joined features");
+    }
+    joined->name = copy;
+    joined->parts = count;
+    joined->dimension = (uint32_t)dimension;
+    memcpy(joined->part, parts, count * sizeof *parts);
+    *out = (struct matrix_source){.rows = parts[0].matrix.rows,
+                                  .dimension = joined->dimension,
+                                  .read = joined_read,
+                                  .identity = joined_identity,
+                                  .close = joined_close,
+                                  .context = joined};
+    return STATUS_OK;
+}

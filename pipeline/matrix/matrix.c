@@ -1,0 +1,86 @@
+/* matrix.c: what can be done with the rows of any matrix. */
+#include "matrix/matrix.h"
+#include "base/path.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void matrix_close(struct matrix_source *matrix)
+{
+    if (matrix->close)
+        matrix->close(matrix->context);
+    *matrix = (struct matrix_source){0};
+}
+
+uint64_t matrix_rows_at_once(const struct matrix_source *matrix)
+{
+    uint64_t rows = ((uint64_t)4 << 20) / (matrix->dimension * sizeof(float) + 1);
+    if (rows > matrix->rows)
+        rows = matrix->rows;
+    return rows ? rows : 1;
+}
+
+enum status matrix_column(float **values, const struct matrix_source *matrix, const char *name,
+                          struct error *err)
+{
+    char shown[256];
+    *values = NULL;
+    if (matrix->dimension != 1)
+        return error_set(err, STATUS_FAILED, "%s has %u columns; expected 1",
+                         path_for_message(shown, sizeof shown, name), matrix->dimension);
+    float *column = malloc((size_t)matrix->rows * sizeof *column + 1);
+    if (!column)
+        return error_memory(err, (size_t)matrix->rows * sizeof *column, "a column of numbers");
+    if (matrix->rows > 0) {
+        enum status status = matrix_read(matrix, 0, matrix->rows, column, err);
+        if (status != STATUS_OK) {
+            free(column);
+            return status;
+        }
+    }
+    *values = column;
+    return STATUS_OK;
+}
+
+/* True if `row` equals one of the `count` rows in `kept`. */
+static bool is_among(const float *kept, uint32_t count, const float *row, size_t columns)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (memcmp(kept + i * columns, row, columns * sizeof *row) == 0)
+            return true;
+    return false;
+}
+
+enum status matrix_distinct(uint32_t *distinct, const struct matrix_source *matrix, uint32_t most,
+                            bool roots, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    const size_t columns = matrix->dimension;
+    const uint64_t step = matrix_rows_at_once(matrix);
+    float *rows = malloc((size_t)step * columns * sizeof *rows);
+    float *kept = calloc(most, columns * sizeof *kept);
+    uint32_t count = 0;
+    if (!rows || !kept) {
+        error_memory(err, ((size_t)step + most) * columns * sizeof *rows, "rows");
+        goto out;
+    }
+    for (uint64_t at = 0; at < matrix->rows && count < most; at += step) {
+        const uint64_t left = matrix->rows - at, take = left < step ? left : step;
+        status = matrix_read(matrix, at, take, rows, err);
+        if (status != STATUS_OK)
+            goto out;
+        for (uint64_t i = 0; i < take && count < most; i++) {
+            float *row = rows + (size_t)i * columns;
+            for (size_t j = 0; roots && j < columns; j++)
+                row[j] = sqrtf(row[j]);
+            if (!is_among(kept, count, row, columns))
+                memcpy(kept + count++ * columns, row, columns * sizeof *row);
+        }
+    }
+    *distinct = count;
+    status = STATUS_OK;
+out:
+    free(rows);
+    free(kept);
+    return status;
+}
