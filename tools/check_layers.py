@@ -31,11 +31,10 @@ STAGE_INCLUDES = {
     "matrix": (),
     "file": ("log", "features", "matrix"),
     "cluster": ("ocl", "kernels", "matrix"),
-    "clustering": ("ocl", "features", "matrix", "log", "file", "cluster"),
 }
 
 # Folders that wire stages.
-JOBS = ("ingest",)
+JOBS = ("ingest", "clustering")
 
 # Folders inside which circles are still to be taken apart. None is to be added.
 KNOWN_CIRCLES = ("cluster", "decode", "file", "staging")
