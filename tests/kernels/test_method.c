@@ -70,7 +70,7 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
 static void run(struct cluster_outcome *out, struct ocl_context *context, const char *method,
                 uint32_t max_iter)
 {
-    const struct matrix_source source = {ROWS, COLUMNS, read_rows, NULL};
+    const struct matrix_source source = {.rows = ROWS, .dimension = COLUMNS, .read = read_rows};
     const struct cluster_devices devices = {&context, 1};
     struct cluster_config config;
     struct error err = ERROR_INIT;
@@ -112,7 +112,7 @@ static void method_of_a_name(void **state)
 
 static void unknown_method_is_misuse(void **state)
 {
-    const struct matrix_source source = {ROWS, COLUMNS, read_rows, NULL};
+    const struct matrix_source source = {.rows = ROWS, .dimension = COLUMNS, .read = read_rows};
     struct ocl_context *context = *state;
     const struct cluster_devices devices = {&context, 1};
     struct cluster_config config;
