@@ -10,6 +10,8 @@
 * A file name occurs once in pipeline/ and kernels/.
 * Includes run in no circle: a .c and its .h count as one file, and the includes of a header without a
   .c as those of each file that includes it.
+* A file of tests is in the folder of the sources that it tests, of the kernels or of a toy, and ends with
+  its group.
 * HDF5 is called in the folders of the result file and of the matrices only.
 
 Prints what is wrong, one line each, and exits 1; or prints nothing and exits 0.
@@ -126,6 +128,17 @@ def check_hdf5(path, lines):
             for number, line in enumerate(lines, 1) if HDF5.search(line)]
 
 
+def check_test(root, path, lines):
+    folder = path.split(os.sep)[1]
+    if not re.search(r"/test_\w+\.c$", path):
+        return []
+    if folder not in ("kernels", "toys") and not os.path.isdir(os.path.join(root, "pipeline", folder)):
+        return ["%s: there is no folder pipeline/%s" % (path, folder)]
+    if not any(line.startswith("TEST_GROUP") for line in lines):
+        return ["%s: has no TEST_GROUP (tests/runner.h)" % path]
+    return []
+
+
 def include_graph(includes):
     """For each .c without its suffix, the others that it includes, directly or by headers that have
     no .c. `includes`: path -> included paths."""
@@ -210,6 +223,8 @@ def check(root):
                 continue
             lines = read_lines(root, path)
             wrong += check_purpose(path, lines)
+            if directory == "tests":
+                wrong += check_test(root, path, lines)
             if directory not in ("pipeline", "kernels"):
                 continue
             targets = list(included(root, path, lines))

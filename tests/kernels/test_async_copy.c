@@ -1,12 +1,7 @@
 /* test_async_copy.c: the asynchronous copies of work-groups, which kernels/histogram_staged.cl
  * rests on, element by element: both directions, plain and strided, several on one event, two
  * blocks in turn. On every device there is (run it under oclgrind too). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "ocl/ocl.h"
 
@@ -213,10 +208,7 @@ static void test_what_is_copied_is_what_was_there(void **state)
         skip();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_copied_is_what_was_there),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_what_is_copied_is_what_was_there),
+};
+TEST_GROUP(async_copy, NULL, NULL)

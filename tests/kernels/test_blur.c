@@ -1,11 +1,6 @@
 /* test_blur.c: the blur kernels against plain C on every device there is, over exact and over
  * rounded-up ranges, and what the corners of a range see (run it under oclgrind too). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "base/random.h"
 #include "steps/blur_step.h"
@@ -254,14 +249,11 @@ static void test_reference(void **state)
     assert_int_equal(blurred[2], 11); /* 11.9 */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_slots_equal_the_reference),
-        cmocka_unit_test(test_pictures_equal_the_reference),
-        cmocka_unit_test(test_corners_of_a_range),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_reference),
+    cmocka_unit_test(test_ranges),
+    cmocka_unit_test(test_slots_equal_the_reference),
+    cmocka_unit_test(test_pictures_equal_the_reference),
+    cmocka_unit_test(test_corners_of_a_range),
+};
+TEST_GROUP(blur, NULL, NULL)

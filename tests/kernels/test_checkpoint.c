@@ -1,14 +1,10 @@
 /* test_checkpoint.c: runs that are interrupted again and again, in the middle of passes and between
  * them, end with the bits of one that was not, by every path. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "base/log.h"
 #include "cluster/run.h"
+#include "test_devices.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -319,26 +315,23 @@ static void test_stale(void **state)
     ocl_context_close(&context);
 }
 
-int main(void)
+static int setup(void **state)
 {
-    static struct ocl_devices devices;
-    struct error err = ERROR_INIT;
-    if (ocl_devices_open(&devices, 2, &err) != STATUS_OK || devices.count == 0) {
-        printf("no OpenCL device: %s\n", err.sentence);
-        return 1;
-    }
     const int file = mkstemp(path_of_state);
     if (file < 0)
-        return 1;
+        return -1;
     close(file);
     fill_rows();
     log_set_level(LOG_ERROR);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_interrupted, &devices),
-        cmocka_unit_test_prestate(test_stale, &devices),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    unlink(path_of_state);
-    ocl_devices_close(&devices);
-    return failed;
+    return test_devices_open(state);
 }
+
+static int teardown(void **state)
+{
+    unlink(path_of_state);
+    return test_devices_close(state);
+}
+
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_interrupted),
+                                          cmocka_unit_test(test_stale)};
+TEST_GROUP_WITHIN(120, checkpoint, setup, teardown)

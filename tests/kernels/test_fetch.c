@@ -1,11 +1,6 @@
 /* test_fetch.c: buffers come to the host whole, in pieces and slices of any number; and what is
  * worked out of the distances of more rows than a piece holds has the defined bits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "cluster/canonical.h"
 #include "cluster/run.h"
@@ -284,8 +279,6 @@ static void test_large(void **state)
     free(row_weights);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_slices), cmocka_unit_test(test_large)};
-    return cmocka_run_group_tests_name("fetch", tests, open_devices, close_devices);
-}
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_slices),
+                                          cmocka_unit_test(test_large)};
+TEST_GROUP(fetch, open_devices, close_devices)

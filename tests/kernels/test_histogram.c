@@ -1,10 +1,5 @@
 /* test_histogram.c: the histogram kernels on every device there is (run it under oclgrind too). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "base/random.h"
 #include "histogram/histogram.h"
@@ -319,13 +314,10 @@ static void test_runs_and_subgroups_in_any_group(void **state)
     free(pixels);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_variant_equals_the_reference),
-        cmocka_unit_test(test_2097152_samples_are_2097152_counts),
-        cmocka_unit_test(test_packed_words_hold_the_longest_tile),
-        cmocka_unit_test(test_runs_and_subgroups_in_any_group),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_every_variant_equals_the_reference),
+    cmocka_unit_test(test_2097152_samples_are_2097152_counts),
+    cmocka_unit_test(test_packed_words_hold_the_longest_tile),
+    cmocka_unit_test(test_runs_and_subgroups_in_any_group),
+};
+TEST_GROUP_WITHIN(300, histogram, NULL, NULL)

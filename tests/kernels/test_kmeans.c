@@ -1,11 +1,6 @@
 /* test_kmeans.c: clustering on every device and by every path, bit by bit as the reference. Run it
  * under oclgrind as well: there it takes less data. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "cluster/run.h"
 #include "test_kmeans_reference.h"
@@ -576,13 +571,10 @@ static void test_seeding(void **state)
     for_each_device(check_seeding);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hard_data),     cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_near_ties),     cmocka_unit_test(test_far_centroids),
-        cmocka_unit_test(test_tiled_kernels), cmocka_unit_test(test_seeding),
-        cmocka_unit_test(test_cosine),        cmocka_unit_test(test_batches),
-    };
-    return cmocka_run_group_tests(tests, open_devices, close_devices);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_hard_data),     cmocka_unit_test(test_shapes),
+    cmocka_unit_test(test_near_ties),     cmocka_unit_test(test_far_centroids),
+    cmocka_unit_test(test_tiled_kernels), cmocka_unit_test(test_seeding),
+    cmocka_unit_test(test_cosine),        cmocka_unit_test(test_batches),
+};
+TEST_GROUP_WITHIN(300, kmeans, open_devices, close_devices)

@@ -1,12 +1,7 @@
 /* test_launches.c: one program built, saved and launched, over ranges of many sizes, on several
  * devices and queues at a time. PoCL before 6.0 ends the process where that is left to it
  * (ocl/ocl_pocl.h). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "ocl/ocl.h"
 
@@ -135,8 +130,5 @@ static int close_devices(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ranges_of_all_sizes_at_once)};
-    return cmocka_run_group_tests_name("launches", tests, open_devices, close_devices);
-}
+static const struct CMUnitTest tests[] = {cmocka_unit_test(ranges_of_all_sizes_at_once)};
+TEST_GROUP(launches, open_devices, close_devices)

@@ -1,15 +1,11 @@
 /* test_moves.c: rows that changed their cluster, put in order of clusters by kernels, against plain
  * C: groups that count in a table in local memory, and in global memory. Run it under oclgrind as
  * well: there it takes less data. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "cluster/shards.h"
 #include "kmeans.h"
+#include "test_devices.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,16 +184,5 @@ static void test_moves(void **state)
     }
 }
 
-int main(void)
-{
-    static struct ocl_devices devices;
-    struct error err = ERROR_INIT;
-    if (ocl_devices_open(&devices, 2, &err) != STATUS_OK || devices.count == 0) {
-        printf("no OpenCL device: %s\n", err.sentence);
-        return 1;
-    }
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_moves, &devices)};
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    ocl_devices_close(&devices);
-    return failed;
-}
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_moves)};
+TEST_GROUP(moves, test_devices_open, test_devices_close)

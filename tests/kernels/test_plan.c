@@ -1,14 +1,10 @@
 /* test_plan.c: what the device plans of a pass by drifts that only it has, and the movers that it
  * lists, against plain C. Run it under oclgrind as well: there it takes less data. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "cluster/shards.h"
 #include "kmeans.h"
+#include "test_devices.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,16 +183,5 @@ static void test_plan(void **state)
     }
 }
 
-int main(void)
-{
-    static struct ocl_devices devices;
-    struct error err = ERROR_INIT;
-    if (ocl_devices_open(&devices, 2, &err) != STATUS_OK || devices.count == 0) {
-        printf("no OpenCL device: %s\n", err.sentence);
-        return 1;
-    }
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_plan, &devices)};
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    ocl_devices_close(&devices);
-    return failed;
-}
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan)};
+TEST_GROUP(plan, test_devices_open, test_devices_close)

@@ -1,11 +1,6 @@
 /* test_reconstruct.c: the kernels that make pixels of JPEG coefficients, against plain C on every
  * device there is (run it under oclgrind too). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "steps/jpeg_step.h"
 
@@ -37,8 +32,5 @@ static void test_pixels_equal_the_reference(void **state)
     ocl_devices_close(&devices);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pixels_equal_the_reference)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_pixels_equal_the_reference)};
+TEST_GROUP(reconstruct, NULL, NULL)

@@ -1,13 +1,9 @@
 /* test_sweep.c: a sweep over k and its measures have the same bits by every path, with weights and
  * without, and each k gives what cluster_run gives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "runner.h"
 
 #include "cluster/run.h"
+#include "test_devices.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -171,20 +167,12 @@ static void test_agreement(void **state)
     assert_true(found.purity == 1 && found.nmi == 1 && found.ari == 1);
 }
 
-int main(void)
+static int setup(void **state)
 {
-    static struct ocl_devices devices;
-    struct error err = ERROR_INIT;
-    if (ocl_devices_open(&devices, 2, &err) != STATUS_OK || devices.count == 0) {
-        printf("no OpenCL device: %s\n", err.sentence);
-        return 1;
-    }
     fill_rows();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_paths, &devices),
-        cmocka_unit_test(test_agreement),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    ocl_devices_close(&devices);
-    return failed;
+    return test_devices_open(state);
 }
+
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_paths),
+                                          cmocka_unit_test(test_agreement)};
+TEST_GROUP(sweep, setup, test_devices_close)

@@ -1,0 +1,183 @@
+/* test_cpus.c: quotas read from made-up /proc and cgroup trees, and what this machine says. */
+#include "runner.h"
+
+#include "base/cpus.h"
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[64];
+
+static void put(const char *path, const char *content)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%s%s", root, path);
+    for (char *slash = name + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = 0;
+        mkdir(name, 0755);
+        *slash = '/';
+    }
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    assert_true(fputs(content, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_root(void **state)
+{
+    (void)state;
+    snprintf(root, sizeof root, "/tmp/clpipe-cpus-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf -- '%s'", root);
+    return system(command);
+}
+
+static const char v2_mount[] =
+    "22 27 0:20 / /proc rw,nosuid - proc proc rw\n"
+    "29 22 0:26 / /sys/fs/cgroup rw,nosuid,nodev shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+static void nothing_there_is_no_quota(void **state)
+{
+    (void)state;
+    assert_int_equal(cpus_cgroup_quota(root), 0);
+    assert_int_equal(cpus_cgroup_quota("/nonexistent"), 0);
+}
+
+static void v2_smallest_on_the_way_up(void **state)
+{
+    (void)state;
+    put("/proc/self/mountinfo", v2_mount);
+    put("/proc/self/cgroup", "0::/user.slice/job.scope\n");
+    assert_int_equal(cpus_cgroup_quota(root), 0);
+    put("/sys/fs/cgroup/user.slice/job.scope/cpu.max", "max 100000\n");
+    assert_int_equal(cpus_cgroup_quota(root), 0);
+    put("/sys/fs/cgroup/user.slice/job.scope/cpu.max", "350000 100000\n");
+    assert_int_equal(cpus_cgroup_quota(root), 4); /* 3.5, rounded up */
+    put("/sys/fs/cgroup/user.slice/cpu.max", "200000 100000\n");
+    assert_int_equal(cpus_cgroup_quota(root), 2);
+    put("/sys/fs/cgroup/cpu.max", "10000 100000\n");
+    assert_int_equal(cpus_cgroup_quota(root), 1);
+}
+
+static void v2_strange_contents(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *content;
+        unsigned quota;
+    } cases[] = {
+        {"", 0},
+        {"max\n", 0},
+        {"100000\n", 0},
+        {"100000 0\n", 0},
+        {"0 100000\n", 0},
+        {"-1 100000\n", 0},
+        {"a b\n", 0},
+        {"100000 100000", 1},
+        {"100001 100000\n", 2},
+        {"18446744073709551615 1\n", 1u << 20},
+        {"1 1000000 7\n", 0},
+    };
+    put("/proc/self/mountinfo", v2_mount);
+    put("/proc/self/cgroup", "0::/\n");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        put("/sys/fs/cgroup/cpu.max", cases[i].content);
+        assert_int_equal(cpus_cgroup_quota(root), cases[i].quota);
+    }
+    put("/sys/fs/cgroup/cpu.max", "100000 100000\n");
+    put("/proc/self/cgroup", "garbage\n\n0\n0:\n");
+    assert_int_equal(cpus_cgroup_quota(root), 0);
+    put("/proc/self/cgroup", "0::/\n");
+    put("/proc/self/mountinfo", "\nx\n - \n1 2 - cgroup2\n - cgroup2 a b\n1 2 3 - cgroup2 a b\n");
+    assert_int_equal(cpus_cgroup_quota(root), 0);
+}
+
+static void v1_and_hybrid(void **state)
+{
+    (void)state;
+    put("/proc/self/mountinfo",
+        "30 25 0:27 / /cg/cpuset rw shared:9 - cgroup cgroup rw,cpuset\n"
+        "31 25 0:28 / /cg/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct\n"
+        "32 25 0:29 / /cg/unified rw - cgroup2 cgroup2 rw\n");
+    put("/proc/self/cgroup", "5:cpuset:/wrong\n4:cpu,cpuacct:/docker/abc\n0::/other\n");
+    put("/cg/cpuset/wrong/cpu.cfs_quota_us", "100000\n");
+    put("/cg/cpuset/wrong/cpu.cfs_period_us", "100000\n");
+    put("/cg/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+    put("/cg/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(cpus_cgroup_quota(root), 0);
+    put("/cg/cpu,cpuacct/docker/cpu.cfs_quota_us", "600000\n");
+    put("/cg/cpu,cpuacct/docker/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(cpus_cgroup_quota(root), 6);
+    put("/cg/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "120000\n");
+    put("/cg/cpu,cpuacct/docker/abc/cpu.cfs_period_us", "50000\n");
+    assert_int_equal(cpus_cgroup_quota(root), 3); /* 2.4, rounded up */
+    put("/cg/unified/other/cpu.max", "100000 100000\n");
+    assert_int_equal(cpus_cgroup_quota(root), 1);
+}
+
+/* A container sees its own cgroup as the mount's root, with the outer path in /proc. */
+static void mount_of_a_part(void **state)
+{
+    (void)state;
+    put("/proc/self/mountinfo", "29 22 0:26 /docker/abc /mnt\\040x rw - cgroup2 cgroup2 rw\n");
+    put("/proc/self/cgroup", "0::/docker/abc/inner\n");
+    put("/mnt x/cpu.max", "500000 100000\n");
+    assert_int_equal(cpus_cgroup_quota(root), 5);
+    put("/mnt x/inner/cpu.max", "300000 100000\n");
+    assert_int_equal(cpus_cgroup_quota(root), 3);
+    /* A sibling whose name only begins the same is not below. */
+    put("/proc/self/cgroup", "0::/docker/abcdef\n");
+    assert_int_equal(cpus_cgroup_quota(root), 5);
+}
+
+static void this_machine(void **state)
+{
+    (void)state;
+    unsigned cpus = cpus_available();
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    assert_in_range(cpus, 1, online);
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &before))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(cpus_available(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+static void peak_memory_grows(void **state)
+{
+    (void)state;
+    uint64_t before = peak_rss_bytes();
+    assert_in_range(before, 100 * 1024, UINT64_C(1) << 40);
+    size_t size = 64 << 20;
+    volatile char *memory = malloc(size);
+    assert_non_null((void *)(uintptr_t)memory);
+    for (size_t i = 0; i < size; i += 4096)
+        memory[i] = 1;
+    uint64_t during = peak_rss_bytes();
+    free((void *)(uintptr_t)memory);
+    assert_true(during >= before + size / 2);
+    /* Not to the page: the kernel adds up per-CPU counts now and then. */
+    assert_true(peak_rss_bytes() >= during - size / 8);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(nothing_there_is_no_quota), cmocka_unit_test(v2_smallest_on_the_way_up),
+    cmocka_unit_test(v2_strange_contents),       cmocka_unit_test(v1_and_hybrid),
+    cmocka_unit_test(mount_of_a_part),           cmocka_unit_test(this_machine),
+    cmocka_unit_test(peak_memory_grows),
+};
+TEST_GROUP(cpus, make_root, remove_root)

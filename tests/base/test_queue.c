@@ -1,0 +1,248 @@
+/* test_queue.c: the bounded queue with many senders and receivers, and every way it ends. */
+
+#include "runner.h"
+
+#include "base/clock.h"
+#include "base/queue.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SENDERS   4
+#define RECEIVERS 3
+#define EACH      20000
+
+static struct queue *open_queue(size_t capacity, size_t item_size, queue_drop_fn drop,
+                                void *context)
+{
+    struct queue *queue;
+    struct error err = ERROR_INIT;
+    assert_int_equal(queue_open(&queue, capacity, item_size, drop, context, &err), STATUS_OK);
+    return queue;
+}
+
+static void keeps_order_and_wraps(void **state)
+{
+    (void)state;
+    /* An item size that is no power of two, so that slots do not fall together by chance. */
+    struct item {
+        unsigned char bytes[13];
+    } in, out;
+    struct queue *queue = open_queue(3, sizeof in, NULL, NULL);
+    unsigned sent = 0, received = 0;
+    for (int round = 0; round < 50; round++) {
+        while (queue_length(queue) < 3) {
+            memset(&in, (int)sent++, sizeof in);
+            assert_int_equal(queue_send(queue, &in), QUEUE_OK);
+        }
+        for (int i = 0; i < 1 + round % 3; i++) {
+            struct item wanted;
+            memset(&wanted, (int)received++, sizeof wanted);
+            assert_int_equal(queue_receive(queue, &out), QUEUE_OK);
+            assert_memory_equal(&out, &wanted, sizeof out);
+        }
+    }
+    queue_close(&queue);
+    assert_null(queue);
+    queue_close(&queue);
+    queue_close(NULL);
+}
+
+struct crowd {
+    struct queue *queue;
+    unsigned char *seen; /* per value; each value goes to exactly one receiver */
+    unsigned index;
+    uint64_t received;
+};
+
+static void *crowd_send(void *argument)
+{
+    struct crowd *crowd = argument;
+    for (uint32_t i = 0; i < EACH; i++) {
+        uint32_t value = crowd->index * EACH + i;
+        if (queue_send(crowd->queue, &value) != QUEUE_OK)
+            return (void *)1;
+    }
+    return NULL;
+}
+
+static void *crowd_receive(void *argument)
+{
+    struct crowd *crowd = argument;
+    uint32_t value, last[SENDERS] = {0};
+    enum queue_result result;
+    while ((result = queue_receive(crowd->queue, &value)) == QUEUE_OK) {
+        crowd->seen[value]++;
+        crowd->received++;
+        /* What one sender sends arrives in its order. */
+        if (last[value / EACH] > value)
+            return (void *)1;
+        last[value / EACH] = value;
+    }
+    return result == QUEUE_END ? NULL : (void *)2;
+}
+
+static void many_threads_lose_nothing(void **state)
+{
+    (void)state;
+    struct queue *queue = open_queue(7, sizeof(uint32_t), NULL, NULL);
+    unsigned char *seen = calloc(SENDERS * EACH, 1);
+    assert_non_null(seen);
+    pthread_t senders[SENDERS], receivers[RECEIVERS];
+    struct crowd crowds[SENDERS + RECEIVERS];
+    for (unsigned i = 0; i < SENDERS + RECEIVERS; i++) {
+        crowds[i] = (struct crowd){queue, seen, i, 0};
+        pthread_t *thread = i < SENDERS ? &senders[i] : &receivers[i - SENDERS];
+        assert_int_equal(
+            pthread_create(thread, NULL, i < SENDERS ? crowd_send : crowd_receive, &crowds[i]), 0);
+    }
+    void *failed;
+    for (unsigned i = 0; i < SENDERS; i++) {
+        pthread_join(senders[i], &failed);
+        assert_null(failed);
+    }
+    queue_finish(queue);
+    uint64_t received = 0;
+    for (unsigned i = 0; i < RECEIVERS; i++) {
+        pthread_join(receivers[i], &failed);
+        assert_null(failed);
+        received += crowds[SENDERS + i].received;
+    }
+    assert_int_equal(received, SENDERS * EACH);
+    for (size_t i = 0; i < SENDERS * EACH; i++)
+        assert_int_equal(seen[i], 1);
+    free(seen);
+    queue_close(&queue);
+}
+
+static void finish_drains_then_ends(void **state)
+{
+    (void)state;
+    struct queue *queue = open_queue(4, sizeof(int), NULL, NULL);
+    int value = 1;
+    assert_int_equal(queue_send(queue, &value), QUEUE_OK);
+    queue_finish(queue);
+    value = 2;
+    assert_int_equal(queue_send(queue, &value), QUEUE_END);
+    assert_int_equal(queue_receive(queue, &value), QUEUE_OK);
+    assert_int_equal(value, 1);
+    assert_int_equal(queue_receive(queue, &value), QUEUE_END);
+    assert_int_equal(queue_receive_for(queue, &value, 0), QUEUE_END);
+    queue_abort(queue);
+    assert_int_equal(queue_receive(queue, &value), QUEUE_ABORTED);
+    queue_close(&queue);
+}
+
+static void count_drop(void *item, void *context)
+{
+    /* Dropped in order: 10 is the oldest that is left. */
+    int *dropped = context;
+    assert_int_equal(*(int *)item, 10 + *dropped);
+    (*dropped)++;
+}
+
+static void abort_leaves_items_to_drop(void **state)
+{
+    (void)state;
+    int dropped = 0, value;
+    struct queue *queue = open_queue(4, sizeof(int), count_drop, &dropped);
+    for (value = 9; value < 13; value++)
+        assert_int_equal(queue_send(queue, &value), QUEUE_OK);
+    assert_int_equal(queue_receive(queue, &value), QUEUE_OK);
+    queue_abort(queue);
+    assert_int_equal(queue_send(queue, &value), QUEUE_ABORTED);
+    assert_int_equal(queue_receive(queue, &value), QUEUE_ABORTED);
+    assert_int_equal(queue_length(queue), 3);
+    assert_int_equal(dropped, 0);
+    queue_close(&queue);
+    assert_int_equal(dropped, 3);
+}
+
+static void *blocked_send(void *argument)
+{
+    int value = 5;
+    return (void *)(intptr_t)queue_send(argument, &value);
+}
+
+static void *blocked_receive(void *argument)
+{
+    int value;
+    return (void *)(intptr_t)queue_receive(argument, &value);
+}
+
+/* Ends the queue under threads that are blocked on it (and, where the machine is slow to start
+ * them, about to be). */
+static void wakes(bool full, void (*how)(struct queue *), enum queue_result wanted)
+{
+    struct queue *queue = open_queue(1, sizeof(int), NULL, NULL);
+    int value = 1;
+    if (full)
+        assert_int_equal(queue_send(queue, &value), QUEUE_OK);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, full ? blocked_send : blocked_receive, queue), 0);
+    struct timespec moment = {0, 20 * 1000 * 1000};
+    nanosleep(&moment, NULL);
+    how(queue);
+    for (int i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_int_equal((intptr_t)result, wanted);
+    }
+    queue_close(&queue);
+}
+
+static void ending_wakes_everyone(void **state)
+{
+    (void)state;
+    wakes(true, queue_abort, QUEUE_ABORTED);
+    wakes(false, queue_abort, QUEUE_ABORTED);
+    wakes(true, queue_finish, QUEUE_END);
+    wakes(false, queue_finish, QUEUE_END);
+}
+
+static void *late_send(void *argument)
+{
+    struct timespec moment = {0, 30 * 1000 * 1000};
+    nanosleep(&moment, NULL);
+    int value = 42;
+    return (void *)(intptr_t)queue_send(argument, &value);
+}
+
+static void receive_for_waits_that_long(void **state)
+{
+    (void)state;
+    struct queue *queue = open_queue(1, sizeof(int), NULL, NULL);
+    int value = 0;
+    assert_int_equal(queue_receive_for(queue, &value, 0), QUEUE_TIMEOUT);
+    int64_t start = clock_now();
+    assert_int_equal(queue_receive_for(queue, &value, 50 * 1000 * 1000), QUEUE_TIMEOUT);
+    int64_t waited = clock_now() - start;
+    assert_true(waited >= 50 * 1000 * 1000);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, late_send, queue), 0);
+    /* The largest wait there is must not overflow into none. */
+    assert_int_equal(queue_receive_for(queue, &value, INT64_MAX), QUEUE_OK);
+    assert_int_equal(value, 42);
+    pthread_join(thread, NULL);
+    queue_close(&queue);
+}
+
+static void refuses_what_cannot_be(void **state)
+{
+    (void)state;
+    struct queue *queue = (struct queue *)1;
+    struct error err = ERROR_INIT;
+    assert_int_equal(queue_open(&queue, SIZE_MAX / 2, 16, NULL, NULL, &err), STATUS_FAILED);
+    assert_null(queue);
+    assert_string_equal(err.name, "ENOMEM");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(keeps_order_and_wraps),   cmocka_unit_test(many_threads_lose_nothing),
+    cmocka_unit_test(finish_drains_then_ends), cmocka_unit_test(abort_leaves_items_to_drop),
+    cmocka_unit_test(ending_wakes_everyone),   cmocka_unit_test(receive_for_waits_that_long),
+    cmocka_unit_test(refuses_what_cannot_be),
+};
+TEST_GROUP(queue, NULL, NULL)

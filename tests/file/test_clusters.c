@@ -1,0 +1,352 @@
+/* test_clusters.c: clusterings added, replaced and carried over. */
+#include "test_clusters_common.h"
+#include <hdf5.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+static void assert_there(const char *path, const struct clustered *c)
+{
+    struct error error = ERROR_INIT;
+    struct result *result;
+    const struct result_clustering *given = &c->clustering;
+    assert_ok(result_open(&result, path, &error));
+    const struct result_clusters *found = result_clusters_find(result, given->name);
+    assert_non_null(found);
+    assert_string_equal(found->feature, given->feature);
+    assert_string_equal(found->metric, given->metric);
+    assert_string_equal(found->init, given->init);
+    assert_string_equal(found->parameters, given->parameters);
+    assert_string_equal(found->content, given->content);
+    assert_int_equal(found->k, K);
+    assert_int_equal(found->dimension, given->dimension);
+    assert_int_equal(found->iterations, 2);
+    assert_int_equal(found->rows, given->rows);
+    assert_int_equal(found->seed, -5);
+    assert_true(found->converged);
+    assert_memory_equal(&found->inertia, &given->inertia, sizeof found->inertia);
+    float *centroids = malloc(K * given->dimension * sizeof *centroids);
+    float *distances = malloc((given->rows + 1) * sizeof *distances);
+    int32_t *labels = malloc((given->rows + 1) * sizeof *labels);
+    uint64_t sizes[K];
+    int64_t nearest[3 * K];
+    assert_ok(
+        result_clusters_read(result, found, centroids, labels, distances, sizes, nearest, &error));
+    assert_memory_equal(centroids, given->centroids, K * given->dimension * sizeof *centroids);
+    assert_memory_equal(labels, given->labels, given->rows * sizeof *labels);
+    assert_memory_equal(distances, given->distances, given->rows * sizeof *distances);
+    assert_memory_equal(sizes, given->sizes, sizeof sizes);
+    assert_memory_equal(nearest, given->nearest, sizeof nearest);
+    assert_ok(result_clusters_read(result, found, NULL, NULL, NULL, NULL, NULL, &error));
+    free(centroids);
+    free(distances);
+    free(labels);
+    result_close(&result);
+}
+
+static void test_add_and_replace(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    struct store_summary summary;
+    struct clustered first, second;
+    char plain[65], with[65], again[65];
+    ingest(f, ITEMS, &summary);
+    identity_of(plain, f->output);
+    cluster(&first, f->output, "rgb_8", "hellinger");
+    assert_ok(result_write_clusters(f->output, f->output, &first.clustering, false, &error));
+    assert_there(f->output, &first);
+    identity_of(with, f->output);
+    assert_string_not_equal(plain, with);
+
+    /* Not twice, unless it is asked for. */
+    assert_int_equal(result_write_clusters(f->output, f->output, &first.clustering, false, &error),
+                     STATUS_USAGE);
+    assert_non_null(strstr(error.sentence, "--force"));
+    struct stat st[2];
+    assert_int_equal(stat(f->output, &st[0]), 0);
+    for (int i = 0; i < 5; i++)
+        assert_ok(result_write_clusters(f->output, f->output, &first.clustering, true, &error));
+    identity_of(again, f->output);
+    assert_string_equal(with, again);
+    assert_there(f->output, &first);
+    /* Their space is used again. */
+    assert_int_equal(stat(f->output, &st[1]), 0);
+    assert_true(st[1].st_size < st[0].st_size + 20000);
+
+    /* A second one, of another feature and metric, beside it; then replaced by a third. */
+    cluster(&second, f->output, "gray_16", "cosine");
+    second.clustering.name = "other-1.0";
+    assert_ok(result_write_clusters(f->output, f->output, &second.clustering, false, &error));
+    assert_there(f->output, &first);
+    assert_there(f->output, &second);
+    identity_of(with, f->output);
+    clustered_clear(&second);
+    cluster(&second, f->output, "joint", "euclidean");
+    second.clustering.name = "other-1.0";
+    assert_ok(result_write_clusters(f->output, f->output, &second.clustering, true, &error));
+    assert_there(f->output, &second);
+    identity_of(again, f->output);
+    assert_string_not_equal(with, again);
+    assert_int_equal(count_entries(f->directory), 1);
+    clustered_clear(&first);
+    clustered_clear(&second);
+}
+
+static void test_file_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    struct store_summary summary;
+    struct clustered c;
+    char path[400], before[65], after[65];
+    ingest(f, ITEMS, &summary);
+    cluster(&c, f->output, "rgb_8", "euclidean");
+    snprintf(path, sizeof path, "%s/clusters.h5", f->directory);
+    identity_of(before, f->output);
+    /* A copy of the input. */
+    assert_ok(result_write_clusters(path, f->output, &c.clustering, false, &error));
+    assert_there(path, &c);
+    identity_of(after, path);
+    assert_int_equal(result_write_clusters(path, f->output, &c.clustering, false, &error),
+                     STATUS_USAGE);
+    assert_ok(result_write_clusters(path, f->output, &c.clustering, true, &error));
+    /* Other data must not go where features are. */
+    assert_int_equal(result_write_clusters(path, NULL, &c.clustering, true, &error), STATUS_USAGE);
+    assert_non_null(strstr(error.sentence, "features"));
+    unlink(path);
+    /* Clusters alone, then a second beside the first. */
+    assert_ok(result_write_clusters(path, NULL, &c.clustering, false, &error));
+    assert_there(path, &c);
+    identity_of(after, path);
+    assert_int_equal(result_write_clusters(path, NULL, &c.clustering, false, &error), STATUS_USAGE);
+    c.clustering.name = "second";
+    c.clustering.k = 2;
+    c.clustering.dimension = 12;
+    c.clustering.rows = 10;
+    c.clustering.iterations = 0;
+    assert_ok(result_write_clusters(path, NULL, &c.clustering, false, &error));
+    struct result *result;
+    assert_ok(result_open(&result, path, &error));
+    assert_int_equal(result_clusters_count(result), 2);
+    assert_int_equal(result_images(result), 0);
+    assert_int_equal(result_feature_count(result), 0);
+    assert_string_equal(result_parameters(result), "{}");
+    result_close(&result);
+    /* An ingest does not take it for its output. */
+    struct store *store;
+    f->config.output = path;
+    assert_int_equal(store_open(&store, &f->config, &error), STATUS_USAGE);
+    f->config.output = f->output;
+    identity_of(after, f->output);
+    assert_string_equal(before, after);
+    clustered_clear(&c);
+}
+
+static void test_refusals(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    struct store_summary summary;
+    struct clustered c;
+    char before[65], after[65], path[400];
+    ingest(f, ITEMS, &summary);
+    cluster(&c, f->output, "rgb_8", "euclidean");
+    identity_of(before, f->output);
+    static const char too_long[] = "0123456789012345678901234567890123456789"
+                                   "012345678901234567890123";
+    static const char *const names[] = {"", ".", "..", "a/b", "a b", "\xc3\xa9", "a\n", too_long};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        c.clustering.name = names[i];
+        assert_int_equal(result_write_clusters(f->output, f->output, &c.clustering, true, &error),
+                         STATUS_USAGE);
+    }
+    c.clustering.name = "kmeans";
+    c.clustering.rows--;
+    assert_int_equal(result_write_clusters(f->output, f->output, &c.clustering, true, &error),
+                     STATUS_FAILED);
+    c.clustering.rows++;
+    snprintf(path, sizeof path, "%s/notes.txt", f->directory);
+    write_file(path, "notes", 5);
+    assert_int_equal(result_write_clusters(path, f->output, &c.clustering, true, &error),
+                     STATUS_FAILED);
+    assert_non_null(strstr(error.sentence, "not overwritten"));
+    assert_int_equal(result_write_clusters(f->output, path, &c.clustering, true, &error),
+                     STATUS_FAILED);
+    assert_int_equal(
+        result_write_clusters("/nonexistent/r.h5", f->output, &c.clustering, true, &error),
+        STATUS_FAILED);
+    assert_int_equal(result_write_clusters("/dev/null", f->output, &c.clustering, true, &error),
+                     STATUS_FAILED);
+    identity_of(after, f->output);
+    assert_string_equal(before, after);
+    assert_int_equal(count_entries(f->directory), 2);
+    clustered_clear(&c);
+}
+
+static void test_update_keeps_or_drops(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    struct store_summary summary;
+    struct clustered c, d;
+    ingest(f, ITEMS, &summary);
+    cluster(&c, f->output, "rgb_8", "hellinger");
+    cluster(&d, f->output, "joint", "euclidean");
+    d.clustering.name = "second";
+    assert_ok(result_write_clusters(f->output, f->output, &c.clustering, false, &error));
+    assert_ok(result_write_clusters(f->output, f->output, &d.clustering, false, &error));
+    ingest(f, ITEMS, &summary);
+    assert_true(summary.unchanged);
+    assert_false(summary.clusters_dropped);
+    /* One more failure (90 is an image, 91 is none): the images stay as they are. */
+    struct store *store;
+    assert_ok(store_open(&store, &f->config, &error));
+    for (uint64_t id = 0; id < ITEMS; id++)
+        assert_int_equal(put_item(store, id, 0, id, 0), 1);
+    assert_int_equal(put_item(store, ITEMS, 0, 94, 0), 0);
+    assert_ok(store_finish(store, &test_run, &summary, &error));
+    store_close(&store);
+    assert_false(summary.unchanged);
+    assert_false(summary.clusters_dropped);
+    assert_there(f->output, &c);
+    assert_there(f->output, &d);
+    char kept[65], made[65];
+    identity_of(kept, f->output);
+    /* The same file, as if the clusters had been made now. */
+    unlink(f->output);
+    assert_ok(store_open(&store, &f->config, &error));
+    for (uint64_t id = 0; id < ITEMS; id++)
+        put_item(store, id, 0, id, 0);
+    put_item(store, ITEMS, 0, 94, 0);
+    assert_ok(store_finish(store, &test_run, &summary, &error));
+    store_close(&store);
+    assert_ok(result_write_clusters(f->output, f->output, &d.clustering, false, &error));
+    assert_ok(result_write_clusters(f->output, f->output, &c.clustering, false, &error));
+    identity_of(made, f->output);
+    assert_string_equal(kept, made);
+    /* One more image: dropped. */
+    ingest(f, ITEMS + 10, &summary);
+    assert_true(summary.clusters_dropped);
+    struct result *result;
+    assert_ok(result_open(&result, f->output, &error));
+    assert_int_equal(result_clusters_count(result), 0);
+    result_close(&result);
+    clustered_clear(&c);
+    clustered_clear(&d);
+}
+
+/* Runs over items in an order and in versions; returns whether the clusters are still there. */
+static bool clusters_after(struct fixture *f, const uint64_t *ids, uint64_t changed,
+                           bool touched_only)
+{
+    struct error error = ERROR_INIT;
+    struct store_summary summary;
+    struct store *store;
+    struct result *result;
+    assert_ok(store_open(&store, &f->config, &error));
+    for (uint64_t i = 0; i < ITEMS; i++) {
+        struct made made;
+        struct store_record prior;
+        bool resumed;
+        make_record(&made, ids[i], ids[i] == changed && !touched_only);
+        made.record.mtime_ns += ids[i] == changed;
+        bool found = store_prior(store, 0, made.record.path, made.record.path_length,
+                                 made.record.bytes, made.record.mtime_ns, &prior, &resumed);
+        assert_int_equal(found, ids[i] != changed);
+        struct store_record *record = found ? &prior : &made.record;
+        record->sequence = i;
+        assert_ok(store_put(store, record, &error));
+    }
+    assert_ok(store_finish(store, &test_run, &summary, &error));
+    store_close(&store);
+    assert_false(summary.unchanged);
+    assert_ok(result_open(&result, f->output, &error));
+    unsigned count = result_clusters_count(result);
+    result_close(&result);
+    assert_int_equal(summary.clusters_dropped, count == 0);
+    return count > 0;
+}
+
+static void test_what_clusters_depend_on(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    struct store_summary summary;
+    uint64_t ids[ITEMS];
+    f->sources[0] = "@list";
+    for (uint64_t i = 0; i < ITEMS; i++)
+        ids[i] = i;
+    for (int variant = 0; variant < 4; variant++) {
+        struct clustered c;
+        char hex[65];
+        f->config.fresh = true;
+        ingest(f, ITEMS, &summary);
+        f->config.fresh = false;
+        cluster(&c, f->output, "rgb_8", "hellinger");
+        assert_ok(result_write_clusters(f->output, f->output, &c.clustering, false, &error));
+        clustered_clear(&c);
+        if (variant == 0) {
+            /* A file was touched: its row is another, its values are not. 8 is an image. */
+            assert_true(clusters_after(f, ids, 8, true));
+        } else if (variant == 1) {
+            assert_false(clusters_after(f, ids, 8, false));
+        } else if (variant == 2) {
+            /* Two images change places (6 and 7); then two failures (3 and 5). */
+            ids[6] = 7;
+            ids[7] = 6;
+            assert_false(clusters_after(f, ids, ITEMS, false));
+            ids[6] = 6;
+            ids[7] = 7;
+        } else {
+            ids[3] = 5;
+            ids[5] = 3;
+            assert_true(clusters_after(f, ids, ITEMS, false));
+        }
+        identity_of(hex, f->output);
+    }
+}
+
+static void test_no_room_for_clusters(void **state)
+{
+    struct fixture *f = *state;
+    struct store_summary summary;
+    struct clustered c;
+    struct stat st;
+    char before[65], after[65];
+    ingest(f, ITEMS, &summary);
+    cluster(&c, f->output, "rgb_8", "hellinger");
+    identity_of(before, f->output);
+    assert_int_equal(stat(f->output, &st), 0);
+    for (rlim_t limit = 1000; limit < (rlim_t)st.st_size + 3000; limit += 4 * 1024) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct error error = ERROR_INIT;
+            struct rlimit no_more = {limit, limit};
+            signal(SIGXFSZ, SIG_IGN);
+            signal(SIGSEGV, SIG_DFL);
+            setrlimit(RLIMIT_FSIZE, &no_more);
+            enum status status =
+                result_write_clusters(f->output, f->output, &c.clustering, false, &error);
+            _exit(status != STATUS_FAILED || !strstr(error.sentence, "larger than"));
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+    identity_of(after, f->output);
+    assert_string_equal(before, after);
+    assert_int_equal(count_entries(f->directory), 1);
+    clustered_clear(&c);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_add_and_replace, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_file_of_its_own, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_refusals, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_update_keeps_or_drops, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_what_clusters_depend_on, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_no_room_for_clusters, fixture_open, fixture_close),
+};
+TEST_GROUP(clusters, NULL, NULL)

@@ -1,0 +1,581 @@
+/* test_result.c: files that are not what they should be, by accident or by intent. */
+#include "test_store_common.h"
+#include <hdf5.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define ITEMS 40
+
+struct file {
+    char *bytes;
+    size_t size;
+};
+
+static struct file good_file(struct fixture *f)
+{
+    struct store_summary summary;
+    unsigned counts[3] = {0};
+    struct file file;
+    run_items(f, 0, ITEMS, 1, 0, &summary, counts);
+    file.bytes = read_file(f->output, &file.size);
+    return file;
+}
+
+/* Everything that can be read, is read. Returns how far it came: 0, an error when it was opened; 1,
+ * an error later; 2, none. */
+static int read_all(const char *path, struct error *error)
+{
+    struct result *result = (struct result *)error;
+    struct result_image image;
+    struct result_failure failure;
+    struct result_run run;
+    uint64_t broken;
+    char hex[65];
+    enum status status = result_open(&result, path, error);
+    if (status) {
+        assert_null(result);
+        assert_int_equal(status, STATUS_FAILED);
+        return 0;
+    }
+    for (uint64_t i = 0; !status && i < result_images(result); i++)
+        status = result_image_at(result, i, &image, error);
+    for (uint64_t i = 0; !status && i < result_failures(result); i++)
+        status = result_failure_at(result, i, &failure, error);
+    for (uint64_t i = 0; !status && i < result_run_count(result); i++)
+        status = result_run_at(result, i, &run, error);
+    if (!status)
+        status = result_verify(result, print_broken, NULL, &broken, error);
+    if (!status)
+        status = result_identity(result, hex, error);
+    result_close(&result);
+    return status ? 1 : 2;
+}
+
+static void expect_refused(struct fixture *f, const char *what, int level, const char *part)
+{
+    struct error error = ERROR_INIT;
+    int reached = read_all(f->output, &error);
+    if (reached != level || !strstr(error.sentence, part))
+        print_error("%s: wanted %d '%s', got %d '%s'\n", what, level, part, reached,
+                    error.sentence);
+    assert_int_equal(reached, level);
+    assert_non_null(strstr(error.sentence, part));
+    assert_non_null(strstr(error.sentence, "out.h5"));
+    assert_null(strchr(error.sentence, '\n'));
+}
+
+/* --- no HDF5 --------------------------------------------------------------------------------- */
+
+static void test_other_files(void **state)
+{
+    struct fixture *f = *state;
+    expect_refused(f, "missing", 0, "No such file");
+    write_file(f->output, "", 0);
+    expect_refused(f, "empty", 0, "not an HDF5 file");
+    write_file(f->output, "some text\n", 10);
+    expect_refused(f, "text", 0, "not an HDF5 file");
+    unlink(f->output);
+    assert_int_equal(mkfifo(f->output, 0666), 0);
+    expect_refused(f, "a pipe, which must not be waited for", 0, "no regular file");
+    unlink(f->output);
+    assert_int_equal(mkdir(f->output, 0777), 0);
+    expect_refused(f, "a directory", 0, "no regular file");
+    rmdir(f->output);
+    hid_t file = H5Fcreate(f->output, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(file);
+    expect_refused(f, "an empty HDF5 file", 0, "not one of clpipe's");
+}
+
+static void test_truncated(void **state)
+{
+    struct fixture *f = *state;
+    struct file good = good_file(f);
+    struct error error = ERROR_INIT;
+    assert_int_equal(read_all(f->output, &error), 2);
+    for (size_t size = 0; size < good.size; size += 1 + good.size / 60) {
+        write_file(f->output, good.bytes, size);
+        assert_int_equal(read_all(f->output, &error), 0);
+        assert_non_null(strstr(error.sentence, "out.h5"));
+    }
+    free(good.bytes);
+}
+
+/* --- wrong structure ---------------------------------------------------------------------------
+ */
+
+/* Replaces a dataset by one of other properties. */
+static void replace(hid_t file, const char *name, hid_t type, int rank, const hsize_t *size,
+                    hid_t list)
+{
+    static const hsize_t most[2] = {H5S_UNLIMITED, H5S_UNLIMITED};
+    bool chunked = list != H5P_DEFAULT && H5Pget_layout(list) == H5D_CHUNKED;
+    hid_t space = H5Screate_simple(rank, size, chunked ? most : NULL);
+    H5Ldelete(file, name, H5P_DEFAULT);
+    hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    assert_true(dataset > 0);
+    H5Dclose(dataset);
+    H5Sclose(space);
+}
+
+static hsize_t rows_of(hid_t file, const char *name)
+{
+    hsize_t size[2] = {0, 0};
+    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT), space = H5Dget_space(dataset);
+    H5Sget_simple_extent_dims(space, size, NULL);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    return size[0];
+}
+
+static void no_width(hid_t file)
+{
+    H5Ldelete(file, "images/width", H5P_DEFAULT);
+}
+
+static void float_width(hid_t file)
+{
+    hsize_t n = rows_of(file, "images/width");
+    replace(file, "images/width", H5T_IEEE_F32LE, 1, &n, H5P_DEFAULT);
+}
+
+static void signed_width(hid_t file)
+{
+    hsize_t n = rows_of(file, "images/width");
+    replace(file, "images/width", H5T_STD_I32LE, 1, &n, H5P_DEFAULT);
+}
+
+static void long_width(hid_t file)
+{
+    hsize_t n = rows_of(file, "images/width") + 1;
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY);
+    replace(file, "images/width", H5T_STD_U32LE, 1, &n, list);
+    H5Pclose(list);
+}
+
+static void deep_width(hid_t file)
+{
+    hsize_t size[2] = {rows_of(file, "images/width"), 2};
+    replace(file, "images/width", H5T_STD_U32LE, 2, size, H5P_DEFAULT);
+}
+
+static void scalar_width(hid_t file)
+{
+    H5Ldelete(file, "images/width", H5P_DEFAULT);
+    hid_t space = H5Screate(H5S_SCALAR);
+    hid_t dataset = H5Dcreate2(file, "images/width", H5T_STD_U32LE, space, H5P_DEFAULT, H5P_DEFAULT,
+                               H5P_DEFAULT);
+    H5Dclose(dataset);
+    H5Sclose(space);
+}
+
+static void soft_width(hid_t file)
+{
+    H5Ldelete(file, "images/width", H5P_DEFAULT);
+    H5Lcreate_soft("/images/height", file, "images/width", H5P_DEFAULT, H5P_DEFAULT);
+}
+
+static void dangling_width(hid_t file)
+{
+    H5Ldelete(file, "images/width", H5P_DEFAULT);
+    H5Lcreate_soft("/nowhere", file, "images/width", H5P_DEFAULT, H5P_DEFAULT);
+}
+
+static void external_images(hid_t file)
+{
+    H5Lmove(file, "images", file, "hidden", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external("/etc/passwd", "/", file, "images", H5P_DEFAULT, H5P_DEFAULT);
+}
+
+static void group_width(hid_t file)
+{
+    H5Ldelete(file, "images/width", H5P_DEFAULT);
+    H5Gclose(H5Gcreate2(file, "images/width", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+}
+
+static void fixed_path(hid_t file)
+{
+    hsize_t n = rows_of(file, "images/path");
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, 40);
+    replace(file, "images/path", type, 1, &n, H5P_DEFAULT);
+    H5Tclose(type);
+}
+
+static void no_attributes(hid_t file)
+{
+    H5Adelete_by_name(file, "features/rgb_8", "spec", H5P_DEFAULT);
+}
+
+static void no_parameters(hid_t file)
+{
+    H5Adelete(file, "parameters");
+}
+
+static void numeric_parameters(hid_t file)
+{
+    H5Adelete(file, "parameters");
+    hid_t space = H5Screate(H5S_SCALAR);
+    hid_t attribute =
+        H5Acreate2(file, "parameters", H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT);
+    H5Aclose(attribute);
+    H5Sclose(space);
+}
+
+static void newer_format(hid_t file)
+{
+    int number = 99;
+    hid_t attribute = H5Aopen(file, "clpipe_format", H5P_DEFAULT);
+    H5Awrite(attribute, H5T_NATIVE_INT, &number);
+    H5Aclose(attribute);
+}
+
+static void no_features(hid_t file)
+{
+    H5Ldelete(file, "features", H5P_DEFAULT);
+}
+
+/* Replaces a feature, with its attributes. */
+static void replace_feature(hid_t file, hid_t type, int rank, const hsize_t *size, hid_t list)
+{
+    hid_t old = H5Dopen2(file, "features/rgb_8", H5P_DEFAULT);
+    replace(file, "features/rgb_8", type, rank, size, list);
+    hid_t new = H5Dopen2(file, "features/rgb_8", H5P_DEFAULT);
+    static const char *const names[] = {"spec", "kind", "bins", "grid", "normalize"};
+    hid_t text = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
+    H5Tset_size(text, H5T_VARIABLE);
+    H5Tset_cset(text, H5T_CSET_UTF8);
+    for (size_t i = 0; i < 5; i++) {
+        char *value = NULL;
+        hid_t from = H5Aopen(old, names[i], H5P_DEFAULT);
+        assert_true(H5Aread(from, text, &value) >= 0);
+        hid_t to = H5Acreate2(new, names[i], text, space, H5P_DEFAULT, H5P_DEFAULT);
+        assert_true(H5Awrite(to, text, &value) >= 0);
+        H5free_memory(value);
+        H5Aclose(from);
+        H5Aclose(to);
+    }
+    int one = 1;
+    hid_t scale = H5Acreate2(new, "decode_scale", H5T_STD_U32LE, space, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(scale, H5T_NATIVE_INT, &one);
+    H5Aclose(scale);
+    H5Sclose(space);
+    H5Tclose(text);
+    H5Dclose(old);
+    H5Dclose(new);
+}
+
+static void huge_feature(hid_t file)
+{
+    hsize_t size[2] = {rows_of(file, "images/width"), 1 << 22};
+    replace_feature(file, H5T_IEEE_F32LE, 2, size, H5P_DEFAULT);
+}
+
+static void impossible_feature(hid_t file)
+{
+    hsize_t size[2] = {(hsize_t)1 << 30, (hsize_t)1 << 22};
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    hsize_t chunk[2] = {1, 1024};
+    H5Pset_chunk(list, 2, chunk);
+    replace_feature(file, H5T_IEEE_F32LE, 2, size, list);
+    H5Pclose(list);
+}
+
+static void huge_chunks(hid_t file)
+{
+    hsize_t size[2] = {rows_of(file, "images/width"), 24}, chunk[2] = {1 << 20, 1 << 8};
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(list, 2, chunk);
+    replace_feature(file, H5T_IEEE_F32LE, 2, size, list);
+    H5Pclose(list);
+}
+
+static void external_feature(hid_t file)
+{
+    hsize_t size[2] = {rows_of(file, "images/width"), 24};
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_external(list, "/etc/passwd", 0, H5F_UNLIMITED);
+    replace_feature(file, H5T_IEEE_F32LE, 2, size, list);
+    H5Pclose(list);
+}
+
+static void virtual_feature(hid_t file)
+{
+    hsize_t size[2] = {rows_of(file, "images/width"), 24};
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, size, NULL);
+    H5Pset_virtual(list, space, "/etc/passwd", "x", space);
+    replace_feature(file, H5T_IEEE_F32LE, 2, size, list);
+    H5Sclose(space);
+    H5Pclose(list);
+}
+
+static void counting_feature(hid_t file)
+{
+    hsize_t size[2] = {rows_of(file, "images/width"), 24};
+    replace_feature(file, H5T_STD_U32LE, 2, size, H5P_DEFAULT);
+}
+
+static void flat_feature(hid_t file)
+{
+    hsize_t n = rows_of(file, "images/width");
+    replace_feature(file, H5T_IEEE_F32LE, 1, &n, H5P_DEFAULT);
+}
+
+static void chunked_path(hid_t file)
+{
+    hsize_t n = rows_of(file, "images/path"), chunk = 8;
+    hid_t type = H5Tcopy(H5T_C_S1), list = H5Pcreate(H5P_DATASET_CREATE);
+    H5Tset_size(type, H5T_VARIABLE);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    H5Pset_chunk(list, 1, &chunk);
+    H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY);
+    replace(file, "images/path", type, 1, &n, list);
+    H5Pclose(list);
+    H5Tclose(type);
+}
+
+static void empty_clustering(hid_t file)
+{
+    hid_t all = H5Gcreate2(file, "clusters", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Gclose(H5Gcreate2(all, "kmeans", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    H5Gclose(all);
+}
+
+static void clusters_of_another_kind(hid_t file)
+{
+    hid_t all = H5Gcreate2(file, "clusters", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/images", all, "kmeans", H5P_DEFAULT, H5P_DEFAULT);
+    H5Gclose(all);
+}
+
+/* A group that is its own member: reading all members would never end. */
+static void endless(hid_t file)
+{
+    hid_t group = H5Gcreate2(file, "extra", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_hard(file, "extra", group, "a", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_hard(file, "extra", group, "b", H5P_DEFAULT, H5P_DEFAULT);
+    H5Gclose(group);
+}
+
+static void linked_extra(hid_t file)
+{
+    H5Lcreate_external("/etc/passwd", "/", file, "extra", H5P_DEFAULT, H5P_DEFAULT);
+}
+
+static void raw_of_other_lengths(hid_t file)
+{
+    hsize_t n = rows_of(file, "images/path_raw/row") + 1;
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY);
+    replace(file, "images/path_raw/end", H5T_STD_U64LE, 1, &n, list);
+    H5Pclose(list);
+}
+
+static void raw_beyond(hid_t file)
+{
+    hid_t dataset = H5Dopen2(file, "images/path_raw/end", H5P_DEFAULT);
+    uint64_t ends[ITEMS];
+    for (int i = 0; i < ITEMS; i++)
+        ends[i] = UINT64_MAX - ITEMS + (uint64_t)i;
+    H5Dwrite(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ends);
+    H5Dclose(dataset);
+}
+
+static void test_wrong_structure(void **state)
+{
+    struct fixture *f = *state;
+    struct file good = good_file(f);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+#define CASE(change, level, part)                                                                  \
+    {                                                                                              \
+        change, #change, level, part                                                               \
+    }
+    static const struct {
+        void (*change)(hid_t file);
+        const char *name;
+        int level;
+        const char *part;
+    } cases[] = {
+        CASE(no_width, 0, "no dataset /images/width"),
+        CASE(float_width, 0, "/images/width has another type"),
+        CASE(signed_width, 0, "/images/width has another type"),
+        CASE(long_width, 0, "columns of different lengths"),
+        CASE(deep_width, 0, "another number of dimensions"),
+        CASE(scalar_width, 0, "another number of dimensions"),
+        CASE(soft_width, 0, "no dataset /images/width"),
+        CASE(dangling_width, 0, "no dataset /images/width"),
+        CASE(external_images, 0, "/images is missing"),
+        CASE(group_width, 0, "no dataset /images/width"),
+        CASE(fixed_path, 0, "/images/path has another type"),
+        CASE(no_attributes, 0, "no attribute 'spec'"),
+        CASE(no_parameters, 0, "no attribute 'parameters'"),
+        CASE(numeric_parameters, 0, "'parameters' is no text"),
+        CASE(newer_format, 0, "format 99"),
+        CASE(no_features, 0, "no /features"),
+        CASE(huge_feature, 0, "beyond the end"),
+        CASE(impossible_feature, 0, "larger than its file can hold"),
+        CASE(huge_chunks, 0, "larger chunks"),
+        CASE(external_feature, 0, "another file"),
+        CASE(virtual_feature, 0, "other datasets"),
+        CASE(counting_feature, 0, "/features/rgb_8 has another type"),
+        CASE(flat_feature, 0, "another number of dimensions"),
+        CASE(chunked_path, 1, "another layout"),
+        CASE(empty_clustering, 0, "no attribute 'feature'"),
+        CASE(clusters_of_another_kind, 0, "no clustering"),
+        CASE(endless, 1, "deeper"),
+        CASE(linked_extra, 1, "a link to elsewhere"),
+        CASE(raw_of_other_lengths, 0, "path_raw datasets of different lengths"),
+        CASE(raw_beyond, 1, "path_raw that contradicts itself"),
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_file(f->output, good.bytes, good.size);
+        hid_t file = H5Fopen(f->output, H5F_ACC_RDWR, H5P_DEFAULT);
+        assert_true(file > 0);
+        cases[i].change(file);
+        assert_true(H5Fclose(file) >= 0);
+        expect_refused(f, cases[i].name, cases[i].level, cases[i].part);
+    }
+    free(good.bytes);
+}
+
+/* Compressed by another program: still readable. */
+static void test_repacked_feature(void **state)
+{
+    struct fixture *f = *state;
+    struct file good = good_file(f);
+    struct error error = ERROR_INIT;
+    float *before = malloc(ITEMS * 24 * sizeof *before),
+          *after = malloc(ITEMS * 24 * sizeof *after);
+    hid_t file = H5Fopen(f->output, H5F_ACC_RDWR, H5P_DEFAULT);
+    hsize_t size[2] = {rows_of(file, "images/width"), 24}, chunk[2] = {5, 24};
+    hid_t dataset = H5Dopen2(file, "features/rgb_8", H5P_DEFAULT);
+    H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, before);
+    H5Dclose(dataset);
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(list, 2, chunk);
+    H5Pset_deflate(list, 6);
+    replace_feature(file, H5T_IEEE_F32BE, 2, size, list);
+    dataset = H5Dopen2(file, "features/rgb_8", H5P_DEFAULT);
+    H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, before);
+    H5Dclose(dataset);
+    H5Pclose(list);
+    H5Fclose(file);
+    struct result *result;
+    assert_ok(result_open(&result, f->output, &error));
+    const struct result_feature *feature = result_feature_find(result, "rgb_8");
+    assert_ok(result_feature_read(result, feature, 0, feature->rows, after, &error));
+    assert_memory_equal(before, after, feature->rows * 24 * sizeof *before);
+    result_close(&result);
+    free(before);
+    free(after);
+    free(good.bytes);
+}
+
+/* --- wrong bytes -------------------------------------------------------------------------------
+ */
+
+/* Reads a file in a process of its own; the exit status of a crash is -1. */
+static int read_in_child(const char *path, long *kilobytes)
+{
+    struct error error = ERROR_INIT;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGBUS, SIG_DFL);
+        signal(SIGFPE, SIG_DFL);
+        log_set_level(LOG_QUIET);
+        fclose(stderr);
+        alarm(20);
+        _exit(read_all(path, &error));
+    }
+    int status;
+    struct rusage usage;
+    if (wait4(child, &status, 0, &usage) != child || !WIFEXITED(status))
+        return -1;
+    *kilobytes = usage.ru_maxrss;
+    return WEXITSTATUS(status);
+}
+
+/* Lengths of texts in the gigabytes, wherever a length can be. */
+static void test_monstrous_lengths(void **state)
+{
+    struct fixture *f = *state;
+    struct file good = good_file(f);
+    unsigned tried = 0;
+    long base, kilobytes;
+    assert_int_equal(read_in_child(f->output, &base), 2);
+    size_t length = strlen(f->config.parameters);
+    for (size_t at = 0; at + 4 <= good.size; at += 4) {
+        uint32_t value, monster = 0x70000000;
+        memcpy(&value, good.bytes + at, 4);
+        if (value != length && value != strlen("d000/item_000000.jpg"))
+            continue;
+        if (++tried % 4 && value != length)
+            continue;
+        memcpy(good.bytes + at, &monster, 4);
+        write_file(f->output, good.bytes, good.size);
+        memcpy(good.bytes + at, &value, 4);
+        int reached = read_in_child(f->output, &kilobytes);
+        assert_in_range(reached, 0, 2);
+        assert_true(kilobytes < base + 50000);
+    }
+    assert_true(tried > 20);
+    free(good.bytes);
+}
+
+/* A text that is said to be shorter or longer than it is. */
+static void test_wrong_lengths(void **state)
+{
+    struct fixture *f = *state;
+    struct file good = good_file(f);
+    hid_t file = H5Fopen(f->output, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t dataset = H5Dopen2(file, "images/path", H5P_DEFAULT);
+    haddr_t at = H5Dget_offset(dataset) + 16 * 7;
+    H5Dclose(dataset);
+    H5Fclose(file);
+    assert_int_equal(good.bytes[at], strlen("d000/item_000000.jpg"));
+    for (int change = -1; change <= 1; change += 2) {
+        good.bytes[at] = (char)(good.bytes[at] + change);
+        write_file(f->output, good.bytes, good.size);
+        good.bytes[at] = (char)(good.bytes[at] - change);
+        expect_refused(f, "length", 1, "not where its row says");
+    }
+    free(good.bytes);
+}
+
+static void test_random_damage(void **state)
+{
+    struct fixture *f = *state;
+    struct file good = good_file(f);
+    unsigned reached[3] = {0};
+    for (uint64_t i = 0; i < 120; i++) {
+        char *bad = malloc(good.size);
+        long kilobytes;
+        memcpy(bad, good.bytes, good.size);
+        for (uint64_t j = 0; j <= i % 3; j++) {
+            uint64_t r = mix(1000 * i + j);
+            bad[r % good.size] =
+                i % 2 ? (char)(r >> 40) : (char)(bad[r % good.size] ^ 1 << (r >> 60) % 8);
+        }
+        write_file(f->output, bad, good.size);
+        free(bad);
+        int level = read_in_child(f->output, &kilobytes);
+        assert_in_range(level, 0, 2);
+        reached[level]++;
+    }
+    print_message("refused when opened %u, refused later %u, read %u\n", reached[0], reached[1],
+                  reached[2]);
+    free(good.bytes);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_other_files, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_truncated, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_wrong_structure, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_repacked_feature, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_monstrous_lengths, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_wrong_lengths, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_random_damage, fixture_open, fixture_close),
+};
+TEST_GROUP(result, NULL, NULL)

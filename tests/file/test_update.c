@@ -1,0 +1,336 @@
+/* test_update.c: an existing result meets a changed world. */
+#include "test_store_common.h"
+
+#define MOST 400
+
+/* What a walk finds: items in their order, each from a source and in a version. */
+struct world {
+    unsigned count;
+    struct {
+        uint16_t source;
+        uint64_t id, version;
+    } item[MOST];
+};
+
+static void add(struct world *world, uint16_t source, uint64_t id, uint64_t version)
+{
+    assert_true(world->count < MOST);
+    world->item[world->count].source = source;
+    world->item[world->count].id = id;
+    world->item[world->count++].version = version;
+}
+
+static struct world plain(uint64_t count)
+{
+    struct world world = {.count = 0};
+    for (uint64_t id = 0; id < count; id++)
+        add(&world, 0, id, 0);
+    return world;
+}
+
+struct outcome {
+    struct store_summary summary;
+    unsigned fresh, unchanged, resumed;
+};
+
+/* A run over the first `count` items; finishes if that is all. */
+static struct outcome run_part(struct fixture *f, const struct world *world, unsigned count)
+{
+    struct error error = ERROR_INIT;
+    struct store *store;
+    unsigned counts[3] = {0};
+    struct outcome outcome = {.fresh = 0};
+    assert_ok(store_open(&store, &f->config, &error));
+    for (unsigned i = 0; i < count; i++)
+        counts[put_item(store, i, world->item[i].source, world->item[i].id,
+                        world->item[i].version)]++;
+    if (count == world->count)
+        assert_ok(store_finish(store, &test_run, &outcome.summary, &error));
+    store_close(&store);
+    outcome.fresh = counts[0];
+    outcome.unchanged = counts[1];
+    outcome.resumed = counts[2];
+    return outcome;
+}
+
+static struct outcome run(struct fixture *f, const struct world *world)
+{
+    return run_part(f, world, world->count);
+}
+
+/* The file must be what a run from nothing makes. */
+static void assert_like_new(struct fixture *f, const struct world *world)
+{
+    char hex[65], fresh[65], name[400];
+    const char *output = f->config.output;
+    identity_of(hex, output);
+    snprintf(name, sizeof name, "%s/fresh.h5", f->directory);
+    f->config.output = name;
+    run(f, world);
+    identity_of(fresh, name);
+    unlink(name);
+    f->config.output = output;
+    assert_string_equal(hex, fresh);
+}
+
+static void test_nothing_new(void **state)
+{
+    struct fixture *f = *state;
+    struct world world = plain(200);
+    struct stat before, after;
+    run(f, &world);
+    assert_int_equal(stat(f->output, &before), 0);
+    for (int i = 0; i < 2; i++) {
+        struct outcome again = run(f, &world);
+        assert_true(again.summary.unchanged);
+        assert_int_equal(again.unchanged, 200);
+        assert_int_equal(again.summary.images + again.summary.failures + again.summary.not_images,
+                         200);
+        /* Failures that are tried again, with the same outcome. */
+        f->config.retry_failed = true;
+        again = run(f, &world);
+        assert_true(again.summary.unchanged);
+        assert_int_equal(again.fresh, again.summary.failures + again.summary.not_images);
+        assert_true(again.fresh > 0);
+        f->config.retry_failed = false;
+    }
+    assert_int_equal(stat(f->output, &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
+    assert_memory_equal(&before.st_mtim, &after.st_mtim, sizeof before.st_mtim);
+    assert_int_equal(count_entries(f->directory), 1);
+}
+
+static void test_added_removed_changed(void **state)
+{
+    struct fixture *f = *state;
+    struct world world = plain(200), next;
+    run(f, &world);
+
+    next = plain(230);
+    struct outcome outcome = run(f, &next);
+    assert_int_equal(outcome.fresh, 30);
+    assert_int_equal(outcome.unchanged, 200);
+    assert_false(outcome.summary.unchanged);
+    assert_like_new(f, &next);
+
+    next.count = 0;
+    for (uint64_t id = 0; id < 230; id++)
+        if (id % 5)
+            add(&next, 0, id, 0);
+    outcome = run(f, &next);
+    assert_int_equal(outcome.fresh, 0);
+    assert_false(outcome.summary.unchanged);
+    assert_like_new(f, &next);
+
+    for (unsigned i = 0; i < next.count; i += 3)
+        next.item[i].version = 1;
+    outcome = run(f, &next);
+    assert_int_equal(outcome.fresh, (next.count + 2) / 3);
+    assert_like_new(f, &next);
+
+    /* All three at once; then everything gone. */
+    world.count = 0;
+    for (uint64_t id = 3; id < 250; id += 2)
+        add(&world, 0, id, id % 4 == 1);
+    run(f, &world);
+    assert_like_new(f, &world);
+    world.count = 0;
+    outcome = run(f, &world);
+    assert_int_equal(outcome.summary.images, 0);
+    assert_like_new(f, &world);
+
+    /* The runs have been written down. */
+    struct error error = ERROR_INIT;
+    struct result *result;
+    assert_ok(result_open(&result, f->output, &error));
+    assert_int_equal(result_run_count(result), 6);
+    struct result_run last;
+    assert_ok(result_run_at(result, 5, &last, &error));
+    assert_string_equal(last.command, test_run.command);
+    result_close(&result);
+}
+
+static void test_interrupted_update(void **state)
+{
+    struct fixture *f = *state;
+    struct world world = plain(100), next = plain(160);
+    run(f, &world);
+    for (unsigned i = 0; i < next.count; i += 4)
+        next.item[i].version = 2;
+    char before[65], after[65];
+    identity_of(before, f->output);
+    /* Ended three times, each time a little later. */
+    for (unsigned part = 50; part < 160; part += 40) {
+        struct outcome outcome = run_part(f, &next, part);
+        assert_true(outcome.fresh > 0);
+        assert_int_equal(outcome.fresh + outcome.unchanged + outcome.resumed, part);
+        identity_of_unverified(after, f->output);
+        assert_string_equal(before, after);
+    }
+    struct outcome outcome = run(f, &next);
+    assert_int_equal(outcome.unchanged, 75);
+    assert_true(outcome.resumed > 50);
+    assert_like_new(f, &next);
+}
+
+static void test_retry_failed(void **state)
+{
+    struct fixture *f = *state;
+    struct world world = plain(50);
+    run(f, &world);
+    f->config.retry_failed = true;
+    struct error error = ERROR_INIT;
+    struct store *store;
+    assert_ok(store_open(&store, &f->config, &error));
+    unsigned again = 0;
+    for (uint64_t id = 0; id < 50; id++) {
+        struct made made;
+        struct store_record prior;
+        bool resumed;
+        make_record(&made, id, 0);
+        bool found = store_prior(store, 0, made.path, made.record.path_length, made.record.bytes,
+                                 made.record.mtime_ns, &prior, &resumed);
+        struct store_record *record = found ? &prior : &made.record;
+        if (!found) {
+            /* Now it is an image. */
+            struct made image;
+            make_record(&image, 1, 0);
+            image.record.path = made.path;
+            image.record.path_length = made.record.path_length;
+            made.record = image.record;
+            memcpy(made.counters, image.counters, sizeof made.counters);
+            made.record.counters = made.counters;
+            again++;
+        }
+        record->sequence = id;
+        assert_ok(store_put(store, record, &error));
+    }
+    struct store_summary summary;
+    assert_ok(store_finish(store, &test_run, &summary, &error));
+    store_close(&store);
+    assert_int_equal(again, 14);
+    assert_int_equal(summary.images, 50);
+    assert_int_equal(summary.failures + summary.not_images, 0);
+    char hex[65];
+    identity_of(hex, f->output);
+}
+
+/* Failures that say nothing about the file's content are always looked at again. */
+static void test_unreadable_is_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    struct error error = ERROR_INIT;
+    for (int round = 0; round < 2; round++) {
+        struct store *store;
+        struct made made;
+        struct store_record prior;
+        bool resumed;
+        struct store_summary summary;
+        make_record(&made, 3, 0);
+        made.record.failure.reason = REASON_UNREADABLE;
+        assert_ok(store_open(&store, &f->config, &error));
+        assert_false(store_prior(store, 0, made.path, made.record.path_length, made.record.bytes,
+                                 made.record.mtime_ns, &prior, &resumed));
+        made.record.sequence = 0;
+        assert_ok(store_put(store, &made.record, &error));
+        assert_ok(store_finish(store, &test_run, &summary, &error));
+        assert_int_equal(summary.unchanged, round == 1);
+        store_close(&store);
+    }
+}
+
+/* Several sources: a directory, a list, a directory. The list's order is not that of its paths. */
+static struct world with_list(unsigned list_count, uint64_t stride, uint64_t start)
+{
+    struct world world = {.count = 0};
+    for (uint64_t id = 0; id < 40; id++)
+        add(&world, 0, id, 0);
+    for (uint64_t i = 0; i < list_count; i++)
+        add(&world, 1, (start + i * stride) % 131, 0);
+    for (uint64_t id = 20; id < 60; id++)
+        add(&world, 2, id, 0);
+    return world;
+}
+
+static void test_lists(void **state)
+{
+    struct fixture *f = *state;
+    f->sources[0] = "photos";
+    f->sources[1] = "@list";
+    f->sources[2] = "more";
+    f->config.source_count = 3;
+    struct world world = with_list(100, 37, 5);
+    run(f, &world);
+    struct outcome outcome = run(f, &world);
+    assert_true(outcome.summary.unchanged);
+    assert_int_equal(outcome.unchanged, 180);
+
+    /* A longer list: the old lines are found. */
+    world = with_list(120, 37, 5);
+    outcome = run(f, &world);
+    assert_int_equal(outcome.unchanged, 180);
+    assert_int_equal(outcome.fresh, 20);
+    assert_like_new(f, &world);
+
+    /* The same lines in another order, and without the first. */
+    struct world shuffled = world;
+    for (unsigned i = 0; i < 120; i++)
+        shuffled.item[40 + i] = world.item[40 + (i * 77 + 13) % 120];
+    outcome = run(f, &shuffled);
+    assert_int_equal(outcome.unchanged, 200);
+    assert_false(outcome.summary.unchanged);
+    assert_like_new(f, &shuffled);
+    memmove(&shuffled.item[40], &shuffled.item[41], (shuffled.count - 41) * sizeof *shuffled.item);
+    shuffled.count--;
+    outcome = run(f, &shuffled);
+    assert_int_equal(outcome.unchanged, 199);
+    assert_like_new(f, &shuffled);
+    assert_int_equal(count_entries(f->directory), 1);
+}
+
+/* A list that is read in another order after a kill: its records are found in the log. */
+static void test_list_in_log(void **state)
+{
+    struct fixture *f = *state;
+    f->sources[0] = "-";
+    struct world world = {.count = 0};
+    for (uint64_t i = 0; i < 120; i++)
+        add(&world, 0, i * 37 % 131, 0);
+    run_part(f, &world, 70);
+    run_part(f, &world, 100);
+    struct world reversed = world;
+    for (unsigned i = 0; i < 120; i++)
+        reversed.item[i] = world.item[119 - i];
+    struct outcome outcome = run(f, &reversed);
+    assert_int_equal(outcome.resumed, 100);
+    assert_int_equal(outcome.fresh, 20);
+    assert_like_new(f, &reversed);
+}
+
+/* An item of a log that the walk does not find any more is left out. */
+static void test_vanished_before_resuming(void **state)
+{
+    struct fixture *f = *state;
+    struct world world = plain(100), next = {.count = 0};
+    run_part(f, &world, 80);
+    for (uint64_t id = 0; id < 100; id++)
+        if (id % 3)
+            add(&next, 0, id, id == 40);
+    struct outcome outcome = run(f, &next);
+    assert_int_equal(outcome.resumed, 52);
+    assert_int_equal(outcome.fresh, 14);
+    assert_like_new(f, &next);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_nothing_new, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_added_removed_changed, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_interrupted_update, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_retry_failed, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_unreadable_is_tried_again, fixture_open,
+                                    fixture_close),
+    cmocka_unit_test_setup_teardown(test_lists, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_list_in_log, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_vanished_before_resuming, fixture_open, fixture_close),
+};
+TEST_GROUP(update, NULL, NULL)

@@ -1,0 +1,190 @@
+/* runner.c: runs the groups of tests that are linked with it; reports in TAP.
+ *
+ *   PROGRAM [GROUP|GROUP/TEST]...    these, else all
+ *   PROGRAM --list                   names the groups
+ *
+ * A test that hangs ends its group with a line that names it. */
+#include "runner.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct test_group *groups;
+
+void test_group_register(struct test_group *group)
+{
+    struct test_group **at = &groups;
+    while (*at && strcmp((*at)->name, group->name) < 0)
+        at = &(*at)->next;
+    group->next = *at;
+    *at = group;
+}
+
+static unsigned number_of(const char *variable, unsigned otherwise)
+{
+    const char *text = getenv(variable);
+    return text && *text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
+}
+
+uint32_t test_seed(void)
+{
+    const uint32_t seed = number_of("CLPIPE_TEST_SEED", 1);
+    printf("# seed %u (CLPIPE_TEST_SEED)\n", seed);
+    return seed;
+}
+
+bool test_brief(void)
+{
+    return getenv("CLPIPE_TEST_BRIEF");
+}
+
+/* --- one group, in this process ----------------------------------------------------------------- */
+
+/* cmocka calls fixtures without a word on whose they are; tests run in order. */
+static struct {
+    const struct test_group *group;
+    const struct CMUnitTest *tests; /* as the file has them */
+    size_t count, at;
+} running;
+
+static char late[512]; /* what the handler prints */
+
+static void tell_late(int number)
+{
+    (void)number;
+    if (write(STDOUT_FILENO, late, strlen(late)) < 0)
+        _exit(125);
+    _exit(124);
+}
+
+static void limit_time(const char *test)
+{
+    const unsigned seconds = running.group->seconds * number_of("CLPIPE_TEST_PATIENCE", 1);
+    alarm(0);
+    snprintf(late, sizeof late, "\nnot ok 0 - %s/%s: not done after %u seconds\n",
+             running.group->name, test, seconds);
+    alarm(seconds);
+}
+
+static int begin_test(void **state)
+{
+    const struct CMUnitTest *test = &running.tests[running.at++];
+    limit_time(test->name);
+    return test->setup_func ? test->setup_func(state) : 0;
+}
+
+static int begin_group(void **state)
+{
+    limit_time("setup");
+    return running.group->setup ? running.group->setup(state) : 0;
+}
+
+static int end_group(void **state)
+{
+    limit_time("teardown");
+    return running.group->teardown ? running.group->teardown(state) : 0;
+}
+
+/* A shell, or a build that runs in the background, may have left signals ignored or blocked. */
+static void restore_signals(void)
+{
+    static const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGPIPE,
+                                  SIGUSR1, SIGUSR2, SIGCHLD, SIGXFSZ};
+    sigset_t none;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        signal(signals[i], SIG_DFL);
+    signal(SIGALRM, tell_late);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static bool is_chosen(const struct test_group *group, const char *test, char **names)
+{
+    const size_t length = strlen(group->name);
+    for (; *names; names++)
+        if (strncmp(*names, group->name, length) == 0 &&
+            ((*names)[length] == '\0' ||
+             ((*names)[length] == '/' && (!test || strcmp(*names + length + 1, test) == 0))))
+            return true;
+    return false;
+}
+
+/* The tests of the group that are chosen; all where no names are given. */
+static int run_group(const struct test_group *group, char **names)
+{
+    struct CMUnitTest *chosen = calloc(2 * group->count, sizeof *chosen);
+    struct CMUnitTest *limited = chosen + group->count;
+    char(*titles)[256] = calloc(group->count, sizeof *titles);
+    if (!chosen || !titles)
+        abort();
+    running.group = group;
+    running.tests = chosen;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct CMUnitTest *test = &group->tests[i];
+        if (*names && !is_chosen(group, test->name, names))
+            continue;
+        snprintf(titles[running.count], sizeof *titles, "%s/%s", group->name, test->name);
+        chosen[running.count] = limited[running.count] = *test;
+        limited[running.count].name = titles[running.count];
+        limited[running.count].setup_func = begin_test;
+        running.count++;
+    }
+    restore_signals();
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    const int failed =
+        running.count ? _cmocka_run_group_tests(group->name, limited, running.count, begin_group,
+                                                end_group)
+                      : 1;
+    alarm(0);
+    if (running.count == 0)
+        printf("not ok 0 - %s: has no such test\n", group->name);
+    free(chosen);
+    free(titles);
+    return failed;
+}
+
+/* --- all groups --------------------------------------------------------------------------------- */
+
+/* In a process of its own, so that what a group leaves behind, or how it ends, is its own affair. */
+static int run_apart(const struct test_group *group, char **names)
+{
+    int ended = 0;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0)
+        exit(run_group(group, names) != 0);
+    while (child > 0 && waitpid(child, &ended, 0) < 0 && errno == EINTR)
+        ;
+    if (child > 0 && WIFEXITED(ended) && WEXITSTATUS(ended) == 0)
+        return 0;
+    if (child < 0 || WIFSIGNALED(ended))
+        printf("not ok 0 - %s: ended by signal %d\n", group->name, child < 0 ? 0 : WTERMSIG(ended));
+    else if (WEXITSTATUS(ended) > 1)
+        printf("# %s: exit status %d\n", group->name, WEXITSTATUS(ended));
+    return 1;
+}
+
+int main(int count, char **arguments)
+{
+    int failed = 0;
+    unsigned ran = 0;
+    if (count == 2 && strcmp(arguments[1], "--list") == 0) {
+        for (const struct test_group *group = groups; group; group = group->next)
+            printf("%s\n", group->name);
+        return 0;
+    }
+    for (const struct test_group *group = groups; group; group = group->next)
+        if (count < 2 || is_chosen(group, NULL, arguments + 1)) {
+            failed += run_apart(group, arguments + 1);
+            ran++;
+        }
+    if (ran == 0)
+        printf("not ok 0 - no such group: --list names them\n");
+    return failed > 0 || ran == 0;
+}
