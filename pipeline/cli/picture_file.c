@@ -1,5 +1,6 @@
 /* picture_file.c: decodes a picture as an ingest does, and writes BMP files. */
 #include "cli/picture_file.h"
+#include "base/clock.h"
 #include "base/failure.h"
 #include "base/path.h"
 #include "cli/sink.h"
@@ -9,20 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define BMP_HEADER 54u
 
 /* Behind the opened file. A failure is told in *failure. */
-static enum status decode_all(struct picture_file *out, struct decode *decode, int fd,
-                              const char *path, const struct stat *st, struct failure *failure,
+static enum status decode_all(struct picture_file *out, struct decode *decode,
+                              const struct blob *blob, const char *path, struct failure *failure,
                               struct error *err)
 {
     struct image_info info;
     uint64_t digest[2];
-    const int64_t mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-    if (decode_begin(decode, fd, path, (uint64_t)st->st_size, mtime_ns, &info, failure) !=
-        REASON_NONE)
+    if (decode_begin(decode, blob, path, &info, failure) != REASON_NONE)
         return STATUS_OK;
     const size_t stride = (size_t)info.out_width * 3;
     out->pixels = malloc(stride * info.out_height);
@@ -45,7 +43,7 @@ enum status picture_file_read(struct picture_file *out, const char *path, struct
     char shown[256];
     path_for_message(shown, sizeof shown, path);
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
+    struct stat st = {0};
     if (fd < 0)
         return error_errno(err, errno == ENOENT || errno == ENOTDIR ? STATUS_USAGE : STATUS_FAILED,
                            errno, "open", "cannot read the picture %s", shown);
@@ -61,13 +59,14 @@ enum status picture_file_read(struct picture_file *out, const char *path, struct
         status = error_set(err, STATUS_FAILED, "%s is no regular file", shown);
     if (status == STATUS_OK)
         status = decode_open(&decode, &options, err);
+    struct blob blob = blob_of_file(fd, (uint64_t)st.st_size, clock_file_time(&st.st_mtim));
     if (status == STATUS_OK)
-        status = decode_all(out, decode, fd, path, &st, &failure, err);
+        status = decode_all(out, decode, &blob, path, &failure, err);
     if (status == STATUS_OK && failure.reason != REASON_NONE)
         status = error_set(err, STATUS_FAILED, "%s is no picture that can be read: %s (%s)", shown,
                            failure.message, reason_name(failure.reason));
     decode_close(&decode);
-    close(fd);
+    blob_close(&blob);
     if (status != STATUS_OK)
         picture_file_clear(out);
     return status;

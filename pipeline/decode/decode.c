@@ -1,12 +1,13 @@
-/* decode.c: the driver around the codecs: what a file is, whether it stayed the same while it was
- * read, its digest, and which failure it ends as.
+/* decode.c: the doors to a decoder, and the decoder of the calling thread: the driver around the
+ * codecs, which finds out what a file is, whether it stayed the same while it was read, its digest,
+ * and which failure it ends as.
  */
 #include "decode/decode.h"
 
 #include "base/clock.h"
 #include "base/path.h"
 #include "decode/codec.h"
-#include "decode/isolate.h"
+#include "decode/decoder_ops.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,82 +17,21 @@
 
 #define FORMATS_MAX 32u
 
-struct decode {
+/* A decoder of the calling thread. */
+struct local {
+    struct decode base;
     struct decode_options options;
     struct input input;
     void *state[FORMATS_MAX];  /* by row of the formats; made when first met */
     const struct codec *codec; /* under way, or NULL */
     void *current;             /* its state */
-    int64_t mtime_ns;
-    uint64_t bytes;
     bool named;                /* the file has a name: it can lose it */
-    struct isolated *isolated; /* does all of it; NULL: nobody does */
 };
 
 void decode_options_default(struct decode_options *options)
 {
     *options = (struct decode_options){
         .alpha = ALPHA_WHITE, .max_pixels = 268435456, .max_scans = 100, .scale = 1};
-}
-
-enum status decode_open(struct decode **out, const struct decode_options *options,
-                        struct error *err)
-{
-    *out = NULL;
-    struct decode *decode = calloc(1, sizeof *decode);
-    if (!decode)
-        return error_memory(err, sizeof *decode, "a decoder");
-    decode->options = *options;
-    if (!input_init(&decode->input)) {
-        decode_close(&decode);
-        return error_memory(err, INPUT_BUFFER, "a decoder");
-    }
-    decode->input.stop = options->stop;
-    *out = decode;
-    return STATUS_OK;
-}
-
-enum status decode_open_isolated(struct decode **out, struct isolate *isolate, struct error *err)
-{
-    *out = NULL;
-    struct decode *decode = calloc(1, sizeof *decode);
-    if (!decode)
-        return error_memory(err, sizeof *decode, "a decoder");
-    enum status status = isolated_open(&decode->isolated, isolate, err);
-    if (status != STATUS_OK)
-        decode_close(&decode);
-    *out = decode;
-    return status;
-}
-
-unsigned decode_ahead(const struct decode *decode)
-{
-    return decode->isolated ? isolated_ahead(decode->isolated) : 1;
-}
-
-void decode_announce(struct decode *decode, const struct decode_file *files, unsigned count)
-{
-    if (decode->isolated)
-        isolated_announce(decode->isolated, files, count);
-}
-
-enum status decode_ready(struct decode *decode, struct error *err)
-{
-    return decode->isolated ? isolated_ready(decode->isolated, err) : STATUS_OK;
-}
-
-void decode_close(struct decode **out)
-{
-    if (!*out)
-        return;
-    isolated_close(&(*out)->isolated);
-    for (unsigned i = 0; i < FORMATS_MAX; i++) {
-        if ((*out)->state[i])
-            format_codec(i)->destroy((*out)->state[i]);
-    }
-    input_clear(&(*out)->input);
-    free(*out);
-    *out = NULL;
 }
 
 enum reason codec_short(const struct input *input, struct failure *failure, const char *message)
@@ -113,45 +53,55 @@ enum reason codec_check_size(uint64_t width, uint64_t height, const struct decod
     return REASON_NONE;
 }
 
-/* Is the file still what it was? */
-static enum reason check_unchanged(struct decode *decode, struct failure *failure)
+/* --- of the calling thread ------------------------------------------------------------------- */
+
+static struct local *local_of(struct decode *decode)
 {
+    return (struct local *)decode;
+}
+
+/* Is the file still what it was? */
+static enum reason check_unchanged(struct local *local, struct failure *failure)
+{
+    const struct blob *blob = &local->input.blob;
     struct stat st;
-    if (fstat(decode->input.fd, &st) != 0)
+    if (blob->memory)
+        return REASON_NONE;
+    if (fstat(blob->fd, &st) != 0)
         return failure_errno(failure, REASON_UNREADABLE, errno, "cannot look at the file");
     if (!S_ISREG(st.st_mode))
         return failure_set(failure, REASON_CHANGED, "no regular file any more");
-    if ((uint64_t)st.st_size != decode->bytes || clock_file_time(&st.st_mtim) != decode->mtime_ns)
+    if ((uint64_t)st.st_size != blob->file_bytes || clock_file_time(&st.st_mtim) != blob->mtime_ns)
         return failure_set(failure, REASON_CHANGED, "the file changed while it was read");
-    if (decode->named && st.st_nlink == 0)
+    if (local->named && st.st_nlink == 0)
         return failure_set(failure, REASON_CHANGED,
                            "the file was removed or replaced while it was read");
-    decode->named = st.st_nlink > 0;
+    local->named = st.st_nlink > 0;
     return REASON_NONE;
 }
 
 /* Of a file that has changed nothing else can be said: what a codec met may be half of one file and
  * half of another. */
-static enum reason blame_change(struct decode *decode, struct failure *failure)
+static enum reason blame_change(struct local *local, struct failure *failure)
 {
     struct failure change = {0};
-    if (failure->reason != REASON_NONE && check_unchanged(decode, &change) == REASON_CHANGED)
+    if (failure->reason != REASON_NONE && check_unchanged(local, &change) == REASON_CHANGED)
         *failure = change;
     return failure->reason;
 }
 
 /* Recognises the content and starts its codec. */
-static enum reason start_codec(struct decode *decode, const char *path, struct image_info *info,
+static enum reason start_codec(struct local *local, const char *path, struct image_info *info,
                                struct failure *failure)
 {
-    size_t have = input_peek(&decode->input, SNIFF_BYTES);
-    if (decode->input.error_number)
-        return failure_errno(failure, REASON_UNREADABLE, decode->input.error_number, "read failed");
+    size_t have = input_peek(&local->input, SNIFF_BYTES);
+    if (local->input.error_number)
+        return failure_errno(failure, REASON_UNREADABLE, local->input.error_number, "read failed");
     bool promises = path_promises_image(path);
     if (have == 0)
         return promises ? failure_set(failure, REASON_EMPTY, "no bytes")
                         : failure_set(failure, REASON_NOT_AN_IMAGE, "an empty file");
-    int format = sniff_format(decode->input.buffer + decode->input.position, have);
+    int format = sniff_format(local->input.buffer + local->input.position, have);
     if (format < 0)
         return promises ? failure_set(failure, REASON_UNKNOWN_FORMAT,
                                       "the content is no known image format")
@@ -161,83 +111,193 @@ static enum reason start_codec(struct decode *decode, const char *path, struct i
     if (!codec)
         return failure_set(failure, REASON_UNSUPPORTED, "%s", row->notes);
     assert((unsigned)format < FORMATS_MAX);
-    void **state = &decode->state[format];
+    void **state = &local->state[format];
     if (!*state && !(*state = codec->create()))
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a decoder");
     memset(info->format, 0, sizeof info->format);
     memcpy(info->format, row->name, strnlen(row->name, sizeof info->format - 1));
-    decode->codec = codec;
-    decode->current = *state;
-    return codec->begin(*state, &decode->input, &decode->options, decode->bytes, info, failure);
+    local->codec = codec;
+    local->current = *state;
+    return codec->begin(*state, &local->input, &local->options, local->input.blob.bytes, info,
+                        failure);
 }
 
-enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64_t expected_bytes,
-                         int64_t expected_mtime_ns, struct image_info *info,
-                         struct failure *failure)
+static void local_abort(struct decode *decode)
 {
-    if (decode->isolated)
-        return isolated_begin(decode->isolated, fd, path, expected_bytes, expected_mtime_ns, info,
-                              failure);
+    struct local *local = local_of(decode);
+    if (local->codec)
+        local->codec->reset(local->current);
+    local->codec = NULL;
+}
+
+static enum reason local_begin(struct decode *decode, const struct blob *blob, const char *path,
+                               struct image_info *info, struct failure *failure)
+{
+    struct local *local = local_of(decode);
+    input_begin(&local->input, blob);
+    local->named = false;
+    if (check_unchanged(local, failure) == REASON_NONE &&
+        start_codec(local, path, info, failure) != REASON_NONE)
+        blame_change(local, failure);
+    if (failure->reason != REASON_NONE)
+        local_abort(decode);
+    return failure->reason;
+}
+
+static enum reason local_rows(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,
+                              struct failure *failure)
+{
+    struct local *local = local_of(decode);
+    assert(local->codec);
+    local->codec->rows(local->current, dst, stride, rows, failure);
+    return blame_change(local, failure);
+}
+
+static enum reason local_coefficients(struct decode *decode, void *dst, struct failure *failure)
+{
+    struct local *local = local_of(decode);
+    assert(local->codec && local->codec->coefficients);
+    local->codec->coefficients(local->current, dst, failure);
+    return blame_change(local, failure);
+}
+
+static enum reason local_end(struct decode *decode, uint64_t digest[2], struct failure *failure)
+{
+    struct local *local = local_of(decode);
+    struct input *input = &local->input;
+    assert(local->codec);
+    if (local->codec->end(local->current, failure) != REASON_NONE)
+        return blame_change(local, failure);
+    input_skip(input, UINT64_MAX);
+    if (input->error_number)
+        return failure_errno(failure, REASON_UNREADABLE, input->error_number, "read failed");
+    if (input->total != input->blob.bytes)
+        return failure_set(failure, REASON_CHANGED, "the file changed while it was read");
+    if (check_unchanged(local, failure) != REASON_NONE)
+        return failure->reason;
+    murmur3_final(&input->digest, digest);
+    local_abort(decode);
+    return REASON_NONE;
+}
+
+static enum status local_ready(struct decode *decode, struct error *err)
+{
+    (void)decode;
+    (void)err;
+    return STATUS_OK;
+}
+
+static unsigned local_ahead(const struct decode *decode)
+{
+    (void)decode;
+    return 1;
+}
+
+static void local_announce(struct decode *decode, const struct decode_file *files, unsigned count)
+{
+    (void)decode;
+    (void)files;
+    (void)count;
+}
+
+static uint64_t local_bytes_read(const struct decode *decode)
+{
+    return ((const struct local *)decode)->input.total;
+}
+
+static void local_close(struct decode *decode)
+{
+    struct local *local = local_of(decode);
+    for (unsigned i = 0; i < FORMATS_MAX; i++) {
+        if (local->state[i])
+            format_codec(i)->destroy(local->state[i]);
+    }
+    input_clear(&local->input);
+    free(local);
+}
+
+enum status decode_open(struct decode **out, const struct decode_options *options,
+                        struct error *err)
+{
+    static const struct decoder_ops ops = {
+        .ready = local_ready,
+        .ahead = local_ahead,
+        .announce = local_announce,
+        .begin = local_begin,
+        .rows = local_rows,
+        .coefficients = local_coefficients,
+        .end = local_end,
+        .abort = local_abort,
+        .bytes_read = local_bytes_read,
+        .close = local_close,
+    };
+    *out = NULL;
+    struct local *local = calloc(1, sizeof *local);
+    if (!local || !input_init(&local->input)) {
+        free(local);
+        return error_memory(err, sizeof *local + INPUT_BUFFER, "a decoder");
+    }
+    local->base.ops = &ops;
+    local->options = *options;
+    local->input.stop = options->stop;
+    *out = &local->base;
+    return STATUS_OK;
+}
+
+/* --- the doors ------------------------------------------------------------------------------- */
+
+enum status decode_ready(struct decode *decode, struct error *err)
+{
+    return decode->ops->ready(decode, err);
+}
+
+unsigned decode_ahead(const struct decode *decode)
+{
+    return decode->ops->ahead(decode);
+}
+
+void decode_announce(struct decode *decode, const struct decode_file *files, unsigned count)
+{
+    decode->ops->announce(decode, files, count);
+}
+
+enum reason decode_begin(struct decode *decode, const struct blob *blob, const char *path,
+                         struct image_info *info, struct failure *failure)
+{
     *info = (struct image_info){.orientation = 1};
     *failure = (struct failure){0};
-    input_begin(&decode->input, fd);
-    decode->bytes = expected_bytes;
-    decode->mtime_ns = expected_mtime_ns;
-    decode->named = false;
-    if (check_unchanged(decode, failure) == REASON_NONE &&
-        start_codec(decode, path, info, failure) != REASON_NONE)
-        blame_change(decode, failure);
-    if (failure->reason != REASON_NONE)
-        decode_abort(decode);
-    return failure->reason;
+    return decode->ops->begin(decode, blob, path, info, failure);
 }
 
 enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,
                         struct failure *failure)
 {
-    if (decode->isolated)
-        return isolated_rows(decode->isolated, dst, stride, rows, failure);
-    assert(decode->codec);
-    decode->codec->rows(decode->current, dst, stride, rows, failure);
-    return blame_change(decode, failure);
+    return decode->ops->rows(decode, dst, stride, rows, failure);
 }
 
 enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure)
 {
-    assert(decode->codec && decode->codec->coefficients);
-    decode->codec->coefficients(decode->current, dst, failure);
-    return blame_change(decode, failure);
+    return decode->ops->coefficients(decode, dst, failure);
 }
 
 enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure)
 {
-    if (decode->isolated)
-        return isolated_end(decode->isolated, digest, failure);
-    assert(decode->codec);
-    if (decode->codec->end(decode->current, failure) != REASON_NONE)
-        return blame_change(decode, failure);
-    input_skip(&decode->input, UINT64_MAX);
-    if (decode->input.error_number)
-        return failure_errno(failure, REASON_UNREADABLE, decode->input.error_number, "read failed");
-    if (decode->input.total != decode->bytes)
-        return failure_set(failure, REASON_CHANGED, "the file changed while it was read");
-    if (check_unchanged(decode, failure) != REASON_NONE)
-        return failure->reason;
-    murmur3_final(&decode->input.digest, digest);
-    decode_abort(decode);
-    return REASON_NONE;
+    return decode->ops->end(decode, digest, failure);
 }
 
 void decode_abort(struct decode *decode)
 {
-    if (decode->isolated)
-        isolated_abort(decode->isolated);
-    if (decode->codec)
-        decode->codec->reset(decode->current);
-    decode->codec = NULL;
+    decode->ops->abort(decode);
 }
 
 uint64_t decode_bytes_read(const struct decode *decode)
 {
-    return decode->isolated ? isolated_bytes_read(decode->isolated) : decode->input.total;
+    return decode->ops->bytes_read(decode);
+}
+
+void decode_close(struct decode **decode)
+{
+    if (*decode)
+        (*decode)->ops->close(*decode);
+    *decode = NULL;
 }

@@ -1,4 +1,4 @@
-/* decode.h: from a file's bytes to rows of RGB in memory that the caller owns.
+/* decode.h: from a picture's bytes to rows of RGB in memory that the caller owns.
  *
  * One `struct decode` per thread, reused for every file:
  *
@@ -17,10 +17,11 @@
 #ifndef CLPIPE_DECODE_DECODE_H
 #define CLPIPE_DECODE_DECODE_H
 
-#include "part/dct.h"
+#include "base/blob.h"
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/stop.h"
+#include "part/dct.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,40 +58,32 @@ struct image_info {
 
 struct decode;
 
-/* options are copied. */
+/* A decoder whose codecs run on the calling thread; isolate.h has another. options are copied. */
 enum status decode_open(struct decode **out, const struct decode_options *options,
                         struct error *err);
 
-/* One whose codecs run in a process of their own; see isolate.h. */
-struct isolate;
-enum status decode_open_isolated(struct decode **out, struct isolate *isolate, struct error *err);
-
-/* Before each file: what a crash has taken away is there again. Does nothing where nothing is
- * isolated. */
+/* Before each file: a decoder that a crash has taken away is there again. */
 enum status decode_ready(struct decode *decode, struct error *err);
 
 /* A file that decode_begin will be called with. */
 struct decode_file {
-    int fd;
+    const struct blob *blob;
     const char *path;
-    uint64_t bytes;
-    int64_t mtime_ns;
 };
 #define DECODE_AHEAD_MAX 16
 /* How many files it pays to announce at a time, if they are small; 1: it does not. */
 unsigned decode_ahead(const struct decode *decode);
 /* Says which files decode_begin will be called with next, and in which order: an isolated decoder
- * takes them in one go. At most decode_ahead() of them, and none while others are left; descriptors
- * and paths must last. What becomes of a file is the same with and without. */
+ * takes them in one go. At most decode_ahead() of them, and none while others are left; blobs and
+ * paths must last. What becomes of a file is the same with and without. */
 void decode_announce(struct decode *decode, const struct decode_file *files, unsigned count);
 
-/* Starts on the file behind `fd` (positioned at 0; the caller closes it after end or abort). `path`
- * only decides between unknown-format and not-an-image. Fills *info and returns REASON_NONE, or
- * fills *failure. expected_bytes and expected_mtime_ns are what the walk saw; a difference is
- * REASON_CHANGED, as is every failure of a file that turns out to have changed since. */
-enum reason decode_begin(struct decode *decode, int fd, const char *path, uint64_t expected_bytes,
-                         int64_t expected_mtime_ns, struct image_info *info,
-                         struct failure *failure);
+/* Starts on a file; the blob must stay open until end or abort. `path` only decides between
+ * unknown-format and not-an-image. Fills *info and returns REASON_NONE, or fills *failure. A file
+ * that is no longer what the blob says is REASON_CHANGED, as is every failure of a file that turns
+ * out to have changed since. */
+enum reason decode_begin(struct decode *decode, const struct blob *blob, const char *path,
+                         struct image_info *info, struct failure *failure);
 
 /* Decodes the next `rows` rows to dst, dst + stride, ... (stride in bytes, at least 3 * out_width;
  * bytes between rows are left alone). The sum of rows must not pass out_height. */

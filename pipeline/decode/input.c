@@ -4,12 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 bool input_init(struct input *input)
 {
     memset(input, 0, sizeof *input);
-    input->fd = -1;
+    input->blob = (struct blob)BLOB_NOTHING;
     input->buffer = malloc(INPUT_BUFFER);
     return input->buffer != NULL;
 }
@@ -20,9 +19,9 @@ void input_clear(struct input *input)
     input->buffer = NULL;
 }
 
-void input_begin(struct input *input, int fd)
+void input_begin(struct input *input, const struct blob *blob)
 {
-    input->fd = fd;
+    input->blob = *blob;
     input->position = input->end = 0;
     input->total = 0;
     input->at_end = false;
@@ -40,10 +39,8 @@ static bool read_more(struct input *input)
         input->error_number = ECANCELED;
         return false;
     }
-    ssize_t got;
-    do
-        got = read(input->fd, input->buffer + input->end, INPUT_BUFFER - input->end);
-    while (got < 0 && errno == EINTR);
+    const ssize_t got = blob_read(&input->blob, input->buffer + input->end,
+                                  INPUT_BUFFER - input->end, input->total);
     if (got <= 0) {
         input->at_end = true;
         input->error_number = got < 0 ? errno : 0;
@@ -116,10 +113,8 @@ size_t input_at(struct input *input, uint64_t offset, void *out, size_t size)
         input->error_number = ECANCELED;
         return 0;
     }
-    while (done < size && offset + done <= INT64_MAX) {
-        ssize_t got = pread(input->fd, dst + done, size - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
+    while (done < size) {
+        const ssize_t got = blob_read(&input->blob, dst + done, size - done, offset + done);
         if (got < 0)
             input->error_number = errno;
         if (got <= 0)

@@ -1,9 +1,10 @@
-/* input.h: a file read front to back through one reusable buffer, digested on the way.
+/* input.h: a blob read front to back through one reusable buffer, digested on the way.
  *
  * No mmap: a file that shrinks under us would be a signal instead of an error. */
 #ifndef CLPIPE_DECODE_INPUT_H
 #define CLPIPE_DECODE_INPUT_H
 
+#include "base/blob.h"
 #include "base/hash.h"
 #include "base/stop.h"
 #include <stdbool.h>
@@ -17,11 +18,11 @@
 #endif
 
 struct input {
-    int fd;
+    struct blob blob;     /* borrowed */
     uint8_t *buffer;      /* INPUT_BUFFER bytes, owned */
     size_t position, end; /* what is still unread in the buffer */
-    uint64_t total;       /* bytes read from the file */
-    bool at_end;          /* read() has said so */
+    uint64_t total;       /* bytes read, from the start */
+    bool at_end;          /* blob_read() has said so */
     int error_number;     /* of a failed read, or 0 */
     struct stop *stop;    /* once it is overdue reading fails; may be NULL */
     struct murmur3 digest;
@@ -31,8 +32,8 @@ struct input {
 bool input_init(struct input *input);
 void input_clear(struct input *input);
 
-/* Starts on another file. */
-void input_begin(struct input *input, int fd);
+/* Starts on another blob, which must stay open. */
+void input_begin(struct input *input, const struct blob *blob);
 
 /* Makes sure that unread bytes are in the buffer: true; at the end or after an error: false. */
 bool input_fill(struct input *input);

@@ -8,8 +8,9 @@
 #include "decode/isolate.h"
 
 #include "base/clock.h"
-#include "base/path.h"
+#include "decode/decoder_ops.h"
 #include "decode/isolate_wire.h"
+#include "decode/isolate_worker.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -37,29 +38,52 @@ struct isolate {
     pthread_mutex_t lock; /* one question to the template at a time */
 };
 
+/* A file that was begun. */
+enum file_state {
+    FILE_NONE,
+    FILE_KNOWN, /* its rows are in the slot, or their failure is known: the worker is done with it */
+    FILE_ASKED, /* the worker has it open, and is asked for rows */
+};
+
+/* A worker, from the outside.
+ *
+ *   announced ──── begin_files ────> answered ──── decode_begin ────> begun
+ *   file[answered .. files)          file[begun .. answered)          file[.. begun)
+ *
+ * The last file begun is under way in one of two states, unless it has failed:
+ *
+ *             ┌──> FILE_KNOWN ──── decode_rows copies ──┐
+ *   FILE_NONE ┤                                         ├── end, abort ──> FILE_NONE
+ *             └──> FILE_ASKED ──── decode_rows asks ────┘
+ *
+ * Only the file answered last can be FILE_ASKED: the worker leaves the others alone until it is
+ * over, and they are announced to it again. */
 struct isolated {
+    struct decode base;
     struct isolate *isolate;
     struct isolate_board *board;
     uint8_t *slot; /* behind it */
     int memory;    /* the descriptor of both */
     int socket;    /* -1: there is no worker */
     pid_t pid;
-    /* Announced: what came of the first `answered` files is known, and the first `begun` were asked
-     * for. The next one's rows lie behind `used` bytes of the slot. */
     struct decode_file file[DECODE_AHEAD_MAX];
     struct isolate_answer answer[DECODE_AHEAD_MAX];
     unsigned files, answered, begun;
-    uint64_t used;
+    uint64_t used; /* bytes of the slot before the rows of the next file */
     /* The file under way: */
-    bool under_way;
-    bool ahead;             /* all rows are in the slot, or: */
-    struct failure failure; /* what came of them */
+    enum file_state state;
+    struct failure failure; /* FILE_KNOWN: what came of its rows */
     int64_t left_ns;        /* of the time for it */
     struct image_info info;
     uint64_t start; /* of its rows in the slot */
     uint32_t row;
     uint64_t bytes_read, digest[2];
 };
+
+static struct isolated *isolated_of(struct decode *decode)
+{
+    return (struct isolated *)decode;
+}
 
 /* --- the template ------------------------------------------------------------------------------
  */
@@ -83,7 +107,7 @@ enum status isolate_open(struct isolate **out, const struct isolate_config *conf
     pid_t pid = fork();
     if (pid == 0) {
         close(pair[0]);
-        template_main(pair[1], &isolate->config);
+        template_main(pair[1], &isolate->config.options, isolate->config.slot_bytes);
     }
     int code = errno;
     close(pair[1]);
@@ -135,13 +159,14 @@ static int end_worker(struct isolated *isolated)
     struct template_request request = {.op = TEMPLATE_END, .pid = isolated->pid};
     close(isolated->socket);
     isolated->socket = -1;
-    isolated->under_way = false;
+    isolated->state = FILE_NONE;
     return ask_template(isolated->isolate, &request, NULL, 0, &answer) ? 0 : answer.error_number;
 }
 
-enum status isolated_ready(struct isolated *isolated, struct error *err)
+static enum status isolated_ready(struct decode *decode, struct error *err)
 {
-    /* What is known needs nobody. */
+    struct isolated *isolated = isolated_of(decode);
+    /* An answer needs no worker. */
     if (isolated->begun < isolated->answered)
         return STATUS_OK;
     if (isolated->socket >= 0) {
@@ -174,42 +199,26 @@ enum status isolated_ready(struct isolated *isolated, struct error *err)
     return STATUS_OK;
 }
 
-enum status isolated_open(struct isolated **out, struct isolate *isolate, struct error *err)
+static enum status share_memory(struct isolated *isolated, struct error *err)
 {
-    *out = NULL;
-    size_t bytes = ISOLATE_BOARD + isolate->config.slot_bytes;
-    struct isolated *isolated = calloc(1, sizeof *isolated);
-    if (!isolated)
-        return error_memory(err, sizeof *isolated, "an isolated decoder");
-    *isolated = (struct isolated){.isolate = isolate, .socket = -1};
+    const size_t bytes = ISOLATE_BOARD + isolated->isolate->config.slot_bytes;
     isolated->memory = memfd_create("clpipe-rows", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     /* Nobody can make it shorter than what is read of it. */
     if (isolated->memory < 0 || ftruncate(isolated->memory, (off_t)bytes) != 0 ||
-        fcntl(isolated->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
-        enum status status = error_errno(err, STATUS_FAILED, errno, "memfd_create",
-                                         "cannot share memory with a decoder");
-        isolated_close(&isolated);
-        return status;
-    }
+        fcntl(isolated->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+        return error_errno(err, STATUS_FAILED, errno, "memfd_create",
+                           "cannot share memory with a decoder");
     void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, isolated->memory, 0);
-    if (shared == MAP_FAILED) {
-        isolated_close(&isolated);
+    if (shared == MAP_FAILED)
         return error_memory(err, bytes, "rows of an isolated decoder");
-    }
     isolated->board = shared;
     isolated->slot = (uint8_t *)shared + ISOLATE_BOARD;
-    enum status status = isolated_ready(isolated, err);
-    if (status != STATUS_OK)
-        isolated_close(&isolated);
-    *out = isolated;
-    return status;
+    return STATUS_OK;
 }
 
-void isolated_close(struct isolated **out)
+static void isolated_close(struct decode *decode)
 {
-    struct isolated *isolated = *out;
-    if (!isolated)
-        return;
+    struct isolated *isolated = isolated_of(decode);
     if (isolated->socket >= 0)
         end_worker(isolated);
     if (isolated->board)
@@ -217,7 +226,6 @@ void isolated_close(struct isolated **out)
     if (isolated->memory >= 0)
         close(isolated->memory);
     free(isolated);
-    *out = NULL;
 }
 
 /* --- one file ----------------------------------------------------------------------------------
@@ -369,69 +377,95 @@ static unsigned count_sound(const struct isolated *isolated, const struct isolat
     return count;
 }
 
-unsigned isolated_ahead(const struct isolated *isolated)
+static unsigned isolated_ahead(const struct decode *decode)
 {
-    const struct isolate_config *config = &isolated->isolate->config;
+    const struct isolate_config *config = &((const struct isolated *)decode)->isolate->config;
     return config->headers_only || config->max_seconds > 0 ? 1 : DECODE_AHEAD_MAX;
 }
 
-void isolated_announce(struct isolated *isolated, const struct decode_file *files, unsigned count)
+static void isolated_announce(struct decode *decode, const struct decode_file *files,
+                              unsigned count)
 {
-    assert(isolated->begun == isolated->files && count <= isolated_ahead(isolated));
+    struct isolated *isolated = isolated_of(decode);
+    assert(isolated->begun == isolated->files && count <= isolated_ahead(decode));
     memcpy(isolated->file, files, count * sizeof *files);
     isolated->files = count;
     isolated->begun = isolated->answered = 0;
+}
+
+static void describe_file(struct isolate_file *to, const struct blob *blob, const char *path)
+{
+    /* The extension is at the end. */
+    const size_t length = strlen(path), most = sizeof to->name - 1;
+    memcpy(to->name, path + (length > most ? length - most : 0), length < most ? length : most);
+    to->offset = blob->offset;
+    to->bytes = blob->bytes;
+    to->file_bytes = blob->file_bytes;
+    to->mtime_ns = blob->mtime_ns;
+}
+
+/* Sends the worker the announced files, and waits for its answers. Returns how many there are, the
+ * first of them to file[begun]; fills *failure if it is 0 or the worker had to be ended. */
+static unsigned ask_for_files(struct isolated *isolated, uint32_t *asked, struct failure *failure)
+{
+    const struct isolate_config *config = &isolated->isolate->config;
+    const struct decode_file *file = isolated->file + isolated->begun;
+    struct isolate_request request = {.op = ISOLATE_BEGIN, .rows = !config->headers_only};
+    struct blob shared[DECODE_AHEAD_MAX];
+    int fds[DECODE_AHEAD_MAX], code = 0;
+    const unsigned left = isolated->files - isolated->begun;
+    unsigned count = 0;
+    for (; request.count < left; request.count++) {
+        struct blob *blob = &shared[request.count];
+        code = blob_share(blob, file[request.count].blob);
+        if (code != 0)
+            break;
+        describe_file(&request.file[request.count], blob, file[request.count].path);
+        fds[request.count] = blob->fd;
+    }
+    assert(isolated->socket >= 0 && left > 0);
+    *asked = request.count;
+    if (request.count == 0)
+        failure_errno(failure, REASON_OUT_OF_MEMORY, code, "cannot hand the bytes to the decoder");
+    else
+        count = ask(isolated, isolated->answer + isolated->begun, &request, fds, failure);
+    for (uint32_t i = 0; i < request.count; i++)
+        blob_close(&shared[i]);
+    return count;
 }
 
 /* Gives the worker all files that it has not seen. What it says of them, or what became of it, is
  * known of at least one afterwards. */
 static void begin_files(struct isolated *isolated)
 {
-    const struct isolate_config *config = &isolated->isolate->config;
-    struct isolate_request request = {.op = ISOLATE_BEGIN, .rows = !config->headers_only};
+    const double seconds = isolated->isolate->config.max_seconds;
     struct isolate_answer *answer = isolated->answer + isolated->begun;
-    const struct decode_file *file = isolated->file + isolated->begun;
     struct failure failure = {0};
-    int fds[DECODE_AHEAD_MAX];
-    for (unsigned left = isolated->files - isolated->begun; request.count < left; request.count++) {
-        const struct decode_file *from = &file[request.count];
-        struct isolate_file *to = &request.file[request.count];
-        /* The extension is at the end. */
-        size_t length = strlen(from->path), most = sizeof to->name - 1;
-        memcpy(to->name, from->path + (length > most ? length - most : 0),
-               length < most ? length : most);
-        to->bytes = from->bytes;
-        to->mtime_ns = from->mtime_ns;
-        fds[request.count] = from->fd;
-    }
-    assert(isolated->socket >= 0 && request.count > 0);
-    isolated->left_ns = (int64_t)((config->max_seconds < 1e9 ? config->max_seconds : 1e9) * 1e9);
-    unsigned count = ask(isolated, answer, &request, fds, &failure);
+    uint32_t asked;
+    isolated->left_ns = (int64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9);
+    unsigned count = ask_for_files(isolated, &asked, &failure);
     unsigned sound = count_sound(isolated, answer, count);
     if (failure.reason == REASON_NONE && (sound < count || count == 0))
         nonsense(isolated, &failure);
     if (failure.reason != REASON_NONE) {
-        /* It met its end with the first file that is not over; who knows what it read of others. */
+        /* It met its end with the first file that is not over. */
         sound -= sound > 0 && !is_over(&answer[sound - 1]);
-        if (sound < request.count)
+        if (sound < asked || asked == 0)
             answer[sound++] = (struct isolate_answer){.failure = failure};
-        for (unsigned i = sound; i < request.count; i++)
-            lseek(fds[i], 0, SEEK_SET);
     }
     isolated->answered = isolated->begun + sound;
     isolated->used = 0;
 }
 
-enum reason isolated_begin(struct isolated *isolated, int fd, const char *path, uint64_t bytes,
-                           int64_t mtime_ns, struct image_info *info, struct failure *failure)
+static enum reason isolated_begin(struct decode *decode, const struct blob *blob, const char *path,
+                                  struct image_info *info, struct failure *failure)
 {
-    *info = (struct image_info){.orientation = 1};
-    *failure = (struct failure){0};
+    struct isolated *isolated = isolated_of(decode);
     if (isolated->begun == isolated->files)
-        isolated_announce(isolated, &(struct decode_file){fd, path, bytes, mtime_ns}, 1);
+        isolated_announce(decode, &(struct decode_file){blob, path}, 1);
     if (isolated->begun == isolated->answered)
         begin_files(isolated);
-    assert(isolated->file[isolated->begun].fd == fd);
+    assert(isolated->file[isolated->begun].blob == blob);
     const struct isolate_answer *answer = &isolated->answer[isolated->begun++];
     isolated->row = 0;
     isolated->bytes_read = answer->bytes_read;
@@ -439,8 +473,7 @@ enum reason isolated_begin(struct isolated *isolated, int fd, const char *path, 
         take_failure(failure, &answer->failure);
         return failure->reason;
     }
-    isolated->under_way = true;
-    isolated->ahead = answer->ahead;
+    isolated->state = answer->ahead ? FILE_KNOWN : FILE_ASKED;
     take_failure(&isolated->failure, &answer->failure);
     isolated->start = isolated->used;
     isolated->used += rows_ahead(answer);
@@ -462,7 +495,7 @@ static enum reason ask_for_rows(struct isolated *isolated, uint32_t op, uint32_t
         return nonsense(isolated, failure);
     isolated->bytes_read = answer.bytes_read;
     if (answer.failure.reason != REASON_NONE) {
-        isolated->under_way = false;
+        isolated->state = FILE_NONE;
         take_failure(failure, &answer.failure);
         return failure->reason;
     }
@@ -496,21 +529,29 @@ static void copy_rows(uint8_t *dst, size_t stride, const uint8_t *src, size_t ro
         memcpy(dst + i * stride, src + i * row, row);
 }
 
-enum reason isolated_rows(struct isolated *isolated, uint8_t *dst, size_t stride, uint32_t rows,
-                          struct failure *failure)
+/* Rows that the worker has put into the slot before it was asked for them. */
+static enum reason copy_known_rows(struct isolated *isolated, uint8_t *dst, size_t stride,
+                                   uint32_t rows, struct failure *failure)
 {
-    uint64_t row = 3 * (uint64_t)isolated->info.out_width;
-    uint64_t fit = slot_rows(isolated, &isolated->info, 0);
-    assert(isolated->under_way && rows <= isolated->info.out_height - isolated->row);
-    if (isolated->ahead && isolated->failure.reason != REASON_NONE) {
+    const uint64_t row = 3 * (uint64_t)isolated->info.out_width;
+    if (isolated->failure.reason != REASON_NONE) {
         *failure = isolated->failure;
         return failure->reason;
     }
-    if (isolated->ahead) {
-        copy_rows(dst, stride, isolated->slot + isolated->start + isolated->row * row, row, rows);
-        isolated->row += rows;
-        return REASON_NONE;
-    }
+    copy_rows(dst, stride, isolated->slot + isolated->start + isolated->row * row, row, rows);
+    isolated->row += rows;
+    return REASON_NONE;
+}
+
+static enum reason isolated_rows(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,
+                                 struct failure *failure)
+{
+    struct isolated *isolated = isolated_of(decode);
+    const uint64_t row = 3 * (uint64_t)isolated->info.out_width;
+    const uint64_t fit = slot_rows(isolated, &isolated->info, 0);
+    assert(isolated->state != FILE_NONE && rows <= isolated->info.out_height - isolated->row);
+    if (isolated->state == FILE_KNOWN)
+        return copy_known_rows(isolated, dst, stride, rows, failure);
     while (rows > 0) {
         uint32_t n = fit == 0 ? 1 : rows < fit ? rows : (uint32_t)fit;
         enum reason reason = fit == 0 ? wide_row(isolated, dst, row, failure)
@@ -526,26 +567,56 @@ enum reason isolated_rows(struct isolated *isolated, uint8_t *dst, size_t stride
     return REASON_NONE;
 }
 
-enum reason isolated_end(struct isolated *isolated, uint64_t digest[2], struct failure *failure)
+static enum reason isolated_end(struct decode *decode, uint64_t digest[2], struct failure *failure)
 {
+    struct isolated *isolated = isolated_of(decode);
     /* The worker has looked behind the last row already. */
     (void)failure;
-    assert(isolated->under_way && isolated->row == isolated->info.out_height);
+    assert(isolated->state != FILE_NONE && isolated->row == isolated->info.out_height);
     memcpy(digest, isolated->digest, sizeof isolated->digest);
-    isolated->under_way = false;
+    isolated->state = FILE_NONE;
     return REASON_NONE;
 }
 
-void isolated_abort(struct isolated *isolated)
+static void isolated_abort(struct decode *decode)
 {
+    struct isolated *isolated = isolated_of(decode);
     struct isolate_request request = {.op = ISOLATE_ABORT};
     /* A worker that is gone is met when the next file begins. */
-    if (isolated->under_way && !isolated->ahead)
+    if (isolated->state == FILE_ASKED)
         wire_send(isolated->socket, &request, sizeof request, NULL, 0);
-    isolated->under_way = false;
+    isolated->state = FILE_NONE;
 }
 
-uint64_t isolated_bytes_read(const struct isolated *isolated)
+static uint64_t isolated_bytes_read(const struct decode *decode)
 {
-    return isolated->bytes_read;
+    return ((const struct isolated *)decode)->bytes_read;
+}
+
+enum status decode_open_isolated(struct decode **out, struct isolate *isolate, struct error *err)
+{
+    static const struct decoder_ops ops = {
+        .ready = isolated_ready,
+        .ahead = isolated_ahead,
+        .announce = isolated_announce,
+        .begin = isolated_begin,
+        .rows = isolated_rows,
+        .end = isolated_end,
+        .abort = isolated_abort,
+        .bytes_read = isolated_bytes_read,
+        .close = isolated_close,
+    };
+    *out = NULL;
+    struct isolated *isolated = calloc(1, sizeof *isolated);
+    if (!isolated)
+        return error_memory(err, sizeof *isolated, "an isolated decoder");
+    *isolated = (struct isolated){.base.ops = &ops, .isolate = isolate, .memory = -1, .socket = -1};
+    enum status status = share_memory(isolated, err);
+    if (status == STATUS_OK)
+        status = isolated_ready(&isolated->base, err);
+    if (status != STATUS_OK)
+        isolated_close(&isolated->base);
+    else
+        *out = &isolated->base;
+    return status;
 }

@@ -4,7 +4,7 @@
  *     isolate_open ─────── fork ──────────> waits
  *     decode_open_isolated ── "one more" ─> fork ────────────────────> waits
  *     decode_begin ───────── request, descriptors of some files ─────> headers, and rows of small
- *                                                                      ones, into shared memory
+ *                            (bytes in memory go as files, too)        ones, into shared memory
  *     decode_rows ────────── request ────────────────────────────────> rows into shared memory
  *     the worker is gone: reason, and a new one before the next file
  *
@@ -35,24 +35,8 @@ enum status isolate_open(struct isolate **out, const struct isolate_config *conf
 /* Ends the template, and the workers with it. Accepts NULLs. */
 void isolate_close(struct isolate **isolate);
 
-/* --- inside decode -----------------------------------------------------------------------------
- */
-
-/* A worker, from the outside: as struct decode. One thread at a time; several at once can have one
- * each. */
-struct isolated;
-
-enum status isolated_open(struct isolated **out, struct isolate *isolate, struct error *err);
-enum status isolated_ready(struct isolated *isolated, struct error *err);
-unsigned isolated_ahead(const struct isolated *isolated);
-void isolated_announce(struct isolated *isolated, const struct decode_file *files, unsigned count);
-enum reason isolated_begin(struct isolated *isolated, int fd, const char *path, uint64_t bytes,
-                           int64_t mtime_ns, struct image_info *info, struct failure *failure);
-enum reason isolated_rows(struct isolated *isolated, uint8_t *dst, size_t stride, uint32_t rows,
-                          struct failure *failure);
-enum reason isolated_end(struct isolated *isolated, uint64_t digest[2], struct failure *failure);
-void isolated_abort(struct isolated *isolated);
-uint64_t isolated_bytes_read(const struct isolated *isolated);
-void isolated_close(struct isolated **isolated);
+/* A decoder whose codecs run in a worker of its own. One thread at a time; the template's workers at
+ * once. */
+enum status decode_open_isolated(struct decode **out, struct isolate *isolate, struct error *err);
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef CLPIPE_DECODE_ISOLATE_WIRE_H
 #define CLPIPE_DECODE_ISOLATE_WIRE_H
 
-#include "decode/isolate.h"
+#include "decode/decode.h"
 #include <stdatomic.h>
 #include <sys/types.h>
 
@@ -23,7 +23,7 @@ enum isolate_op {
 };
 
 struct isolate_file {
-    uint64_t bytes;
+    uint64_t offset, bytes, file_bytes; /* as in struct blob */
     int64_t mtime_ns;
     char name[32]; /* the end of it: only what it promises matters */
 };
@@ -73,9 +73,5 @@ int wire_send(int socket, const void *message, size_t size, const int *fds, unsi
 /* Receives one of exactly `size` bytes; 0, or errno: EPIPE where the other end is gone, EPROTO
  * where it said something else. Descriptors that did not come are -1; fds may be NULL. */
 int wire_receive(int socket, void *message, size_t size, int *fds, unsigned fd_count);
-
-/* The template's life; does not return. Each worker has ISOLATE_BOARD and `slot_bytes` of shared
- * memory. */
-_Noreturn void template_main(int control, const struct isolate_config *config);
 
 #endif

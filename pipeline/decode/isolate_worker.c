@@ -2,7 +2,8 @@
  *
  * Both have one thread. They know when the process that they work for is gone by the end of their
  * socket; one that is stuck in a codec is killed with its parent. */
-#include "base/path.h"
+#include "decode/isolate_worker.h"
+
 #include "decode/isolate_wire.h"
 #include "decode/sandbox.h"
 
@@ -30,7 +31,8 @@
  */
 
 struct worker {
-    int socket, file; /* file: the one under way, or -1 */
+    int socket;
+    struct blob file; /* under way, or BLOB_NOTHING */
     struct isolate_board *board;
     uint8_t *slot; /* behind it */
     uint64_t slot_bytes;
@@ -46,9 +48,7 @@ struct worker {
 
 static void finish_file(struct worker *worker)
 {
-    if (worker->file >= 0)
-        close(worker->file);
-    worker->file = -1;
+    blob_close(&worker->file);
     free(worker->wide_row);
     worker->wide_row = NULL;
 }
@@ -66,10 +66,8 @@ static void rows_done(struct worker *worker, uint32_t rows, struct isolate_answe
         decode_end(worker->decode, answer->digest, &answer->failure);
     if (answer->failure.reason != REASON_NONE)
         decode_abort(worker->decode);
-    if (answer->failure.reason != REASON_NONE || worker->row == worker->info.out_height) {
-        close(worker->file);
-        worker->file = -1;
-    }
+    if (answer->failure.reason != REASON_NONE || worker->row == worker->info.out_height)
+        blob_close(&worker->file);
 }
 
 static void rows(struct worker *worker, uint8_t *to, uint32_t count, struct isolate_answer *answer)
@@ -92,13 +90,15 @@ static void limit_memory(struct worker *worker, uint64_t bytes)
 static void begin(struct worker *worker, const struct isolate_file *file, int fd, bool rows_too,
                   uint64_t used, struct isolate_answer *answer)
 {
-    worker->file = fd;
+    worker->file = blob_of_file(fd, file->bytes, file->mtime_ns);
+    worker->file.offset = file->offset;
+    worker->file.file_bytes = file->file_bytes;
     worker->row = 0;
     /* Some codecs want all of the file before they say anything. */
     uint64_t whole = file->bytes > MEMORY_SLACK / 2 ? file->bytes : 0;
     limit_memory(worker, SMALL_MEMORY + whole);
-    if (decode_begin(worker->decode, fd, file->name, file->bytes, file->mtime_ns, &worker->info,
-                     &answer->failure) != REASON_NONE) {
+    if (decode_begin(worker->decode, &worker->file, file->name, &worker->info, &answer->failure) !=
+        REASON_NONE) {
         finish_file(worker);
         return;
     }
@@ -123,7 +123,7 @@ static void begin_files(struct worker *worker, const struct isolate_request *req
     finish_file(worker);
     uint64_t used = 0;
     uint32_t done = 0;
-    while (done < request->count && worker->file < 0) {
+    while (done < request->count && !blob_is_open(&worker->file)) {
         struct isolate_answer answer;
         memset(&answer, 0, sizeof answer);
         begin(worker, &request->file[done], fds[done], request->rows > 0, used, &answer);
@@ -205,17 +205,17 @@ static void die_with(pid_t parent)
         _exit(0);
 }
 
-_Noreturn static void worker_main(int socket, int memory, const struct isolate_config *config,
-                                  pid_t template)
+/* The stop word of the options was forked with us, and will never say anything. */
+_Noreturn static void worker_main(int socket, int memory, const struct decode_options *given,
+                                  uint64_t slot_bytes, pid_t template)
 {
-    struct worker worker = {.socket = socket, .file = -1, .slot_bytes = config->slot_bytes};
-    /* This one was forked with us, and will never say anything. */
-    struct decode_options options = config->options;
+    struct worker worker = {.socket = socket, .file = BLOB_NOTHING, .slot_bytes = slot_bytes};
+    struct decode_options options = *given;
     options.stop = NULL;
     die_with(template);
     prctl(PR_SET_NAME, "clpipe-decode");
-    void *shared = mmap(NULL, ISOLATE_BOARD + config->slot_bytes, PROT_READ | PROT_WRITE,
-                        MAP_SHARED, memory, 0);
+    void *shared =
+        mmap(NULL, ISOLATE_BOARD + slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     close(memory);
     if (shared == MAP_FAILED || decode_open(&worker.decode, &options, NULL) != STATUS_OK)
         _exit(WORKER_STARVED);
@@ -255,14 +255,14 @@ static void keep_only(int control)
 }
 
 static void fork_worker(struct template_answer *answer, int control, int fds[ISOLATE_FDS],
-                        const struct isolate_config *config)
+                        const struct decode_options *options, uint64_t slot_bytes)
 {
     pid_t self = getpid();
     answer->pid = fds[0] >= 0 && fds[1] >= 0 ? fork() : -1;
     answer->error_number = answer->pid < 0 ? errno : 0;
     if (answer->pid == 0) {
         close(control);
-        worker_main(fds[0], fds[1], config, self);
+        worker_main(fds[0], fds[1], options, slot_bytes, self);
     }
 }
 
@@ -273,7 +273,7 @@ static void end_worker(struct template_answer *answer, pid_t pid)
         answer->error_number = 0;
 }
 
-void template_main(int control, const struct isolate_config *config)
+void template_main(int control, const struct decode_options *options, uint64_t slot_bytes)
 {
     /* What ends a job politely goes to all of its processes; the one that matters tells us. */
     static const int polite[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT};
@@ -291,7 +291,7 @@ void template_main(int control, const struct isolate_config *config)
     while (wire_receive(control, &request, sizeof request, fds, ISOLATE_FDS) == 0) {
         struct template_answer answer = {.pid = request.pid};
         if (request.op == TEMPLATE_FORK)
-            fork_worker(&answer, control, fds, config);
+            fork_worker(&answer, control, fds, options, slot_bytes);
         else
             end_worker(&answer, request.pid);
         for (int i = 0; i < ISOLATE_FDS; i++)

@@ -224,8 +224,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
     struct failure *failure = &picture->record.failure;
     struct image_info info;
     int64_t start = clock_now();
-    enum reason reason = decode_begin(decode, picture->fd, picture->path, picture->record.bytes,
-                                      picture->record.mtime_ns, &info, failure);
+    enum reason reason = decode_begin(decode, &picture->blob, picture->path, &info, failure);
     decoder->busy += clock_seconds_since(start);
     if (reason != REASON_NONE)
         return true;
@@ -282,7 +281,7 @@ static bool do_picture(struct decoder *decoder, struct decode *decode, struct pi
 {
     struct ingest_job *job = decoder->decoders->config.job;
     struct trace *trace = job->config->trace;
-    if (picture->fd < 0)
+    if (!blob_is_open(&picture->blob))
         return true;
     unsigned track = 0;
     if (trace) {
@@ -321,11 +320,10 @@ static unsigned take_pictures(struct picture **pictures, struct decoder *decoder
         if (!picture)
             break;
         pictures[count++] = picture;
-        if (picture->fd < 0)
+        if (!blob_is_open(&picture->blob))
             break;
         bytes += picture->record.bytes;
-        file[files++] = (struct decode_file){picture->fd, picture->path, picture->record.bytes,
-                                             picture->record.mtime_ns};
+        file[files++] = (struct decode_file){&picture->blob, picture->path};
     }
     if (files > 0)
         decode_announce(decode, file, files);
@@ -357,7 +355,7 @@ static void decode_pictures(struct decoder *decoder)
     while (going && (count = take_pictures(pictures, decoder, decode)) > 0) {
         for (unsigned i = 0; i < count; i++) {
             going = going && do_picture(decoder, decode, pictures[i]);
-            picture_close_file(pictures[i]);
+            blob_close(&pictures[i]->blob);
             /* Parts already submitted still hold it. */
             pictures[i]->dropped = !going;
             picture_release(pictures[i]);

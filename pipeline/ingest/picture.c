@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct picture *picture_new(const struct picture_sink *sink, const struct walk_item *item)
 {
@@ -17,7 +16,7 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
     memcpy(path, item->path, (size_t)item->path_length + 1);
     picture->sink = sink;
     picture->path = path;
-    picture->fd = -1;
+    picture->blob = (struct blob)BLOB_NOTHING;
     pthread_mutex_init(&picture->lock, NULL);
     atomic_init(&picture->holders, 1);
     picture->record = (struct store_record){
@@ -37,13 +36,6 @@ bool picture_make_counters(struct picture *picture)
 {
     picture->counters = calloc(picture->sink->counters, sizeof *picture->counters);
     return picture->counters != NULL;
-}
-
-void picture_close_file(struct picture *picture)
-{
-    if (picture->fd >= 0)
-        close(picture->fd);
-    picture->fd = -1;
 }
 
 void picture_hold(struct picture *picture)
@@ -101,7 +93,7 @@ void picture_free(struct picture *picture)
 {
     if (!picture)
         return;
-    picture_close_file(picture);
+    blob_close(&picture->blob);
     pthread_mutex_destroy(&picture->lock);
     free(picture->path);
     free(picture->counters);

@@ -7,6 +7,7 @@
 #ifndef CLPIPE_INGEST_PICTURE_H
 #define CLPIPE_INGEST_PICTURE_H
 
+#include "base/blob.h"
 #include "file/store.h"
 #include "walk/walk.h"
 #include <pthread.h>
@@ -26,7 +27,7 @@ struct picture {
     const struct picture_sink *sink;
     struct store_record record;
     char *path;
-    int fd;             /* of its file; -1: nothing to decode, or nothing any more */
+    struct blob blob;   /* open: to be decoded */
     uint32_t *counters; /* NULL until the first part */
     bool resumed, unchanged;
     bool dropped;         /* the run ends without it */
@@ -37,14 +38,11 @@ struct picture {
     pthread_mutex_t lock; /* guards counters and lost: several lanes may deliver parts of it */
 };
 
-/* A picture with one holder and no file; NULL without memory. The sink must outlive it. */
+/* A picture with one holder and nothing open; NULL without memory. The sink must outlive it. */
 struct picture *picture_new(const struct picture_sink *sink, const struct walk_item *item);
 
 /* Makes counters of zero; false without memory. */
 bool picture_make_counters(struct picture *picture);
-
-/* Closes its file, if there is one. */
-void picture_close_file(struct picture *picture);
 
 /* One holder more; one holder less. The last one drops it or sends it on. */
 void picture_hold(struct picture *picture);
@@ -55,7 +53,7 @@ void picture_release(struct picture *picture);
 void picture_deliver(void *context, void *picture, const uint32_t *counters);
 void picture_lost(void *context, void *picture);
 
-/* Frees a picture that no part holds any more, and closes its file. Accepts NULL. */
+/* Frees a picture that no part holds any more, and closes its blob. Accepts NULL. */
 void picture_free(struct picture *picture);
 
 #endif

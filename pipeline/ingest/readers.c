@@ -14,7 +14,6 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 
 /* Files that wait, and those being opened: for each decode thread, and at most; as many readers. */
@@ -135,9 +134,11 @@ static void open_file(struct readers *readers, struct picture *picture)
 {
     if (picture->record.failure.reason != REASON_NONE || picture->resumed || picture->unchanged)
         return;
-    picture->fd = walk_open_file(readers->walk, picture->record.source, picture->path);
-    int code = errno;
-    if (picture->fd < 0)
+    const int fd = walk_open_file(readers->walk, picture->record.source, picture->path);
+    const int code = errno;
+    if (fd >= 0)
+        picture->blob = blob_of_file(fd, picture->record.bytes, picture->record.mtime_ns);
+    else
         failure_errno(&picture->record.failure,
                       code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
                       "cannot open");
@@ -150,17 +151,10 @@ static bool has_room(const struct readers *readers)
     return readers->count + readers->opening < readers->limit && readers->bytes < BYTES_AHEAD;
 }
 
-static void advise(const struct picture *picture, bool headers_only)
-{
-    const uint64_t most = headers_only ? HEADER_BYTES : ADVISED_BYTES;
-    const uint64_t bytes = picture->record.bytes;
-    if (picture->fd >= 0)
-        posix_fadvise(picture->fd, 0, (off_t)(bytes < most ? bytes : most), POSIX_FADV_WILLNEED);
-}
-
 static void *reader_main(void *argument)
 {
     struct readers *readers = argument;
+    const uint64_t advised = readers->job->config->dry_run ? HEADER_BYTES : ADVISED_BYTES;
     struct readers_waits waits = {0}; /* those of the decode threads are told */
     pthread_mutex_lock(&readers->lock);
     for (;;) {
@@ -176,7 +170,7 @@ static void *reader_main(void *argument)
         int64_t took = clock_now();
         if (picture) {
             open_file(readers, picture);
-            advise(picture, readers->job->config->dry_run);
+            blob_advise(&picture->blob, advised);
         }
         took = clock_now() - took;
         pthread_mutex_lock(&readers->lock);

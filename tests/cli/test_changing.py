@@ -23,16 +23,23 @@ def drawn(tmp_path_factory):
     return path
 
 
-def position(pid, path):
-    """How much of a file has been read by a process that has it open; 0 where it has not."""
+def is_open(pid, path):
     try:
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            if os.readlink(f"/proc/{pid}/fd/{name}") == str(path):
-                with open(f"/proc/{pid}/fdinfo/{name}") as info:
-                    return int(info.readline().split()[1])
+        return any(os.readlink(f"/proc/{pid}/fd/{name}") == str(path)
+                   for name in os.listdir(f"/proc/{pid}/fd"))
     except OSError:
-        pass
-    return 0
+        return False
+
+
+def bytes_read(pid):
+    """By a process and those that it has started, so far."""
+    try:
+        with open(f"/proc/{pid}/io") as io:
+            count = int(io.readline().split()[1])
+        with open(f"/proc/{pid}/task/{pid}/children") as children:
+            return count + sum(map(bytes_read, children.read().split()))
+    except OSError:
+        return 0
 
 
 def stop_inside(place, path, *options):
@@ -40,12 +47,15 @@ def stop_inside(place, path, *options):
     size = os.stat(path).st_size
     process = subprocess.Popen([str(CLPIPE), "ingest", "photos", "-o", "x.h5", "--threads", "1",
                                 *options, "-q", "--fresh"], cwd=place, start_new_session=True)
+    start = None
     while process.poll() is None:
-        if 0 < position(process.pid, path) < size // 2:
+        if start is None:
+            start = bytes_read(process.pid) if is_open(process.pid, path) else None
+        elif 1000000 < bytes_read(process.pid) - start < size // 2:
             os.killpg(process.pid, signal.SIGSTOP)
             # What it had begun to read when it was stopped is read by then.
             time.sleep(0.05)
-            if 0 < position(process.pid, path) < size - 4000000:
+            if is_open(process.pid, path) and bytes_read(process.pid) - start < size - 4000000:
                 return process
             os.killpg(process.pid, signal.SIGCONT)
             break

@@ -121,8 +121,8 @@ static struct outcome go(struct decode *decode, const void *data, size_t size)
     assert_true(fd >= 0);
     assert_int_equal(pwrite(fd, data, size, 0), (ssize_t)size);
     assert_int_equal(fstat(fd, &st), 0);
-    if (decode_begin(decode, fd, "picture.jpg", size, clock_file_time(&st.st_mtim), &got.info,
-                     &got.failure) == REASON_NONE) {
+    const struct blob blob = blob_of_range(fd, 0, size, size, clock_file_time(&st.st_mtim));
+    if (decode_begin(decode, &blob, "picture.jpg", &got.info, &got.failure) == REASON_NONE) {
         const size_t row = (size_t)got.info.out_width * 3;
         got.pixels = malloc(row * got.info.out_height + 1);
         assert_non_null(got.pixels);

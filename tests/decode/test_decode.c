@@ -185,8 +185,8 @@ static void changes_are_noticed(void **state)
     int fd = file_of(file.data, file.size);
     struct image_info info;
     struct failure failure;
-    assert_int_equal(decode_begin(decode, fd, "a.jpg", file.size + 1, 0, &info, &failure),
-                     REASON_CHANGED);
+    const struct blob larger = blob_of_range(fd, 0, file.size + 1, file.size + 1, 0);
+    assert_int_equal(decode_begin(decode, &larger, "a.jpg", &info, &failure), REASON_CHANGED);
     close(fd);
     decode_close(&decode);
     free(file.data);

@@ -5,6 +5,7 @@
 
 #include "runner.h"
 
+#include "base/clock.h"
 #include "decode/decode.h"
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +40,9 @@ static inline struct outcome decode_fd(struct decode *decode, int fd, const char
     struct failure failure;
     struct stat st;
     assert_int_equal(fstat(fd, &st), 0);
-    int64_t mtime = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
-    got.reason = decode_begin(decode, fd, path, (uint64_t)st.st_size, mtime, &got.info, &failure);
+    const uint64_t size = (uint64_t)st.st_size;
+    const struct blob blob = blob_of_range(fd, 0, size, size, clock_file_time(&st.st_mtim));
+    got.reason = decode_begin(decode, &blob, path, &got.info, &failure);
     if (got.reason != REASON_NONE)
         return got;
     size_t row = 3 * (size_t)got.info.out_width, stride = row + 5;

@@ -226,10 +226,9 @@ static void declared_sizes_cost_nothing(void **state)
     struct failure failure;
     struct stat st;
     fstat(fd, &st);
-    assert_int_equal(decode_begin(decode, fd, "a.png", file.size,
-                                  st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
-                                  &info, &failure),
-                     REASON_NONE);
+    const struct blob blob =
+        blob_of_range(fd, 0, file.size, file.size, clock_file_time(&st.st_mtim));
+    assert_int_equal(decode_begin(decode, &blob, "a.png", &info, &failure), REASON_NONE);
     assert_true(info.memory >= UINT64_C(268435456) * 8);
     assert_true(heap_bytes() < before + (1u << 20));
     decode_abort(decode);

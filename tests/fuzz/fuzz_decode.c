@@ -184,10 +184,10 @@ static void decode_once(struct outcome *out, struct decode *decode, int fd, cons
     struct murmur3 hash;
     memset(out, 0, sizeof *out);
     murmur3_init(&hash);
-    fuzz_check(lseek(fd, 0, SEEK_SET) == 0);
+    const uint64_t size = (uint64_t)st->st_size;
+    const struct blob blob = blob_of_range(fd, 0, size, size, clock_file_time(&st->st_mtim));
     count_from_here();
-    out->reason = decode_begin(decode, fd, "x.jpg", (uint64_t)st->st_size,
-                               clock_file_time(&st->st_mtim), &out->info, &failure);
+    out->reason = decode_begin(decode, &blob, "x.jpg", &out->info, &failure);
     bool tiff = strcmp(out->info.format, "tiff") == 0;
     check_held((tiff ? MOST_FOR_TIFF : MOST_FOR_HEADER) + (options->icc ? MOST_FOR_ICC : 0));
     fuzz_check(out->reason == failure.reason);

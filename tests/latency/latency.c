@@ -70,29 +70,29 @@ int __openat64_2(int directory, const char *path, int flags)
     return open_slowly(directory, path, flags);
 }
 
-static ssize_t read_slowly(int fd, void *data, size_t size)
+static ssize_t read_slowly(int fd, void *data, size_t size, off64_t offset)
 {
-    static ssize_t (*next)(int, void *, size_t);
+    static ssize_t (*next)(int, void *, size_t, off64_t);
     if (!next)
-        *(void **)&next = dlsym(RTLD_NEXT, "read");
+        *(void **)&next = dlsym(RTLD_NEXT, "pread64");
     ask(fd);
     if (fd >= 0 && fd < MOST_FILES && there[fd] > 0) {
         wait_until(there[fd]);
         there[fd] = 0;
     }
-    return next(fd, data, size);
+    return next(fd, data, size, offset);
 }
 
-ssize_t read(int fd, void *data, size_t size)
+ssize_t pread64(int fd, void *data, size_t size, off64_t offset)
 {
-    return read_slowly(fd, data, size);
+    return read_slowly(fd, data, size, offset);
 }
 
-ssize_t __read_chk(int fd, void *data, size_t size, size_t room);
-ssize_t __read_chk(int fd, void *data, size_t size, size_t room)
+ssize_t __pread64_chk(int fd, void *data, size_t size, off64_t offset, size_t room);
+ssize_t __pread64_chk(int fd, void *data, size_t size, off64_t offset, size_t room)
 {
     (void)room;
-    return read_slowly(fd, data, size);
+    return read_slowly(fd, data, size, offset);
 }
 
 int posix_fadvise64(int fd, off64_t offset, off64_t size, int advice)

@@ -1,0 +1,118 @@
+/* blob.c: reading from a range. By pread() alone: the position of a descriptor is shared by all
+ * blobs of it, and by the processes that it was given to. */
+#include "base/blob.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void close_descriptor(struct blob *blob)
+{
+    close(blob->fd);
+}
+
+static void free_memory(struct blob *blob)
+{
+    free((void *)(uintptr_t)blob->memory);
+}
+
+struct blob blob_of_file(int fd, uint64_t bytes, int64_t mtime_ns)
+{
+    struct blob blob = blob_of_range(fd, 0, bytes, bytes, mtime_ns);
+    blob.close = close_descriptor;
+    return blob;
+}
+
+struct blob blob_of_range(int fd, uint64_t offset, uint64_t bytes, uint64_t file_bytes,
+                          int64_t mtime_ns)
+{
+    return (struct blob){
+        .fd = fd, .offset = offset, .bytes = bytes, .file_bytes = file_bytes, .mtime_ns = mtime_ns};
+}
+
+struct blob blob_of_memory(void *memory, uint64_t bytes)
+{
+    return (struct blob){.fd = -1, .bytes = bytes, .memory = memory, .close = free_memory};
+}
+
+/* Such a file is read to its end, wherever that is now: it may have grown, which must show. */
+static bool is_whole_file(const struct blob *blob)
+{
+    return blob->fd >= 0 && blob->offset == 0 && blob->bytes == blob->file_bytes;
+}
+
+ssize_t blob_read(const struct blob *blob, void *out, size_t size, uint64_t position)
+{
+    if (!is_whole_file(blob)) {
+        const uint64_t left = position < blob->bytes ? blob->bytes - position : 0;
+        size = size < left ? size : (size_t)left;
+    }
+    if (size == 0 || position > (uint64_t)INT64_MAX - blob->offset)
+        return 0;
+    if (blob->memory) {
+        memcpy(out, (const char *)blob->memory + position, size);
+        return (ssize_t)size;
+    }
+    ssize_t got;
+    do
+        got = pread(blob->fd, out, size, (off_t)(blob->offset + position));
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+void blob_advise(const struct blob *blob, uint64_t bytes)
+{
+    const uint64_t most = blob->bytes < bytes ? blob->bytes : bytes;
+    if (blob->fd >= 0)
+        posix_fadvise(blob->fd, (off_t)blob->offset, (off_t)most, POSIX_FADV_WILLNEED);
+}
+
+static int write_all(int fd, const char *bytes, uint64_t count)
+{
+    while (count > 0) {
+        const ssize_t n = write(fd, bytes, count);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : ENOSPC;
+        bytes += n;
+        count -= (uint64_t)n;
+    }
+    return 0;
+}
+
+int blob_share(struct blob *out, const struct blob *blob)
+{
+    *out = *blob;
+    out->close = NULL;
+    if (blob->fd >= 0)
+        return 0;
+    const int fd = memfd_create("clpipe-blob", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return errno;
+    struct stat st;
+    int code = write_all(fd, blob->memory, blob->bytes);
+    if (code == 0 &&
+        (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0 ||
+         fstat(fd, &st) != 0))
+        code = errno;
+    if (code != 0) {
+        close(fd);
+        return code;
+    }
+    *out = blob_of_file(fd, blob->bytes, clock_file_time(&st.st_mtim));
+    return 0;
+}
+
+void blob_close(struct blob *blob)
+{
+    if (blob->close)
+        blob->close(blob);
+    *blob = (struct blob)BLOB_NOTHING;
+}

@@ -1,0 +1,57 @@
+/* blob.h: the bytes of one picture on their way to a decoder: a file, a range of a larger one, or
+ * bytes in memory.
+ *
+ * A blob is a value; whoever opened it closes it, once. Reading changes nothing in it: any number
+ * of threads may read a blob, and blobs of one descriptor, at a time. */
+#ifndef CLPIPE_BASE_BLOB_H
+#define CLPIPE_BASE_BLOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct blob {
+    int fd;                 /* -1: bytes in memory, or nothing */
+    uint64_t offset, bytes; /* the range */
+    uint64_t file_bytes; /* size and modification time that the file behind fd has as long as it */
+    int64_t mtime_ns;    /* is unchanged */
+    const void *memory;  /* where fd is -1; NULL: nothing */
+    void (*close)(struct blob *blob); /* gives descriptor or memory back; NULL: they are borrowed */
+};
+
+/* No bytes at all, not even none of them. */
+#define BLOB_NOTHING                                                                               \
+    {                                                                                              \
+        -1, 0, 0, 0, 0, NULL, NULL                                                                 \
+    }
+
+/* A whole file; closes the descriptor. */
+struct blob blob_of_file(int fd, uint64_t bytes, int64_t mtime_ns);
+/* A range of a file of file_bytes; borrows the descriptor. */
+struct blob blob_of_range(int fd, uint64_t offset, uint64_t bytes, uint64_t file_bytes,
+                          int64_t mtime_ns);
+/* Memory from malloc(), which it frees; not NULL, also for 0 bytes. */
+struct blob blob_of_memory(void *memory, uint64_t bytes);
+
+/* Is there something to read? */
+static inline bool blob_is_open(const struct blob *blob)
+{
+    return blob->fd >= 0 || blob->memory;
+}
+
+/* Reads up to `size` bytes from `position` on, as pread() does; never past the range. A blob that
+ * is a whole file ends where the file ends now. -1 with errno, never EINTR. */
+ssize_t blob_read(const struct blob *blob, void *out, size_t size, uint64_t position);
+
+/* Tells the system that the first `bytes` will be read. */
+void blob_advise(const struct blob *blob, uint64_t bytes);
+
+/* The same bytes behind a descriptor, which another process may be given: borrows that of `blob`, or
+ * copies its memory. 0, or errno. */
+int blob_share(struct blob *out, const struct blob *blob);
+
+/* Closes it and makes it BLOB_NOTHING. */
+void blob_close(struct blob *blob);
+
+#endif
