@@ -10,18 +10,13 @@
 #error "the host defines GROUP, the work-group size"
 #endif
 
-#define ADD(bin) atomic_inc(out + (bin));
-#define COUNT_RGB(r, g, b, n0, n1, n2)                                                             \
-    ADD((r) * (n0) >> 8)                                                                           \
-    ADD((n0) + ((g) * (n0) >> 8))                                                                  \
-    ADD(2 * (n0) + ((b) * (n0) >> 8))
-#define COUNT_GRAY(r, g, b, n0, n1, n2) ADD(luma(r, g, b) * (n0) >> 8)
-#define COUNT_RGB_JOINT(r, g, b, n0, n1, n2) ADD(rgb_joint_bin(r, g, b, n0, n1, n2))
-#define COUNT_HSV(r, g, b, n0, n1, n2) ADD(hsv_bin(r, g, b, n0, n1, n2))
+#define ADD(n0, unused, c, v) atomic_inc(out + ((c) * (n0) + ((v) * (n0) >> 8)));
+#define COUNT_CHANNELS(KIND, r, g, b, n0, n1, n2) VALUES_##KIND(ADD, n0, 0, r, g, b)
+#define COUNT_SINGLE(KIND, r, g, b, n0, n1, n2)   atomic_inc(out + BIN_##KIND(r, g, b, n0, n1, n2));
 #define COUNT(i, KIND, n0, n1, n2, n, o, t)                                                        \
     {                                                                                              \
         __global uint *out = counters + tile.counters + (o) + tile.cell * (n);                     \
-        COUNT_##KIND(r, g, b, n0, n1, n2)                                                          \
+        CAT(COUNT_, FORM_##KIND)(KIND, r, g, b, n0, n1, n2)                                        \
     }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void

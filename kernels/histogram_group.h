@@ -6,11 +6,6 @@
  *   INLINE void add(__local uint *table, uint copy, uint counter)
  *       one more in counter 0 to PASS_BINS - 1, in the work-item's copy of the table
  *
- * or what that is an instance of, and walks by itself where it has its own reasons:
- *
- *   COPY                what a work-item counts with beside the table
- *   ADD(slot, counter)  one more in that counter; slot: 3 times the feature's number and the channel's
- *
  * Pixels of three bytes lie across words and across what a cache line holds. A work-item takes
  * sixteen of them at a time, 48 bytes, as three 16-byte vectors that it loads before it counts any:
  * every line is used whole by neighbouring work-items while it is in the first-level cache, and
@@ -22,27 +17,21 @@
 
 #define LANES 32 /* work-items that share a row, at most */
 
-#ifndef ADD
-#define COPY               uint
-#define ADD(slot, counter) add(table, copy, counter);
-#endif
-#define COUNT_RGB(s, t, r, g, b, n0, n1, n2)                                                       \
-    ADD(s, (t) + ((r) * (n0) >> 8))                                                                \
-    ADD((s) + 1, (t) + (n0) + ((g) * (n0) >> 8))                                                   \
-    ADD((s) + 2, (t) + 2 * (n0) + ((b) * (n0) >> 8))
-#define COUNT_GRAY(s, t, r, g, b, n0, n1, n2)      ADD(s, (t) + (luma(r, g, b) * (n0) >> 8))
-#define COUNT_RGB_JOINT(s, t, r, g, b, n0, n1, n2) ADD(s, (t) + rgb_joint_bin(r, g, b, n0, n1, n2))
-#define COUNT_HSV(s, t, r, g, b, n0, n1, n2)       ADD(s, (t) + hsv_bin(r, g, b, n0, n1, n2))
-#define COUNT(i, KIND, n0, n1, n2, n, o, t)        COUNT_##KIND(3 * (i), t, r, g, b, n0, n1, n2)
+#define ADD(t, n0, c, v) add(table, copy, (t) + (c) * (n0) + ((v) * (n0) >> 8));
+#define COUNT_CHANNELS(KIND, t, r, g, b, n0, n1, n2) VALUES_##KIND(ADD, t, n0, r, g, b)
+#define COUNT_SINGLE(KIND, t, r, g, b, n0, n1, n2)                                                 \
+    add(table, copy, (t) + BIN_##KIND(r, g, b, n0, n1, n2));
+#define COUNT(i, KIND, n0, n1, n2, n, o, t)                                                        \
+    CAT(COUNT_, FORM_##KIND)(KIND, t, r, g, b, n0, n1, n2)
 
-INLINE void count_pixel(__local uint *table, COPY copy, uint red, uint green, uint blue)
+INLINE void count_pixel(__local uint *table, uint copy, uint red, uint green, uint blue)
 {
     const uint r = red & 0xffu, g = green & 0xffu, b = blue & 0xffu;
     FEATURES(COUNT)
 }
 
 /* Four pixels in three words. */
-INLINE void count_four(__local uint *table, COPY copy, uint w0, uint w1, uint w2)
+INLINE void count_four(__local uint *table, uint copy, uint w0, uint w1, uint w2)
 {
     count_pixel(table, copy, w0, w0 >> 8, w0 >> 16);
     count_pixel(table, copy, w0 >> 24, w1, w1 >> 8);
@@ -57,7 +46,7 @@ INLINE uint pixels_to_alignment(uint at)
 }
 
 /* `width` pixels at byte `at`, shared by `step` work-items, of which this is number `index`. */
-INLINE void count_run(__local uint *table, COPY copy, __global const uchar *pixels, uint at,
+INLINE void count_run(__local uint *table, uint copy, __global const uchar *pixels, uint at,
                              uint width, uint index, uint step)
 {
     const uint head = min(width, pixels_to_alignment(at));
@@ -88,7 +77,7 @@ INLINE uint lanes_for(uint pieces)
 }
 
 /* All pixels of a tile; every work-item of the group calls it. */
-INLINE void count_tile(__local uint *table, COPY copy, __global const uchar *pixels,
+INLINE void count_tile(__local uint *table, uint copy, __global const uchar *pixels,
                               const struct histogram_tile tile)
 {
     const uint item = (uint)get_local_id(0);

@@ -34,19 +34,13 @@
 #define KEEP(w)
 #endif
 
-/* Sub-tables of each kind: many bins collide seldom and cost cache. */
-#define WORDS_RGB(n)       (SUB * 3 * PITCH)
-#define WORDS_GRAY(n)      (SUB * PITCH)
-#define WORDS_RGB_JOINT(n) (n)
-#define WORDS_HSV(n)       (n)
+/* Channels have sub-tables; many bins collide seldom and cost cache. */
+#define WORDS_CHANNELS(KIND, n) (SUB * CHANNELS_##KIND * PITCH)
+#define WORDS_SINGLE(KIND, n)   (n)
 
-#define COUNT_RGB(h, s, r, g, b, n0, n1, n2)                                                       \
-    h[((s)*3) * PITCH + (r)]++;                                                                    \
-    h[((s)*3 + 1) * PITCH + (g)]++;                                                                \
-    h[((s)*3 + 2) * PITCH + (b)]++;
-#define COUNT_GRAY(h, s, r, g, b, n0, n1, n2)      h[(s)*PITCH + luma(r, g, b)]++;
-#define COUNT_RGB_JOINT(h, s, r, g, b, n0, n1, n2) h[rgb_joint_bin(r, g, b, n0, n1, n2)]++;
-#define COUNT_HSV(h, s, r, g, b, n0, n1, n2)       h[hsv_bin(r, g, b, n0, n1, n2)]++;
+#define ADD(h, channels, c, v) h[((s) * (channels) + (c)) * PITCH + (v)]++;
+#define COUNT_CHANNELS(KIND, h, r, g, b, n0, n1, n2) VALUES_##KIND(ADD, h, CHANNELS_##KIND, r, g, b)
+#define COUNT_SINGLE(KIND, h, r, g, b, n0, n1, n2)   h[BIN_##KIND(r, g, b, n0, n1, n2)]++;
 
 /* Adds a finished counter to the picture's. */
 static inline void merge(__global uint *out, uint count, bool whole_cell)
@@ -94,28 +88,26 @@ static inline void merge_plain(__global uint *out, const uint *h, uint bins, boo
         merge(out + bin, h[bin], whole_cell);
 }
 
-#define MERGE_CHANNEL(out, h, step, bins)                                                          \
+#define FOLD(h, bins, c, v)                                                                        \
     if ((bins) == 256)                                                                             \
-        merge_values(out, h, step, whole_cell);                                                    \
+        merge_values(out + (c) * (bins), h + (c) * PITCH, step, whole_cell);                       \
     else                                                                                           \
-        merge_channel(out, h, step, bins, whole_cell);
-#define MERGE_RGB(out, h, n0, n)                                                                   \
-    MERGE_CHANNEL(out, h, 3 * PITCH, n0)                                                           \
-    MERGE_CHANNEL(out + (n0), h + PITCH, 3 * PITCH, n0)                                            \
-    MERGE_CHANNEL(out + 2 * (n0), h + 2 * PITCH, 3 * PITCH, n0)
-#define MERGE_GRAY(out, h, n0, n)      MERGE_CHANNEL(out, h, PITCH, n0)
-#define MERGE_RGB_JOINT(out, h, n0, n) merge_plain(out, h, n, whole_cell);
-#define MERGE_HSV(out, h, n0, n)       merge_plain(out, h, n, whole_cell);
+        merge_channel(out + (c) * (bins), h + (c) * PITCH, step, bins, whole_cell);
+#define MERGE_CHANNELS(KIND, h, n0, n)                                                             \
+    const uint step = CHANNELS_##KIND * PITCH;                                                     \
+    VALUES_##KIND(FOLD, h, n0, 0, 0, 0)
+#define MERGE_SINGLE(KIND, h, n0, n) merge_plain(out, h, n, whole_cell);
 
-#define DECLARE(i, KIND, n0, n1, n2, n, o, t) uint h##i[WORDS_##KIND(n)];
+#define DECLARE(i, KIND, n0, n1, n2, n, o, t) uint h##i[CAT(WORDS_, FORM_##KIND)(KIND, n)];
 #define CLEAR(i, KIND, n0, n1, n2, n, o, t)                                                        \
-    for (uint w = 0; w < WORDS_##KIND(n); w++)                                                     \
+    for (uint w = 0; w < CAT(WORDS_, FORM_##KIND)(KIND, n); w++)                                   \
         h##i[w] = 0;
-#define COUNT(i, KIND, n0, n1, n2, n, o, t) COUNT_##KIND(h##i, s, r, g, b, n0, n1, n2)
+#define COUNT(i, KIND, n0, n1, n2, n, o, t)                                                        \
+    CAT(COUNT_, FORM_##KIND)(KIND, h##i, r, g, b, n0, n1, n2)
 #define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
     {                                                                                              \
         __global uint *out = counters + tile.counters + (o) + tile.cell * (n);                     \
-        MERGE_##KIND(out, h##i, n0, n)                                                             \
+        CAT(MERGE_, FORM_##KIND)(KIND, h##i, n0, n)                                                \
     }
 
 #define PIXEL(j)                                                                                   \

@@ -1,7 +1,9 @@
 /* feature.c: specifications, geometry and values of features, and their plain C reference. */
 #include "features/feature.h"
 
+#include "base/hash.h"
 #include "base/parse.h"
+#include "features/kind.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,12 +13,6 @@
 #define BINS_AXIS_MAX  256u
 #define BINS_JOINT_MAX 16384u
 #define GRID_MAX       256u
-
-const char *feature_kind_name(enum feature_kind kind)
-{
-    static const char *const name[] = {"rgb", "rgb", "gray", "hsv"};
-    return name[kind];
-}
 
 const char *feature_normalize_name(enum feature_normalize normalize)
 {
@@ -74,16 +70,21 @@ static bool name_is_valid(const char *name)
                name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")] == '\0';
 }
 
+static enum status refuse_option(const char *option, const char *spec, struct error *err)
+{
+    return error_set(
+        err, STATUS_USAGE,
+        "feature '%s': '%s' is no option; there are bins=, grid=, normalize= and blur=", spec,
+        option);
+}
+
 /* One "bins=..." of a spec. */
 static enum status parse_option(struct feature *feature, char *option, const char *spec,
                                 struct error *err)
 {
     char *value = strchr(option, '=');
     if (!value)
-        return error_set(
-            err, STATUS_USAGE,
-            "feature '%s': '%s' is no option; there are bins=, grid=, normalize= and blur=", spec,
-            option);
+        return refuse_option(option, spec, err);
     *value++ = '\0';
     if (strcmp(option, "bins") == 0) {
         feature->bins[0] = feature->bins[1] = feature->bins[2] = 0;
@@ -114,44 +115,72 @@ static enum status parse_option(struct feature *feature, char *option, const cha
     if (strcmp(option, "blur") == 0) {
         if (strcmp(value, "3") != 0)
             return error_set(err, STATUS_USAGE, "feature '%s': blur=%s must be 3", spec, value);
-        feature->blur = 3;
+        feature->image.blur = 3;
         return STATUS_OK;
     }
-    return error_set(
-        err, STATUS_USAGE,
-        "feature '%s': '%s' is no option; there are bins=, grid=, normalize= and blur=", spec,
-        option);
+    /* Written by feature_bind_codebook; settle_kind refuses it where nothing is learned. */
+    if (strcmp(option, "codebook") == 0 && strlen(value) == FEATURE_DIGEST - 1 &&
+        value[strspn(value, "0123456789abcdef")] == '\0') {
+        strcpy(feature->codebook_digest, value);
+        return STATUS_OK;
+    }
+    return refuse_option(option, spec, err);
+}
+
+/* "rgb, gray and hsv", from the table. */
+static void list_kinds(char *text, size_t size)
+{
+    const char *names[16];
+    unsigned count = 0;
+    for (unsigned i = 0; feature_kinds[i]; i++)
+        if (count == 0 || strcmp(names[count - 1], feature_kinds[i]->name) != 0)
+            names[count++] = feature_kinds[i]->name;
+    size_t used = 0;
+    for (unsigned i = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 i == 0           ? ""
+                                 : i == count - 1 ? " and "
+                                                  : ", ",
+                                 names[i]);
+}
+
+/* The kind of that name which fits bins=, and the default for bins where there is none. */
+static enum status settle_kind(struct feature *feature, const char *name, const char *spec,
+                               struct error *err)
+{
+    const struct feature_kind *named = NULL;
+    for (unsigned i = 0; feature_kinds[i] && !feature->kind; i++) {
+        const struct feature_kind *kind = feature_kinds[i];
+        if (strcmp(name, kind->name) != 0 && (!kind->alias || strcmp(name, kind->alias) != 0))
+            continue;
+        named = kind;
+        if (feature->bins[0] == 0 || (feature->bins[1] != 0) == (kind->bins[1] != 0))
+            feature->kind = kind;
+    }
+    if (!named) {
+        char kinds[128];
+        list_kinds(kinds, sizeof kinds);
+        return error_set(err, STATUS_USAGE, "feature '%s': there is no kind '%s'; there are %s",
+                         spec, name, kinds);
+    }
+    if (!feature->kind)
+        return error_set(err, STATUS_USAGE, "feature '%s': %s takes %s", spec, named->name,
+                         named->bins[1] ? "bins=AxBxC" : "one number of bins");
+    if (feature->codebook_digest[0] && !feature->kind->train)
+        return refuse_option("codebook", spec, err);
+    if (feature->bins[0] == 0)
+        memcpy(feature->bins, feature->kind->bins, sizeof feature->bins);
+    feature->image.border = feature->kind->border;
+    return STATUS_OK;
 }
 
 /* Settles kind, bins and sizes once all options are read. */
 static enum status settle(struct feature *feature, const char *kind, const char *spec,
                           struct error *err)
 {
-    bool joint = feature->bins[1] != 0;
-    if (strcmp(kind, "rgb") == 0) {
-        feature->kind = joint ? FEATURE_RGB_JOINT : FEATURE_RGB;
-        if (!feature->bins[0])
-            feature->bins[0] = 256;
-    } else if (strcmp(kind, "gray") == 0 || strcmp(kind, "grey") == 0) {
-        feature->kind = FEATURE_GRAY;
-        if (joint)
-            return error_set(err, STATUS_USAGE, "feature '%s': gray takes one number of bins",
-                             spec);
-        if (!feature->bins[0])
-            feature->bins[0] = 256;
-    } else if (strcmp(kind, "hsv") == 0) {
-        feature->kind = FEATURE_HSV;
-        if (!feature->bins[0]) {
-            feature->bins[0] = 8;
-            feature->bins[1] = feature->bins[2] = 4;
-        } else if (!joint) {
-            return error_set(err, STATUS_USAGE, "feature '%s': hsv takes bins=AxBxC", spec);
-        }
-    } else {
-        return error_set(err, STATUS_USAGE,
-                         "feature '%s': there is no kind '%s'; there are rgb, gray and hsv", spec,
-                         kind);
-    }
+    enum status status = settle_kind(feature, kind, spec, err);
+    if (status != STATUS_OK)
+        return status;
     uint32_t bins = feature->bins[0];
     if (feature->bins[1])
         bins *= feature->bins[1] * feature->bins[2];
@@ -159,7 +188,11 @@ static enum status settle(struct feature *feature, const char *kind, const char 
         return error_set(err, STATUS_USAGE,
                          "feature '%s': %u bins; a joint histogram has at most %u", spec, bins,
                          BINS_JOINT_MAX);
-    feature->cell_bins = feature->kind == FEATURE_RGB ? 3 * bins : bins;
+    feature->cell_bins = feature->kind->channels ? feature->kind->channels * bins : bins;
+    if (feature->kind->settle)
+        status = feature->kind->settle(feature, spec, err);
+    if (status != STATUS_OK)
+        return status;
     uint64_t dimension = (uint64_t)feature->cell_bins * feature->grid_rows * feature->grid_columns;
     if (dimension > FEATURE_DIMENSION_MAX)
         return error_set(err, STATUS_USAGE,
@@ -169,9 +202,45 @@ static enum status settle(struct feature *feature, const char *kind, const char 
     return STATUS_OK;
 }
 
+/* The canonical spec, from everything else. */
+static void write_spec(struct feature *feature)
+{
+    char bins[32];
+    snprintf(feature->spec, sizeof feature->spec, "%s:bins=%s,grid=%ux%u,normalize=%s%s%s%s",
+             feature->kind->name, feature_bins_text(bins, sizeof bins, feature), feature->grid_rows,
+             feature->grid_columns, feature_normalize_name(feature->normalize),
+             feature->image.blur ? ",blur=3" : "", feature->codebook_digest[0] ? ",codebook=" : "",
+             feature->codebook_digest);
+}
+
+/* --- sets ------------------------------------------------------------------------------------ */
+
+uint32_t feature_image_border(const struct feature_image *image)
+{
+    return (image->blur ? image->blur - 1 : 0) + image->border;
+}
+
+bool feature_image_equal(const struct feature_image *a, const struct feature_image *b)
+{
+    return a->blur == b->blur && a->border == b->border;
+}
+
+unsigned feature_set_images(struct feature_image image[FEATURE_MAX], const struct feature_set *set)
+{
+    unsigned count = 0;
+    for (unsigned f = 0; f < set->count; f++) {
+        unsigned i = 0;
+        while (i < count && !feature_image_equal(&image[i], &set->feature[f].image))
+            i++;
+        if (i == count)
+            image[count++] = set->feature[f].image;
+    }
+    return count;
+}
+
 bool feature_set_blurred(const struct feature_set *set)
 {
-    return set->count > 0 && set->feature[0].blur != 0;
+    return set->count > 0 && set->feature[0].image.blur != 0;
 }
 
 enum status feature_set_add(struct feature_set *set, const char *spec,
@@ -187,7 +256,7 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     strcpy(copy, spec);
 
     struct feature feature = {
-        .normalize = default_normalize, .grid_rows = 1, .grid_columns = 1, .blur = set->blur};
+        .normalize = default_normalize, .grid_rows = 1, .grid_columns = 1, .image = {set->blur, 0}};
     /* NAME= may only stand before the first ':' or ',', where the options begin. */
     char *options = strpbrk(copy, ":,");
     if (options)
@@ -205,16 +274,16 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     } else {
         kind = copy;
     }
-    enum status status = STATUS_OK;
-    while (options && status == STATUS_OK) {
+    while (options) {
         char *next = strchr(options, ',');
         if (next)
             *next++ = '\0';
-        status = parse_option(&feature, options, spec, err);
+        enum status status = parse_option(&feature, options, spec, err);
+        if (status != STATUS_OK)
+            return status;
         options = next;
     }
-    if (status == STATUS_OK)
-        status = settle(&feature, kind, spec, err);
+    enum status status = settle(&feature, kind, spec, err);
     if (status != STATUS_OK)
         return status;
 
@@ -225,16 +294,13 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     if (name)
         snprintf(feature.name, sizeof feature.name, "%s", name);
     else
-        snprintf(feature.name, sizeof feature.name, "%s_%s%s", feature_kind_name(feature.kind),
-                 bins, grid);
-    snprintf(feature.spec, sizeof feature.spec, "%s:bins=%s,grid=%ux%u,normalize=%s%s",
-             feature_kind_name(feature.kind), bins, feature.grid_rows, feature.grid_columns,
-             feature_normalize_name(feature.normalize), feature.blur ? ",blur=3" : "");
-    if (set->count > 0 && set->feature[0].blur != feature.blur)
+        snprintf(feature.name, sizeof feature.name, "%s_%s%s", feature.kind->name, bins, grid);
+    write_spec(&feature);
+    if (set->count > 0 && set->feature[0].image.blur != feature.image.blur)
         return error_set(err, STATUS_USAGE,
                          "feature '%s': the features of one file are all of blurred pictures or "
                          "none is; %s is%s",
-                         spec, set->feature[0].name, feature.blur ? " not" : "");
+                         spec, set->feature[0].name, feature.image.blur ? " not" : "");
     for (unsigned i = 0; i < set->count; i++) {
         if (strcmp(set->feature[i].name, feature.name) == 0)
             return error_set(err, STATUS_USAGE,
@@ -290,18 +356,21 @@ struct cell_rect feature_cell_rect(const struct feature *feature, uint32_t row, 
 
 /* --- values ---------------------------------------------------------------------------------- */
 
-void feature_store_values(void *dst, const struct feature *feature, const uint32_t *counters)
+uint32_t feature_histograms(const struct feature *feature)
 {
-    if (feature->normalize == NORMALIZE_NONE) {
-        memcpy(dst, counters, (size_t)feature->dimension * sizeof *counters);
-        return;
-    }
-    float *values = dst;
+    const struct feature_kind *kind = feature->kind;
+    return kind->finish || kind->placed ? 0 : kind->channels ? kind->channels : 1;
+}
+
+/* Each counter's share of the pixels of its cell, or the root of that. */
+static void store_shares(float *values, const struct feature *feature, const uint32_t *counters)
+{
+    const uint32_t histograms = feature->kind->channels ? feature->kind->channels : 1;
     for (uint32_t start = 0; start < feature->dimension; start += feature->cell_bins) {
         uint64_t sum = 0;
         for (uint32_t i = 0; i < feature->cell_bins; i++)
             sum += counters[start + i];
-        double pixels = (double)(feature->kind == FEATURE_RGB ? sum / 3 : sum);
+        double pixels = (double)(sum / histograms);
         for (uint32_t i = 0; i < feature->cell_bins; i++) {
             uint32_t count = counters[start + i];
             double share = count ? (double)count / pixels : 0.0;
@@ -311,68 +380,76 @@ void feature_store_values(void *dst, const struct feature *feature, const uint32
     }
 }
 
-/* --- the reference --------------------------------------------------------------------------- */
-
-static int floor_div(int a, int b)
+void feature_store_values(void *dst, const struct feature *feature, const uint32_t *counters)
 {
-    int q = a / b;
-    return a % b != 0 && a < 0 ? q - 1 : q;
-}
-
-static uint32_t hsv_bin(const struct feature *feature, int r, int g, int b)
-{
-    int max = r > g ? (r > b ? r : b) : (g > b ? g : b);
-    int min = r < g ? (r < b ? r : b) : (g < b ? g : b);
-    int d = max - min;
-    int s = max == 0 ? 0 : (255 * d + max / 2) / max;
-    int h = 0;
-    if (d != 0) {
-        if (r == max)
-            h = floor_div(60 * (g - b), d);
-        else if (g == max)
-            h = 120 + floor_div(60 * (b - r), d);
-        else
-            h = 240 + floor_div(60 * (r - g), d);
-        h = ((h % 360) + 360) % 360;
-    }
-    uint32_t hi = (uint32_t)h * feature->bins[0] / 360;
-    uint32_t si = (uint32_t)s * feature->bins[1] >> 8;
-    uint32_t vi = (uint32_t)max * feature->bins[2] >> 8;
-    return (hi * feature->bins[1] + si) * feature->bins[2] + vi;
+    if (feature->normalize == NORMALIZE_NONE)
+        memcpy(dst, counters, (size_t)feature->dimension * sizeof *counters);
+    else if (feature->kind->finish)
+        feature->kind->finish(dst, feature, counters);
+    else
+        store_shares(dst, feature, counters);
 }
 
 void feature_count_reference(uint32_t *counters, const struct feature *feature,
                              const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height,
                              uint8_t orientation)
 {
-    const uint32_t *bins = feature->bins;
     for (uint32_t cell = 0; cell < feature->grid_rows * feature->grid_columns; cell++) {
         struct cell_rect rect =
             feature_cell_rect(feature, cell / feature->grid_columns, cell % feature->grid_columns,
                               width, height, orientation);
-        uint32_t *table = counters + (size_t)cell * feature->cell_bins;
-        for (uint32_t y = rect.y0; y < rect.y1; y++) {
-            const uint8_t *p = pixels + y * stride + (size_t)rect.x0 * 3;
-            for (uint32_t x = rect.x0; x < rect.x1; x++, p += 3) {
-                uint32_t r = p[0], g = p[1], b = p[2];
-                switch (feature->kind) {
-                case FEATURE_RGB:
-                    table[r * bins[0] >> 8]++;
-                    table[bins[0] + (g * bins[0] >> 8)]++;
-                    table[2 * bins[0] + (b * bins[0] >> 8)]++;
-                    break;
-                case FEATURE_RGB_JOINT:
-                    table[((r * bins[0] >> 8) * bins[1] + (g * bins[1] >> 8)) * bins[2] +
-                          (b * bins[2] >> 8)]++;
-                    break;
-                case FEATURE_GRAY:
-                    table[((77 * r + 150 * g + 29 * b + 128) >> 8) * bins[0] >> 8]++;
-                    break;
-                case FEATURE_HSV:
-                    table[hsv_bin(feature, (int)r, (int)g, (int)b)]++;
-                    break;
-                }
-            }
-        }
+        if (rect.x0 < rect.x1 && rect.y0 < rect.y1)
+            feature->kind->count(counters + (size_t)cell * feature->cell_bins, feature,
+                                 pixels + rect.y0 * stride + (size_t)rect.x0 * 3, stride,
+                                 rect.x1 - rect.x0, rect.y1 - rect.y0);
     }
+}
+
+/* --- codebooks ------------------------------------------------------------------------------- */
+
+static void digest_codebook(char digest[FEATURE_DIGEST], const struct feature_codebook *codebook)
+{
+    struct sha256 sha;
+    uint8_t bytes[32];
+    char hex[65];
+    const uint32_t shape[2] = {codebook->rows, codebook->columns};
+    sha256_init(&sha);
+    sha256_update(&sha, shape, sizeof shape);
+    sha256_update(&sha, codebook->values,
+                  (size_t)codebook->rows * codebook->columns * sizeof *codebook->values);
+    sha256_final(&sha, bytes);
+    sha256_hex(hex, bytes);
+    snprintf(digest, FEATURE_DIGEST, "%.*s", FEATURE_DIGEST - 1, hex);
+}
+
+enum status feature_bind_codebook(struct feature *feature, const struct feature_codebook *codebook,
+                                  struct error *err)
+{
+    char digest[FEATURE_DIGEST];
+    digest_codebook(digest, codebook);
+    if (feature->codebook_digest[0] && strcmp(feature->codebook_digest, digest) != 0)
+        return error_set(err, STATUS_FAILED, "feature %s needs the codebook %s, and this is %s",
+                         feature->name, feature->codebook_digest, digest);
+    strcpy(feature->codebook_digest, digest);
+    feature->codebook = codebook;
+    write_spec(feature);
+    return STATUS_OK;
+}
+
+enum status feature_train(struct feature_codebook *codebook, struct feature *feature,
+                          const struct feature_sample *sample, struct error *err)
+{
+    *codebook = (struct feature_codebook){0};
+    enum status status = feature->kind->train(codebook, feature, sample, err);
+    if (status == STATUS_OK)
+        status = feature_bind_codebook(feature, codebook, err);
+    if (status != STATUS_OK)
+        feature_codebook_clear(codebook);
+    return status;
+}
+
+void feature_codebook_clear(struct feature_codebook *codebook)
+{
+    free(codebook->values);
+    *codebook = (struct feature_codebook){0};
 }

@@ -1,4 +1,5 @@
-/* feature.h: feature specifications and their values, by the contract's formulas.
+/* feature.h: feature specifications and their values, by the formulas of docs/features.md. What a
+ * kind of feature is: kind.h.
  *
  * SPEC is [NAME=]KIND[:bins=B|AxB x C][,grid=RxC][,normalize=none|l1|hellinger][,blur=3].
  * A feature of `cells` grid cells with `cell_bins` counters each is a vector of dimension
@@ -11,12 +12,7 @@
 #include "part/part.h"
 #include <stdint.h>
 
-enum feature_kind {
-    FEATURE_RGB,       /* three histograms: bins[0] each, cell_bins = 3 * bins[0] */
-    FEATURE_RGB_JOINT, /* bins[0] x bins[1] x bins[2] */
-    FEATURE_GRAY,      /* bins[0] */
-    FEATURE_HSV,       /* bins[0] x bins[1] x bins[2] */
-};
+struct feature_kind; /* kind.h */
 
 enum feature_normalize { NORMALIZE_L1, NORMALIZE_NONE, NORMALIZE_HELLINGER };
 
@@ -24,17 +20,32 @@ enum feature_normalize { NORMALIZE_L1, NORMALIZE_NONE, NORMALIZE_HELLINGER };
 #define FEATURE_NAME_MAX      64         /* with its NUL */
 #define FEATURE_DIMENSION_MAX (1u << 22) /* counters of one image, all features together */
 
+/* The image that a feature is computed from. Features of equal images share the steps that make it
+ * on the device. */
+struct feature_image {
+    uint32_t blur;   /* 3: of the picture blurred by a 3x3 box; 0: as decoded */
+    uint32_t border; /* columns and rows of neighbours that the feature's own kernel reads */
+};
+
+/* Columns and rows that are counted less than there are in the decoded picture. */
+uint32_t feature_image_border(const struct feature_image *image);
+bool feature_image_equal(const struct feature_image *a, const struct feature_image *b);
+
+#define FEATURE_DIGEST 33 /* hexadecimal digits of a codebook's digest, with a NUL */
+
 struct feature {
     char name[FEATURE_NAME_MAX]; /* dataset name: [A-Za-z0-9_.-]+ */
     char spec[128];              /* canonical: "rgb:bins=256,grid=1x1,normalize=l1" */
-    enum feature_kind kind;
+    const struct feature_kind *kind;
     enum feature_normalize normalize;
     uint32_t bins[3]; /* unused axes are 0 */
     uint32_t grid_rows, grid_columns;
-    uint32_t blur;      /* 3: of the blurred picture (blur.h), else 0; the same in a whole set */
-    uint32_t cell_bins; /* counters of one cell */
-    uint32_t dimension; /* grid_rows * grid_columns * cell_bins */
-    uint32_t offset;    /* of this feature's first counter in an image's row of counters */
+    struct feature_image image;
+    uint32_t cell_bins;                      /* words of one cell */
+    uint32_t dimension;                      /* grid_rows * grid_columns * cell_bins */
+    uint32_t offset;                         /* of this feature's first word in an image's row */
+    char codebook_digest[FEATURE_DIGEST];    /* "" where the kind needs none */
+    const struct feature_codebook *codebook; /* borrowed; NULL: none, or not there yet */
 };
 
 struct feature_set {
@@ -50,11 +61,12 @@ struct feature_set {
 enum status feature_set_add(struct feature_set *set, const char *spec,
                             enum feature_normalize default_normalize, struct error *err);
 
-const char *feature_kind_name(enum feature_kind kind); /* "rgb" for both rgb kinds */
 const char *feature_normalize_name(enum feature_normalize normalize);
 bool feature_normalize_parse(enum feature_normalize *out, const char *text);
 /* True if the set's features are those of blurred pictures. */
 bool feature_set_blurred(const struct feature_set *set);
+/* The different images of the set's features, in the order of the features; returns how many. */
+unsigned feature_set_images(struct feature_image image[FEATURE_MAX], const struct feature_set *set);
 /* "256" or "8x8x8". */
 char *feature_bins_text(char *buffer, size_t size, const struct feature *feature);
 
@@ -63,15 +75,51 @@ char *feature_bins_text(char *buffer, size_t size, const struct feature *feature
 struct cell_rect feature_cell_rect(const struct feature *feature, uint32_t row, uint32_t column,
                                    uint32_t width, uint32_t height, uint8_t orientation);
 
-/* Turns one image's counters of `feature` (feature->dimension of them) into what is stored: uint32
- * counts (NORMALIZE_NONE) or float32; dst has room for `dimension` 4-byte values. The pixels of a
- * cell are the sum of its counters (a third of it for FEATURE_RGB). */
+/* Turns one image's words of `feature` (feature->dimension of them) into what is stored: uint32
+ * words as they are (NORMALIZE_NONE) or float32; dst has room for `dimension` 4-byte values. The
+ * pixels of a cell are the sum of its counters (a third of it for three channels). */
 void feature_store_values(void *dst, const struct feature *feature, const uint32_t *counters);
 
-/* The plain C reference: adds the counts of `feature` for a whole stored picture to `counters`.
- * pixels: RGB rows of `stride` bytes. Slow and obvious; kernels are compared with it. */
+/* Histograms of a cell, each of which has every pixel of the cell once; 0: the words are no counts.
+ */
+uint32_t feature_histograms(const struct feature *feature);
+
+/* The plain C reference: adds the words of `feature` for a whole picture to `counters`. pixels: RGB
+ * rows of `stride` bytes. Where the kind has a border, width and height are those that are counted.
+ * Kernels are compared with it. */
 void feature_count_reference(uint32_t *counters, const struct feature *feature,
                              const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height,
                              uint8_t orientation);
+
+/* --- codebooks ------------------------------------------------------------------------------- */
+
+/* What a feature kind has learned from a sample: `rows` codes of `columns` values. */
+struct feature_codebook {
+    float *values; /* malloc'ed */
+    uint32_t rows, columns;
+};
+
+/* The values that a codebook is learned from, `rows` rows of `columns`, in an order that does not
+ * depend on threads or devices. */
+struct feature_sample {
+    uint64_t rows;
+    uint32_t columns;
+    /* Rows [first, first + count); may be called any number of times, on the caller's thread. */
+    enum status (*read)(void *context, uint64_t first, uint32_t count, float *values,
+                        struct error *err);
+    void *context;
+};
+
+/* Learns the codebook of a feature whose kind has `train`, and binds it: feature->codebook points to
+ * *codebook, which must outlive the feature's use, and feature->spec ends in ",codebook=DIGEST", so
+ * that features of different codebooks never count as the same. A spec that has a digest already
+ * must get that very codebook: STATUS_FAILED otherwise. On failure the feature is unchanged and
+ * *codebook is empty. */
+enum status feature_train(struct feature_codebook *codebook, struct feature *feature,
+                          const struct feature_sample *sample, struct error *err);
+/* The same with a codebook that is there, as read from a file. */
+enum status feature_bind_codebook(struct feature *feature, const struct feature_codebook *codebook,
+                                  struct error *err);
+void feature_codebook_clear(struct feature_codebook *codebook);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "features/kind.h"
 #include "file/clusters.h"
 #include "file/columns.h"
 #include "version_generated.h"
@@ -76,7 +77,7 @@ static enum status create_feature(struct build *b, hid_t group, unsigned i, stru
     snprintf(grid, sizeof grid, "%ux%u", feature->grid_rows, feature->grid_columns);
     feature_bins_text(bins, sizeof bins, feature);
     const char *const texts[][2] = {{"spec", feature->spec},
-                                    {"kind", feature_kind_name(feature->kind)},
+                                    {"kind", feature->kind->name},
                                     {"bins", bins},
                                     {"grid", grid},
                                     {"normalize", feature_normalize_name(feature->normalize)}};

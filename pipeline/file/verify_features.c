@@ -1,7 +1,8 @@
 /* verify_features.c: the sums that the values of a feature must have.
  *
- * Every pixel of a cell is counted once in each of the cell's histograms (three for rgb, else one).
+ * Every pixel of a cell is counted once in each of the cell's histograms (feature_histograms).
  * How many pixels a cell has is known for pictures that were decoded at full size. */
+#include "features/kind.h"
 #include "file/verify.h"
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static bool parse_feature(struct feature *feature, const struct result_feature *
     *feature = set.feature[0];
     snprintf(grid, sizeof grid, "%ux%u", feature->grid_rows, feature->grid_columns);
     return strcmp(feature->spec, stored->spec) == 0 &&
-           strcmp(feature_kind_name(feature->kind), stored->kind) == 0 &&
+           strcmp(feature->kind->name, stored->kind) == 0 &&
            strcmp(feature_bins_text(bins, sizeof bins, feature), stored->bins) == 0 &&
            strcmp(grid, stored->grid) == 0 &&
            strcmp(feature_normalize_name(feature->normalize), stored->normalize) == 0 &&
@@ -73,10 +74,10 @@ static void check_row(struct problems *problems, const struct feature *feature,
                       const uint8_t *values, const struct image_row *image, bool full_size,
                       uint64_t row)
 {
-    uint32_t histograms = feature->kind == FEATURE_RGB ? 3 : 1;
-    uint32_t bins = feature->cell_bins / histograms;
+    const uint32_t histograms = feature_histograms(feature);
+    const uint32_t bins = histograms ? feature->cell_bins / histograms : 0;
     uint64_t sums = problems->sum.count, ranges = problems->range.count;
-    uint32_t border = feature->blur ? feature->blur - 1 : 0;
+    uint32_t border = feature_image_border(&feature->image);
     uint64_t height = image->height > border ? image->height - border : 0;
     uint64_t width = image->width > border ? image->width - border : 0;
     for (uint32_t r = 0; r < feature->grid_rows; r++) {

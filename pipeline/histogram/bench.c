@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "features/kind.h"
 #include "histogram/plain.h"
 
 #include <stdlib.h>
@@ -452,7 +453,7 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
     const size_t counter_bytes = (size_t)feature->dimension * bench->pictures * sizeof(uint32_t);
     const bool plain = bench->plain &&
                        ocl_context_device(bench->context)->type & CL_DEVICE_TYPE_CPU &&
-                       feature->kind == FEATURE_RGB && feature->dimension == 768;
+                       feature->kind == &feature_rgb && feature->dimension == 768;
     if (status == STATUS_OK && (uint64_t)feature->dimension * bench->pictures > UINT32_MAX)
         status = error_set(err, STATUS_FAILED,
                            "%u pictures with %u counters each are too many; take fewer --bytes",

@@ -1,6 +1,7 @@
 /* histogram.c: plans passes, makes tiles, builds and launches the kernels. */
 #include "histogram/histogram.h"
 
+#include "features/kind.h"
 #include "histogram/tuning.h"
 
 #include <assert.h>
@@ -14,7 +15,6 @@
 #define LINE_PIXELS     128u /* three lines of 128 bytes */
 
 #define BUCKETS_LEAST 64u
-#define REDUCE        "histogram_reduce" /* the second kernel of histogram_partial.cl */
 
 struct pass {
     enum histogram_variant planned;
@@ -27,7 +27,7 @@ struct pass {
     struct histogram_shape shape;
     cl_program program;
     cl_kernel kernel;
-    /* HISTOGRAM_PARTIAL only: */
+    /* Where the variant has a second kernel: */
     cl_kernel reduce;
     cl_mem buckets;
     uint32_t bucket_count;
@@ -53,6 +53,27 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+static const struct feature *first_feature(const struct histogram *histogram,
+                                           const struct pass *pass)
+{
+    return &histogram->features->feature[pass->feature[0]];
+}
+
+/* Can features of these kinds be counted by one kernel? */
+static bool share_kernel(const struct feature *a, const struct feature *b)
+{
+    return a->kind->kernel || b->kind->kernel ? a->kind == b->kind : true;
+}
+
+/* Has the pass the grid, the image and the kernel that the feature needs? */
+static bool pass_matches(const struct histogram *histogram, const struct pass *pass,
+                         const struct feature *feature)
+{
+    const struct feature *first = first_feature(histogram, pass);
+    return pass->grid_rows == feature->grid_rows && pass->grid_columns == feature->grid_columns &&
+           feature_image_equal(&first->image, &feature->image) && share_kernel(first, feature);
+}
+
 /* The pass that a feature of that choice goes to, a new one where none has room. */
 static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
                               const struct histogram_choice *choice, const struct feature *feature,
@@ -62,8 +83,7 @@ static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
     unsigned p = 0;
     while (p < histogram->count &&
            (histogram->pass[p].planned != choice->variant ||
-            histogram->pass[p].grid_rows != feature->grid_rows ||
-            histogram->pass[p].grid_columns != feature->grid_columns ||
+            !pass_matches(histogram, &histogram->pass[p], feature) ||
             used[p] + bytes > histogram_variant_tables_most(choice->variant, device)))
         p++;
     struct pass *pass = &histogram->pass[p];
@@ -79,8 +99,28 @@ static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
     return pass;
 }
 
-static enum status plan(struct histogram *histogram, const struct histogram_shape *shape,
-                        struct error *err)
+/* How a feature is counted: by the variant that was asked for, as tuned or usual for the device, or
+ * by its kind's own kernel, which is launched as the variant `global` is. */
+static enum status choose_variant(struct histogram_choice *choice,
+                                  const struct histogram *histogram, const struct tuning *tuning,
+                                  const struct feature *feature, struct error *err)
+{
+    const struct ocl_device *device = ocl_context_device(histogram->context);
+    char reason[128];
+    *choice = (struct histogram_choice){.variant = histogram->wanted};
+    if (feature->kind->kernel)
+        choice->variant = HISTOGRAM_GLOBAL;
+    else if (histogram->wanted == HISTOGRAM_AUTO)
+        *choice = tuning_choice(tuning, feature, device);
+    if (!histogram_variant_takes(reason, sizeof reason, choice->variant, feature, device))
+        return error_set(err, STATUS_USAGE, "the variant '%s' cannot count %s on %s: %s",
+                         histogram_variant_name(choice->variant), feature->name, device->name,
+                         reason);
+    return STATUS_OK;
+}
+
+static enum status plan_passes(struct histogram *histogram, const struct feature_image *image,
+                               const struct histogram_shape *shape, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(histogram->context);
     uint64_t used[HISTOGRAM_PASSES_MAX] = {0};
@@ -89,16 +129,14 @@ static enum status plan(struct histogram *histogram, const struct histogram_shap
         tuning_load(&tuning, device);
     for (unsigned f = 0; f < histogram->features->count; f++) {
         const struct feature *feature = &histogram->features->feature[f];
-        struct histogram_choice choice = {.variant = histogram->wanted};
-        char reason[128];
-        if (histogram->wanted == HISTOGRAM_AUTO)
-            choice = tuning_choice(&tuning, feature, device);
+        struct histogram_choice choice;
+        if (image && !feature_image_equal(image, &feature->image))
+            continue;
+        enum status status = choose_variant(&choice, histogram, &tuning, feature, err);
+        if (status != STATUS_OK)
+            return status;
         if (shape)
             choice.shape = *shape;
-        if (!histogram_variant_takes(reason, sizeof reason, choice.variant, feature, device))
-            return error_set(err, STATUS_USAGE, "the variant '%s' cannot count %s on %s: %s",
-                             histogram_variant_name(choice.variant), feature->name, device->name,
-                             reason);
         struct pass *pass = find_pass(histogram, used, &choice, feature, device);
         pass->feature[pass->count++] = f;
         pass->bins += feature->cell_bins;
@@ -124,7 +162,7 @@ enum status histogram_open(struct histogram **out, struct ocl_context *context,
     histogram->features = config->features;
     histogram->wanted = config->variant;
     histogram->launch_bytes = config->launch_bytes;
-    enum status status = plan(histogram, config->shape, err);
+    enum status status = plan_passes(histogram, config->image, config->shape, err);
     if (status != STATUS_OK)
         histogram_close(&histogram);
     *out = histogram;
@@ -160,10 +198,18 @@ unsigned histogram_passes(const struct histogram *histogram)
     return histogram->count;
 }
 
+/* The kernel that counts the pass. */
+static const char *pass_kernel(const struct histogram *histogram, const struct pass *pass)
+{
+    const char *own = first_feature(histogram, pass)->kind->kernel;
+    return own ? own : histogram_variant_kernel(pass->variant);
+}
+
 struct histogram_pass histogram_pass(const struct histogram *histogram, unsigned index)
 {
     const struct pass *pass = &histogram->pass[index];
-    return (struct histogram_pass){pass->planned, pass->tuned, pass->feature, pass->count};
+    return (struct histogram_pass){pass->planned, pass_kernel(histogram, pass), pass->tuned,
+                                   pass->feature, pass->count};
 }
 
 struct ocl_context *histogram_context(const struct histogram *histogram)
@@ -264,22 +310,23 @@ uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram
                             uint32_t tile_pixels)
 {
     const struct pass *pass = &histogram->pass[pass_index];
-    const struct feature *feature = &histogram->features->feature[pass->feature[0]];
+    const struct feature *feature = first_feature(histogram, pass);
     uint32_t count = 0;
     for (uint32_t row = 0; row < pass->grid_rows; row++) {
         for (uint32_t column = 0; column < pass->grid_columns; column++) {
-            struct cell_rect rect = feature_cell_rect(feature, row, column, part->width,
-                                                      part->height, part->orientation);
-            rect.x0 = max_u32(rect.x0, part->rect.x0);
-            rect.y0 = max_u32(rect.y0, part->rect.y0);
-            rect.x1 = min_u32(rect.x1, part->rect.x1);
-            rect.y1 = min_u32(rect.y1, part->rect.y1);
+            const struct cell_rect cell = feature_cell_rect(feature, row, column, part->width,
+                                                            part->height, part->orientation);
+            const struct cell_rect rect = {
+                max_u32(cell.x0, part->rect.x0), max_u32(cell.y0, part->rect.y0),
+                min_u32(cell.x1, part->rect.x1), min_u32(cell.y1, part->rect.y1)};
             if (rect.x0 >= rect.x1 || rect.y0 >= rect.y1)
                 continue;
             uint32_t pieces = cut(tiles ? tiles + count : NULL, part, rect,
                                   row * pass->grid_columns + column, pass, tile_pixels);
-            if (tiles)
+            if (tiles) {
                 tiles[count].cell_tiles = pieces;
+                tiles[count].starts_cell = rect.x0 == cell.x0 && rect.y0 == cell.y0;
+            }
             count += pieces;
         }
     }
@@ -288,17 +335,35 @@ uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram
 
 /* --- kernels --------------------------------------------------------------------------------- */
 
+/* Has an earlier feature of the pass the header of feature i? */
+static bool is_included(const struct histogram *histogram, const struct pass *pass, unsigned i)
+{
+    const struct feature *feature = histogram->features->feature;
+    const char *header = feature[pass->feature[i]].kind->header;
+    for (unsigned j = 0; j < i; j++)
+        if (strcmp(header, feature[pass->feature[j]].kind->header) == 0)
+            return true;
+    return false;
+}
+
 /* The lines that kernels/histogram_bins.h asks for. */
 static void write_prologue(char *text, size_t size, const struct histogram *histogram,
                            const struct pass *pass)
 {
-    static const char *const kind[] = {"RGB", "RGB_JOINT", "GRAY", "HSV"};
-    int used = snprintf(text, size, "#define PASS_BINS %u\n#define FEATURES(X)", pass->bins);
+    const struct feature *features = histogram->features->feature;
+    int used = 0;
+    for (unsigned i = 0; i < pass->count; i++) {
+        const char *header = features[pass->feature[i]].kind->header;
+        if (header && !is_included(histogram, pass, i))
+            used += snprintf(text + used, size - (size_t)used, "#include \"%s\"\n", header);
+    }
+    used += snprintf(text + used, size - (size_t)used, "#define PASS_BINS %u\n#define FEATURES(X)",
+                     pass->bins);
     uint32_t table = 0;
     for (unsigned i = 0; i < pass->count; i++) {
-        const struct feature *feature = &histogram->features->feature[pass->feature[i]];
+        const struct feature *feature = &features[pass->feature[i]];
         used += snprintf(text + used, size - (size_t)used, " X(%u, %s, %u, %u, %u, %u, %u, %u)", i,
-                         kind[feature->kind], feature->bins[0], feature->bins[1], feature->bins[2],
+                         feature->kind->macro, feature->bins[0], feature->bins[1], feature->bins[2],
                          feature->cell_bins, feature->offset, table);
         table += feature->cell_bins;
     }
@@ -306,48 +371,36 @@ static void write_prologue(char *text, size_t size, const struct histogram *hist
     assert((size_t)used < size);
 }
 
-#define PROLOGUE_BYTES (128 * FEATURE_MAX)
+#define PROLOGUE_BYTES (192 * FEATURE_MAX)
 
-/* PoCL 5.0 aborts in LLVM where a kernel has inline assembly, so nobody gets it who has not been
- * seen to take it. */
-static bool takes_assembly(const struct ocl_device *device)
-{
-    return strncmp(device->platform, "Intel", 5) == 0 ||
-           device->pocl_major == 3;
-}
+/* What the compiler gets for a pass beside the kernel's own source. */
+struct source {
+    char prologue[PROLOGUE_BYTES], options[128];
+};
 
-static void write_options(char *text, size_t size, const struct pass *pass,
-                          const struct ocl_device *device)
+static void write_source(struct source *source, const struct histogram *histogram,
+                         const struct pass *pass)
 {
-    const char *language = pass->variant == HISTOGRAM_STAGED     ? ocl_copy_option(device)
-                           : pass->variant == HISTOGRAM_SUBGROUP ? ocl_subgroup_options(device)
-                                                                 : "-cl-std=CL1.2";
-    int used = snprintf(text, size, "%s -DGROUP=%u -DGRID=%d", language, pass->shape.group,
-                        has_grid(pass));
-    if (histogram_variant_copies(pass->variant))
-        snprintf(text + used, size - (size_t)used, " -DCOPIES=%u", pass->shape.copies);
-    else if (pass->variant == HISTOGRAM_PRIVATE && takes_assembly(device))
-        snprintf(text + used, size - (size_t)used, " -DHIDE_WORDS");
-    else if (pass->variant == HISTOGRAM_RUNS && device->type & CL_DEVICE_TYPE_CPU)
-        snprintf(text + used, size - (size_t)used, " -DCONSECUTIVE");
-    /* ld.global with L1::no_allocate came with compute capability 7.0 (PTX ISA, 9.7.9.8). */
-    else if (pass->variant == HISTOGRAM_PACKED && device->nvidia_major >= 7)
-        snprintf(text + used, size - (size_t)used, " -DNO_ALLOCATE");
+    write_prologue(source->prologue, sizeof source->prologue, histogram, pass);
+    histogram_variant_options(source->options, sizeof source->options, pass->variant, &pass->shape,
+                              ocl_context_device(histogram->context));
+    const size_t used = strlen(source->options);
+    snprintf(source->options + used, sizeof source->options - used, " -DGRID=%d", has_grid(pass));
 }
 
 enum status histogram_build_pass(struct histogram *histogram, unsigned index, struct error *err)
 {
     struct pass *pass = &histogram->pass[index];
-    char prologue[PROLOGUE_BYTES], options[128];
-    write_prologue(prologue, sizeof prologue, histogram, pass);
-    write_options(options, sizeof options, pass, ocl_context_device(histogram->context));
-    const char *name = histogram_variant_kernel(pass->variant);
-    enum status status =
-        ocl_program_build(&pass->program, histogram->context, name, prologue, options, err);
+    struct source source;
+    write_source(&source, histogram, pass);
+    const char *name = pass_kernel(histogram, pass);
+    const char *reduce = histogram_variant_reduce(pass->variant);
+    enum status status = ocl_program_build(&pass->program, histogram->context, name,
+                                           source.prologue, source.options, err);
     if (status == STATUS_OK)
         status = ocl_kernel(&pass->kernel, pass->program, name, err);
-    if (status == STATUS_OK && pass->variant == HISTOGRAM_PARTIAL)
-        status = ocl_kernel(&pass->reduce, pass->program, REDUCE, err);
+    if (status == STATUS_OK && reduce)
+        status = ocl_kernel(&pass->reduce, pass->program, reduce, err);
     return status;
 }
 
@@ -363,11 +416,10 @@ enum status histogram_pass_key(char key[OCL_KEY], const struct histogram *histog
                                struct error *err)
 {
     const struct pass *pass = &histogram->pass[index];
-    char prologue[PROLOGUE_BYTES], options[128];
-    write_prologue(prologue, sizeof prologue, histogram, pass);
-    write_options(options, sizeof options, pass, ocl_context_device(histogram->context));
+    struct source source;
+    write_source(&source, histogram, pass);
     return ocl_program_key(key, ocl_context_device(histogram->context),
-                           histogram_variant_kernel(pass->variant), prologue, options, err);
+                           pass_kernel(histogram, pass), source.prologue, source.options, err);
 }
 
 bool histogram_replace(struct histogram *histogram, unsigned index, enum histogram_variant variant)
@@ -427,8 +479,8 @@ static enum status enqueue_reduce(struct pass *pass, struct ocl_queue *queue, cl
     const size_t local[2] = {pass->shape.group, 1};
     const size_t global[2] = {(size_t)pass->shape.group * REDUCE_COUNTERS,
                               min_u32(count, REDUCE_TILES)};
-    return ocl_enqueue_kernel(queue, REDUCE, pass->reduce, 2, global, local, OCL_NO_WAITS, event,
-                              err);
+    return ocl_enqueue_kernel(queue, histogram_variant_reduce(pass->variant), pass->reduce, 2,
+                              global, local, OCL_NO_WAITS, event, err);
 }
 
 enum status histogram_enqueue(struct histogram *histogram, unsigned pass_index,
@@ -437,7 +489,7 @@ enum status histogram_enqueue(struct histogram *histogram, unsigned pass_index,
                               cl_event *events, struct error *err)
 {
     struct pass *pass = &histogram->pass[pass_index];
-    const bool partial = pass->variant == HISTOGRAM_PARTIAL;
+    const bool partial = pass->reduce != NULL;
     enum status status = partial ? reserve_buckets(histogram, pass, count, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
@@ -449,8 +501,8 @@ enum status histogram_enqueue(struct histogram *histogram, unsigned pass_index,
     if (events)
         events[0] = events[1] = NULL;
     const size_t local = pass->shape.group, global = (size_t)count * pass->shape.group;
-    status = ocl_enqueue_kernel(queue, histogram_variant_kernel(pass->variant), pass->kernel, 1,
-                                &global, &local, waits, events ? &events[partial] : NULL, err);
+    status = ocl_enqueue_kernel(queue, pass_kernel(histogram, pass), pass->kernel, 1, &global,
+                                &local, waits, events ? &events[partial] : NULL, err);
     if (status == STATUS_OK && partial)
         status = enqueue_reduce(pass, queue, tiles, first, count, counters, events, err);
     return status;

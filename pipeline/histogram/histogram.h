@@ -19,7 +19,8 @@
 
 struct histogram;
 
-/* A picture, or a part of one that lies in a slot. All coordinates are stored ones. */
+/* A picture, or a part of one that lies in a slot. All coordinates are stored ones, of the pixels
+ * that are counted: where features have a border, so many columns and rows more are there. */
 struct histogram_part {
     uint32_t width, height; /* of the whole picture */
     uint8_t orientation;
@@ -31,13 +32,15 @@ struct histogram_part {
 
 struct histogram_config {
     const struct feature_set *features; /* must outlive the plan */
+    const struct feature_image *image;  /* only the features of this image; NULL: all */
     enum histogram_variant variant;
     const struct histogram_shape *shape; /* of all passes; NULL: what suits variant and device */
     uint64_t launch_bytes;               /* pixels that a launch will have */
 };
 
-/* Plans the passes; builds nothing yet. context must outlive it. STATUS_USAGE: the variant asked
- * for cannot hold a feature on this device. */
+/* Plans the passes; builds nothing yet. context must outlive it. Counters keep their places in an
+ * image's row, whichever features are planned. STATUS_USAGE: the variant asked for cannot hold a
+ * feature on this device. */
 enum status histogram_open(struct histogram **out, struct ocl_context *context,
                            const struct histogram_config *config, struct error *err);
 void histogram_close(struct histogram **histogram);
@@ -54,6 +57,7 @@ bool histogram_is_abandoned(const struct histogram *histogram);
 /* A pass as planned. */
 struct histogram_pass {
     enum histogram_variant variant;
+    const char *kernel;      /* that counts it now */
     bool tuned;              /* chosen by measurement on this device */
     const unsigned *feature; /* indices into the set */
     unsigned count;

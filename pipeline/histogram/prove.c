@@ -16,9 +16,8 @@
 /* Clearing, reading and comparing these for each picture is what takes long then. */
 #define COUNTERS_MANY (1u << 16)
 
-/* Builds one pass, which the variant counts now, and proves it. */
-static enum status prepare_pass(struct histogram *histogram, unsigned pass,
-                                enum histogram_variant variant, struct error *err)
+/* Builds one pass, as it is counted now, and proves it. */
+static enum status prepare_pass(struct histogram *histogram, unsigned pass, struct error *err)
 {
     char key[OCL_KEY];
     uint64_t compared = 0, wrong = 0;
@@ -33,7 +32,7 @@ static enum status prepare_pass(struct histogram *histogram, unsigned pass,
         return error_set(err, STATUS_FAILED,
                          "kernel %s counts wrong on %s (%llu of %llu counters); choose another "
                          "device with --device",
-                         histogram_variant_kernel(variant),
+                         histogram_pass(histogram, pass).kernel,
                          ocl_context_device(histogram_context(histogram))->name,
                          (unsigned long long)wrong, (unsigned long long)compared);
     if (status == STATUS_OK)
@@ -63,7 +62,7 @@ enum status histogram_prepare(struct histogram *histogram, struct error *err)
     for (unsigned p = 0; p < histogram_passes(histogram); p++) {
         enum histogram_variant variant = histogram_pass(histogram, p).variant, others[8];
         const unsigned count = list_others(others, histogram, p);
-        enum status status = prepare_pass(histogram, p, variant, err);
+        enum status status = prepare_pass(histogram, p, err);
         const bool asked_for = histogram_wanted(histogram) != HISTOGRAM_AUTO;
         for (unsigned i = 0; status == STATUS_FAILED && i < count && !asked_for; i++) {
             if (!histogram_replace(histogram, p, others[i]))
@@ -74,7 +73,7 @@ enum status histogram_prepare(struct histogram *histogram, struct error *err)
                         (int)strcspn(err->sentence, ";"), err->sentence);
             *err = (struct error)ERROR_INIT;
             variant = others[i];
-            status = prepare_pass(histogram, p, variant, err);
+            status = prepare_pass(histogram, p, err);
         }
         if (status != STATUS_OK)
             return status;

@@ -5,6 +5,7 @@
 #include "histogram/selftest.h"
 
 #include "base/random.h"
+#include "features/kind.h"
 #include "histogram/histogram.h"
 
 #include <stdio.h>
@@ -28,17 +29,6 @@ static const struct {
               {85, 39, 7},
               {LARGE_WIDTH, LARGE_HEIGHT, 2}};
 #define SHAPES (unsigned)(sizeof shapes / sizeof *shapes)
-
-static const char *const specs[] = {
-    "rgb:bins=256",
-    "a=rgb:bins=100,grid=3x3",
-    "rgb:bins=7x9x5",
-    "gray:bins=10,grid=2x5",
-    "b=gray:bins=256",
-    "hsv:bins=8x4x4",
-    "c=hsv:bins=12x3x5,grid=3x3",
-    "d=rgb:bins=31x33x15",
-};
 
 /* The first two are what a brief test takes: all additions meet, and none do. */
 enum fill { FILL_CONSTANT, FILL_RANDOM, FILL_TWO, FILL_SORTED, FILL_GRADIENT, FILLS };
@@ -74,6 +64,7 @@ struct rig {
     struct histogram *histogram;
     unsigned pass;
     const struct feature_set *features;
+    uint32_t border; /* of the pass's features */
     cl_mem pixels, tiles, counters;
     struct histogram_tile *tile; /* `tile_room` of them, as the buffer */
     uint32_t tile_room;
@@ -82,22 +73,28 @@ struct rig {
     uint32_t *got, *want;
 };
 
-static struct histogram_part part_of(uint32_t width, uint32_t height, uint8_t orientation)
+/* Shape s as a picture without gaps, of which all but the border is counted. */
+static struct histogram_part part_of(unsigned s, uint32_t border)
 {
     return (struct histogram_part){
-        .width = width,
-        .height = height,
-        .orientation = orientation,
-        .rect = {0, 0, width, height},
-        .stride = width * 3,
+        .width = shapes[s].width,
+        .height = shapes[s].height,
+        .orientation = shapes[s].orientation,
+        .rect = {0, 0, shapes[s].width, shapes[s].height},
+        .stride = (shapes[s].width + border) * 3,
     };
+}
+
+static size_t pixel_bytes(const struct histogram_part *part, uint32_t border)
+{
+    return (size_t)part->stride * (part->height + border);
 }
 
 /* Counts one picture on the device into rig->got. */
 static enum status count_on_device(struct rig *rig, const struct histogram_part *part,
                                    uint32_t tile_pixels, struct error *err)
 {
-    const size_t bytes = (size_t)part->width * part->height * 3;
+    const size_t bytes = pixel_bytes(part, rig->border);
     const size_t counter_bytes = rig->features->counters * sizeof(uint32_t);
     const uint32_t count =
         tile_pixels ? histogram_tiles_of(rig->tile, rig->histogram, rig->pass, part, tile_pixels)
@@ -129,7 +126,7 @@ static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct r
 {
     const struct histogram_pass pass = histogram_pass(rig->histogram, rig->pass);
     const uint32_t counters = rig->features->counters;
-    fill_pixels(rig->pixel, (size_t)part->width * part->height * 3, fill);
+    fill_pixels(rig->pixel, pixel_bytes(part, rig->border), fill);
     memset(rig->want, 0, counters * sizeof *rig->want);
     for (unsigned i = 0; i < pass.count; i++) {
         const struct feature *feature = &rig->features->feature[pass.feature[i]];
@@ -152,8 +149,7 @@ static uint32_t most_tiles(const struct histogram *histogram, unsigned pass, boo
 {
     uint32_t most = 1;
     for (unsigned s = 0; s < SHAPES - brief; s++) {
-        const struct histogram_part part =
-            part_of(shapes[s].width, shapes[s].height, shapes[s].orientation);
+        const struct histogram_part part = part_of(s, 0);
         const uint32_t count = histogram_tiles_of(NULL, histogram, pass, &part, TILE_SMALL);
         most = count > most ? count : most;
     }
@@ -164,25 +160,28 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
                             struct error *err)
 {
     struct ocl_context *context = histogram_context(histogram);
-    const size_t pixel_bytes = 3 * LARGE_WIDTH * LARGE_HEIGHT;
+    const struct feature_set *features = histogram_features(histogram);
+    const uint32_t border =
+        features->feature[*histogram_pass(histogram, pass).feature].image.border;
+    const size_t bytes = (size_t)3 * (LARGE_WIDTH + border) * (LARGE_HEIGHT + border);
     *rig = (struct rig){.histogram = histogram,
                         .pass = pass,
-                        .features = histogram_features(histogram),
+                        .features = features,
+                        .border = border,
                         .tile_room = most_tiles(histogram, pass, brief),
                         .tilings = brief ? 1 : 2};
     const size_t counters = rig->features->counters;
-    rig->pixel = malloc(pixel_bytes);
+    rig->pixel = malloc(bytes);
     rig->tile = calloc(rig->tile_room, sizeof *rig->tile);
     rig->got = calloc(counters, sizeof *rig->got);
     rig->want = calloc(counters, sizeof *rig->want);
     enum status status = STATUS_OK;
     if (!rig->pixel || !rig->tile || !rig->got || !rig->want)
-        status = error_memory(err, pixel_bytes + 8 * counters, "the self-test");
+        status = error_memory(err, bytes + 8 * counters, "the self-test");
     if (status == STATUS_OK)
         status = ocl_queue_open(&rig->queue, context, "self-test", err);
     if (status == STATUS_OK)
-        status =
-            ocl_buffer(&rig->pixels, context, CL_MEM_READ_ONLY, pixel_bytes, NULL, "pixels", err);
+        status = ocl_buffer(&rig->pixels, context, CL_MEM_READ_ONLY, bytes, NULL, "pixels", err);
     if (status == STATUS_OK)
         status = ocl_buffer(&rig->tiles, context, CL_MEM_READ_ONLY,
                             rig->tile_room * sizeof *rig->tile, NULL, "tiles", err);
@@ -211,14 +210,33 @@ enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct his
     *compared = *wrong = 0;
     enum status status = rig_open(&rig, histogram, pass, brief, err);
     for (unsigned s = 0; s < SHAPES - brief; s++) {
-        const struct histogram_part part =
-            part_of(shapes[s].width, shapes[s].height, shapes[s].orientation);
+        const struct histogram_part part = part_of(s, rig.border);
         const int fills = brief || s == SHAPES - 1 ? FILLS_BRIEF : FILLS;
         for (int fill = 0; fill < fills && status == STATUS_OK; fill++)
             status = compare_picture(compared, wrong, &rig, &part, (enum fill)fill, err);
     }
     rig_close(&rig);
     return status;
+}
+
+/* Adds the examples of all kinds that the device can count with the variant; where there are none,
+ * `reason` says why not the last one. */
+static enum status add_examples(struct feature_set *features, enum histogram_variant variant,
+                                const struct ocl_device *device, char *reason, size_t size,
+                                struct error *err)
+{
+    for (unsigned k = 0; feature_kinds[k]; k++) {
+        for (const char *const *spec = feature_kinds[k]->examples; *spec; spec++) {
+            struct feature_set one = {0};
+            enum status status = feature_set_add(&one, *spec, NORMALIZE_NONE, err);
+            if (status == STATUS_OK &&
+                histogram_variant_takes(reason, size, variant, &one.feature[0], device))
+                status = feature_set_add(features, *spec, NORMALIZE_NONE, err);
+            if (status != STATUS_OK)
+                return status;
+        }
+    }
+    return STATUS_OK;
 }
 
 /* Compares nothing, and fills `reason`, where the device can count no feature with the variant. */
@@ -228,28 +246,23 @@ static enum status test_variant(struct ocl_context *context, enum histogram_vari
 {
     struct feature_set features = {0};
     struct histogram *histogram = NULL;
-    const struct ocl_device *device = ocl_context_device(context);
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof specs / sizeof *specs && status == STATUS_OK; i++) {
-        struct feature_set one = {0};
-        status = feature_set_add(&one, specs[i], NORMALIZE_NONE, err);
-        if (status == STATUS_OK &&
-            histogram_variant_takes(reason, size, variant, &one.feature[0], device))
-            status = feature_set_add(&features, specs[i], NORMALIZE_NONE, err);
-    }
+    enum status status =
+        add_examples(&features, variant, ocl_context_device(context), reason, size, err);
     if (status != STATUS_OK || features.count == 0)
         return status;
     const struct histogram_config config = {
         .features = &features, .variant = variant, .launch_bytes = LAUNCH_BYTES};
     status = histogram_open(&histogram, context, &config, err);
-    if (status == STATUS_OK)
-        status = histogram_build(histogram, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = histogram_build(histogram, err);
     for (unsigned p = 0; status == STATUS_OK && p < histogram_passes(histogram); p++) {
         uint64_t here, differ;
         status = histogram_check_pass(&here, &differ, histogram, p, brief, err);
         *compared += here;
         *wrong += differ;
     }
+out:
     histogram_close(&histogram);
     return status;
 }

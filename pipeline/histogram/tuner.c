@@ -233,7 +233,9 @@ enum status tuner_run(struct tuning *tuning, const struct tuner *tuner, const ch
             gain = 1;
         }
     }
-    const enum tuning_class class = tuning_class_of(feature);
+    const unsigned class = tuning_class_of(feature);
+    if (class == TUNING_CLASSES)
+        return STATUS_OK;
     tuning->entry[class].variant = best.choice.variant;
     tuning->entry[class].shape = best.choice.shape;
     tuning->entry[class].gain = (uint32_t)lround(gain * 1000);

@@ -10,6 +10,7 @@
 #include "histogram/tuning.h"
 
 #include "base/log.h"
+#include "features/kind.h"
 #include "ocl/ocl_cache.h"
 
 #include <stdio.h>
@@ -22,28 +23,24 @@
 
 static const struct {
     const char *name, *spec;
+    const struct feature_kind *kind;
+    bool large; /* more than LARGE_BINS */
 } classes[TUNING_CLASSES] = {
-    [TUNING_RGB] = {"rgb", "rgb:bins=256"},
-    [TUNING_JOINT] = {"joint", "rgb:bins=8x8x8"},
-    [TUNING_JOINT_LARGE] = {"joint-large", "rgb:bins=16x16x16"},
-    [TUNING_GRAY] = {"gray", "gray:bins=256"},
-    [TUNING_HSV] = {"hsv", "hsv:bins=8x4x4"},
-    [TUNING_HSV_LARGE] = {"hsv-large", "hsv:bins=16x16x16"},
+    {"rgb", "rgb:bins=256", &feature_rgb, false},
+    {"joint", "rgb:bins=8x8x8", &feature_rgb_joint, false},
+    {"joint-large", "rgb:bins=16x16x16", &feature_rgb_joint, true},
+    {"gray", "gray:bins=256", &feature_gray, false},
+    {"hsv", "hsv:bins=8x4x4", &feature_hsv, false},
+    {"hsv-large", "hsv:bins=16x16x16", &feature_hsv, true},
 };
 
-enum tuning_class tuning_class_of(const struct feature *feature)
+unsigned tuning_class_of(const struct feature *feature)
 {
     const bool large = feature->cell_bins > LARGE_BINS;
-    switch (feature->kind) {
-    case FEATURE_RGB:
-        return TUNING_RGB;
-    case FEATURE_GRAY:
-        return TUNING_GRAY;
-    case FEATURE_HSV:
-        return large ? TUNING_HSV_LARGE : TUNING_HSV;
-    default:
-        return large ? TUNING_JOINT_LARGE : TUNING_JOINT;
-    }
+    unsigned c = 0;
+    while (c < TUNING_CLASSES && (classes[c].kind != feature->kind || classes[c].large != large))
+        c++;
+    return c;
 }
 
 const char *tuning_class_name(unsigned class)
@@ -147,11 +144,13 @@ enum status tuning_forget(bool *found, const struct ocl_device *device, struct e
 struct histogram_choice tuning_choice(const struct tuning *tuning, const struct feature *feature,
                                       const struct ocl_device *device)
 {
-    const enum tuning_class class = tuning_class_of(feature);
-    struct histogram_choice choice = {.variant = tuning->entry[class].variant,
-                                      .shape = tuning->entry[class].shape,
-                                      .tuned = true};
+    const unsigned class = tuning_class_of(feature);
+    struct histogram_choice choice = {.variant = HISTOGRAM_AUTO, .tuned = true};
     char reason[128];
+    if (class < TUNING_CLASSES) {
+        choice.variant = tuning->entry[class].variant;
+        choice.shape = tuning->entry[class].shape;
+    }
     if (choice.variant == HISTOGRAM_AUTO ||
         !histogram_variant_takes(reason, sizeof reason, choice.variant, feature, device))
         return (struct histogram_choice){.variant = histogram_variant_usual(feature, device)};

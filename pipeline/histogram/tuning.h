@@ -10,17 +10,10 @@
 
 #include "histogram/variant.h"
 
-enum tuning_class {
-    TUNING_RGB,
-    TUNING_JOINT,
-    TUNING_JOINT_LARGE,
-    TUNING_GRAY,
-    TUNING_HSV,
-    TUNING_HSV_LARGE,
-    TUNING_CLASSES
-};
+#define TUNING_CLASSES 6u
 
-enum tuning_class tuning_class_of(const struct feature *feature);
+/* The class of a feature; TUNING_CLASSES: its kind is not measured. */
+unsigned tuning_class_of(const struct feature *feature);
 /* "rgb", "joint", "joint-large", ... */
 const char *tuning_class_name(unsigned class);
 /* The feature that is measured for it. */

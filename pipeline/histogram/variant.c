@@ -2,6 +2,8 @@
  * those of GPUs, on a CPU with PoCL those of CPUs; docs/features.md has them. */
 #include "histogram/variant.h"
 
+#include "features/kind.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -40,28 +42,180 @@
 #define STAGED_GROUP 128u
 #define STAGE_BYTES  96u /* of local memory a work-item, as the kernel has it */
 
-#define SUBGROUP_GROUP_LEAST 32u /* a warp */
-
 #define PACKED_GROUP       512u
 #define PACKED_GROUP_LEAST 256u
 #define PACKED_TABLE       (48u << 10)
 #define PACKED_PIXELS_MOST 507904u /* of a tile of one row, as the kernel has it */
 
-static const struct {
-    const char *name, *kernel;
-} variants[] = {
-    {"auto", ""},
-    {"private", "histogram_private"},
-    {"local", "histogram_local"},
-    {"replicated", "histogram_replicated"},
-    {"packed", "histogram_packed"},
-    {"runs", "histogram_runs"},
-    {"subgroup", "histogram_subgroup"},
-    {"partial", "histogram_partial"},
-    {"staged", "histogram_staged"},
-    {"global", "histogram_global"},
+/* A variant's row. */
+struct variant {
+    const char *name, *kernel, *reduce;
+    bool cpu_only; /* one work-item a tile leaves a GPU empty */
+    bool copies;   /* the kernel keeps as many copies of the table as it is told */
+    /* Bytes of one table: for any feature (table_bytes), as `table` says, or of its counters. */
+    uint32_t table_bytes;
+    uint64_t (*table)(const struct feature *feature);
+    /* What the tables of a pass may take: so many bytes, or this share of the local memory. */
+    uint64_t tables_most;
+    uint32_t tables_share;
+    /* Tables lie in local memory, and beside them so many bytes a work-item. */
+    bool local;
+    uint32_t item_bytes;
+    /* What else it asks of a feature and a device; NULL: nothing. */
+    bool (*takes)(char *reason, size_t size, const struct feature *feature,
+                  const struct ocl_device *device);
+    /* Where it is launched in its own way; `share`: pixels of a launch for a compute unit. */
+    void (*shape)(struct histogram_shape *shape, uint32_t share, const struct ocl_device *device);
+    const char *(*language)(const struct ocl_device *device); /* NULL: OpenCL C 1.2 */
+    const char *(*define)(const struct ocl_device *device);   /* NULL: nothing */
+    uint32_t group_least, group_most, tile_pixels_most;       /* what tuning may try */
 };
-_Static_assert(sizeof variants / sizeof *variants == HISTOGRAM_VARIANTS, "one row a variant");
+
+/* The largest power of two that is at most `most` and that the device takes. */
+static uint32_t group_size(uint32_t most, const struct ocl_device *device)
+{
+    uint32_t group = 1;
+    while (group * 2 <= most && group * 2 <= device->max_work_group &&
+           group * 2 <= device->max_work_item[0])
+        group *= 2;
+    return group;
+}
+
+static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* Channels have four sub-tables, as the kernel has it. */
+static uint64_t private_table(const struct feature *feature)
+{
+    return 4ull *
+           (feature->kind->channels ? 4 * 272 * feature->kind->channels : feature->cell_bins);
+}
+
+static void private_shape(struct histogram_shape *shape, uint32_t share,
+                          const struct ocl_device *device)
+{
+    (void)device;
+    shape->group = 1;
+    shape->tile_pixels =
+        clamp(share / TILES_A_THREAD, TILE_PIXELS_PRIVATE_MIN, TILE_PIXELS_PRIVATE_MAX) & ~15u;
+}
+
+/* PoCL 5.0 aborts in LLVM where a kernel has inline assembly, so only drivers that were seen to take
+ * it get it. */
+static const char *private_define(const struct ocl_device *device)
+{
+    const bool takes_assembly =
+        strncmp(device->platform, "Intel", 5) == 0 || device->pocl_major == 3;
+    return takes_assembly ? " -DHIDE_WORDS" : "";
+}
+
+static bool packed_takes(char *reason, size_t size, const struct feature *feature,
+                         const struct ocl_device *device)
+{
+    if (feature->kind != &feature_rgb) {
+        snprintf(reason, size, "it counts separate channels (rgb:bins=B) only");
+        return false;
+    }
+    if (group_size(PACKED_GROUP, device) < PACKED_GROUP_LEAST) {
+        snprintf(reason, size, "it needs work-groups of %u, the device takes %u",
+                 PACKED_GROUP_LEAST, group_size(PACKED_GROUP, device));
+        return false;
+    }
+    return true;
+}
+
+static void packed_shape(struct histogram_shape *shape, uint32_t share,
+                         const struct ocl_device *device)
+{
+    const uint32_t third = share / TILES_AT_A_TIME_PACKED;
+    const uint32_t turns = third / TILE_PIXELS_PACKED_MAX + 1;
+    shape->group = group_size(PACKED_GROUP, device);
+    shape->tile_pixels = clamp((third / turns + LINE_PIXELS) & ~(LINE_PIXELS - 1),
+                               TILE_PIXELS_PACKED_MIN, TILE_PIXELS_PACKED_MAX);
+}
+
+/* ld.global with L1::no_allocate came with compute capability 7.0 (PTX ISA, 9.7.9.8). */
+static const char *packed_define(const struct ocl_device *device)
+{
+    return device->nvidia_major >= 7 ? " -DNO_ALLOCATE" : "";
+}
+
+static void staged_shape(struct histogram_shape *shape, uint32_t share,
+                         const struct ocl_device *device)
+{
+    (void)share;
+    shape->group = group_size(STAGED_GROUP, device);
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+static const struct variant variants[HISTOGRAM_VARIANTS] = {
+    [HISTOGRAM_AUTO] = {.name = "auto", .kernel = ""},
+    [HISTOGRAM_PRIVATE] = {.name = "private",
+                           .kernel = "histogram_private",
+                           .cpu_only = true,
+                           .table = private_table,
+                           .tables_most = TABLES_PRIVATE,
+                           .shape = private_shape,
+                           .define = private_define,
+                           .group_least = 1,
+                           .group_most = 1,
+                           .tile_pixels_most = TILE_PIXELS_MOST},
+    [HISTOGRAM_LOCAL] = {.name = "local",
+                         .kernel = "histogram_local",
+                         .tables_share = 2,
+                         .local = true,
+                         .group_least = GROUP_LEAST,
+                         .group_most = GROUP_MOST,
+                         .tile_pixels_most = TILE_PIXELS_MOST},
+    /* Room for four copies: fewer cost more than a second reading of the pixels. */
+    [HISTOGRAM_REPLICATED] = {.name = "replicated",
+                              .kernel = "histogram_replicated",
+                              .copies = true,
+                              .tables_share = 8,
+                              .local = true,
+                              .group_least = GROUP_LEAST,
+                              .group_most = GROUP_MOST,
+                              .tile_pixels_most = TILE_PIXELS_MOST},
+    [HISTOGRAM_PACKED] = {.name = "packed",
+                          .kernel = "histogram_packed",
+                          .table_bytes = PACKED_TABLE,
+                          .tables_most = PACKED_TABLE,
+                          .local = true,
+                          .takes = packed_takes,
+                          .shape = packed_shape,
+                          .define = packed_define,
+                          .group_least = PACKED_GROUP_LEAST,
+                          .group_most = GROUP_MOST,
+                          .tile_pixels_most = PACKED_PIXELS_MOST},
+    [HISTOGRAM_PARTIAL] = {.name = "partial",
+                           .kernel = "histogram_partial",
+                           .reduce = "histogram_reduce",
+                           .copies = true,
+                           .tables_share = 8,
+                           .local = true,
+                           .group_least = GROUP_LEAST,
+                           .group_most = GROUP_MOST,
+                           .tile_pixels_most = TILE_PIXELS_MOST},
+    [HISTOGRAM_STAGED] = {.name = "staged",
+                          .kernel = "histogram_staged",
+                          .tables_share = 4,
+                          .local = true,
+                          .item_bytes = STAGE_BYTES,
+                          .shape = staged_shape,
+                          .language = ocl_copy_option,
+                          .group_least = GROUP_LEAST,
+                          .group_most = GROUP_MOST,
+                          .tile_pixels_most = TILE_PIXELS_MOST},
+    [HISTOGRAM_GLOBAL] = {.name = "global",
+                          .kernel = "histogram_global",
+                          .tables_most = UINT64_MAX,
+                          .group_least = GROUP_LEAST,
+                          .group_most = GROUP_MOST,
+                          .tile_pixels_most = TILE_PIXELS_MOST},
+};
 
 const char *histogram_variant_name(enum histogram_variant variant)
 {
@@ -71,6 +225,11 @@ const char *histogram_variant_name(enum histogram_variant variant)
 const char *histogram_variant_kernel(enum histogram_variant variant)
 {
     return variants[variant].kernel;
+}
+
+const char *histogram_variant_reduce(enum histogram_variant variant)
+{
+    return variants[variant].reduce;
 }
 
 bool histogram_variant_parse(enum histogram_variant *out, const char *name)
@@ -86,85 +245,47 @@ bool histogram_variant_parse(enum histogram_variant *out, const char *name)
 
 bool histogram_variant_suits(enum histogram_variant variant, const struct ocl_device *device)
 {
-    return variant != HISTOGRAM_PRIVATE || device->type & CL_DEVICE_TYPE_CPU;
-}
-
-bool histogram_variant_copies(enum histogram_variant variant)
-{
-    return variant == HISTOGRAM_REPLICATED || variant == HISTOGRAM_PARTIAL;
-}
-
-/* The largest power of two that is at most `most` and that the device takes. */
-static uint32_t group_size(uint32_t most, const struct ocl_device *device)
-{
-    uint32_t group = 1;
-    while (group * 2 <= most && group * 2 <= device->max_work_group &&
-           group * 2 <= device->max_work_item[0])
-        group *= 2;
-    return group;
+    return !variants[variant].cpu_only || device->type & CL_DEVICE_TYPE_CPU;
 }
 
 uint64_t histogram_variant_table(enum histogram_variant variant, const struct feature *feature)
 {
-    switch (variant) {
-    case HISTOGRAM_GLOBAL:
-        return 0;
-    case HISTOGRAM_PACKED:
-        return PACKED_TABLE;
-    case HISTOGRAM_PRIVATE:
-        /* Channels have four sub-tables, as the kernel has it. */
-        if (feature->kind == FEATURE_RGB)
-            return 4u * 4 * 3 * 272;
-        if (feature->kind == FEATURE_GRAY)
-            return 4u * 4 * 272;
-        return 4ull * feature->cell_bins;
-    default:
-        return 4ull * feature->cell_bins;
-    }
+    const struct variant *v = &variants[variant];
+    return v->table_bytes ? v->table_bytes
+           : v->table     ? v->table(feature)
+                          : 4ull * feature->cell_bins;
 }
 
 uint64_t histogram_variant_tables_most(enum histogram_variant variant,
                                        const struct ocl_device *device)
 {
-    switch (variant) {
-    case HISTOGRAM_PRIVATE:
-        return TABLES_PRIVATE;
-    case HISTOGRAM_GLOBAL:
-        return UINT64_MAX;
-    case HISTOGRAM_PACKED:
-        return PACKED_TABLE; /* one feature */
-    case HISTOGRAM_REPLICATED:
-    case HISTOGRAM_PARTIAL:
-        /* Room for four copies: fewer cost more than a second reading of the pixels. */
-        return device->local_memory / 8;
-    case HISTOGRAM_STAGED:
-        return device->local_memory / 4; /* beside the stage */
-    default:
-        return device->local_memory / 2;
-    }
+    const struct variant *v = &variants[variant];
+    return v->tables_most ? v->tables_most : device->local_memory / v->tables_share;
+}
+
+/* Local memory of a work-group whose tables take so many bytes, unless that is fixed. */
+static uint64_t local_bytes(const struct variant *variant, uint64_t tables, uint32_t group)
+{
+    if (!variant->local)
+        return 0;
+    return (variant->table_bytes ? variant->table_bytes : tables) +
+           (uint64_t)variant->item_bytes * group;
 }
 
 bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant variant,
                              const struct feature *feature, const struct ocl_device *device)
 {
-    uint64_t bytes = histogram_variant_table(variant, feature);
-    if (variant == HISTOGRAM_AUTO || variant == HISTOGRAM_PRIVATE || variant == HISTOGRAM_GLOBAL)
+    const struct variant *v = &variants[variant];
+    if (variant == HISTOGRAM_AUTO)
         return true;
-    if (variant == HISTOGRAM_PACKED && feature->kind != FEATURE_RGB) {
-        snprintf(reason, size, "it counts separate channels (rgb:bins=B) only");
+    if (feature->kind->kernel && variant != HISTOGRAM_GLOBAL) {
+        snprintf(reason, size, "%s has a kernel of its own", feature->kind->name);
         return false;
     }
-    if (variant == HISTOGRAM_PACKED && group_size(PACKED_GROUP, device) < PACKED_GROUP_LEAST) {
-        snprintf(reason, size, "it needs work-groups of %u, the device takes %u",
-                 PACKED_GROUP_LEAST, group_size(PACKED_GROUP, device));
+    if (v->takes && !v->takes(reason, size, feature, device))
         return false;
-    }
-    if (variant == HISTOGRAM_SUBGROUP && !ocl_subgroup_options(device)) {
-        snprintf(reason, size, "it needs subgroups, or an NVIDIA GPU of compute capability 7.0");
-        return false;
-    }
-    if (variant == HISTOGRAM_STAGED)
-        bytes += (uint64_t)STAGE_BYTES * group_size(STAGED_GROUP, device);
+    const uint64_t bytes =
+        local_bytes(v, histogram_variant_table(variant, feature), group_size(STAGED_GROUP, device));
     if (bytes > device->local_memory) {
         snprintf(reason, size, "it needs %llu bytes of local memory, the device has %llu",
                  (unsigned long long)bytes, (unsigned long long)device->local_memory);
@@ -192,7 +313,9 @@ enum histogram_variant histogram_variant_usual(const struct feature *feature,
         device->type & CL_DEVICE_TYPE_CPU ? HISTOGRAM_PRIVATE : HISTOGRAM_REPLICATED;
     for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(device->platform, known[i].platform) == 0 && device->type & known[i].type)
-            best = feature->kind == FEATURE_RGB ? known[i].channels : known[i].single;
+            best = feature->kind == &feature_rgb ? known[i].channels : known[i].single;
+    if (feature->kind->kernel)
+        return HISTOGRAM_GLOBAL;
     if (histogram_variant_takes(reason, sizeof reason, best, feature, device))
         return best;
     if (histogram_variant_takes(reason, sizeof reason, HISTOGRAM_REPLICATED, feature, device))
@@ -200,15 +323,11 @@ enum histogram_variant histogram_variant_usual(const struct feature *feature,
     return HISTOGRAM_GLOBAL;
 }
 
-static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
-{
-    return value < least ? least : value > most ? most : value;
-}
-
 struct histogram_shape histogram_variant_shape(enum histogram_variant variant, uint32_t bins,
                                                uint64_t launch_bytes,
                                                const struct ocl_device *device)
 {
+    const struct variant *v = &variants[variant];
     const bool cpu = device->type & CL_DEVICE_TYPE_CPU;
     const uint32_t units = device->compute_units > 0 ? device->compute_units : 1;
     const uint64_t most = launch_bytes / 3 / units;
@@ -219,25 +338,24 @@ struct histogram_shape histogram_variant_shape(enum histogram_variant variant, u
         .tile_pixels =
             clamp(share, TILE_PIXELS_GROUP_MIN, TILE_PIXELS_GROUP_MAX) & ~(LINE_PIXELS - 1),
     };
-    if (variant == HISTOGRAM_PRIVATE) {
-        shape.group = 1;
-        shape.tile_pixels =
-            clamp(share / TILES_A_THREAD, TILE_PIXELS_PRIVATE_MIN, TILE_PIXELS_PRIVATE_MAX) & ~15u;
-    }
-    if (variant == HISTOGRAM_PACKED) {
-        const uint32_t third = share / TILES_AT_A_TIME_PACKED;
-        const uint32_t turns = third / TILE_PIXELS_PACKED_MAX + 1;
-        shape.group = group_size(PACKED_GROUP, device);
-        shape.tile_pixels = clamp((third / turns + LINE_PIXELS) & ~(LINE_PIXELS - 1),
-                                  TILE_PIXELS_PACKED_MIN, TILE_PIXELS_PACKED_MAX);
-    }
-    if (variant == HISTOGRAM_STAGED)
-        shape.group = group_size(STAGED_GROUP, device);
-    if (histogram_variant_copies(variant))
+    if (v->shape)
+        v->shape(&shape, share, device);
+    if (v->copies)
         while (shape.copies < COPIES_MOST && shape.copies < shape.group &&
                8ull * bins * shape.copies <= device->local_memory / 2)
             shape.copies *= 2;
     return shape;
+}
+
+void histogram_variant_options(char *text, size_t size, enum histogram_variant variant,
+                               const struct histogram_shape *shape, const struct ocl_device *device)
+{
+    const struct variant *v = &variants[variant];
+    char copies[24] = "";
+    if (v->copies)
+        snprintf(copies, sizeof copies, " -DCOPIES=%u", shape->copies);
+    snprintf(text, size, "%s -DGROUP=%u%s%s", v->language ? v->language(device) : "-cl-std=CL1.2",
+             shape->group, copies, v->define ? v->define(device) : "");
 }
 
 static bool is_power_of_two(uint32_t value)
@@ -248,26 +366,11 @@ static bool is_power_of_two(uint32_t value)
 bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_variant variant,
                           uint32_t bins, const struct ocl_device *device)
 {
-    uint64_t local = 4ull * bins * shape->copies;
-    uint32_t least = GROUP_LEAST, most = GROUP_MOST, pixels = TILE_PIXELS_MOST;
-    if (variant == HISTOGRAM_PRIVATE) {
-        least = most = 1;
-        local = 0;
-    } else if (variant == HISTOGRAM_GLOBAL) {
-        local = 0;
-    } else if (variant == HISTOGRAM_PACKED) {
-        least = PACKED_GROUP_LEAST;
-        local = PACKED_TABLE;
-        pixels = PACKED_PIXELS_MOST;
-    } else if (variant == HISTOGRAM_SUBGROUP) {
-        least = SUBGROUP_GROUP_LEAST;
-    } else if (variant == HISTOGRAM_STAGED) {
-        local += (uint64_t)STAGE_BYTES * shape->group;
-    }
-    return is_power_of_two(shape->group) && shape->group >= least &&
-           shape->group <= group_size(most, device) && is_power_of_two(shape->copies) &&
-           shape->copies <= (histogram_variant_copies(variant) ? COPIES_MOST_TUNED : 1) &&
-           shape->copies <= shape->group && local <= device->local_memory &&
-           shape->tile_pixels % 16 == 0 && shape->tile_pixels >= TILE_PIXELS_LEAST &&
-           shape->tile_pixels <= pixels;
+    const struct variant *v = &variants[variant];
+    const uint64_t local = local_bytes(v, 4ull * bins * shape->copies, shape->group);
+    return is_power_of_two(shape->group) && shape->group >= v->group_least &&
+           shape->group <= group_size(v->group_most, device) && is_power_of_two(shape->copies) &&
+           shape->copies <= (v->copies ? COPIES_MOST_TUNED : 1) && shape->copies <= shape->group &&
+           local <= device->local_memory && shape->tile_pixels % 16 == 0 &&
+           shape->tile_pixels >= TILE_PIXELS_LEAST && shape->tile_pixels <= v->tile_pixels_most;
 }

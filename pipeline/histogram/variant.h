@@ -15,8 +15,6 @@ enum histogram_variant {
     HISTOGRAM_LOCAL,      /* one table a work-group in local memory */
     HISTOGRAM_REPLICATED, /* interleaved copies of it */
     HISTOGRAM_PACKED,     /* 32 copies, two values in one word */
-    HISTOGRAM_RUNS,       /* one table, one increment for equal neighbours */
-    HISTOGRAM_SUBGROUP,   /* one table, one increment for equal pixels of a subgroup */
     HISTOGRAM_PARTIAL,    /* copies, each work-group's added up by a second kernel */
     HISTOGRAM_STAGED,     /* one table, pixels through local memory by asynchronous copies */
     HISTOGRAM_GLOBAL,     /* straight into global memory */
@@ -30,12 +28,12 @@ bool histogram_variant_parse(enum histogram_variant *out, const char *name);
 
 /* The kernel and its file. */
 const char *histogram_variant_kernel(enum histogram_variant variant);
+/* The kernel of the same file that adds up what the work-groups of the first have counted in tables
+ * of their own; NULL: there is none, and the first adds to the picture's counters. */
+const char *histogram_variant_reduce(enum histogram_variant variant);
 
 /* Is it worth measuring on the device? One work-item a tile leaves a GPU empty. */
 bool histogram_variant_suits(enum histogram_variant variant, const struct ocl_device *device);
-
-/* Does its kernel keep as many copies of the table as it is told? */
-bool histogram_variant_copies(enum histogram_variant variant);
 
 /* Can the device count the feature with the variant? If not, `reason` says what is in the way. */
 bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant variant,
@@ -46,7 +44,7 @@ bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant v
 enum histogram_variant histogram_variant_usual(const struct feature *feature,
                                                const struct ocl_device *device);
 
-/* Bytes of one table of the feature; 0: none outside the picture's counters. */
+/* Bytes of one table of the feature. */
 uint64_t histogram_variant_table(enum histogram_variant variant, const struct feature *feature);
 
 /* What the tables of features that are counted in one pass may take together. */
@@ -64,6 +62,11 @@ struct histogram_shape {
 struct histogram_shape histogram_variant_shape(enum histogram_variant variant, uint32_t bins,
                                                uint64_t launch_bytes,
                                                const struct ocl_device *device);
+
+/* What the device's compiler is told for a pass of that shape. */
+void histogram_variant_options(char *text, size_t size, enum histogram_variant variant,
+                               const struct histogram_shape *shape,
+                               const struct ocl_device *device);
 
 /* Is it a shape that the variant's kernel can have for a pass of so many counters? */
 bool histogram_shape_fits(const struct histogram_shape *shape, enum histogram_variant variant,

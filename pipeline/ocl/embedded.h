@@ -3,7 +3,7 @@
 #define CLPIPE_OCL_EMBEDDED_H
 
 struct embedded_kernel {
-    const char *name;         /* "histogram_cpu" for kernels/histogram_cpu.cl */
+    const char *name;         /* "blur_slot" for kernels/blur_slot.cl; a header's with its ".h" */
     const char *const *lines; /* ended by NULL; each ends in a newline */
 };
 

@@ -43,7 +43,7 @@ struct ocl_device {
     bool local_is_dedicated; /* CL_LOCAL: real on-chip memory */
     bool unified_memory;     /* shares memory with the host: slots are mapped, not copied */
     bool non_uniform_groups; /* by capability, not by version */
-    bool subgroups, subgroup_ballot, fp64, int64_atomics, out_of_order, images;
+    bool subgroups, fp64, int64_atomics, out_of_order, images;
     unsigned pocl_major;     /* the driver is PoCL of this version; 0: it is not */
     bool nvidia;             /* takes inline PTX */
     unsigned nvidia_major;   /* of its compute capability; 0: not known */
@@ -114,17 +114,13 @@ void ocl_buffer_release(cl_mem *buffer);
  * events in private memory, which they are before OpenCL C 3.0, and end the process for it. */
 const char *ocl_copy_option(const struct ocl_device *device);
 
-/* Those for kernels in which the work-items of a subgroup see each other's values: by OpenCL's
- * subgroups, with -DBALLOT where a ballot is fast, or with -DMATCH by match.any on NVIDIA's warps
- * (inline PTX). NULL: the device has neither. */
-const char *ocl_subgroup_options(const struct ocl_device *device);
-
-/* Builds kernels/NAME.cl (embedded, includes expanded) for the context's device. `prologue` is
- * OpenCL C put before it (may be NULL: for generated macros), `options` go to the compiler ("" for
- * none). Results are cached on disk ($CLPIPE_CACHE_DIR, else $XDG_CACHE_HOME/clpipe, else
- * ~/.cache/clpipe; CLPIPE_NO_CACHE=1 turns it off), keyed by source, options, device, driver and
- * platform; safe for many processes at once; a cache that cannot be used only costs time. A failed
- * build prints the whole build log through log_message and returns STATUS_FAILED. Any thread. */
+/* Builds kernels/NAME.cl (embedded, includes expanded) for the context's device. `prologue` is put
+ * before it (may be NULL): whole lines of OpenCL C, in which #include "NAME.h" takes an embedded
+ * header. `options` go to the compiler ("" for none). Results are cached on disk
+ * ($CLPIPE_CACHE_DIR, else $XDG_CACHE_HOME/clpipe, else ~/.cache/clpipe; CLPIPE_NO_CACHE=1 turns it
+ * off), keyed by source, options, device, driver and platform; safe for many processes at once; a
+ * cache that cannot be used only costs time. A failed build prints the whole build log through
+ * log_message and returns STATUS_FAILED. Any thread. */
 enum status ocl_program_build(cl_program *out, struct ocl_context *context, const char *name,
                               const char *prologue, const char *options, struct error *err);
 

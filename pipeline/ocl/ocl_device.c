@@ -130,7 +130,6 @@ static void describe(struct ocl_device *device)
         device->non_uniform_groups = version >= 200 || strstr(device->platform, "Oclgrind");
     device->subgroups = has_extension(id, "cl_khr_subgroups") ||
                         (version >= 300 && query_number(id, CL_DEVICE_MAX_NUM_SUB_GROUPS, 4) > 0);
-    device->subgroup_ballot = device->subgroups && has_extension(id, "cl_khr_subgroup_ballot");
     device->fp64 = query_number(id, CL_DEVICE_DOUBLE_FP_CONFIG, 8) != 0;
     device->int64_atomics = has_extension(id, "cl_khr_int64_base_atomics");
     device->out_of_order = (query_number(id, CL_DEVICE_QUEUE_PROPERTIES, 8) &

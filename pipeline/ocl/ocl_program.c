@@ -18,27 +18,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All lines of an embedded kernel behind the prologue, in one string (malloc); NULL on failure. */
-static enum status load_source(char **out, const char *name, const char *prologue,
-                               struct error *err)
+static enum status append_embedded(FILE *source, const char *name, struct error *err)
 {
     const struct embedded_kernel *kernel = embedded_kernels;
-    *out = NULL;
     while (kernel->name && strcmp(kernel->name, name) != 0)
         kernel++;
     if (!kernel->name)
         return error_set(err, STATUS_FAILED, "this build has no kernel %s", name);
-    size_t length = prologue ? strlen(prologue) : 0;
     for (const char *const *line = kernel->lines; *line; line++)
-        length += strlen(*line);
-    *out = malloc(length + 1);
-    if (!*out)
-        return error_memory(err, length + 1, "a kernel's source");
-    char *end = prologue ? stpcpy(*out, prologue) : *out;
-    *end = '\0';
-    for (const char *const *line = kernel->lines; *line; line++)
-        end = stpcpy(end, *line);
+        fputs(*line, source);
     return STATUS_OK;
+}
+
+/* The prologue's lines, embedded headers in place of #include "...". */
+static enum status append_prologue(FILE *source, const char *prologue, struct error *err)
+{
+    while (*prologue) {
+        const size_t length = strcspn(prologue, "\n") + 1;
+        char header[64];
+        enum status status = STATUS_OK;
+        if (sscanf(prologue, "#include \"%63[^\"]\"", header) == 1)
+            status = append_embedded(source, header, err);
+        else
+            fprintf(source, "%.*s", (int)length, prologue);
+        if (status != STATUS_OK)
+            return status;
+        prologue += length;
+    }
+    return STATUS_OK;
+}
+
+/* All lines of an embedded kernel behind the prologue, in one string (malloc); NULL on failure. */
+static enum status load_source(char **out, const char *name, const char *prologue,
+                               struct error *err)
+{
+    size_t size = 0;
+    char *text = NULL;
+    *out = NULL;
+    FILE *source = open_memstream(&text, &size);
+    if (!source)
+        return error_memory(err, BUFSIZ, "a kernel's source");
+    enum status status = prologue ? append_prologue(source, prologue, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = append_embedded(source, name, err);
+    const bool failed = ferror(source) != 0;
+    if ((fclose(source) != 0 || failed) && status == STATUS_OK)
+        status = error_memory(err, size, "a kernel's source");
+    if (status == STATUS_OK)
+        *out = text;
+    else
+        free(text);
+    return status;
 }
 
 /* --- the cache ------------------------------------------------------------------------------- */
@@ -187,19 +217,6 @@ static bool has_3(const struct ocl_device *device)
 const char *ocl_copy_option(const struct ocl_device *device)
 {
     return device->pocl_major && has_3(device) ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
-}
-
-const char *ocl_subgroup_options(const struct ocl_device *device)
-{
-    /* match.sync came with compute capability 7.0 (PTX ISA). */
-    if (device->nvidia_major >= 7)
-        return "-cl-std=CL1.2 -DMATCH";
-    if (!device->subgroups)
-        return NULL;
-    /* Compilers for CPUs make a loop of it, and a sum over the subgroup a tenth as long. */
-    if (device->subgroup_ballot && !(device->type & CL_DEVICE_TYPE_CPU))
-        return has_3(device) ? "-cl-std=CL3.0 -DBALLOT" : "-cl-std=CL2.0 -DBALLOT";
-    return has_3(device) ? "-cl-std=CL3.0" : "-cl-std=CL2.0";
 }
 
 static enum status make_program(cl_program *out, struct ocl_context *context, const char *name,

@@ -1,6 +1,5 @@
 """What the whole-program tests share: the program, a runner, and small sets of images."""
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -54,14 +53,6 @@ def digest(path):
 def program():
     if not os.access(CLPIPE, os.X_OK):
         pytest.skip(f"{CLPIPE} is not built")
-
-
-@pytest.fixture(scope="session")
-def subgroups(program):
-    """Has the device of --device cpu what the variant 'subgroup' needs?"""
-    cpus = [device for device in json.loads(run_clpipe("devices", "--json", "-").stdout)
-            if device["type"] == "cpu" and device["usable"]]
-    return max(cpus, key=lambda device: device["compute_units"])["subgroups"]
 
 
 @pytest.fixture

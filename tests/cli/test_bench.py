@@ -13,18 +13,18 @@ import pytest
 from conftest import ROOT, check_one_error, draw_photos, spoil
 
 # Beside private, these count any feature.
-ANY = ["local", "replicated", "runs", "partial", "staged", "global"]
+ANY = ["local", "replicated", "partial", "staged", "global"]
 SMALL = ["--device", "cpu", "--bytes", "1M", "--rounds", 1]
 
 
-def test_every_variant(clpipe, subgroups):
+def test_every_variant(clpipe):
     result = clpipe("bench", *SMALL, "--fill", "all", "--feature", "rgb:bins=256", "--feature",
                     "hsv,grid=2x3", "--json", "-")
     assert result.returncode == 0, result.stderr
     (device,) = json.loads(result.stdout)
     rows = device["measured"]
     counted = [row for row in rows if row["what"] not in ("read only", "upload", "plain C")]
-    any_feature = ["private", *ANY, *["subgroup"] * subgroups]
+    any_feature = ["private", *ANY]
     assert {row["what"] for row in counted} == {*any_feature, "packed"}
     assert {row["fill"] for row in rows} == {"constant", "two", "natural", "random", "sorted"}
     # Packed words are for separate channels.
@@ -39,13 +39,11 @@ def test_every_variant(clpipe, subgroups):
     assert sum("plain_ratio" in row for row in counted) == (len(any_feature) + 1) * 5
 
 
-def test_what_a_variant_cannot_count_is_passed_over(clpipe, subgroups):
+def test_what_a_variant_cannot_count_is_passed_over(clpipe):
     result = clpipe("bench", *SMALL, "--fill", "all", "--feature", "hsv")
     assert result.returncode == 0, result.stderr
-    over = [line for line in result.stdout.splitlines() if "passed over" in line]
-    assert over[0].startswith("packed") and "rgb:bins=B" in over[0]
-    assert [line.split()[0] for line in over[1:]] == ([] if subgroups else ["subgroup"])
-    assert subgroups or "needs subgroups" in over[1]
+    (over,) = [line for line in result.stdout.splitlines() if "passed over" in line]
+    assert over.startswith("packed") and "rgb:bins=B" in over
     result = clpipe("bench", *SMALL, "--feature", "hsv", "--variant", "packed")
     assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
     assert "'packed' cannot count hsv_8x4x4" in result.stderr

@@ -81,8 +81,8 @@ def test_any_threads_and_slots(clpipe, album, expected, tmp_path, threads):
         assert digest(tmp_path / name) == digest(expected), slots
 
 
-@pytest.mark.parametrize("variant", ["private", "local", "replicated", "runs", "partial",
-                                     "staged", "global"])
+@pytest.mark.parametrize("variant", ["private", "local", "replicated", "partial", "staged",
+                                     "global"])
 def test_any_variant(clpipe, album, expected, tmp_path, variant):
     name = ingest(clpipe, "v.h5", album, *FEATURES, "--histogram-variant", variant)
     assert digest(tmp_path / name) == digest(expected)
@@ -98,17 +98,6 @@ def test_jpeg_pixels_anywhere(clpipe, album, expected, tmp_path, options):
         digests.append(digest(tmp_path / name))
     assert digests[0] == digests[1]
     assert (digests[0] == digest(expected)) == (options in ([], ["--slot-size", "1M"], ["--isolate"]))
-
-
-def test_subgroups_where_there_are_some(clpipe, subgroups, album, expected, tmp_path):
-    options = [*FEATURES, "--device", "cpu", "--histogram-variant", "subgroup"]
-    if subgroups:
-        name = ingest(clpipe, "v.h5", album, *options)
-        assert digest(tmp_path / name) == digest(expected)
-    else:
-        result = clpipe("ingest", album, "-o", "v.h5", *options)
-        check_one_error(result, 2, "'subgroup'", "needs subgroups")
-        assert not (tmp_path / "v.h5").exists()
 
 
 def test_packed_words_are_for_channels(clpipe, album, tmp_path):

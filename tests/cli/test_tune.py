@@ -202,7 +202,7 @@ def test_what_was_measured_is_kept_and_used(tuned, photos, identity):
 CHOICES = ["private 1 1 2048", "private 1 1 1048576", "local 16 1 2048", "local 1024 1 147456",
            "replicated 32 32 2048", "replicated 256 4 65536", "packed 256 1 2048",
            "packed 1024 1 193536", "partial 64 2 4096", "staged 16 1 8192", "staged 256 1 65536",
-           "global 512 1 32768", "runs 64 1 16384"]
+           "global 512 1 32768"]
 
 
 @pytest.mark.parametrize("choice", CHOICES if LONG else CHOICES[::2])

@@ -3,6 +3,7 @@
 #include "runner.h"
 
 #include "features/feature.h"
+#include "features/kind.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,26 +19,26 @@ static void good_specs(void **state)
     (void)state;
     static const struct {
         const char *spec, *name, *canonical;
-        enum feature_kind kind;
+        const struct feature_kind *kind;
         uint32_t cell_bins, cells;
     } good[] = {
-        {"rgb", "rgb_256", "rgb:bins=256,grid=1x1,normalize=l1", FEATURE_RGB, 768, 1},
-        {"rgb:bins=8x8x8", "rgb_8x8x8", "rgb:bins=8x8x8,grid=1x1,normalize=l1", FEATURE_RGB_JOINT,
+        {"rgb", "rgb_256", "rgb:bins=256,grid=1x1,normalize=l1", &feature_rgb, 768, 1},
+        {"rgb:bins=8x8x8", "rgb_8x8x8", "rgb:bins=8x8x8,grid=1x1,normalize=l1", &feature_rgb_joint,
          512, 1},
-        {"rgb:bins=12,grid=3x3", "rgb_12_3x3", "rgb:bins=12,grid=3x3,normalize=l1", FEATURE_RGB, 36,
-         9},
+        {"rgb:bins=12,grid=3x3", "rgb_12_3x3", "rgb:bins=12,grid=3x3,normalize=l1", &feature_rgb,
+         36, 9},
         {"gray:bins=100,normalize=none", "gray_100", "gray:bins=100,grid=1x1,normalize=none",
-         FEATURE_GRAY, 100, 1},
-        {"hsv", "hsv_8x4x4", "hsv:bins=8x4x4,grid=1x1,normalize=l1", FEATURE_HSV, 128, 1},
+         &feature_gray, 100, 1},
+        {"hsv", "hsv_8x4x4", "hsv:bins=8x4x4,grid=1x1,normalize=l1", &feature_hsv, 128, 1},
         /* The options may begin with a comma where there are no bins. */
-        {"hsv,grid=2x5", "hsv_8x4x4_2x5", "hsv:bins=8x4x4,grid=2x5,normalize=l1", FEATURE_HSV, 128,
+        {"hsv,grid=2x5", "hsv_8x4x4_2x5", "hsv:bins=8x4x4,grid=2x5,normalize=l1", &feature_hsv, 128,
          10},
         {"My-name_1.x=gray:normalize=hellinger,grid=1x256,bins=1", "My-name_1.x",
-         "gray:bins=1,grid=1x256,normalize=hellinger", FEATURE_GRAY, 1, 256},
-        {"rgb:bins=1x1x1", "rgb_1x1x1", "rgb:bins=1x1x1,grid=1x1,normalize=l1", FEATURE_RGB_JOINT,
+         "gray:bins=1,grid=1x256,normalize=hellinger", &feature_gray, 1, 256},
+        {"rgb:bins=1x1x1", "rgb_1x1x1", "rgb:bins=1x1x1,grid=1x1,normalize=l1", &feature_rgb_joint,
          1, 1},
         {"hsv:bins=256x64x1", "hsv_256x64x1", "hsv:bins=256x64x1,grid=1x1,normalize=l1",
-         FEATURE_HSV, 16384, 1},
+         &feature_hsv, 16384, 1},
     };
     for (size_t i = 0; i < COUNT(good); i++) {
         struct feature_set set = {0};
@@ -48,7 +49,7 @@ static void good_specs(void **state)
         assert_int_equal(set.count, 1);
         assert_string_equal(feature->name, good[i].name);
         assert_string_equal(feature->spec, good[i].canonical);
-        assert_int_equal(feature->kind, good[i].kind);
+        assert_ptr_equal(feature->kind, good[i].kind);
         assert_int_equal(feature->cell_bins, good[i].cell_bins);
         assert_int_equal(feature->grid_rows * feature->grid_columns, good[i].cells);
         assert_int_equal(feature->dimension, good[i].cell_bins * good[i].cells);
@@ -56,7 +57,7 @@ static void good_specs(void **state)
         /* The canonical form means the same. */
         struct feature_set again = {0};
         assert_int_equal(feature_set_add(&again, feature->spec, NORMALIZE_NONE, &err), STATUS_OK);
-        assert_int_equal(again.feature[0].kind, feature->kind);
+        assert_ptr_equal(again.feature[0].kind, feature->kind);
         assert_memory_equal(again.feature[0].bins, feature->bins, sizeof feature->bins);
         assert_int_equal(again.feature[0].normalize, feature->normalize);
         assert_string_equal(again.feature[0].spec, feature->spec);
@@ -191,7 +192,6 @@ static void words(void **state)
     }
     assert_false(feature_normalize_parse(&normalize, "l2"));
     assert_int_equal(normalize, NORMALIZE_HELLINGER);
-    assert_string_equal(feature_kind_name(FEATURE_RGB_JOINT), feature_kind_name(FEATURE_RGB));
     char text[16];
     struct feature feature = {.bins = {256, 64, 1}};
     assert_string_equal(feature_bins_text(text, sizeof text, &feature), "256x64x1");
@@ -302,7 +302,7 @@ static unsigned check_values(const char *spec, const uint32_t *counters)
     assert_non_null(stored);
     feature_store_values(stored, feature, counters);
     unsigned delicate = 0;
-    uint32_t channels = feature->kind == FEATURE_RGB ? 3 : 1;
+    uint32_t channels = feature->kind == &feature_rgb ? 3 : 1;
     for (uint32_t start = 0; start < feature->dimension; start += feature->cell_bins) {
         uint64_t pixels = 0; /* of the cell: each is counted once in each channel */
         for (uint32_t i = 0; i < feature->cell_bins / channels; i++)
@@ -417,6 +417,10 @@ static void bins_of_single_pixels(void **state)
     assert_int_equal(bin_of("hsv:bins=180x1x1", 255, 0, 255), 150); /* the first largest is R */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 0, 255, 255), 90);  /* and here G: 180 */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 254, 255, 0), 30);  /* 120 + floor(-59.8) = 60 */
+    /* Floors that are in another bin than what truncation gives, for each of the largest. */
+    assert_int_equal(bin_of("hsv:bins=180x1x1", 255, 0, 10), 178); /* 360 + floor(-2.35) = 357 */
+    assert_int_equal(bin_of("hsv:bins=180x1x1", 1, 255, 0), 59);   /* 120 + floor(-0.24) = 119 */
+    assert_int_equal(bin_of("hsv:bins=180x1x1", 0, 1, 255), 119);  /* 240 + floor(-0.24) = 239 */
     assert_int_equal(bin_of("hsv:bins=180x1x1", 77, 77, 77), 0);
     assert_int_equal(bin_of("hsv:bins=1x256x1", 0, 0, 0), 0);
     assert_int_equal(bin_of("hsv:bins=1x256x1", 200, 100, 133), 128); /* (25500 + 100) / 200 */

@@ -155,7 +155,7 @@ static void check_counters(const uint32_t *counters, const struct feature_set *f
     memset(want, 0, sizeof want);
     for (unsigned f = 0; f < features->count; f++) {
         const struct feature *feature = &features->feature[f];
-        const uint32_t channels = feature->kind == FEATURE_RGB ? 3 : 1;
+        const uint32_t channels = feature_histograms(feature);
         const uint32_t cells = feature->grid_rows * feature->grid_columns;
         for (uint32_t c = 0; c < channels && cells == 1; c++)
             assert_int_equal(sum(counters + feature->offset + c * feature->cell_bins / channels,
@@ -264,60 +264,9 @@ static void test_packed_words_hold_the_longest_tile(void **state)
     free(pixels);
 }
 
-/* Runs and subgroups end where a work-group does, and at the end of rows. */
-static void count_in_groups(const struct ocl_device *device, enum histogram_variant variant,
-                            uint32_t group, const uint8_t *pixels)
-{
-    struct error err = ERROR_INIT;
-    struct ocl_context *context;
-    struct feature_set features = {0};
-    static uint32_t counters[COUNTERS], want[COUNTERS];
-    const struct histogram_shape shape = {.group = group, .copies = 1, .tile_pixels = 16384};
-    const uint32_t rows = 37;
-    char reason[128];
-    feature_set_add(&features, "rgb:bins=256", NORMALIZE_NONE, &err);
-    feature_set_add(&features, "c=rgb:bins=100,grid=2x3", NORMALIZE_NONE, &err);
-    if (!histogram_variant_takes(reason, sizeof reason, variant, &features.feature[0], device) ||
-        !histogram_shape_fits(&shape, variant, 768, device))
-        return;
-    printf("  %s: %s, work-groups of %u\n", device->name, histogram_variant_name(variant), group);
-    assert_int_equal(ocl_context_open(&context, device, NULL, &err), STATUS_OK);
-    count_rows(counters, context, &features, variant, &shape, pixels, rows);
-    ocl_context_close(&context);
-    memset(want, 0, sizeof want);
-    for (unsigned f = 0; f < features.count; f++)
-        feature_count_reference(want + features.feature[f].offset, &features.feature[f], pixels,
-                                WIDTH * 3, WIDTH, rows, 1);
-    assert_memory_equal(counters, want, features.counters * sizeof *want);
-}
-
-static void test_runs_and_subgroups_in_any_group(void **state)
-{
-    (void)state;
-    struct error err = ERROR_INIT;
-    struct ocl_devices devices;
-    uint8_t *pixels = malloc(3 * SAMPLES);
-    assert_non_null(pixels);
-    fill_pixels(pixels, FILL_SIXTEENS);
-    assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
-    for (unsigned i = 0; i < devices.count; i++) {
-        const struct ocl_device *device = &devices.device[i];
-        const struct histogram_shape half_warp = {.group = 16, .copies = 1, .tile_pixels = 16384};
-        assert_false(histogram_shape_fits(&half_warp, HISTOGRAM_SUBGROUP, 768, device));
-        for (uint32_t group = 32; group <= 512 && device->usable && !is_simulator(device);
-             group *= 16) {
-            count_in_groups(device, HISTOGRAM_RUNS, group, pixels);
-            count_in_groups(device, HISTOGRAM_SUBGROUP, group, pixels);
-        }
-    }
-    ocl_devices_close(&devices);
-    free(pixels);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_every_variant_equals_the_reference),
     cmocka_unit_test(test_2097152_samples_are_2097152_counts),
     cmocka_unit_test(test_packed_words_hold_the_longest_tile),
-    cmocka_unit_test(test_runs_and_subgroups_in_any_group),
 };
 TEST_GROUP_WITHIN(300, histogram, NULL, NULL)

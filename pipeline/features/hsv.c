@@ -1,0 +1,52 @@
+/* hsv.c: a joint histogram of hue in whole degrees, saturation and value. */
+#include "features/kind.h"
+
+static int floor_div(int a, int b)
+{
+    int q = a / b;
+    return a % b != 0 && a < 0 ? q - 1 : q;
+}
+
+static uint32_t hsv_bin(const uint32_t *bins, int r, int g, int b)
+{
+    int max = r > g ? (r > b ? r : b) : (g > b ? g : b);
+    int min = r < g ? (r < b ? r : b) : (g < b ? g : b);
+    int d = max - min;
+    int s = max == 0 ? 0 : (255 * d + max / 2) / max;
+    int h = 0;
+    if (d != 0) {
+        if (r == max)
+            h = floor_div(60 * (g - b), d);
+        else if (g == max)
+            h = 120 + floor_div(60 * (b - r), d);
+        else
+            h = 240 + floor_div(60 * (r - g), d);
+        h = ((h % 360) + 360) % 360;
+    }
+    uint32_t hi = (uint32_t)h * bins[0] / 360;
+    uint32_t si = (uint32_t)s * bins[1] >> 8;
+    uint32_t vi = (uint32_t)max * bins[2] >> 8;
+    return (hi * bins[1] + si) * bins[2] + vi;
+}
+
+static void count_hsv(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
+                      size_t stride, uint32_t width, uint32_t rows)
+{
+    for (uint32_t y = 0; y < rows; y++, pixels += stride) {
+        for (uint32_t x = 0; x < width; x++) {
+            const uint8_t *p = pixels + 3 * (size_t)x;
+            words[hsv_bin(feature->bins, p[0], p[1], p[2])]++;
+        }
+    }
+}
+
+static const char *const examples[] = {"hsv:bins=8x4x4", "c=hsv:bins=12x3x5,grid=3x3", NULL};
+
+const struct feature_kind feature_hsv = {
+    .name = "hsv",
+    .bins = {8, 4, 4},
+    .macro = "HSV",
+    .header = "histogram_bins_hsv.h",
+    .count = count_hsv,
+    .examples = examples,
+};
