@@ -39,6 +39,10 @@ enum remedy {
     REMEDY_LEAVE_OUT_FEATURE, /* choose no feature: there is nothing to choose from */
     REMEDY_CHOOSE_FEATURE,    /* name one of several features */
     REMEDY_CHOOSE_CLUSTERS,   /* name one of several clusterings */
+    REMEDY_OWN_OUTPUT,        /* write to a file of its own */
+    REMEDY_OTHER_NAME,        /* give the result another name */
+    REMEDY_REPLACE_LABELS,    /* replace the existing labels */
+    REMEDY_FIRST_CENTROIDS,   /* name a way to choose them, or a file that is there */
     REMEDY_MAKE_CLUSTERS,     /* cluster the file first */
     REMEDY_COUNT
 };

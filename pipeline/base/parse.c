@@ -260,3 +260,24 @@ char *format_count(char *buffer, size_t size, uint64_t count)
     snprintf(buffer, size, "%s", grouped);
     return buffer;
 }
+
+char *format_number_of(char *buffer, size_t size, uint64_t count, const char *noun)
+{
+    char digits[32];
+    const size_t length = strlen(noun);
+    const bool hissing = length > 2 && strcmp(noun + length - 2, "ch") == 0;
+    snprintf(buffer, size, "%s %s%s", format_count(digits, sizeof digits, count), noun,
+             count == 1 ? ""
+             : hissing  ? "es"
+                        : "s");
+    return buffer;
+}
+
+char *format_range(char *buffer, size_t size, const struct number_range *range)
+{
+    int used = snprintf(buffer, size, "%llu:%llu", (unsigned long long)range->first,
+                        (unsigned long long)range->last);
+    if (range->step > 1)
+        snprintf(buffer + used, size - (size_t)used, ":%llu", (unsigned long long)range->step);
+    return buffer;
+}

@@ -29,4 +29,15 @@ char *format_duration(char *buffer, size_t size, double seconds);
 /* "12,345"; returns buffer. */
 char *format_count(char *buffer, size_t size, uint64_t count);
 
+/* "1 image", "12,345 images", "2 batches"; returns buffer. */
+char *format_number_of(char *buffer, size_t size, uint64_t count, const char *noun);
+
+/* first, first + step, ... up to last; one value is a range, too. */
+struct number_range {
+    uint64_t first, last, step;
+};
+
+/* "2:64", "2:64:2"; returns buffer. */
+char *format_range(char *buffer, size_t size, const struct number_range *range);
+
 #endif

@@ -12,6 +12,7 @@ enum status command_ingest(const struct options *options, struct error *err)
     struct ingest_plan plan;
     struct ingest_report report;
     struct compute compute = {0};
+    struct compute_search search = {&compute, options};
     struct progress progress;
     memset(&report, 0, sizeof report);
     struct isolate *isolate;
@@ -25,7 +26,7 @@ enum status command_ingest(const struct options *options, struct error *err)
     bool ran = status == STATUS_OK;
     if (ran) {
         progress_init(&progress, options);
-        status = ingest_step(&report, &plan, options, &compute, isolate, &progress, err);
+        status = ingest_step(&report, &plan, &search, isolate, &progress, err);
     }
     status = compute_close(&compute, status, err);
     ingest_plan_close(&plan);

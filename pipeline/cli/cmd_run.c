@@ -1,5 +1,5 @@
 /* cmd_run.c: clpipe run: ingest, then clusters, then what to do next. */
-#include "cli/cluster_step.h"
+#include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
@@ -31,48 +31,45 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
     return STATUS_OK;
 }
 
-static enum status cluster_and_tell(const struct options *options, const char *feature,
-                                    const struct compute *compute, struct progress *progress,
-                                    struct cluster_result *result, struct error *err)
+static enum status cluster_and_tell(struct clustering_report *out, const char *feature,
+                                    struct compute_search *search, struct progress *progress,
+                                    struct error *err)
 {
-    struct cluster_plan plan;
-    bool default_k = !options_given(options, "k");
-    enum status status =
-        cluster_plan_open(&plan, options->output, feature, options, default_k, err);
+    const struct options *options = search->options;
+    struct clustering_config config;
+    options_clustering(&config, search, progress);
+    config.input = options->output;
+    config.feature = feature;
+    config.lower_k = !options_given(options, "k");
+    enum status status = clustering_run(out, &config, err);
+    progress_end(progress);
     if (status != STATUS_OK)
         return status;
-    status = cluster_step(result, &plan, compute, progress, err);
-    if (status == STATUS_OK) {
-        summary_clusters(result, plan.input.result, true);
-        result->output = options->output;
-    }
-    if (status == STATUS_OK && options->plot)
-        status = sweep_plot_svg(options->plot, &result->sweep, result->k, err);
-    cluster_plan_close(&plan);
-    return status;
+    summary_clusters(out);
+    return options->plot ? sweep_plot_svg(options->plot, &out->sweep, out->k, err) : STATUS_OK;
 }
 
 /* The second half; `ingested` is what the first came to. */
-static enum status finish(const struct options *options, const struct ingest_plan *plan,
+static enum status finish(struct compute_search *search, const struct ingest_plan *plan,
                           const struct ingest_report *report, enum status ingested,
-                          const struct compute *compute, struct progress *progress,
-                          struct error *err)
+                          struct progress *progress, struct error *err)
 {
-    struct cluster_result result = {0};
+    const struct options *options = search->options;
+    struct clustering_report clusters = {0};
     bool whole = ingested == STATUS_OK && !options->dry_run;
     summary_ingest(report, options, ingested, false);
     summary_said(ingested, err);
     enum status status = ingested;
     const char *feature = options->feature ? options->feature : plan->features.feature[0].name;
     if (whole)
-        status = cluster_and_tell(options, feature, compute, progress, &result, err);
+        status = cluster_and_tell(&clusters, feature, search, progress, err);
     if (status != STATUS_USAGE && status != STATUS_FAILED) {
         struct json json;
         json_init(&json, false);
         json_open_object(&json, NULL);
         report_ingest(&json, "ingest", report, whole ? options->output : NULL);
         if (whole && status == STATUS_OK)
-            report_cluster(&json, "cluster", &result);
+            report_cluster(&json, "cluster", &clusters);
         else
             json_null(&json, "cluster");
         json_close_object(&json);
@@ -82,15 +79,16 @@ static enum status finish(const struct options *options, const struct ingest_pla
             status = trouble.status;
         }
     }
-    cluster_result_clear(&result);
+    clustering_report_clear(&clusters);
     return status == STATUS_OK ? ingest_verdict(report, options) : status;
 }
 
 enum status command_run(const struct options *options, struct error *err)
 {
-    struct ingest_plan plan;
+    struct ingest_plan plan = {0};
     struct ingest_report report;
     struct compute compute = {0};
+    struct compute_search search = {&compute, options};
     struct progress progress;
     struct isolate *isolate;
     enum status status = ingest_isolate(&isolate, options, err);
@@ -98,23 +96,28 @@ enum status command_run(const struct options *options, struct error *err)
         return status;
     signals_install(options->max_time);
     status = ingest_plan_open(&plan, options, err);
-    if (status == STATUS_OK)
-        status = check_cluster_feature(&plan, options, err);
-    if (status == STATUS_OK)
-        status = check_name(options, options->name, err);
-    if (status == STATUS_OK)
-        status = sweep_plot_check(options, err);
-    if (status == STATUS_OK)
-        status = compute_open(&compute, options, false, err);
-    if (status == STATUS_OK) {
-        progress_init(&progress, options);
-        status = ingest_step(&report, &plan, options, &compute, isolate, &progress, err);
-        isolate_close(&isolate);
-        if (status != STATUS_USAGE && status != STATUS_FAILED) {
-            progress_init(&progress, options);
-            status = finish(options, &plan, &report, status, &compute, &progress, err);
-        }
-    }
+    if (status != STATUS_OK)
+        goto out;
+    status = check_cluster_feature(&plan, options, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = clustering_check_name(options->name, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = sweep_plot_check(options, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = compute_open(&compute, options, false, err);
+    if (status != STATUS_OK)
+        goto out;
+    progress_init(&progress, options);
+    status = ingest_step(&report, &plan, &search, isolate, &progress, err);
+    isolate_close(&isolate);
+    if (status == STATUS_USAGE || status == STATUS_FAILED)
+        goto out;
+    progress_init(&progress, options);
+    status = finish(&search, &plan, &report, status, &progress, err);
+out:
     status = compute_close(&compute, status, err);
     ingest_plan_close(&plan);
     isolate_close(&isolate);

@@ -43,51 +43,6 @@ enum status compute_context(struct ocl_context **out, const struct compute *comp
     return ocl_context_open(out, device, compute->trace, err);
 }
 
-enum status compute_contexts_open(struct compute_contexts *out, const struct compute *compute,
-                                  unsigned most, struct error *err)
-{
-    struct error failed = ERROR_INIT;
-    char line[1200];
-    size_t used = 0;
-    *out = (struct compute_contexts){0};
-    for (unsigned i = 0; i < compute->count; i++) {
-        const struct ocl_device *device = &compute->devices.device[compute->chosen[i]];
-        if (out->count == most) {
-            log_message(LOG_NOTICE, "of the %u chosen devices only %s is used here", compute->count,
-                        out->names);
-            break;
-        }
-        /* A CPU would be what a GPU waits for, with whatever share of the rows. */
-        if (out->count > 0 && device->type != ocl_context_device(out->context[0])->type) {
-            log_message(LOG_NOTICE, "notice: device %u (%s) takes no part beside %s", device->index,
-                        device->name, ocl_context_device(out->context[0])->name);
-            continue;
-        }
-        if (ocl_context_open(&out->context[out->count], device, compute->trace, &failed) !=
-            STATUS_OK) {
-            if (compute->count > 1)
-                log_message(LOG_NOTICE, "notice: device %s is passed over: %s", device->name,
-                            error_line(line, sizeof line, &failed));
-            continue;
-        }
-        used += (size_t)snprintf(out->names + used, sizeof out->names - used, "%s%s",
-                                 out->count ? " + " : "", device->name);
-        used = used < sizeof out->names ? used : sizeof out->names - 1;
-        out->count++;
-    }
-    if (out->count > 0)
-        return STATUS_OK;
-    *err = failed;
-    return failed.status;
-}
-
-void compute_contexts_close(struct compute_contexts *contexts)
-{
-    for (uint32_t i = 0; i < contexts->count; i++)
-        ocl_context_close(&contexts->context[i]);
-    contexts->count = 0;
-}
-
 enum status compute_close(struct compute *compute, enum status status, struct error *err)
 {
     struct error trouble = ERROR_INIT;

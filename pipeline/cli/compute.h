@@ -4,16 +4,23 @@
 
 #include "base/trace.h"
 #include "cli/options.h"
+#include "clustering/machine.h"
 #include "histogram/variant.h"
 #include "ocl/ocl.h"
 
-#define COMPUTE_DEVICES 64
+#define COMPUTE_DEVICES CLUSTERING_DEVICES
 
 struct compute {
     unsigned threads;
     struct ocl_devices devices;
     unsigned chosen[COMPUTE_DEVICES], count;
     struct trace *trace;
+};
+
+/* For jobs that look for devices when they need them. */
+struct compute_search {
+    struct compute *compute;
+    const struct options *options;
 };
 
 /* Prepares the environment for OpenCL, starts the trace, and finds and chooses devices where
@@ -27,17 +34,6 @@ enum status compute_find_devices(struct compute *compute, const struct options *
 /* A context on the first chosen device, for commands that use one; a notice if more were chosen. */
 enum status compute_context(struct ocl_context **out, const struct compute *compute,
                             struct error *err);
-/* Contexts on the chosen devices that share a clustering: those of the first one's type, `most` at
- * most. One that cannot be opened is passed over. Notices tell of those that are left out. */
-struct compute_contexts {
-    struct ocl_context *context[COMPUTE_DEVICES];
-    uint32_t count;
-    char names[256]; /* joined by " + " */
-};
-enum status compute_contexts_open(struct compute_contexts *out, const struct compute *compute,
-                                  unsigned most, struct error *err);
-/* Closes those that were opened; for one that was not, too, if it is all zeros. */
-void compute_contexts_close(struct compute_contexts *contexts);
 /* Completes the trace; reports its error only if `status` has none, and returns the outcome.
  * Accepts one that was never opened (zeroed). */
 enum status compute_close(struct compute *compute, enum status status, struct error *err);

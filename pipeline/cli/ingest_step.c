@@ -6,8 +6,8 @@
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "decode/isolate.h"
-#include "steps/blur_step.h"
 #include "file/result.h"
+#include "steps/blur_step.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,24 +248,21 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
     return isolate_open(out, &config, err);
 }
 
-struct finding {
-    struct compute *compute;
-    const struct options *options;
-};
-
 static enum status find_devices(void *context, struct ingest_devices *found, struct error *err)
 {
-    struct finding *finding = context;
-    enum status status = compute_find_devices(finding->compute, finding->options, err);
-    *found = (struct ingest_devices){&finding->compute->devices, finding->compute->chosen,
-                                     finding->compute->count};
+    struct compute_search *search = context;
+    struct compute *compute = search->compute;
+    enum status status = compute_find_devices(compute, search->options, err);
+    *found = (struct ingest_devices){&compute->devices, compute->chosen, compute->count};
     return status;
 }
 
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
-                        const struct options *options, struct compute *compute,
-                        struct isolate *isolate, struct progress *progress, struct error *err)
+                        struct compute_search *search, struct isolate *isolate,
+                        struct progress *progress, struct error *err)
 {
+    const struct options *options = search->options;
+    const struct compute *compute = search->compute;
     uint64_t shared = isolate ? isolate_slot(options) * compute->threads : 0;
     struct ingest_config config = {
         .sources = options->operand,
@@ -287,7 +284,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .strict = options->strict,
         .dry_run = options->dry_run,
         .find_devices = find_devices,
-        .find_devices_context = &(struct finding){compute, options},
+        .find_devices_context = search,
         .isolate = isolate,
         .trace = compute->trace,
         .threads = compute->threads,

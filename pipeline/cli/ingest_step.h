@@ -28,8 +28,8 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
 
 /* Runs; returns what ingest_run returns. */
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
-                        const struct options *options, struct compute *compute,
-                        struct isolate *isolate, struct progress *progress, struct error *err);
+                        struct compute_search *search, struct isolate *isolate,
+                        struct progress *progress, struct error *err);
 
 /* The exit code of an ingest that went through: 1 if files failed in a run that did something. */
 enum status ingest_verdict(const struct ingest_report *report, const struct options *options);

@@ -7,6 +7,7 @@
 #define CLPIPE_CLI_OPTIONS_H
 
 #include "base/error.h"
+#include "base/parse.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,11 +18,6 @@ struct command;
 struct text_list {
     const char **text;
     unsigned count;
-};
-
-/* first, first + step, ... up to last; one value is a range, too. */
-struct number_range {
-    uint64_t first, last, step;
 };
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };

@@ -289,8 +289,9 @@ void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count)
     progress->sweep_shown = now;
 }
 
-void progress_step(struct progress *progress, const char *text)
+void progress_step(void *context, const char *text)
 {
+    struct progress *progress = context;
     progress->phase = "";
     progress->shown_seconds = 0;
     progress->step_start = clock_now();

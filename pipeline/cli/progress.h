@@ -37,7 +37,7 @@ void progress_phase(void *context, const char *phase, uint64_t done, uint64_t to
 /* For struct cluster_sweep_config. */
 void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count);
 /* A step without a measure: "reading rows". */
-void progress_step(struct progress *progress, const char *text);
+void progress_step(void *context, const char *text);
 /* Takes the live line away. */
 void progress_end(struct progress *progress);
 

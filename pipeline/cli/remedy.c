@@ -20,6 +20,10 @@ void remedy_append(struct error *err)
         [REMEDY_LEAVE_OUT_FEATURE] = "leave out --feature",
         [REMEDY_CHOOSE_FEATURE] = "choose one with --feature",
         [REMEDY_CHOOSE_CLUSTERS] = "choose one with --name",
+        [REMEDY_OWN_OUTPUT] = "give -o R.h5",
+        [REMEDY_OTHER_NAME] = "give another --name",
+        [REMEDY_REPLACE_LABELS] = "replace it with --force",
+        [REMEDY_FIRST_CENTROIDS] = "--init takes kmeans++, kmeans-parallel, random or FILE.npy",
         [REMEDY_MAKE_CLUSTERS] = "make them with clpipe cluster F.h5 -k K",
     };
     const size_t used = strlen(err->sentence);

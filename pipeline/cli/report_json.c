@@ -175,7 +175,7 @@ void report_sweep(struct json *json, const struct result_sweep *sweep)
     json_close_object(json);
 }
 
-void report_cluster(struct json *json, const char *key, const struct cluster_result *result)
+void report_cluster(struct json *json, const char *key, const struct clustering_report *result)
 {
     json_open_object(json, key);
     json_uint(json, "k", result->k);

@@ -3,9 +3,9 @@
 #define CLPIPE_CLI_REPORT_JSON_H
 
 #include "base/json.h"
-#include "cli/cluster_step.h"
 #include "cli/options.h"
 #include "cli/sink.h"
+#include "clustering/clustering.h"
 #include "ingest/ingest_config.h"
 
 /* Looks before any work whether the files of --json and --profile can be written without harm:
@@ -19,7 +19,7 @@ bool report_owns_stdout(const struct options *options);
 /* Each writes one object into what is open, named `key` (NULL: by nothing). */
 void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
                    const char *output);
-void report_cluster(struct json *json, const char *key, const struct cluster_result *result);
+void report_cluster(struct json *json, const char *key, const struct clustering_report *result);
 /* Members of the object that is open. */
 void report_agreement(struct json *json, const struct result_agreement *agreement);
 void report_sweep(struct json *json, const struct result_sweep *sweep);

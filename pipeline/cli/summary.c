@@ -379,7 +379,7 @@ static void nearest_text(char *out, size_t size, const int64_t nearest[3], struc
 }
 
 /* Bytes for each name, with its NUL: as many as the longest needs, but three must fit the line. */
-static size_t nearest_room(const struct cluster_result *result, struct result *images)
+static size_t nearest_room(const struct clustering_report *result, struct result *images)
 {
     size_t most = (summary_width() - 32) / 3 - 1, longest = 12;
     if (most < 12)
@@ -397,7 +397,7 @@ static size_t nearest_room(const struct cluster_result *result, struct result *i
     return longest < most ? longest : most;
 }
 
-static void cluster_table(struct text *text, const struct cluster_result *result,
+static void cluster_table(struct text *text, const struct clustering_report *result,
                           struct result *images)
 {
     uint32_t *order = malloc(result->k * sizeof *order);
@@ -425,8 +425,9 @@ static void cluster_table(struct text *text, const struct cluster_result *result
     free(order);
 }
 
-void summary_clusters(const struct cluster_result *result, struct result *images, bool stored)
+void summary_clusters(const struct clustering_report *result)
 {
+    struct result *images = result->images;
     struct text text;
     if (!text_open(&text))
         return;
@@ -466,7 +467,7 @@ void summary_clusters(const struct cluster_result *result, struct result *images
          path_for_message(shown, sizeof shown, result->output));
     char rest[FEATURE_NAME_MAX + 40];
     snprintf(rest, sizeof rest, " --name %s --what %s", result->name,
-             images && stored ? "tree --to by-colour" : "labels");
+             images && result->in_input ? "tree --to by-colour" : "labels");
     command_line(&text, "next", "export", result->output, rest);
     text_show(&text);
 }

@@ -2,8 +2,8 @@
 #ifndef CLPIPE_CLI_SUMMARY_H
 #define CLPIPE_CLI_SUMMARY_H
 
-#include "cli/cluster_step.h"
 #include "cli/options.h"
+#include "clustering/clustering.h"
 #include "ingest/ingest_config.h"
 
 /* After ingest; `status` is ingest_run's. next: also the next command. */
@@ -13,9 +13,9 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
 /* Clears *err where the summary has told already why the run stopped. */
 void summary_said(enum status status, struct error *err);
 
-/* After a clustering: a table of the largest clusters. Names of images come from `images` (may be
- * NULL: row numbers are shown). stored: the labels are in the file of the images. */
-void summary_clusters(const struct cluster_result *result, struct result *images, bool stored);
+/* After a clustering: a table of the largest clusters, with the names of images where the rows are
+ * of images. */
+void summary_clusters(const struct clustering_report *result);
 
 /* One line that says what binds the run and what to change. */
 void summary_bottleneck(char *text, size_t size, const struct ingest_report *report,

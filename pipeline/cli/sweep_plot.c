@@ -5,7 +5,6 @@
 #include "cli/sweep_plot.h"
 #include "cli/sink.h"
 #include "cli/svg.h"
-#include "cli/sweep_step.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,7 +226,7 @@ void sweep_plot_text(FILE *stream, const struct result_sweep *sweep, uint32_t k,
 
 enum status sweep_plot_check(const struct options *options, struct error *err)
 {
-    if (options->plot && !range_is_sweep(&options->k))
+    if (options->plot && options->k.last == options->k.first)
         return misuse(err, options->command, "--plot draws several values of k: give -k A:B");
     return svg_check(options, err);
 }

@@ -1,6 +1,12 @@
-/* target.c: whether clusters go into their input or into a file of their own. */
+/* target.c: whether clusters go into their input or into a file of their own, and whether they are
+ * there already. */
 #include "clustering/target.h"
+#include "base/output.h"
 #include "base/path.h"
+#include "clustering/parameters.h"
+#include "log/workdir.h"
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static bool same_path(const char *a, const char *b)
@@ -10,31 +16,94 @@ static bool same_path(const char *a, const char *b)
            one.st_ino == two.st_ino;
 }
 
-enum status choose_output(const char **output, const char **base, struct result **holder,
-                          const struct matrix_input *input, const char *wanted, struct error *err)
+enum status target_open(struct target *out, const struct matrix_input *input, const char *wanted,
+                        struct error *err)
 {
     struct stat st;
     char shown[256];
-    *holder = NULL;
-    *base = NULL;
+    *out = (struct target){0};
+    if (!wanted && !input->result) {
+        error_set(err, STATUS_USAGE, "the result for this INPUT needs a file of its own");
+        error_remedy(err, REMEDY_OWN_OUTPUT);
+        return STATUS_USAGE;
+    }
     if (!wanted || (input->result && same_path(wanted, input->path))) {
-        *output = *base = input->path;
+        out->output = out->base = input->path;
         return STATUS_OK;
     }
-    *output = wanted;
+    out->output = wanted;
     path_for_message(shown, sizeof shown, wanted);
     if (stat(wanted, &st) != 0 || !S_ISREG(st.st_mode))
-        return STATUS_OK; /* what is wrong with it, output_open says */
-    enum status status = result_open(holder, wanted, err);
-    if (status != STATUS_OK)
+        return STATUS_OK; /* output_open tells what is wrong with it */
+    if (result_open(&out->holder, wanted, NULL) != STATUS_OK)
         return error_set(err, STATUS_FAILED,
                          "%s exists and is not a clpipe file, so it is not overwritten; name "
                          "another file",
                          shown);
-    if (result_images(*holder) > 0 || result_feature_count(*holder) > 0)
+    if (result_images(out->holder) > 0 || result_feature_count(out->holder) > 0)
         return error_set(err, STATUS_USAGE,
                          "%s holds images of its own, so it is not overwritten; name another file",
                          shown);
-    *base = wanted;
+    out->base = wanted;
     return STATUS_OK;
+}
+
+struct result *target_holder(const struct target *target, const struct matrix_input *input)
+{
+    return target->holder ? target->holder : target->base ? input->result : NULL;
+}
+
+static enum status look_for_clusters(struct target *target, struct matrix_input *input,
+                                     char content[65], const struct target_claim *claim,
+                                     struct error *err)
+{
+    const struct result *holder = target_holder(target, input);
+    const struct result_clusters *old = holder ? result_clusters_find(holder, claim->name) : NULL;
+    char difference[300], shown[256];
+    if (!old)
+        return STATUS_OK;
+    if (!parameters_differ(difference, sizeof difference, old->parameters, claim->parameters)) {
+        enum status status = matrix_input_identity(input, content, err);
+        if (status != STATUS_OK)
+            return status;
+        target->found = strcmp(content, old->content) == 0;
+        snprintf(difference, sizeof difference, "it was made from other rows");
+    }
+    target->replace = !target->found;
+    if (target->found || claim->replace)
+        return STATUS_OK;
+    error_set(err, STATUS_USAGE, "%s already holds /clusters/%s made otherwise (%s)",
+              path_for_message(shown, sizeof shown, target->output), claim->name, difference);
+    error_remedy(err, claim->remedy);
+    return STATUS_USAGE;
+}
+
+enum status target_take(struct target *target, struct matrix_input *input, char content[65],
+                        const struct target_claim *claim, struct error *err)
+{
+    struct output *trial = NULL;
+    content[0] = 0;
+    enum status status = look_for_clusters(target, input, content, claim, err);
+    if (status != STATUS_OK)
+        return status;
+    if (target->found) {
+        workdir_tidy(target->output);
+        return STATUS_OK;
+    }
+    /* Better now than after an hour. */
+    status = output_open(&trial, target->output, err);
+    output_close(&trial);
+    if (status != STATUS_OK)
+        return status;
+    /* An ingest of the same file would lose the clusters, or they the images it adds. */
+    status = workdir_open(&target->lock, target->output, claim->stop, err);
+    if (status == STATUS_OK && input->result)
+        status = result_check_current(input->result, err);
+    return status;
+}
+
+void target_close(struct target *target)
+{
+    workdir_release(&target->lock);
+    result_close(&target->holder);
 }

@@ -307,7 +307,7 @@ def test_foreign_hdf5_that_is_no_matrix(clpipe, tmp_path):
     check_one_error(ask("f.h5:/none"), 3, "no dataset /none", "/matrix", "/group/other")
     check_one_error(ask("f.h5:/group"), 3, "no dataset /group")
     check_one_error(ask("f.h5:/cube"), 3, "3 dimensions")
-    check_one_error(ask("f.h5:/names"), 3, "no numbers")
+    check_one_error(ask("f.h5:/names"), 3, "not numbers")
     check_one_error(ask("f.h5:/matrix", "--feature", "x"), 2, "--feature")
     check_one_error(ask("f.h5:/matrix"), 3, "distinct")
     assert os.listdir(tmp_path) == ["f.h5"]

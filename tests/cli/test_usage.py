@@ -166,9 +166,6 @@ def test_version(clpipe):
     (["run", "x", "--normalize", "L1"], ["--normalize is one of"]),
     (["run", "x", "--progress", "yes"], ["--progress is one of auto|always|never"]),
     (["ingest", "."], ["give -o F.h5", "see clpipe ingest --help"]),
-    (["run", ".", "--name", "a/b"], ["--name takes letters", "'a/b'"]),
-    (["run", ".", "--name", "n" * 64], ["--name has 63 characters at most"]),
-    (["run", ".", "--name", ".."], ["--name cannot be '..'"]),
     (["run", ".", "--cluster-feature", "hsv_8x4x4"], ["hsv_8x4x4", "rgb_256"]),
     (["run", "-", "-"], ["SOURCE - can be given once"]),
     (["export", "x"], ["--what features, labels, failures, images or tree"]),
@@ -186,6 +183,9 @@ def test_misuse(clpipe, arguments, parts):
 
 
 @pytest.mark.parametrize("arguments, parts", [
+    (["run", ".", "--name", "a/b"], ["letters", "unlike 'a/b'", "--name"]),
+    (["run", ".", "--name", "n" * 64], ["at most 63 characters", "has 64", "--name"]),
+    (["run", ".", "--name", ".."], ["cannot be '..'", "--name"]),
     (["run", "no-such-directory"], ["no-such-directory"]),
     (["run", "@no-such-list"], ["list", "no-such-list"]),
     (["ingest", "no-such-directory", "-o", "x.h5"], ["no-such-directory"]),

@@ -188,7 +188,7 @@ def test_hdf5_and_shapes(data, tmp_path):
 
 
 @pytest.mark.parametrize("values, code, said", [
-    (numpy.ones(2999), 2, "holds 2999 numbers, and there are 3000 rows"),
+    (numpy.ones(2999), 2, "holds 2999 weights, and there are 3000 rows"),
     (numpy.ones((3000, 2)), 3, "has 2 columns; expected 1"),
     (numpy.r_[numpy.ones(2999), -1], 3, "the weight of row 2999 is -1"),
     (numpy.r_[numpy.nan, numpy.ones(2999)], 3, "the weight of row 0 is nan"),

@@ -1,6 +1,6 @@
 /* folders.h: the folders of images, taken as classes. */
-#ifndef CLPIPE_CLI_FOLDERS_H
-#define CLPIPE_CLI_FOLDERS_H
+#ifndef CLPIPE_CLUSTERING_FOLDERS_H
+#define CLPIPE_CLUSTERING_FOLDERS_H
 
 #include "file/result.h"
 

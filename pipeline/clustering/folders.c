@@ -1,5 +1,5 @@
 /* folders.c: numbers the folders of images in the order of their first image. */
-#include "cli/folders.h"
+#include "clustering/folders.h"
 #include "base/hash.h"
 #include <stdlib.h>
 #include <string.h>

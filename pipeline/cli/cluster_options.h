@@ -1,0 +1,23 @@
+/* cluster_options.h: from options to the clustering jobs. */
+#ifndef CLPIPE_CLI_CLUSTER_OPTIONS_H
+#define CLPIPE_CLI_CLUSTER_OPTIONS_H
+
+#include "cli/compute.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "clustering/clustering.h"
+
+/* What a job needs of the machine. The search and the progress must live as long as the job; the
+ * search's compute is opened when devices are needed, if it is not open by then. */
+void options_machine(struct clustering_machine *out, struct compute_search *search,
+                     struct progress *progress);
+
+/* Everything but input, feature, output and lower_k, which differ between `run` and `cluster`. */
+void options_clustering(struct clustering_config *out, struct compute_search *search,
+                        struct progress *progress);
+
+/* What `cluster` and `assign` say at their end: the summary, and the JSON. */
+enum status report_clustering(const struct options *options, struct clustering_report *report,
+                              struct error *err);
+
+#endif

@@ -1,0 +1,535 @@
+/* clustering.c: wires a clustering.
+ *
+ *   INPUT ──> matrix_input ──> cluster_run, or cluster_sweep_run for several k ──> file
+ *                  │                 ▲            │                                  ▲
+ *             identity of       contexts of       └──> agreement with folders ───────┤
+ *             the rows          the devices                                          │
+ *                  └──> target: are the clusters there already? ─────────────────────┘
+ *
+ * Everything that can be checked without a device is checked before one is looked for. All calls of
+ * HDF5 come from the calling thread, or from the thread that reads rows for cluster_run meanwhile.
+ */
+#include "clustering/clustering.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "cluster/sweep.h"
+#include "clustering/folders.h"
+#include "clustering/target.h"
+#include "matrix/npy.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *const init_names[] = {"kmeans++", "kmeans-parallel", "random"};
+
+struct job {
+    const struct clustering_config *config;
+    struct matrix_input input;
+    struct target target;
+    struct cluster_config cluster; /* k: the largest */
+    struct number_range k;
+    float *initial, *weights;
+    char init[48], metric[16];
+    char weights_digest[48];
+    char *parameters; /* canonical JSON */
+    char content[65]; /* identity of the rows; "" until known */
+    char *state;      /* the file that keeps the state of an unfinished run */
+    struct checkpoint_config checkpoint;
+    struct folders folders;
+};
+
+enum status clustering_check_name(const char *name, struct error *err)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "_-.";
+    char shown[120];
+    enum status status = STATUS_OK;
+    path_for_message(shown, sizeof shown, name);
+    if (name[strspn(name, allowed)])
+        status =
+            error_set(err, STATUS_USAGE,
+                      "a name is made of letters, digits, '_', '-' and '.', unlike '%s'", shown);
+    else if (strlen(name) >= FEATURE_NAME_MAX)
+        status = error_set(err, STATUS_USAGE, "a name has at most %d characters, '%s' has %zu",
+                           FEATURE_NAME_MAX - 1, shown, strlen(name));
+    else if (strspn(name, ".") == strlen(name))
+        status = error_set(err, STATUS_USAGE, "a name cannot be '%s'", shown);
+    if (status != STATUS_OK)
+        error_remedy(err, REMEDY_OTHER_NAME);
+    return status;
+}
+
+/* --- options --------------------------------------------------------------------------------- */
+
+static bool is_sweep(const struct job *job)
+{
+    return job->k.last > job->k.first;
+}
+
+static void choose_metric(struct job *job)
+{
+    if (job->config->metric >= 0)
+        job->cluster.metric = (enum cluster_metric)job->config->metric;
+    else if (strcmp(job->input.about.normalize, "l1") == 0)
+        job->cluster.metric = METRIC_HELLINGER;
+    else
+        job->cluster.metric = METRIC_EUCLIDEAN;
+    snprintf(job->metric, sizeof job->metric, "%s", clustering_metric_names[job->cluster.metric]);
+}
+
+/* Lowers k to the number of different rows. */
+static enum status lower_k(struct job *job, struct error *err)
+{
+    uint32_t distinct = 0;
+    char images[40];
+    enum status status = matrix_distinct(&distinct, &job->input.source, job->cluster.k,
+                                         job->cluster.metric == METRIC_HELLINGER, err);
+    if (status == STATUS_OK && distinct > 0 && distinct < job->cluster.k) {
+        log_message(LOG_NOTICE, "notice: k is %u instead of %u: there %s only %s", distinct,
+                    job->cluster.k, distinct == 1 ? "is" : "are",
+                    format_number_of(images, sizeof images, distinct, "different image"));
+        job->cluster.k = distinct;
+        job->k = (struct number_range){distinct, distinct, 1};
+    }
+    return status;
+}
+
+/* "PREFIX-HEX" of some values. */
+static void digest_text(char *text, size_t size, const char *prefix, const float *values,
+                        size_t count)
+{
+    struct murmur3 state;
+    uint64_t digest[2];
+    murmur3_init(&state);
+    murmur3_update(&state, values, count * sizeof *values);
+    murmur3_final(&state, digest);
+    snprintf(text, size, "%s-%016llx%016llx", prefix, (unsigned long long)digest[0],
+             (unsigned long long)digest[1]);
+}
+
+static enum status read_initial(struct job *job, const char *path, struct error *err)
+{
+    const uint32_t k = job->cluster.k, dimension = job->input.source.dimension;
+    struct matrix_source npy = {0};
+    struct stat st;
+    char shown[256];
+    path_for_message(shown, sizeof shown, path);
+    if (stat(path, &st) != 0) {
+        error_set(err, STATUS_USAGE, "there is no file %s with first centroids", shown);
+        error_remedy(err, REMEDY_FIRST_CENTROIDS);
+        return STATUS_USAGE;
+    }
+    enum status status = npy_open(&npy, path, err);
+    if (status != STATUS_OK)
+        return status;
+    if (npy.rows != k || npy.dimension != dimension) {
+        status =
+            error_set(err, STATUS_USAGE, "%s holds %llu centroids of %u values; expected %u of %u",
+                      shown, (unsigned long long)npy.rows, npy.dimension, k, dimension);
+        goto out;
+    }
+    const size_t values = (size_t)k * dimension;
+    job->initial = malloc(values * sizeof *job->initial);
+    status = job->initial ? matrix_read(&npy, 0, k, job->initial, err)
+                          : error_memory(err, values * sizeof *job->initial, "the first centroids");
+    if (status != STATUS_OK)
+        goto out;
+    digest_text(job->init, sizeof job->init, "given", job->initial, values);
+    job->cluster.init = INIT_GIVEN;
+    job->cluster.initial = job->initial;
+out:
+    matrix_close(&npy);
+    return status;
+}
+
+static enum status choose_init(struct job *job, struct error *err)
+{
+    const char *init = job->config->init;
+    for (int i = 0; i < INIT_GIVEN; i++)
+        if (strcmp(init, init_names[i]) == 0) {
+            job->cluster.init = (enum cluster_init)i;
+            snprintf(job->init, sizeof job->init, "%s", init);
+            return STATUS_OK;
+        }
+    if (is_sweep(job))
+        return error_set(err, STATUS_USAGE,
+                         "a file of first centroids is for one k, and there are several");
+    return read_initial(job, init, err);
+}
+
+static enum status read_weights(struct job *job, struct error *err)
+{
+    const char *path = job->config->weights;
+    const uint64_t rows = job->input.source.rows;
+    char shown[256];
+    uint64_t count;
+    enum status status = matrix_input_vector(&job->weights, &count, path, err);
+    if (status != STATUS_OK)
+        return status;
+    if (count != rows)
+        return error_set(err, STATUS_USAGE, "%s holds %llu weights, and there are %llu rows",
+                         path_for_message(shown, sizeof shown, path), (unsigned long long)count,
+                         (unsigned long long)rows);
+    digest_text(job->weights_digest, sizeof job->weights_digest, "murmur3", job->weights,
+                (size_t)count);
+    job->cluster.weights = job->weights;
+    return STATUS_OK;
+}
+
+static enum status write_parameters(struct job *job, struct error *err)
+{
+    const struct cluster_config *cluster = &job->cluster;
+    struct json json;
+    json_init(&json, true);
+    json_open_object(&json, NULL);
+    if (is_sweep(job)) {
+        char range[80];
+        json_string(&json, "k", format_range(range, sizeof range, &job->k));
+    } else {
+        json_uint(&json, "k", cluster->k);
+    }
+    json_string(&json, "feature", job->input.about.name);
+    json_string(&json, "spec", job->input.about.spec);
+    json_string(&json, "metric", job->metric);
+    json_string(&json, "init", job->init);
+    json_uint(&json, "seed", cluster->seed);
+    json_uint(&json, "n_init", cluster->n_init);
+    json_uint(&json, "max_iter", cluster->max_iter);
+    json_double(&json, "tol", cluster->tol);
+    json_uint(&json, "mini_batch", cluster->mini_batch);
+    if (job->weights)
+        json_string(&json, "weights", job->weights_digest);
+    json_close_object(&json);
+    const char *text = json_finish(&json);
+    job->parameters = text ? strdup(text) : NULL;
+    json_clear(&json);
+    return job->parameters ? STATUS_OK : error_memory(err, 256, "the parameters");
+}
+
+static enum status read_options(struct job *job, struct error *err)
+{
+    const struct clustering_config *config = job->config;
+    clustering_config_of(&job->cluster, &config->machine);
+    job->k = config->k;
+    job->cluster.k = (uint32_t)config->k.last;
+    job->cluster.seed = config->seed;
+    job->cluster.n_init = config->n_init;
+    job->cluster.max_iter = config->max_iter;
+    job->cluster.tol = config->tol;
+    job->cluster.mini_batch = config->mini_batch;
+    job->cluster.method = config->mini_batch ? "mini-batch" : "lloyd";
+    choose_metric(job);
+    enum status status = config->lower_k ? lower_k(job, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    status = choose_init(job, err);
+    if (status != STATUS_OK)
+        return status;
+    status = config->weights ? read_weights(job, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    return write_parameters(job, err);
+}
+
+/* --- the state of an unfinished run ---------------------------------------------------------- */
+
+static enum status digest_rows(void *context, char hex[65], struct error *err)
+{
+    return matrix_input_digest(context, hex, err);
+}
+
+/* It lies beside the output, one file for each name. */
+static enum status plan_checkpoint(struct job *job, struct error *err)
+{
+    const struct clustering_config *config = job->config;
+    const size_t size = strlen(job->target.output) + strlen(config->name) + 16;
+    job->state = malloc(size);
+    if (!job->state)
+        return error_memory(err, size, "a file name");
+    snprintf(job->state, size, "%s.%s.checkpoint", job->target.output, config->name);
+    if (config->checkpoint_seconds == 0)
+        return STATUS_OK;
+    job->input.digests = true;
+    job->checkpoint = (struct checkpoint_config){.path = job->state,
+                                                 .seconds = config->checkpoint_seconds,
+                                                 .parameters = job->parameters,
+                                                 .rows = digest_rows,
+                                                 .context = &job->input};
+    job->cluster.checkpoint = &job->checkpoint;
+    return STATUS_OK;
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+static enum status job_open(struct job *job, const struct clustering_config *config,
+                            struct error *err)
+{
+    job->config = config;
+    enum status status = clustering_check_name(config->name, err);
+    if (status != STATUS_OK)
+        return status;
+    status = matrix_input_open(&job->input, config->input, config->feature, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    status = target_open(&job->target, &job->input, config->output, err);
+    if (status != STATUS_OK)
+        return status;
+    status = read_options(job, err);
+    if (status != STATUS_OK)
+        return status;
+    status = plan_checkpoint(job, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct target_claim claim = {.name = config->name,
+                                       .parameters = job->parameters,
+                                       .replace = config->replace,
+                                       .remedy = REMEDY_REPLACE,
+                                       .stop = config->machine.stop};
+    return target_take(&job->target, &job->input, job->content, &claim, err);
+}
+
+static void job_close(struct job *job)
+{
+    target_close(&job->target);
+    matrix_input_close(&job->input);
+    folders_clear(&job->folders);
+    free(job->initial);
+    free(job->weights);
+    free(job->parameters);
+    free(job->state);
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+/* The sweep as the file has it. */
+static enum status keep_sweep(struct result_sweep *out, const struct cluster_sweep *sweep,
+                              const struct folders *folders, struct error *err)
+{
+    *out = (struct result_sweep){
+        .count = sweep->count, .sample = sweep->sample, .has_folders = folders->of_row != NULL};
+    snprintf(out->measure, sizeof out->measure, "%s",
+             sweep->simplified ? "simplified_silhouette" : "silhouette");
+    snprintf(out->reason, sizeof out->reason, "%s", sweep->reason);
+    out->values = calloc(sweep->count, sizeof *out->values);
+    if (!out->values)
+        return error_memory(err, sweep->count * sizeof *out->values, "the values of k");
+    for (uint32_t i = 0; i < sweep->count; i++) {
+        const struct cluster_sweep_value *value = &sweep->values[i];
+        out->values[i] = (struct result_sweep_value){
+            .k = value->k,
+            .iterations = value->iterations,
+            .converged = value->converged,
+            .inertia = value->inertia,
+            .silhouette = value->measures.silhouette,
+            .simplified_silhouette = value->measures.simplified_silhouette,
+            .davies_bouldin = value->measures.davies_bouldin,
+            .calinski_harabasz = value->measures.calinski_harabasz,
+            .agreement = {folders->count, value->agreement.purity, value->agreement.nmi,
+                          value->agreement.ari},
+        };
+    }
+    return STATUS_OK;
+}
+
+static enum status run_sweep(struct cluster_outcome *best, struct result_sweep *out,
+                             const struct job *job, const struct cluster_devices *devices,
+                             struct error *err)
+{
+    const struct cluster_sweep_config values = {.first = (uint32_t)job->k.first,
+                                                .last = (uint32_t)job->k.last,
+                                                .step = (uint32_t)job->k.step,
+                                                .classes = job->folders.of_row,
+                                                .class_count = job->folders.count,
+                                                .progress = job->config->machine.progress.value};
+    struct cluster_sweep sweep;
+    enum status status =
+        cluster_sweep_run(best, &sweep, devices, &job->input.source, &job->cluster, &values, err);
+    if (status == STATUS_OK)
+        status = keep_sweep(out, &sweep, &job->folders, err);
+    cluster_sweep_clear(&sweep);
+    return status;
+}
+
+/* Runs for the one k or for all of them, and compares the clusters with the folders. */
+static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering_report *report,
+                              struct job *job, const struct cluster_devices *devices,
+                              struct error *err)
+{
+    const struct folders *folders = &job->folders;
+    enum status status = STATUS_OK;
+    if (job->input.result)
+        status = folders_read(&job->folders, job->input.result, err);
+    if (status != STATUS_OK)
+        return status;
+    if (is_sweep(job))
+        status = run_sweep(outcome, &report->sweep, job, devices, err);
+    else
+        status = cluster_run(outcome, devices, &job->input.source, &job->cluster, err);
+    if (status != STATUS_OK || !folders->of_row)
+        return status;
+    struct cluster_agreement agreement;
+    status = cluster_agree(&agreement, outcome->labels, outcome->k, folders->of_row, folders->count,
+                           outcome->rows, err);
+    report->has_agreement = status == STATUS_OK;
+    report->agreement =
+        (struct result_agreement){folders->count, agreement.purity, agreement.nmi, agreement.ari};
+    return status;
+}
+
+static enum status store(const struct job *job, const struct cluster_outcome *outcome,
+                         const struct clustering_report *report, struct error *err)
+{
+    const struct result_clustering clustering = {
+        .name = job->config->name,
+        .feature = job->input.about.name,
+        .init = job->init,
+        .metric = job->metric,
+        .parameters = job->parameters,
+        .content = job->content,
+        .k = outcome->k,
+        .dimension = outcome->dimension,
+        .iterations = outcome->iterations,
+        .rows = outcome->rows,
+        .seed = (int64_t)job->cluster.seed,
+        .converged = outcome->converged,
+        .weighted = job->weights != NULL,
+        .inertia = outcome->inertia,
+        .centroids = outcome->centroids,
+        .labels = outcome->labels,
+        .distances = outcome->distances,
+        .sizes = outcome->sizes,
+        .nearest = outcome->nearest,
+        .inertia_history = outcome->inertia_history,
+        .weights = job->weights,
+        .agreement = report->has_agreement ? &report->agreement : NULL,
+        .sweep = report->sweep.values ? &report->sweep : NULL,
+    };
+    return result_write_clusters(job->target.output, job->target.base, &clustering,
+                                 job->target.replace, err);
+}
+
+/* The report takes the outcome's sizes and nearest rows over. */
+static void report_outcome(struct clustering_report *report, struct cluster_outcome *outcome)
+{
+    report->k = outcome->k;
+    report->dimension = outcome->dimension;
+    report->iterations = outcome->iterations;
+    report->iterations_resumed = outcome->iterations_resumed;
+    report->rows = outcome->rows;
+    report->converged = outcome->converged;
+    report->inertia = outcome->inertia;
+    report->pruned = outcome->pruned;
+    report->seconds_read = outcome->seconds_read;
+    report->seconds_build = outcome->seconds_build;
+    report->seconds_init = outcome->seconds_init;
+    report->seconds_iterate = outcome->seconds_iterate;
+    report->sizes = outcome->sizes;
+    report->nearest = outcome->nearest;
+    outcome->sizes = NULL;
+    outcome->nearest = NULL;
+}
+
+static enum status compute(struct clustering_report *report, struct job *job, struct error *err)
+{
+    const struct clustering_machine *machine = &job->config->machine;
+    struct clustering_devices found;
+    struct clustering_contexts contexts = {.count = 0};
+    struct cluster_outcome outcome = {0};
+    enum status status = machine->find_devices(machine->find_devices_context, &found, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = clustering_contexts_open(&contexts, &found,
+                                      job->cluster.mini_batch ? 1 : CLUSTERING_DEVICES, err);
+    if (status != STATUS_OK)
+        goto out;
+    const struct cluster_devices devices = {contexts.context, contexts.count};
+    snprintf(report->device, sizeof report->device, "%s", contexts.names);
+    machine->progress.step(machine->progress.context, "k-means: reading rows");
+    status = run_kmeans(&outcome, report, job, &devices, err);
+    if (status != STATUS_OK)
+        goto out;
+    machine->progress.step(machine->progress.context, "k-means: storing the result");
+    if (!job->content[0])
+        status = matrix_input_identity(&job->input, job->content, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = store(job, &outcome, report, err);
+    if (status != STATUS_OK)
+        goto out;
+    report_outcome(report, &outcome);
+out:
+    cluster_outcome_clear(&outcome);
+    clustering_contexts_close(&contexts);
+    return status;
+}
+
+/* --- what is there already ------------------------------------------------------------------- */
+
+static enum status read_found(struct clustering_report *report, struct job *job, struct error *err)
+{
+    struct result *holder = target_holder(&job->target, &job->input);
+    const struct result_clusters *clusters = result_clusters_find(holder, job->config->name);
+    report->k = clusters->k;
+    report->dimension = clusters->dimension;
+    report->iterations = clusters->iterations;
+    report->rows = clusters->rows;
+    report->converged = clusters->converged;
+    report->inertia = clusters->inertia;
+    report->has_agreement = clusters->has_agreement;
+    report->agreement = clusters->agreement;
+    report->sizes = malloc(clusters->k * sizeof *report->sizes);
+    report->nearest = malloc(clusters->k * 3 * sizeof *report->nearest);
+    if (!report->sizes || !report->nearest)
+        return error_memory(err, clusters->k * 4 * sizeof *report->sizes, "cluster sizes");
+    enum status status = result_sweep_read(&report->sweep, holder, clusters, err);
+    if (status != STATUS_OK)
+        return status;
+    return result_clusters_read(holder, clusters, NULL, NULL, NULL, report->sizes, report->nearest,
+                                err);
+}
+
+enum status clustering_run(struct clustering_report *report, const struct clustering_config *config,
+                           struct error *err)
+{
+    const int64_t start = clock_now();
+    struct job job = {.content = ""};
+    *report = (struct clustering_report){.mini_batch = config->mini_batch};
+    enum status status = job_open(&job, config, err);
+    if (status != STATUS_OK)
+        goto out;
+    report->found = job.target.found;
+    report->in_input = job.target.output == job.input.path;
+    snprintf(report->name, sizeof report->name, "%s", config->name);
+    snprintf(report->feature, sizeof report->feature, "%s", job.input.about.name);
+    snprintf(report->metric, sizeof report->metric, "%s", job.metric);
+    report->output = strdup(job.target.output);
+    if (!report->output) {
+        status = error_memory(err, strlen(job.target.output) + 1, "a file name");
+        goto out;
+    }
+    status = report->found ? read_found(report, &job, err) : compute(report, &job, err);
+    if (status != STATUS_OK)
+        goto out;
+    output_remove(job.state);
+    report->images = job.input.result;
+    job.input.result = NULL;
+    report->seconds = (double)(clock_now() - start) * 1e-9;
+out:
+    job_close(&job);
+    return status;
+}
+
+void clustering_report_clear(struct clustering_report *report)
+{
+    free(report->sizes);
+    free(report->nearest);
+    free(report->output);
+    result_close(&report->images);
+    result_sweep_clear(&report->sweep);
+    *report = (struct clustering_report){0};
+}

@@ -1,0 +1,293 @@
+/* labelling.c: wires the labelling of rows by given centroids. */
+#include "clustering/labelling.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "clustering/parameters.h"
+#include "clustering/target.h"
+#include "file/choose.h"
+#include "file/feature_matrix.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct job {
+    const struct labelling_config *config;
+    struct result *from; /* the file of the centroids */
+    const struct result_clusters *clusters;
+    struct matrix_input to;
+    struct target target;
+    enum cluster_metric metric;
+    char *parameters, content[65];
+    float *centroids, *distances;
+    int32_t *labels;
+    uint64_t *sizes;
+    int64_t *nearest;
+    double inertia;
+};
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+/* Equal names do not make equal features: counts and shares have the same one. Foreign rows are
+ * compared by their length alone. */
+static enum status match_features(const struct job *job, struct error *err)
+{
+    char from[200], to[200], spec[160];
+    struct matrix_source theirs;
+    struct result_feature about;
+    const struct result_clusters *clusters = job->clusters;
+    parameters_text(spec, sizeof spec, clusters->parameters, "spec");
+    if (feature_matrix_open(&theirs, &about, job->from, clusters->feature, NULL) == STATUS_OK) {
+        snprintf(spec, sizeof spec, "%s", about.spec);
+        matrix_close(&theirs);
+    }
+    path_for_message(from, sizeof from, result_path(job->from));
+    path_for_message(to, sizeof to, job->to.path);
+    if (job->to.source.dimension != clusters->dimension)
+        return error_set(err, STATUS_FAILED,
+                         "%s has %u values in %s, the centroids in %s have %u: make the same "
+                         "feature of both",
+                         job->to.about.name, job->to.source.dimension, to, from,
+                         clusters->dimension);
+    if (spec[0] && job->to.about.spec[0] && strcmp(spec, job->to.about.spec) != 0)
+        return error_set(err, STATUS_FAILED,
+                         "the centroids in %s are of %s, the rows in %s are %s: make the same "
+                         "feature of both",
+                         from, spec, to, job->to.about.spec);
+    return STATUS_OK;
+}
+
+static enum status read_metric(struct job *job, struct error *err)
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(clustering_metric_names[i], job->clusters->metric) == 0) {
+            job->metric = (enum cluster_metric)i;
+            return STATUS_OK;
+        }
+    return error_set(err, STATUS_FAILED, "%s: /clusters/%s has the unknown metric '%s'",
+                     result_path(job->from), job->clusters->name, job->clusters->metric);
+}
+
+static enum status write_parameters(struct job *job, struct error *err)
+{
+    struct json json;
+    struct sha256 state;
+    uint8_t digest[32];
+    char hex[65];
+    size_t bytes = (size_t)job->clusters->k * job->clusters->dimension * sizeof *job->centroids;
+    sha256_init(&state);
+    sha256_update(&state, job->centroids, bytes);
+    sha256_final(&state, digest);
+    sha256_hex(hex, digest);
+    json_init(&json, true);
+    json_open_object(&json, NULL);
+    json_uint(&json, "k", job->clusters->k);
+    json_string(&json, "feature", job->to.about.name);
+    json_string(&json, "spec", job->to.about.spec);
+    json_string(&json, "metric", job->clusters->metric);
+    json_string(&json, "init", "assigned");
+    json_string(&json, "clusters", hex);
+    json_close_object(&json);
+    const char *text = json_finish(&json);
+    job->parameters = text ? strdup(text) : NULL;
+    json_clear(&json);
+    return job->parameters ? STATUS_OK : error_memory(err, 512, "the parameters");
+}
+
+static enum status allocate(struct job *job, struct error *err)
+{
+    uint64_t rows = job->to.source.rows, k = job->clusters->k;
+    if (rows > SIZE_MAX / 16)
+        return error_memory(err, SIZE_MAX, "labels");
+    job->centroids = malloc((size_t)k * job->clusters->dimension * sizeof *job->centroids);
+    job->labels = malloc((size_t)rows * sizeof *job->labels);
+    job->distances = malloc((size_t)rows * sizeof *job->distances);
+    job->sizes = calloc((size_t)k, sizeof *job->sizes);
+    job->nearest = malloc((size_t)k * 3 * sizeof *job->nearest);
+    if (!job->centroids || !job->labels || !job->distances || !job->sizes || !job->nearest)
+        return error_memory(err, (size_t)(8 * rows + k * job->clusters->dimension * 4), "labels");
+    return STATUS_OK;
+}
+
+static enum status job_open(struct job *job, const struct labelling_config *config,
+                            struct error *err)
+{
+    job->config = config;
+    enum status status = result_open(&job->from, config->centroids, err);
+    if (status != STATUS_OK)
+        return status;
+    status = choose_clusters(&job->clusters, job->from, config->name, err);
+    if (status != STATUS_OK)
+        return status;
+    status =
+        matrix_input_open(&job->to, config->input, config->feature, job->clusters->feature, err);
+    if (status != STATUS_OK)
+        return status;
+    status = target_open(&job->target, &job->to, config->output, err);
+    if (status != STATUS_OK)
+        return status;
+    status = match_features(job, err);
+    if (status != STATUS_OK)
+        return status;
+    status = read_metric(job, err);
+    if (status != STATUS_OK)
+        return status;
+    status = allocate(job, err);
+    if (status != STATUS_OK)
+        return status;
+    status =
+        result_clusters_read(job->from, job->clusters, job->centroids, NULL, NULL, NULL, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    status = write_parameters(job, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct target_claim claim = {.name = job->clusters->name,
+                                       .parameters = job->parameters,
+                                       .replace = config->replace,
+                                       .remedy = REMEDY_REPLACE_LABELS,
+                                       .stop = config->machine.stop};
+    return target_take(&job->target, &job->to, job->content, &claim, err);
+}
+
+static void job_close(struct job *job)
+{
+    target_close(&job->target);
+    matrix_input_close(&job->to);
+    result_close(&job->from);
+    free(job->parameters);
+    free(job->centroids);
+    free(job->labels);
+    free(job->distances);
+    free(job->sizes);
+    free(job->nearest);
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+/* Sizes, inertia and the nearest rows, from labels and distances. */
+static void count_labels(struct job *job)
+{
+    for (uint64_t i = 0; i < 3 * (uint64_t)job->clusters->k; i++)
+        job->nearest[i] = -1;
+    for (uint64_t row = 0; row < job->to.source.rows; row++) {
+        int64_t *nearest = job->nearest + 3 * (int64_t)job->labels[row], at = (int64_t)row;
+        job->sizes[job->labels[row]]++;
+        job->inertia += (double)job->distances[row];
+        for (int i = 0; i < 3; i++)
+            if (nearest[i] < 0 || job->distances[at] < job->distances[nearest[i]]) {
+                int64_t pushed = nearest[i];
+                nearest[i] = at;
+                if (pushed < 0)
+                    break;
+                at = pushed;
+            }
+    }
+}
+
+static enum status store(const struct job *job, struct error *err)
+{
+    const struct result_clustering clustering = {
+        .name = job->clusters->name,
+        .feature = job->to.about.name,
+        .init = "assigned",
+        .metric = job->clusters->metric,
+        .parameters = job->parameters,
+        .content = job->content,
+        .k = job->clusters->k,
+        .dimension = job->clusters->dimension,
+        .rows = job->to.source.rows,
+        .seed = job->clusters->seed,
+        .converged = true,
+        .inertia = job->inertia,
+        .centroids = job->centroids,
+        .labels = job->labels,
+        .distances = job->distances,
+        .sizes = job->sizes,
+        .nearest = job->nearest,
+    };
+    return result_write_clusters(job->target.output, job->target.base, &clustering,
+                                 job->target.replace, err);
+}
+
+static enum status compute(struct clustering_report *report, struct job *job, struct error *err)
+{
+    const struct clustering_machine *machine = &job->config->machine;
+    struct clustering_devices found;
+    struct clustering_contexts contexts = {.count = 0};
+    struct cluster_config config;
+    clustering_config_of(&config, machine);
+    config.k = job->clusters->k;
+    config.metric = job->metric;
+    enum status status = machine->find_devices(machine->find_devices_context, &found, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = clustering_contexts_open(&contexts, &found, CLUSTERING_DEVICES, err);
+    if (status != STATUS_OK)
+        goto out;
+    const struct cluster_devices devices = {contexts.context, contexts.count};
+    snprintf(report->device, sizeof report->device, "%s", contexts.names);
+    machine->progress.step(machine->progress.context,
+                           "looking for the nearest centroid of each row");
+    status = cluster_assign(job->labels, job->distances, &devices, &job->to.source, job->centroids,
+                            config.k, &config, err);
+    if (status != STATUS_OK)
+        goto out;
+    if (!job->content[0])
+        status = matrix_input_identity(&job->to, job->content, err);
+    if (status != STATUS_OK)
+        goto out;
+    count_labels(job);
+    status = store(job, err);
+out:
+    clustering_contexts_close(&contexts);
+    return status;
+}
+
+/* Labels that are there already. */
+static enum status read_found(struct job *job, struct error *err)
+{
+    struct result *holder = target_holder(&job->target, &job->to);
+    const struct result_clusters *old = result_clusters_find(holder, job->clusters->name);
+    job->inertia = old->inertia;
+    return result_clusters_read(holder, old, NULL, NULL, NULL, job->sizes, job->nearest, err);
+}
+
+enum status labelling_run(struct clustering_report *report, const struct labelling_config *config,
+                          struct error *err)
+{
+    const int64_t start = clock_now();
+    struct job job = {.content = ""};
+    *report = (struct clustering_report){.converged = true};
+    enum status status = job_open(&job, config, err);
+    if (status != STATUS_OK)
+        goto out;
+    report->found = job.target.found;
+    report->in_input = job.target.output == job.to.path;
+    report->k = job.clusters->k;
+    report->dimension = job.clusters->dimension;
+    report->rows = job.to.source.rows;
+    snprintf(report->name, sizeof report->name, "%s", job.clusters->name);
+    snprintf(report->feature, sizeof report->feature, "%s", job.to.about.name);
+    snprintf(report->metric, sizeof report->metric, "%s", job.clusters->metric);
+    report->output = strdup(job.target.output);
+    if (!report->output) {
+        status = error_memory(err, strlen(job.target.output) + 1, "a file name");
+        goto out;
+    }
+    status = report->found ? read_found(&job, err) : compute(report, &job, err);
+    if (status != STATUS_OK)
+        goto out;
+    report->inertia = job.inertia;
+    report->sizes = job.sizes;
+    report->nearest = job.nearest;
+    report->images = job.to.result;
+    job.sizes = NULL;
+    job.nearest = NULL;
+    job.to.result = NULL;
+    report->seconds = (double)(clock_now() - start) * 1e-9;
+out:
+    job_close(&job);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* machine.c: which of the chosen devices work together. */
+#include "clustering/machine.h"
+#include "base/log.h"
+#include <stdio.h>
+
+const char *const clustering_metric_names[3] = {"euclidean", "cosine", "hellinger"};
+
+enum status clustering_contexts_open(struct clustering_contexts *out,
+                                     const struct clustering_devices *devices, unsigned most,
+                                     struct error *err)
+{
+    struct error failed = ERROR_INIT;
+    char line[1200];
+    size_t used = 0;
+    *out = (struct clustering_contexts){0};
+    for (unsigned i = 0; i < devices->count; i++) {
+        const struct ocl_device *device = &devices->devices->device[devices->chosen[i]];
+        if (out->count == most) {
+            log_message(LOG_NOTICE, "notice: only %s is used here, out of %u chosen devices",
+                        out->names, devices->count);
+            break;
+        }
+        /* A GPU would wait for a CPU, however small the CPU's share of the rows. */
+        if (out->count > 0 && device->type != ocl_context_device(out->context[0])->type) {
+            log_message(LOG_NOTICE, "notice: device %u (%s) is not used together with %s",
+                        device->index, device->name, ocl_context_device(out->context[0])->name);
+            continue;
+        }
+        if (ocl_context_open(&out->context[out->count], device, devices->trace, &failed) !=
+            STATUS_OK) {
+            if (devices->count > 1)
+                log_message(LOG_NOTICE, "notice: device %s is skipped: %s", device->name,
+                            error_line(line, sizeof line, &failed));
+            continue;
+        }
+        used += (size_t)snprintf(out->names + used, sizeof out->names - used, "%s%s",
+                                 out->count ? " + " : "", device->name);
+        used = used < sizeof out->names ? used : sizeof out->names - 1;
+        out->count++;
+    }
+    if (out->count > 0)
+        return STATUS_OK;
+    *err = failed;
+    return failed.status;
+}
+
+void clustering_contexts_close(struct clustering_contexts *contexts)
+{
+    for (uint32_t i = 0; i < contexts->count; i++)
+        ocl_context_close(&contexts->context[i]);
+    contexts->count = 0;
+}
+
+void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine)
+{
+    cluster_config_default(config);
+    config->memory = machine->memory;
+    config->device_memory = machine->device_memory;
+    config->threads = machine->threads;
+    config->stop = machine->stop;
+    config->progress = machine->progress.iteration;
+    config->phase = machine->progress.phase;
+    config->progress_context = machine->progress.context;
+}

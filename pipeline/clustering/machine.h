@@ -1,0 +1,63 @@
+/* machine.h: what a clustering job gets from its caller: devices, bounds, and whom to tell. */
+#ifndef CLPIPE_CLUSTERING_MACHINE_H
+#define CLPIPE_CLUSTERING_MACHINE_H
+
+#include "base/stop.h"
+#include "cluster/cluster.h"
+#include "ocl/ocl.h"
+
+#define CLUSTERING_DEVICES 64
+
+/* By enum cluster_metric. */
+extern const char *const clustering_metric_names[3];
+
+/* The devices to choose from. */
+struct clustering_devices {
+    const struct ocl_devices *devices;
+    const unsigned *chosen; /* indices into devices, the best one first */
+    unsigned count;
+    struct trace *trace; /* may be NULL */
+};
+
+/* What a person sees while it runs; every call comes from the calling thread. */
+struct clustering_progress {
+    void (*step)(void *context, const char *text); /* a step without a measure: "reading rows" */
+    /* Before each value of k, where there are several. */
+    void (*value)(void *context, uint32_t k, uint32_t done, uint32_t count);
+    /* As in struct cluster_config. */
+    void (*iteration)(void *context, uint32_t iteration, double inertia, uint64_t moved,
+                      double pruned, double seconds);
+    void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
+    void *context;
+};
+
+struct clustering_machine {
+    /* Finds the devices, on the calling thread; not called where the result is there already. What
+     * it gives must outlive the run. */
+    enum status (*find_devices)(void *context, struct clustering_devices *found, struct error *err);
+    void *find_devices_context;
+    unsigned threads;
+    uint64_t memory, device_memory; /* bytes; device_memory 0: what the device has */
+    struct stop *stop;
+    struct clustering_progress progress;
+};
+
+/* Contexts on the devices that share a job. */
+struct clustering_contexts {
+    struct ocl_context *context[CLUSTERING_DEVICES];
+    uint32_t count;
+    char names[256]; /* joined by " + " */
+};
+
+/* Opens contexts on the chosen devices of the first one's type, at most `most`. One that cannot be
+ * opened is skipped. Notices name those that are left out. */
+enum status clustering_contexts_open(struct clustering_contexts *out,
+                                     const struct clustering_devices *devices, unsigned most,
+                                     struct error *err);
+/* Closes those that are open; accepts a zeroed struct. */
+void clustering_contexts_close(struct clustering_contexts *contexts);
+
+/* A configuration with the bounds and callbacks of the machine, and defaults for the rest. */
+void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine);
+
+#endif
