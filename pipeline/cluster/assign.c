@@ -112,7 +112,7 @@ static enum status lay_out_half(struct assign *assign, struct error *err)
 }
 
 enum status assign_centroids(struct assign *assign, bool *incremental, float *centroids, uint32_t k,
-                             const double *drifts, const struct filter *measured, struct error *err)
+                             const double *drifts, bool measured, struct error *err)
 {
     assign->centroids = centroids;
     assign->facts = NULL;

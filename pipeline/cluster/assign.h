@@ -25,7 +25,7 @@ struct assign {
     bool unlaid, unlaid_some;     /* what the half filter has not laid out yet: all; the movers */
     bool zeroed;                  /* the next one's are zero already */
     uint64_t flagged;             /* rows decided by the canonical distance, so far */
-    uint64_t scored;              /* rows times centroids that they were scored with, at most, so far */
+    uint64_t scored; /* rows times centroids that they were scored with, at most, so far */
 };
 
 /* For the filter's data and up to as many centroids as it was opened for. Closing is safe after an
@@ -38,8 +38,7 @@ void assign_close(struct assign *assign);
  * assigned, for what was given then; NULL: they were not. measured: see filter_set_centroids.
  * *incremental tells whether tiles may be assigned so. */
 enum status assign_centroids(struct assign *assign, bool *incremental, float *centroids, uint32_t k,
-                             const double *drifts, const struct filter *measured,
-                             struct error *err);
+                             const double *drifts, bool measured, struct error *err);
 
 /* The same for centroids that are on the device: see filter_use_centroids; facts: what
  * move_centroids gave of them. Where the pass has been planned (prune_plan_ahead), drifts are not

@@ -75,7 +75,7 @@ static void *make_room(struct codec *codec, void *old, size_t count, size_t each
     return new ? new : old;
 }
 
-/* The history's room is a power of two: see fit_extend_history. */
+/* The history's room is a power of two: see fit.c. */
 static void transfer_progress(struct codec *codec, struct cluster_outcome *out)
 {
     transfer(codec, &out->iterations, sizeof out->iterations);
@@ -210,13 +210,10 @@ static const char *judge(struct checkpoint *checkpoint)
     return NULL;
 }
 
-enum status checkpoint_open(struct checkpoint *checkpoint, const struct checkpoint_config *config,
-                            uint32_t dimension, uint32_t stride, const void *extra,
-                            size_t extra_size, struct error *err)
+static enum status load(struct checkpoint *checkpoint, const void *extra, size_t extra_size,
+                        struct error *err)
 {
-    *checkpoint = (struct checkpoint){.config = config, .dimension = dimension, .stride = stride};
-    if (!config)
-        return STATUS_OK;
+    const struct checkpoint_config *config = checkpoint->config;
     checkpoint->next = clock_now() + (int64_t)(config->seconds * 1e9);
     enum status status = identify(checkpoint, extra, extra_size, err);
     const int fd = status == STATUS_OK ? open(config->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -235,6 +232,41 @@ enum status checkpoint_open(struct checkpoint *checkpoint, const struct checkpoi
                     (unsigned long long)checkpoint->made, shown);
     }
     return status;
+}
+
+/* Gives all ranks what rank 0 has read. */
+static enum status share_state(struct checkpoint *checkpoint, struct comm *comm, struct error *err)
+{
+    uint64_t read[4] = {checkpoint->size, checkpoint->at, checkpoint->made, checkpoint->resumed};
+    enum status status = comm_broadcast(comm, read, sizeof read, 0, err);
+    if (status != STATUS_OK || comm->size == 1)
+        return status;
+    if (comm->rank > 0) {
+        checkpoint->size = (size_t)read[0];
+        checkpoint->at = (size_t)read[1];
+        checkpoint->made = read[2];
+        checkpoint->resumed = read[3];
+        checkpoint->loaded = malloc(checkpoint->size + 1);
+        if (!checkpoint->loaded)
+            return error_memory(err, checkpoint->size, "the state of a run");
+    }
+    return comm_broadcast(comm, checkpoint->loaded, checkpoint->size, 0, err);
+}
+
+enum status checkpoint_open(struct checkpoint *checkpoint, struct comm *comm,
+                            const struct checkpoint_config *config, uint32_t dimension,
+                            uint32_t stride, const void *extra, size_t extra_size,
+                            struct error *err)
+{
+    *checkpoint = (struct checkpoint){.dimension = dimension, .stride = stride};
+    if (!config)
+        return STATUS_OK;
+    if (comm->rank == 0) {
+        checkpoint->config = config;
+        if (load(checkpoint, extra, extra_size, err) != STATUS_OK)
+            return err->status;
+    }
+    return share_state(checkpoint, comm, err);
 }
 
 void checkpoint_close(struct checkpoint *checkpoint)
@@ -260,7 +292,8 @@ static enum status take(struct checkpoint *checkpoint,
         return error_set(
             err, STATUS_FAILED,
             "%s holds no state that can be gone on from, or memory is short; remove it",
-            path_for_message(shown, sizeof shown, checkpoint->config->path));
+            checkpoint->config ? path_for_message(shown, sizeof shown, checkpoint->config->path)
+                               : "the state of the run");
     return STATUS_OK;
 }
 

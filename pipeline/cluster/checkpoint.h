@@ -15,6 +15,7 @@
 #define CLPIPE_CLUSTER_CHECKPOINT_H
 
 #include "cluster/cluster.h"
+#include "cluster/comm.h"
 #include "cluster/sweep.h"
 
 enum checkpoint_stage {
@@ -46,7 +47,7 @@ struct checkpoint_run {
 
 /* Zeroed: nothing is kept, and all calls succeed without an effect. */
 struct checkpoint {
-    const struct checkpoint_config *config;
+    const struct checkpoint_config *config; /* NULL where nothing is written */
     uint8_t identity[32];
     uint32_t dimension, stride;
     struct checkpoint_values values;
@@ -60,10 +61,12 @@ struct checkpoint {
 };
 
 /* Reads the file, if there is one, once the rows were read in order. `extra` are bytes that shape
- * the result beside rows and options. config may be NULL. */
-enum status checkpoint_open(struct checkpoint *checkpoint, const struct checkpoint_config *config,
-                            uint32_t dimension, uint32_t stride, const void *extra,
-                            size_t extra_size, struct error *err);
+ * the result beside rows and options. config may be NULL. All ranks call it and get the state that
+ * rank 0 has read; rank 0 alone writes. */
+enum status checkpoint_open(struct checkpoint *checkpoint, struct comm *comm,
+                            const struct checkpoint_config *config, uint32_t dimension,
+                            uint32_t stride, const void *extra, size_t extra_size,
+                            struct error *err);
 /* Frees it; the file stays as it is. */
 void checkpoint_close(struct checkpoint *checkpoint);
 

@@ -32,31 +32,42 @@ void cluster_outcome_clear(struct cluster_outcome *outcome)
 
 /* --- clustering ------------------------------------------------------------------------------ */
 
-struct run_job {
+struct clustering {
     struct cluster_outcome *out;
-    const struct matrix_source *source;
     const struct cluster_config *config;
 };
 
-static enum status run_once(void *context, const struct shard_devices *devices,
-                            const struct ocl_context **failed, struct error *err)
+static enum status run_main(void *context, const struct rank *rank, struct error *err)
 {
-    const struct run_job *job = context;
-    const struct cluster_config *config = job->config;
+    const struct clustering *job = context;
     struct engine engine;
-    *job->out = (struct cluster_outcome){0};
-    enum status status = engine_open(&engine, devices, job->source, config, err);
+    struct cluster_outcome own = {0};
+    enum status status = engine_open(&engine, rank, job->config, err);
     if (status == STATUS_OK)
-        status = checkpoint_open(&engine.checkpoint, config->checkpoint, job->source->dimension,
-                                 engine.fit.data->stride, NULL, 0, err);
+        status = checkpoint_open(&engine.checkpoint, rank->comm, job->config->checkpoint,
+                                 rank->source->dimension, engine.fit.data->stride, NULL, 0, err);
     if (status == STATUS_OK)
-        status = engine_run(job->out, &engine, config->k, err);
-    if (status == STATUS_OK) {
-        job->out->seconds_build = shards_seconds_build(&engine.shards);
-        job->out->iterations_resumed = engine.checkpoint.resumed;
-    }
-    *failed = engine.shards.failed;
+        status = engine_run(&own, &engine, job->config->k, err);
+    own.seconds_build = rank->lane->seconds_build;
+    own.iterations_resumed = engine.checkpoint.resumed;
+    if (status == STATUS_OK)
+        status = cluster_hand_over(job->out, &own, &engine.shard, err);
+    cluster_outcome_clear(&own);
     engine_close(&engine);
+    return status;
+}
+
+static enum status run_on(struct cluster_outcome *out, struct ocl_context *const *contexts,
+                          uint32_t count, const struct matrix_source *source,
+                          const struct cluster_config *config, const struct lane_choice *choice,
+                          struct error *err)
+{
+    struct clustering clustering = {out, config};
+    const struct run_job job = {source, config, choice, run_main, &clustering};
+    *out = (struct cluster_outcome){0};
+    enum status status = cluster_run_ranks(&job, contexts, count, err);
+    if (status != STATUS_OK)
+        cluster_outcome_clear(out);
     return status;
 }
 
@@ -64,49 +75,45 @@ enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
                            const struct matrix_source *source, const struct cluster_config *config,
                            const struct lane_choice *choice, struct error *err)
 {
-    struct ocl_context *const same[LANE_SHARES] = {ocl, ocl, ocl, ocl};
-    const struct shard_devices devices = {same, choice->shares, choice};
-    struct run_job job = {out, source, config};
-    return cluster_on_devices(&devices, run_once, &job, err);
+    struct ocl_context *const same[RUN_RANKS] = {ocl, ocl, ocl, ocl};
+    return run_on(out, same, choice->ranks, source, config, choice, err);
 }
 
 enum status cluster_run(struct cluster_outcome *out, const struct cluster_devices *devices,
                         const struct matrix_source *source, const struct cluster_config *config,
                         struct error *err)
 {
-    const struct shard_devices all = {devices->contexts, devices->count, NULL};
-    struct run_job job = {out, source, config};
-    return cluster_on_devices(&all, run_once, &job, err);
+    return run_on(out, devices->contexts, devices->count, source, config, NULL, err);
 }
 
 /* --- labelling ------------------------------------------------------------------------------- */
 
-struct assign_job {
-    struct cluster_outcome out; /* labels and distances are the caller's */
-    const struct matrix_source *source;
+struct labelling {
+    int32_t *labels; /* of all rows */
+    float *distances;
     const struct cluster_config *config;
     const float *centroids;
 };
 
-static enum status assign_once(void *context, const struct shard_devices *devices,
-                               const struct ocl_context **failed, struct error *err)
+static enum status label_main(void *context, const struct rank *rank, struct error *err)
 {
-    struct assign_job *job = context;
-    struct shards shards = {0};
+    const struct labelling *job = context;
+    struct shard shard = {0};
     struct fit fit = {0};
-    const uint32_t columns = job->source->dimension;
-    enum status status = shards_open(&shards, devices, job->source, job->config, err);
+    const uint32_t columns = rank->source->dimension;
+    enum status status = shard_open(&shard, rank, job->config, err);
     if (status == STATUS_OK)
-        status = fit_open(&fit, &shards, job->config, NULL, err);
-    for (uint32_t i = 0; i < job->config->k && status == STATUS_OK; i++)
-        memcpy(fit.centroids + (size_t)i * fit.data->stride, job->centroids + (size_t)i * columns,
-               columns * sizeof *fit.centroids);
-    if (status == STATUS_OK)
-        status = fit_label(&fit, &job->out, err);
-    *failed = shards.failed;
-    shards_settle(&shards);
+        status = fit_open(&fit, &shard, job->config, NULL, err);
+    if (status == STATUS_OK) {
+        const uint64_t first = shard.data.share.first;
+        for (uint32_t i = 0; i < job->config->k; i++)
+            memcpy(fit.centroids + (size_t)i * fit.data->stride,
+                   job->centroids + (size_t)i * columns, columns * sizeof *fit.centroids);
+        status = fit_label(&fit, job->labels + first, job->distances + first, err);
+    }
+    lane_settle(rank->lane);
     fit_close(&fit);
-    shards_close(&shards);
+    shard_close(&shard);
     return status;
 }
 
@@ -124,8 +131,7 @@ enum status cluster_assign(int32_t *labels, float *distances, const struct clust
                                  j);
     struct cluster_config with_k = *config;
     with_k.k = k;
-    const struct shard_devices all = {devices->contexts, devices->count, NULL};
-    struct assign_job job = {
-        {.labels = labels, .distances = distances}, source, &with_k, centroids};
-    return cluster_on_devices(&all, assign_once, &job, err);
+    struct labelling labelling = {labels, distances, &with_k, centroids};
+    const struct run_job job = {source, &with_k, NULL, label_main, &labelling};
+    return cluster_run_ranks(&job, devices->contexts, devices->count, err);
 }

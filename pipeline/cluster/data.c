@@ -110,6 +110,7 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
     struct ocl_context *ocl = data->lane->ocl;
     const uint64_t begin = (uint64_t)i * data->tile_rows, left = data->share.rows - begin;
     tile->first = data->share.first + begin;
+    tile->offset = begin;
     tile->rows = left < data->tile_rows ? (uint32_t)left : data->tile_rows;
     cl_mem_flags flags = CL_MEM_READ_WRITE | (data->lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0);
     size_t each = (size_t)tile->rows * sizeof(float);
@@ -128,7 +129,7 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
         status = ocl_buffer(&tile->x, ocl, flags, tile_bytes(data, tile), NULL, "rows", err);
     if (status != STATUS_OK || !data->weights.of_row)
         return status;
-    tile->host_weights = data->weights.of_row + tile->first;
+    tile->host_weights = data->weights.of_row + tile->offset;
     status = ocl_buffer(&tile->weights, ocl, flags, each, NULL, "weights", err);
     return status == STATUS_OK
                ? lane_write(data->lane, "weights", tile->weights, 0, each, tile->host_weights, err)
@@ -305,8 +306,8 @@ static enum status load_in_place(struct data *data, size_t slot_rows, struct rea
 static enum status load(struct data *data, size_t slot_rows, struct error *err)
 {
     const bool in_place = data->resident && data->lane->zero_copy;
-    struct data *lead = data->share.lead ? data->share.lead : data;
-    const struct reader_stats stats = {&lead->stats, &lead->weighted, lead->weights.of_row};
+    const struct reader_stats stats = {&data->stats, &data->weighted, data->weights.of_row,
+                                       data->share.first};
     struct reader *reader = NULL;
     enum status status = STATUS_OK;
     if (!in_place)
@@ -323,49 +324,59 @@ static enum status load(struct data *data, size_t slot_rows, struct error *err)
     return status;
 }
 
+/* Reads the rows once the rank before has read its own, and continues its statistics. */
+static enum status load_in_turn(struct data *data, size_t slot_rows, struct error *err)
+{
+    struct column_stats *all[] = {&data->stats, &data->weighted};
+    const size_t count = data->weights.of_row ? 2 : 1;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        all[i]->rows = data->share.first;
+        status = comm_receive(data->comm, all[i]->sum, all[i]->bytes, err);
+    }
+    if (status == STATUS_OK)
+        status = load(data, slot_rows, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = comm_send(data->comm, all[i]->sum, all[i]->bytes, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        all[i]->rows = data->rows;
+        status = comm_broadcast(data->comm, all[i]->sum, all[i]->bytes, data->comm->size - 1, err);
+    }
+    return status;
+}
+
 /* What is known of all rows. */
 static enum status open_facts(struct data *data, const struct cluster_config *config,
                               struct error *err)
 {
     enum status status = column_stats_open(&data->stats, data->dimension, err);
     if (status == STATUS_OK)
-        status = weights_open(&data->weights, config->weights, data->rows, method_samples(config),
-                              config->k, err);
+        status = weights_open(&data->weights, data->comm, config->weights, data->share.first,
+                              data->share.rows, method_samples(config), config->k, err);
     if (status == STATUS_OK && data->weights.of_row)
         status = column_stats_open(&data->weighted, data->dimension, err);
     return status;
 }
 
-void data_share_stats(struct data *data)
-{
-    if (!data->share.lead)
-        return;
-    data->stats = data->share.lead->stats;
-    data->weighted = data->share.lead->weighted;
-}
-
-enum status data_open(struct data *data, struct lane *lane, const struct matrix_source *source,
-                      const struct cluster_config *config, const struct data_share *share,
-                      struct error *err)
+enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
+                      const struct matrix_source *source, const struct cluster_config *config,
+                      const struct data_share *share, struct error *err)
 {
     const int64_t start = clock_now();
-    *data = (struct data){.lane = lane,
+    *data = (struct data){.comm = comm,
+                          .lane = lane,
                           .source = source,
                           .config = config,
                           .rows = source->rows,
-                          .share = {0, source->rows, NULL},
+                          .share = *share,
                           .dimension = source->dimension};
-    if (share)
-        data->share = *share;
     if (data->dimension > UINT32_MAX - KMEANS_LANES)
         return error_set(err, STATUS_FAILED, "rows of %u values are too long", data->dimension);
     data->stride = (data->dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
     data->transform = (struct transform){config->metric, data->dimension, data->stride, "row"};
     size_t slot_rows = 0;
     enum status status = plan(data, config, &slot_rows, err);
-    if (data->share.lead)
-        data->weights = data->share.lead->weights;
-    else if (status == STATUS_OK)
+    if (status == STATUS_OK)
         status = open_facts(data, config, err);
     if (status == STATUS_OK) {
         data->tiles = calloc(data->tile_count, sizeof *data->tiles);
@@ -377,7 +388,7 @@ enum status data_open(struct data *data, struct lane *lane, const struct matrix_
     if (status == STATUS_OK)
         status = fetch_open(&data->fetch, lane, data->tile_rows * sizeof(double), err);
     if (status == STATUS_OK)
-        status = load(data, slot_rows, err);
+        status = load_in_turn(data, slot_rows, err);
     data->config = NULL;
     data->seconds_read = clock_seconds_since(start);
     if (status != STATUS_OK)
@@ -403,11 +414,9 @@ void data_close(struct data *data)
             ocl_buffer_release(&tile->x);
     }
     free(data->tiles);
-    if (!data->share.lead) {
-        column_stats_close(&data->stats);
-        column_stats_close(&data->weighted);
-        weights_close(&data->weights);
-    }
+    column_stats_close(&data->stats);
+    column_stats_close(&data->weighted);
+    weights_close(&data->weights);
     *data = (struct data){0};
 }
 

@@ -11,6 +11,7 @@
 #ifndef CLPIPE_CLUSTER_DATA_H
 #define CLPIPE_CLUSTER_DATA_H
 
+#include "cluster/cluster.h"
 #include "cluster/fetch.h"
 #include "cluster/transform.h"
 #include "cluster/weights.h"
@@ -18,7 +19,8 @@
 #define DATA_SLOTS 3
 
 struct tile {
-    uint64_t first; /* row, of all */
+    uint64_t first;  /* row, of all */
+    uint64_t offset; /* the same within the share */
     uint32_t rows;
     cl_mem x; /* rows x stride float32; while acquired, where the data is not resident */
     /* A value for each row, kept between passes. */
@@ -35,23 +37,21 @@ struct tile {
         kept; /* int32: the labels that the sums hold; NULL where the host keeps them (moves.h) */
 };
 
-/* A share of the rows: whole blocks of KMEANS_BLOCK_ROWS but for the last one's. Shares are opened
- * in order; `lead` is the first, NULL for itself, whose statistics and weights are those of all,
- * and which is closed last. */
+/* A rank's share of the rows: whole blocks of KMEANS_BLOCK_ROWS but for the last one's. */
 struct data_share {
     uint64_t first, rows;
-    struct data *lead;
 };
 
 struct data {
+    struct comm *comm;
     struct lane *lane;
     const struct matrix_source *source;
     const struct cluster_config *config; /* of data_open; for its callback, while it loads */
     struct transform transform;
-    uint64_t rows; /* of all shares, as are statistics and weights */
+    uint64_t rows; /* of all shares, as are statistics */
     struct data_share share;
     uint32_t dimension, stride;
-    struct column_stats stats; /* once all shares are open: data_share_stats */
+    struct column_stats stats;
     struct weights weights;
     struct column_stats weighted; /* where there are weights */
     double seconds_read;          /* of data_open */
@@ -65,14 +65,12 @@ struct data {
     bool backwards;        /* this pass begins with the last tile */
 };
 
-/* share: NULL for all rows. config->memory is for this share. */
-enum status data_open(struct data *data, struct lane *lane, const struct matrix_source *source,
-                      const struct cluster_config *config, const struct data_share *share,
-                      struct error *err);
+/* All ranks call it, and read one after another: statistics, and digests of the source, go in the
+ * order of rows. config->memory is for this share. */
+enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
+                      const struct matrix_source *source, const struct cluster_config *config,
+                      const struct data_share *share, struct error *err);
 void data_close(struct data *data);
-
-/* Gives a share the statistics of all rows, once the last one is open. */
-void data_share_stats(struct data *data);
 
 /* A pass over all tiles: begin, then next and done in turn, then end (also after an error). The
  * tile's `x` may be used by commands of the compute queue enqueued between next and done; when done

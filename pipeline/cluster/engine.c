@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum status open_outcome(struct cluster_outcome *out, const struct matrix_source *source,
-                                const struct cluster_config *config, struct error *err)
+static enum status open_outcome(struct cluster_outcome *out, const struct cluster_config *config,
+                                uint64_t rows, uint32_t dimension, struct error *err)
 {
-    const size_t k = config->k, d = source->dimension;
-    size_t n = (size_t)source->rows, bytes;
-    *out = (struct cluster_outcome){.k = config->k, .dimension = source->dimension, .rows = n};
+    const size_t k = config->k, d = dimension;
+    size_t n = (size_t)rows, bytes;
+    *out = (struct cluster_outcome){.k = config->k, .dimension = dimension, .rows = n};
     if (__builtin_mul_overflow(n, sizeof(double), &bytes) || __builtin_mul_overflow(k, d, &bytes) ||
         __builtin_mul_overflow(bytes, sizeof(float), &bytes))
         return error_memory(err, SIZE_MAX, "the outcome");
@@ -26,11 +26,19 @@ static enum status open_outcome(struct cluster_outcome *out, const struct matrix
     return error_memory(err, bytes + n * 8, "the outcome");
 }
 
-enum status engine_open(struct engine *engine, const struct shard_devices *devices,
-                        const struct matrix_source *source, const struct cluster_config *config,
-                        struct error *err)
+/* Of the rank's rows. */
+static enum status open_own_outcome(struct cluster_outcome *out, const struct engine *engine,
+                                    struct error *err)
 {
-    *engine = (struct engine){.config = *config, .source = source};
+    const struct data *data = &engine->shard.data;
+    return open_outcome(out, &engine->config, data->share.rows, data->dimension, err);
+}
+
+enum status engine_open(struct engine *engine, const struct rank *rank,
+                        const struct cluster_config *config, struct error *err)
+{
+    const struct matrix_source *source = rank->source;
+    *engine = (struct engine){.config = *config};
     const uint32_t k = config->k;
     enum status status = cluster_check(source, config, k, err);
     if (status != STATUS_OK)
@@ -39,17 +47,17 @@ enum status engine_open(struct engine *engine, const struct shard_devices *devic
         return error_set(err, STATUS_FAILED,
                          "k is %u and larger than the number of rows, which is %llu", k,
                          (unsigned long long)source->rows);
-    /* Memory that cannot be had shows before the rows are read. */
+    /* Memory that is not available shows before the rows are read. */
     struct cluster_outcome trial;
-    status = open_outcome(&trial, source, config, err);
+    status = open_outcome(&trial, config, source->rows / rank->comm->size, source->dimension, err);
     if (status != STATUS_OK)
         return status;
     cluster_outcome_clear(&trial);
-    status = shards_open(&engine->shards, devices, source, &engine->config, err);
+    status = shard_open(&engine->shard, rank, &engine->config, err);
     if (status == STATUS_OK)
-        status = shards_open_updates(&engine->shards, &engine->config, err);
+        status = shard_open_update(&engine->shard, &engine->config, err);
     if (status == STATUS_OK)
-        status = fit_open(&engine->fit, &engine->shards, &engine->config, &engine->checkpoint, err);
+        status = fit_open(&engine->fit, &engine->shard, &engine->config, &engine->checkpoint, err);
     if (status == STATUS_INTERRUPTED)
         checkpoint_untouched(config->checkpoint, err);
     return status;
@@ -58,17 +66,16 @@ enum status engine_open(struct engine *engine, const struct shard_devices *devic
 void engine_close(struct engine *engine)
 {
     checkpoint_close(&engine->checkpoint);
-    shards_settle(&engine->shards);
+    if (engine->shard.lane)
+        lane_settle(engine->shard.lane);
     fit_close(&engine->fit);
-    shards_close(&engine->shards);
+    shard_close(&engine->shard);
 }
 
 /* From here on there are so many clusters. */
 static void use_k(struct engine *engine, uint32_t k)
 {
-    engine->config.k = engine->fit.totals.k = k;
-    for (uint32_t i = 0; i < engine->shards.count; i++)
-        engine->shards.shard[i].update.k = k;
+    engine->config.k = engine->fit.totals.k = engine->shard.update.k = k;
 }
 
 static enum status first_centroids(struct fit *fit, struct error *err)
@@ -76,7 +83,7 @@ static enum status first_centroids(struct fit *fit, struct error *err)
     const struct cluster_config *config = fit->config;
     if (config->init == INIT_GIVEN)
         return seed_given(fit->centroids, fit->data, config, err);
-    return seed_centroids(fit->centroids, fit->shards, config, fit->run, fit->checkpoint, err);
+    return seed_centroids(fit->centroids, fit->shard, config, fit->run, fit->checkpoint, err);
 }
 
 /* One restart, or the rest of it that checkpoint->run does not have yet. */
@@ -99,10 +106,10 @@ static enum status run_once(struct fit *fit, struct cluster_outcome *out, struct
         status = fit_run(fit, out, err);
     out->seconds_iterate += clock_seconds_since(seeded);
     struct error trouble = ERROR_INIT;
-    if (status == STATUS_INTERRUPTED && fit_gather(fit, &trouble) == STATUS_OK)
+    if (status == STATUS_INTERRUPTED && fit_read_state(fit, &trouble) == STATUS_OK)
         checkpoint_save_interrupted(checkpoint, err);
-    /* The other devices will go on from there; the state is on the host. */
-    if (status == STATUS_FAILED && fit->shards->count > 1 && fit->shards->failed)
+    /* The other devices will resume from there; the state is on the host. */
+    if (status == STATUS_FAILED && fit->comm->size > 1 && cluster_device_failed(err))
         checkpoint_save(checkpoint);
     return status;
 }
@@ -130,8 +137,9 @@ static void begin_run(struct fit *fit, struct cluster_outcome *outcome)
                                                    .weights = sums ? fit->update->weights : NULL};
 }
 
-static enum status run_all(struct cluster_outcome *out, struct fit *fit, struct error *err)
+static enum status run_all(struct cluster_outcome *out, struct engine *engine, struct error *err)
 {
+    struct fit *fit = &engine->fit;
     const struct cluster_config *config = fit->config;
     struct checkpoint *checkpoint = fit->checkpoint;
     struct checkpoint_runs *kept = &checkpoint->runs;
@@ -140,7 +148,7 @@ static enum status run_all(struct cluster_outcome *out, struct fit *fit, struct 
     struct cluster_outcome other = {0};
     enum status status = STATUS_OK;
     if (runs > 1)
-        status = open_outcome(&other, fit->data->source, config, err);
+        status = open_own_outcome(&other, engine, err);
     begin_run(fit, kept->done == 0 ? out : &other);
     if (status == STATUS_OK)
         status = checkpoint_take_run(checkpoint, err);
@@ -172,7 +180,7 @@ enum status engine_complete(struct cluster_outcome *out, struct engine *engine, 
 {
     struct cluster_outcome whole;
     use_k(engine, out->k);
-    enum status status = open_outcome(&whole, engine->source, &engine->config, err);
+    enum status status = open_own_outcome(&whole, engine, err);
     if (status == STATUS_OK) {
         memcpy(whole.centroids, out->centroids,
                (size_t)whole.k * whole.dimension * sizeof *whole.centroids);
@@ -196,7 +204,7 @@ enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint3
 {
     use_k(engine, k);
     engine->checkpoint.runs = (struct checkpoint_runs){.best = out};
-    enum status status = open_outcome(out, engine->source, &engine->config, err);
+    enum status status = open_own_outcome(out, engine, err);
     if (status == STATUS_OK)
         status = checkpoint_take_runs(&engine->checkpoint, err);
     if (status == STATUS_OK && engine->checkpoint.runs.done > 0)
@@ -204,8 +212,8 @@ enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint3
     if (status == STATUS_INTERRUPTED)
         checkpoint_save_interrupted(&engine->checkpoint, err);
     if (status == STATUS_OK)
-        status = run_all(out, &engine->fit, err);
-    out->seconds_read = shards_seconds_read(&engine->shards);
+        status = run_all(out, engine, err);
+    out->seconds_read = engine->shard.data.seconds_read;
     if (status != STATUS_OK)
         cluster_outcome_clear(out);
     return status;

@@ -1,5 +1,6 @@
-/* engine.h: everything that runs of k-means over the same rows share: the rows, the devices'
- * buffers (for the largest k) and the kernels. */
+/* engine.h: everything that runs of k-means over the same rows share: the rows, the device's buffers
+ * (for the largest k) and the kernels. Each rank has one; all ranks make the same calls. Outcomes
+ * have labels and distances of the rank's rows. */
 #ifndef CLPIPE_CLUSTER_ENGINE_H
 #define CLPIPE_CLUSTER_ENGINE_H
 
@@ -8,17 +9,15 @@
 /* Its parts point to each other: it stays where it was opened. */
 struct engine {
     struct cluster_config config; /* k: of the latest run */
-    const struct matrix_source *source;
-    struct shards shards;
+    struct shard shard;
     struct fit fit;
     struct checkpoint checkpoint;
 };
 
 /* Reads the rows; config->k is the largest k to come. To be closed after an error, too. Errors are
  * those of cluster_run. */
-enum status engine_open(struct engine *engine, const struct shard_devices *devices,
-                        const struct matrix_source *source, const struct cluster_config *config,
-                        struct error *err);
+enum status engine_open(struct engine *engine, const struct rank *rank,
+                        const struct cluster_config *config, struct error *err);
 void engine_close(struct engine *engine);
 
 /* All restarts for one k, or those that engine->checkpoint does not have yet. What it leaves on the

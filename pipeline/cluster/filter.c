@@ -300,17 +300,22 @@ void filter_close(struct filter *filter)
 
 /* --- bounds ---------------------------------------------------------------------------------- */
 
-void filter_measure(struct filter *filter, const float *centroids, uint64_t id)
+void filter_measure(struct centroid_move *move, const struct filter *filter, const float *centroid)
 {
-    const float *centroid = centroids + id * filter->data->stride;
-    double square = 0, largest = 0;
+    move->square = move->largest = 0;
     for (uint32_t j = 0; j < filter->data->dimension; j++) {
-        double value = (double)centroid[j] - (double)filter->centre[j];
-        square += value * value;
-        largest = fmax(largest, fabs(value));
+        const double value = (double)centroid[j] - (double)filter->centre[j];
+        move->square += value * value;
+        move->largest = fmax(move->largest, fabs(value));
     }
-    filter->squares[id] = square;
-    filter->largest[id] = largest;
+}
+
+void filter_take_measures(struct filter *filter, const struct centroid_move *moves, uint32_t k)
+{
+    for (uint32_t c = 0; c < k; c++) {
+        filter->squares[c] = moves[c].square;
+        filter->largest[c] = moves[c].largest;
+    }
 }
 
 struct measure_job {
@@ -321,7 +326,10 @@ struct measure_job {
 static void measure_part(void *context, uint64_t id)
 {
     const struct measure_job *job = context;
-    filter_measure(job->filter, job->centroids, id);
+    struct centroid_move move;
+    filter_measure(&move, job->filter, job->centroids + id * job->filter->data->stride);
+    job->filter->squares[id] = move.square;
+    job->filter->largest[id] = move.largest;
 }
 
 /* Squared length and largest value of `count` centroids of the host, less the centre. */
@@ -462,14 +470,10 @@ static void take(struct filter *filter, uint32_t k)
 }
 
 enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
-                                 const struct filter *measured, struct error *err)
+                                 bool measured, struct error *err)
 {
     if (!measured)
         measure(filter, centroids, k);
-    else if (measured != filter) {
-        memcpy(filter->squares, measured->squares, k * sizeof *filter->squares);
-        memcpy(filter->largest, measured->largest, k * sizeof *filter->largest);
-    }
     take(filter, k);
     return lane_send(filter->lane, "centroids", filter->centroids, 0,
                      (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);

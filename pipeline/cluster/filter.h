@@ -9,6 +9,7 @@
 
 #include "cluster/data.h"
 #include "cluster/report.h"
+#include "kmeans.h"
 
 /* Centroids laid out for the kernels: panels of `width` lanes, dimension + 2 rows each. */
 struct panels {
@@ -17,6 +18,15 @@ struct panels {
     int32_t *host_ids;
     uint32_t width, count, capacity; /* count, capacity: in panels */
 };
+
+/* What a move of a centroid comes to: what move_centroids (kmeans_means.cl) gives of each. */
+struct centroid_move {
+    double inertia; /* of its rows about the old place, less that about the columns' means */
+    double shift;   /* the squared distance between both places */
+    double square;  /* the squared length at the new place, less the filter's centre */
+    double largest; /* the largest value there, less the centre */
+};
+_Static_assert(sizeof(struct centroid_move) == KMEANS_FACTS * sizeof(double), "as in the kernel");
 
 struct filter {
     struct lane *lane;
@@ -54,18 +64,18 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
                         struct error *err);
 void filter_close(struct filter *filter);
 
-/* Measures one of the centroids (k x stride values) that filter_set_centroids is to take; on any
- * thread, while nobody else uses the filter but to measure others. */
-void filter_measure(struct filter *filter, const float *centroids, uint64_t id);
+/* square and largest of one centroid (`stride` values); for any thread. */
+void filter_measure(struct centroid_move *move, const struct filter *filter, const float *centroid);
 
-/* Takes k centroids. measured: a filter of the same data, this one or another share's, that all of
- * them were measured by; NULL: they were not. */
+/* Keeps square and largest of k centroids that are to be taken next. */
+void filter_take_measures(struct filter *filter, const struct centroid_move *moves, uint32_t k);
+
+/* Takes k centroids. measured: filter_take_measures has had them. */
 enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
-                                 const struct filter *measured, struct error *err);
+                                 bool measured, struct error *err);
 
-/* The same for k centroids that kernels have put into filter->centroids; the caller has put their
- * squared lengths and their largest values, less the centre, into squares and largest. Only where
- * device_layout. */
+/* The same for k centroids that kernels have put into filter->centroids; filter_take_measures has had
+ * them. Only where device_layout. */
 void filter_use_centroids(struct filter *filter, uint32_t k);
 
 /* Lays them out for the search: all, and those that `wanted` (k bytes; NULL for none) marks in

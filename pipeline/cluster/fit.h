@@ -1,48 +1,57 @@
-/* fit.h: the iterations, from first centroids to an outcome. */
+/* fit.h: centroids, and the labels and sums of the rows that follow them, from first centroids to an
+ * outcome.
+ *
+ * Every rank has one: the same centroids and the same sums of all rows, and labels and distances of
+ * its own rows. What a function computes from the former is equal on all ranks. */
 #ifndef CLPIPE_CLUSTER_FIT_H
 #define CLPIPE_CLUSTER_FIT_H
 
 #include "cluster/checkpoint.h"
 #include "cluster/method.h"
-#include "cluster/shards.h"
+#include "cluster/shard.h"
 
 struct fit {
     const struct cluster_config *config;
     const struct kmeans_method *method;
-    struct shards *shards;
-    /* The first shard's; mini-batches are worked on there. */
+    struct shard *shard;
+    struct comm *comm;
     struct lane *lane;
     struct data *data;
     struct assign *assign;
     struct update *update; /* of all rows */
-    struct update totals;  /* what it is where there are several shards */
+    struct update totals;  /* what it is where there are several ranks */
     struct moves *moves;   /* NULL where sums are brought to the host in each iteration */
     struct checkpoint *checkpoint;
-    float *centroids, *previous; /* k x stride */
-    int32_t *labels;             /* of all rows; the outcome's */
-    double *drifts; /* k: how far the centroids have moved, at most, since rows were assigned */
+    float *centroids, *previous; /* k x stride; previous: before they last moved */
+    float *saved;                /* k x stride: before an update that can fail half-way */
+    int32_t *labels;             /* of the rank's rows; the outcome's */
+    struct centroid_move *move;  /* k: the last one of each */
+    double *shifts; /* k: how far the centroids have moved, at most, since rows were assigned */
     double passes, pruned; /* assignments of all rows, and the sum of their pruned shares */
     double pruned_now;     /* of the last one */
     uint32_t run;          /* which restart: of random numbers */
     bool has_labels;       /* tiles hold labels and bounds */
-    bool measured;         /* the first shard's filter has measured the host's centroids */
-    bool away; /* the newest labels, and with `moves` centroids and sums, are on devices only */
+    bool measured;         /* the filter has the measures of the host's centroids */
+    bool host_stale;       /* the newest labels, and with `moves` centroids and sums, are on the
+                            * device only */
 };
 
 /* checkpoint: NULL for fit_label only, which does without updates. */
-enum status fit_open(struct fit *fit, struct shards *shards, const struct cluster_config *config,
+enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_config *config,
                      struct checkpoint *checkpoint, struct error *err);
 void fit_close(struct fit *fit);
 
 /* Brings what the state consists of to the host, for checkpoint_save. */
-enum status fit_gather(struct fit *fit, struct error *err);
+enum status fit_read_state(struct fit *fit, struct error *err);
 
-/* What the squared moves of converged centroids do not exceed. */
+/* What the squared shifts of converged centroids do not exceed: tol times the mean variance of the
+ * columns. */
 double fit_tolerance(const struct fit *fit);
 
 /* Moves the host's centroids to the means of the host's sums and has them measured; `previous` is
- * where they were, drifts grow by what they moved; returns the sum of the squared moves. */
-double fit_move_centroids(struct fit *fit);
+ * where they were, shifts grow by what they moved; *shift is the sum of the squared moves. inertia:
+ * fit->move has that about the old ones, too. */
+enum status fit_move_centroids(struct fit *fit, double *shift, bool inertia, struct error *err);
 
 /* For methods whose iterations label all rows. fit_assign labels them by the centroids, and the
  * sums follow; move: fit_update comes next, which moves the centroids to the means: *inertia is
@@ -53,15 +62,17 @@ enum status fit_update(struct fit *fit, double *inertia, double *shift, bool *re
                        struct error *err);
 enum status fit_forget_labels(struct fit *fit, struct error *err);
 
-/* Iterates from fit->centroids, which are those after out->iterations, and fills the outcome,
- * whose arrays are there. */
+/* Iterates from fit->centroids, which are those after out->iterations, and fills the outcome (of the
+ * rank's rows), whose arrays are there. */
 enum status fit_run(struct fit *fit, struct cluster_outcome *out, struct error *err);
 
 /* Fills an outcome that has its centroids, iterations and history only. */
 enum status fit_complete(struct fit *fit, struct cluster_outcome *out, struct error *err);
 
-/* Only labels and distances for fit->centroids, as `assign` wants them; labels are out->labels,
- * distances out->distances. */
-enum status fit_label(struct fit *fit, struct cluster_outcome *out, struct error *err);
+/* Only labels and distances of the rank's rows for fit->centroids. */
+enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct error *err);
+
+/* Makes labels and centroids of the host the newest ones, and sums where they are wanted. */
+enum status fit_read_device(struct fit *fit, bool sums, struct error *err);
 
 #endif

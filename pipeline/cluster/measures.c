@@ -17,6 +17,7 @@
 /* Of canonical_random; restarts use the streams from 0 on, their batches those from 2^31 on. */
 #define SAMPLE_STREAM UINT32_MAX
 
+/* Of a row of the rank, counted from its first. */
 static double weight_of(const struct measures *measures, uint64_t row)
 {
     return measures->weights ? (double)measures->weights[row] : 1;
@@ -71,63 +72,134 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The part of the sample that comes from the rank's rows. */
+struct drawing {
+    const struct measures *measures;
+    double reached; /* the sum of the weights of all rows before */
+    uint64_t *rows;
+    double *times;
+    uint32_t taken;
+};
+
 /* Draws with chances proportional to the weights, one by one, so that a row may come several times;
- * `times` counts that, `targets` has room for `draws`. Returns the number of different rows. */
-static uint32_t draw_by_weight(uint64_t *rows, double *times, double *targets, uint32_t draws,
-                               const struct measures *measures, uint64_t seed)
+ * `times` counts that. targets: ascending. */
+static void draw_by_weight(struct drawing *drawing, const double *targets, uint32_t draws)
 {
-    const uint64_t n = measures->shards->rows;
-    uint32_t taken = 0, next = 0;
-    double reached = 0;
-    for (uint32_t i = 0; i < draws; i++)
-        targets[i] = canonical_random(seed, SAMPLE_STREAM, i) * measures->weight;
-    qsort(targets, draws, sizeof *targets, compare_numbers);
-    for (uint64_t row = 0; row < n && next < draws; row++) {
+    const struct data_share *share = &drawing->measures->shard->data.share;
+    double reached = drawing->reached;
+    uint32_t next = 0;
+    while (next < draws && targets[next] < reached)
+        next++;
+    for (uint64_t row = 0; row < share->rows && next < draws; row++) {
         const uint32_t before = next;
-        reached += (double)measures->weights[row];
+        reached += (double)drawing->measures->weights[row];
         while (next < draws && targets[next] < reached)
             next++;
         if (next > before) {
-            rows[taken] = row;
-            times[taken++] = next - before;
+            drawing->rows[drawing->taken] = share->first + row;
+            drawing->times[drawing->taken++] = next - before;
         }
     }
-    return taken;
+}
+
+/* All rows of weight. */
+static void take_rows_of_weight(struct drawing *drawing)
+{
+    const struct data_share *share = &drawing->measures->shard->data.share;
+    for (uint64_t row = 0; row < share->rows; row++)
+        if (weight_of(drawing->measures, row) > 0) {
+            drawing->rows[drawing->taken] = share->first + row;
+            drawing->times[drawing->taken++] = weight_of(drawing->measures, row);
+        }
+}
+
+/* Puts the ranks' parts of the sample together. */
+static enum status gather_sample(struct measures *measures, const struct drawing *own,
+                                 struct error *err)
+{
+    struct comm *comm = measures->shard->comm;
+    size_t *ends = calloc(2 * (size_t)comm->size, sizeof *ends), all = 0;
+    if (!ends)
+        return error_memory(err, 2 * comm->size * sizeof *ends, "ranks");
+    ends[comm->rank] = own->taken;
+    enum status status = comm_gather_each(comm, ends, sizeof *ends, err);
+    for (uint32_t rank = 0; rank < comm->size && status == STATUS_OK; rank++) {
+        if (rank == comm->rank) {
+            memcpy(measures->rows + all, own->rows, own->taken * sizeof *own->rows);
+            memcpy(measures->sample_weight + all, own->times, own->taken * sizeof *own->times);
+        }
+        all += ends[rank];
+        ends[rank] = all * sizeof(uint64_t);
+    }
+    measures->sample = (uint32_t)all;
+    if (status == STATUS_OK)
+        status = comm_gather(comm, measures->rows, ends, err);
+    if (status == STATUS_OK)
+        status = comm_gather(comm, measures->sample_weight, ends, err);
+    free(ends);
+    return status;
+}
+
+static void add_weights(void *context, double *sums)
+{
+    const struct measures *measures = context;
+    for (uint64_t i = 0; i < measures->shard->data.share.rows; i++) {
+        const double weight = weight_of(measures, i);
+        sums[0] += weight;
+        sums[1] += weight > 0 && weight < 1 ? 1 : weight;
+    }
 }
 
 /* All rows of weight, or as many as a sample holds. */
 static enum status choose_sample(struct measures *measures, uint32_t most, uint64_t seed,
                                  struct error *err)
 {
-    const struct data *data = &measures->shards->shard[0].data;
-    uint64_t weighty = data->rows;
-    for (uint64_t i = 0; i < data->rows && measures->weights; i++)
-        weighty -= measures->weights[i] == 0;
-    measures->sampled = weighty > most;
-    measures->sample = measures->sampled ? most : (uint32_t)weighty;
-    measures->rows = malloc((measures->sample + 1) * sizeof *measures->rows);
-    measures->sample_weight = malloc((measures->sample + 1) * sizeof *measures->sample_weight);
+    const struct data *data = &measures->shard->data;
+    enum { WEIGHT, COUNT };
+    double sums[2] = {0, 0};
+    int64_t weighty = (int64_t)data->share.rows;
+    struct drawing own = {.measures = measures};
     double *targets = malloc((most + 1) * sizeof *targets);
-    if (!measures->rows || !measures->sample_weight || !targets) {
-        free(targets);
-        return error_memory(err, 3 * (size_t)most * sizeof *targets, "a sample of rows");
+    own.rows = malloc((most + 1) * sizeof *own.rows);
+    own.times = malloc((most + 1) * sizeof *own.times);
+    measures->rows = malloc((most + 1) * sizeof *measures->rows);
+    measures->sample_weight = malloc((most + 1) * sizeof *measures->sample_weight);
+    enum status status = STATUS_FAILED;
+    if (!targets || !own.rows || !own.times || !measures->rows || !measures->sample_weight) {
+        error_memory(err, 5 * (size_t)most * sizeof *targets, "a sample of rows");
+        goto out;
     }
-    if (!measures->sampled) {
-        for (uint64_t row = 0, i = 0; row < data->rows; row++)
-            if (weight_of(measures, row) > 0) {
-                measures->rows[i] = row;
-                measures->sample_weight[i++] = weight_of(measures, row);
-            }
-    } else if (data->weights.of_row) {
-        measures->sample =
-            draw_by_weight(measures->rows, measures->sample_weight, targets, most, measures, seed);
-    } else { /* all count the same */
+    status = comm_fold(measures->shard->comm, sums, 2, &own.reached, add_weights, measures, err);
+    measures->weight = sums[WEIGHT];
+    measures->count = sums[COUNT];
+    for (uint64_t i = 0; i < data->share.rows && measures->weights; i++)
+        weighty -= measures->weights[i] == 0;
+    if (status == STATUS_OK)
+        status = comm_sum(measures->shard->comm, &weighty, &weighty, 1, err);
+    if (status != STATUS_OK)
+        goto out;
+    measures->sampled = weighty > (int64_t)most;
+    if (measures->sampled && !data->weights.of_row) { /* all count the same */
+        measures->sample = most;
         draw_sample(measures->rows, most, data->rows, seed);
         for (uint32_t i = 0; i < most; i++)
             measures->sample_weight[i] = 1;
+        goto out;
     }
+    if (measures->sampled) {
+        for (uint32_t i = 0; i < most; i++)
+            targets[i] = canonical_random(seed, SAMPLE_STREAM, i) * measures->weight;
+        qsort(targets, most, sizeof *targets, compare_numbers);
+        draw_by_weight(&own, targets, most);
+    } else {
+        take_rows_of_weight(&own);
+    }
+    status = gather_sample(measures, &own, err);
+out:
     free(targets);
-    return STATUS_OK;
+    free(own.rows);
+    free(own.times);
+    return status;
 }
 
 /* Where the distances from row i of the sample to those after it begin. */
@@ -154,7 +226,7 @@ static void measure_pairs(void *context, uint64_t part)
 
 static enum status open_sample(struct measures *measures, uint64_t seed, struct error *err)
 {
-    const struct data *data = &measures->shards->shard[0].data;
+    const struct data *data = &measures->shard->data;
     const uint32_t most = MEASURES_SAMPLE_VALUES / data->stride;
     enum status status =
         choose_sample(measures, most < MEASURES_SAMPLE ? most : MEASURES_SAMPLE, seed, err);
@@ -169,43 +241,34 @@ static enum status open_sample(struct measures *measures, uint64_t seed, struct 
     if (!values || !measures->apart)
         status = error_memory(err, bytes + pairs * sizeof *measures->apart, "a sample of rows");
     if (status == STATUS_OK)
-        status = shards_rows(measures->shards, values, measures->rows, sample, err);
+        status = shard_rows(measures->shard, values, measures->rows, sample, err);
     job.values = values;
     if (status == STATUS_OK)
-        workers_run(measures->shards->workers, measure_pairs, &job, sample);
+        workers_run(measures->shard->lane->workers, measure_pairs, &job, sample);
     free(values);
     return status;
 }
 
-enum status measures_open(struct measures *measures, struct shards *shards,
+enum status measures_open(struct measures *measures, struct shard *shard,
                           const struct cluster_config *config, struct error *err)
 {
-    const uint64_t blocks = (shards->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    *measures = (struct measures){.shards = shards, .weights = config->weights};
-    for (uint64_t i = 0; i < shards->rows; i++) {
-        const double weight = weight_of(measures, i);
-        measures->weight += weight;
-        measures->count += weight > 0 && weight < 1 ? 1 : weight;
-    }
-    measures->others = calloc(shards->count, sizeof(cl_kernel));
-    measures->sums = malloc(blocks * sizeof *measures->sums);
-    if (!measures->others || !measures->sums)
-        return error_memory(err, blocks * sizeof *measures->sums, "distances");
-    for (uint32_t i = 0; i < shards->count; i++) {
-        struct shard *shard = &shards->shard[i];
-        if (!shard->lane->host_exact && ocl_kernel(&measures->others[i], shard->assign.program,
-                                                   "other_distances", err) != STATUS_OK)
-            return shards_blame(shards, shard, err);
-    }
-    return open_sample(measures, config->seed, err);
+    const struct data_share *share = &shard->data.share;
+    *measures = (struct measures){.shard = shard};
+    measures->weights = config->weights ? config->weights + share->first : NULL;
+    measures->blocks = (share->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    measures->sums = malloc(measures->blocks * sizeof *measures->sums);
+    if (!measures->sums)
+        return error_memory(err, measures->blocks * sizeof *measures->sums, "distances");
+    enum status status = STATUS_OK;
+    if (!shard->lane->host_exact)
+        status = ocl_kernel(&measures->others, shard->assign.program, "other_distances", err);
+    return status == STATUS_OK ? open_sample(measures, config->seed, err) : status;
 }
 
 void measures_close(struct measures *measures)
 {
-    for (uint32_t i = 0; measures->others && i < measures->shards->count; i++)
-        if (measures->others[i])
-            clReleaseKernel(measures->others[i]);
-    free(measures->others);
+    if (measures->others)
+        clReleaseKernel(measures->others);
     free(measures->rows);
     free(measures->sample_weight);
     free(measures->apart);
@@ -264,25 +327,41 @@ static double sum_in_blocks(double *values, uint64_t count)
     return sum;
 }
 
+/* The labels of the sample's rows, of which each rank has its own. */
+static enum status gather_labels(int64_t *labels, struct measures *measures,
+                                 const struct cluster_outcome *outcome, struct error *err)
+{
+    struct shard *shard = measures->shard;
+    for (uint32_t i = 0; i < measures->sample; i++)
+        labels[i] = shard_has_row(shard, measures->rows[i])
+                        ? outcome->labels[measures->rows[i] - shard->data.share.first]
+                        : 0;
+    return comm_sum(shard->comm, labels, labels, measures->sample, err);
+}
+
 /* As scikit-learn has it: a row alone in its cluster counts as 0; there must be two clusters, and
  * fewer than rows (of which one of less weight than 1 is one, too). */
-static enum status silhouette(double *out, const struct measures *measures,
+static enum status silhouette(double *out, struct measures *measures,
                               const struct cluster_outcome *outcome, struct error *err)
 {
     const uint32_t sample = measures->sample;
     uint32_t *number = calloc(outcome->k, sizeof *number); /* of a cluster, from 1 on */
     struct sample_job *job = calloc(1, sizeof *job);
+    int64_t labels[MEASURES_SAMPLE];
+    enum status status = STATUS_FAILED;
     *out = NAN;
     if (!number || !job) {
-        free(number);
-        free(job);
-        return error_memory(err, sizeof *job, "the silhouette");
+        error_memory(err, sizeof *job, "the silhouette");
+        goto out;
     }
+    status = gather_labels(labels, measures, outcome, err);
+    if (status != STATUS_OK)
+        goto out;
     job->measures = measures;
     double all = 0, count = 0;
     for (uint32_t i = 0; i < sample; i++) {
         const double weight = measures->sample_weight[i];
-        uint32_t *label = &number[outcome->labels[measures->rows[i]]];
+        uint32_t *label = &number[labels[i]];
         if (*label == 0)
             *label = ++job->clusters;
         job->labels[i] = *label - 1;
@@ -291,12 +370,13 @@ static enum status silhouette(double *out, const struct measures *measures,
         count += weight < 1 ? 1 : weight;
     }
     if (job->clusters > 1 && job->clusters < count) {
-        workers_run(measures->shards->workers, measure_sampled, job, sample);
+        workers_run(measures->shard->lane->workers, measure_sampled, job, sample);
         *out = sum_in_blocks(job->values, sample) / all;
     }
+out:
     free(number);
     free(job);
-    return STATUS_OK;
+    return status;
 }
 
 /* --- the simplified silhouette --------------------------------------------------------------- */
@@ -305,7 +385,6 @@ struct other_job {
     const struct measures *measures;
     const struct cluster_outcome *outcome;
     const double *cluster_weight;
-    struct shard *shard;
     const struct tile *tile;
     const float *rows, *centroids; /* rows: where the host has them */
 };
@@ -314,29 +393,29 @@ struct other_job {
 static void host_others(void *context, uint64_t part)
 {
     const struct other_job *job = context;
-    const uint32_t stride = job->shard->data.stride;
+    const uint32_t stride = job->measures->shard->data.stride;
     const uint64_t from = part * KMEANS_BLOCK_ROWS;
     for (uint64_t i = from; i < from + KMEANS_BLOCK_ROWS && i < job->tile->rows; i++) {
-        const uint32_t own = (uint32_t)job->outcome->labels[job->tile->first + i];
+        const uint32_t own = (uint32_t)job->outcome->labels[job->tile->offset + i];
         double nearest = INFINITY;
         for (uint32_t c = 0; c < job->outcome->k; c++)
             if (c != own)
                 nearest =
                     fmin(nearest, canonical_distance(job->rows + i * stride,
                                                      job->centroids + (size_t)c * stride, stride));
-        job->shard->tile_distances[i] = nearest;
+        job->measures->shard->tile_distances[i] = nearest;
     }
 }
 
 static enum status device_others(const struct other_job *job, cl_kernel others, struct tile *tile,
                                  struct error *err)
 {
-    struct assign *assign = &job->shard->assign;
+    struct assign *assign = &job->measures->shard->assign;
     struct lane *lane = assign->lane;
-    double *distances = job->shard->tile_distances;
+    double *distances = job->measures->shard->tile_distances;
     const cl_uint rows = tile->rows, stride = assign->data->stride, k = job->outcome->k;
     enum status status = lane_write(lane, "labels", tile->labels, 0, rows * sizeof(cl_int),
-                                    job->outcome->labels + tile->first, err);
+                                    job->outcome->labels + tile->offset, err);
     if (status == STATUS_OK)
         status = ocl_args(others, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
                           &assign->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
@@ -361,22 +440,23 @@ static void sum_simplified(void *context, uint64_t part)
     double block[KMEANS_BLOCK_ROWS];
     uint32_t rows = 0;
     for (; rows < KMEANS_BLOCK_ROWS && from + rows < job->tile->rows; rows++) {
-        const uint64_t row = job->tile->first + from + rows;
+        const uint64_t row = job->tile->offset + from + rows;
         const double weight = weight_of(job->measures, row);
-        block[rows] = without_one(job->cluster_weight[outcome->labels[row]], weight) > 0
-                          ? weight * silhouette_of(sqrt((double)outcome->distances[row]),
-                                                   sqrt(job->shard->tile_distances[from + rows]))
-                          : 0;
+        block[rows] =
+            without_one(job->cluster_weight[outcome->labels[row]], weight) > 0
+                ? weight * silhouette_of(sqrt((double)outcome->distances[row]),
+                                         sqrt(job->measures->shard->tile_distances[from + rows]))
+                : 0;
     }
-    job->measures->sums[job->tile->first / KMEANS_BLOCK_ROWS + part] =
+    job->measures->sums[job->tile->offset / KMEANS_BLOCK_ROWS + part] =
         canonical_block_sum(block, rows);
 }
 
 static enum status simplified_of_tile(struct other_job *job, struct tile *tile, struct error *err)
 {
-    struct shard *shard = job->shard;
+    struct shard *shard = job->measures->shard;
     const uint32_t blocks = (tile->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    cl_kernel others = job->measures->others[shard - job->measures->shards->shard];
+    const cl_kernel others = job->measures->others;
     enum status status = STATUS_OK;
     job->tile = tile;
     if (others) {
@@ -396,35 +476,11 @@ static enum status simplified_of_tile(struct other_job *job, struct tile *tile, 
     return status;
 }
 
-struct simplified_pass {
-    struct measures *measures;
-    const struct cluster_outcome *outcome;
-    const double *cluster_weight;
-    float *centroids;
-};
-
-static enum status simplified_of_share(void *context, struct shard *shard, struct error *err)
+static void add_simplified(void *context, double *sums)
 {
-    const struct simplified_pass *pass = context;
-    struct other_job job = {.measures = pass->measures,
-                            .outcome = pass->outcome,
-                            .cluster_weight = pass->cluster_weight,
-                            .shard = shard,
-                            .centroids = pass->centroids};
-    struct data *data = &shard->data;
-    struct tile *tile;
-    bool incremental;
-    enum status status = assign_centroids(&shard->assign, &incremental, pass->centroids,
-                                          pass->outcome->k, NULL, NULL, err);
-    if (status == STATUS_OK)
-        status = data_begin_at_either_end(data, err);
-    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
-        status = simplified_of_tile(&job, tile, err);
-        if (status == STATUS_OK)
-            status = data_done(data, tile, err);
-    }
-    data_end(data);
-    return status == STATUS_END ? STATUS_OK : status;
+    const struct measures *measures = context;
+    for (uint64_t i = 0; i < measures->blocks; i++)
+        sums[0] += measures->sums[i];
 }
 
 /* The silhouette with distances to centroids in place of those to all rows (Hruschka, de Castro
@@ -433,11 +489,27 @@ static enum status simplified(double *out, struct measures *measures,
                               const struct cluster_outcome *outcome, const double *cluster_weight,
                               float *centroids, struct error *err)
 {
-    struct simplified_pass pass = {measures, outcome, cluster_weight, centroids};
-    enum status status = shards_run(measures->shards, simplified_of_share, &pass, err);
+    struct other_job job = {.measures = measures,
+                            .outcome = outcome,
+                            .cluster_weight = cluster_weight,
+                            .centroids = centroids};
+    struct shard *shard = measures->shard;
+    struct data *data = &shard->data;
+    struct tile *tile;
+    bool incremental;
     double sum = 0;
-    for (uint64_t i = 0; i * KMEANS_BLOCK_ROWS < outcome->rows && status == STATUS_OK; i++)
-        sum += measures->sums[i];
+    enum status status =
+        assign_centroids(&shard->assign, &incremental, centroids, outcome->k, NULL, false, err);
+    if (status == STATUS_OK)
+        status = data_begin_at_either_end(data, err);
+    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
+        status = simplified_of_tile(&job, tile, err);
+        if (status == STATUS_OK)
+            status = data_done(data, tile, err);
+    }
+    data_end(data);
+    if (status == STATUS_END)
+        status = comm_fold(shard->comm, &sum, 1, NULL, add_simplified, measures, err);
     if (status == STATUS_OK)
         *out = sum / measures->weight;
     return status;
@@ -469,31 +541,53 @@ static void worst_neighbour(void *context, uint64_t part)
     job->worst[part] = worst;
 }
 
+struct cluster_sums {
+    const struct measures *measures;
+    const struct cluster_outcome *outcome;
+};
+
+/* Row after row, to the sum of its cluster. */
+static void add_spreads(void *context, double *sums)
+{
+    const struct cluster_sums *job = context;
+    for (uint64_t i = 0; i < job->outcome->rows; i++)
+        sums[job->outcome->labels[i]] +=
+            weight_of(job->measures, i) * sqrt((double)job->outcome->distances[i]);
+}
+
+static void add_cluster_weights(void *context, double *sums)
+{
+    const struct cluster_sums *job = context;
+    for (uint64_t i = 0; i < job->outcome->rows; i++)
+        sums[job->outcome->labels[i]] += weight_of(job->measures, i);
+}
+
 /* Davies and Bouldin 1979, with the mean distance and Euclidean length, as scikit-learn. */
-static enum status davies_bouldin(double *out, const struct measures *measures,
+static enum status davies_bouldin(double *out, struct measures *measures,
                                   const struct cluster_outcome *outcome,
                                   const double *cluster_weight, const float *centroids,
                                   struct error *err)
 {
     const uint32_t k = outcome->k;
+    struct cluster_sums sums = {measures, outcome};
+    enum status status = STATUS_FAILED;
     double *spread = calloc(k, sizeof *spread), *worst = calloc(k, sizeof *worst);
-    enum status status = STATUS_OK;
-    if (!spread || !worst)
-        status = error_memory(err, 2 * (size_t)k * sizeof *spread, "clusters' spreads");
-    if (status == STATUS_OK) {
-        for (uint64_t i = 0; i < outcome->rows; i++)
-            spread[outcome->labels[i]] +=
-                weight_of(measures, i) * sqrt((double)outcome->distances[i]);
-        for (uint32_t c = 0; c < k; c++)
-            spread[c] /= cluster_weight[c];
-        struct centroid_job job = {centroids, spread, worst, k,
-                                   measures->shards->shard[0].data.stride};
-        workers_run(measures->shards->workers, worst_neighbour, &job, k);
-        *out = 0;
-        for (uint32_t c = 0; c < k; c++)
-            *out += worst[c];
-        *out /= k;
+    if (!spread || !worst) {
+        error_memory(err, 2 * (size_t)k * sizeof *spread, "clusters' spreads");
+        goto out;
     }
+    status = comm_fold(measures->shard->comm, spread, k, NULL, add_spreads, &sums, err);
+    if (status != STATUS_OK)
+        goto out;
+    for (uint32_t c = 0; c < k; c++)
+        spread[c] /= cluster_weight[c];
+    struct centroid_job job = {centroids, spread, worst, k, measures->shard->data.stride};
+    workers_run(measures->shard->lane->workers, worst_neighbour, &job, k);
+    *out = 0;
+    for (uint32_t c = 0; c < k; c++)
+        *out += worst[c];
+    *out /= k;
+out:
     free(spread);
     free(worst);
     return status;
@@ -504,7 +598,7 @@ static double calinski_harabasz(const struct measures *measures,
                                 const struct cluster_outcome *outcome, const double *cluster_weight,
                                 const float *centroids)
 {
-    const struct data *data = &measures->shards->shard[0].data;
+    const struct data *data = &measures->shard->data;
     double between = 0;
     for (uint32_t c = 0; c < outcome->k; c++) {
         double sum = 0;
@@ -526,7 +620,7 @@ static double calinski_harabasz(const struct measures *measures,
 enum status measures_take(struct cluster_measures *out, struct measures *measures,
                           const struct cluster_outcome *outcome, struct error *err)
 {
-    const struct data *data = &measures->shards->shard[0].data;
+    const struct data *data = &measures->shard->data;
     *out = (struct cluster_measures){NAN, NAN, NAN, NAN};
     if (outcome->k < 2 || outcome->k >= measures->count)
         return STATUS_OK;
@@ -540,8 +634,10 @@ enum status measures_take(struct cluster_measures *out, struct measures *measure
         memcpy(centroids + (size_t)c * data->stride,
                outcome->centroids + (size_t)c * data->dimension,
                data->dimension * sizeof *centroids);
-    for (uint64_t i = 0; i < outcome->rows && status == STATUS_OK; i++)
-        weight[outcome->labels[i]] += weight_of(measures, i);
+    struct cluster_sums sums = {measures, outcome};
+    if (status == STATUS_OK)
+        status = comm_fold(measures->shard->comm, weight, outcome->k, NULL, add_cluster_weights,
+                           &sums, err);
     if (status == STATUS_OK)
         status = silhouette(&out->silhouette, measures, outcome, err);
     if (status == STATUS_OK)

@@ -189,7 +189,7 @@ static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t 
 static enum status do_piece(struct minibatch *batch, double *inertia, struct error *err)
 {
     struct fit *fit = batch->fit;
-    struct shard *shard = &fit->shards->shard[0];
+    struct shard *shard = fit->shard;
     struct tile *tile = &batch->tile;
     uint64_t moved;
     enum status status = assign_tile(fit->assign, tile, false, err);
@@ -219,8 +219,8 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     if (batch->units)
         memcpy(batch->units, fit->update->weights, k * sizeof *batch->units);
     *inertia = *shift = 0;
-    enum status status = assign_centroids(fit->assign, &incremental, fit->centroids, k, NULL,
-                                          fit->measured ? fit->assign->filter : NULL, err);
+    enum status status =
+        assign_centroids(fit->assign, &incremental, fit->centroids, k, NULL, fit->measured, err);
     fit->measured = false;
     for (uint32_t from = 0; from < rows && status == STATUS_OK; from += batch->piece) {
         const uint32_t count = rows - from < batch->piece ? rows - from : batch->piece;
@@ -240,8 +240,7 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
         return status;
     }
     *inertia *= fit->data->weights.unit;
-    *shift = fit_move_centroids(fit);
-    return STATUS_OK;
+    return fit_move_centroids(fit, shift, false, err);
 }
 
 static enum status minibatch_iterate(struct method_step *step, void *method, uint32_t iteration,

@@ -259,20 +259,9 @@ void moves_count(uint64_t *moved, struct moves *moves)
     moves->fresh = false;
 }
 
-void moves_facts(double *shift, double *drifts, struct moves *moves)
+const struct centroid_move *moves_centroid_moves(const struct moves *moves)
 {
-    struct update *update = moves->update;
-    struct filter *filter = moves->filter;
-    *shift = 0;
-    for (uint32_t c = 0; c < update->k; c++) {
-        const double *facts = (const double *)moves->facts.host + (size_t)c * KMEANS_FACTS;
-        update->parts[c] = facts[0];
-        *shift += facts[1];
-        filter->squares[c] = facts[KMEANS_FACTS_SQUARE];
-        filter->largest[c] = facts[3];
-        if (drifts)
-            drifts[c] += sqrt(facts[1]);
-    }
+    return moves->facts.host;
 }
 
 /* --- to the host and back -------------------------------------------------------------------- */
@@ -291,7 +280,7 @@ enum status moves_fetch(struct moves *moves, int32_t *labels, float *centroids, 
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status =
             fetch_copy(&data->fetch, "labels", data->tiles[i].labels,
-                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].first, err);
+                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].offset, err);
     return status;
 }
 
@@ -307,6 +296,6 @@ enum status moves_store(struct moves *moves, const int32_t *labels, struct error
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status =
             lane_write(update->lane, "labels", data->tiles[i].kept, 0,
-                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].first, err);
+                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].offset, err);
     return status;
 }

@@ -46,15 +46,13 @@ enum status moves_centroids(struct moves *moves, struct prune *prune,
 /* Once the report was read: how many rows moved, and update->counts. */
 void moves_count(uint64_t *moved, struct moves *moves);
 
-/* After a pass that left no cluster empty: drifts[] (NULL for none) grows by how far each centroid
- * has moved; update->parts gets the clusters' inertia about the old ones; *shift is the sum of the
- * squared moves. The filter has been given what filter_use_centroids wants. */
-void moves_facts(double *shift, double *drifts, struct moves *moves);
+/* After a pass that left no cluster empty: k of them. */
+const struct centroid_move *moves_centroid_moves(const struct moves *moves);
 
 /* Brings the centroids (k x stride) to the host. */
 enum status moves_read_centroids(struct moves *moves, float *centroids, struct error *err);
 
-/* Brings labels (of all rows) and centroids (k x stride; NULL for none) to the host, and takes back
+/* Brings labels (of the rank's rows) and centroids (k x stride; NULL for none) to the host, and takes back
  * counts and labels after the host has moved rows. */
 enum status moves_fetch(struct moves *moves, int32_t *labels, float *centroids, struct error *err);
 enum status moves_store(struct moves *moves, const int32_t *labels, struct error *err);

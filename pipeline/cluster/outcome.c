@@ -29,7 +29,8 @@ static void keep_nearest(struct nearest_row *three, double distance, int64_t row
 struct measure_job {
     const struct tile *tile;
     const struct cluster_outcome *out;
-    double *sums;                /* of blocks of all rows */
+    double *sums; /* of the rank's blocks */
+    uint64_t blocks;
     struct nearest_row *nearest; /* k x 3 for each slice */
     struct nearest_row *own;     /* k x 3, of all slices */
     uint32_t k, slices;
@@ -53,7 +54,7 @@ static void measure_slice(void *context, const struct fetch_slice *slice)
     struct nearest_row *nearest = job->nearest + (size_t)slice->number * job->k * 3;
     for (uint64_t at = 0; at < count; at += KMEANS_BLOCK_ROWS) {
         double block[KMEANS_BLOCK_ROWS];
-        const uint64_t left = count - at, begin = tile->first + first + at;
+        const uint64_t left = count - at, begin = tile->offset + first + at;
         const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
         const int32_t *labels = job->out->labels + begin;
         float *rounded = job->out->distances + begin;
@@ -62,7 +63,7 @@ static void measure_slice(void *context, const struct fetch_slice *slice)
             struct nearest_row *three = nearest + (size_t)labels[i] * 3;
             rounded[i] = (float)block[i];
             if (block[i] <= three[2].distance)
-                keep_nearest(three, block[i], (int64_t)(begin + i));
+                keep_nearest(three, block[i], (int64_t)(tile->first + first + at + i));
         }
         for (uint32_t i = 0; i < rows && tile->host_weights; i++)
             block[i] *= (double)tile->host_weights[first + at + i];
@@ -95,23 +96,17 @@ static uint32_t measure_slices(const struct shard *shard, uint32_t k)
 }
 
 /* The sums count no rows of weight 0. */
-static void count_labels(struct cluster_outcome *out, const uint64_t *counts, bool weighted)
+static enum status count_labels(struct cluster_outcome *out, const uint64_t *counts,
+                                const struct shard *shard, struct error *err)
 {
     memcpy(out->sizes, counts, out->k * sizeof *out->sizes);
-    if (!weighted)
-        return;
+    if (!shard->data.weights.of_row)
+        return STATUS_OK;
     memset(out->sizes, 0, out->k * sizeof *out->sizes);
     for (uint64_t i = 0; i < out->rows; i++)
         out->sizes[out->labels[i]]++;
+    return comm_sum(shard->comm, (int64_t *)out->sizes, (int64_t *)out->sizes, out->k, err);
 }
-
-/* What the shards find of all rows. */
-struct measure_pass {
-    const struct shards *shards;
-    const struct cluster_outcome *out;
-    double *sums;                /* of blocks of all rows */
-    struct nearest_row *nearest; /* k x 3 for each shard */
-};
 
 static enum status measure_tiles(struct measure_job *job, struct shard *shard, struct error *err)
 {
@@ -127,58 +122,54 @@ static enum status measure_tiles(struct measure_job *job, struct shard *shard, s
     return status == STATUS_END ? STATUS_OK : status;
 }
 
-static enum status measure_shard(void *context, struct shard *shard, struct error *err)
+static void add_blocks(void *context, double *sums)
 {
-    const struct measure_pass *pass = context;
-    struct workers *workers = shard->lane->workers;
-    const uint32_t k = pass->out->k, slices = measure_slices(shard, k);
-    const size_t bytes = (size_t)slices * k * 3 * sizeof(struct nearest_row);
-    struct measure_job job = {.out = pass->out,
-                              .sums = pass->sums,
-                              .nearest = malloc(bytes),
-                              .own = pass->nearest + (size_t)(shard - pass->shards->shard) * k * 3,
-                              .k = k,
-                              .slices = slices};
-    if (!job.nearest)
-        return error_memory(err, bytes, "nearest rows");
-    workers_run(workers, forget_slice, &job, slices);
-    enum status status = measure_tiles(&job, shard, err);
-    if (status == STATUS_OK)
-        workers_run(workers, merge_slices, &job, (k + MERGE_CLUSTERS - 1) / MERGE_CLUSTERS);
-    free(job.nearest);
-    return status;
+    const struct measure_job *job = context;
+    for (uint64_t i = 0; i < job->blocks; i++)
+        sums[0] += job->sums[i];
 }
 
-enum status outcome_measure(struct cluster_outcome *out, struct shards *shards,
+enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
                             const uint64_t *counts, struct error *err)
 {
-    const struct weights *weights = &shards->shard[0].data.weights;
-    const size_t each = (size_t)out->k * 3, rows = shards->count * each;
-    const uint64_t blocks = (shards->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    struct measure_pass pass = {.shards = shards,
-                                .out = out,
-                                .sums = malloc(blocks * sizeof *pass.sums),
-                                .nearest = malloc(rows * sizeof *pass.nearest)};
-    enum status status = STATUS_OK;
-    if (!pass.sums || !pass.nearest)
-        status = error_memory(err, rows * sizeof *pass.nearest, "nearest rows");
-    for (size_t i = 0; i < rows && status == STATUS_OK; i++)
-        pass.nearest[i] = no_row;
-    if (status == STATUS_OK)
-        status = shards_run(shards, measure_shard, &pass, err);
+    struct comm *comm = shard->comm;
+    struct workers *workers = shard->lane->workers;
+    const uint32_t k = out->k, slices = measure_slices(shard, k);
+    const size_t each = (size_t)k * 3;
+    enum status status = STATUS_FAILED;
+    struct measure_job job = {.out = out, .k = k, .slices = slices};
+    job.blocks = (shard->data.share.rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    job.sums = malloc(job.blocks * sizeof *job.sums);
+    job.nearest = malloc(slices * each * sizeof *job.nearest);
+    struct nearest_row *nearest = malloc(comm->size * each * sizeof *nearest); /* of each rank */
+    if (!job.sums || !job.nearest || !nearest) {
+        error_memory(err, (slices + comm->size) * each * sizeof *nearest, "nearest rows");
+        goto out;
+    }
+    job.own = nearest + comm->rank * each;
+    for (size_t i = 0; i < each; i++)
+        job.own[i] = no_row;
+    workers_run(workers, forget_slice, &job, slices);
+    status = measure_tiles(&job, shard, err);
+    if (status != STATUS_OK)
+        goto out;
+    workers_run(workers, merge_slices, &job, (k + MERGE_CLUSTERS - 1) / MERGE_CLUSTERS);
     out->inertia = 0;
-    for (uint64_t i = 0; i < blocks && status == STATUS_OK; i++)
-        out->inertia += pass.sums[i];
-    out->inertia *= weights->unit;
-    for (size_t i = each; i < rows && status == STATUS_OK; i++)
-        if (pass.nearest[i].row >= 0)
-            keep_nearest(pass.nearest + i % each / 3 * 3, pass.nearest[i].distance,
-                         pass.nearest[i].row);
-    for (size_t i = 0; i < each && status == STATUS_OK; i++)
-        out->nearest[i] = pass.nearest[i].row;
+    status = comm_fold(comm, &out->inertia, 1, NULL, add_blocks, &job, err);
+    out->inertia *= shard->data.weights.unit;
     if (status == STATUS_OK)
-        count_labels(out, counts, weights->of_row);
-    free(pass.sums);
-    free(pass.nearest);
+        status = comm_gather_each(comm, nearest, each * sizeof *nearest, err);
+    if (status != STATUS_OK)
+        goto out;
+    for (size_t i = each; i < comm->size * each; i++)
+        if (nearest[i].row >= 0)
+            keep_nearest(nearest + i % each / 3 * 3, nearest[i].distance, nearest[i].row);
+    for (size_t i = 0; i < each; i++)
+        out->nearest[i] = nearest[i].row;
+    status = count_labels(out, counts, shard, err);
+out:
+    free(job.sums);
+    free(job.nearest);
+    free(nearest);
     return status;
 }

@@ -2,11 +2,12 @@
 #ifndef CLPIPE_CLUSTER_OUTCOME_H
 #define CLPIPE_CLUSTER_OUTCOME_H
 
-#include "cluster/shards.h"
+#include "cluster/shard.h"
 
-/* Fills an outcome that has its labels, which are the tiles' too. The inertia is summed pairwise
- * within blocks of rows, blocks in order. counts: k, of rows without those of weight 0. */
-enum status outcome_measure(struct cluster_outcome *out, struct shards *shards,
+/* Fills an outcome (of the rank's rows) that has its labels, which are the tiles' too. The inertia is
+ * summed pairwise within blocks of rows, blocks in order. counts: k, of rows without those of weight
+ * 0. All ranks call it. */
+enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
                             const uint64_t *counts, struct error *err);
 
 #endif

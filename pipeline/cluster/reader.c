@@ -43,8 +43,8 @@ static enum status fill_rows(struct reader *reader, const struct fill *fill, str
         if (status == STATUS_OK && stats)
             status = column_stats_add(stats->plain, reader->workers, to, NULL, rows, stride, err);
         if (status == STATUS_OK && stats && stats->weights)
-            status = column_stats_add(stats->weighted, reader->workers, to, stats->weights + first,
-                                      rows, stride, err);
+            status = column_stats_add(stats->weighted, reader->workers, to,
+                                      stats->weights + (first - stats->first), rows, stride, err);
         if (status != STATUS_OK)
             return status;
         done += rows;

@@ -16,7 +16,8 @@ struct fill {
 /* What is worked out of the rows as they are read. */
 struct reader_stats {
     struct column_stats *plain, *weighted;
-    const float *weights; /* of all rows, or NULL: there is no `weighted` */
+    const float *weights; /* of the rows from `first` on, or NULL: there is no `weighted` */
+    uint64_t first;
 };
 
 /* Starts the thread. `stats` may be NULL. At most `depth` requests may be outstanding. */

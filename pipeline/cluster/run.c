@@ -1,8 +1,12 @@
 /* run.c: whether a request makes sense, and going on without a device that failed. */
 #include "cluster/run.h"
 #include "base/log.h"
+#include "cluster/comm_threads.h"
 #include "cluster/method.h"
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum status cluster_check(const struct matrix_source *source, const struct cluster_config *config,
                           uint32_t k, struct error *err)
@@ -21,41 +25,147 @@ enum status cluster_check(const struct matrix_source *source, const struct clust
     return method->check ? method->check(config, err) : STATUS_OK;
 }
 
-/* --- devices --------------------------------------------------------------------------------- */
-
-/* `devices` without the one that failed. */
-static void leave_out(struct shard_devices *devices, struct ocl_context **contexts,
-                      const struct ocl_context *failed, struct error *err)
+bool cluster_device_failed(const struct error *err)
 {
-    char line[1200];
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < devices->count; i++)
-        if (devices->contexts[i] != failed)
-            contexts[left++] = devices->contexts[i];
-    log_message(LOG_NOTICE, "notice: %s; the other devices go on",
-                error_line(line, sizeof line, err));
-    *err = (struct error)ERROR_INIT;
-    devices->contexts = contexts;
-    devices->count = left;
+    return strncmp(err->name, "CL_", 3) == 0;
 }
 
-enum status
-cluster_on_devices(const struct shard_devices *devices,
-                   enum status (*once)(void *context, const struct shard_devices *devices,
-                                       const struct ocl_context **failed, struct error *err),
-                   void *context, struct error *err)
+/* --- ranks ----------------------------------------------------------------------------------- */
+
+/* A source may be read from one thread at a time only, and each rank has a reader. */
+struct locked_source {
+    pthread_mutex_t mutex;
+    const struct matrix_source *inner;
+};
+
+static enum status read_locked(void *context, uint64_t first, uint64_t count, float *rows,
+                               struct error *err)
 {
-    struct shard_devices left = *devices;
-    struct ocl_context **contexts = malloc(devices->count * sizeof *contexts);
-    if (!contexts)
-        return error_memory(err, devices->count * sizeof *contexts, "devices");
-    const struct ocl_context *failed = NULL;
-    enum status status = once(context, &left, &failed, err);
-    while (status == STATUS_FAILED && failed && left.count > 1) {
-        leave_out(&left, contexts, failed, err);
-        failed = NULL;
-        status = once(context, &left, &failed, err);
+    struct locked_source *locked = context;
+    pthread_mutex_lock(&locked->mutex);
+    enum status status = locked->inner->read(locked->inner->context, first, count, rows, err);
+    pthread_mutex_unlock(&locked->mutex);
+    return status;
+}
+
+struct ranks {
+    const struct run_job *job;
+    struct ocl_context **contexts;
+    struct matrix_source source;
+    struct workers *workers; /* the host's threads, which all ranks share */
+};
+
+/* Names the device in an error that came from it. */
+static void name_device(struct error *err, const struct ocl_device *device)
+{
+    char subject[200];
+    snprintf(subject, sizeof subject, "device %u (%s)", device->index, device->name);
+    error_subject(err, subject);
+}
+
+static enum status run_rank(void *context, struct comm *comm, struct error *err)
+{
+    struct ranks *ranks = context;
+    const struct run_job *job = ranks->job;
+    struct lane lane = {0};
+    const struct rank rank = {comm, &lane, &ranks->source};
+    enum status status = lane_open(&lane, ranks->contexts[comm->rank], ranks->workers,
+                                   job->config->stop, job->choice, err);
+    if (status == STATUS_OK)
+        status = job->main(job->context, &rank, err);
+    lane_close(&lane);
+    return status;
+}
+
+/* *failed: the rank whose device an error came from; UINT32_MAX: none. */
+static enum status run_once(uint32_t *failed, struct ranks *ranks, uint32_t count,
+                            struct error *err)
+{
+    struct locked_source locked = {.inner = ranks->job->source};
+    ranks->source = *ranks->job->source;
+    if (count > 1) {
+        ranks->source.read = read_locked;
+        ranks->source.context = &locked;
     }
-    free(contexts);
+    pthread_mutex_init(&locked.mutex, NULL);
+    enum status status = workers_open(&ranks->workers, ranks->job->config->threads, err);
+    if (status == STATUS_OK)
+        status = comm_run_threads(failed, count, run_rank, ranks, err);
+    workers_close(&ranks->workers);
+    pthread_mutex_destroy(&locked.mutex);
+    if (status != STATUS_FAILED || !cluster_device_failed(err))
+        *failed = UINT32_MAX;
+    else if (count > 1)
+        name_device(err, ocl_context_device(ranks->contexts[*failed]));
+    return status;
+}
+
+enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *const *contexts,
+                              uint32_t count, struct error *err)
+{
+    const struct kmeans_method *method = method_of(job->config);
+    const uint64_t blocks = (job->source->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    struct ranks ranks = {.job = job};
+    char line[1200];
+    uint32_t failed;
+    ranks.contexts = malloc(count * sizeof *ranks.contexts);
+    if (!ranks.contexts)
+        return error_memory(err, count * sizeof *ranks.contexts, "devices");
+    memcpy(ranks.contexts, contexts, count * sizeof *contexts);
+    enum status status = STATUS_FAILED;
+    while (count > 0) {
+        uint32_t used = method && method->one_device ? 1 : count, left = 0;
+        if (blocks < used)
+            used = blocks > 0 ? (uint32_t)blocks : 1;
+        status = run_once(&failed, &ranks, used, err);
+        if (failed == UINT32_MAX)
+            break;
+        const struct ocl_context *gone = ranks.contexts[failed];
+        for (uint32_t i = 0; i < count; i++)
+            if (ranks.contexts[i] != gone)
+                ranks.contexts[left++] = ranks.contexts[i];
+        count = left;
+        if (count == 0)
+            break;
+        log_message(LOG_NOTICE, "notice: %s; the other devices go on",
+                    error_line(line, sizeof line, err));
+        *err = (struct error)ERROR_INIT;
+    }
+    free(ranks.contexts);
+    return status;
+}
+
+enum status cluster_hand_over(struct cluster_outcome *all, struct cluster_outcome *own,
+                              const struct shard *shard, struct error *err)
+{
+    const struct data *data = &shard->data;
+    const size_t rows = (size_t)data->rows;
+    struct {
+        int32_t *labels;
+        float *distances;
+    } joint = {own->labels, own->distances};
+    if (shard->comm->size == 1) {
+        *all = *own;
+        *own = (struct cluster_outcome){0};
+        return STATUS_OK;
+    }
+    if (shard->comm->rank == 0) {
+        *all = *own;
+        *own = (struct cluster_outcome){.labels = joint.labels, .distances = joint.distances};
+        all->rows = rows;
+        all->labels = joint.labels = malloc(rows * sizeof *all->labels);
+        all->distances = joint.distances = malloc(rows * sizeof *all->distances);
+        if (!all->labels || !all->distances)
+            return error_memory(err, rows * 8, "the outcome");
+    }
+    /* The ranks share their memory. */
+    enum status status = comm_broadcast(shard->comm, &joint, sizeof joint, 0, err);
+    if (status == STATUS_OK) {
+        memcpy(joint.labels + data->share.first, own->labels,
+               data->share.rows * sizeof *own->labels);
+        memcpy(joint.distances + data->share.first, own->distances,
+               data->share.rows * sizeof *own->distances);
+    }
+    cluster_outcome_clear(own);
     return status;
 }

@@ -1,13 +1,16 @@
-/* run.h: what the entries of the engine share, and cluster_run and cluster_sweep_run on one device
- * with a say in what it decides, for tests. */
+/* run.h: what the entries of k-means share, and cluster_run and cluster_sweep_run on one device with
+ * a say in what it decides, for tests. */
 #ifndef CLPIPE_CLUSTER_RUN_H
 #define CLPIPE_CLUSTER_RUN_H
 
 #include "cluster/cluster.h"
-#include "cluster/shards.h"
+#include "cluster/shard.h"
 #include "cluster/sweep.h"
 
-/* The device as often as choice says. */
+/* A device takes part so many times, at most, where a test wants it to. */
+#define RUN_RANKS 4
+
+/* Ranks are devices in threads of this process, the device as often as choice->ranks says. */
 enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
                            const struct matrix_source *source, const struct cluster_config *config,
                            const struct lane_choice *choice, struct error *err);
@@ -18,15 +21,31 @@ enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sw
                                  const struct cluster_sweep_config *values,
                                  const struct lane_choice *choice, struct error *err);
 
-/* Runs `once` on the devices, and again without one that failed as long as there are others. */
-enum status
-cluster_on_devices(const struct shard_devices *devices,
-                   enum status (*once)(void *context, const struct shard_devices *devices,
-                                       const struct ocl_context **failed, struct error *err),
-                   void *context, struct error *err);
+/* What runs on the ranks of this process. */
+struct run_job {
+    const struct matrix_source *source;
+    const struct cluster_config *config;
+    const struct lane_choice *choice; /* NULL: what the devices decide */
+    /* Called on all ranks; rank 0 fills the outcome. */
+    enum status (*main)(void *context, const struct rank *rank, struct error *err);
+    void *context;
+};
+
+/* Runs the job with a rank for each device, as far as there are blocks of rows for them, and again
+ * without a device that failed while there are others. */
+enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *const *contexts,
+                              uint32_t count, struct error *err);
+
+/* Puts the rank's outcome into the one of all rows, which is zeroed before; *own is empty
+ * afterwards. All ranks call it. */
+enum status cluster_hand_over(struct cluster_outcome *all, struct cluster_outcome *own,
+                              const struct shard *shard, struct error *err);
 
 /* Whether the options and the shape of the data make sense; errors are those of cluster_run. */
 enum status cluster_check(const struct matrix_source *source, const struct cluster_config *config,
                           uint32_t k, struct error *err);
+
+/* Whether an error came from a device: not from rows, memory or a stop. */
+bool cluster_device_failed(const struct error *err);
 
 #endif

@@ -30,9 +30,10 @@ enum status seed_given(float *centroids, const struct data *data,
                           err);
 }
 
-static void tell_progress(const struct cluster_config *config, uint64_t done, uint64_t total)
+static void tell_progress(const struct cluster_config *config, const struct comm *comm,
+                          uint64_t done, uint64_t total)
 {
-    if (config->phase)
+    if (config->phase && comm->rank == 0)
         config->phase(config->progress_context, "first centroids", done, total);
 }
 
@@ -54,21 +55,74 @@ static uint64_t weighted_choice(const double *weights, uint64_t n, double random
     return last;
 }
 
-static uint64_t first_row(const struct data *data, const double *weights, double random)
+struct weight_scan {
+    const double *weights;
+    uint64_t n;
+};
+
+static void add_weights(void *context, double *sums)
 {
-    return weights ? weighted_choice(weights, data->rows, random)
-                   : (uint64_t)(random * (double)data->rows);
+    const struct weight_scan *scan = context;
+    for (uint64_t i = 0; i < scan->n; i++)
+        sums[0] += scan->weights[i];
 }
 
-/* The weights of the rows; *out stays NULL where all count the same. */
+/* weighted_choice among the rows of all ranks, of which this one has n from `first` on. */
+static enum status choose_row(uint64_t *row, struct comm *comm, const double *weights,
+                              uint64_t first, uint64_t n, double random, struct error *err)
+{
+    struct weight_scan scan = {weights, n};
+    struct choice {
+        bool reached, positive; /* the target, by a row; `last` is one that could be taken */
+        uint64_t row, last;
+    } *choices = calloc(comm->size, sizeof *choices);
+    if (!choices)
+        return error_memory(err, comm->size * sizeof *choices, "ranks");
+    double total = 0, reached;
+    enum status status = comm_fold(comm, &total, 1, &reached, add_weights, &scan, err);
+    struct choice *own = &choices[comm->rank];
+    for (uint64_t i = 0; i < n && status == STATUS_OK && !own->reached; i++) {
+        if (!(weights[i] > 0))
+            continue;
+        own->positive = true;
+        own->last = first + i;
+        reached += weights[i];
+        own->reached = reached > random * total;
+        own->row = first + i;
+    }
+    if (status == STATUS_OK)
+        status = comm_gather_each(comm, choices, sizeof *choices, err);
+    *row = 0;
+    uint32_t rank = 0;
+    for (; rank < comm->size && !choices[rank].reached; rank++)
+        if (choices[rank].positive)
+            *row = choices[rank].last;
+    if (rank < comm->size)
+        *row = choices[rank].row;
+    free(choices);
+    return status;
+}
+
+/* weights: of the rank's rows, or NULL. */
+static enum status first_row(uint64_t *row, const struct data *data, const double *weights,
+                             double random, struct error *err)
+{
+    *row = (uint64_t)(random * (double)data->rows);
+    return weights ? choose_row(row, data->comm, weights, data->share.first, data->share.rows,
+                                random, err)
+                   : STATUS_OK;
+}
+
+/* The weights of the rank's rows; *out stays NULL where all count the same. */
 static enum status double_weights(double **out, const struct data *data, struct error *err)
 {
+    const uint64_t n = data->share.rows;
     if (!data->weights.of_row)
         return STATUS_OK;
-    *out = malloc(data->rows * sizeof **out);
+    *out = malloc(n * sizeof **out);
     if (!*out)
-        return error_memory(err, data->rows * sizeof **out, "weights");
-    for (uint64_t i = 0; i < data->rows; i++)
+        return error_memory(err, n * sizeof **out, "weights");
+    for (uint64_t i = 0; i < n; i++)
         (*out)[i] = (double)data->weights.of_row[i];
     return STATUS_OK;
 }
@@ -88,45 +142,84 @@ static void sample_rows(uint64_t *rows, const struct data *data,
     }
 }
 
+/* Gathers the sums of all ranks' blocks. */
+static enum status gather_block_sums(double *sums, const struct data *data, const double *weights,
+                                     struct error *err)
+{
+    struct comm *comm = data->comm;
+    const struct data_share *share = &data->share;
+    size_t *ends = calloc(comm->size, sizeof *ends);
+    if (!ends)
+        return error_memory(err, comm->size * sizeof *ends, "ranks");
+    for (uint64_t i = 0; i < share->rows; i++)
+        sums[(share->first + i) / KMEANS_BLOCK_ROWS] += weights[i];
+    const uint64_t last = share->first + share->rows + KMEANS_BLOCK_ROWS - 1;
+    ends[comm->rank] = (size_t)(last / KMEANS_BLOCK_ROWS) * sizeof *sums;
+    enum status status = comm_gather_each(comm, ends, sizeof *ends, err);
+    if (status == STATUS_OK)
+        status = comm_gather(comm, sums, ends, err);
+    free(ends);
+    return status;
+}
+
+/* Takes a row of a block, of which the rank has all or none; the block's sum follows. */
+static enum status take_row(uint64_t *row, double *sum, const struct data *data, double *left,
+                            uint64_t block, double random, struct error *err)
+{
+    const struct data_share *share = &data->share;
+    int64_t found[2] = {0, 0}; /* the row, and the bits of the sum that is left */
+    const uint64_t first = block * KMEANS_BLOCK_ROWS, at = first - share->first;
+    if (at < share->rows) {
+        const uint64_t end =
+            share->rows - at < KMEANS_BLOCK_ROWS ? share->rows : at + KMEANS_BLOCK_ROWS;
+        const uint64_t chosen = at + weighted_choice(left + at, end - at, random);
+        double rest = 0;
+        left[chosen] = 0;
+        for (uint64_t i = at; i < end; i++)
+            rest += left[i];
+        found[0] = (int64_t)(share->first + chosen);
+        memcpy(&found[1], &rest, sizeof rest);
+    }
+    enum status status = comm_sum(data->comm, found, found, 2, err);
+    *row = (uint64_t)found[0];
+    memcpy(sum, &found[1], sizeof *sum);
+    return status;
+}
+
 /* k rows one after another, each with a chance proportional to its weight among those that are
  * left; by the sums of blocks of rows. */
 static enum status draw_rows(uint64_t *rows, const struct data *data,
                              const struct cluster_config *config, uint32_t stream,
                              struct error *err)
 {
-    const uint64_t n = data->rows, blocks = (n + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    double *left = malloc(n * sizeof *left), *sums = calloc(blocks, sizeof *sums);
-    enum status status = STATUS_OK;
-    if (!left || !sums)
-        status = error_memory(err, n * sizeof *left, "random rows");
-    for (uint64_t i = 0; i < n && status == STATUS_OK; i++) {
-        left[i] = (double)data->weights.of_row[i];
-        sums[i / KMEANS_BLOCK_ROWS] += left[i];
+    const uint64_t blocks = (data->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    enum status status = STATUS_FAILED;
+    double *left = NULL, *sums = calloc(blocks, sizeof *sums);
+    if (!sums) {
+        error_memory(err, blocks * sizeof *sums, "random rows");
+        goto out;
     }
+    status = double_weights(&left, data, err);
+    if (status == STATUS_OK)
+        status = gather_block_sums(sums, data, left, err);
     for (uint32_t taken = 0; taken < config->k && status == STATUS_OK; taken++) {
         const uint64_t block = weighted_choice(
             sums, blocks, canonical_random(config->seed, stream, 2 * (uint64_t)taken));
-        const uint64_t first = block * KMEANS_BLOCK_ROWS;
-        const uint64_t count = n - first < KMEANS_BLOCK_ROWS ? n - first : KMEANS_BLOCK_ROWS;
-        rows[taken] = first + weighted_choice(
-                                  left + first, count,
-                                  canonical_random(config->seed, stream, 2 * (uint64_t)taken + 1));
-        left[rows[taken]] = 0;
-        sums[block] = 0;
-        for (uint64_t i = first; i < first + count; i++)
-            sums[block] += left[i];
+        status = take_row(&rows[taken], &sums[block], data, left, block,
+                          canonical_random(config->seed, stream, 2 * (uint64_t)taken + 1), err);
     }
+out:
     free(left);
     free(sums);
     return status;
 }
 
-static enum status random_rows(float *centroids, struct shards *shards,
+static enum status random_rows(float *centroids, struct shard *shard,
                                const struct cluster_config *config, uint32_t stream,
                                struct error *err)
 {
     const uint32_t k = config->k;
-    const struct data *data = &shards->shard[0].data;
+    const struct data *data = &shard->data;
     uint64_t *rows = malloc(k * sizeof *rows);
     if (!rows)
         return error_memory(err, k * sizeof *rows, "random rows");
@@ -136,7 +229,7 @@ static enum status random_rows(float *centroids, struct shards *shards,
     else
         sample_rows(rows, data, config, stream);
     if (status == STATUS_OK)
-        status = shards_rows(shards, centroids, rows, k, err);
+        status = shard_rows(shard, centroids, rows, k, err);
     free(rows);
     return status;
 }
@@ -158,53 +251,59 @@ static void keep_seeds(struct checkpoint *checkpoint, uint32_t seeds)
 
 /* Greedy k-means++: of 2 + floor(ln k) rows drawn in proportion to weight and squared distance, the
  * one that leaves least is taken (ties to the first). */
-static enum status plus_plus(float *centroids, struct shards *shards, const double *weights,
+static enum status plus_plus(float *centroids, struct shard *shard, const double *weights,
                              const struct cluster_config *config, uint32_t stream,
                              struct checkpoint *checkpoint, struct error *err)
 {
-    const struct data *data = &shards->shard[0].data;
+    const struct data *data = &shard->data;
     const uint32_t k = config->k, trials = trials_for(k);
-    const uint32_t before = checkpoint ? checkpoint->run.seeds : 0;
+    const uint32_t resumed = checkpoint ? checkpoint->run.seeds : 0;
     const size_t stride = data->stride;
     struct seeding seeding = {0};
     uint64_t rows[KMEANS_TRIALS_MAX];
+    enum status status = STATUS_FAILED;
     float *candidates = malloc(KMEANS_TRIALS_MAX * stride * sizeof *candidates);
-    enum status status =
-        candidates ? STATUS_OK : error_memory(err, KMEANS_TRIALS_MAX * stride * 4, "seeding");
+    if (!candidates) {
+        error_memory(err, KMEANS_TRIALS_MAX * stride * sizeof *candidates, "seeding");
+        goto out;
+    }
+    status = seeding_open(&seeding, shard, weights, err);
+    if (status == STATUS_OK && resumed == 0)
+        status = first_row(rows, data, weights, canonical_random(config->seed, stream, 0), err);
+    if (status == STATUS_OK && resumed == 0)
+        status = shard_rows(shard, centroids, rows, 1, err);
+    uint32_t c = resumed > 0 ? resumed : 1;
     if (status == STATUS_OK)
-        status = seeding_open(&seeding, shards, weights, err);
-    rows[0] = first_row(data, weights, canonical_random(config->seed, stream, 0));
-    if (status == STATUS_OK && before == 0)
-        status = shards_rows(shards, centroids, rows, 1, err);
-    if (status == STATUS_OK)
-        status = seeding_restore(&seeding, centroids, before > 0 ? before : 1, err);
-    for (uint32_t c = before > 0 ? before : 1; c < k && status == STATUS_OK; c++) {
-        double remaining[KMEANS_TRIALS_MAX];
-        uint64_t counter = 1 + (uint64_t)(c - 1) * trials;
-        tell_progress(config, c, k);
+        status = seeding_restore(&seeding, centroids, c, err);
+    for (; c < k && status == STATUS_OK; c++) {
+        double remaining[KMEANS_TRIALS_MAX], random[KMEANS_TRIALS_MAX];
+        const uint64_t counter = 1 + (uint64_t)(c - 1) * trials;
+        uint32_t best = 0;
+        tell_progress(config, data->comm, c, k);
         if (seeding_remaining(&seeding) == 0) {
             status = too_few(k, c, err);
             break;
         }
-        for (uint32_t t = 0; t < trials && status == STATUS_OK; t++)
-            status = seeding_draw(&rows[t], &seeding,
-                                  canonical_random(config->seed, stream, counter++), err);
+        for (uint32_t t = 0; t < trials; t++)
+            random[t] = canonical_random(config->seed, stream, counter + t);
+        status = seeding_draw(rows, &seeding, random, trials, err);
         if (status == STATUS_OK)
-            status = shards_rows(shards, candidates, rows, trials, err);
+            status = shard_rows(shard, candidates, rows, trials, err);
         if (status == STATUS_OK)
             status = seeding_evaluate(&seeding, remaining, candidates, trials, err);
-        uint32_t best = 0;
         for (uint32_t t = 1; t < trials && status == STATUS_OK; t++)
             if (remaining[t] < remaining[best])
                 best = t;
         if (status == STATUS_OK)
             status = seeding_take(&seeding, candidates, best, err);
-        if (status == STATUS_OK)
-            memcpy(centroids + c * stride, candidates + best * stride, stride * sizeof *centroids);
-        if (status == STATUS_OK && checkpoint)
+        if (status != STATUS_OK)
+            break;
+        memcpy(centroids + c * stride, candidates + best * stride, stride * sizeof *centroids);
+        if (checkpoint)
             keep_seeds(checkpoint, c + 1);
     }
-    shards_settle(shards);
+out:
+    lane_settle(shard->lane);
     seeding_close(&seeding);
     free(candidates);
     return status;
@@ -212,30 +311,25 @@ static enum status plus_plus(float *centroids, struct shards *shards, const doub
 
 /* --- k-means|| ------------------------------------------------------------------------------- */
 
-/* What labels a shard's rows by candidates. */
-struct parallel_share {
-    struct filter filter;
-    struct assign assign;
-};
-
 struct parallel {
-    struct shards *shards;
-    const struct data *data;       /* the first shard's */
-    struct parallel_share *shares; /* one for each shard */
-    float *candidates;             /* capacity x stride */
-    double *drifts; /* capacity: infinite for candidates of this round, 0 for others */
-    uint64_t *rows; /* capacity: picked in this round */
+    struct shard *shard;
+    const struct data *data;
+    struct filter filter; /* of the candidates, as is: */
+    struct assign assign;
+    float *candidates; /* capacity x stride */
+    double *shifts;    /* capacity: infinite for candidates of this round, 0 for others */
+    uint64_t *rows;    /* capacity: picked in this round */
     uint32_t count, capacity;
-    double *distances; /* rows */
-    double *weights;   /* capacity */
-    int32_t *labels;   /* rows */
+    double *weights;   /* capacity: of the rows nearest to each */
+    double *distances; /* of the rank's rows, times their weights */
+    int32_t *labels;   /* of the rank's rows */
 };
 
-static enum status open_parallel(struct parallel *parallel, struct shards *shards, uint32_t k,
+static enum status open_parallel(struct parallel *parallel, struct shard *shard, uint32_t k,
                                  struct error *err)
 {
-    const struct data *data = &shards->shard[0].data;
-    *parallel = (struct parallel){.shards = shards, .data = data};
+    struct data *data = &shard->data;
+    *parallel = (struct parallel){.shard = shard, .data = data};
     double most =
         1 + PARALLEL_ROUNDS * (OVERSAMPLING * (double)k + 10 * sqrt(OVERSAMPLING * (double)k) + 32);
     if (most > (double)data->rows)
@@ -243,69 +337,56 @@ static enum status open_parallel(struct parallel *parallel, struct shards *shard
     if (most > INT32_MAX / 2)
         return error_memory(err, SIZE_MAX, "candidates of k-means||");
     parallel->capacity = (uint32_t)most;
-    const size_t capacity = parallel->capacity;
+    const size_t capacity = parallel->capacity, rows = data->share.rows;
     parallel->candidates = malloc(capacity * data->stride * sizeof *parallel->candidates);
-    parallel->drifts = calloc(capacity, sizeof *parallel->drifts);
+    parallel->shifts = calloc(capacity, sizeof *parallel->shifts);
     parallel->rows = malloc(capacity * sizeof *parallel->rows);
-    parallel->distances = malloc(data->rows * sizeof *parallel->distances);
     parallel->weights = calloc(capacity, sizeof *parallel->weights);
-    parallel->labels = malloc(data->rows * sizeof *parallel->labels);
-    parallel->shares = calloc(shards->count, sizeof *parallel->shares);
-    if (!parallel->candidates || !parallel->drifts || !parallel->rows || !parallel->distances ||
-        !parallel->weights || !parallel->labels || !parallel->shares)
-        return error_memory(err, capacity * data->stride * 4 + data->rows * 12,
+    parallel->distances = malloc(rows * sizeof *parallel->distances);
+    parallel->labels = malloc(rows * sizeof *parallel->labels);
+    if (!parallel->candidates || !parallel->shifts || !parallel->rows || !parallel->weights ||
+        !parallel->distances || !parallel->labels)
+        return error_memory(err, capacity * data->stride * 4 + rows * 12,
                             "candidates of k-means||");
-    for (uint32_t i = 0; i < shards->count; i++) {
-        struct shard *shard = &shards->shard[i];
-        struct parallel_share *share = &parallel->shares[i];
-        enum status status = filter_open(&share->filter, &shard->data, parallel->capacity, err);
-        if (status == STATUS_OK)
-            status = assign_open(&share->assign, &share->filter, err);
-        if (status != STATUS_OK)
-            return shards_blame(shards, shard, err);
-    }
-    return STATUS_OK;
+    enum status status = filter_open(&parallel->filter, data, parallel->capacity, err);
+    return status == STATUS_OK ? assign_open(&parallel->assign, &parallel->filter, err) : status;
 }
 
 static void close_parallel(struct parallel *parallel)
 {
-    shards_settle(parallel->shards);
-    for (uint32_t i = 0; parallel->shares && i < parallel->shards->count; i++) {
-        assign_close(&parallel->shares[i].assign);
-        filter_close(&parallel->shares[i].filter);
-    }
-    free(parallel->shares);
+    lane_settle(parallel->shard->lane);
+    assign_close(&parallel->assign);
+    filter_close(&parallel->filter);
     free(parallel->candidates);
-    free(parallel->drifts);
+    free(parallel->shifts);
     free(parallel->rows);
     free(parallel->distances);
     free(parallel->weights);
     free(parallel->labels);
 }
 
-/* Labels the rows of a shard by the candidates so far, of which only those of infinite drift are
- * new. */
-static enum status label_share(void *context, struct shard *shard, struct error *err)
+/* Labels the rank's rows by the candidates so far, of which only those of infinite shift are new.
+ */
+static enum status label_rows(struct parallel *parallel, struct error *err)
 {
-    struct parallel *parallel = context;
-    struct data *data = &shard->data;
-    struct assign *assign = &parallel->shares[shard - parallel->shards->shard].assign;
+    struct data *data = &parallel->shard->data;
+    struct assign *assign = &parallel->assign;
     struct tile *tile;
     bool incremental;
     const bool first = parallel->count == 1;
     enum status status =
         assign_centroids(assign, &incremental, parallel->candidates, parallel->count,
-                         first ? NULL : parallel->drifts, NULL, err);
+                         first ? NULL : parallel->shifts, false, err);
     if (status == STATUS_OK)
         status = data_begin_at_either_end(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
         status = assign_tile(assign, tile, incremental, err);
         if (status == STATUS_OK)
-            status = assign_tile_distances(assign, tile, parallel->distances + tile->first, err);
+            status = assign_tile_distances(assign, tile, parallel->distances + tile->offset, err);
         if (status == STATUS_OK)
             status = fetch_copy(&data->fetch, "labels", tile->labels,
                                 tile->rows * sizeof *parallel->labels,
-                                parallel->labels + tile->first, err);
+                                parallel->labels + tile->offset, err);
         if (status == STATUS_OK)
             status = data_done(data, tile, err);
     }
@@ -313,51 +394,120 @@ static enum status label_share(void *context, struct shard *shard, struct error 
     return status == STATUS_END ? STATUS_OK : status;
 }
 
-/* Labels all rows; *remaining is the sum of their distances times their weights, which
- * parallel->distances gets. Counts the rows of each candidate into the weights. */
-static enum status label_by_candidates(struct parallel *parallel, double *remaining,
-                                       struct error *err)
+/* The weight of the rows nearest to each candidate, row after row. */
+static void add_nearest(void *context, double *sums)
 {
-    const uint64_t n = parallel->data->rows;
+    const struct parallel *parallel = context;
     const float *of_row = parallel->data->weights.of_row;
-    double *distances = parallel->distances;
-    enum status status = shards_run(parallel->shards, label_share, parallel, err);
-    if (status != STATUS_OK)
-        return status;
-    memset(parallel->weights, 0, parallel->capacity * sizeof *parallel->weights);
-    *remaining = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        parallel->weights[parallel->labels[i]] += of_row ? (double)of_row[i] : 1;
-        if (of_row)
-            distances[i] *= (double)of_row[i];
-    }
+    for (uint64_t i = 0; i < parallel->data->share.rows; i++)
+        sums[parallel->labels[i]] += of_row ? (double)of_row[i] : 1;
+}
+
+static void add_distances(void *context, double *sums)
+{
+    const struct parallel *parallel = context;
+    const uint64_t n = parallel->data->share.rows;
     for (uint64_t i = 0; i < n; i += KMEANS_BLOCK_ROWS) {
         double block[KMEANS_BLOCK_ROWS];
         uint32_t rows = n - i < KMEANS_BLOCK_ROWS ? (uint32_t)(n - i) : KMEANS_BLOCK_ROWS;
-        memcpy(block, distances + i, rows * sizeof *block);
-        *remaining += canonical_block_sum(block, rows);
+        memcpy(block, parallel->distances + i, rows * sizeof *block);
+        sums[0] += canonical_block_sum(block, rows);
     }
-    return STATUS_OK;
 }
 
-/* Picks rows for one round, each by its own random number; at least the farthest. */
-static uint32_t pick_rows(struct parallel *parallel, double remaining, uint64_t round,
-                          const struct cluster_config *config, uint32_t stream)
+/* Labels all rows; *remaining is the sum of their weighted distances. */
+static enum status label_by_candidates(struct parallel *parallel, double *remaining,
+                                       struct error *err)
 {
-    const uint64_t n = parallel->data->rows;
-    const double factor = OVERSAMPLING * (double)config->k / remaining;
-    uint32_t picked = 0, room = parallel->capacity - parallel->count;
-    uint64_t farthest = 0;
-    for (uint64_t i = 0; i < n && picked < room; i++) {
+    struct comm *comm = parallel->data->comm;
+    const float *of_row = parallel->data->weights.of_row;
+    enum status status = label_rows(parallel, err);
+    if (status != STATUS_OK)
+        return status;
+    for (uint64_t i = 0; i < parallel->data->share.rows && of_row; i++)
+        parallel->distances[i] *= (double)of_row[i];
+    memset(parallel->weights, 0, parallel->capacity * sizeof *parallel->weights);
+    *remaining = 0;
+    status = comm_fold(comm, parallel->weights, parallel->count, NULL, add_nearest, parallel, err);
+    return status == STATUS_OK ? comm_fold(comm, remaining, 1, NULL, add_distances, parallel, err)
+                               : status;
+}
+
+/* Those of the rank's rows that a round picks, each by its own random number; *farthest is one of
+ * greatest distance. */
+static uint32_t pick_own_rows(struct parallel *parallel, uint64_t *farthest, uint64_t *rows,
+                              double factor, uint64_t round, const struct cluster_config *config,
+                              uint32_t stream)
+{
+    const struct data *data = parallel->data;
+    const uint32_t room = parallel->capacity - parallel->count;
+    uint32_t picked = 0;
+    *farthest = 0;
+    for (uint64_t i = 0; i < data->share.rows && picked < room; i++) {
+        const uint64_t row = data->share.first + i;
         const double distance = parallel->distances[i];
-        if (distance > parallel->distances[farthest])
-            farthest = i;
-        if (canonical_random(config->seed, stream, round * n + i) < factor * distance)
-            parallel->rows[picked++] = i;
+        if (distance > parallel->distances[*farthest])
+            *farthest = i;
+        if (canonical_random(config->seed, stream, round * data->rows + row) < factor * distance)
+            rows[picked++] = row;
     }
-    if (picked == 0 && room > 0)
-        parallel->rows[picked++] = farthest;
     return picked;
+}
+
+/* Picks rows for one round, in order, as many as there is room for; at least the farthest. */
+static enum status pick_rows(uint32_t *picked, struct parallel *parallel, double remaining,
+                             uint64_t round, const struct cluster_config *config, uint32_t stream,
+                             struct error *err)
+{
+    struct comm *comm = parallel->data->comm;
+    const double factor = OVERSAMPLING * (double)config->k / remaining;
+    const uint32_t room = parallel->capacity - parallel->count;
+    enum status status = STATUS_FAILED;
+    struct pick {
+        uint64_t count, farthest;
+        double distance; /* of the farthest */
+    } *picks = calloc(comm->size, sizeof *picks), *own;
+    size_t *ends = calloc(comm->size, sizeof *ends);
+    uint64_t *rows = malloc(((size_t)room + 1) * sizeof *rows), *all = NULL, farthest;
+    *picked = 0;
+    if (!picks || !ends || !rows) {
+        error_memory(err, room * sizeof *rows, "candidates of k-means||");
+        goto out;
+    }
+    own = &picks[comm->rank];
+    own->count = pick_own_rows(parallel, &farthest, rows, factor, round, config, stream);
+    own->farthest = parallel->data->share.first + farthest;
+    own->distance = parallel->distances[farthest];
+    status = comm_gather_each(comm, picks, sizeof *picks, err);
+    if (status != STATUS_OK)
+        goto out;
+    uint64_t total = 0;
+    uint32_t best = 0;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        total += picks[rank].count;
+        ends[rank] = total * sizeof *all;
+        best = picks[rank].distance > picks[best].distance ? rank : best;
+    }
+    all = malloc(total * sizeof *all + 1);
+    if (!all) {
+        status = error_memory(err, total * sizeof *all, "candidates of k-means||");
+        goto out;
+    }
+    memcpy((char *)all + ends[comm->rank] - own->count * sizeof *all, rows,
+           own->count * sizeof *all);
+    status = comm_gather(comm, all, ends, err);
+    if (status != STATUS_OK)
+        goto out;
+    *picked = total < room ? (uint32_t)total : room;
+    memcpy(parallel->rows, all, *picked * sizeof *all);
+    if (*picked == 0 && room > 0)
+        parallel->rows[(*picked)++] = picks[best].farthest;
+out:
+    free(picks);
+    free(ends);
+    free(rows);
+    free(all);
+    return status;
 }
 
 static enum status gather_candidates(struct parallel *parallel, const struct cluster_config *config,
@@ -368,11 +518,12 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
     double remaining = 0;
     double *weights = NULL;
     enum status status = double_weights(&weights, data, err);
-    if (status != STATUS_OK)
-        return status;
-    parallel->rows[0] = first_row(data, weights, canonical_random(config->seed, stream, 0));
+    if (status == STATUS_OK)
+        status = first_row(parallel->rows, data, weights, canonical_random(config->seed, stream, 0),
+                           err);
     free(weights);
-    status = shards_rows(parallel->shards, parallel->candidates, parallel->rows, 1, err);
+    if (status == STATUS_OK)
+        status = shard_rows(parallel->shard, parallel->candidates, parallel->rows, 1, err);
     parallel->count = 1;
     if (status == STATUS_OK)
         status = label_by_candidates(parallel, &remaining, err);
@@ -382,15 +533,18 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
         if (remaining == 0 || parallel->count == parallel->capacity ||
             (round > PARALLEL_ROUNDS && parallel->count >= config->k))
             break;
-        uint32_t picked = pick_rows(parallel, remaining, round, config, stream);
+        uint32_t picked;
+        status = pick_rows(&picked, parallel, remaining, round, config, stream, err);
+        if (status != STATUS_OK)
+            break;
         for (uint32_t i = 0; i < parallel->count + picked; i++)
-            parallel->drifts[i] = i < parallel->count ? 0 : INFINITY;
-        status = shards_rows(parallel->shards, parallel->candidates + parallel->count * stride,
-                             parallel->rows, picked, err);
+            parallel->shifts[i] = i < parallel->count ? 0 : INFINITY;
+        status = shard_rows(parallel->shard, parallel->candidates + parallel->count * stride,
+                            parallel->rows, picked, err);
         parallel->count += picked;
         if (status == STATUS_OK)
             status = label_by_candidates(parallel, &remaining, err);
-        tell_progress(config, parallel->count, 0);
+        tell_progress(config, data->comm, parallel->count, 0);
     }
     return status;
 }
@@ -408,8 +562,8 @@ static enum status read_candidates(void *context, uint64_t first, uint64_t count
     return STATUS_OK;
 }
 
-/* k of the candidates by k-means++, each weighing as much as the rows nearest to it; on the first
- * device. */
+/* k of the candidates by k-means++, each weighing as much as the rows nearest to it; by rank 0, for
+ * all. */
 static enum status recluster(float *centroids, struct parallel *parallel,
                              const struct cluster_config *config, uint32_t stream,
                              struct error *err)
@@ -418,32 +572,33 @@ static enum status recluster(float *centroids, struct parallel *parallel,
     as_is.metric = METRIC_EUCLIDEAN; /* they are in the metric's space already */
     as_is.weights = NULL;            /* those of the candidates are given to plus_plus */
     as_is.phase = NULL;
-    struct matrix_source source = {.rows = parallel->count,
-                                   .dimension = parallel->data->dimension,
-                                   .read = read_candidates,
-                                   .context = parallel};
-    struct shard first = {.lane = parallel->shards->shard[0].lane};
-    struct shards alone = {.shard = &first, .count = 1, .rows = parallel->count};
-    enum status status = data_open(&first.data, first.lane, &source, &as_is, NULL, err);
-    if (status == STATUS_OK)
-        status = filter_open(&first.filter, &first.data, config->k, err);
-    if (status == STATUS_OK)
-        status = assign_open(&first.assign, &first.filter, err);
-    if (status == STATUS_OK)
-        status = plus_plus(centroids, &alone, parallel->weights, config, stream, NULL, err);
-    lane_settle(first.lane);
-    assign_close(&first.assign);
-    filter_close(&first.filter);
-    data_close(&first.data);
-    return status == STATUS_OK ? status : shards_blame(parallel->shards, &first, err);
+    const struct matrix_source source = {.rows = parallel->count,
+                                         .dimension = parallel->data->dimension,
+                                         .read = read_candidates,
+                                         .context = parallel};
+    struct comm *comm = parallel->data->comm, alone = {0, 1, NULL};
+    const struct rank first = {&alone, parallel->shard->lane, &source};
+    struct shard shard = {0};
+    enum status status = STATUS_OK;
+    if (comm->rank == 0) {
+        status = shard_open(&shard, &first, &as_is, err);
+        if (status == STATUS_OK)
+            status = plus_plus(centroids, &shard, parallel->weights, config, stream, NULL, err);
+        shard_close(&shard);
+    }
+    return status == STATUS_OK
+               ? comm_broadcast(comm, centroids,
+                                (size_t)config->k * parallel->data->stride * sizeof *centroids, 0,
+                                err)
+               : status;
 }
 
-static enum status parallel_rows(float *centroids, struct shards *shards,
+static enum status parallel_rows(float *centroids, struct shard *shard,
                                  const struct cluster_config *config, uint32_t stream,
                                  struct error *err)
 {
     struct parallel parallel;
-    enum status status = open_parallel(&parallel, shards, config->k, err);
+    enum status status = open_parallel(&parallel, shard, config->k, err);
     if (status == STATUS_OK)
         status = gather_candidates(&parallel, config, stream + STREAM_PARALLEL, err);
     if (status == STATUS_OK)
@@ -452,20 +607,20 @@ static enum status parallel_rows(float *centroids, struct shards *shards,
     return status;
 }
 
-enum status seed_centroids(float *centroids, struct shards *shards,
+enum status seed_centroids(float *centroids, struct shard *shard,
                            const struct cluster_config *config, uint32_t run,
                            struct checkpoint *checkpoint, struct error *err)
 {
     const uint32_t stream = run * STREAMS;
     if (config->init == INIT_RANDOM)
-        return random_rows(centroids, shards, config, stream + STREAM_RANDOM, err);
+        return random_rows(centroids, shard, config, stream + STREAM_RANDOM, err);
     if (config->init == INIT_KMEANS_PARALLEL)
-        return parallel_rows(centroids, shards, config, stream, err);
+        return parallel_rows(centroids, shard, config, stream, err);
     double *weights = NULL;
-    enum status status = double_weights(&weights, &shards->shard[0].data, err);
+    enum status status = double_weights(&weights, &shard->data, err);
     if (status == STATUS_OK)
-        status = plus_plus(centroids, shards, weights, config, stream + STREAM_PLUSPLUS, checkpoint,
-                           err);
+        status =
+            plus_plus(centroids, shard, weights, config, stream + STREAM_PLUSPLUS, checkpoint, err);
     free(weights);
     return status;
 }

@@ -3,13 +3,13 @@
 #define CLPIPE_CLUSTER_SEED_H
 
 #include "cluster/checkpoint.h"
-#include "cluster/shards.h"
+#include "cluster/shard.h"
 
 /* k-means++ (the greedy one), k-means|| or random rows, by config->init, into centroids (k x stride
  * values); `run` counts the restarts. k-means++ keeps its state in the checkpoint, and goes on
- * where that has some seeds. STATUS_FAILED if there are fewer than k distinct rows and that was
+ * where that has some seeds. All ranks call it. STATUS_FAILED if there are fewer than k distinct rows and that was
  * noticed. */
-enum status seed_centroids(float *centroids, struct shards *shards,
+enum status seed_centroids(float *centroids, struct shard *shard,
                            const struct cluster_config *config, uint32_t run,
                            struct checkpoint *checkpoint, struct error *err);
 

@@ -12,11 +12,11 @@ static uint64_t blocks_of(uint64_t rows)
     return (rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
 }
 
-static enum status open_tile(struct seed_tile *out, const struct seed_share *share,
+static enum status open_tile(struct seed_tile *out, const struct seeding *seeding,
                              const struct tile *tile, struct error *err)
 {
-    struct lane *lane = share->lane;
-    const double *weights = share->seeding->weights;
+    struct lane *lane = seeding->lane;
+    const double *weights = seeding->weights;
     const size_t rows = tile->rows;
     enum status status = ocl_buffer(&out->thresholds, lane->ocl, CL_MEM_READ_WRITE,
                                     rows * sizeof(float), NULL, "seeding", err);
@@ -31,101 +31,81 @@ static enum status open_tile(struct seed_tile *out, const struct seed_share *sha
     status = ocl_buffer(&out->weights, lane->ocl, CL_MEM_READ_ONLY, rows * sizeof(double), NULL,
                         "seeding", err);
     return status == STATUS_OK ? lane_write(lane, "weights", out->weights, 0, rows * sizeof(double),
-                                            weights + tile->first, err)
+                                            weights + tile->offset, err)
                                : status;
 }
 
-static enum status open_share(struct seed_share *share, struct error *err)
+enum status seeding_open(struct seeding *seeding, struct shard *shard, const double *weights,
+                         struct error *err)
 {
-    const struct data *data = share->data;
-    struct lane *lane = share->lane;
-    share->tiles = calloc(data->tile_count, sizeof *share->tiles);
-    if (!share->tiles)
-        return error_memory(err, data->tile_count * sizeof *share->tiles, "seeding");
+    struct data *data = &shard->data;
+    struct lane *lane = shard->lane;
+    *seeding = (struct seeding){.shard = shard,
+                                .assign = &shard->assign,
+                                .data = data,
+                                .lane = lane,
+                                .blocks = blocks_of(data->share.rows),
+                                .weights = weights};
+    const size_t bytes = seeding->blocks * TRIALS * sizeof(double);
+    seeding->sums = malloc(bytes);
+    seeding->upto = malloc(seeding->blocks * sizeof *seeding->upto);
+    seeding->reached = malloc(shard->comm->size * sizeof *seeding->reached);
+    seeding->tiles = calloc(data->tile_count, sizeof *seeding->tiles);
+    if (lane->host_exact)
+        seeding->host_distances = malloc(data->share.rows * sizeof *seeding->host_distances);
+    if (!seeding->sums || !seeding->upto || !seeding->reached || !seeding->tiles ||
+        (lane->host_exact && !seeding->host_distances))
+        return error_memory(err, bytes, "seeding");
     enum status status = STATUS_OK;
     if (!lane->host_exact) {
-        status = ocl_kernel(&share->exact, share->assign->program, "seed_exact", err);
+        status = ocl_kernel(&seeding->exact, seeding->assign->program, "seed_exact", err);
         if (status == STATUS_OK)
-            status = ocl_kernel(&share->commit, share->assign->program, "seed_commit", err);
+            status = ocl_kernel(&seeding->commit, seeding->assign->program, "seed_commit", err);
         if (status == STATUS_OK)
-            status = ocl_buffer(&share->block_sums, lane->ocl, CL_MEM_READ_WRITE,
+            status = ocl_buffer(&seeding->block_sums, lane->ocl, CL_MEM_READ_WRITE,
                                 blocks_of(data->tile_rows) * TRIALS * sizeof(double), NULL,
                                 "seeding", err);
     }
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
-        status = open_tile(&share->tiles[i], share, &data->tiles[i], err);
+        status = open_tile(&seeding->tiles[i], seeding, &data->tiles[i], err);
     return status;
-}
-
-enum status seeding_open(struct seeding *seeding, struct shards *shards, const double *weights,
-                         struct error *err)
-{
-    *seeding = (struct seeding){.shards = shards, .weights = weights};
-    seeding->blocks = blocks_of(shards->rows);
-    seeding->sums = malloc(seeding->blocks * TRIALS * sizeof *seeding->sums);
-    seeding->upto = malloc(seeding->blocks * sizeof *seeding->upto);
-    seeding->shares = calloc(shards->count, sizeof *seeding->shares);
-    bool on_host = false;
-    for (uint32_t i = 0; i < shards->count; i++)
-        on_host = on_host || shards->shard[i].lane->host_exact;
-    if (on_host)
-        seeding->host_distances = malloc(shards->rows * sizeof *seeding->host_distances);
-    if (!seeding->sums || !seeding->upto || !seeding->shares ||
-        (on_host && !seeding->host_distances))
-        return error_memory(err, seeding->blocks * TRIALS * sizeof *seeding->sums, "seeding");
-    for (uint32_t i = 0; i < shards->count; i++) {
-        struct shard *shard = &shards->shard[i];
-        seeding->shares[i] = (struct seed_share){.seeding = seeding,
-                                                 .assign = &shard->assign,
-                                                 .data = &shard->data,
-                                                 .lane = shard->lane};
-        if (open_share(&seeding->shares[i], err) != STATUS_OK)
-            return shards_blame(shards, shard, err);
-    }
-    return STATUS_OK;
-}
-
-static void close_share(struct seed_share *share)
-{
-    for (uint32_t i = 0; share->tiles && i < share->data->tile_count; i++) {
-        ocl_buffer_release(&share->tiles[i].distances);
-        ocl_buffer_release(&share->tiles[i].thresholds);
-        ocl_buffer_release(&share->tiles[i].mask);
-        ocl_buffer_release(&share->tiles[i].weights);
-    }
-    if (share->exact)
-        clReleaseKernel(share->exact);
-    if (share->commit)
-        clReleaseKernel(share->commit);
-    ocl_buffer_release(&share->block_sums);
-    free(share->tiles);
 }
 
 void seeding_close(struct seeding *seeding)
 {
-    for (uint32_t i = 0; seeding->shares && i < seeding->shards->count; i++)
-        close_share(&seeding->shares[i]);
-    free(seeding->shares);
+    for (uint32_t i = 0; seeding->tiles && i < seeding->data->tile_count; i++) {
+        ocl_buffer_release(&seeding->tiles[i].distances);
+        ocl_buffer_release(&seeding->tiles[i].thresholds);
+        ocl_buffer_release(&seeding->tiles[i].mask);
+        ocl_buffer_release(&seeding->tiles[i].weights);
+    }
+    if (seeding->exact)
+        clReleaseKernel(seeding->exact);
+    if (seeding->commit)
+        clReleaseKernel(seeding->commit);
+    ocl_buffer_release(&seeding->block_sums);
+    free(seeding->tiles);
     free(seeding->sums);
     free(seeding->upto);
+    free(seeding->reached);
     free(seeding->host_distances);
     *seeding = (struct seeding){0};
 }
 
-static struct seed_tile *of_tile(struct seed_share *share, const struct tile *tile)
+static struct seed_tile *of_tile(struct seeding *seeding, const struct tile *tile)
 {
-    return &share->tiles[tile - share->data->tiles];
+    return &seeding->tiles[tile - seeding->data->tiles];
 }
 
 static double *sums_of(struct seeding *seeding, const struct tile *tile)
 {
-    return seeding->sums + tile->first / KMEANS_BLOCK_ROWS * TRIALS;
+    return seeding->sums + tile->offset / KMEANS_BLOCK_ROWS * TRIALS;
 }
 
 /* --- on the host ----------------------------------------------------------------------------- */
 
 struct host_pass {
-    struct seed_share *share;
+    struct seeding *seeding;
     const float *rows, *candidates;
     const double *weights; /* of the tile, or NULL */
     double *distances, *sums;
@@ -138,7 +118,7 @@ struct host_pass {
 static void evaluate_block(void *context, uint64_t block)
 {
     struct host_pass *pass = context;
-    const uint32_t stride = pass->share->data->stride;
+    const uint32_t stride = pass->seeding->data->stride;
     const uint32_t first = (uint32_t)block * KMEANS_BLOCK_ROWS;
     const uint32_t left = pass->count - first;
     const uint32_t rows = left < KMEANS_BLOCK_ROWS ? left : KMEANS_BLOCK_ROWS;
@@ -166,8 +146,8 @@ static void evaluate_block(void *context, uint64_t block)
 static void commit_block(void *context, uint64_t block)
 {
     struct host_pass *pass = context;
-    const struct filter *filter = pass->share->assign->filter;
-    const uint32_t stride = pass->share->data->stride;
+    const struct filter *filter = pass->seeding->assign->filter;
+    const uint32_t stride = pass->seeding->data->stride;
     const double scale = ldexp(1.0, -2 * filter->exponent);
     const uint32_t first = (uint32_t)block * KMEANS_BLOCK_ROWS;
     const uint32_t left = pass->count - first;
@@ -190,19 +170,18 @@ static void commit_block(void *context, uint64_t block)
 }
 
 /* Runs `part` over the tile's blocks with everything that it needs on the host. */
-static enum status host_tile(struct seed_share *share, struct tile *tile, const float *candidates,
+static enum status host_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
                              uint32_t trials, void (*part)(void *context, uint64_t block),
                              struct error *err)
 {
-    struct seeding *seeding = share->seeding;
-    struct lane *lane = share->lane;
-    struct seed_tile *own = of_tile(share, tile);
+    struct lane *lane = seeding->lane;
+    struct seed_tile *own = of_tile(seeding, tile);
     const size_t rows = tile->rows;
     struct host_pass pass = {
-        .share = share,
+        .seeding = seeding,
         .candidates = candidates,
-        .weights = seeding->weights ? seeding->weights + tile->first : NULL,
-        .distances = seeding->host_distances + tile->first,
+        .weights = seeding->weights ? seeding->weights + tile->offset : NULL,
+        .distances = seeding->host_distances + tile->offset,
         .sums = sums_of(seeding, tile),
         .count = tile->rows,
         .trials = trials,
@@ -219,11 +198,11 @@ static enum status host_tile(struct seed_share *share, struct tile *tile, const 
     if (status == STATUS_OK)
         status = lane_read(lane, "mask", own->mask, 0, rows * sizeof(cl_uint), pass.mask, err);
     if (status == STATUS_OK)
-        status = data_map(&mapped, share->data, tile, err);
+        status = data_map(&mapped, seeding->data, tile, err);
     if (status == STATUS_OK) {
         pass.rows = mapped;
         workers_run(lane->workers, part, &pass, blocks_of(tile->rows));
-        status = data_unmap(share->data, tile, mapped, err);
+        status = data_unmap(seeding->data, tile, mapped, err);
     }
     if (status == STATUS_OK)
         status = lane_write(lane, "thresholds", own->thresholds, 0, rows * sizeof(float),
@@ -237,12 +216,12 @@ static enum status host_tile(struct seed_share *share, struct tile *tile, const 
 
 /* --- a tile ---------------------------------------------------------------------------------- */
 
-static enum status filter_tile(struct seed_share *share, struct tile *tile, struct error *err)
+static enum status filter_tile(struct seeding *seeding, struct tile *tile, struct error *err)
 {
-    struct filter *filter = share->assign->filter;
-    struct seed_tile *own = of_tile(share, tile);
-    const cl_uint rows = tile->rows, stride = share->data->stride;
-    const cl_uint columns = share->data->dimension;
+    struct filter *filter = seeding->assign->filter;
+    struct seed_tile *own = of_tile(seeding, tile);
+    const cl_uint rows = tile->rows, stride = seeding->data->stride;
+    const cl_uint columns = seeding->data->dimension;
     enum status status = filter_norms(filter, tile, err);
     if (status == STATUS_OK)
         status = ocl_args(filter->seed, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
@@ -252,141 +231,146 @@ static enum status filter_tile(struct seed_share *share, struct tile *tile, stru
                           &columns, OCL_ARGS_END);
     if (status != STATUS_OK)
         return status;
-    const bool tiled = share->lane->tiled;
+    const bool tiled = seeding->lane->tiled;
     const size_t group = tiled ? 256 : 1, points = tiled ? 16 : filter->points;
-    return lane_launch(share->lane, "seed filter", filter->seed,
+    return lane_launch(seeding->lane, "seed filter", filter->seed,
                        (rows + points - 1) / points * group, group, err);
 }
 
-static enum status exact_tile(struct seed_share *share, struct tile *tile, const float *candidates,
+static enum status exact_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
                               cl_uint trials, struct error *err)
 {
-    if (share->lane->host_exact)
-        return host_tile(share, tile, candidates, trials, evaluate_block, err);
-    struct filter *filter = share->assign->filter;
-    struct seed_tile *own = of_tile(share, tile);
-    const cl_uint rows = tile->rows, stride = share->data->stride;
+    if (seeding->lane->host_exact)
+        return host_tile(seeding, tile, candidates, trials, evaluate_block, err);
+    struct filter *filter = seeding->assign->filter;
+    struct seed_tile *own = of_tile(seeding, tile);
+    const cl_uint rows = tile->rows, stride = seeding->data->stride;
     const cl_uint weighted = own->weights ? 1 : 0;
     cl_mem weights = own->weights ? own->weights : own->distances;
     enum status status =
-        ocl_args(share->exact, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
+        ocl_args(seeding->exact, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
                  sizeof(cl_mem), &own->mask, sizeof(cl_mem), &own->distances, sizeof(cl_mem),
-                 &weights, sizeof(cl_mem), &share->block_sums, sizeof rows, &rows, sizeof stride,
+                 &weights, sizeof(cl_mem), &seeding->block_sums, sizeof rows, &rows, sizeof stride,
                  &stride, sizeof trials, &trials, sizeof weighted, &weighted, OCL_ARGS_END);
-    const size_t group = share->lane->tiled ? filter->width : 1;
+    const size_t group = seeding->lane->tiled ? filter->width : 1;
     if (status == STATUS_OK)
-        status = lane_launch(share->lane, "seed exact", share->exact, blocks_of(rows) * group,
+        status = lane_launch(seeding->lane, "seed exact", seeding->exact, blocks_of(rows) * group,
                              group, err);
     if (status == STATUS_OK)
-        status = lane_read(share->lane, "seed sums", share->block_sums, 0,
-                           blocks_of(rows) * TRIALS * sizeof(double), sums_of(share->seeding, tile),
-                           err);
+        status = lane_read(seeding->lane, "seed sums", seeding->block_sums, 0,
+                           blocks_of(rows) * TRIALS * sizeof(double), sums_of(seeding, tile), err);
     return status;
 }
 
-static enum status commit_tile(struct seed_share *share, struct tile *tile, const float *candidates,
+static enum status commit_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
                                cl_uint trial, bool first, struct error *err)
 {
-    if (share->lane->host_exact)
-        return host_tile(share, tile, candidates, first ? TRIALS : trial, commit_block, err);
-    struct filter *filter = share->assign->filter;
-    struct seed_tile *own = of_tile(share, tile);
-    const cl_uint rows = tile->rows, stride = share->data->stride, all = first ? 1 : 0;
+    if (seeding->lane->host_exact)
+        return host_tile(seeding, tile, candidates, first ? TRIALS : trial, commit_block, err);
+    struct filter *filter = seeding->assign->filter;
+    struct seed_tile *own = of_tile(seeding, tile);
+    const cl_uint rows = tile->rows, stride = seeding->data->stride, all = first ? 1 : 0;
     const cl_double scale = ldexp(1.0, -2 * filter->exponent);
     enum status status = ocl_args(
-        share->commit, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
+        seeding->commit, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
         sizeof(cl_mem), &own->mask, sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem),
         &own->distances, sizeof(cl_mem), &own->thresholds, sizeof rows, &rows, sizeof stride,
         &stride, sizeof trial, &trial, sizeof all, &all, sizeof scale, &scale, OCL_ARGS_END);
     return status == STATUS_OK
-               ? lane_launch(share->lane, "seed commit", share->commit, rows, 64, err)
+               ? lane_launch(seeding->lane, "seed commit", seeding->commit, rows, 64, err)
                : status;
 }
 
 /* Commits are over: the tile may go, and other candidates may come. */
-static enum status wait_commit(struct seed_share *share, const struct tile *tile, struct error *err)
+static enum status wait_commit(struct seeding *seeding, const struct tile *tile, struct error *err)
 {
     cl_uint one;
-    return lane_read(share->lane, "mask", of_tile(share, tile)->mask, 0, sizeof one, &one, err);
+    return lane_read(seeding->lane, "mask", of_tile(seeding, tile)->mask, 0, sizeof one, &one, err);
 }
 
 /* --- passes ---------------------------------------------------------------------------------- */
 
-/* Adds up what remains if `trial` is taken, block by block. */
-static void add_up(struct seeding *seeding, uint32_t trial)
-{
-    double total = 0;
-    for (uint64_t b = 0; b < seeding->blocks; b++) {
-        total += seeding->sums[b * TRIALS + trial];
-        seeding->upto[b] = total;
-    }
-}
-
 /* What a pass does to each tile. */
 struct seed_job {
-    struct seeding *seeding;
-    enum status (*tile)(const struct seed_job *job, struct seed_share *share, struct tile *tile,
+    enum status (*tile)(const struct seed_job *job, struct seeding *seeding, struct tile *tile,
                         struct error *err);
     const float *candidates;
     uint32_t count; /* of them; or the one to take */
     bool set;       /* the filter does not have them yet */
 };
 
-static enum status pass_share(void *context, struct shard *shard, struct error *err)
+static enum status run_pass(struct seeding *seeding, const struct seed_job *job, struct error *err)
 {
-    const struct seed_job *job = context;
-    struct seed_share *share = &job->seeding->shares[shard - job->seeding->shards->shard];
+    struct data *data = seeding->data;
     struct tile *tile;
     enum status status = STATUS_OK;
     if (job->set)
-        status = filter_set_candidates(share->assign->filter, job->candidates, job->count, err);
+        status = filter_set_candidates(seeding->assign->filter, job->candidates, job->count, err);
     if (status == STATUS_OK)
-        status = data_begin_at_either_end(share->data, err);
-    while (status == STATUS_OK && (status = data_next(share->data, &tile, err)) == STATUS_OK) {
-        status = job->tile(job, share, tile, err);
+        status = data_begin_at_either_end(data, err);
+    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
+        status = job->tile(job, seeding, tile, err);
         if (status == STATUS_OK)
-            status = data_done(share->data, tile, err);
+            status = data_done(data, tile, err);
     }
-    data_end(share->data);
+    data_end(data);
     return status == STATUS_END ? STATUS_OK : status;
 }
 
-static enum status run_pass(struct seed_job *job, struct error *err)
+struct remaining_job {
+    struct seeding *seeding;
+    uint32_t trial, count; /* the first of count trials */
+    bool upto;             /* seeding->upto is to follow; of one trial */
+};
+
+/* Block after block; comm_fold's part of a rank. */
+static void add_remaining(void *context, double *sums)
 {
-    return shards_run(job->seeding->shards, pass_share, job, err);
+    const struct remaining_job *job = context;
+    struct seeding *seeding = job->seeding;
+    for (uint64_t b = 0; b < seeding->blocks; b++) {
+        for (uint32_t t = 0; t < job->count; t++)
+            sums[t] += seeding->sums[b * TRIALS + job->trial + t];
+        if (job->upto)
+            seeding->upto[b] = sums[0];
+    }
 }
 
-static enum status evaluate_tile(const struct seed_job *job, struct seed_share *share,
+/* Adds up what remains if `trial` is taken. */
+static enum status add_up(struct seeding *seeding, uint32_t trial, struct error *err)
+{
+    struct comm *comm = seeding->shard->comm;
+    struct remaining_job job = {seeding, trial, 1, true};
+    double total = 0;
+    enum status status = comm_fold(comm, &total, 1, &seeding->before, add_remaining, &job, err);
+    seeding->reached[comm->rank] = seeding->upto[seeding->blocks - 1];
+    return status == STATUS_OK ? comm_gather_each(comm, seeding->reached, sizeof total, err)
+                               : status;
+}
+
+static enum status evaluate_tile(const struct seed_job *job, struct seeding *seeding,
                                  struct tile *tile, struct error *err)
 {
-    enum status status = filter_tile(share, tile, err);
-    return status == STATUS_OK ? exact_tile(share, tile, job->candidates, job->count, err) : status;
+    enum status status = filter_tile(seeding, tile, err);
+    return status == STATUS_OK ? exact_tile(seeding, tile, job->candidates, job->count, err)
+                               : status;
 }
 
-static enum status first_tile(const struct seed_job *job, struct seed_share *share,
+static enum status first_tile(const struct seed_job *job, struct seeding *seeding,
                               struct tile *tile, struct error *err)
 {
-    enum status status = commit_tile(share, tile, job->candidates, 0, true, err);
+    enum status status = commit_tile(seeding, tile, job->candidates, 0, true, err);
     /* The seed is nowhere nearer than itself: the sums are of what is. */
-    return status == STATUS_OK ? evaluate_tile(job, share, tile, err) : status;
+    return status == STATUS_OK ? evaluate_tile(job, seeding, tile, err) : status;
 }
 
-enum status seeding_first(struct seeding *seeding, const float *seed, struct error *err)
-{
-    struct seed_job job = {seeding, first_tile, seed, 1, true};
-    enum status status = run_pass(&job, err);
-    if (status == STATUS_OK)
-        add_up(seeding, 0);
-    return status;
-}
-
-static enum status restore_tile(const struct seed_job *job, struct seed_share *share,
+static enum status restore_tile(const struct seed_job *job, struct seeding *seeding,
                                 struct tile *tile, struct error *err)
 {
-    enum status status = filter_tile(share, tile, err);
+    enum status status = filter_tile(seeding, tile, err);
     for (uint32_t i = 0; i < job->count && status == STATUS_OK; i++)
-        status = commit_tile(share, tile, job->candidates, i, false, err);
-    return status == STATUS_OK ? wait_commit(share, tile, err) : status;
+        status = commit_tile(seeding, tile, job->candidates, i, false, err);
+    return status == STATUS_OK ? wait_commit(seeding, tile, err) : status;
 }
 
 /* A pass for each KMEANS_TRIALS_MAX seeds: the filter leaves out the rows that none of them can be
@@ -394,63 +378,71 @@ static enum status restore_tile(const struct seed_job *job, struct seed_share *s
 enum status seeding_restore(struct seeding *seeding, const float *seeds, uint32_t count,
                             struct error *err)
 {
-    const size_t stride = seeding->shards->shard[0].data.stride;
-    enum status status = seeding_first(seeding, seeds, err);
+    const size_t stride = seeding->data->stride;
+    const struct seed_job first = {first_tile, seeds, 1, true};
+    enum status status = run_pass(seeding, &first, err);
     for (uint32_t from = 1; from < count && status == STATUS_OK; from += TRIALS) {
         const uint32_t many = count - from < TRIALS ? count - from : TRIALS;
-        struct seed_job job = {seeding, restore_tile, seeds + from * stride, many, true};
-        status = run_pass(&job, err);
+        const struct seed_job job = {restore_tile, seeds + from * stride, many, true};
+        status = run_pass(seeding, &job, err);
     }
-    if (count == 1 || status != STATUS_OK)
-        return status;
     /* A seed is nowhere nearer than what is nearest: the sums are of what is. */
     double remaining;
-    status = seeding_evaluate(seeding, &remaining, seeds, 1, err);
-    if (status == STATUS_OK)
-        add_up(seeding, 0);
-    return status;
+    if (status == STATUS_OK && count > 1)
+        status = seeding_evaluate(seeding, &remaining, seeds, 1, err);
+    return status == STATUS_OK ? add_up(seeding, 0, err) : status;
 }
 
 enum status seeding_evaluate(struct seeding *seeding, double *remaining, const float *candidates,
                              uint32_t count, struct error *err)
 {
-    struct seed_job job = {seeding, evaluate_tile, candidates, count, true};
-    enum status status = run_pass(&job, err);
-    for (uint32_t trial = 0; trial < count && status == STATUS_OK; trial++) {
-        remaining[trial] = 0;
-        for (uint64_t b = 0; b < seeding->blocks; b++)
-            remaining[trial] += seeding->sums[b * TRIALS + trial];
-    }
-    return status;
+    const struct seed_job job = {evaluate_tile, candidates, count, true};
+    struct remaining_job sum = {seeding, 0, count, false};
+    enum status status = run_pass(seeding, &job, err);
+    memset(remaining, 0, count * sizeof *remaining);
+    return status == STATUS_OK
+               ? comm_fold(seeding->shard->comm, remaining, count, NULL, add_remaining, &sum, err)
+               : status;
 }
 
-static enum status take_tile(const struct seed_job *job, struct seed_share *share,
-                             struct tile *tile, struct error *err)
+static enum status take_tile(const struct seed_job *job, struct seeding *seeding, struct tile *tile,
+                             struct error *err)
 {
-    enum status status = commit_tile(share, tile, job->candidates, job->count, false, err);
-    return status == STATUS_OK && !share->data->resident ? wait_commit(share, tile, err) : status;
+    enum status status = commit_tile(seeding, tile, job->candidates, job->count, false, err);
+    return status == STATUS_OK && !seeding->data->resident ? wait_commit(seeding, tile, err)
+                                                           : status;
 }
 
 enum status seeding_take(struct seeding *seeding, const float *candidates, uint32_t trial,
                          struct error *err)
 {
-    struct seed_job job = {seeding, take_tile, candidates, trial, false};
-    enum status status = run_pass(&job, err);
-    if (status == STATUS_OK)
-        add_up(seeding, trial);
-    return status;
+    const struct seed_job job = {take_tile, candidates, trial, false};
+    enum status status = run_pass(seeding, &job, err);
+    return status == STATUS_OK ? add_up(seeding, trial, err) : status;
 }
 
 double seeding_remaining(const struct seeding *seeding)
 {
-    return seeding->upto[seeding->blocks - 1];
+    return seeding->reached[seeding->shard->comm->size - 1];
 }
 
-enum status seeding_draw(uint64_t *row, struct seeding *seeding, double random, struct error *err)
+/* The rank that has the first block that reaches beyond the target; in the rare case that rounding
+ * left none, the last one that adds anything. */
+static uint32_t rank_of_target(const struct seeding *seeding, double target)
 {
-    const double target = random * seeding_remaining(seeding);
-    /* The first block that reaches beyond the target; in the rare case that rounding left none, the
-     * last that adds anything. */
+    const uint32_t size = seeding->shard->comm->size;
+    for (uint32_t rank = 0; rank < size; rank++)
+        if (seeding->reached[rank] > target)
+            return rank;
+    uint32_t last = size - 1;
+    while (last > 0 && !(seeding->reached[last] > seeding->reached[last - 1]))
+        last--;
+    return last;
+}
+
+/* The same for the blocks of this rank. */
+static uint64_t block_of_target(const struct seeding *seeding, double target)
+{
     uint64_t low = 0, high = seeding->blocks - 1;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
@@ -461,30 +453,49 @@ enum status seeding_draw(uint64_t *row, struct seeding *seeding, double random, 
     }
     while (low > 0 && !(seeding->upto[low] > seeding->upto[low - 1]))
         low--;
-    const uint64_t first = low * KMEANS_BLOCK_ROWS, left = seeding->shards->rows - first;
+    return low;
+}
+
+static enum status draw_row(uint64_t *row, struct seeding *seeding, double target,
+                            struct error *err)
+{
+    struct data *data = seeding->data;
+    const uint64_t block = block_of_target(seeding, target);
+    const uint64_t at = block * KMEANS_BLOCK_ROWS, left = data->share.rows - at;
+    const uint64_t first = data->share.first + at;
     const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
+    const struct tile *tile = data_tile_of(data, first);
     double values[KMEANS_BLOCK_ROWS];
-    struct shard *shard = shards_of_row(seeding->shards, first);
-    struct seed_share *share = &seeding->shares[shard - seeding->shards->shard];
-    const struct tile *tile = data_tile_of(&shard->data, first);
     enum status status = STATUS_OK;
-    if (shard->lane->host_exact)
-        memcpy(values, seeding->host_distances + first, rows * sizeof *values);
+    if (seeding->host_distances)
+        memcpy(values, seeding->host_distances + at, rows * sizeof *values);
     else
-        status = lane_read(shard->lane, "seed distances", of_tile(share, tile)->distances,
+        status = lane_read(seeding->lane, "seed distances", of_tile(seeding, tile)->distances,
                            (size_t)(first - tile->first) * sizeof *values, rows * sizeof *values,
                            values, err);
-    if (status != STATUS_OK)
-        return shards_blame(seeding->shards, shard, err);
-    double reached = low > 0 ? seeding->upto[low - 1] : 0;
+    double reached = block > 0 ? seeding->upto[block - 1] : seeding->before;
     *row = first;
-    for (uint32_t i = 0; i < rows; i++) {
-        double value = seeding->weights ? values[i] * seeding->weights[first + i] : values[i];
+    for (uint32_t i = 0; i < rows && status == STATUS_OK; i++) {
+        double value = seeding->weights ? values[i] * seeding->weights[at + i] : values[i];
         if (value > 0)
             *row = first + i;
         reached += value;
         if (value > 0 && reached > target)
             break;
     }
-    return STATUS_OK;
+    return status;
+}
+
+enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const double *random,
+                         uint32_t count, struct error *err)
+{
+    struct comm *comm = seeding->shard->comm;
+    const double remaining = seeding_remaining(seeding);
+    for (uint32_t i = 0; i < count; i++) {
+        rows[i] = 0;
+        if (rank_of_target(seeding, random[i] * remaining) == comm->rank &&
+            draw_row(&rows[i], seeding, random[i] * remaining, err) != STATUS_OK)
+            return err->status;
+    }
+    return comm_sum(comm, (int64_t *)rows, (const int64_t *)rows, count, err);
 }

@@ -7,7 +7,7 @@
 #ifndef CLPIPE_CLUSTER_SEED_PASS_H
 #define CLPIPE_CLUSTER_SEED_PASS_H
 
-#include "cluster/shards.h"
+#include "cluster/shard.h"
 
 struct seed_tile {
     cl_mem distances;  /* float64 a row; NULL where the host keeps them */
@@ -16,36 +16,30 @@ struct seed_tile {
     cl_mem weights;    /* float64 a row, or NULL */
 };
 
-/* What a shard's device has for it. */
-struct seed_share {
-    struct seeding *seeding;
+struct seeding {
+    struct shard *shard;
     struct assign *assign;
     struct data *data;
     struct lane *lane;
     cl_kernel exact, commit;
     struct seed_tile *tiles;
-    cl_mem block_sums; /* of one tile: blocks x KMEANS_TRIALS_MAX */
+    cl_mem block_sums;      /* of one tile: blocks x KMEANS_TRIALS_MAX */
+    uint64_t blocks;        /* of the rank's rows, as are: */
+    double *sums;           /* blocks x KMEANS_TRIALS_MAX: what would remain */
+    double *upto;           /* blocks: what remains in this one and all before, other ranks' too */
+    double *host_distances; /* rows; NULL where the device keeps them */
+    const double *weights;  /* rows, or NULL: 1 each */
+    double before;          /* what remains in the blocks of the ranks before */
+    double *reached;        /* for each rank: what remains in its blocks and all before */
 };
 
-struct seeding {
-    struct shards *shards;
-    struct seed_share *shares; /* one for each shard */
-    uint64_t blocks;           /* of all rows */
-    double *sums;              /* blocks x KMEANS_TRIALS_MAX: what would remain */
-    double *upto;              /* blocks: what remains in this one and all before */
-    double *host_distances;    /* rows; NULL where all devices keep theirs */
-    const double *weights;     /* rows, or NULL: 1 each */
-};
-
-enum status seeding_open(struct seeding *seeding, struct shards *shards, const double *weights,
+/* weights: of the rank's rows. All ranks call this and all that follows, with equal arguments. */
+enum status seeding_open(struct seeding *seeding, struct shard *shard, const double *weights,
                          struct error *err);
 void seeding_close(struct seeding *seeding);
 
-/* Takes the first seed (stride values). */
-enum status seeding_first(struct seeding *seeding, const float *seed, struct error *err);
-
-/* The same for `count` seeds (count x stride values) that were taken one after another before: in
- * far fewer passes. */
+/* Takes the first `count` seeds (count x stride values), which were taken one after another before
+ * if there are several: in far fewer passes. */
 enum status seeding_restore(struct seeding *seeding, const float *seeds, uint32_t count,
                             struct error *err);
 
@@ -61,7 +55,8 @@ enum status seeding_take(struct seeding *seeding, const float *candidates, uint3
 /* The sum of weighted distances that remains. */
 double seeding_remaining(const struct seeding *seeding);
 
-/* Draws a row with a chance proportional to its weighted distance; `random` is in [0, 1). */
-enum status seeding_draw(uint64_t *row, struct seeding *seeding, double random, struct error *err);
+/* Draws rows with chances proportional to their weighted distances; random[] are in [0, 1). */
+enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const double *random,
+                         uint32_t count, struct error *err);
 
 #endif

@@ -71,7 +71,7 @@ enum status shard_assign(struct shard *shard, int32_t *labels, bool incremental,
         status = late ? assign_late(shard, tile, incremental, err)
                       : assign_tile(&shard->assign, tile, incremental, err);
         if (status == STATUS_OK && !late)
-            status = follow(shard, tile, labels + tile->first, err);
+            status = follow(shard, tile, labels + tile->offset, err);
         if (status == STATUS_OK)
             status = data_done(&shard->data, tile, err);
     }

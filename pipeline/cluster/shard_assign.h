@@ -3,7 +3,7 @@
 #ifndef CLPIPE_CLUSTER_SHARD_ASSIGN_H
 #define CLPIPE_CLUSTER_SHARD_ASSIGN_H
 
-#include "cluster/shards.h"
+#include "cluster/shard.h"
 
 /* Assigns the rows of a shard to the centroids that it has been given (assign.h); shard->moved is
  * how many changed their label. labels: of all rows, where the shard does not use moves.h, which

@@ -90,6 +90,35 @@ static void keep_better(struct cluster_outcome *best, struct cluster_outcome *ou
     sweep->suggested = i;
 }
 
+/* How well the clusters agree with the classes, of all rows. */
+static enum status agree(struct cluster_agreement *agreement, const struct engine *engine,
+                         const struct cluster_outcome *outcome,
+                         const struct cluster_sweep_config *values, struct error *err)
+{
+    const struct data *data = &engine->shard.data;
+    struct comm *comm = data->comm;
+    const size_t rows = (size_t)data->rows;
+    enum status status = STATUS_FAILED;
+    size_t *ends = calloc(comm->size, sizeof *ends);
+    int32_t *labels = malloc(rows * sizeof *labels);
+    if (!ends || !labels) {
+        error_memory(err, rows * sizeof *labels, "comparing with the folders");
+        goto out;
+    }
+    ends[comm->rank] = (data->share.first + data->share.rows) * sizeof *labels;
+    memcpy(labels + data->share.first, outcome->labels, data->share.rows * sizeof *labels);
+    status = comm_gather_each(comm, ends, sizeof *ends, err);
+    if (status == STATUS_OK)
+        status = comm_gather(comm, labels, ends, err);
+    if (status == STATUS_OK)
+        status = cluster_agree(agreement, labels, outcome->k, values->classes, values->class_count,
+                               rows, err);
+out:
+    free(ends);
+    free(labels);
+    return status;
+}
+
 static enum status run_value(struct cluster_outcome *best, struct cluster_sweep *sweep,
                              struct engine *engine, struct measures *measures,
                              const struct cluster_sweep_config *values, uint32_t i,
@@ -109,8 +138,7 @@ static enum status run_value(struct cluster_outcome *best, struct cluster_sweep 
             checkpoint_save_interrupted(checkpoint, err);
     }
     if (status == STATUS_OK && values->classes)
-        status = cluster_agree(&value->agreement, outcome.labels, value->k, values->classes,
-                               values->class_count, outcome.rows, err);
+        status = agree(&value->agreement, engine, &outcome, values, err);
     if (status == STATUS_OK) {
         value->iterations = outcome.iterations;
         value->converged = outcome.converged;
@@ -149,10 +177,10 @@ static enum status take_values(struct cluster_outcome *best, struct cluster_swee
                                struct error *err)
 {
     struct checkpoint *checkpoint = &engine->checkpoint;
-    enum status status =
-        checkpoint_open(checkpoint, engine->config.checkpoint, engine->source->dimension,
-                        engine->fit.data->stride, values->classes,
-                        values->classes ? engine->source->rows * sizeof *values->classes : 0, err);
+    const struct data *data = engine->fit.data;
+    enum status status = checkpoint_open(
+        checkpoint, data->comm, engine->config.checkpoint, data->dimension, data->stride,
+        values->classes, values->classes ? data->rows * sizeof *values->classes : 0, err);
     checkpoint->values = (struct checkpoint_values){.sweep = sweep, .best = best};
     if (status == STATUS_OK)
         status = checkpoint_take_values(checkpoint, err);
@@ -165,56 +193,71 @@ static enum status take_values(struct cluster_outcome *best, struct cluster_swee
     return status;
 }
 
-struct sweep_job {
+struct sweeping {
     struct cluster_outcome *best;
-    struct cluster_sweep *sweep;
-    const struct matrix_source *source;
+    struct cluster_sweep *sweep; /* both: rank 0's results */
     const struct cluster_config *config;
     const struct cluster_sweep_config *values;
 };
 
-static enum status sweep_once(void *context, const struct shard_devices *devices,
-                              const struct ocl_context **failed, struct error *err)
+static enum status sweep_main(void *context, const struct rank *rank, struct error *err)
 {
-    const struct sweep_job *job = context;
+    const struct sweeping *job = context;
     const struct cluster_sweep_config *values = job->values;
-    struct cluster_outcome *best = job->best;
-    struct cluster_sweep *sweep = job->sweep;
+    struct cluster_outcome best = {0};
+    struct cluster_sweep sweep = {0};
     struct engine *engine = calloc(1, sizeof *engine);
     struct measures measures = {0};
     struct cluster_config largest = *job->config;
-    *best = (struct cluster_outcome){0};
-    *sweep = (struct cluster_sweep){0};
-    enum status status = engine ? open_values(sweep, values, err)
+    enum status status = engine ? open_values(&sweep, values, err)
                                 : error_memory(err, sizeof *engine, "the values of k");
     if (status == STATUS_OK) {
-        largest.k = sweep->values[sweep->count - 1].k;
-        status = engine_open(engine, devices, job->source, &largest, err);
+        largest.k = sweep.values[sweep.count - 1].k;
+        status = engine_open(engine, rank, &largest, err);
     }
     if (status == STATUS_OK)
-        status = measures_open(&measures, &engine->shards, &largest, err);
-    sweep->sample = measures.sample;
-    sweep->simplified = measures.sampled && measures.sample / SAMPLE_OF_CLUSTER < largest.k;
+        status = measures_open(&measures, &engine->shard, &largest, err);
+    sweep.sample = measures.sample;
+    sweep.simplified = measures.sampled && measures.sample / SAMPLE_OF_CLUSTER < largest.k;
     if (status == STATUS_OK)
-        status = take_values(best, sweep, engine, values, err);
-    const uint32_t left = sweep->count - (engine ? engine->checkpoint.values.done : 0);
+        status = take_values(&best, &sweep, engine, values, err);
+    const uint32_t left = sweep.count - (engine ? engine->checkpoint.values.done : 0);
     for (uint32_t i = left; i > 0 && status == STATUS_OK; i--) {
-        if (values->progress)
-            values->progress(largest.progress_context, sweep->values[i - 1].k, sweep->count - i,
-                             sweep->count);
-        status = run_value(best, sweep, engine, &measures, values, i - 1, err);
+        if (values->progress && rank->comm->rank == 0)
+            values->progress(largest.progress_context, sweep.values[i - 1].k, sweep.count - i,
+                             sweep.count);
+        status = run_value(&best, &sweep, engine, &measures, values, i - 1, err);
     }
     if (status == STATUS_OK) {
-        best->seconds_build = shards_seconds_build(&engine->shards);
-        best->iterations_resumed = engine->checkpoint.resumed;
-        explain(sweep);
+        best.seconds_build = rank->lane->seconds_build;
+        best.iterations_resumed = engine->checkpoint.resumed;
+        explain(&sweep);
+        status = cluster_hand_over(job->best, &best, &engine->shard, err);
+    }
+    if (status == STATUS_OK && rank->comm->rank == 0) {
+        *job->sweep = sweep;
+        sweep = (struct cluster_sweep){0};
     }
     measures_close(&measures);
-    if (engine) {
-        *failed = engine->shards.failed;
+    if (engine)
         engine_close(engine);
-    }
     free(engine);
+    cluster_outcome_clear(&best);
+    cluster_sweep_clear(&sweep);
+    return status;
+}
+
+static enum status sweep_on(struct cluster_outcome *best, struct cluster_sweep *sweep,
+                            struct ocl_context *const *contexts, uint32_t count,
+                            const struct matrix_source *source, const struct cluster_config *config,
+                            const struct cluster_sweep_config *values,
+                            const struct lane_choice *choice, struct error *err)
+{
+    struct sweeping sweeping = {best, sweep, config, values};
+    const struct run_job job = {source, config, choice, sweep_main, &sweeping};
+    *best = (struct cluster_outcome){0};
+    *sweep = (struct cluster_sweep){0};
+    enum status status = cluster_run_ranks(&job, contexts, count, err);
     if (status != STATUS_OK) {
         cluster_outcome_clear(best);
         cluster_sweep_clear(sweep);
@@ -228,10 +271,8 @@ enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sw
                                  const struct cluster_sweep_config *values,
                                  const struct lane_choice *choice, struct error *err)
 {
-    struct ocl_context *const same[LANE_SHARES] = {ocl, ocl, ocl, ocl};
-    const struct shard_devices devices = {same, choice->shares, choice};
-    struct sweep_job job = {best, sweep, source, config, values};
-    return cluster_on_devices(&devices, sweep_once, &job, err);
+    struct ocl_context *const same[RUN_RANKS] = {ocl, ocl, ocl, ocl};
+    return sweep_on(best, sweep, same, choice->ranks, source, config, values, choice, err);
 }
 
 enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep *sweep,
@@ -240,7 +281,6 @@ enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep
                               const struct cluster_config *config,
                               const struct cluster_sweep_config *values, struct error *err)
 {
-    const struct shard_devices all = {devices->contexts, devices->count, NULL};
-    struct sweep_job job = {best, sweep, source, config, values};
-    return cluster_on_devices(&all, sweep_once, &job, err);
+    return sweep_on(best, sweep, devices->contexts, devices->count, source, config, values, NULL,
+                    err);
 }

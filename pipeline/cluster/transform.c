@@ -153,27 +153,22 @@ enum status transform_rows(const struct transform *transform, struct workers *wo
 enum status column_stats_open(struct column_stats *stats, uint32_t dimension, struct error *err)
 {
     *stats = (struct column_stats){.dimension = dimension};
-    stats->origin = calloc(dimension, sizeof *stats->origin);
-    stats->largest = calloc(dimension, sizeof *stats->largest);
-    stats->sum = calloc(dimension, sizeof *stats->sum);
-    stats->squares = calloc(dimension, sizeof *stats->squares);
-    stats->block_sum = calloc(dimension, sizeof *stats->block_sum);
-    stats->block_squares = calloc(dimension, sizeof *stats->block_squares);
-    if (stats->origin && stats->largest && stats->sum && stats->squares && stats->block_sum &&
-        stats->block_squares)
-        return STATUS_OK;
-    column_stats_close(stats);
-    return error_memory(err, (size_t)dimension * 40, "the columns' statistics");
+    const size_t columns = dimension;
+    stats->bytes = columns * (4 * sizeof(double) + 2 * sizeof(float));
+    stats->sum = calloc(1, stats->bytes);
+    if (!stats->sum)
+        return error_memory(err, stats->bytes, "the columns' statistics");
+    stats->squares = stats->sum + columns;
+    stats->block_sum = stats->squares + columns;
+    stats->block_squares = stats->block_sum + columns;
+    stats->origin = (float *)(stats->block_squares + columns);
+    stats->largest = stats->origin + columns;
+    return STATUS_OK;
 }
 
 void column_stats_close(struct column_stats *stats)
 {
-    free(stats->origin);
-    free(stats->largest);
     free(stats->sum);
-    free(stats->squares);
-    free(stats->block_sum);
-    free(stats->block_squares);
     *stats = (struct column_stats){0};
 }
 

@@ -28,10 +28,11 @@ enum status transform_rows(const struct transform *transform, struct workers *wo
 struct column_stats {
     uint32_t dimension;
     uint64_t rows;
-    float *origin;                     /* dimension: the first row */
-    float *largest;                    /* dimension: the greatest absolute value */
     double *sum, *squares;             /* of whole blocks */
     double *block_sum, *block_squares; /* of the rows behind them */
+    float *origin;                     /* dimension: the first row */
+    float *largest;                    /* dimension: the greatest absolute value */
+    size_t bytes; /* of all these, which lie together from `sum` on: copied, they continue there */
 };
 
 enum status column_stats_open(struct column_stats *stats, uint32_t dimension, struct error *err);

@@ -49,11 +49,10 @@ static enum status open_sums(struct update *update, struct error *err)
     if (!update->pinned)
         update->sums = malloc(bytes);
     update->counts = calloc(update->k, sizeof *update->counts);
-    update->parts = malloc(update->k * sizeof *update->parts);
     const bool weighted = update->data->weights.of_row;
     if (weighted)
         update->weights = calloc(update->k, sizeof *update->weights);
-    if (!update->sums || !update->counts || !update->parts || (weighted && !update->weights))
+    if (!update->sums || !update->counts || (weighted && !update->weights))
         return error_memory(err, bytes, "sums of clusters");
     return STATUS_OK;
 }
@@ -194,7 +193,6 @@ void update_close(struct update *update)
     free(update->host_begins);
     free(update->host_clusters);
     free(update->cluster_end);
-    free(update->parts);
     *update = (struct update){0};
 }
 
@@ -343,18 +341,27 @@ enum status update_read(struct update *update, struct error *err)
                      err);
 }
 
-void update_add(struct update *totals, const struct update *part, uint64_t cluster, bool anew)
+enum status update_sum(struct update *totals, const struct update *part, int64_t *values,
+                       size_t count, struct error *err)
 {
-    const size_t stride = totals->data->stride;
-    cl_long *to = totals->sums + cluster * stride;
-    const cl_long *from = part->sums + cluster * stride;
-    totals->counts[cluster] = (anew ? 0 : totals->counts[cluster]) + part->counts[cluster];
-    if (totals->weights)
-        totals->weights[cluster] = (anew ? 0 : totals->weights[cluster]) + part->weights[cluster];
-    if (anew)
-        memcpy(to, from, stride * sizeof *to);
-    for (size_t j = 0; j < stride && !anew; j++)
-        to[j] += from[j];
+    struct comm *comm = totals->data->comm;
+    const size_t k = totals->k, weights = totals->weights ? k : 0, all = k + weights + count;
+    int64_t *tallies = malloc(all * sizeof *tallies);
+    if (!tallies)
+        return error_memory(err, all * sizeof *tallies, "sums of clusters");
+    memcpy(tallies, part->counts, k * sizeof *tallies);
+    memcpy(tallies + k, part->weights, weights * sizeof *tallies);
+    memcpy(tallies + k + weights, values, count * sizeof *tallies);
+    enum status status = comm_sum(comm, tallies, tallies, all, err);
+    if (status == STATUS_OK)
+        status = comm_sum(comm, totals->sums, part->sums, k * totals->data->stride, err);
+    if (status == STATUS_OK) {
+        memcpy(totals->counts, tallies, k * sizeof *tallies);
+        memcpy(totals->weights, tallies + k, weights * sizeof *tallies);
+        memcpy(values, tallies + k + weights, count * sizeof *tallies);
+    }
+    free(tallies);
+    return status;
 }
 
 enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,
@@ -421,7 +428,7 @@ void update_centroid(const struct update *update, float *centroids, uint64_t clu
 
 /* With m the columns' means, a cluster of weight n and sum S has about c the inertia
  * (sum of |x - m|^2, weighted) - 2 (c - m).(S - n m) + n |c - m|^2. */
-void update_inertia_part(const struct update *update, const float *centroids, uint64_t cluster)
+double update_inertia_part(const struct update *update, const float *centroids, uint64_t cluster)
 {
     const struct data *data = update->data;
     const cl_long *sums = update->sums + cluster * data->stride;
@@ -433,10 +440,10 @@ void update_inertia_part(const struct update *update, const float *centroids, ui
         double sum = (double)sums[j] * update->units[j] - count * mean;
         lanes[j % KMEANS_LANES] += shift * (count * shift - 2 * sum);
     }
-    update->parts[cluster] = canonical_lane_sum(lanes);
+    return canonical_lane_sum(lanes);
 }
 
-double update_inertia(const struct update *update)
+double update_scatter(const struct update *update)
 {
     const struct data *data = update->data;
     double total = 0;
@@ -446,7 +453,5 @@ double update_inertia(const struct update *update)
                 ? column_stats_scatter_about(&data->weighted, j, column_stats_mean(&data->stats, j),
                                              data->weights.total)
                 : column_stats_scatter(&data->stats, j);
-    for (uint32_t c = 0; c < update->k; c++)
-        total += update->parts[c];
-    return total > 0 ? total * data->weights.unit : 0;
+    return total;
 }

@@ -27,14 +27,13 @@ struct update {
     /* Of one tile, sorted by cluster: */
     cl_uint *host_entries, *host_segments, *host_begins, *host_clusters;
     uint32_t *cluster_end; /* k */
-    double *parts;         /* k: of a sum over clusters */
 };
 
 /* Rows count as often as their weights say. A sum may hold every row once, or up to `samples` rows
  * if those are more. */
 enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
                         struct error *err);
-/* For the sums of several updates' rows, of which `part` is one: on the host only. */
+/* For the sums of all ranks' rows, of which `part` has its own: on the host only. */
 enum status update_open_totals(struct update *totals, const struct update *part, uint64_t samples,
                                struct error *err);
 void update_close(struct update *update);
@@ -60,8 +59,10 @@ enum status update_wait(struct update *update, struct error *err);
 /* Brings the sums to the host. */
 enum status update_read(struct update *update, struct error *err);
 
-/* Adds the host's sums of a part's cluster to totals, or, anew, makes them what totals has. */
-void update_add(struct update *totals, const struct update *part, uint64_t cluster, bool anew);
+/* totals gets the sums of all ranks, of which `part` has its own; all ranks call it. values: how
+ * many of further ones are summed up, too. */
+enum status update_sum(struct update *totals, const struct update *part, int64_t *values,
+                       size_t count, struct error *err);
 
 /* Moves one row (its `stride` values and its weight) after update_read; the host's sums follow. */
 enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,
@@ -72,11 +73,10 @@ enum status update_move_row(struct update *update, const float *row, float weigh
  * under cosine. */
 void update_centroid(const struct update *update, float *centroids, uint64_t cluster);
 
-/* Of one cluster, for any thread: its part of the inertia about `centroids`, to update->parts. */
-void update_inertia_part(const struct update *update, const float *centroids, uint64_t cluster);
-
-/* The inertia of the summed rows, from all parts: exact but for the rounding of float64 relative to
- * the data's whole scatter. */
-double update_inertia(const struct update *update);
+/* The inertia of the summed rows about their centroids is the scatter of all rows about the columns'
+ * means and, added in order, the part of each cluster; then in the unit of the weights. Exact but
+ * for the rounding of float64 relative to the whole scatter. For any thread. */
+double update_scatter(const struct update *update);
+double update_inertia_part(const struct update *update, const float *centroids, uint64_t cluster);
 
 #endif

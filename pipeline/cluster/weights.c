@@ -18,12 +18,12 @@ int64_t weights_units(const struct weights *weights, float weight)
 }
 
 /* The largest weight; *equal tells whether there is another one. */
-static enum status find_largest(float *largest, bool *equal, const float *given, uint64_t n,
-                                struct error *err)
+static enum status find_largest(float *largest, bool *equal, struct comm *comm, const float *given,
+                                uint64_t first, uint64_t n, struct error *err)
 {
+    int64_t different = 0;
     *largest = 0;
-    *equal = true;
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = first; i < first + n; i++) {
         if (!(given[i] >= 0) || isinf(given[i]))
             return error_set(err, STATUS_FAILED,
                              "the weight of row %llu is %g; weights are finite numbers from 0 on",
@@ -31,45 +31,71 @@ static enum status find_largest(float *largest, bool *equal, const float *given,
         if (given[i] > *largest)
             *largest = given[i];
         if (given[i] != given[0])
-            *equal = false;
+            different = 1;
     }
+    enum status status = comm_maximum(comm, largest, 1, err);
+    if (status == STATUS_OK)
+        status = comm_sum(comm, &different, &different, 1, err);
+    if (status != STATUS_OK)
+        return status;
+    *equal = different == 0;
     return *largest > 0 ? STATUS_OK : error_set(err, STATUS_FAILED, "the weight of every row is 0");
 }
 
-enum status weights_open(struct weights *weights, const float *given, uint64_t n, uint64_t samples,
-                         uint32_t k, struct error *err)
+struct own_weights {
+    const float *of_row;
+    uint64_t n;
+};
+
+static void add_weights(void *context, double *sums)
+{
+    const struct own_weights *own = context;
+    for (uint64_t i = 0; i < own->n; i++)
+        sums[0] += (double)own->of_row[i];
+}
+
+enum status weights_open(struct weights *weights, struct comm *comm, const float *given,
+                         uint64_t first, uint64_t n, uint64_t samples, uint32_t k,
+                         struct error *err)
 {
     float largest = 1;
     bool equal = true;
     *weights = (struct weights){.unit = 1};
-    enum status status = given ? find_largest(&largest, &equal, given, n, err) : STATUS_OK;
+    enum status status =
+        given ? find_largest(&largest, &equal, comm, given, first, n, err) : STATUS_OK;
     weights->unit = (double)largest;
     if (status != STATUS_OK || equal)
         return status;
     weights->of_row = malloc(n * sizeof *weights->of_row);
     if (!weights->of_row)
         return error_memory(err, n * sizeof *weights->of_row, "weights");
+    for (uint64_t i = 0; i < n; i++)
+        weights->of_row[i] = (float)((double)given[first + i] / weights->unit);
+    struct own_weights own = {weights->of_row, n};
     double total = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        weights->of_row[i] = (float)((double)given[i] / weights->unit);
-        total += (double)weights->of_row[i];
-    }
+    status = comm_fold(comm, &total, 1, NULL, add_weights, &own, err);
+    if (status != STATUS_OK)
+        return status;
     const uint64_t most = (uint64_t)ceil(total);
     weights->sum_bits = weights_bits_for(samples > most ? samples : most);
     weights->scale = WEIGHTS_SUM_BITS - weights->sum_bits;
     /* Less than half a unit is nothing. */
-    uint64_t sum = 0, positive = 0;
+    enum { SUM, POSITIVE };
+    int64_t sums[2] = {0, 0};
     for (uint64_t i = 0; i < n; i++) {
         const int64_t units = weights_units(weights, weights->of_row[i]);
         weights->of_row[i] = (float)ldexp((double)units, -weights->scale);
-        sum += (uint64_t)units;
-        positive += units > 0;
+        sums[SUM] += units;
+        sums[POSITIVE] += units > 0;
     }
-    weights->total = ldexp((double)sum, -weights->scale);
-    if (positive < k)
+    status = comm_sum(comm, sums, sums, 2, err);
+    if (status != STATUS_OK)
+        return status;
+    weights->total = ldexp((double)(uint64_t)sums[SUM], -weights->scale);
+    if ((uint64_t)sums[POSITIVE] < k)
         return error_set(err, STATUS_FAILED,
-                         "k is %u, and only %llu rows have a weight above 0; choose a smaller k", k,
-                         (unsigned long long)positive);
+                         "k is %u, and only %lld rows have a weight above 0; choose a smaller k", k,
+                         (long long)sums[POSITIVE]);
     return STATUS_OK;
 }
 

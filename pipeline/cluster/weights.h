@@ -7,23 +7,26 @@
 #define CLPIPE_CLUSTER_WEIGHTS_H
 
 #include "base/error.h"
+#include "cluster/comm.h"
 #include <stdint.h>
 
 /* Sums of weights, and of weighted values, have so many bits and a sign. */
 #define WEIGHTS_SUM_BITS 62
 
 struct weights {
-    float *of_row; /* 0 to 1; NULL: all rows count the same */
+    float *of_row; /* of the rank's rows, 0 to 1; NULL: all rows count the same */
     double unit;   /* what a weight of 1 was given as */
     int scale;
     int sum_bits; /* no sum of weights exceeds 2^sum_bits */
     double total; /* exact */
 };
 
-/* Takes the weights of n rows, or NULL. No sum has more than `samples` rows, if those are more than
- * n. STATUS_FAILED: one is negative or not finite, all are 0, or fewer than k are not. */
-enum status weights_open(struct weights *weights, const float *given, uint64_t n, uint64_t samples,
-                         uint32_t k, struct error *err);
+/* Takes the weights of the rank's n rows from `first` on; `given` has those of all rows, or is NULL.
+ * No sum has more than `samples` rows, if those are more than there are. All ranks call it.
+ * STATUS_FAILED: one is negative or not finite, all are 0, or fewer than k are not. */
+enum status weights_open(struct weights *weights, struct comm *comm, const float *given,
+                         uint64_t first, uint64_t n, uint64_t samples, uint32_t k,
+                         struct error *err);
 void weights_close(struct weights *weights);
 
 /* A weight in units of 2^-scale. */

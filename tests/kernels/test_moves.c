@@ -3,7 +3,7 @@
  * well: there it takes less data. */
 #include "runner.h"
 
-#include "cluster/shards.h"
+#include "cluster/shard.h"
 #include "kmeans.h"
 #include "test_devices.h"
 
@@ -138,19 +138,23 @@ static void check_device(struct ocl_context *context, bool fewer)
         fewer ? sizeof clusters_few / sizeof *k : sizeof clusters / sizeof *clusters;
     const struct matrix_source source = {
         .rows = fewer ? ROWS_FEW : ROWS, .dimension = 1, .read = read_rows};
-    const struct lane_choice tiled = {.forced = true, .tiled = true, .shares = 1};
-    const struct shard_devices devices = {&context, 1, &tiled};
+    const struct lane_choice tiled = {.forced = true, .tiled = true, .ranks = 1};
+    struct comm alone = {0, 1, NULL};
+    struct lane lane;
+    struct workers *workers;
+    const struct rank rank = {&alone, &lane, &source};
     struct cluster_config config;
-    struct shards shards;
+    struct shard opened, *shard = &opened;
     struct error err = ERROR_INIT;
     cluster_config_default(&config);
     config.k = k[count - 1];
     config.memory = 256 << 20;
     config.threads = 1;
-    if (shards_open(&shards, &devices, &source, &config, &err) != STATUS_OK ||
-        shards_open_updates(&shards, &config, &err) != STATUS_OK)
+    if (workers_open(&workers, 1, &err) != STATUS_OK ||
+        lane_open(&lane, context, workers, NULL, &tiled, &err) != STATUS_OK ||
+        shard_open(shard, &rank, &config, &err) != STATUS_OK ||
+        shard_open_update(shard, &config, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
-    struct shard *shard = &shards.shard[0];
     const struct ocl_device *device = shard->lane->device;
     assert_int_equal(shard->moves.used, device->int64_atomics && device->fp64);
     for (size_t i = 0; i < count && shard->moves.used; i++) {
@@ -167,7 +171,9 @@ static void check_device(struct ocl_context *context, bool fewer)
             check_moves(shard, (uint32_t)source.rows, k[i], what);
         }
     }
-    shards_close(&shards);
+    shard_close(shard);
+    lane_close(&lane);
+    workers_close(&workers);
 }
 
 static void test_moves(void **state)

@@ -2,7 +2,7 @@
  * lists, against plain C. Run it under oclgrind as well: there it takes less data. */
 #include "runner.h"
 
-#include "cluster/shards.h"
+#include "cluster/shard.h"
 #include "kmeans.h"
 #include "test_devices.h"
 
@@ -144,19 +144,23 @@ static void check_device(struct ocl_context *context, bool fewer)
         fewer ? sizeof clusters_few / sizeof *k : sizeof clusters / sizeof *clusters;
     const uint32_t rows = fewer ? 300 : ROWS;
     const struct matrix_source source = {.rows = rows, .dimension = 1, .read = read_rows};
-    const struct lane_choice tiled = {.forced = true, .tiled = true, .tensor = true, .shares = 1};
-    const struct shard_devices devices = {&context, 1, &tiled};
+    const struct lane_choice tiled = {.forced = true, .tiled = true, .tensor = true, .ranks = 1};
+    struct comm alone = {0, 1, NULL};
+    struct lane lane;
+    struct workers *workers;
+    const struct rank rank = {&alone, &lane, &source};
     struct cluster_config config;
-    struct shards shards;
+    struct shard opened, *shard = &opened;
     struct error err = ERROR_INIT;
     cluster_config_default(&config);
     config.k = k[count - 1];
     config.memory = 256 << 20;
     config.threads = 1;
-    if (shards_open(&shards, &devices, &source, &config, &err) != STATUS_OK ||
-        shards_open_updates(&shards, &config, &err) != STATUS_OK)
+    if (workers_open(&workers, 1, &err) != STATUS_OK ||
+        lane_open(&lane, context, workers, NULL, &tiled, &err) != STATUS_OK ||
+        shard_open(shard, &rank, &config, &err) != STATUS_OK ||
+        shard_open_update(shard, &config, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
-    struct shard *shard = &shards.shard[0];
     shard->lane->any_prune = true;
     for (size_t i = 0; i < count && shard->moves.used; i++)
         for (int kind = 0; kind < KINDS; kind++) {
@@ -166,7 +170,9 @@ static void check_device(struct ocl_context *context, bool fewer)
             make_drifts(kind, k[i]);
             check_plan(shard, rows, k[i], what);
         }
-    shards_close(&shards);
+    shard_close(shard);
+    lane_close(&lane);
+    workers_close(&workers);
 }
 
 static void test_plan(void **state)

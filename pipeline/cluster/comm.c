@@ -1,0 +1,90 @@
+/* comm.c: one rank has nothing to exchange; several use their implementation. */
+#include "cluster/comm.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum status comm_sum(struct comm *comm, int64_t *sums, const int64_t *values, size_t count,
+                     struct error *err)
+{
+    if (comm->size > 1)
+        return comm->ops->sum(comm, sums, values, count, err);
+    if (sums != values)
+        memcpy(sums, values, count * sizeof *sums);
+    return STATUS_OK;
+}
+
+enum status comm_maximum(struct comm *comm, float *values, size_t count, struct error *err)
+{
+    return comm->size > 1 ? comm->ops->maximum(comm, values, count, err) : STATUS_OK;
+}
+
+enum status comm_gather(struct comm *comm, void *all, const size_t *ends, struct error *err)
+{
+    return comm->size > 1 ? comm->ops->gather(comm, all, ends, err) : STATUS_OK;
+}
+
+enum status comm_gather_each(struct comm *comm, void *all, size_t bytes, struct error *err)
+{
+    return comm_gather_parts(comm, all, comm->size, bytes, err);
+}
+
+enum status comm_broadcast(struct comm *comm, void *data, size_t bytes, uint32_t root,
+                           struct error *err)
+{
+    return comm->size > 1 ? comm->ops->broadcast(comm, data, bytes, root, err) : STATUS_OK;
+}
+
+enum status comm_receive(struct comm *comm, void *data, size_t bytes, struct error *err)
+{
+    return comm->rank > 0 ? comm->ops->receive(comm, data, bytes, err) : STATUS_OK;
+}
+
+enum status comm_send(struct comm *comm, const void *data, size_t bytes, struct error *err)
+{
+    return comm->rank + 1 < comm->size ? comm->ops->send(comm, data, bytes, err) : STATUS_OK;
+}
+
+enum status comm_fold(struct comm *comm, double *sums, size_t count, double *before,
+                      void (*add)(void *context, double *sums), void *context, struct error *err)
+{
+    const size_t bytes = count * sizeof *sums;
+    enum status status = comm_receive(comm, sums, bytes, err);
+    if (status != STATUS_OK)
+        return status;
+    if (before)
+        *before = sums[0];
+    add(context, sums);
+    status = comm_send(comm, sums, bytes, err);
+    return status == STATUS_OK ? comm_broadcast(comm, sums, bytes, comm->size - 1, err) : status;
+}
+
+void comm_fail(struct comm *comm, const struct error *err)
+{
+    if (comm->size > 1)
+        comm->ops->fail(comm, err);
+}
+
+void comm_part(uint64_t *begin, uint64_t *end, const struct comm *comm, uint32_t rank,
+               uint64_t count)
+{
+    *begin = count / comm->size * rank + count % comm->size * rank / comm->size;
+    *end = count / comm->size * (rank + 1) + count % comm->size * (rank + 1) / comm->size;
+}
+
+enum status comm_gather_parts(struct comm *comm, void *all, uint64_t count, size_t each,
+                              struct error *err)
+{
+    if (comm->size == 1)
+        return STATUS_OK;
+    size_t *ends = malloc(comm->size * sizeof *ends);
+    if (!ends)
+        return error_memory(err, comm->size * sizeof *ends, "ranks");
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
+        uint64_t begin, end;
+        comm_part(&begin, &end, comm, rank, count);
+        ends[rank] = (size_t)end * each;
+    }
+    enum status status = comm->ops->gather(comm, all, ends, err);
+    free(ends);
+    return status;
+}

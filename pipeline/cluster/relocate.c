@@ -1,0 +1,216 @@
+/* relocate.c: the farthest rows of all ranks, in order.
+ *
+ * A rank sorts its own rows and gives some of them at a time. All ranks merge what all have given
+ * and so take the same rows; a rank whose rows are used up gives its next ones. */
+#include "cluster/relocate.h"
+#include "cluster/canonical.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows that a rank gives at a time, at least; more clusters are seldom empty. */
+#define BATCH_MIN 16
+
+struct far_row {
+    double distance; /* 0: the rank has no more */
+    uint64_t row;
+    float weight;
+    int32_t label;
+};
+
+struct far_rows {
+    struct fit *fit;
+    double *distances;    /* of the rank's rows */
+    struct far_row *rows; /* the rank's, farthest first */
+    uint64_t count, sent;
+    uint32_t batch;
+    struct far_row *given; /* size x batch: what each rank has given last */
+    uint32_t *used;        /* of that; size */
+};
+
+static int by_distance(const void *a, const void *b)
+{
+    const struct far_row *x = a, *y = b;
+    if (x->distance != y->distance)
+        return x->distance > y->distance ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+uint32_t relocate_count_empty(const struct fit *fit)
+{
+    uint32_t empty = 0;
+    for (uint32_t c = 0; c < fit->config->k; c++)
+        empty += fit->update->counts[c] == 0;
+    return empty;
+}
+
+/* The canonical distances of the rank's rows to their centroids. */
+static enum status measure_rows(struct fit *fit, double *distances, struct error *err)
+{
+    struct data *data = fit->data;
+    struct tile *tile;
+    enum status status = data_begin_at_either_end(data, err);
+    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
+        status = assign_tile_distances(fit->assign, tile, distances + tile->offset, err);
+        if (status == STATUS_OK)
+            status = data_done(data, tile, err);
+    }
+    data_end(data);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+static void far_rows_close(struct far_rows *far)
+{
+    free(far->distances);
+    free(far->rows);
+    free(far->given);
+    free(far->used);
+}
+
+static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t empty,
+                                 struct error *err)
+{
+    const struct data_share *share = &fit->data->share;
+    const float *weights = fit->data->weights.of_row;
+    const uint32_t size = fit->comm->size;
+    *far = (struct far_rows){.fit = fit, .batch = empty > BATCH_MIN ? empty : BATCH_MIN};
+    const size_t given = (size_t)size * far->batch;
+    far->distances = malloc(share->rows * sizeof *far->distances);
+    far->rows = malloc(share->rows * sizeof *far->rows);
+    far->given = calloc(given, sizeof *far->given);
+    far->used = malloc(size * sizeof *far->used);
+    if (!far->distances || !far->rows || !far->given || !far->used)
+        return error_memory(err, share->rows * sizeof *far->rows, "relocating empty clusters");
+    for (uint32_t rank = 0; rank < size; rank++)
+        far->used[rank] = far->batch;
+    if (measure_rows(fit, far->distances, err) != STATUS_OK)
+        return err->status;
+    for (uint64_t i = 0; i < share->rows; i++)
+        if (far->distances[i] > 0 && !(weights && weights[i] == 0))
+            far->rows[far->count++] = (struct far_row){far->distances[i], share->first + i,
+                                                       weights ? weights[i] : 1, fit->labels[i]};
+    qsort(far->rows, far->count, sizeof *far->rows, by_distance);
+    return STATUS_OK;
+}
+
+/* Has ranks that are used up give their next rows. */
+static enum status refill(struct far_rows *far, struct error *err)
+{
+    struct comm *comm = far->fit->comm;
+    const size_t batch = far->batch;
+    bool wanted = false;
+    for (uint32_t rank = 0; rank < comm->size; rank++)
+        wanted = wanted || far->used[rank] == batch;
+    if (!wanted)
+        return STATUS_OK;
+    struct far_row *own = far->given + comm->rank * batch;
+    if (far->used[comm->rank] == batch)
+        for (size_t i = 0; i < batch; i++)
+            own[i] = far->sent < far->count ? far->rows[far->sent++] : (struct far_row){0};
+    for (uint32_t rank = 0; rank < comm->size; rank++)
+        if (far->used[rank] == batch)
+            far->used[rank] = 0;
+    return comm_gather_each(comm, far->given, batch * sizeof *own, err);
+}
+
+/* The next row of all ranks; distance 0 where there is none. */
+static enum status next_row(struct far_row *row, struct far_rows *far, struct error *err)
+{
+    const uint32_t size = far->fit->comm->size;
+    enum status status = refill(far, err);
+    if (status != STATUS_OK)
+        return status;
+    uint32_t best = 0;
+    for (uint32_t rank = 1; rank < size; rank++)
+        if (by_distance(&far->given[(size_t)rank * far->batch + far->used[rank]],
+                        &far->given[(size_t)best * far->batch + far->used[best]]) < 0)
+            best = rank;
+    *row = far->given[(size_t)best * far->batch + far->used[best]];
+    if (row->distance > 0)
+        far->used[best]++;
+    return STATUS_OK;
+}
+
+/* What follows on the rank that has the row. */
+static enum status relabel_own_row(struct fit *fit, const struct far_row *row, const float *values,
+                                   uint32_t cluster, struct error *err)
+{
+    struct tile *tile = data_tile_of(fit->data, row->row);
+    const uint32_t at = (uint32_t)(row->row - tile->first);
+    const int32_t label = (int32_t)cluster;
+    fit->labels[tile->offset + at] = label;
+    enum status status =
+        lane_write(fit->lane, "label", tile->labels, at * sizeof label, sizeof label, &label, err);
+    if (status == STATUS_OK)
+        status = assign_forget_row(fit->assign, tile, at, err);
+    return status == STATUS_OK ? update_move_row(&fit->shard->update, values, row->weight,
+                                                 (uint32_t)row->label, cluster, err)
+                               : status;
+}
+
+/* Gives one row to an empty cluster. */
+static enum status give_row(struct fit *fit, const struct far_row *row, const float *values,
+                            uint32_t cluster, struct error *err)
+{
+    const uint32_t stride = fit->data->stride;
+    float *centroid = fit->centroids + (size_t)cluster * stride;
+    fit->shifts[cluster] += sqrt(canonical_distance(values, centroid, stride));
+    memcpy(centroid, values, stride * sizeof *values);
+    if (shard_has_row(fit->shard, row->row) &&
+        relabel_own_row(fit, row, values, cluster, err) != STATUS_OK)
+        return err->status;
+    return fit->update == &fit->totals ? update_move_row(fit->update, values, row->weight,
+                                                         (uint32_t)row->label, cluster, err)
+                                       : STATUS_OK;
+}
+
+static bool is_new(const float *values, uint32_t given, uint32_t stride)
+{
+    for (uint32_t g = 0; g < given; g++)
+        if (canonical_distance(values + (size_t)given * stride, values + (size_t)g * stride,
+                               stride) == 0)
+            return false;
+    return true;
+}
+
+enum status relocate_rows(struct fit *fit, struct error *err)
+{
+    const uint32_t stride = fit->data->stride, empty = relocate_count_empty(fit);
+    const uint64_t *counts = fit->update->counts;
+    enum status status = STATUS_FAILED;
+    struct far_rows far = {0};
+    struct far_row row;
+    uint32_t given = 0, cluster = 0;
+    float *values = malloc((size_t)empty * stride * sizeof *values);
+    if (!values) {
+        error_memory(err, (size_t)empty * stride * sizeof *values, "relocating empty clusters");
+        goto out;
+    }
+    status = far_rows_open(&far, fit, empty, err);
+    while (status == STATUS_OK && given < empty) {
+        status = next_row(&row, &far, err);
+        if (status != STATUS_OK || row.distance == 0) /* every row lies on its centroid */
+            break;
+        if (counts[row.label] == 1)
+            continue;
+        float *value = values + (size_t)given * stride;
+        status = shard_rows(fit->shard, value, &row.row, 1, err);
+        if (status != STATUS_OK || !is_new(values, given, stride))
+            continue;
+        while (counts[cluster] > 0)
+            cluster++;
+        status = give_row(fit, &row, value, cluster, err);
+        given++;
+    }
+    if (status == STATUS_OK && given == 0)
+        status =
+            error_set(err, STATUS_FAILED,
+                      "k is %u and larger than the number of distinct rows; choose a smaller k",
+                      fit->config->k);
+    if (status == STATUS_OK && fit->shard->moves.used)
+        status = moves_store(&fit->shard->moves, fit->labels, err);
+out:
+    far_rows_close(&far);
+    free(values);
+    return status;
+}

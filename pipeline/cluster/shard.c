@@ -1,0 +1,144 @@
+/* shard.c: dealing rows out to devices.
+ *
+ * Dealing them out anew by what each pass took was left out: devices of one run are alike, or were
+ * asked for by number. */
+#include "cluster/shard.h"
+#include "cluster/method.h"
+#include "kmeans.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The range of rows of each rank follows from the speeds of all devices. */
+static enum status find_range(struct data_share *share, const struct shard *shard, uint64_t rows,
+                              struct error *err)
+{
+    struct comm *comm = shard->comm;
+    const uint64_t blocks = (rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    const struct ocl_device *device = shard->lane->device;
+    enum status status = STATUS_FAILED;
+    double *speeds = calloc(comm->size, sizeof *speeds), all = 0, reached = 0;
+    uint64_t begin = 0, end = 0;
+    if (!speeds) {
+        error_memory(err, comm->size * sizeof *speeds, "ranks");
+        goto out;
+    }
+    if (blocks < comm->size) {
+        error_set(err, STATUS_FAILED, "%llu rows are too few for %u ranks",
+                  (unsigned long long)rows, comm->size);
+        goto out;
+    }
+    speeds[comm->rank] = (double)device->compute_units * device->clock_mhz + 1;
+    if (comm_gather_each(comm, speeds, sizeof *speeds, err) != STATUS_OK)
+        goto out;
+    for (uint32_t i = 0; i < comm->size; i++)
+        all += speeds[i];
+    for (uint32_t i = 0; i <= comm->rank; i++) {
+        begin = end;
+        reached += speeds[i];
+        /* Each has a block at least, and leaves one to each that follows. */
+        const uint64_t most = blocks - (comm->size - 1 - i);
+        end = (uint64_t)(reached / all * (double)blocks);
+        end = end > begin ? end : begin + 1;
+        end = end < most && i + 1 < comm->size ? end : most;
+    }
+    const uint64_t last = end * KMEANS_BLOCK_ROWS;
+    share->first = begin * KMEANS_BLOCK_ROWS;
+    share->rows = (last < rows ? last : rows) - share->first;
+    status = STATUS_OK;
+out:
+    free(speeds);
+    return status;
+}
+
+enum status shard_open(struct shard *shard, const struct rank *rank,
+                       const struct cluster_config *config, struct error *err)
+{
+    const uint64_t rows = rank->source->rows;
+    *shard = (struct shard){.comm = rank->comm, .lane = rank->lane};
+    struct data_share share;
+    struct cluster_config own = *config;
+    char token = 0;
+    enum status status = find_range(&share, shard, rows, err);
+    if (status != STATUS_OK)
+        return status;
+    own.memory = (uint64_t)((double)config->memory * ((double)share.rows / (double)rows));
+    status = data_open(&shard->data, rank->comm, rank->lane, rank->source, &own, &share, err);
+    /* One rank after another: a program that the first has built is in the cache for devices like
+     * its own. */
+    if (status == STATUS_OK)
+        status = comm_receive(shard->comm, &token, sizeof token, err);
+    if (status == STATUS_OK)
+        status = filter_open(&shard->filter, &shard->data, config->k, err);
+    if (status == STATUS_OK)
+        status = assign_open(&shard->assign, &shard->filter, err);
+    if (status == STATUS_OK)
+        status = comm_send(shard->comm, &token, sizeof token, err);
+    if (status != STATUS_OK)
+        return status;
+    const size_t most = shard->data.tile_rows;
+    shard->tile_labels = malloc(most * sizeof *shard->tile_labels);
+    shard->tile_distances = malloc(most * sizeof *shard->tile_distances);
+    if (!shard->tile_labels || !shard->tile_distances)
+        return error_memory(err, most * sizeof *shard->tile_distances, "distances");
+    return STATUS_OK;
+}
+
+enum status shard_open_update(struct shard *shard, const struct cluster_config *config,
+                              struct error *err)
+{
+    char token = 0;
+    enum status status = comm_receive(shard->comm, &token, sizeof token, err);
+    if (status == STATUS_OK)
+        status = update_open(&shard->update, &shard->data, config->k, method_samples(config), err);
+    if (status == STATUS_OK)
+        status = moves_open(&shard->moves, &shard->update, &shard->filter, err);
+    return status == STATUS_OK ? comm_send(shard->comm, &token, sizeof token, err) : status;
+}
+
+void shard_close(struct shard *shard)
+{
+    if (shard->lane)
+        lane_settle(shard->lane);
+    moves_close(&shard->moves);
+    update_close(&shard->update);
+    assign_close(&shard->assign);
+    filter_close(&shard->filter);
+    data_close(&shard->data);
+    free(shard->tile_labels);
+    free(shard->tile_distances);
+    *shard = (struct shard){0};
+}
+
+bool shard_has_row(const struct shard *shard, uint64_t row)
+{
+    return row - shard->data.share.first < shard->data.share.rows;
+}
+
+/* The values of other ranks' rows are zero bits here, so that the sum of all ranks has the bits of
+ * each row's owner. */
+enum status shard_rows(struct shard *shard, float *out, const uint64_t *rows, uint32_t count,
+                       struct error *err)
+{
+    const size_t stride = shard->data.stride, values = count * stride;
+    enum status status = STATUS_OK;
+    if (shard->comm->size == 1)
+        return data_rows(&shard->data, out, rows, count, err);
+    _Static_assert(KMEANS_LANES * sizeof(float) % sizeof(int64_t) == 0, "rows are whole int64");
+    int64_t *bits = calloc(values, sizeof(float));
+    if (!bits)
+        return error_memory(err, values * sizeof(float), "rows");
+    for (uint32_t from = 0, to; from < count && status == STATUS_OK; from = to) {
+        const bool own = shard_has_row(shard, rows[from]);
+        for (to = from + 1; to < count && shard_has_row(shard, rows[to]) == own; to++)
+            ;
+        if (own)
+            status =
+                data_rows(&shard->data, (float *)bits + from * stride, rows + from, to - from, err);
+    }
+    if (status == STATUS_OK)
+        status = comm_sum(shard->comm, bits, bits, values * sizeof(float) / sizeof *bits, err);
+    if (status == STATUS_OK)
+        memcpy(out, bits, values * sizeof(float));
+    free(bits);
+    return status;
+}
