@@ -15,7 +15,7 @@ INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 
 
 def expand(path, by_name, seen):
-    shown = "kernels/" + os.path.basename(path)
+    shown = path.replace(os.sep, "/")
     lines = ['#line 1 "%s"' % shown]
     with open(path, encoding="utf-8") as source:
         for number, line in enumerate(source, 1):

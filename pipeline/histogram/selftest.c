@@ -145,11 +145,12 @@ static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct r
 }
 
 /* The tiles of the picture that has the most. */
-static uint32_t most_tiles(const struct histogram *histogram, unsigned pass, bool brief)
+static uint32_t most_tiles(const struct histogram *histogram, unsigned pass, uint32_t border,
+                           bool brief)
 {
     uint32_t most = 1;
     for (unsigned s = 0; s < SHAPES - brief; s++) {
-        const struct histogram_part part = part_of(s, 0);
+        const struct histogram_part part = part_of(s, border);
         const uint32_t count = histogram_tiles_of(NULL, histogram, pass, &part, TILE_SMALL);
         most = count > most ? count : most;
     }
@@ -168,7 +169,7 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
                         .pass = pass,
                         .features = features,
                         .border = border,
-                        .tile_room = most_tiles(histogram, pass, brief),
+                        .tile_room = most_tiles(histogram, pass, border, brief),
                         .tilings = brief ? 1 : 2};
     const size_t counters = rig->features->counters;
     rig->pixel = malloc(bytes);

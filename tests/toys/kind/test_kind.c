@@ -1,0 +1,460 @@
+/* test_kind.c: a kind of feature is one file and one row, with a kernel where it has one of its own.
+ * This file has three, and its table takes the place of kinds.c's: one with neighbours, one whose
+ * values are placed, and one that learns a codebook. */
+#include "runner.h"
+
+#include "base/random.h"
+#include "features/kind.h"
+#include "histogram/histogram.h"
+#include "histogram/selftest.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t luma(const uint8_t *p)
+{
+    return (77u * p[0] + 150u * p[1] + 29u * p[2] + 128) >> 8;
+}
+
+/* --- neighbours: the least luma of 3x3 pixels, counted --------------------------------------- */
+
+static void count_minimum(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
+                          size_t stride, uint32_t width, uint32_t rows)
+{
+    for (uint32_t y = 0; y < rows; y++) {
+        for (uint32_t x = 0; x < width; x++) {
+            uint32_t least = 255;
+            for (uint32_t n = 0; n < 9; n++) {
+                const uint32_t here = luma(pixels + (y + n / 3) * stride + 3 * (x + n % 3));
+                least = here < least ? here : least;
+            }
+            words[least * feature->bins[0] >> 8]++;
+        }
+    }
+}
+
+static const char *const minimum_examples[] = {"minimum:bins=256", "m=minimum:bins=20,grid=3x2",
+                                               NULL};
+
+static const struct feature_kind minimum = {
+    .name = "minimum",
+    .bins = {256},
+    .channels = 1,
+    .border = 2,
+    .macro = "MINIMUM",
+    .header = "histogram_bins_gray.h",
+    .kernel = "minimum",
+    .count = count_minimum,
+    .examples = minimum_examples,
+};
+
+/* --- placed values: the first pixel of each cell --------------------------------------------- */
+
+static void place_corner(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
+                         size_t stride, uint32_t width, uint32_t rows)
+{
+    (void)feature;
+    (void)stride;
+    (void)width;
+    (void)rows;
+    words[0] = (uint32_t)pixels[0] << 16 | (uint32_t)pixels[1] << 8 | pixels[2];
+}
+
+static void finish_corner(void *values, const struct feature *feature, const uint32_t *words)
+{
+    for (uint32_t i = 0; i < feature->dimension; i++)
+        ((float *)values)[i] = (float)words[i] / 0x1000000;
+}
+
+static const char *const corner_examples[] = {"corner:grid=4x3", NULL};
+
+static const struct feature_kind corner = {
+    .name = "corner",
+    .bins = {1},
+    .macro = "CORNER",
+    .kernel = "corner",
+    .count = place_corner,
+    .placed = true,
+    .finish = finish_corner,
+    .examples = corner_examples,
+};
+
+/* --- a codebook: pixels counted by the nearest of some lumas --------------------------------- */
+
+static void count_nearest(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
+                          size_t stride, uint32_t width, uint32_t rows)
+{
+    const struct feature_codebook *codebook = feature->codebook;
+    for (uint32_t i = 0; i < width * rows; i++) {
+        const float here = (float)luma(pixels + i / width * stride + 3 * (size_t)(i % width));
+        uint32_t nearest = 0;
+        for (uint32_t c = 1; c < codebook->rows; c++)
+            if (fabsf(codebook->values[c] - here) < fabsf(codebook->values[nearest] - here))
+                nearest = c;
+        words[nearest]++;
+    }
+}
+
+/* Codes are rows of the sample at equal distances. */
+static enum status train_nearest(struct feature_codebook *out, const struct feature *feature,
+                                 const struct feature_sample *sample, struct error *err)
+{
+    const uint32_t codes = feature->bins[0];
+    if (sample->rows < codes)
+        return error_set(err, STATUS_USAGE, "feature %s needs a sample of at least %u",
+                         feature->name, codes);
+    float *values = malloc(codes * sizeof *values);
+    assert_non_null(values);
+    for (uint32_t c = 0; c < codes; c++) {
+        enum status status =
+            sample->read(sample->context, c * sample->rows / codes, 1, &values[c], err);
+        if (status != STATUS_OK) {
+            free(values);
+            return status;
+        }
+    }
+    *out = (struct feature_codebook){values, codes, 1};
+    return STATUS_OK;
+}
+
+static const char *const no_examples[] = {NULL};
+
+static const struct feature_kind nearest = {
+    .name = "nearest",
+    .bins = {4},
+    .count = count_nearest,
+    .train = train_nearest,
+    .examples = no_examples,
+};
+
+const struct feature_kind *const feature_kinds[] = {
+    &feature_rgb, &feature_gray, &minimum, &corner, &nearest, NULL,
+};
+
+/* --- specifications -------------------------------------------------------------------------- */
+
+static void add(struct feature_set *set, const char *spec)
+{
+    struct error err = ERROR_INIT;
+    if (feature_set_add(set, spec, NORMALIZE_L1, &err) != STATUS_OK)
+        fail_msg("%s: %s", spec, err.sentence);
+}
+
+static void the_table_is_what_there_is(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct feature_set set = {0};
+    struct feature_image image[FEATURE_MAX];
+    assert_int_equal(feature_set_add(&set, "hsv", NORMALIZE_L1, &err), STATUS_USAGE);
+    assert_string_equal(err.sentence, "feature 'hsv': there is no kind 'hsv'; there are rgb, gray, "
+                                      "minimum, corner and nearest");
+    add(&set, "rgb");
+    add(&set, "minimum:bins=7,grid=1x2");
+    add(&set, "gray");
+    add(&set, "corner:grid=2x2,normalize=none");
+    assert_string_equal(set.feature[1].name, "minimum_7_1x2");
+    assert_string_equal(set.feature[1].spec, "minimum:bins=7,grid=1x2,normalize=l1");
+    assert_int_equal(set.feature[1].dimension, 14);
+    assert_string_equal(set.feature[3].spec, "corner:bins=1,grid=2x2,normalize=none");
+    /* The others are all of one image, which has no border. */
+    assert_int_equal(feature_set_images(image, &set), 2);
+    assert_int_equal(feature_image_border(&image[0]), 0);
+    assert_int_equal(feature_image_border(&image[1]), 2);
+    assert_true(feature_image_equal(&image[0], &set.feature[3].image));
+    assert_int_equal(feature_histograms(&set.feature[0]), 3);
+    assert_int_equal(feature_histograms(&set.feature[1]), 1);
+    assert_int_equal(feature_histograms(&set.feature[3]), 0);
+}
+
+static void placed_values_are_finished_by_their_kind(void **state)
+{
+    (void)state;
+    struct feature_set set = {0};
+    add(&set, "corner:grid=1x3");
+    add(&set, "raw=corner:grid=1x3,normalize=none");
+    const uint32_t words[3] = {0x800000, 0, 0xc00000};
+    float values[3];
+    uint32_t raw[3];
+    feature_store_values(values, &set.feature[0], words);
+    assert_true(values[0] == 0.5f && values[1] == 0 && values[2] == 0.75f);
+    feature_store_values(raw, &set.feature[1], words);
+    assert_memory_equal(raw, words, sizeof words);
+}
+
+/* --- on devices ------------------------------------------------------------------------------ */
+
+#define WIDTH  301u /* counted; the picture has 2 columns and rows more, which the minimum needs */
+#define HEIGHT 97u
+#define BORDER 2u
+#define STRIDE (3 * (WIDTH + BORDER))
+#define TILES  4096u
+
+struct device_test {
+    struct ocl_devices devices;
+    struct ocl_context *context;
+    struct ocl_queue *queue;
+    cl_mem pixels, tiles, counters;
+    uint8_t picture[STRIDE * (HEIGHT + BORDER)];
+};
+
+/* Adds the words of one part, which lies alone in the buffer. */
+static void add_part(uint32_t *words, struct device_test *test, struct histogram *histogram,
+                     const struct feature_set *features, struct cell_rect rect, uint8_t orientation)
+{
+    struct error err = ERROR_INIT;
+    static struct histogram_tile tiles[TILES];
+    static uint8_t pixels[sizeof test->picture];
+    const uint32_t border = features->feature[0].image.border;
+    const struct histogram_part part = {.width = WIDTH,
+                                        .height = HEIGHT,
+                                        .orientation = orientation,
+                                        .rect = rect,
+                                        .stride = 3 * (rect.x1 - rect.x0 + border)};
+    const size_t bytes = features->counters * sizeof *words;
+    uint32_t *got = malloc(bytes);
+    assert_non_null(got);
+    for (uint32_t y = rect.y0; y < rect.y1 + border; y++)
+        memcpy(pixels + (size_t)(y - rect.y0) * part.stride,
+               test->picture + (size_t)y * STRIDE + 3 * rect.x0, part.stride);
+    assert_int_equal(ocl_enqueue_write(test->queue, "pixels", test->pixels, true, 0, sizeof pixels,
+                                       pixels, OCL_NO_WAITS, NULL, &err),
+                     STATUS_OK);
+    assert_int_equal(ocl_enqueue_fill(test->queue, "zero", test->counters, 0, 0, bytes,
+                                      OCL_NO_WAITS, NULL, &err),
+                     STATUS_OK);
+    for (unsigned p = 0; p < histogram_passes(histogram); p++) {
+        const uint32_t count = histogram_tiles_of(tiles, histogram, p, &part, 2048);
+        assert_true(count <= TILES);
+        assert_int_equal(ocl_enqueue_write(test->queue, "tiles", test->tiles, true, 0,
+                                           count * sizeof *tiles, tiles, OCL_NO_WAITS, NULL, &err),
+                         STATUS_OK);
+        assert_int_equal(histogram_enqueue(histogram, p, test->queue, test->pixels, test->tiles, 0,
+                                           count, test->counters, OCL_NO_WAITS, NULL, &err),
+                         STATUS_OK);
+        ocl_finish(test->queue);
+    }
+    assert_int_equal(ocl_enqueue_read(test->queue, "counters", test->counters, true, 0, bytes, got,
+                                      OCL_NO_WAITS, NULL, &err),
+                     STATUS_OK);
+    for (uint32_t i = 0; i < features->counters; i++)
+        words[i] += got[i];
+    free(got);
+}
+
+/* A picture in strips, one of which is pieces of rows: its parts' words add up to the reference's. */
+static void check_parts(struct device_test *test, const struct feature_set *features,
+                        uint8_t orientation)
+{
+    static const struct cell_rect parts[] = {{0, 0, WIDTH, 30},
+                                             {0, 30, WIDTH, 31},
+                                             {0, 31, 100, 60},
+                                             {100, 31, WIDTH, 60},
+                                             {0, 60, WIDTH, HEIGHT}};
+    struct error err = ERROR_INIT;
+    struct histogram *histogram;
+    const struct histogram_config config = {.features = features, .launch_bytes = 1 << 20};
+    uint32_t *words = calloc(features->counters, sizeof *words);
+    uint32_t *want = calloc(features->counters, sizeof *want);
+    assert_true(words && want);
+    assert_int_equal(histogram_open(&histogram, test->context, &config, &err), STATUS_OK);
+    if (histogram_build(histogram, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        add_part(words, test, histogram, features, parts[i], orientation);
+    for (unsigned f = 0; f < features->count; f++)
+        feature_count_reference(want + features->feature[f].offset, &features->feature[f],
+                                test->picture, STRIDE, WIDTH, HEIGHT, orientation);
+    assert_memory_equal(words, want, features->counters * sizeof *words);
+    histogram_close(&histogram);
+    free(want);
+    free(words);
+}
+
+static void neighbours_are_seen_across_parts(void **state)
+{
+    struct feature_set features = {0};
+    add(&features, "minimum:bins=256");
+    add(&features, "minimum:bins=9,grid=3x2");
+    add(&features, "m=minimum:bins=33");
+    check_parts(*state, &features, 1);
+    check_parts(*state, &features, 6);
+}
+
+static void values_are_placed_once(void **state)
+{
+    struct feature_set features = {0};
+    add(&features, "corner:grid=5x4");
+    add(&features, "corner:grid=97x1");
+    add(&features, "gray:bins=50,grid=5x4"); /* the same grid, by another kernel */
+    check_parts(*state, &features, 1);
+    check_parts(*state, &features, 7);
+}
+
+/* One plan for each image; counters keep their places. */
+static void plans_are_for_one_image(void **state)
+{
+    struct device_test *test = *state;
+    struct error err = ERROR_INIT;
+    struct feature_set set = {0};
+    struct feature_image image[FEATURE_MAX];
+    struct histogram *histogram;
+    add(&set, "gray");
+    add(&set, "minimum");
+    add(&set, "rgb");
+    assert_int_equal(feature_set_images(image, &set), 2);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct histogram_config config = {
+            .features = &set, .image = &image[i], .launch_bytes = 1 << 20};
+        unsigned planned = 0;
+        assert_int_equal(histogram_open(&histogram, test->context, &config, &err), STATUS_OK);
+        for (unsigned p = 0; p < histogram_passes(histogram); p++) {
+            const struct histogram_pass pass = histogram_pass(histogram, p);
+            planned += pass.count;
+            for (unsigned f = 0; f < pass.count; f++)
+                assert_true(feature_image_equal(&set.feature[pass.feature[f]].image, &image[i]));
+            assert_true((strcmp(pass.kernel, "minimum") == 0) == (i == 1));
+        }
+        assert_int_equal(planned, i == 0 ? 2 : 1);
+        histogram_close(&histogram);
+    }
+}
+
+static void show(const char *text, void *user)
+{
+    (void)user;
+    printf("# %s\n", text);
+}
+
+static void the_self_test_takes_the_table(void **state)
+{
+    struct device_test *test = *state;
+    struct error err = ERROR_INIT;
+    uint64_t wrong = 1;
+    if (histogram_self_test(test->context, true, show, NULL, &wrong, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+    assert_int_equal(wrong, 0);
+}
+
+/* --- codebooks ------------------------------------------------------------------------------- */
+
+static const float lumas[] = {10, 20, 30, 200, 210, 220, 230, 240};
+
+static enum status read_lumas(void *context, uint64_t first, uint32_t count, float *values,
+                              struct error *err)
+{
+    unsigned *calls_left = context;
+    if (calls_left && (*calls_left)-- == 0)
+        return error_set(err, STATUS_FAILED, "the sample cannot be read");
+    memcpy(values, lumas + first, count * sizeof *values);
+    return STATUS_OK;
+}
+
+static void codebooks_are_part_of_the_spec(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct feature_set set = {0}, again = {0};
+    struct feature_codebook codebook, other;
+    struct feature_sample sample = {.rows = 8, .columns = 1, .read = read_lumas};
+    add(&set, "nearest:bins=2");
+    struct feature *feature = &set.feature[0];
+    assert_int_equal(feature_train(&codebook, feature, &sample, &err), STATUS_OK);
+    assert_int_equal(codebook.rows, 2);
+    assert_true(codebook.values[0] == 10 && codebook.values[1] == 210);
+    assert_ptr_equal(feature->codebook, &codebook);
+    const char spec[] = "nearest:bins=2,grid=1x1,normalize=l1,codebook=";
+    assert_memory_equal(feature->spec, spec, sizeof spec - 1);
+    assert_int_equal(strlen(feature->spec), sizeof spec - 1 + FEATURE_DIGEST - 1);
+
+    const uint8_t pixels[9] = {109, 109, 109, 111, 111, 111, 255, 255, 255};
+    uint32_t words[2] = {0};
+    feature_count_reference(words, feature, pixels, 9, 3, 1, 1);
+    assert_int_equal(words[0], 1);
+    assert_int_equal(words[1], 2);
+
+    /* The spec asks for that codebook and takes no other. */
+    add(&again, feature->spec);
+    assert_string_equal(again.feature[0].spec, feature->spec);
+    assert_null(again.feature[0].codebook);
+    assert_int_equal(feature_bind_codebook(&again.feature[0], &codebook, &err), STATUS_OK);
+    sample.rows = 6;
+    assert_int_equal(feature_train(&other, &again.feature[0], &sample, &err), STATUS_FAILED);
+    assert_null(other.values);
+    assert_ptr_equal(again.feature[0].codebook, &codebook);
+    feature_codebook_clear(&codebook);
+    feature_codebook_clear(&codebook);
+}
+
+static void failed_training_leaves_nothing(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct feature_set set = {0};
+    struct feature_codebook codebook;
+    unsigned calls = 1;
+    struct feature_sample sample = {.rows = 8, .columns = 1, .read = read_lumas, .context = &calls};
+    add(&set, "nearest");
+    const struct feature before = set.feature[0];
+    assert_int_equal(feature_train(&codebook, &set.feature[0], &sample, &err), STATUS_FAILED);
+    assert_string_equal(err.sentence, "the sample cannot be read");
+    sample.rows = 3;
+    assert_int_equal(feature_train(&codebook, &set.feature[0], &sample, &err), STATUS_USAGE);
+    assert_null(codebook.values);
+    assert_string_equal(set.feature[0].spec, before.spec);
+    assert_null(set.feature[0].codebook);
+    /* Kinds that learn nothing have no such option. */
+    char spec[64];
+    snprintf(spec, sizeof spec, "rgb:codebook=%032d", 0);
+    assert_int_equal(feature_set_add(&set, spec, NORMALIZE_L1, &err), STATUS_USAGE);
+    assert_non_null(strstr(err.sentence, "'codebook' is no option"));
+}
+
+static int setup(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct device_test *test = calloc(1, sizeof *test);
+    if (!test || ocl_devices_open(&test->devices, 2, &err) != STATUS_OK || test->devices.count == 0)
+        return -1;
+    uint32_t random = RANDOM_START;
+    for (size_t i = 0; i < sizeof test->picture; i++) {
+        random_next(&random);
+        test->picture[i] = (uint8_t)(random >> 24);
+    }
+    *state = test;
+    return ocl_context_open(&test->context, &test->devices.device[0], NULL, &err) != STATUS_OK ||
+           ocl_queue_open(&test->queue, test->context, "test", &err) != STATUS_OK ||
+           ocl_buffer(&test->pixels, test->context, CL_MEM_READ_ONLY, sizeof test->picture, NULL,
+                      "pixels", &err) != STATUS_OK ||
+           ocl_buffer(&test->tiles, test->context, CL_MEM_READ_ONLY,
+                      TILES * sizeof(struct histogram_tile), NULL, "tiles", &err) != STATUS_OK ||
+           ocl_buffer(&test->counters, test->context, CL_MEM_READ_WRITE, 1 << 16, NULL, "counters",
+                      &err) != STATUS_OK;
+}
+
+static int teardown(void **state)
+{
+    struct device_test *test = *state;
+    ocl_buffer_release(&test->counters);
+    ocl_buffer_release(&test->tiles);
+    ocl_buffer_release(&test->pixels);
+    ocl_queue_close(&test->queue);
+    ocl_context_close(&test->context);
+    ocl_devices_close(&test->devices);
+    free(test);
+    return 0;
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_table_is_what_there_is),
+    cmocka_unit_test(placed_values_are_finished_by_their_kind),
+    cmocka_unit_test(neighbours_are_seen_across_parts),
+    cmocka_unit_test(values_are_placed_once),
+    cmocka_unit_test(plans_are_for_one_image),
+    cmocka_unit_test(the_self_test_takes_the_table),
+    cmocka_unit_test(codebooks_are_part_of_the_spec),
+    cmocka_unit_test(failed_training_leaves_nothing),
+};
+TEST_GROUP_WITHIN(300, kind, setup, teardown)
