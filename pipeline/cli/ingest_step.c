@@ -8,6 +8,7 @@
 #include "decode/isolate.h"
 #include "file/result.h"
 #include "steps/blur_step.h"
+#include "walk/walk.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,8 @@ static enum status look_for_sources(const struct options *options, struct error 
             standard_input = true;
             continue;
         }
+        if (source[0] != '@' && walk_knows_name(source))
+            continue;
         const char *path = source[0] == '@' ? source + 1 : source;
         if (stat(path, &st) != 0 && (errno == ENOENT || errno == ENOTDIR))
             return error_set(err, STATUS_USAGE, "there is no %s %s: check the name%s",
@@ -265,15 +268,15 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     const struct compute *compute = search->compute;
     uint64_t shared = isolate ? isolate_slot(options) * compute->threads : 0;
     struct ingest_config config = {
-        .sources = options->operand,
-        .source_count = options->operand_count,
-        .include = options->include.text,
-        .include_count = options->include.count,
-        .exclude = options->exclude.text,
-        .exclude_count = options->exclude.count,
-        .follow_symlinks = options->follow_symlinks,
-        .hidden = options->hidden,
-        .limit = options->limit,
+        .walk = {.sources = options->operand,
+                 .source_count = options->operand_count,
+                 .include = options->include.text,
+                 .include_count = options->include.count,
+                 .exclude = options->exclude.text,
+                 .exclude_count = options->exclude.count,
+                 .follow_symlinks = options->follow_symlinks,
+                 .hidden = options->hidden,
+                 .limit = options->limit},
         .features = plan->features,
         .parameters = plan->parameters,
         .old_features = plan->old_parameters ? &plan->old_features : NULL,

@@ -112,8 +112,8 @@ static enum status open_store(struct ingest *ingest, struct error *err)
     const struct ingest_config *config = ingest->config;
     const struct store_config store = {
         .output = config->output,
-        .sources = config->sources,
-        .source_count = config->source_count,
+        .sources = config->walk.sources,
+        .source_count = config->walk.source_count,
         .features = &config->features,
         .decode_scale = config->decode.scale,
         .parameters = config->parameters,
@@ -144,15 +144,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         return STATUS_FAILED;
     const char *skip[] = {config->output, resolved};
     struct walk_config walk = {
-        .sources = config->sources,
-        .source_count = config->source_count,
-        .include = config->include,
-        .include_count = config->include_count,
-        .exclude = config->exclude,
-        .exclude_count = config->exclude_count,
-        .follow_symlinks = config->follow_symlinks,
-        .hidden = config->hidden,
-        .limit = config->limit,
+        .options = config->walk,
         .spool_directory = ingest->store             ? store_work_directory(ingest->store)
                            : temporary && *temporary ? temporary
                                                      : "/tmp",
@@ -379,8 +371,8 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
     const struct ingest_report *report = ingest->report;
     const struct ingest_config *config = ingest->config;
     char source[256], reasons[256] = "";
-    path_for_message(source, sizeof source, config->sources[0]);
-    const char *more = config->source_count > 1 ? " and the other sources" : "";
+    path_for_message(source, sizeof source, config->walk.sources[0]);
+    const char *more = config->walk.source_count > 1 ? " and the other sources" : "";
     if (report->images_failed == 0)
         return error_set(err, STATUS_FAILED,
                          "no image under %s%s (%llu other files); nothing is written", source, more,

@@ -12,6 +12,7 @@
 #include "ingest/stages.h"
 #include "ocl/ocl.h"
 #include "staging/staging.h"
+#include "walk/walk_options.h"
 #include <stdint.h>
 
 /* The devices of a run. */
@@ -31,15 +32,7 @@ struct ingest_progress {
 };
 
 struct ingest_config {
-    const char *const *sources;
-    unsigned source_count;
-    const char *const *include;
-    unsigned include_count;
-    const char *const *exclude;
-    unsigned exclude_count;
-    bool follow_symlinks, hidden;
-    uint64_t limit;
-
+    struct walk_options walk;
     struct decode_options decode;
     struct isolate *isolate; /* opened with the same options: decoders in processes of their own;
                                 NULL: in the threads */

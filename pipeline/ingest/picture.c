@@ -16,6 +16,7 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
     memcpy(path, item->path, (size_t)item->path_length + 1);
     picture->sink = sink;
     picture->path = path;
+    picture->where = item->where;
     picture->blob = (struct blob)BLOB_NOTHING;
     pthread_mutex_init(&picture->lock, NULL);
     atomic_init(&picture->holders, 1);

@@ -27,6 +27,7 @@ struct picture {
     const struct picture_sink *sink;
     struct store_record record;
     char *path;
+    uint64_t where;     /* of walk_item */
     struct blob blob;   /* open: to be decoded */
     uint32_t *counters; /* NULL until the first part */
     bool resumed, unchanged;

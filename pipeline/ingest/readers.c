@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* Files that wait, and those being opened: for each decode thread, and at most; as many readers. */
@@ -106,9 +105,20 @@ static struct picture *take_again(struct readers *readers)
     return picture;
 }
 
-/* The next picture, not opened; waits while the window is full. NULL at the end, on a stop and on
- * an error. */
-static struct picture *next_picture(struct readers *readers, struct readers_waits *waits)
+static void open_picture(struct readers *readers, struct picture *picture)
+{
+    struct store_record *record = &picture->record;
+    if (record->failure.reason != REASON_NONE || picture->resumed || picture->unchanged)
+        return;
+    const struct source_member member = {picture->path, picture->where, record->bytes,
+                                         record->mtime_ns};
+    walk_open_member(&picture->blob, readers->walk, record->source, &member, &record->failure);
+}
+
+/* The next picture; waits while the window is full. NULL at the end, on a stop and on an error. It
+ * is open where its source is read in order, else *opened is false. */
+static struct picture *next_picture(bool *opened, struct readers *readers,
+                                    struct readers_waits *waits)
 {
     struct stop *stop = readers->job->stop;
     struct error err = ERROR_INIT;
@@ -123,25 +133,14 @@ static struct picture *next_picture(struct readers *readers, struct readers_wait
     start = clock_now();
     struct picture *picture = take_again(readers);
     enum status status = picture ? STATUS_OK : walk_picture(&picture, readers, &err);
+    *opened = picture && walk_opens_in_order(readers->walk, picture->record.source);
+    if (*opened)
+        open_picture(readers, picture);
     pthread_mutex_unlock(&readers->walk_lock);
     waits->starved += clock_seconds_since(start);
     if (status != STATUS_OK && status != STATUS_END)
         ingest_job_fail(readers->job, &err);
     return picture;
-}
-
-static void open_file(struct readers *readers, struct picture *picture)
-{
-    if (picture->record.failure.reason != REASON_NONE || picture->resumed || picture->unchanged)
-        return;
-    const int fd = walk_open_file(readers->walk, picture->record.source, picture->path);
-    const int code = errno;
-    if (fd >= 0)
-        picture->blob = blob_of_file(fd, picture->record.bytes, picture->record.mtime_ns);
-    else
-        failure_errno(&picture->record.failure,
-                      code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
-                      "cannot open");
 }
 
 /* --- ahead of the decode threads ------------------------------------------------------------- */
@@ -166,10 +165,12 @@ static void *reader_main(void *argument)
         if (readers->open_ns > SLOW_NS && has_room(readers))
             pthread_cond_signal(&readers->room);
         pthread_mutex_unlock(&readers->lock);
-        struct picture *picture = next_picture(readers, &waits);
+        bool opened;
+        struct picture *picture = next_picture(&opened, readers, &waits);
         int64_t took = clock_now();
         if (picture) {
-            open_file(readers, picture);
+            if (!opened)
+                open_picture(readers, picture);
             blob_advise(&picture->blob, advised);
         }
         took = clock_now() - took;
@@ -226,9 +227,10 @@ struct picture *readers_take(struct readers *readers, struct readers_waits *wait
     if (picture || !wait)
         return picture;
     /* At the end of the walk; also pictures that a device has lost then. */
-    picture = next_picture(readers, waits);
-    if (picture)
-        open_file(readers, picture);
+    bool opened;
+    picture = next_picture(&opened, readers, waits);
+    if (picture && !opened)
+        open_picture(readers, picture);
     return picture;
 }
 

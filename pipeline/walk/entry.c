@@ -4,21 +4,27 @@
 #include <errno.h>
 #include <string.h>
 
+uint32_t entry_size(const struct entry *entry)
+{
+    const size_t head = offsetof(struct entry, failure.message);
+    const bool failed = entry->failure.reason != REASON_NONE;
+    return (uint32_t)(head + (failed ? strlen(entry->failure.message) + 1 : 0));
+}
+
 static void nothing_known(struct entry *entry)
 {
     entry->bytes = 0;
     entry->mtime_ns = 0;
-    entry->device = 0;
-    entry->inode = 0;
+    entry->where = 0;
 }
 
 void entry_from_stat(struct entry *entry, const struct stat *st)
 {
     entry->bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
     entry->mtime_ns = clock_file_time(&st->st_mtim);
-    entry->device = st->st_dev;
-    entry->inode = st->st_ino;
+    entry->where = 0;
     entry->failure.reason = REASON_NONE;
+    entry->failure.error_number = 0;
     if (S_ISREG(st->st_mode))
         return;
     const char *what = S_ISDIR(st->st_mode)

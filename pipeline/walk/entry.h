@@ -13,9 +13,12 @@
 struct entry {
     uint64_t bytes;
     int64_t mtime_ns;
-    uint64_t device, inode;
+    uint64_t where;         /* struct source_member's; 0 for files */
     struct failure failure; /* its message only where there is a reason */
 };
+
+/* Bytes of an entry that say something. */
+uint32_t entry_size(const struct entry *entry);
 
 /* Takes what a walk finds. `path` is NUL-terminated and valid during the call. */
 typedef enum status (*entry_fn)(void *context, const char *path, size_t length,

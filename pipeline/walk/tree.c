@@ -27,12 +27,14 @@ struct recent {
 };
 
 struct tree {
-    const struct tree_config *config;
+    struct source_listing *listing;
+    int root;
+    entry_fn found;
+    void *context;
     struct pending *pending;
     struct recent recent[RECENT];
     uint64_t clock; /* of recent.used */
     unsigned since_stop;
-    uint64_t *links_passed;
 
     /* The directory being read. */
     int fd;
@@ -47,7 +49,7 @@ struct tree {
 
 static enum status look_at_stop(struct tree *tree, struct error *err)
 {
-    struct stop *stop = tree->config->stop;
+    struct stop *stop = tree->listing->stop;
     if (stop && stop_requested(stop) != STOP_NONE)
         return error_set(err, STATUS_INTERRUPTED, "interrupted while listing directories");
     return STATUS_OK;
@@ -96,7 +98,7 @@ static enum status open_directory(int *fd, int *number, struct tree *tree, struc
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
     struct bytes *path = &tree->path;
-    int at = tree->config->root;
+    int at = tree->root;
     const char *name = path->data;
     char *slash = strrchr(path->data, '/');
     *fd = -1;
@@ -106,7 +108,7 @@ static enum status open_directory(int *fd, int *number, struct tree *tree, struc
         at = recall(tree, path->data, length);
         if (at < 0) {
             *slash = 0;
-            at = path_open_at(tree->config->root, path->data, O_PATH | O_DIRECTORY);
+            at = path_open_at(tree->root, path->data, O_PATH | O_DIRECTORY);
             *number = errno;
             *slash = '/';
             if (at >= 0) {
@@ -141,8 +143,7 @@ static enum status found_directory(struct tree *tree, const struct entry *entry,
         status = bytes_append(&tree->child, "/", 1, err);
     if (status != STATUS_OK)
         return status;
-    return tree->config->found(tree->config->context, tree->child.data, tree->child.length, entry,
-                               err);
+    return tree->found(tree->context, tree->child.data, tree->child.length, entry, err);
 }
 
 /* Of a directory at or below a followed link: does it lead back into one that it is in? That is
@@ -150,7 +151,7 @@ static enum status found_directory(struct tree *tree, const struct entry *entry,
  * the path cannot be followed as a whole (too many links in a row). */
 static bool leads_back(struct tree *tree, int *number)
 {
-    int root = tree->config->root;
+    int root = tree->root;
     struct stat st;
     char *path = tree->path.data;
     *number = path_stat_at(root, path, &st, 0) == 0 ? 0 : errno;
@@ -173,7 +174,7 @@ static bool leads_back(struct tree *tree, int *number)
 
 static enum status found_subdirectory(struct tree *tree, unsigned flags, struct error *err)
 {
-    const struct pathglob *globs = tree->config->globs;
+    const struct pathglob *globs = tree->listing->globs;
     const struct bytes *child = &tree->child;
     if (pathglob_excludes_directory(globs, child->data, child->length))
         return STATUS_OK;
@@ -188,13 +189,13 @@ static enum status found_subdirectory(struct tree *tree, unsigned flags, struct 
 static enum status found_name(struct tree *tree, const char *name, unsigned char type,
                               struct error *err)
 {
-    const struct tree_config *config = tree->config;
+    const struct source_listing *listing = tree->listing;
     const struct bytes *child = &tree->child;
     struct stat st;
     struct entry entry;
     if (type == DT_DIR)
         return found_subdirectory(tree, 0, err);
-    bool wanted = pathglob_takes(config->globs, child->data, child->length,
+    bool wanted = pathglob_takes(listing->globs, child->data, child->length,
                                  (tree->flags & PENDING_INCLUDED) != 0);
     if (!wanted && type != DT_LNK && type != DT_UNKNOWN)
         return STATUS_OK;
@@ -207,12 +208,12 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
     if (number == 0 && S_ISDIR(st.st_mode)) {
         if (!link)
             return found_subdirectory(tree, 0, err);
-        if (config->follow_symlinks)
+        if (listing->options->follow_symlinks)
             return found_subdirectory(tree, PENDING_LINK | PENDING_BELOW_LINK, err);
-        ++*tree->links_passed;
+        tree->listing->links_passed++;
         return STATUS_OK;
     }
-    if (!wanted || (number == 0 && skip_identity(config->skip, &st)))
+    if (!wanted || (number == 0 && skip_identity(listing->skip, &st)))
         return STATUS_OK;
     /* A link that is there but leads nowhere is told from one that has gone. */
     bool broken = link && number != 0 && fstatat(tree->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
@@ -224,7 +225,7 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
         entry_vanished(&entry);
     else
         entry_unreadable(&entry, number, "cannot look at the file");
-    return config->found(config->context, child->data, child->length, &entry, err);
+    return tree->found(tree->context, child->data, child->length, &entry, err);
 }
 
 static enum status read_entries(struct tree *tree, DIR *stream, struct error *err)
@@ -242,9 +243,9 @@ static enum status read_entries(struct tree *tree, DIR *stream, struct error *er
         }
         const char *name = entry->d_name;
         if (name[0] == '.' &&
-            (!tree->config->hidden || name[1] == 0 || (name[1] == '.' && name[2] == 0)))
+            (!tree->listing->options->hidden || name[1] == 0 || (name[1] == '.' && name[2] == 0)))
             continue;
-        if (tree->can_skip && skip_name(tree->config->skip, &tree->st, name))
+        if (tree->can_skip && skip_name(tree->listing->skip, &tree->st, name))
             continue;
         bytes_cut(&tree->child, tree->prefix);
         if ((status = bytes_append(&tree->child, name, strlen(name), err)) != STATUS_OK ||
@@ -285,10 +286,10 @@ static enum status read_directory(struct tree *tree, struct error *err)
         return found_directory(tree, &entry, err);
     }
     tree->fd = fd;
-    tree->can_skip = skip_directory(tree->config->skip, &tree->st);
+    tree->can_skip = skip_directory(tree->listing->skip, &tree->st);
     tree->has_children = false;
     number = 0;
-    if (skip_identity(tree->config->skip, &tree->st) ||
+    if (skip_identity(tree->listing->skip, &tree->st) ||
         (tree->flags & PENDING_BELOW_LINK && leads_back(tree, &number)))
         goto out;
     if (number != 0) {
@@ -313,12 +314,13 @@ out:
     return status;
 }
 
-enum status tree_walk(uint64_t *links_passed, const struct tree_config *config, struct error *err)
+enum status tree_walk(struct source_listing *listing, int root, entry_fn found, void *context,
+                      struct error *err)
 {
-    struct tree tree = {.config = config, .links_passed = links_passed};
+    struct tree tree = {.listing = listing, .root = root, .found = found, .context = context};
     for (int i = 0; i < RECENT; i++)
         tree.recent[i].fd = -1;
-    enum status status = pending_open(&tree.pending, config->spool_directory, err);
+    enum status status = pending_open(&tree.pending, listing->spool_directory, err);
     if (status == STATUS_OK)
         status = pending_push(tree.pending, "", 0, 0, err);
     while (status == STATUS_OK) {

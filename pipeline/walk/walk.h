@@ -30,23 +30,14 @@
 #define CLPIPE_WALK_WALK_H
 
 #include "base/error.h"
-#include "base/failure.h"
 #include "base/stop.h"
-#include <stdbool.h>
+#include "walk/source.h"
 #include <stdint.h>
 
 struct walk;
 
 struct walk_config {
-    const char *const *sources; /* directory, file, "@LIST" or "-"; bytes */
-    unsigned source_count;      /* 1 to 65535 */
-    const char *const *include; /* globs on the relative path; without '/' on the last component */
-    unsigned include_count;     /* 0: everything */
-    const char *const *exclude;
-    unsigned exclude_count;
-    bool follow_symlinks; /* symbolic links to directories */
-    bool hidden;          /* names that begin with a dot (never applied to a SOURCE itself) */
-    uint64_t limit;       /* hand out only this many items, 0 for all */
+    struct walk_options options;
     const char *spool_directory; /* an existing directory for temporary files */
     uint64_t memory;             /* bytes for sorting, at least 1 MiB is used; besides it less than
                                     1 MiB and a few times the longest path */
@@ -66,13 +57,12 @@ struct walk_config {
 struct walk_item {
     uint64_t sequence; /* 0, 1, 2... in the final order */
     uint16_t source;   /* index into sources */
-    const char
-        *path; /* relative to its source, NUL-terminated bytes; a source that is a file: its
+    const char *path;  /* relative to its source, NUL-terminated bytes; a source that is a file: its
                   last component; in a list: as given, without leading "./" and doubled '/' */
     uint32_t path_length;
     uint64_t bytes; /* size of the file */
     int64_t mtime_ns;
-    uint64_t device, inode;
+    uint64_t where;         /* as in struct source_member */
     struct failure failure; /* reason REASON_NONE: to be read */
 };
 
@@ -90,10 +80,15 @@ uint64_t walk_bytes(const struct walk *walk);
 /* The next item, or STATUS_END. One thread at a time. */
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err);
 
-/* Opens an item's file for reading: O_RDONLY | O_CLOEXEC | O_NONBLOCK (so that a FIFO that took the
- * file's place cannot hang us) and O_NOATIME where allowed. Returns a descriptor or -1 with errno.
- * Any thread. `path` and `source` are those of the item. */
-int walk_open_file(const struct walk *walk, uint16_t source, const char *path);
+/* Opens an item: see source_kind.open in source.h. A file is opened O_RDONLY | O_CLOEXEC | O_NONBLOCK
+ * (so that a FIFO that took its place cannot hang us) and O_NOATIME where allowed. Any thread, but
+ * where walk_opens_in_order: one at a time, in the order of walk_next. `member` is of the item. */
+enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t source,
+                             const struct source_member *member, struct failure *failure);
+bool walk_opens_in_order(const struct walk *walk, uint16_t source);
+
+/* Is this a SOURCE by its name alone, not by what it leads to? */
+bool walk_knows_name(const char *name);
 
 /* Frees everything and the spool with it, which has no name in its directory. (On NFS it has one
  * until it is closed: close the walk before removing the directory.) Accepts NULL and NULLs. */

@@ -125,10 +125,10 @@ static void test_absolute_and_opening(void **state)
     struct walk *walk = open_walk(&config);
     assert_string_equal(item_at(walk, 0).path, expected);
     assert_int_equal(chdir("/"), 0); /* the list stays relative to where the walk began */
-    int fd = walk_open_file(walk, 0, expected);
+    int fd = open_member(walk, 0, expected);
     assert_true(fd >= 0);
     close(fd);
-    fd = walk_open_file(walk, 0, "a.jpg");
+    fd = open_member(walk, 0, "a.jpg");
     assert_true(fd >= 0);
     close(fd);
     walk_close(&walk);
@@ -143,14 +143,14 @@ static void test_choosing(void **state)
     put_list(bytes, sizeof bytes - 1);
     const char *glob[] = {"d/"};
     struct walk_config config = config_for(list);
-    config.exclude = glob;
-    config.exclude_count = 1;
+    config.options.exclude = glob;
+    config.options.exclude_count = 1;
     assert_walks(&config, ".dot\nb.jpg\na.jpg\nmissing.jpg unreadable\n");
-    config.limit = 2;
+    config.options.limit = 2;
     assert_walks(&config, ".dot\nb.jpg\n");
-    config.exclude_count = 0;
-    config.include = glob;
-    config.include_count = 1;
+    config.options.exclude_count = 0;
+    config.options.include = glob;
+    config.options.include_count = 1;
     assert_walks(&config, "d/c.jpg\n");
     const char *skip[] = {"b.jpg"};
     config = config_for(list);
@@ -194,7 +194,7 @@ static void test_standard_input(void **state)
     assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
     const char *sources[] = {"a.jpg", "-"};
     struct walk_config config = config_for(sources);
-    config.source_count = 2;
+    config.options.source_count = 2;
     assert_walks(&config, "a.jpg\nb.jpg\na.jpg\nd/c.jpg\n");
     pthread_join(thread, NULL);
 

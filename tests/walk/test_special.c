@@ -99,12 +99,12 @@ static void test_no_files(void **state)
     /* As SOURCEs they are the same. */
     const char *sources[] = {"tree/fifo.jpg", "tree/to-file", "/dev/null"};
     config = config_for(sources);
-    config.source_count = 3;
+    config.options.source_count = 3;
     assert_walks(&config, "fifo.jpg not-an-image\nto-file\nnull not-an-image\n");
 
     /* A FIFO that has taken a file's place does not hang the reader. */
     walk = open_walk(&config);
-    int fd = walk_open_file(walk, 0, "fifo.jpg");
+    int fd = open_member(walk, 0, "fifo.jpg");
     assert_true(fd >= 0);
     close(fd);
     walk_close(&walk);
@@ -125,7 +125,7 @@ static void test_broken_links(void **state)
     struct walk_config config = config_for(here);
     for (int i = 0; i < 4; i++) {
         trick.hide_types = i % 2;
-        config.follow_symlinks = i >= 2;
+        config.options.follow_symlinks = i >= 2;
         assert_walks(&config, "a.txt not-an-image\nb.txt not-an-image\ndangling not-an-image\n"
                               "dangling.jpg unreadable\nfile\nitself.png unreadable\n"
                               "through.jpg unreadable\n");
@@ -160,21 +160,21 @@ static void test_linked_directories(void **state)
     put_link("d", "tree/same");
     struct walk_config config = config_for(here);
     for (int i = 0; i < 2; i++) {
-        config.follow_symlinks = false;
+        config.options.follow_symlinks = false;
         assert_walks(&config, "d/x.jpg\n");
-        config.follow_symlinks = true;
+        config.options.follow_symlinks = true;
         assert_walks(&config, "d/x.jpg\nlink/sub/z.jpg\nlink/y.jpg\nsame/x.jpg\n");
         trick.hide_types = true;
     }
     const char *exclude[] = {"link/"};
-    config.exclude = exclude;
-    config.exclude_count = 1;
+    config.options.exclude = exclude;
+    config.options.exclude_count = 1;
     assert_walks(&config, "d/x.jpg\nsame/x.jpg\n");
 
     /* Files found through links open through links. */
-    config.exclude_count = 0;
+    config.options.exclude_count = 0;
     struct walk *walk = open_walk(&config);
-    int fd = walk_open_file(walk, 0, "link/sub/z.jpg");
+    int fd = open_member(walk, 0, "link/sub/z.jpg");
     assert_true(fd >= 0);
     close(fd);
     walk_close(&walk);
@@ -194,7 +194,7 @@ static void test_loops(void **state)
     put_link("../c", "tree/a/to-c");
     put_link("../a", "tree/c/to-a");
     struct walk_config config = config_for(here);
-    config.follow_symlinks = true;
+    config.options.follow_symlinks = true;
     /* a/to-c/to-a is a again, c/to-a/to-c is c again. */
     const char *expected = "a/b/x\na/to-c/y\nc/to-a/b/x\nc/y\n";
     assert_walks(&config, expected);
@@ -207,10 +207,10 @@ static void test_loops(void **state)
     put_link("../../..", "tree/c/deep/above");
     const char *deep[] = {"tree/c/deep"};
     config = config_for(deep);
-    config.follow_symlinks = true;
+    config.options.follow_symlinks = true;
     const char *exclude[] = {"spool", "to-*", "self", "up", "top"};
-    config.exclude = exclude;
-    config.exclude_count = 5;
+    config.options.exclude = exclude;
+    config.options.exclude_count = 5;
     assert_walks(&config, "above/tree/a/b/x\nabove/tree/c/y\nw\n");
 }
 
@@ -235,14 +235,14 @@ static void test_many_links_in_a_row(void **state)
     }
     const char *first[] = {"dirs/0"};
     struct walk_config config = config_for(first);
-    config.follow_symlinks = true;
+    config.options.follow_symlinks = true;
     struct walk *walk = open_walk(&config);
     struct walk_item item;
     struct error err = ERROR_INIT;
     unsigned unreadable = 0;
     while (walk_next(walk, &item, &err) == STATUS_OK) {
         if (item.failure.reason == REASON_NONE) {
-            int fd = walk_open_file(walk, 0, item.path);
+            int fd = open_member(walk, 0, item.path);
             assert_true(fd >= 0);
             close(fd);
         } else {
@@ -266,18 +266,18 @@ static void walk_without_permission(void)
                           "listed/sub/ unreadable\nunread.jpg\n");
     struct walk *walk = open_walk(&config);
     assert_int_equal(item_at(walk, 1).failure.error_number, EACCES);
-    assert_int_equal(walk_open_file(walk, 0, "unread.jpg"), -1);
+    assert_int_equal(open_member(walk, 0, "unread.jpg"), -1);
     assert_int_equal(errno, EACCES);
     int fd =
-        walk_open_file(walk, 0, "a.jpg"); /* of somebody else where we are root: no O_NOATIME */
+        open_member(walk, 0, "a.jpg"); /* of somebody else where we are root: no O_NOATIME */
     assert_true(fd >= 0);
     close(fd);
     walk_close(&walk);
 
     /* An include glob does not hide what could not be looked into. */
     const char *include[] = {"a.*"};
-    config.include = include;
-    config.include_count = 1;
+    config.options.include = include;
+    config.options.include_count = 1;
     assert_walks(&config, "a.jpg\nclosed/ unreadable\nlisted/sub/ unreadable\n");
 
     const char *closed[] = {"tree/closed"};
@@ -410,29 +410,29 @@ static void test_skipped(void **state)
     struct walk_config config = config_for(here);
     config.skip_paths = skip;
     config.skip_count = 2;
-    config.follow_symlinks = true;
+    config.options.follow_symlinks = true;
     const char *expected = "d/out.h5\nd/out.h5.tmp-1\nout.h5.old\nout.h5.tmp\nx.jpg\n";
     assert_walks(&config, expected);
 
     const char *source[] = {"tree/out.h5", "tree/x.jpg"};
-    config.sources = source;
-    config.source_count = 2;
+    config.options.sources = source;
+    config.options.source_count = 2;
     assert_walks(&config, "x.jpg\n");
 
     /* An output that is not there yet is known by its name. */
-    config.sources = here;
-    config.source_count = 1;
+    config.options.sources = here;
+    config.options.source_count = 1;
     assert_int_equal(unlink("tree/d/hard.jpg"), 0);
     assert_int_equal(unlink("tree/soft.jpg"), 0);
     assert_int_equal(rename("tree/out.h5", "tree/d/later"), 0);
     assert_walks(&config, "d/later\nd/out.h5\nd/out.h5.tmp-1\nout.h5.old\nout.h5.tmp\nx.jpg\n");
     assert_int_equal(chdir("tree"), 0);
     const char *plain[] = {"out.h5", "out.h5.partial"}, *dot[] = {"."};
-    config.sources = dot;
+    config.options.sources = dot;
     config.skip_paths = plain;
     config.spool_directory = "../spool";
     assert_walks(&config, "d/later\nd/out.h5\nd/out.h5.tmp-1\nout.h5.old\nout.h5.tmp\nx.jpg\n");
-    config.follow_symlinks = false; /* the work directory is known by its name alone */
+    config.options.follow_symlinks = false; /* the work directory is known by its name alone */
     config.skip_count = 1;
     assert_walks(&config, "d/later\nd/out.h5\nd/out.h5.tmp-1\nout.h5.old\nout.h5.tmp\nx.jpg\n");
 }
@@ -460,7 +460,7 @@ static void test_bad_sources(void **state)
     }
     const char *twice[] = {"-", "-"};
     struct walk_config config = config_for(twice);
-    config.source_count = 2;
+    config.options.source_count = 2;
     fail_to_open(&config, STATUS_USAGE);
 
     const char **many = malloc(65536 * sizeof *many);
@@ -468,7 +468,7 @@ static void test_bad_sources(void **state)
     for (int i = 0; i < 65536; i++)
         many[i] = "tree";
     config = config_for(many);
-    config.source_count = 65536;
+    config.options.source_count = 65536;
     fail_to_open(&config, STATUS_USAGE);
     free(many);
 

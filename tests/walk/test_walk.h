@@ -6,6 +6,7 @@
 
 #include "runner.h"
 
+#include "base/clock.h"
 #include "walk/walk.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -89,7 +90,7 @@ static inline void put_directory(const char *path)
 /* A configuration for one source, spooling into the scratch directory. */
 static inline struct walk_config config_for(const char *const *source)
 {
-    return (struct walk_config){.sources = source, .source_count = 1, .spool_directory = "spool"};
+    return (struct walk_config){.options = {.sources = source, .source_count = 1}, .spool_directory = "spool"};
 }
 
 static inline struct walk *open_walk(const struct walk_config *config)
@@ -154,6 +155,17 @@ static inline void assert_walks(const struct walk_config *config, const char *ex
     assert_walk(walk, expected);
     walk_close(&walk);
     assert_null(walk);
+}
+
+/* A descriptor of an item's file, or -1 with errno. */
+static inline int open_member(const struct walk *walk, uint16_t source, const char *path)
+{
+    const struct source_member member = {.path = path};
+    struct blob blob = BLOB_NOTHING;
+    struct failure failure = {.reason = REASON_NONE};
+    if (walk_open_member(&blob, walk, source, &member, &failure) != REASON_NONE)
+        errno = failure.error_number;
+    return blob.fd;
 }
 
 /* The item that ends the walk's first `skip` ones; its pointers are valid until walk_close. */

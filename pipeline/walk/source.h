@@ -1,0 +1,88 @@
+/* source.h: the kinds of SOURCE: a directory, a file, a list of files. A kind is one file and one row
+ * of source_kinds.c.
+ *
+ *     recognise   is this SOURCE of the kind?
+ *     prepare     before any source is listed: a mistyped one is known at once
+ *     list        gives all members in their order, with what it takes to open each of them
+ *     open        gives the bytes of one member as a blob
+ *     close       frees what the others have kept
+ *
+ * Threads. recognise, prepare, list and close are called by one thread at a time, list once for each
+ * source, in the order of the sources. open is called when all sources have been listed, by any
+ * thread, several at a time, also for members of one source; what it uses of the source does not
+ * change any more, or has a lock of its own. Where members can be had only one after the other (a
+ * compressed archive), `in_order` makes it so: open is called by one thread at a time and in the
+ * order of the listing. Members may be left out then - an earlier run has them - and one whose
+ * device has failed is opened again, later.
+ *
+ * A member is opened by what its listing said: the path and `where`, a number of the kind's own
+ * (an offset in the archive), besides size and modification time. Blobs of one descriptor may be
+ * open at a time: they are ranges (blob_of_range), and the source keeps the descriptor. */
+#ifndef CLPIPE_WALK_SOURCE_H
+#define CLPIPE_WALK_SOURCE_H
+
+#include "base/blob.h"
+#include "base/stop.h"
+#include "walk/entry.h"
+#include "walk/pathglob.h"
+#include "walk/skip.h"
+#include "walk/walk_options.h"
+
+/* What the sources of a walk have in common. */
+struct source_shared {
+    int working_directory;
+    unsigned kept_open; /* source directories */
+    bool standard_input;
+};
+
+struct source {
+    char *name;
+    const struct source_kind *kind;
+    struct source_shared *shared;
+    int fd;      /* -1, or what the kind keeps open; closed after `close` */
+    void *state; /* the kind's own */
+};
+
+/* What `list` is given. */
+struct source_listing {
+    const struct walk_options *options;
+    const struct pathglob *globs;
+    const struct skip *skip;
+    const char *spool_directory;
+    uint64_t memory;       /* bytes for sorting */
+    struct stop *stop;     /* to be looked at every 1000 members or fewer; may be NULL */
+    uint64_t links_passed; /* symbolic links to directories that were not followed */
+
+    /* Counts one that was found, for the progress. */
+    void (*found)(struct source_listing *listing);
+    /* Takes a member; the next one in the final order. STATUS_END: no more are wanted, which `list`
+     * returns or turns into STATUS_OK. */
+    enum status (*add)(struct source_listing *listing, const char *path, size_t length,
+                       const struct entry *entry, struct error *err);
+};
+
+struct source_member {
+    const char *path; /* NUL-terminated bytes */
+    uint64_t where, bytes;
+    int64_t mtime_ns;
+};
+
+struct source_kind {
+    const char *name;
+    bool in_order; /* see above */
+    /* By its name alone: `st` is NULL. Where no kind does so all are asked again with what the name
+     * leads to; or, if it is a symbolic link that leads nowhere, with the link. The first kind of the
+     * table that says yes takes the source. */
+    bool (*recognise)(const char *name, const struct stat *st);
+    enum status (*prepare)(struct source *source, struct error *err); /* may be NULL */
+    enum status (*list)(struct source *source, struct source_listing *listing, struct error *err);
+    /* Returns REASON_NONE, or fills *failure, which becomes the member's. */
+    enum reason (*open)(struct blob *out, const struct source *source,
+                        const struct source_member *member, struct failure *failure);
+    void (*close)(struct source *source); /* may be NULL */
+};
+
+/* The table; it ends with NULL. */
+extern const struct source_kind *const source_kinds[];
+
+#endif

@@ -1,0 +1,277 @@
+/* source_files.c: directories, files, and lists of files.
+ *
+ *   directory ── tree_walk ──> extsort by path ──> listing
+ *   list ─────── filelist_read ──> stat ─────────> listing
+ *   file ─────── stat ───────────────────────────> listing
+ */
+#include "walk/source_files.h"
+
+#include "base/path.h"
+#include "walk/bytes.h"
+#include "walk/extsort.h"
+#include "walk/filelist.h"
+#include "walk/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* So many source directories are kept open; the others are opened by name each time. A shell's
+ * pattern can give more of them than a process may have descriptors. */
+#define KEPT_OPEN 64
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+/* O_NONBLOCK: a FIFO that took the file's place cannot hang us. */
+static int open_for_reading(int directory, const char *path)
+{
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+    int fd = path_open_at(directory, path, flags | O_NOATIME);
+    if (fd < 0 && errno == EPERM) /* O_NOATIME is for a file's owner */
+        fd = path_open_at(directory, path, flags);
+    return fd;
+}
+
+/* A blob of a descriptor, or why there is none (errno). */
+static enum reason take_descriptor(struct blob *out, int fd, const struct source_member *member,
+                                   struct failure *failure)
+{
+    const int code = errno;
+    if (fd < 0)
+        return failure_errno(
+            failure, code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
+            "cannot open");
+    *out = blob_of_file(fd, member->bytes, member->mtime_ns);
+    return REASON_NONE;
+}
+
+static enum reason open_file(struct blob *out, const struct source *source,
+                             const struct source_member *member, struct failure *failure)
+{
+    return take_descriptor(out, open_for_reading(source->shared->working_directory, source->name),
+                           member, failure);
+}
+
+static enum reason open_listed(struct blob *out, const struct source *source,
+                               const struct source_member *member, struct failure *failure)
+{
+    return take_descriptor(out, open_for_reading(source->shared->working_directory, member->path),
+                           member, failure);
+}
+
+/* A file in a directory that is not kept open. */
+static int open_below(const struct source *source, const char *path)
+{
+    struct bytes whole = {0};
+    int fd = -1;
+    if (bytes_append(&whole, source->name, strlen(source->name), NULL) == STATUS_OK &&
+        bytes_append(&whole, "/", 1, NULL) == STATUS_OK &&
+        bytes_append(&whole, path, strlen(path), NULL) == STATUS_OK)
+        fd = open_for_reading(source->shared->working_directory, whole.data);
+    else
+        errno = ENOMEM;
+    const int number = errno;
+    bytes_clear(&whole);
+    errno = number;
+    return fd;
+}
+
+static enum reason open_in_directory(struct blob *out, const struct source *source,
+                                     const struct source_member *member, struct failure *failure)
+{
+    const int fd = source->fd >= 0 ? open_for_reading(source->fd, member->path)
+                                   : open_below(source, member->path);
+    return take_descriptor(out, fd, member, failure);
+}
+
+/* --- directories ----------------------------------------------------------------------------- */
+
+static bool is_directory(const char *name, const struct stat *st)
+{
+    (void)name;
+    return st && S_ISDIR(st->st_mode);
+}
+
+static enum status open_source_directory(int *fd, const char *name, struct error *err)
+{
+    char shown[256];
+    *fd = path_open_at(AT_FDCWD, name, O_RDONLY | O_DIRECTORY);
+    if (*fd >= 0)
+        return STATUS_OK;
+    return error_errno(err, STATUS_FAILED, errno, "open", "cannot read the source directory %s",
+                       path_for_message(shown, sizeof shown, name));
+}
+
+static enum status keep_directory(struct source *source, struct error *err)
+{
+    if (source->shared->kept_open++ >= KEPT_OPEN)
+        return STATUS_OK;
+    return open_source_directory(&source->fd, source->name, err);
+}
+
+struct sorting {
+    struct source_listing *listing;
+    struct extsort *sort;
+};
+
+static enum status sort_entry(void *context, const char *path, size_t length,
+                              const struct entry *entry, struct error *err)
+{
+    struct sorting *sorting = context;
+    sorting->listing->found(sorting->listing);
+    struct extsort_record record = {.key = path,
+                                    .payload = (const char *)entry,
+                                    .key_length = (uint32_t)length,
+                                    .payload_length = entry_size(entry)};
+    return extsort_add(sorting->sort, &record, err);
+}
+
+static enum status add_sorted(struct sorting *sorting, struct error *err)
+{
+    struct source_listing *listing = sorting->listing;
+    struct extsort_record record;
+    struct entry entry;
+    struct bytes last = {0}; /* the path added last */
+    enum status status;
+    while ((status = extsort_next(sorting->sort, &record, err)) == STATUS_OK) {
+        /* A directory that changes while it is read may show a name twice. */
+        if (last.length == record.key_length && record.key_length > 0 &&
+            memcmp(last.data, record.key, record.key_length) == 0)
+            continue;
+        bytes_cut(&last, 0);
+        status = bytes_append(&last, record.key, record.key_length, err);
+        if (status != STATUS_OK)
+            break;
+        memcpy(&entry, record.payload, record.payload_length);
+        status = listing->add(listing, last.data, last.length, &entry, err);
+        if (status != STATUS_OK)
+            break;
+    }
+    bytes_clear(&last);
+    return status;
+}
+
+static enum status list_directory(struct source *source, struct source_listing *listing,
+                                  struct error *err)
+{
+    struct sorting sorting = {.listing = listing};
+    int fd = source->fd;
+    enum status status = STATUS_OK;
+    if (fd < 0 && (status = open_source_directory(&fd, source->name, err)) != STATUS_OK)
+        return status;
+    status =
+        extsort_open(&sorting.sort, listing->spool_directory, listing->memory, listing->stop, err);
+    if (status == STATUS_OK)
+        status = tree_walk(listing, fd, sort_entry, &sorting, err);
+    if (fd != source->fd)
+        close(fd);
+    if (status == STATUS_OK)
+        status = extsort_finish(sorting.sort, err);
+    if (status == STATUS_OK)
+        status = add_sorted(&sorting, err);
+    extsort_close(&sorting.sort);
+    return status;
+}
+
+/* --- files and lists ------------------------------------------------------------------------- */
+
+struct named {
+    struct source_listing *listing;
+    int directory; /* that the paths are relative to */
+};
+
+/* A file that was named, as a source or in a list: whatever its name, it is missed if it is not
+ * there. */
+static enum status add_named(struct named *named, const char *open_path, const char *path,
+                             size_t length, struct error *err)
+{
+    struct source_listing *listing = named->listing;
+    struct stat st;
+    struct entry entry;
+    listing->found(listing);
+    if (!pathglob_takes_alone(listing->globs, path, length))
+        return STATUS_OK;
+    if (path_stat_at(named->directory, open_path, &st, 0) == 0) {
+        if (skip_identity(listing->skip, &st))
+            return STATUS_OK;
+        entry_from_stat(&entry, &st);
+    } else {
+        int number = errno;
+        if (path_stat_at(named->directory, open_path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            entry_broken_link(&entry, number, true);
+        else if (number == ENOENT && path[length - 1] == '\r')
+            entry_unreadable(&entry, number,
+                             "the name ends in a carriage return: the list has Windows line ends");
+        else
+            entry_unreadable(&entry, number, "cannot look at the file");
+    }
+    return listing->add(listing, path, length, &entry, err);
+}
+
+/* Anything that is there, and one broken image of many that a shell's pattern gave. */
+static bool is_file(const char *name, const struct stat *st)
+{
+    return st && (!S_ISLNK(st->st_mode) || path_promises_image(name));
+}
+
+static enum status list_file(struct source *source, struct source_listing *listing,
+                             struct error *err)
+{
+    struct named named = {listing, source->shared->working_directory};
+    const char *slash = strrchr(source->name, '/'), *name = slash ? slash + 1 : source->name;
+    return add_named(&named, source->name, name, strlen(name), err);
+}
+
+static bool is_list(const char *name, const struct stat *st)
+{
+    (void)st;
+    return strcmp(name, "-") == 0 || name[0] == '@';
+}
+
+static enum status take_standard_input(struct source *source, struct error *err)
+{
+    if (strcmp(source->name, "-") != 0)
+        return STATUS_OK;
+    if (source->shared->standard_input)
+        return error_set(err, STATUS_USAGE,
+                         "standard input (-) is given as a SOURCE more than once");
+    source->shared->standard_input = true;
+    return STATUS_OK;
+}
+
+static enum status add_listed(void *context, const char *path, size_t length, struct error *err)
+{
+    return add_named(context, path, path, length, err);
+}
+
+static enum status list_list(struct source *source, struct source_listing *listing,
+                             struct error *err)
+{
+    struct named named = {listing, source->shared->working_directory};
+    return filelist_read(source->name, listing->spool_directory, listing->memory, listing->stop,
+                         add_listed, &named, err);
+}
+
+const struct source_kind source_directory = {
+    .name = "directory",
+    .recognise = is_directory,
+    .prepare = keep_directory,
+    .list = list_directory,
+    .open = open_in_directory,
+};
+
+const struct source_kind source_file = {
+    .name = "file",
+    .recognise = is_file,
+    .list = list_file,
+    .open = open_file,
+};
+
+const struct source_kind source_list = {
+    .name = "list",
+    .recognise = is_list,
+    .prepare = take_standard_input,
+    .list = list_list,
+    .open = open_listed,
+};

@@ -1,0 +1,10 @@
+/* source_files.h: the SOURCEs that are files of a file system: a directory, with everything below
+ * it, a file, and a list of paths ("@LIST", "-"). */
+#ifndef CLPIPE_WALK_SOURCE_FILES_H
+#define CLPIPE_WALK_SOURCE_FILES_H
+
+#include "walk/source.h"
+
+extern const struct source_kind source_directory, source_file, source_list;
+
+#endif

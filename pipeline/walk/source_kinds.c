@@ -1,0 +1,9 @@
+/* source_kinds.c: the table of kinds of SOURCE. */
+#include "walk/source_files.h"
+
+const struct source_kind *const source_kinds[] = {
+    &source_list,
+    &source_directory,
+    &source_file,
+    NULL,
+};

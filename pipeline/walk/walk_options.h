@@ -1,0 +1,20 @@
+/* walk_options.h: what a person says about the sources. */
+#ifndef CLPIPE_WALK_WALK_OPTIONS_H
+#define CLPIPE_WALK_WALK_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct walk_options {
+    const char *const *sources; /* directory, file, "@LIST" or "-"; bytes. See source.h */
+    unsigned source_count;      /* 1 to 65535 */
+    const char *const *include; /* globs on the relative path; without '/' on the last component */
+    unsigned include_count;     /* 0: everything */
+    const char *const *exclude;
+    unsigned exclude_count;
+    bool follow_symlinks; /* symbolic links to directories */
+    bool hidden;          /* names that begin with a dot (never applied to a SOURCE itself) */
+    uint64_t limit;       /* hand out only this many items, 0 for all */
+};
+
+#endif
