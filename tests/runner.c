@@ -3,7 +3,9 @@
  *   PROGRAM [GROUP|GROUP/TEST]...    these, else all
  *   PROGRAM --list                   names the groups
  *
- * A test that hangs ends its group with a line that names it. */
+ * A single group runs in this process, for a debugger; several in one each, so that what a group leaves
+ * behind, or how it ends, is its own affair. A test that hangs ends its group with a line that names
+ * it. */
 #include "runner.h"
 
 #include <errno.h>
@@ -137,10 +139,9 @@ static int run_group(const struct test_group *group, char **names)
     restore_signals();
     setvbuf(stdout, NULL, _IOLBF, 0);
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const int failed =
-        running.count ? _cmocka_run_group_tests(group->name, limited, running.count, begin_group,
-                                                end_group)
-                      : 1;
+    const int failed = running.count ? _cmocka_run_group_tests(group->name, limited, running.count,
+                                                               begin_group, end_group)
+                                     : 1;
     alarm(0);
     if (running.count == 0)
         printf("not ok 0 - %s: has no such test\n", group->name);
@@ -151,7 +152,6 @@ static int run_group(const struct test_group *group, char **names)
 
 /* --- all groups --------------------------------------------------------------------------------- */
 
-/* In a process of its own, so that what a group leaves behind, or how it ends, is its own affair. */
 static int run_apart(const struct test_group *group, char **names)
 {
     int ended = 0;
@@ -172,18 +172,24 @@ static int run_apart(const struct test_group *group, char **names)
 
 int main(int count, char **arguments)
 {
-    int failed = 0;
-    unsigned ran = 0;
-    if (count == 2 && strcmp(arguments[1], "--list") == 0) {
+    const struct test_group *chosen = NULL;
+    char **names = arguments + 1;
+    unsigned failed = 0, ran = 0;
+    if (count == 2 && strcmp(names[0], "--list") == 0) {
         for (const struct test_group *group = groups; group; group = group->next)
             printf("%s\n", group->name);
         return 0;
     }
     for (const struct test_group *group = groups; group; group = group->next)
-        if (count < 2 || is_chosen(group, NULL, arguments + 1)) {
-            failed += run_apart(group, arguments + 1);
+        if (count < 2 || is_chosen(group, NULL, names)) {
+            chosen = group;
             ran++;
         }
+    if (ran == 1)
+        return run_group(chosen, names) != 0;
+    for (const struct test_group *group = groups; group && ran > 0; group = group->next)
+        if (count < 2 || is_chosen(group, NULL, names))
+            failed += run_apart(group, names);
     if (ran == 0)
         printf("not ok 0 - no such group: --list names them\n");
     return failed > 0 || ran == 0;

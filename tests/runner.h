@@ -43,9 +43,9 @@ bool test_brief(void);
 #define TEST_GROUP_WITHIN(limit, group, setup, teardown)                                           \
     __attribute__((constructor)) static void register_tests(void)                                  \
     {                                                                                              \
-        static struct test_group all = {#group,   tests, sizeof tests / sizeof *tests, setup,      \
-                                        teardown, limit, NULL};                                    \
-        test_group_register(&all);                                                                 \
+        static struct test_group group_of_tests = {                                                \
+            #group, tests, sizeof tests / sizeof *tests, setup, teardown, limit, NULL};            \
+        test_group_register(&group_of_tests);                                                      \
     }
 
 #endif

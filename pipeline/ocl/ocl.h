@@ -70,9 +70,10 @@ void ocl_devices_close(struct ocl_devices *devices);
 /* "cpu", "gpu", "accelerator", "custom". */
 const char *ocl_device_type_name(cl_device_type type);
 
-/* Chooses by --device: NULL (the best single usable device: GPU, accelerator, CPU; more compute
- * units first), "cpu", "gpu", "all" (all usable, the best one first), a number or several ("0,2"),
- * or part of a name (case-insensitive; the best of several). Writes up to `max` indices into
+/* Chooses by --device: NULL (the best single usable device: GPU, accelerator, CPU, and a software
+ * renderer of graphics drivers only where there is nothing else; more compute units first), "cpu",
+ * "gpu", "all" (all usable, the best one first), a number or several ("0,2"), or part of a name
+ * (case-insensitive; the best of several). Writes up to `max` indices into
  * devices->device. STATUS_FAILED when none fits, with what there is and why it was passed over. */
 enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                                const struct ocl_devices *devices, const char *selector,

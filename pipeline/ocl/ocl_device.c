@@ -219,14 +219,6 @@ const char *ocl_device_type_name(cl_device_type type)
                                                : "custom";
 }
 
-static int rank(const struct ocl_device *device)
-{
-    return device->type & CL_DEVICE_TYPE_GPU           ? 3
-           : device->type & CL_DEVICE_TYPE_ACCELERATOR ? 2
-           : device->type & CL_DEVICE_TYPE_CPU         ? 1
-                                                       : 0;
-}
-
 static bool contains_ignoring_case(const char *text, const char *part)
 {
     for (; *text; text++) {
@@ -237,6 +229,26 @@ static bool contains_ignoring_case(const char *text, const char *part)
             return true;
     }
     return false;
+}
+
+/* Mesa's and Google's renderers without a GPU compute correctly, but many times slower than a runtime
+ * made for CPUs; some call themselves GPUs. */
+static bool is_software_renderer(const struct ocl_device *device)
+{
+    static const char *const names[] = {"llvmpipe", "softpipe", "swrast", "SwiftShader"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (contains_ignoring_case(device->name, names[i]))
+            return true;
+    return false;
+}
+
+static int rank(const struct ocl_device *device)
+{
+    return is_software_renderer(device)                ? 0
+           : device->type & CL_DEVICE_TYPE_GPU         ? 4
+           : device->type & CL_DEVICE_TYPE_ACCELERATOR ? 3
+           : device->type & CL_DEVICE_TYPE_CPU         ? 2
+                                                       : 1;
 }
 
 /* Lists what there is into `text`, for a message. */
