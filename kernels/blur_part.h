@@ -14,12 +14,13 @@
 #define BLUR_BLOCK_ROWS  16
 
 /* A picture, or some rows of one, in a slot: rows of (width + 2) * 3 bytes without gaps, two more
- * than are blurred. The blurred rows go to the same offset of another buffer, without gaps, too. */
+ * than are blurred. The blurred rows go to another buffer, without gaps, too. */
 struct blur_part {
-    BLUR_U32 offset; /* of the first pixel, bytes */
-    BLUR_U32 width;  /* pixels of a blurred row */
-    BLUR_U32 rows;   /* blurred ones; 0: nothing to do (the picture was given up) */
-    BLUR_U32 first;  /* number of the part's first block in the slot */
+    BLUR_U32 offset;  /* of the first pixel, bytes */
+    BLUR_U32 blurred; /* of the first blurred one in the other buffer */
+    BLUR_U32 width;   /* pixels of a blurred row */
+    BLUR_U32 rows;    /* blurred ones; 0: nothing to do (the picture was given up) */
+    BLUR_U32 first;   /* number of the part's first block in the slot */
 };
 
 #endif

@@ -70,7 +70,7 @@ __kernel void blur_slot(__global const uchar *pixels, __global const struct blur
         return;
     const uint rows = min((uint)BLUR_BLOCK_ROWS, part.rows - y);
     __global const uchar *in = pixels + part.offset + y * stride + x;
-    __global uchar *out = blurred + part.offset + y * bytes + x;
+    __global uchar *out = blurred + part.blurred + y * bytes + x;
     if (x + BLUR_BLOCK_BYTES > bytes) {
         blur_bytes(out, in, bytes - x, rows, stride);
         return;

@@ -21,10 +21,11 @@
 #define JPEG_TABLES 384 /* bytes of the quantization tables before the first block */
 
 /* A picture in a slot. At `offset` lie its coefficients as part/dct.h describes, or its pixels; its
- * pixels go to the same offset of another buffer. The samples of its blocks go to offset / 2 of a
- * third, a plane for each component. */
+ * pixels go to another buffer. The samples of its blocks go to offset / 2 of a third, a plane for
+ * each component. */
 struct jpeg_part {
     JPEG_U32 offset;        /* bytes, a multiple of 128 */
+    JPEG_U32 pixels;        /* likewise, in the buffer of pixels */
     JPEG_U32 kind;
     JPEG_U32 width, height; /* pixels; JPEG_COPY: sixteens of bytes, 1 */
     JPEG_U32 across, down;  /* samples of the first component for one of the others */

@@ -65,7 +65,7 @@ jpeg_pixels(__global const uchar *slot, __global const struct jpeg_part *parts, 
     const uint kind = part->kind, width = part->width, height = part->height;
     if (kind == JPEG_COPY) {
         if (item < width)
-            ((__global uchar16 *)(pixels + part->offset))[item] =
+            ((__global uchar16 *)(pixels + part->pixels))[item] =
                 ((__global const uchar16 *)(slot + part->offset))[item];
         return;
     }
@@ -90,7 +90,7 @@ jpeg_pixels(__global const uchar *slot, __global const struct jpeg_part *parts, 
         upsample(third, plane, 8 * part->blocks_across[2], x, y, across, down, half_width,
                  half_height);
     }
-    __global uchar *out = pixels + part->offset + 3 * ((size_t)y * width + x);
+    __global uchar *out = pixels + part->pixels + 3 * ((size_t)y * width + x);
     const uint most = min((uint)SPAN, width - x);
     for (uint i = 0; i < most; i++) {
         int r = first[i], g = first[i], b = first[i];

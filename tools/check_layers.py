@@ -26,9 +26,9 @@ STAGE_INCLUDES = {
     "walk": (),
     "decode": ("part",),
     "features": ("part",),
-    "staging": ("ocl", "kernels", "part", "features", "histogram", "steps"),
-    "steps": ("ocl", "kernels", "part"),
-    "histogram": ("ocl", "kernels", "part", "features"),
+    "staging": ("ocl", "part"),
+    "histogram": ("ocl", "kernels", "part", "features", "staging"),
+    "steps": ("ocl", "kernels", "part", "features", "staging", "histogram"),
     "log": (),
     "matrix": (),
     "file": ("log", "features", "matrix"),
@@ -39,7 +39,7 @@ STAGE_INCLUDES = {
 JOBS = ("ingest", "clustering")
 
 # Folders inside which circles are still to be taken apart. None is to be added.
-KNOWN_CIRCLES = ("cluster", "decode", "file", "staging")
+KNOWN_CIRCLES = ("cluster", "decode", "file")
 
 HDF5_FOLDERS = ("file", "matrix")
 HDF5 = re.compile(r"#\s*include\s*<hdf5|\bH5[A-Z]{1,2}[a-z]\w*\s*\(")

@@ -7,8 +7,7 @@
 #include "cli/signals.h"
 #include "cluster/cluster.h"
 #include "histogram/selftest.h"
-#include "steps/blur_step.h"
-#include "steps/jpeg_step.h"
+#include "steps/plan.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,17 +114,15 @@ static enum status test_clustering(struct transcript *transcript, struct ocl_con
 static enum status test_steps(struct transcript *transcript, struct ocl_context *context,
                               uint64_t *wrong, struct error *err)
 {
-    static const struct {
-        const char *what;
-        enum status (*test)(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                            struct error *err);
-    } steps[] = {{"blur 3x3", blur_self_test}, {"JPEG pixels", reconstruct_self_test}};
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    for (const struct step_row *row = step_rows; row->step; row++) {
+        const struct step *step = row->step;
         uint64_t compared, different;
         char line[120];
-        if (steps[i].test(&compared, &different, context, err) != STATUS_OK)
+        if (!step->self_test)
+            continue;
+        if (step->self_test(&compared, &different, context, err) != STATUS_OK)
             return STATUS_FAILED;
-        snprintf(line, sizeof line, "%-20s %llu bytes compared, %llu differ", steps[i].what,
+        snprintf(line, sizeof line, "%-20s %llu bytes compared, %llu differ", step->self_test_name,
                  (unsigned long long)compared, (unsigned long long)different);
         say(line, transcript);
         *wrong += different;

@@ -296,7 +296,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .slot_bytes = options->slot_size,
         .slot_count = (unsigned)options->slots,
         .variant = plan->variant,
-        .jpeg = (enum staging_jpeg)options->jpeg_pixels,
+        .jpeg = (enum plan_jpeg)options->jpeg_pixels,
         .stop = signals_stop(),
         .progress = progress_ingest,
         .progress_context = progress,

@@ -333,6 +333,61 @@ uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram
     return count;
 }
 
+/* The lengths of what cells have of one axis of a part. Cells differ by one pixel, and the part's
+ * edges cut two of them, so there are few different ones. */
+struct lengths {
+    uint32_t length[8], times[8];
+    unsigned count;
+};
+
+static void add_length(struct lengths *lengths, uint32_t from, uint32_t to)
+{
+    unsigned i = 0;
+    while (from < to && i < lengths->count && lengths->length[i] != to - from)
+        i++;
+    if (from >= to)
+        return;
+    if (i == lengths->count) {
+        lengths->length[lengths->count++] = to - from;
+        lengths->times[i] = 0;
+    }
+    lengths->times[i]++;
+}
+
+uint32_t histogram_tile_count(const struct histogram *histogram, unsigned pass_index,
+                              const struct histogram_part *part)
+{
+    const struct pass *pass = &histogram->pass[pass_index];
+    const struct feature *feature = &histogram->features->feature[pass->feature[0]];
+    const struct cell_rect own = part->rect;
+    const bool swapped = part->orientation >= 5;
+    const uint32_t across = swapped ? pass->grid_rows : pass->grid_columns;
+    const uint32_t down = swapped ? pass->grid_columns : pass->grid_rows;
+    struct lengths widths = {.count = 0}, heights = {.count = 0};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < across; i++) {
+        const struct cell_rect cell =
+            feature_cell_rect(feature, swapped ? i : 0, swapped ? 0 : i, part->width, part->height,
+                              part->orientation);
+        add_length(&widths, max_u32(cell.x0, own.x0), min_u32(cell.x1, own.x1));
+    }
+    for (uint32_t i = 0; i < down; i++) {
+        const struct cell_rect cell =
+            feature_cell_rect(feature, swapped ? 0 : i, swapped ? i : 0, part->width, part->height,
+                              part->orientation);
+        add_length(&heights, max_u32(cell.y0, own.y0), min_u32(cell.y1, own.y1));
+    }
+    for (unsigned w = 0; w < widths.count; w++) {
+        for (unsigned h = 0; h < heights.count; h++) {
+            const struct cell_rect rect = {own.x0, own.y0, own.x0 + widths.length[w],
+                                           own.y0 + heights.length[h]};
+            count += widths.times[w] * heights.times[h] *
+                     cut(NULL, part, rect, 0, pass, pass->shape.tile_pixels);
+        }
+    }
+    return count;
+}
+
 /* --- kernels --------------------------------------------------------------------------------- */
 
 /* Has an earlier feature of the pass the header of feature i? */

@@ -69,7 +69,11 @@ struct histogram_pass histogram_pass(const struct histogram *histogram, unsigned
  * Any thread. */
 uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *histogram,
                          unsigned pass, const struct histogram_part *part);
-/* The same with tiles of at most so many pixels, a multiple of 16, where a row allows it. */
+/* Only their number, in the time of rows plus columns of the grid instead of cells. Any thread. */
+uint32_t histogram_tile_count(const struct histogram *histogram, unsigned pass,
+                              const struct histogram_part *part);
+/* As histogram_tiles, with tiles of at most so many pixels, a multiple of 16, where a row allows it.
+ */
 uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram *histogram,
                             unsigned pass, const struct histogram_part *part, uint32_t tile_pixels);
 

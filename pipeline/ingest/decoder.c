@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "decode/isolate.h"
-#include "steps/blur_step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,65 +41,81 @@ struct strips {
     struct decode *decode;
     struct picture *picture;
     const struct image_info *info;
-    uint32_t border; /* columns and rows that are decoded more than are counted: of the blur */
-    uint32_t width, height; /* of what is counted */
-    uint8_t *kept;          /* the last `border` rows of the part before; NULL until needed */
+    uint32_t overlap; /* rows, and columns, that a part has in common with the next */
+    uint8_t *kept;    /* the last `overlap` rows of the part before; NULL until needed */
 };
 
 /* Decodes the rows of a part that the part before has not decoded, and keeps the last ones for the
  * next. */
 static enum reason fill_part(struct strips *strips, const struct staging_part *part)
 {
-    const struct cell_rect rect = part->geometry.rect;
+    const struct cell_rect rect = part->shape.rect;
+    const size_t stride = part->shape.stride, kept = strips->overlap * stride;
+    const uint32_t rows = rect.y1 - rect.y0, have = rect.y0 > 0 ? strips->overlap : 0;
     struct failure *failure = &strips->picture->record.failure;
-    const size_t kept = strips->border * part->stride;
-    const uint32_t have = rect.y0 > 0 ? strips->border : 0;
     if (have > 0)
-        memcpy(part->pixels, strips->kept, kept);
-    enum reason reason = decode_rows(strips->decode, part->pixels + have * part->stride,
-                                     part->stride, part->rows - have, failure);
-    if (reason != REASON_NONE || kept == 0 || rect.y1 == strips->height)
+        memcpy(part->bytes, strips->kept, kept);
+    enum reason reason =
+        decode_rows(strips->decode, part->bytes + have * stride, stride, rows - have, failure);
+    if (reason != REASON_NONE || kept == 0 || rect.y1 == strips->info->out_height)
         return reason;
     if (!strips->kept)
         strips->kept = malloc(kept);
     if (!strips->kept)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for rows of %u pixels",
                            strips->info->out_width);
-    memcpy(strips->kept, part->pixels + (part->rows - strips->border) * part->stride, kept);
+    memcpy(strips->kept, part->bytes + (rows - strips->overlap) * stride, kept);
     return REASON_NONE;
 }
 
-/* The coefficients of the picture, where they may go into a slot; else NULL. */
-static const struct dct_layout *whole_coefficients(const struct strips *strips, uint64_t part_bytes)
+/* The picture's coefficients as a part, where they may go into a slot. */
+static bool offer_coefficients(struct part_shape *coded, const struct strips *strips,
+                               const struct part_shape *pixels)
 {
     const struct dct_layout *dct = &strips->info->dct;
-    return dct->colour != DCT_NONE && dct_bytes(dct) <= part_bytes ? dct : NULL;
+    struct staging *staging = strips->decoder->decoders->config.staging;
+    if (dct->colour == DCT_NONE || strips->picture->host_only ||
+        dct_bytes(dct) > staging_part_bytes(staging))
+        return false;
+    *coded = *pixels;
+    coded->payload = PAYLOAD_DCT;
+    coded->bytes = dct_bytes(dct);
+    coded->dct = *dct;
+    return true;
 }
 
-/* Gets room for a rectangle of what is counted and decodes rows into it, or copies from the rows
- * in `window`. A device that wants them gets coefficients instead. false: the run is over. A
- * failure goes into the picture's record. *bottom is where the next part begins. */
+/* Gets room for a rectangle of pixels and decodes rows into it, or copies from the rows in
+ * `window`. A device that wants them gets coefficients instead. false: the run is over. A failure
+ * goes into the picture's record. *bottom is where the part ends. */
 static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *window,
                     uint32_t *bottom)
 {
     struct staging *staging = strips->decoder->decoders->config.staging;
     struct picture *picture = strips->picture;
+    const struct image_info *info = strips->info;
+    const struct part_shape pixels = {.width = info->out_width,
+                                      .height = info->out_height,
+                                      .orientation = info->orientation,
+                                      .rect = rect};
+    struct part_shape coded;
     struct staging_part part;
-    const struct dct_layout *dct =
-        window ? NULL : whole_coefficients(strips, staging_part_bytes(staging));
+    const bool coefficients = !window && offer_coefficients(&coded, strips, &pixels);
     int64_t start = clock_now();
-    if (!staging_acquire(staging, &part, strips->width, strips->height, strips->info->orientation,
-                         rect, dct))
+    if (!staging_acquire(staging, &part, &pixels, coefficients ? &coded : NULL))
         return false;
     strips->decoder->waits.blocked += clock_seconds_since(start);
     start = clock_now();
     enum reason reason = REASON_NONE;
-    if (window) {
-        for (uint32_t y = 0; y < part.rows; y++)
-            memcpy(part.pixels + y * part.stride,
-                   window + ((size_t)y * strips->info->out_width + rect.x0) * 3, part.stride);
-    } else if (part.coefficients) {
-        reason = decode_coefficients(strips->decode, part.pixels, &picture->record.failure);
+    if (staging_takes_whole(staging) && !part_is_whole(&part.shape)) {
+        reason = failure_set(&picture->record.failure, REASON_TOO_LARGE,
+                             "%u x %u pixels are more than the device takes at once",
+                             info->out_width, info->out_height);
+    } else if (window) {
+        for (uint32_t y = 0; y < part.shape.rect.y1 - rect.y0; y++)
+            memcpy(part.bytes + (size_t)y * part.shape.stride,
+                   window + ((size_t)y * info->out_width + rect.x0) * 3, part.shape.stride);
+    } else if (part.shape.payload == PAYLOAD_DCT) {
+        reason = decode_coefficients(strips->decode, part.bytes, &picture->record.failure);
     } else {
         reason = fill_part(strips, &part);
     }
@@ -109,24 +124,30 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
         staging_cancel(staging, &part);
         return true;
     }
-    *bottom = part.geometry.rect.y1;
+    *bottom = part.shape.rect.y1;
     picture_hold(picture);
     staging_submit(staging, &part, picture);
     return true;
 }
 
-/* A picture of which no rows fit into a slot that could be counted, or that has none: rows are
- * decoded into memory of their own and counted in pieces. */
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A picture whose rows, with those around them that are looked at, do not fit into a slot: rows are
+ * decoded into memory of their own and come in pieces. */
 static bool do_wide(struct strips *strips, uint64_t part_bytes)
 {
     const struct image_info *info = strips->info;
-    const uint32_t border = strips->border;
-    const uint32_t piece = (uint32_t)(part_bytes / 3 / (border + 1)) - border;
-    const size_t row = (size_t)info->out_width * 3;
-    uint8_t *window = malloc((border + 1) * row);
+    const uint32_t overlap = strips->overlap, width = info->out_width;
+    const uint32_t rows = min_u32(overlap + 1, info->out_height); /* of a piece */
+    const uint32_t columns = (uint32_t)(part_bytes / 3 / (overlap + 1));
+    const size_t row = (size_t)width * 3;
+    uint8_t *window = malloc(rows * row);
     if (!window) {
         failure_set(&strips->picture->record.failure, REASON_OUT_OF_MEMORY,
-                    "no memory for rows of %u pixels", info->out_width);
+                    "no memory for rows of %u pixels", width);
         return true;
     }
     bool going = true;
@@ -136,68 +157,71 @@ static bool do_wide(struct strips *strips, uint64_t part_bytes)
             break;
         }
         int64_t start = clock_now();
-        enum reason reason = decode_rows(strips->decode, window + (y < border ? y : border) * row,
-                                         row, 1, &strips->picture->record.failure);
+        enum reason reason = decode_rows(strips->decode, window + min_u32(y, rows - 1) * row, row,
+                                         1, &strips->picture->record.failure);
         strips->decoder->busy += clock_seconds_since(start);
         if (reason != REASON_NONE)
             break;
-        if (y < border)
+        if (y + 1 < rows)
             continue;
-        for (uint32_t x = 0; x < strips->width && going; x += piece) {
-            uint32_t end = strips->width - x > piece ? x + piece : strips->width, bottom;
-            going = do_part(strips, (struct cell_rect){x, y - border, end, y - border + 1}, window,
-                            &bottom);
+        for (uint32_t x = 0, end = 0; end < width && going; x = end - overlap) {
+            uint32_t bottom;
+            end = width - x > columns ? x + columns : width;
+            going =
+                do_part(strips, (struct cell_rect){x, y + 1 - rows, end, y + 1}, window, &bottom);
         }
-        memmove(window, window + row, border * row);
+        memmove(window, window + row, (rows - 1) * row);
     }
     free(window);
     return going;
 }
 
-/* Are rows too long for slots, with those around them that are looked at? */
-static bool is_wide(uint64_t width, uint32_t border, uint64_t part_bytes)
+static bool is_wide(uint64_t width, uint32_t overlap, uint64_t part_bytes)
 {
-    return width * 3 * (border + 1) > part_bytes;
+    return width * 3 * (overlap + 1) > part_bytes;
 }
 
 /* Memory for rows outside of slots. */
-static uint64_t rows_memory(const struct image_info *info, uint32_t border, uint64_t part_bytes)
+static uint64_t rows_memory(const struct image_info *info, uint32_t overlap, uint64_t part_bytes)
 {
     const uint64_t row = (uint64_t)info->out_width * 3;
-    if (is_wide(info->out_width, border, part_bytes))
-        return row * (border + 1);
-    return row * info->out_height > part_bytes ? row * border : 0;
+    if (is_wide(info->out_width, overlap, part_bytes))
+        return row * (overlap + 1);
+    return row * info->out_height > part_bytes ? row * overlap : 0;
 }
 
-/* Rows to count at a time, so that a strip and its border are half of `bytes`; at least 1. */
+/* Rows of a part: all, or so many that they are half of `bytes`, at least one and the overlap. */
 static uint32_t strip_rows(const struct strips *strips, uint64_t bytes)
 {
     const uint64_t row = (uint64_t)strips->info->out_width * 3;
     if (row * strips->info->out_height <= bytes)
-        return strips->height;
+        return strips->info->out_height;
     const uint64_t rows = bytes / 2 / row;
-    return rows > strips->border + 1 ? (uint32_t)rows - strips->border : 1;
+    return rows > strips->overlap + 1 ? (uint32_t)rows : strips->overlap + 1;
 }
 
 /* Decodes a picture whose header has been read into slots. false: the run is over. */
 static bool do_rows(struct strips *strips)
 {
-    const struct image_info *info = strips->info;
+    const uint32_t height = strips->info->out_height;
     struct picture *picture = strips->picture;
-    const uint64_t part_bytes = staging_part_bytes(strips->decoder->decoders->config.staging);
-    if (strips->width == 0 || strips->height == 0 ||
-        is_wide(info->out_width, strips->border, part_bytes))
+    struct staging *staging = strips->decoder->decoders->config.staging;
+    const uint64_t part_bytes = staging_part_bytes(staging);
+    if (is_wide(strips->info->out_width, strips->overlap, part_bytes))
         return do_wide(strips, part_bytes);
     const uint32_t step = strip_rows(strips, part_bytes);
-    uint32_t y = 0;
+    uint32_t y = 0, bottom = 0;
     bool going = true;
-    while (y < strips->height && picture->record.failure.reason == REASON_NONE && going) {
+    while (bottom < height && picture->record.failure.reason == REASON_NONE && going) {
         if (y > 0 && stop_overdue(strips->decoder->decoders->config.job->stop)) {
             going = false;
             break;
         }
-        uint32_t bottom = strips->height - y > step ? y + step : strips->height;
-        going = do_part(strips, (struct cell_rect){0, y, strips->width, bottom}, NULL, &y);
+        going = do_part(strips,
+                        (struct cell_rect){0, y, strips->info->out_width,
+                                           height - y > step ? y + step : height},
+                        NULL, &bottom);
+        y = bottom - strips->overlap;
     }
     free(strips->kept);
     strips->kept = NULL;
@@ -238,8 +262,9 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         decode_abort(decode);
         return true;
     }
-    const uint32_t border = feature_set_blurred(&ingest->features) ? BLUR_BORDER : 0;
-    uint64_t memory = info.memory + rows_memory(&info, border, staging_part_bytes(config->staging));
+    const uint32_t overlap = staging_overlap(config->staging);
+    uint64_t memory =
+        info.memory + rows_memory(&info, overlap, staging_part_bytes(config->staging));
     start = clock_now();
     if (!budget_take(config->budget, memory)) {
         decode_abort(decode);
@@ -251,9 +276,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         .decode = decode,
         .picture = picture,
         .info = &info,
-        .border = border,
-        .width = info.out_width > border ? info.out_width - border : 0,
-        .height = info.out_height > border ? info.out_height - border : 0,
+        .overlap = overlap,
     };
     bool going = do_rows(&strips);
     start = clock_now();

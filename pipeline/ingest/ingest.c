@@ -61,6 +61,7 @@ struct ingest {
     struct readers *readers;
     struct decoders *decoders;
     struct budget *budget;
+    struct plan plan;
     struct staging *staging;
     struct recorder *recorder;
     struct store *store;
@@ -187,13 +188,20 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
     enum status status = config->find_devices(config->find_devices_context, devices, err);
     if (status != STATUS_OK)
         return status;
+    const bool host_jpeg = config->isolate || config->decode.scale != 1;
+    const struct plan_config plan_config = {
+        .features = &config->features,
+        .variant = config->variant,
+        .jpeg = host_jpeg ? PLAN_JPEG_HOST : config->jpeg,
+    };
+    status = plan_make(&ingest->plan, &plan_config, err);
+    if (status != STATUS_OK)
+        return status;
     const struct staging_config staging_config = {
         .devices = devices->devices,
         .chosen = devices->chosen,
         .chosen_count = devices->count,
-        .features = &config->features,
-        .variant = config->variant,
-        .jpeg = config->isolate || config->decode.scale != 1 ? STAGING_JPEG_HOST : config->jpeg,
+        .plan = &ingest->plan.steps,
         .trace = config->trace,
         .host_memory = bounds_slots(config->memory),
         .device_memory = config->device_memory,
@@ -211,7 +219,7 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
     pthread_mutex_unlock(&ingest->lock);
     if (status != STATUS_OK)
         return status;
-    const bool taken = staging_takes_coefficients(staging);
+    const bool taken = staging_takes(staging, PAYLOAD_DCT);
     ingest->coefficients = taken && decode_coefficients_agree();
     if (taken && !ingest->coefficients)
         log_message(LOG_DEBUG, "this JPEG library computes pixels in a way of its own: they are "

@@ -8,10 +8,9 @@
 #include "decode/decode.h"
 #include "features/feature.h"
 #include "file/store.h"
-#include "histogram/variant.h"
 #include "ingest/stages.h"
 #include "ocl/ocl.h"
-#include "staging/staging.h"
+#include "steps/plan.h"
 #include "walk/walk_options.h"
 #include <stdint.h>
 
@@ -58,8 +57,7 @@ struct ingest_config {
     uint64_t slot_bytes; /* 0: chosen for the device */
     unsigned slot_count; /* for each device, 0: chosen */
     enum histogram_variant variant;
-    enum staging_jpeg
-        jpeg; /* STAGING_JPEG_HOST is taken where `isolate` or `decode.scale` is set */
+    enum plan_jpeg jpeg; /* PLAN_JPEG_HOST is taken where `isolate` or `decode.scale` is set */
 
     struct stop *stop;
     void (*progress)(void *context,

@@ -68,14 +68,16 @@ void picture_release(struct picture *picture)
     }
 }
 
-void picture_deliver(void *context, void *item, const uint32_t *counters)
+void picture_deliver(void *context, void *item, const struct part_result *result)
 {
     (void)context;
     struct picture *picture = item;
     const uint32_t count = picture->sink->counters;
     pthread_mutex_lock(&picture->lock);
-    for (uint32_t i = 0; i < count; i++)
-        picture->counters[i] += counters[i];
+    if (!result->proven)
+        picture->lost = picture->host_only = true;
+    for (uint32_t i = 0; i < count && result->proven; i++)
+        picture->counters[i] += result->values[i];
     pthread_mutex_unlock(&picture->lock);
     picture_release(picture);
 }

@@ -2,13 +2,14 @@
  *
  * A picture has holders: the thread that decodes it and each of its parts that is under way on a
  * device. The last one to let go sends it on, through the sink: to the store, or back to be decoded
- * again where a device failed that had a part of it. Until then its fields belong to the decode
+ * again where a device failed that had a part of it, or could not prove one. Until then its fields belong to the decode
  * thread, but for those under the lock. */
 #ifndef CLPIPE_INGEST_PICTURE_H
 #define CLPIPE_INGEST_PICTURE_H
 
 #include "base/blob.h"
 #include "file/store.h"
+#include "staging/staging.h"
 #include "walk/walk.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,11 +33,13 @@ struct picture {
     uint32_t *counters; /* NULL until the first part */
     bool resumed, unchanged;
     bool dropped;         /* the run ends without it */
-    bool lost;            /* a device failed that had a part of it */
+    bool lost;            /* a part's values will not come: it is decoded again */
+    bool host_only;       /* a device could not prove a part: pixels are to be made on the host */
     struct picture *next; /* in a list of whoever owns it */
     uint64_t pixels, bytes_read;
     atomic_uint holders;
-    pthread_mutex_t lock; /* guards counters and lost: several lanes may deliver parts of it */
+    pthread_mutex_t lock; /* guards counters, lost and host_only: several lanes
+                             * may deliver parts of it */
 };
 
 /* A picture with one holder and nothing open; NULL without memory. The sink must outlive it. */
@@ -49,9 +52,10 @@ bool picture_make_counters(struct picture *picture);
 void picture_hold(struct picture *picture);
 void picture_release(struct picture *picture);
 
-/* staging's deliver and lost: the counters of one part, or that they will not come. The part holds
- * the picture no longer. Any thread; context is not used. */
-void picture_deliver(void *context, void *picture, const uint32_t *counters);
+/* staging's deliver and lost: the values of one part, or that they will not come. The part holds the
+ * picture no longer. Any thread; context is not used. A picture of which a part is not proven is
+ * decoded again with pixels from the host, whose verdict counts. */
+void picture_deliver(void *context, void *picture, const struct part_result *result);
 void picture_lost(void *context, void *picture);
 
 /* Frees a picture that no part holds any more, and closes its blob. Accepts NULL. */

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "histogram/prove.h"
 
 #include <string.h>
 
@@ -52,10 +51,8 @@ void ring_open_slot(struct lane *lane)
         if (slot->state != SLOT_FREE)
             continue;
         slot->state = SLOT_FILLING;
-        slot->used_bytes = slot->parts = slot->outstanding = slot->blocks = 0;
-        slot->coefficients = 0;
-        slot->range = (struct reconstruct_range){0, 0};
-        memset(slot->tiles, 0, sizeof slot->tiles);
+        slot->used_bytes = slot->parts = slot->outstanding = 0;
+        memset(&slot->use, 0, sizeof slot->use);
         slot->opened = clock_now();
         lane->filling = slot;
         return;
@@ -91,13 +88,15 @@ static enum status finish_slot(struct lane *lane, struct slot *slot, struct erro
     struct staging *staging = lane->staging;
     pthread_mutex_unlock(&staging->lock);
     double seconds[3] = {0};
-    slot_release_events(slot, lane->context, lane->shape.passes, seconds);
+    slot_release_events(slot, lane->context, seconds);
     const bool counted = slot->result >= 0;
     for (uint32_t i = 0; i < slot->parts && counted; i++) {
+        const uint32_t *row = (const uint32_t *)slot->values.host + (size_t)i * lane->chain.words;
+        const uint32_t words = staging->config.plan->words;
+        const struct part_result result = {.proven = !lane->chain.refuses || row[words] == 0,
+                                           .values = row};
         if (slot->picture[i])
-            staging->config.deliver(staging->config.context, slot->picture[i],
-                                    (const uint32_t *)slot->counters.host +
-                                        (size_t)i * lane->shape.counters);
+            staging->config.deliver(staging->config.context, slot->picture[i], &result);
     }
     pthread_mutex_lock(&staging->lock);
     for (int i = 0; i < 3; i++)
@@ -125,19 +124,18 @@ static enum status start_slot(struct lane *lane, struct slot *slot, struct error
     slot->given = clock_now();
     lane->busy++;
     pthread_mutex_unlock(&staging->lock);
-    enum status status = slot_enqueue(slot, lane->context, lane->queues, lane->reconstruct,
-                                      lane->blur, lane->histogram, &lane->shape, slot_done, err);
+    enum status status =
+        slot_enqueue(slot, lane->context, lane->queues, &lane->shape, &lane->chain, slot_done, err);
     pthread_mutex_lock(&staging->lock);
     return status;
 }
 
-static enum status serve(struct lane *lane, bool coefficients, struct error *err)
+static enum status serve(struct lane *lane, struct error *err)
 {
     struct staging *staging = lane->staging;
     enum status status = STATUS_OK;
     pthread_mutex_lock(&staging->lock);
     lane->built = true;
-    lane->coefficients = coefficients;
     pthread_cond_broadcast(&staging->room);
     while (status == STATUS_OK && !staging->aborted) {
         if (lane->finished) {
@@ -188,29 +186,14 @@ static void give_back(struct lane *lane)
     pthread_cond_broadcast(&staging->room);
 }
 
-/* The kernels that make pixels of coefficients. Where they cannot be had or are wrong, the lane
- * takes pixels as it did so far. */
-static bool prepare_reconstruct(struct lane *lane)
-{
-    struct error err = ERROR_INIT;
-    if (!lane->reconstruct)
-        return false;
-    if (reconstruct_prepare(lane->reconstruct, &err) == STATUS_OK)
-        return true;
-    log_message(LOG_NOTICE, "notice: JPEG pixels are made on the host: %s", err.sentence);
-    return false;
-}
-
 void *ring_serve(void *argument)
 {
     struct lane *lane = argument;
     struct staging *staging = lane->staging;
     struct error err = ERROR_INIT;
-    enum status status = histogram_prepare(lane->histogram, &err);
-    if (status == STATUS_OK && lane->blur)
-        status = blur_prepare(lane->blur, &err);
+    enum status status = chain_prove(&lane->chain, &err);
     if (status == STATUS_OK)
-        status = serve(lane, prepare_reconstruct(lane), &err);
+        status = serve(lane, &err);
     if (status == STATUS_OK || status == STATUS_INTERRUPTED)
         return NULL;
     pthread_mutex_lock(&staging->lock);

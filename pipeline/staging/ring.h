@@ -6,7 +6,7 @@
 #define CLPIPE_STAGING_RING_H
 
 #include "staging/slot.h"
-#include "staging/staging.h"
+#include "staging/staging_config.h"
 
 #include <pthread.h>
 
@@ -14,9 +14,7 @@ struct lane {
     struct staging *staging;
     struct ocl_context *context;
     struct slot_queues queues;
-    struct histogram *histogram;
-    struct reconstruct *reconstruct; /* NULL: takes pixels only */
-    struct blur *blur;               /* NULL: pictures are counted as they are */
+    struct chain chain;
     struct slot_shape shape;
     struct slot slot[SLOTS_MAX];
     unsigned slot_count;
@@ -24,9 +22,8 @@ struct lane {
     bool started;
     /* Guarded by the staging's lock: */
     struct slot *filling, *ready, *ready_last, *finished;
-    unsigned busy;     /* slots that the device has */
-    bool built;        /* the kernels are there */
-    bool coefficients; /* those of `reconstruct`, too, and they are right */
+    unsigned busy; /* slots that the device has */
+    bool built;    /* the kernels are there, and right */
     bool failed;
     bool emptied; /* after it failed: what its slots held has been given back */
     double seconds[3];
@@ -42,6 +39,7 @@ struct staging {
     struct lane *lane;
     unsigned lane_count;
     uint64_t part_bytes;
+    bool whole; /* a step takes whole pictures only */
     pthread_mutex_t lock;
     pthread_cond_t room;  /* a slot became free, or another lane than before may be chosen */
     pthread_cond_t event; /* for the lane threads: a slot is ready or finished, or the end */

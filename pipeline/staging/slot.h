@@ -2,16 +2,12 @@
 #ifndef CLPIPE_STAGING_SLOT_H
 #define CLPIPE_STAGING_SLOT_H
 
-#include "steps/blur_step.h"
-#include "histogram/histogram.h"
-#include "steps/jpeg_step.h"
-#include "ocl/ocl.h"
-#include "staging/staging.h"
+#include "staging/chain.h"
+#include "staging/staging_config.h"
 #include <stdint.h>
 
 #define SLOTS_MAX      64u          /* of a lane */
-#define SLOT_BYTES_MIN (1ull << 20) /* of pixels */
-#define PART_ALIGNMENT 128u
+#define SLOT_BYTES_MIN (1ull << 20) /* of parts */
 
 struct lane;
 
@@ -32,23 +28,18 @@ struct slot_array {
 
 struct slot {
     struct lane *lane;
-    enum slot_state state; /* this and the next twelve are guarded by the staging's lock */
+    enum slot_state state; /* this and the next ten are guarded by the staging's lock */
     uint32_t used_bytes, parts, outstanding;
-    uint32_t blocks;       /* to blur */
-    uint32_t coefficients; /* parts that are DCT coefficients */
-    struct reconstruct_range range;
-    uint32_t tiles[HISTOGRAM_PASSES_MAX];
+    struct chain_use use;
     int64_t opened;    /* when the first part came */
     int64_t given;     /* when the device got it */
     struct slot *next; /* in the list of ready or of finished slots */
     cl_int result;     /* of the last command */
     bool watched;      /* `done` is still to come */
     void **picture;    /* [parts] NULL: cancelled; each written by the part's owner */
-    struct slot_array pixels, tile_table, counters;
-    struct slot_array blur_table; /* struct blur_part [parts], where pictures are blurred */
-    struct slot_array jpeg_table; /* struct jpeg_part [parts], where coefficients are taken */
-    cl_event upload_event, jpeg_event[2], blur_event,
-        kernel_event[HISTOGRAM_PASSES_MAX][HISTOGRAM_EVENTS], read_event;
+    struct slot_array input, values;
+    struct slot_array table[STEP_NODES_MAX]; /* of each node of the chain */
+    cl_event upload_event, step_event[STEP_EVENTS_MAX], read_event;
 };
 
 struct slot_queues {
@@ -56,37 +47,29 @@ struct slot_queues {
 };
 
 struct slot_shape {
-    uint64_t bytes; /* of pixels */
+    uint64_t bytes; /* of parts */
     uint32_t parts; /* at most */
-    uint32_t tiles; /* at most, for each pass */
-    uint32_t passes;
-    uint32_t counters; /* of one part */
-    bool shared;       /* memory is shared with the host */
-    uint32_t border;   /* pixels of a part that are counted are so many columns and rows less */
-    bool coefficients; /* parts may be DCT coefficients, which the device makes pixels of */
+    bool shared;    /* memory is shared with the host */
 };
 
-/* Size and number of a lane's slots, from the options, the bounds and the device's limits. */
+/* Size and number of a lane's slots, from the options, the bounds and the device's limits. words:
+ * of a part's row; arenas: as many slots' worth of memory are needed besides. */
 unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
-                           const struct ocl_device *device, unsigned passes);
+                           const struct ocl_device *device, uint32_t words, uint32_t arenas);
 
 /* Allocates the buffers and hands them to the host. */
 enum status slot_init(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
-                      const struct slot_shape *shape, struct error *err);
+                      const struct slot_shape *shape, const struct chain *chain, struct error *err);
 /* Releases all; accepts a zeroed slot. The queues must still be open. */
 void slot_clear(struct slot *slot, struct slot_queues queues);
 
-/* Enqueues upload, kernels and read-back of what is inside; `done` is called when the host owns the
- * slot again, with the counters in counters.host. reconstruct: NULL where parts are pixels only.
- * blur: NULL where pictures are counted as they are.
- */
+/* Enqueues upload, steps and read-back of what is inside; `done` is called when the host owns the
+ * slot again, with the rows of values in values.host. */
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
-                         struct reconstruct *reconstruct, struct blur *blur,
-                         struct histogram *histogram, const struct slot_shape *shape,
+                         const struct slot_shape *shape, struct chain *chain,
                          void (*done)(cl_int status, void *context), struct error *err);
 
 /* After done: releases the events; adds device seconds. */
-void slot_release_events(struct slot *slot, struct ocl_context *context, unsigned passes,
-                         double seconds[3]);
+void slot_release_events(struct slot *slot, struct ocl_context *context, double seconds[3]);
 
 #endif

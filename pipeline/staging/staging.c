@@ -19,146 +19,101 @@
 
 /* --- the decode threads' side ---------------------------------------------------------------- */
 
-/* What the pixels take that `rect` is counted from. */
-static uint64_t rect_bytes(struct cell_rect rect, uint32_t border)
+/* Cuts the rows of packed pixels short so that they take no more than `bytes`, where there are more
+ * than one and the overlap. */
+static void cut_rows(struct part_shape *shape, uint64_t bytes)
 {
-    return (uint64_t)(rect.x1 - rect.x0 + border) * 3 * (rect.y1 - rect.y0 + border);
+    const uint32_t least = shape->overlap + 1;
+    const uint64_t rows = bytes / (3 * (uint64_t)(shape->rect.x1 - shape->rect.x0));
+    if (shape->rect.y1 - shape->rect.y0 > (rows > least ? rows : least))
+        shape->rect.y1 = shape->rect.y0 + (uint32_t)(rows > least ? rows : least);
+    part_set_rgb(shape);
 }
 
-/* Counts the tiles of a part for a lane, cutting its rows short until they fit into an empty table.
- */
-static void count_tiles(struct staging_part *part, const struct lane *lane)
+/* Finds out what a part takes: of a lane's bytes, or, `coded`, all of the picture in that payload.
+ * Rows are cut short until they fit into an empty slot. False: what is coded does not. */
+static bool size_part(struct staging_part *part, const struct lane *lane,
+                      const struct part_shape *pixels, uint64_t bytes,
+                      const struct part_shape *coded)
 {
-    struct histogram_part *geometry = &part->geometry;
+    static const struct chain_use none;
+    struct part_shape *shape = &part->shape;
+    *shape = coded ? *coded : *pixels;
+    shape->overlap = lane->chain.overlap;
+    if (!coded)
+        cut_rows(shape, bytes);
     for (;;) {
-        uint32_t most = 0;
-        for (uint32_t p = 0; p < lane->shape.passes; p++) {
-            part->tiles[p] = histogram_tiles(NULL, lane->histogram, p, geometry);
-            most = part->tiles[p] > most ? part->tiles[p] : most;
-        }
-        uint32_t rows = geometry->rect.y1 - geometry->rect.y0;
-        if (most <= lane->shape.tiles || rows == 1)
-            return;
-        geometry->rect.y1 = geometry->rect.y0 + rows / 2;
+        chain_size(&part->chain, &lane->chain, shape);
+        if (chain_fits(&lane->chain, &part->chain, &none, lane->shape.parts))
+            return true;
+        const uint32_t rows = shape->rect.y1 - shape->rect.y0;
+        if (coded || rows <= shape->overlap + 1)
+            return !coded;
+        cut_rows(shape, (uint64_t)shape->stride * ((rows - shape->overlap) / 2 + shape->overlap));
     }
-}
-
-/* With the lock: are coefficients wanted for the part: all of the picture, where the lane takes
- * them? */
-static bool wants_coefficients(const struct staging_part *part, const struct lane *lane,
-                               const struct dct_layout *dct)
-{
-    const struct histogram_part *geometry = &part->geometry;
-    return dct && lane->coefficients && geometry->rect.x0 == 0 && geometry->rect.y0 == 0 &&
-           geometry->rect.x1 == geometry->width && geometry->rect.y1 == geometry->height;
-}
-
-/* What the part takes in a slot: its pixels have the place of its coefficients in another buffer.
- */
-static uint64_t part_room(const struct staging_part *part, const struct lane *lane,
-                          const struct dct_layout *dct)
-{
-    const uint64_t pixels = rect_bytes(part->geometry.rect, lane->shape.border);
-    const uint64_t blocks = wants_coefficients(part, lane, dct) ? dct_bytes(dct) : 0;
-    return blocks > pixels ? blocks : pixels;
 }
 
 /* With the lock: does the part fit into the slot? */
-static bool fits(const struct staging_part *part, const struct slot *slot,
-                 const struct dct_layout *dct)
+static bool fits(const struct staging_part *part, const struct slot *slot)
 {
-    const struct slot_shape *shape = &slot->lane->shape;
-    if (slot->parts == shape->parts ||
-        slot->used_bytes + part_room(part, slot->lane, dct) > shape->bytes)
-        return false;
-    for (uint32_t p = 0; p < shape->passes; p++) {
-        if (slot->tiles[p] + part->tiles[p] > shape->tiles)
-            return false;
-    }
-    return true;
+    const struct lane *lane = slot->lane;
+    return slot->parts < lane->shape.parts &&
+           slot->used_bytes + part->shape.bytes <= lane->shape.bytes &&
+           chain_fits(&lane->chain, &part->chain, &slot->use, lane->shape.parts);
 }
 
 /* With the lock: gives the part its place. */
-static void place(struct staging_part *part, struct slot *slot, const struct dct_layout *dct)
+static void place(struct staging_part *part, struct slot *slot)
 {
-    const struct slot_shape *shape = &slot->lane->shape;
-    const struct cell_rect rect = part->geometry.rect;
+    struct lane *lane = slot->lane;
     part->slot = slot;
     part->index = slot->parts++;
+    part->offset = slot->used_bytes;
+    part->bytes = (uint8_t *)slot->input.host + slot->used_bytes;
     slot->outstanding++;
     slot->picture[part->index] = NULL;
-    part->geometry.offset = slot->used_bytes;
-    part->geometry.counters = part->index * shape->counters;
-    part->pixels = (uint8_t *)slot->pixels.host + slot->used_bytes;
-    part->stride = (size_t)(rect.x1 - rect.x0 + shape->border) * 3;
-    part->rows = rect.y1 - rect.y0 + shape->border;
-    if (shape->border) {
-        struct blur_part *table = slot->blur_table.host;
-        table[part->index] = (struct blur_part){slot->used_bytes, rect.x1 - rect.x0,
-                                                rect.y1 - rect.y0, slot->blocks};
-        slot->blocks += blur_blocks(rect.x1 - rect.x0, rect.y1 - rect.y0);
-    }
-    part->coefficients = wants_coefficients(part, slot->lane, dct);
-    if (shape->coefficients) {
-        struct jpeg_part *table = slot->jpeg_table.host;
-        reconstruct_part(&table[part->index], &slot->range, slot->used_bytes,
-                         part->coefficients ? dct : NULL, rect_bytes(rect, shape->border));
-        slot->coefficients += part->coefficients;
-    }
-    uint64_t end = slot->used_bytes + part_room(part, slot->lane, dct);
+    chain_place(&part->chain, &lane->chain, &part->shape, &slot->use);
+    uint64_t end = slot->used_bytes + part->shape.bytes;
     end = (end + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
-    end = end < shape->bytes ? end : shape->bytes;
-    slot->lane->pending += end - slot->used_bytes;
+    lane->pending += end - slot->used_bytes;
     slot->used_bytes = (uint32_t)end;
-    for (uint32_t p = 0; p < shape->passes; p++) {
-        part->first_tile[p] = slot->tiles[p];
-        slot->tiles[p] += part->tiles[p];
+}
+
+bool staging_acquire(struct staging *staging, struct staging_part *part,
+                     const struct part_shape *pixels, const struct part_shape *coded)
+{
+    const struct cell_rect *rect = &pixels->rect;
+    const uint64_t whole = 3ull * (rect->x1 - rect->x0) * (rect->y1 - rect->y0);
+    /* What the part has been sized for; with one lane, that is known without the lock. */
+    const struct lane *sized = NULL;
+    uint64_t sized_bytes = whole;
+    bool sized_coded = false, going = false;
+    if (staging->lane_count == 1 && !coded) {
+        sized = &staging->lane[0];
+        size_part(part, sized, pixels, whole, NULL);
     }
-}
-
-/* Cuts the rows of a rect short so that its pixels take no more than `bytes`, where it has more
- * than one. */
-static struct cell_rect cut(struct cell_rect rect, uint64_t bytes, uint32_t border)
-{
-    const uint64_t row = (uint64_t)(rect.x1 - rect.x0 + border) * 3;
-    const uint64_t rows = bytes / row > border + 1 ? bytes / row - border : 1;
-    if (rect.y1 - rect.y0 > rows)
-        rect.y1 = rect.y0 + (uint32_t)rows;
-    return rect;
-}
-
-bool staging_acquire(struct staging *staging, struct staging_part *part, uint32_t width,
-                     uint32_t height, uint8_t orientation, struct cell_rect rect,
-                     const struct dct_layout *dct)
-{
-    part->geometry = (struct histogram_part){
-        .width = width,
-        .height = height,
-        .orientation = orientation,
-        .rect = rect,
-        .stride = (rect.x1 - rect.x0) * 3, /* contiguous rows are cut otherwise than others */
-    };
-    const uint32_t border = staging->lane[0].shape.border;
-    const struct lane *counted = NULL; /* whose tiles part->tiles are */
-    uint64_t counted_bytes = 0;
-    bool going = false;
     pthread_mutex_lock(&staging->lock);
     while (!staging->aborted && share_alive(staging) > 0) {
-        uint64_t bytes = rect_bytes(rect, border);
+        uint64_t bytes = whole;
         struct lane *lane = share_choose(&bytes, staging);
-        if (lane && (counted != lane || counted_bytes != bytes)) {
-            part->geometry.rect = cut(rect, bytes, border);
-            count_tiles(part, lane);
-            counted = lane;
-            counted_bytes = bytes;
+        bytes = staging->whole ? whole : bytes;
+        const bool wants_coded = lane && coded && lane->built && bytes == whole &&
+                                 part_is_whole(pixels) &&
+                                 chain_takes(&lane->chain, coded->payload, true);
+        if (lane && (sized != lane || sized_bytes != bytes || sized_coded != wants_coded)) {
+            if (!wants_coded || !size_part(part, lane, pixels, bytes, coded))
+                size_part(part, lane, pixels, bytes, NULL);
+            sized = lane;
+            sized_bytes = bytes;
+            sized_coded = wants_coded;
         }
-        if (lane && lane->filling && !fits(part, lane->filling, dct))
+        if (lane && lane->filling && !fits(part, lane->filling))
             ring_seal(lane);
         if (lane && !lane->filling)
             ring_open_slot(lane);
         going = lane && lane->filling;
         if (going) {
-            place(part, lane->filling, dct);
+            place(part, lane->filling);
             break;
         }
         pthread_cond_wait(&staging->room, &staging->lock);
@@ -176,31 +131,41 @@ static void hand_in(struct staging *staging, struct slot *slot)
     pthread_mutex_unlock(&staging->lock);
 }
 
-/* The part's tiles in the slot's table of one pass. */
-static struct histogram_tile *part_tiles(const struct staging_part *part, uint32_t pass)
+/* Writes the part's entries in the tables of all steps. */
+static void fill_tables(const struct staging_part *part, bool given_up)
 {
-    struct slot *slot = part->slot;
-    return (struct histogram_tile *)slot->tile_table.host + (size_t)pass * slot->lane->shape.tiles +
-           part->first_tile[pass];
+    const struct slot *slot = part->slot;
+    const struct lane *lane = slot->lane;
+    const struct chain_part *at = &part->chain;
+    for (unsigned i = 0; i < lane->chain.count; i++) {
+        const struct chain_node *node = &lane->chain.node[i];
+        const int input = node->input;
+        const struct step_entry entry = {
+            .in = input < 0 ? &part->shape : &at->out[input],
+            .out = &at->out[i],
+            .in_offset = input < 0 ? part->offset : at->offset[input],
+            .out_offset = at->offset[i],
+            .values = part->index * lane->chain.words,
+            .verdict = part->index * lane->chain.words + lane->staging->config.plan->words,
+            .first = at->first + node->first_count,
+            .count = at->count + node->first_count,
+            .given_up = given_up,
+        };
+        node->step->fill(slot->table[i].host, node->state, chain_entries(node, lane->shape.parts),
+                         &entry);
+    }
 }
 
 void staging_submit(struct staging *staging, struct staging_part *part, void *picture)
 {
-    struct lane *lane = part->slot->lane;
-    for (uint32_t p = 0; p < lane->shape.passes; p++)
-        histogram_tiles(part_tiles(part, p), lane->histogram, p, &part->geometry);
+    fill_tables(part, false);
     part->slot->picture[part->index] = picture;
     hand_in(staging, part->slot);
 }
 
 void staging_cancel(struct staging *staging, struct staging_part *part)
 {
-    for (uint32_t p = 0; p < part->slot->lane->shape.passes; p++)
-        memset(part_tiles(part, p), 0, part->tiles[p] * sizeof(struct histogram_tile));
-    if (part->slot->lane->blur)
-        ((struct blur_part *)part->slot->blur_table.host)[part->index].rows = 0;
-    if (part->slot->lane->shape.coefficients)
-        ((struct jpeg_part *)part->slot->jpeg_table.host)[part->index].kind = JPEG_NOTHING;
+    fill_tables(part, true);
     hand_in(staging, part->slot);
 }
 
@@ -215,70 +180,69 @@ void staging_abort(struct staging *staging)
 
 /* --- opening and closing --------------------------------------------------------------------- */
 
+/* Arenas and slots of the lane's shape; of slots as many as there is memory for. */
+static enum status allocate_slots(struct lane *lane, unsigned wanted, struct error *err)
+{
+    enum status status = chain_allocate(&lane->chain, lane->context, lane->shape.bytes, err);
+    while (status == STATUS_OK && lane->slot_count < wanted) {
+        struct slot *slot = &lane->slot[lane->slot_count];
+        slot->lane = lane;
+        status = slot_init(slot, lane->context, lane->queues, &lane->shape, &lane->chain, err);
+        if (status == STATUS_OK)
+            lane->slot_count++;
+        else
+            slot_clear(slot, lane->queues);
+    }
+    return status;
+}
+
 static enum status open_slots(struct lane *lane, const struct staging_config *config,
                               struct error *err)
 {
-    unsigned wanted = slot_shape_choose(&lane->shape, config, ocl_context_device(lane->context),
-                                        histogram_passes(lane->histogram));
-    while (lane->slot_count < wanted) {
-        struct slot *slot = &lane->slot[lane->slot_count];
-        enum status status = STATUS_OK;
-        slot->lane = lane;
-        if (lane->shape.coefficients && !lane->reconstruct)
-            status = reconstruct_open(&lane->reconstruct, lane->context, lane->shape.bytes, err);
-        if (status == STATUS_OK && lane->shape.border && !lane->blur)
-            status = blur_open(&lane->blur, lane->context, lane->shape.bytes, err);
+    struct staging_config smaller = *config;
+    for (;;) {
+        const struct ocl_device *device = ocl_context_device(lane->context);
+        const unsigned wanted = slot_shape_choose(&lane->shape, &smaller, device, lane->chain.words,
+                                                  lane->chain.slot_sizes);
+        const enum status status = allocate_slots(lane, wanted, err);
         if (status == STATUS_OK)
-            status = slot_init(slot, lane->context, lane->queues, &lane->shape, err);
-        if (status == STATUS_OK) {
-            lane->slot_count++;
-            continue;
-        }
-        slot_clear(slot, lane->queues);
-        struct error failed = *err;
-        *err = (struct error)ERROR_INIT;
+            return STATUS_OK;
         if (lane->slot_count >= 2) {
+            *err = (struct error)ERROR_INIT;
             log_message(LOG_NOTICE, "notice: %s has memory for %u slots instead of %u",
-                        ocl_context_device(lane->context)->name, lane->slot_count, wanted);
+                        device->name, lane->slot_count, wanted);
             return STATUS_OK;
         }
-        if (lane->shape.bytes / 2 < SLOT_BYTES_MIN) {
-            *err = failed;
+        if (lane->shape.bytes / 2 < SLOT_BYTES_MIN)
             return status;
-        }
+        *err = (struct error)ERROR_INIT;
         while (lane->slot_count > 0)
             slot_clear(&lane->slot[--lane->slot_count], lane->queues);
-        reconstruct_close(&lane->reconstruct);
-        blur_close(&lane->blur);
-        struct staging_config smaller = *config;
+        chain_release(&lane->chain);
         smaller.slot_bytes = lane->shape.bytes / 2;
-        slot_shape_choose(&lane->shape, &smaller, ocl_context_device(lane->context),
-                          histogram_passes(lane->histogram));
         log_message(LOG_NOTICE, "notice: %s is short of memory; trying slots of %u MiB",
-                    ocl_context_device(lane->context)->name, (unsigned)(lane->shape.bytes >> 20));
+                    device->name, (unsigned)(smaller.slot_bytes >> 20));
     }
-    return STATUS_OK;
 }
 
-static enum status open_lane(struct lane *lane, struct staging *staging, unsigned device,
+static enum status open_lane(struct lane *lane, struct staging *staging, unsigned index,
                              struct error *err)
 {
     const struct staging_config *config = &staging->config;
-    struct slot_shape shape; /* of one pass; its bytes are those of any number */
-    slot_shape_choose(&shape, config, &config->devices->device[device], 1);
-    const struct histogram_config histogram = {
-        .features = config->features, .variant = config->variant, .launch_bytes = shape.bytes};
+    const struct ocl_device *device = &config->devices->device[index];
     lane->staging = staging;
-    enum status status =
-        ocl_context_open(&lane->context, &config->devices->device[device], config->trace, err);
+    enum status status = chain_init(&lane->chain, config->plan, device, err);
+    if (status == STATUS_OK)
+        status = ocl_context_open(&lane->context, device, config->trace, err);
     if (status == STATUS_OK)
         status = ocl_queue_open(&lane->queues.upload, lane->context, "upload", err);
     if (status == STATUS_OK)
         status = ocl_queue_open(&lane->queues.compute, lane->context, "compute", err);
     if (status == STATUS_OK)
         status = ocl_queue_open(&lane->queues.read, lane->context, "read back", err);
+    slot_shape_choose(&lane->shape, config, device, lane->chain.words, lane->chain.slot_sizes);
     if (status == STATUS_OK)
-        status = histogram_open(&lane->histogram, lane->context, &histogram, err);
+        status = chain_open(&lane->chain, lane->context, lane->shape.bytes, err);
     if (status == STATUS_OK)
         status = open_slots(lane, config, err);
     return status;
@@ -299,13 +263,11 @@ static void close_lane(struct lane *lane)
         pthread_mutex_unlock(&lane->staging->lock);
         double seconds[3] = {0};
         for (unsigned i = 0; i < lane->slot_count; i++) {
-            slot_release_events(&lane->slot[i], lane->context, lane->shape.passes, seconds);
+            slot_release_events(&lane->slot[i], lane->context, seconds);
             slot_clear(&lane->slot[i], lane->queues);
         }
     }
-    histogram_close(&lane->histogram);
-    reconstruct_close(&lane->reconstruct);
-    blur_close(&lane->blur);
+    chain_close(&lane->chain);
     ocl_queue_close(&lane->queues.read);
     ocl_queue_close(&lane->queues.compute);
     ocl_queue_close(&lane->queues.upload);
@@ -355,6 +317,7 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
     if (!staging)
         return error_memory(err, sizeof *staging, "the slot rings");
     staging->config = *config;
+    staging->whole = step_plan_is_whole(config->plan);
     pthread_mutex_init(&staging->lock, NULL);
     pthread_cond_init(&staging->room, NULL);
     cond_init_monotonic(&staging->event);
@@ -386,10 +349,20 @@ uint64_t staging_part_bytes(const struct staging *staging)
     return staging->part_bytes;
 }
 
-bool staging_takes_coefficients(const struct staging *staging)
+uint32_t staging_overlap(const struct staging *staging)
+{
+    return step_plan_overlap(staging->config.plan);
+}
+
+bool staging_takes_whole(const struct staging *staging)
+{
+    return staging->whole;
+}
+
+bool staging_takes(const struct staging *staging, enum payload payload)
 {
     for (unsigned i = 0; i < staging->lane_count; i++) {
-        if (staging->lane[i].reconstruct)
+        if (chain_takes(&staging->lane[i].chain, payload, false))
             return true;
     }
     return false;
@@ -418,15 +391,11 @@ void staging_describe(const struct staging *staging, char *text, size_t size)
                          (double)lane->shape.bytes / (1 << 20),
                          lane->shape.shared ? "mapped" : "copied");
         used += n > 0 ? (size_t)n : 0;
-        if (lane->reconstruct && used < size) {
-            n = snprintf(text + used, size - used, " JPEG pixels,");
-            used += n > 0 ? (size_t)n : 0;
-        }
-        for (unsigned p = 0; p < lane->shape.passes && used < size; p++) {
-            const struct histogram_pass pass = histogram_pass(lane->histogram, p);
-            n = snprintf(text + used, size - used, " %s%s", histogram_variant_name(pass.variant),
-                         pass.tuned ? " (tuned)" : "");
-            used += n > 0 ? (size_t)n : 0;
+        for (unsigned s = 0; s < lane->chain.count && used < size; s++) {
+            const struct chain_node *node = &lane->chain.node[s];
+            if (node->step->describe)
+                node->step->describe(node->state, text + used, size - used);
+            used += strlen(text + used);
         }
     }
 }
@@ -451,7 +420,7 @@ void staging_drain(struct staging *staging)
         ring_seal(lane);
         /* A simulator takes a minute to prove its kernels, while others have done the work. */
         if (staging->aborted || (!lane->built && lane->pending == 0))
-            histogram_abandon(lane->histogram);
+            chain_abandon(&lane->chain);
     }
     pthread_cond_broadcast(&staging->event);
     pthread_mutex_unlock(&staging->lock);

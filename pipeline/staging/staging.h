@@ -18,57 +18,22 @@
 #ifndef CLPIPE_STAGING_STAGING_H
 #define CLPIPE_STAGING_STAGING_H
 
-#include "part/dct.h"
-#include "base/error.h"
-#include "features/feature.h"
-#include "histogram/histogram.h"
 #include "ocl/ocl.h"
+#include "staging/chain.h"
+#include "staging/staging_config.h"
 #include <stdint.h>
 
 struct staging;
 struct slot;
 
-/* Where the pixels of JPEG pictures are made of their coefficients. */
-enum staging_jpeg {
-    STAGING_JPEG_AUTO, /* on devices that are no CPU */
-    STAGING_JPEG_HOST,
-    STAGING_JPEG_DEVICE,
-};
-
-struct staging_config {
-    const struct ocl_devices *devices;
-    const unsigned *chosen; /* indices into devices */
-    unsigned chosen_count;
-    const struct feature_set *features;
-    enum histogram_variant variant;
-    enum staging_jpeg jpeg;
-    struct trace *trace;    /* may be NULL */
-    uint64_t host_memory;   /* for the slots of all lanes, bytes */
-    uint64_t device_memory; /* of each device, 0: what it has */
-    uint64_t slot_bytes;    /* 0: chosen for the device */
-    unsigned slot_count;    /* 0: chosen */
-
-    /* The counters of one submitted part (feature_set.counters of them): to be added to those of
-     * the picture's other parts. On a lane thread; several lanes may call at a time. */
-    void (*deliver)(void *context, void *picture, const uint32_t *counters);
-    /* A device has failed for good; `alive` others go on. On its lane thread, once. */
-    void (*failed)(void *context, const struct error *err, unsigned alive);
-    /* One submitted part of the picture will not be delivered: its device has failed. After
-     * `failed`, on a lane thread. */
-    void (*lost)(void *context, void *picture);
-    void *context;
-};
-
-/* Room for one part, between acquire and submit or cancel owned by the caller. */
+/* Room for one part, between acquire and submit or cancel owned by the caller, who writes what
+ * `shape` says to `bytes`. */
 struct staging_part {
-    uint8_t *pixels;   /* `rows` rows of `stride` bytes, packed */
-    bool coefficients; /* not those are wanted, but the picture's DCT coefficients */
-    size_t stride;
-    uint32_t rows;
-    struct slot *slot;
-    uint32_t index; /* in the slot */
-    uint32_t first_tile[HISTOGRAM_PASSES_MAX], tiles[HISTOGRAM_PASSES_MAX];
-    struct histogram_part geometry;
+    uint8_t *bytes;
+    struct part_shape shape;
+    struct slot *slot; /* from here on staging's own */
+    uint32_t index, offset;
+    struct chain_part chain;
 };
 
 /* Opens contexts and queues, allocates slots (fewer or smaller ones, with a notice, where the
@@ -77,32 +42,33 @@ struct staging_part {
 enum status staging_open(struct staging **out, const struct staging_config *config,
                          struct error *err);
 
-/* Bytes of a slot of the device where nothing but host_memory is told. */
-uint64_t staging_slot_bytes(const struct ocl_device *device, uint64_t host_memory);
-
-/* The most bytes that one part may have (rows of 3 bytes a pixel, or coefficients). */
+/* The most bytes that one part may have, as it comes. */
 uint64_t staging_part_bytes(const struct staging *staging);
 
-/* May any lane take coefficients? */
-bool staging_takes_coefficients(const struct staging *staging);
+/* Columns and rows that a picture's parts must overlap. */
+uint32_t staging_overlap(const struct staging *staging);
 
-/* Room for the pixels of `rect` of a picture of width x height. Where features are of the blurred
- * picture, all these are the blurred ones': part->pixels has BLUR_BORDER columns and rows more.
- * Blocks until a slot has room; false: the run is over (aborted, or every lane has failed). bytes
- * of the pixels <= staging_part_bytes. Where the rect has more tiles than a slot's table, or more
- * pixels than the device should have now, its rows are cut short: part->geometry.rect says what was
- * granted, never less than one row.
- * dct: the whole picture's coefficients are to be had, and dct_bytes <= staging_part_bytes (NULL:
- * not). part->coefficients says whether they are wanted: where the lane takes them and the rect
- * is the whole picture. */
-bool staging_acquire(struct staging *staging, struct staging_part *part, uint32_t width,
-                     uint32_t height, uint8_t orientation, struct cell_rect rect,
-                     const struct dct_layout *dct);
+/* Does a step take whole pictures only? Parts are granted whole then, as far as they fit. */
+bool staging_takes_whole(const struct staging *staging);
 
-/* The pixels are in place: they will be counted and delivered for `picture`. */
+/* May any lane take parts of that payload? */
+bool staging_takes(const struct staging *staging, enum payload payload);
+
+/* Room for a part: for the pixels of pixels->rect, of which orientation, width and height are those
+ * of the picture. Blocks until a slot has room; false: the run is over (aborted, or every lane has
+ * failed). The rect has at most staging_part_bytes. Where its table entries are more than a slot
+ * has, or its pixels more than the device should have now, its rows are cut short: part->shape.rect
+ * says what was granted, never less than one row and the overlap.
+ * coded: the whole picture in another payload of at most staging_part_bytes; NULL: not to be had.
+ * part->shape says which is wanted: that one where the lane takes it and the rect is the whole
+ * picture. */
+bool staging_acquire(struct staging *staging, struct staging_part *part,
+                     const struct part_shape *pixels, const struct part_shape *coded);
+
+/* Its bytes are in place: the part will be delivered for `picture`. */
 void staging_submit(struct staging *staging, struct staging_part *part, void *picture);
 
-/* Gives the room back uncounted. */
+/* Gives the room back. */
 void staging_cancel(struct staging *staging, struct staging_part *part);
 
 /* Wakes everyone blocked in acquire with false, now and later. */

@@ -2,18 +2,12 @@
 #include "steps/blur_step.h"
 
 #include "base/random.h"
+#include "blur_part.h"
 #include "steps/proof.h"
 
 #include <stdlib.h>
 
 #define GROUP_MOST 64u
-
-struct blur {
-    struct ocl_context *context;
-    cl_mem blurred;
-    cl_program program;
-    cl_kernel kernel;
-};
 
 void blur_reference(uint8_t *blurred, size_t blurred_stride, const uint8_t *pixels, size_t stride,
                     uint32_t width, uint32_t height)
@@ -66,74 +60,117 @@ enum status blur_picture(uint8_t *blurred, struct ocl_context *context, struct o
     return status;
 }
 
-/* --- slots ----------------------------------------------------------------------------------- */
+/* --- the step -------------------------------------------------------------------------------- */
 
-enum status blur_open(struct blur **out, struct ocl_context *context, uint64_t slot_bytes,
-                      struct error *err)
+struct blur {
+    struct ocl_context *context;
+    cl_program program;
+    cl_kernel kernel;
+};
+
+static enum status open_blur(void **out, struct step_needs *needs, struct ocl_context *context,
+                             const struct step_node *node, uint64_t launch_bytes, struct error *err)
 {
-    *out = NULL;
+    (void)node;
+    (void)launch_bytes;
     struct blur *blur = calloc(1, sizeof *blur);
     if (!blur)
         return error_memory(err, sizeof *blur, "the blur");
     blur->context = context;
-    enum status status = ocl_buffer(&blur->blurred, context, CL_MEM_READ_WRITE, (size_t)slot_bytes,
-                                    NULL, "a slot of blurred pixels", err);
-    if (status != STATUS_OK)
-        blur_close(&blur);
     *out = blur;
-    return status;
+    *needs = (struct step_needs){.lists = 1, .counts = 2, .events = 1};
+    return STATUS_OK;
 }
 
-void blur_close(struct blur **blur)
+static void close_blur(void **state)
 {
-    if (!*blur)
-        return;
-    if ((*blur)->kernel)
-        clReleaseKernel((*blur)->kernel);
-    if ((*blur)->program)
-        clReleaseProgram((*blur)->program);
-    ocl_buffer_release(&(*blur)->blurred);
-    free(*blur);
-    *blur = NULL;
+    struct blur *blur = *state;
+    if (blur && blur->kernel)
+        clReleaseKernel(blur->kernel);
+    if (blur && blur->program)
+        clReleaseProgram(blur->program);
+    free(blur);
+    *state = NULL;
 }
 
-enum status blur_build(struct blur *blur, struct error *err)
+static enum status build_blur(void *state, struct error *err)
 {
+    struct blur *blur = state;
     const char *options = ocl_range_option(ocl_context_device(blur->context));
-    enum status status =
-        ocl_program_build(&blur->program, blur->context, "blur_slot", NULL, options, err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&blur->kernel, blur->program, "blur_slot", err);
-    return status;
+    if (ocl_program_build(&blur->program, blur->context, "blur_slot", NULL, options, err) !=
+        STATUS_OK)
+        return STATUS_FAILED;
+    return ocl_kernel(&blur->kernel, blur->program, "blur_slot", err);
 }
 
-uint32_t blur_blocks(uint32_t width, uint32_t rows)
+static enum status prove_blur(void *state, struct error *err)
 {
-    return (3 * width + BLUR_BLOCK_BYTES - 1) / BLUR_BLOCK_BYTES *
+    static const char *const programs[] = {"blur_slot", NULL};
+    struct blur *blur = state;
+    const struct proof proof = {.programs = programs,
+                                .options = ocl_range_option(ocl_context_device(blur->context)),
+                                .fault = "kernel blur_slot blurs",
+                                .advice = "; choose another device with --device"};
+    return proof_check(&proof, &blur_step, blur->context, err);
+}
+
+static void shrink(struct part_shape *shape, const struct step_node *node)
+{
+    (void)node;
+    part_shrink(shape, BLUR_BORDER);
+    part_set_rgb(shape);
+}
+
+static uint32_t blocks(const struct part_shape *out)
+{
+    const uint32_t rows = out->rect.y1 - out->rect.y0;
+    return (out->stride + BLUR_BLOCK_BYTES - 1) / BLUR_BLOCK_BYTES *
            ((rows + BLUR_BLOCK_ROWS - 1) / BLUR_BLOCK_ROWS);
 }
 
-enum status blur_enqueue(struct blur *blur, struct ocl_queue *queue, cl_mem pixels, cl_mem parts,
-                         uint32_t count, uint32_t blocks, struct ocl_waits waits, cl_event *event,
-                         struct error *err)
+/* An entry; its blocks. */
+static void count_blocks(uint32_t *count, const void *state, const struct part_shape *in)
 {
+    (void)state;
+    struct part_shape out = *in;
+    shrink(&out, NULL);
+    count[0] = 1;
+    count[1] = blocks(&out);
+}
+
+static void fill_entry(void *table, const void *state, uint32_t list_entries,
+                       const struct step_entry *entry)
+{
+    (void)state;
+    (void)list_entries;
+    const struct cell_rect *rect = &entry->out->rect;
+    ((struct blur_part *)table)[entry->first[0]] =
+        (struct blur_part){.offset = entry->in_offset,
+                           .blurred = entry->out_offset,
+                           .width = rect->x1 - rect->x0,
+                           .rows = entry->given_up ? 0 : rect->y1 - rect->y0,
+                           .first = entry->first[1]};
+}
+
+static enum status enqueue_blur(void *state, struct ocl_queue *queue, struct step_io *io,
+                                struct error *err)
+{
+    const struct blur *blur = state;
     const struct ocl_device *device = ocl_context_device(blur->context);
-    enum status status = ocl_args(blur->kernel, err, sizeof pixels, &pixels, sizeof parts, &parts,
-                                  sizeof count, &count, sizeof blocks, &blocks,
-                                  sizeof blur->blurred, &blur->blurred, OCL_ARGS_END);
-    if (status != STATUS_OK)
-        return status;
+    const cl_uint count = io->counts[0], all = io->counts[1];
+    if (all == 0)
+        return STATUS_OK;
+    if (ocl_args(blur->kernel, err, sizeof io->in, &io->in, sizeof io->table, &io->table,
+                 sizeof count, &count, sizeof all, &all, sizeof io->out, &io->out,
+                 OCL_ARGS_END) != STATUS_OK)
+        return STATUS_FAILED;
     size_t local = GROUP_MOST;
     while (local > device->max_work_group || local > device->max_work_item[0])
         local /= 2;
-    const size_t global = ocl_range_size(device, blocks, local);
-    return ocl_enqueue_kernel(queue, "blur_slot", blur->kernel, 1, &global, &local, waits, event,
-                              err);
-}
-
-cl_mem blur_pixels(const struct blur *blur)
-{
-    return blur->blurred;
+    const size_t global = ocl_range_size(device, all, local);
+    io->last = &io->events[0];
+    return ocl_enqueue_kernel(queue, "blur_slot", blur->kernel, 1, &global, &local, io->waits,
+                              &io->events[0], err);
 }
 
 /* --- self-test ------------------------------------------------------------------------------- */
@@ -142,18 +179,18 @@ cl_mem blur_pixels(const struct blur *blur)
 #define TEST_BYTES (128u << 10)
 
 /* Parts of growing widths and heights behind each other, up to TEST_BYTES; returns how many. */
-static uint32_t make_parts(struct blur_part *parts, uint32_t *blocks)
+static uint32_t make_parts(struct proof_part *parts)
 {
     uint32_t count = 0, offset = 0;
-    *blocks = 0;
     for (; count < TEST_PARTS; count++) {
-        const uint32_t width = 1 + count * count / 4, rows = 1 + count * 7 % 37;
-        const uint32_t bytes = (width + BLUR_BORDER) * (rows + BLUR_BORDER) * 3;
-        if (offset + bytes > TEST_BYTES)
+        struct part_shape *in = &parts[count].in;
+        in->width = in->rect.x1 = 1 + count * count / 4 + BLUR_BORDER;
+        in->height = in->rect.y1 = 1 + count * 7 % 37 + BLUR_BORDER;
+        part_set_rgb(in);
+        parts[count].in_offset = offset;
+        if (offset + in->bytes > TEST_BYTES)
             break;
-        parts[count] = (struct blur_part){offset, width, rows, *blocks};
-        *blocks += blur_blocks(width, rows);
-        offset += bytes;
+        offset += (uint32_t)in->bytes;
     }
     return count;
 }
@@ -168,60 +205,49 @@ static void make_pixels(uint8_t *pixels)
     }
 }
 
-enum status blur_self_test(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                           struct error *err)
+static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                             struct error *err)
 {
-    struct blur_part parts[TEST_PARTS] = {{0}};
-    struct blur *blur = NULL;
-    struct ocl_queue *queue = NULL;
-    cl_mem in = NULL, table = NULL;
-    uint32_t blocks;
-    const uint32_t count = make_parts(parts, &blocks);
+    static const struct step_node node = {.step = &blur_step};
+    struct proof_part parts[TEST_PARTS] = {{.in_offset = 0}};
+    const uint32_t count = make_parts(parts);
     *compared = *wrong = 0;
-    uint8_t *pixels = calloc(3, TEST_BYTES);
+    uint8_t *pixels = calloc(3, 2 * (size_t)TEST_BYTES);
     if (!pixels)
-        return error_memory(err, 3 * (size_t)TEST_BYTES, "the self-test");
-    uint8_t *blurred = pixels + TEST_BYTES, *wanted = blurred + TEST_BYTES;
-    const cl_mem_flags copied = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
+        return error_memory(err, 6 * (size_t)TEST_BYTES, "the self-test");
+    uint8_t *blurred = pixels + 2 * TEST_BYTES, *wanted = blurred + 2 * TEST_BYTES;
     make_pixels(pixels);
-    enum status status = ocl_queue_open(&queue, context, "self-test", err);
-    if (status == STATUS_OK)
-        status = blur_open(&blur, context, TEST_BYTES, err);
-    if (status == STATUS_OK)
-        status = blur_build(blur, err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&in, context, copied, TEST_BYTES, pixels, "pixels", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&table, context, copied, sizeof parts, parts, "parts", err);
-    if (status == STATUS_OK)
-        status = blur_enqueue(blur, queue, in, table, count, blocks, OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_read(queue, "read blurred", blur->blurred, true, 0, TEST_BYTES,
-                                  blurred, OCL_NO_WAITS, NULL, err);
+    const enum status status =
+        proof_run(blurred, parts, count, &node, context, pixels, 2 * TEST_BYTES, err);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        const size_t stride = 3 * (size_t)parts[i].width, bytes = stride * parts[i].rows;
-        blur_reference(wanted, stride, pixels + parts[i].offset, stride + 3 * BLUR_BORDER,
-                       parts[i].width, parts[i].rows);
-        for (size_t b = 0; b < bytes; b++)
-            *wrong += blurred[parts[i].offset + b] != wanted[b];
-        *compared += bytes;
+        const struct part_shape *out = &parts[i].out;
+        blur_reference(wanted, out->stride, pixels + parts[i].in_offset, parts[i].in.stride,
+                       out->width, out->height);
+        for (size_t b = 0; b < out->bytes; b++)
+            *wrong += blurred[parts[i].out_offset + b] != wanted[b];
+        *compared += out->bytes;
     }
-    ocl_buffer_release(&table);
-    ocl_buffer_release(&in);
-    blur_close(&blur);
-    ocl_queue_close(&queue);
     free(pixels);
     return status;
 }
 
-enum status blur_prepare(struct blur *blur, struct error *err)
-{
-    static const struct proof proof = {.program = {"blur_slot"},
-                                       .fault = "kernel blur_slot blurs",
-                                       .advice = "; choose another device with --device",
-                                       .self_test = blur_self_test};
-    const char *options = ocl_range_option(ocl_context_device(blur->context));
-    if (blur_build(blur, err) != STATUS_OK)
-        return STATUS_FAILED;
-    return proof_check(&proof, blur->context, options, err);
-}
+const struct step blur_step = {
+    .name = "blur",
+    .takes = PAYLOAD_RGB,
+    .gives = PAYLOAD_RGB,
+    .arena_percent = 100,
+    .entry_bytes = sizeof(struct blur_part),
+    .upload = "upload parts",
+    .unmap = "unmap parts",
+    .map = "map parts",
+    .open = open_blur,
+    .close = close_blur,
+    .build = build_blur,
+    .prove = prove_blur,
+    .output = shrink,
+    .count = count_blocks,
+    .fill = fill_entry,
+    .enqueue = enqueue_blur,
+    .self_test_name = "blur 3x3",
+    .self_test = test_blur,
+};

@@ -1,33 +1,97 @@
-/* jpeg_step.c: the entries of pictures in a slot, and the two kernels that make pixels of them.
- */
+/* jpeg_step.c: the entries of pictures in a slot, and the two kernels that make pixels of them. */
 #include "steps/jpeg_step.h"
 
-#include "part/dct_made.h"
 #include "base/random.h"
+#include "jpeg_part.h"
+#include "part/dct_made.h"
 #include "steps/proof.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SPAN 8u /* pixels of a work-item of jpeg_pixels */
+#define SPAN    8u /* pixels of a work-item of jpeg_pixels */
+#define OPTIONS "-cl-std=CL1.2"
 
 _Static_assert(JPEG_TABLES == DCT_TABLE_BYTES, "kernels know where the blocks begin");
 
-struct reconstruct {
+struct jpeg {
     struct ocl_context *context;
-    cl_mem samples, pixels;
     cl_program program[2];
-    cl_kernel kernel[2]; /* jpeg_idct, jpeg_pixels */
+    cl_kernel kernel[2];
 };
 
-#define OPTIONS "-cl-std=CL1.2"
+static const char *const programs[] = {"jpeg_idct", "jpeg_pixels", NULL};
 
-static const char *const kernel_names[2] = {"jpeg_idct", "jpeg_pixels"};
-
-bool reconstruct_possible(const struct ocl_device *device)
+/* A CPU's own decoder is faster than any kernel. */
+static bool is_possible(const struct ocl_device *device, uint32_t parameter)
 {
-    return device->max_work_group >= JPEG_GROUP && device->max_work_item[0] >= JPEG_GROUP;
+    return device->max_work_group >= JPEG_GROUP && device->max_work_item[0] >= JPEG_GROUP &&
+           (parameter == JPEG_STEP_ALWAYS || !(device->type & CL_DEVICE_TYPE_CPU));
+}
+
+static enum status open_jpeg(void **out, struct step_needs *needs, struct ocl_context *context,
+                             const struct step_node *node, uint64_t launch_bytes, struct error *err)
+{
+    (void)node;
+    (void)launch_bytes;
+    struct jpeg *jpeg = calloc(1, sizeof *jpeg);
+    if (!jpeg)
+        return error_memory(err, sizeof *jpeg, "the reconstruction of JPEG pictures");
+    jpeg->context = context;
+    *out = jpeg;
+    *needs = (struct step_needs){.lists = 1, .counts = 3, .events = 2};
+    return STATUS_OK;
+}
+
+static void close_jpeg(void **state)
+{
+    struct jpeg *jpeg = *state;
+    for (unsigned i = 0; i < 2 && jpeg; i++) {
+        if (jpeg->kernel[i])
+            clReleaseKernel(jpeg->kernel[i]);
+        if (jpeg->program[i])
+            clReleaseProgram(jpeg->program[i]);
+    }
+    free(jpeg);
+    *state = NULL;
+}
+
+static enum status build_jpeg(void *state, struct error *err)
+{
+    struct jpeg *jpeg = state;
+    for (unsigned i = 0; i < 2; i++) {
+        if (ocl_program_build(&jpeg->program[i], jpeg->context, programs[i], NULL, OPTIONS, err) !=
+                STATUS_OK ||
+            ocl_kernel(&jpeg->kernel[i], jpeg->program[i], programs[i], err) != STATUS_OK)
+            return STATUS_FAILED;
+    }
+    return STATUS_OK;
+}
+
+static enum status prove_jpeg(void *state, struct error *err)
+{
+    static const struct proof proof = {.programs = programs,
+                                       .options = OPTIONS,
+                                       .fault = "kernels jpeg_idct and jpeg_pixels are",
+                                       .advice = ""};
+    const struct jpeg *jpeg = state;
+    return proof_check(&proof, &jpeg_step, jpeg->context, err);
+}
+
+static void describe_jpeg(const void *state, char *text, size_t size)
+{
+    (void)state;
+    snprintf(text, size, " JPEG pixels,");
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+static void make_rgb(struct part_shape *shape, const struct step_node *node)
+{
+    (void)node;
+    part_set_rgb(shape);
 }
 
 static uint32_t groups(uint64_t items)
@@ -35,125 +99,84 @@ static uint32_t groups(uint64_t items)
     return (uint32_t)((items + JPEG_GROUP - 1) / JPEG_GROUP);
 }
 
-void reconstruct_part(struct jpeg_part *part, struct reconstruct_range *range, uint32_t offset,
-                      const struct dct_layout *layout, uint64_t bytes)
+static uint32_t sixteens(const struct part_shape *pixels)
+{
+    return (uint32_t)((pixels->bytes + 15) / 16);
+}
+
+/* An entry; groups of jpeg_idct; groups of jpeg_pixels, which also copies what is pixels already. */
+static void count_groups(uint32_t *count, const void *state, const struct part_shape *in)
+{
+    (void)state;
+    count[0] = 1;
+    count[1] = in->payload == PAYLOAD_DCT ? groups(dct_blocks(&in->dct)) : 0;
+    count[2] =
+        groups(in->payload == PAYLOAD_DCT ? (uint64_t)((in->width + SPAN - 1) / SPAN) * in->height
+                                          : sixteens(in));
+}
+
+static void fill_entry(void *table, const void *state, uint32_t list_entries,
+                       const struct step_entry *entry)
 {
     static const uint32_t kinds[] = {
         [DCT_GREY] = JPEG_GREY, [DCT_YCC] = JPEG_YCC, [DCT_RGB] = JPEG_RGB};
-    assert(offset % 128 == 0);
-    *part = (struct jpeg_part){
-        .offset = offset, .first_blocks = range->blocks, .first_pixels = range->pixels};
-    if (!layout) {
+    (void)state;
+    (void)list_entries;
+    const struct dct_layout *dct = &entry->in->dct;
+    struct jpeg_part *part = (struct jpeg_part *)table + entry->first[0];
+    assert(entry->in_offset % 128 == 0 && entry->out_offset % 128 == 0);
+    *part = (struct jpeg_part){.offset = entry->in_offset,
+                               .pixels = entry->out_offset,
+                               .first_blocks = entry->first[1],
+                               .first_pixels = entry->first[2]};
+    if (entry->given_up)
+        return; /* JPEG_NOTHING */
+    if (entry->in->payload != PAYLOAD_DCT) {
         part->kind = JPEG_COPY;
-        part->width = (uint32_t)((bytes + 15) / 16);
+        part->width = sixteens(entry->in);
         part->height = 1;
-        range->pixels += groups(part->width);
         return;
     }
-    part->kind = kinds[layout->colour];
-    part->width = layout->width;
-    part->height = layout->height;
-    part->across = layout->across;
-    part->down = layout->down;
-    for (unsigned c = 0; c < DCT_COMPONENTS; c++) {
-        part->blocks_across[c] = layout->blocks_across[c];
-        part->blocks_down[c] = layout->blocks_down[c];
-    }
-    range->blocks += groups(dct_blocks(layout));
-    range->pixels += groups((uint64_t)((layout->width + SPAN - 1) / SPAN) * layout->height);
+    part->kind = kinds[dct->colour];
+    part->width = dct->width;
+    part->height = dct->height;
+    part->across = dct->across;
+    part->down = dct->down;
+    memcpy(part->blocks_across, dct->blocks_across, sizeof part->blocks_across);
+    memcpy(part->blocks_down, dct->blocks_down, sizeof part->blocks_down);
 }
 
-enum status reconstruct_open(struct reconstruct **out, struct ocl_context *context,
-                             uint64_t slot_bytes, struct error *err)
+static enum status enqueue_jpeg(void *state, struct ocl_queue *queue, struct step_io *io,
+                                struct error *err)
 {
-    *out = NULL;
-    struct reconstruct *reconstruct = calloc(1, sizeof *reconstruct);
-    if (!reconstruct)
-        return error_memory(err, sizeof *reconstruct, "the reconstruction of JPEG pictures");
-    reconstruct->context = context;
-    enum status status = ocl_buffer(&reconstruct->samples, context, CL_MEM_READ_WRITE,
-                                    (size_t)slot_bytes / 2, NULL, "a slot of samples", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&reconstruct->pixels, context, CL_MEM_READ_WRITE, (size_t)slot_bytes,
-                            NULL, "a slot of reconstructed pixels", err);
-    if (status != STATUS_OK)
-        reconstruct_close(&reconstruct);
-    *out = reconstruct;
-    return status;
-}
-
-void reconstruct_close(struct reconstruct **reconstruct)
-{
-    if (!*reconstruct)
-        return;
-    for (unsigned i = 0; i < 2; i++) {
-        if ((*reconstruct)->kernel[i])
-            clReleaseKernel((*reconstruct)->kernel[i]);
-        if ((*reconstruct)->program[i])
-            clReleaseProgram((*reconstruct)->program[i]);
-    }
-    ocl_buffer_release(&(*reconstruct)->samples);
-    ocl_buffer_release(&(*reconstruct)->pixels);
-    free(*reconstruct);
-    *reconstruct = NULL;
-}
-
-enum status reconstruct_build(struct reconstruct *reconstruct, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < 2 && status == STATUS_OK; i++) {
-        status = ocl_program_build(&reconstruct->program[i], reconstruct->context, kernel_names[i],
-                                   NULL, OPTIONS, err);
-        if (status == STATUS_OK)
-            status =
-                ocl_kernel(&reconstruct->kernel[i], reconstruct->program[i], kernel_names[i], err);
-    }
-    return status;
-}
-
-enum status reconstruct_enqueue(struct reconstruct *reconstruct, struct ocl_queue *queue,
-                                cl_mem slot, cl_mem parts, uint32_t count,
-                                struct reconstruct_range range, struct ocl_waits waits,
-                                cl_event events[2], struct error *err)
-{
+    const struct jpeg *jpeg = state;
     const size_t local = JPEG_GROUP;
-    const size_t blocks = (size_t)range.blocks * JPEG_GROUP;
-    const size_t pixels = (size_t)range.pixels * JPEG_GROUP;
-    enum status status = STATUS_OK;
-    events[0] = events[1] = NULL;
-    if (blocks > 0)
-        status =
-            ocl_args(reconstruct->kernel[0], err, sizeof slot, &slot, sizeof parts, &parts,
-                     sizeof count, &count, sizeof(cl_mem), &reconstruct->samples, OCL_ARGS_END);
-    if (status == STATUS_OK && blocks > 0)
-        status = ocl_enqueue_kernel(queue, kernel_names[0], reconstruct->kernel[0], 1, &blocks,
-                                    &local, waits, &events[1], err);
-    if (status == STATUS_OK && pixels > 0)
-        status = ocl_args(reconstruct->kernel[1], err, sizeof slot, &slot, sizeof parts, &parts,
-                          sizeof count, &count, sizeof(cl_mem), &reconstruct->samples,
-                          sizeof(cl_mem), &reconstruct->pixels, OCL_ARGS_END);
-    if (status == STATUS_OK && pixels > 0)
-        status = ocl_enqueue_kernel(queue, kernel_names[1], reconstruct->kernel[1], 1, &pixels,
-                                    &local, waits, &events[0], err);
-    return status;
-}
-
-cl_mem reconstruct_pixels(const struct reconstruct *reconstruct)
-{
-    return reconstruct->pixels;
+    for (unsigned i = 0; i < 2; i++) {
+        const size_t global = (size_t)io->counts[1 + i] * JPEG_GROUP;
+        if (global == 0)
+            continue;
+        enum status status =
+            ocl_args(jpeg->kernel[i], err, sizeof io->in, &io->in, sizeof io->table, &io->table,
+                     sizeof *io->counts, io->counts, sizeof io->scratch, &io->scratch,
+                     i == 0 ? OCL_ARGS_END : sizeof io->out, &io->out, OCL_ARGS_END);
+        if (status == STATUS_OK)
+            status = ocl_enqueue_kernel(queue, programs[i], jpeg->kernel[i], 1, &global, &local,
+                                        io->waits, &io->events[i], err);
+        if (status != STATUS_OK)
+            return status;
+        io->last = &io->events[i];
+    }
+    return STATUS_OK;
 }
 
 /* --- self-test ------------------------------------------------------------------------------- */
 
 #define TEST_PARTS 24u
-#define TEST_BYTES (512u << 10)
+#define TEST_BYTES (1u << 20)
 
 struct test {
-    struct jpeg_part part[TEST_PARTS];
-    struct dct_layout layout[TEST_PARTS]; /* colour DCT_NONE: pixels */
-    uint32_t bytes[TEST_PARTS];           /* of pixels */
+    struct proof_part part[TEST_PARTS];
     uint32_t count;
-    struct reconstruct_range range;
     uint8_t *slot, *pixels, *wanted, *samples;
 };
 
@@ -171,78 +194,56 @@ static struct dct_layout make_layout(uint32_t i)
     return layout;
 }
 
-/* Coefficients as photographs have them, and of any size. */
+/* Coefficients as photographs have them, and of any size; every sixth part is pixels. */
 static void make_test(struct test *test)
 {
-    uint32_t state = RANDOM_START;
-    uint64_t offset = 0;
+    static const uint32_t largest[] = {32767, 1023, 30};
+    uint32_t state = RANDOM_START, offset = 0;
     for (uint32_t i = 0; i < TEST_PARTS; i++) {
-        struct dct_layout *layout = &test->layout[i];
-        *layout = i % 6 == 5 ? (struct dct_layout){0} : make_layout(i);
-        const bool blocks = layout->colour != DCT_NONE;
-        test->bytes[i] = blocks ? 3 * layout->width * layout->height : 100 * i + 7;
-        const uint64_t most =
-            blocks && dct_bytes(layout) > test->bytes[i] ? dct_bytes(layout) : test->bytes[i];
-        if (offset + most > TEST_BYTES)
+        struct proof_part *part = &test->part[i];
+        struct part_shape *in = &part->in;
+        in->dct = make_layout(i);
+        in->width = in->rect.x1 = i % 6 == 5 ? 33 * i + 7 : in->dct.width;
+        in->height = in->rect.y1 = i % 6 == 5 ? 1 : in->dct.height;
+        part_set_rgb(in);
+        if (i % 6 != 5) {
+            in->payload = PAYLOAD_DCT;
+            in->bytes = dct_bytes(&in->dct);
+        }
+        if (offset + in->bytes > TEST_BYTES / 2) /* grey pixels take more than their blocks */
             break;
         uint8_t *at = test->slot + offset;
-        reconstruct_part(&test->part[i], &test->range, (uint32_t)offset, blocks ? layout : NULL,
-                         test->bytes[i]);
-        if (blocks) {
-            dct_made_coefficients(at, layout,
-                                  i % 3 == 0   ? 32767
-                                  : i % 3 == 1 ? 1023
-                                               : 30,
-                                  i % 5 == 0 ? 65535 : 32, &state);
-            dct_pixels(test->wanted + offset, test->samples, at, layout);
-        } else {
-            for (uint32_t b = 0; b < test->bytes[i]; b++)
-                at[b] = (uint8_t)(random_next(&state) >> 8);
-            memcpy(test->wanted + offset, at, test->bytes[i]);
-        }
+        if (in->payload == PAYLOAD_DCT)
+            dct_made_coefficients(at, &in->dct, largest[i % 3], i % 5 == 0 ? 65535 : 32, &state);
+        for (uint32_t b = 0; in->payload == PAYLOAD_RGB && b < in->bytes; b++)
+            at[b] = (uint8_t)(random_next(&state) >> 8);
+        part->in_offset = offset;
+        offset += (uint32_t)((in->bytes + 127) / 128 * 128);
         test->count++;
-        offset += (most + 127) / 128 * 128;
     }
 }
 
-static enum status run_test(struct test *test, struct ocl_context *context, struct error *err)
+static void compare(uint64_t *compared, uint64_t *wrong, const struct test *test)
 {
-    struct reconstruct *reconstruct = NULL;
-    struct ocl_queue *queue = NULL;
-    cl_mem slot = NULL, parts = NULL;
-    cl_event events[2] = {NULL, NULL};
-    const cl_mem_flags copied = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
-    enum status status = ocl_queue_open(&queue, context, "self-test", err);
-    if (status == STATUS_OK)
-        status = reconstruct_open(&reconstruct, context, TEST_BYTES, err);
-    if (status == STATUS_OK)
-        status = reconstruct_build(reconstruct, err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&slot, context, copied, TEST_BYTES, test->slot, "coefficients", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&parts, context, copied, sizeof test->part, test->part, "parts", err);
-    if (status == STATUS_OK)
-        status = reconstruct_enqueue(reconstruct, queue, slot, parts, test->count, test->range,
-                                     OCL_NO_WAITS, events, err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_read(queue, "read pixels", reconstruct->pixels, true, 0, TEST_BYTES,
-                                  test->pixels, OCL_NO_WAITS, NULL, err);
-    for (unsigned i = 0; i < 2; i++) {
-        if (events[i])
-            clReleaseEvent(events[i]);
+    for (uint32_t i = 0; i < test->count; i++) {
+        const struct proof_part *part = &test->part[i];
+        const uint8_t *in = test->slot + part->in_offset, *wanted = in;
+        if (part->in.payload == PAYLOAD_DCT) {
+            dct_pixels(test->wanted, test->samples, in, &part->in.dct);
+            wanted = test->wanted;
+        }
+        for (uint64_t b = 0; b < part->out.bytes; b++)
+            *wrong += test->pixels[part->out_offset + b] != wanted[b];
+        *compared += part->out.bytes;
     }
-    ocl_buffer_release(&parts);
-    ocl_buffer_release(&slot);
-    reconstruct_close(&reconstruct);
-    ocl_queue_close(&queue);
-    return status;
 }
 
-enum status reconstruct_self_test(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                                  struct error *err)
+static enum status test_jpeg(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                             struct error *err)
 {
+    static const struct step_node node = {.step = &jpeg_step};
     *compared = *wrong = 0;
-    if (!reconstruct_possible(ocl_context_device(context)))
+    if (!is_possible(ocl_context_device(context), JPEG_STEP_ALWAYS))
         return STATUS_OK;
     struct test *test = calloc(1, sizeof *test);
     uint8_t *memory = aligned_alloc(128, 4 * (size_t)TEST_BYTES);
@@ -257,25 +258,36 @@ enum status reconstruct_self_test(uint64_t *compared, uint64_t *wrong, struct oc
     test->wanted = test->pixels + TEST_BYTES;
     test->samples = test->wanted + TEST_BYTES;
     make_test(test);
-    enum status status = run_test(test, context, err);
-    for (uint32_t i = 0; i < test->count && status == STATUS_OK; i++) {
-        const uint32_t offset = test->part[i].offset;
-        for (uint32_t b = 0; b < test->bytes[i]; b++)
-            *wrong += test->pixels[offset + b] != test->wanted[offset + b];
-        *compared += test->bytes[i];
-    }
+    const enum status status = proof_run(test->pixels, test->part, test->count, &node, context,
+                                         test->slot, TEST_BYTES, err);
+    if (status == STATUS_OK)
+        compare(compared, wrong, test);
     free(memory);
     free(test);
     return status;
 }
 
-enum status reconstruct_prepare(struct reconstruct *reconstruct, struct error *err)
-{
-    static const struct proof proof = {.program = {"jpeg_idct", "jpeg_pixels"},
-                                       .fault = "kernels jpeg_idct and jpeg_pixels are",
-                                       .advice = "",
-                                       .self_test = reconstruct_self_test};
-    if (reconstruct_build(reconstruct, err) != STATUS_OK)
-        return STATUS_FAILED;
-    return proof_check(&proof, reconstruct->context, OPTIONS, err);
-}
+const struct step jpeg_step = {
+    .name = "jpeg",
+    .takes = PAYLOAD_DCT,
+    .gives = PAYLOAD_RGB,
+    .arena_percent = 100,
+    .scratch_percent = 50, /* samples */
+    .entry_bytes = sizeof(struct jpeg_part),
+    .upload = "upload parts",
+    .unmap = "unmap parts",
+    .map = "map parts",
+    .otherwise = "JPEG pixels are made on the host",
+    .possible = is_possible,
+    .open = open_jpeg,
+    .close = close_jpeg,
+    .build = build_jpeg,
+    .prove = prove_jpeg,
+    .output = make_rgb,
+    .count = count_groups,
+    .fill = fill_entry,
+    .enqueue = enqueue_jpeg,
+    .describe = describe_jpeg,
+    .self_test_name = "JPEG pixels",
+    .self_test = test_jpeg,
+};

@@ -1,28 +1,124 @@
 /* proof.c: whether kernels are known to be right, and finding out. */
 #include "steps/proof.h"
 
-enum status proof_check(const struct proof *proof, struct ocl_context *context,
-                        const char *options, struct error *err)
+#include <assert.h>
+#include <stdlib.h>
+
+#define ALIGNMENT 128u
+
+enum status proof_check(const struct proof *proof, const struct step *step,
+                        struct ocl_context *context, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(context);
-    char key[PROOF_PROGRAMS][OCL_KEY];
+    char key[OCL_KEY];
     uint64_t compared, wrong;
-    unsigned count = 0, proven = 0;
-    for (; count < PROOF_PROGRAMS && proof->program[count]; count++) {
-        if (ocl_program_key(key[count], device, proof->program[count], NULL, options, err))
+    bool proven = true;
+    for (const char *const *program = proof->programs; *program && proven; program++) {
+        if (ocl_program_key(key, device, *program, NULL, proof->options, err) != STATUS_OK)
             return STATUS_FAILED;
-        proven += ocl_program_is_proven(key[count]);
+        proven = ocl_program_is_proven(key);
     }
-    if (proven == count)
+    if (proven)
         return STATUS_OK;
-    const enum status status = proof->self_test(&compared, &wrong, context, err);
-    if (status != STATUS_OK)
-        return status;
+    if (step->self_test(&compared, &wrong, context, err) != STATUS_OK)
+        return STATUS_FAILED;
     if (wrong > 0)
         return error_set(err, STATUS_FAILED, "%s wrong on %s (%llu of %llu bytes)%s", proof->fault,
                          device->name, (unsigned long long)wrong, (unsigned long long)compared,
                          proof->advice);
-    for (unsigned i = 0; i < count; i++)
-        ocl_program_set_proven(key[i]);
+    for (const char *const *program = proof->programs; *program; program++) {
+        if (ocl_program_key(key, device, *program, NULL, proof->options, err) == STATUS_OK)
+            ocl_program_set_proven(key);
+    }
     return STATUS_OK;
+}
+
+/* The parts' shapes and places behind the step, the table, and the counts of all. */
+static void fill_table(void *table, uint32_t *counts, struct proof_part *parts, uint32_t count,
+                       const struct step_node *node, const void *state,
+                       const struct step_needs *needs)
+{
+    uint32_t offset = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct proof_part *part = &parts[i];
+        uint32_t own[STEP_COUNTS_MAX];
+        part->out = part->in;
+        if (part->in.payload == node->step->takes)
+            node->step->output(&part->out, node);
+        part->out_offset = offset;
+        offset = (uint32_t)(offset + part->out.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        node->step->count(own, state, &part->in);
+        const struct step_entry entry = {.in = &part->in,
+                                         .out = &part->out,
+                                         .in_offset = part->in_offset,
+                                         .out_offset = part->out_offset,
+                                         .first = counts,
+                                         .count = own,
+                                         .given_up = part->given_up};
+        node->step->fill(table, state, count, &entry);
+        for (uint32_t c = 0; c < needs->counts; c++)
+            counts[c] += own[c];
+    }
+}
+
+enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
+                      const struct step_node *node, struct ocl_context *context,
+                      const uint8_t *input, uint64_t bytes, struct error *err)
+{
+    const struct step *step = node->step;
+    const cl_mem_flags copied = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
+    const uint64_t scratch_bytes = bytes * step->scratch_percent / 100;
+    const size_t table_bytes = count * step->entry_bytes;
+    struct step_needs needs = {0};
+    struct ocl_queue *queue = NULL;
+    void *state = NULL, *table = malloc(table_bytes);
+    cl_mem in = NULL, out = NULL, scratch = NULL, entries = NULL;
+    cl_event events[STEP_EVENTS_MAX] = {NULL};
+    uint32_t counts[STEP_COUNTS_MAX] = {0};
+    enum status status = STATUS_FAILED;
+    if (!table) {
+        error_memory(err, table_bytes, "the self-test");
+        goto out;
+    }
+    if (step->open(&state, &needs, context, node, bytes, err) != STATUS_OK ||
+        step->build(state, err) != STATUS_OK)
+        goto out;
+    assert(needs.lists == 1 && needs.entries == 0);
+    fill_table(table, counts, parts, count, node, state, &needs);
+    if (ocl_queue_open(&queue, context, "self-test", err) != STATUS_OK ||
+        ocl_buffer(&in, context, copied, (size_t)bytes, (void *)(uintptr_t)input, "parts", err) !=
+            STATUS_OK ||
+        ocl_buffer(&out, context, copied, (size_t)bytes, output, "parts", err) != STATUS_OK ||
+        ocl_buffer(&entries, context, copied, table_bytes, table, "a table", err) != STATUS_OK)
+        goto out;
+    if (scratch_bytes > 0 && ocl_buffer(&scratch, context, CL_MEM_READ_WRITE, (size_t)scratch_bytes,
+                                        NULL, "scratch", err) != STATUS_OK)
+        goto out;
+    struct step_io io = {.in = in,
+                         .out = out,
+                         .scratch = scratch,
+                         .table = entries,
+                         .list_entries = count,
+                         .counts = counts,
+                         .parts = count,
+                         .waits = OCL_NO_WAITS,
+                         .events = events};
+    if (step->enqueue(state, queue, &io, err) != STATUS_OK)
+        goto out;
+    status = ocl_enqueue_read(queue, "read parts", out, true, 0, (size_t)bytes, output,
+                              OCL_NO_WAITS, NULL, err);
+out:
+    for (uint32_t i = 0; i < needs.events; i++) {
+        if (events[i])
+            clReleaseEvent(events[i]);
+    }
+    ocl_buffer_release(&scratch);
+    ocl_buffer_release(&entries);
+    ocl_buffer_release(&out);
+    ocl_buffer_release(&in);
+    ocl_queue_close(&queue);
+    if (state)
+        step->close(&state);
+    free(table);
+    return status;
 }

@@ -4,13 +4,13 @@
 
 #include "base/random.h"
 #include "steps/blur_step.h"
+#include "steps/proof.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SLOT_BYTES (64u << 10)
-#define PARTS_MAX  64u
 #define UNTOUCHED  0xa5
 
 enum fill { FILL_RANDOM, FILL_WHITE, FILL_STEPS, FILLS };
@@ -33,70 +33,43 @@ static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
     }
 }
 
-/* The parts of a slot, each after the one before, and how many bytes they take. */
-static uint32_t make_parts(struct blur_part *parts, uint32_t *blocks)
+/* The parts of a slot, each after the one before. */
+static void make_parts(struct proof_part *parts)
 {
     uint32_t offset = 0;
-    *blocks = 0;
     for (uint32_t i = 0; i < SIZES; i++) {
-        parts[i] = (struct blur_part){offset, sizes[i][0], sizes[i][1], *blocks};
-        *blocks += blur_blocks(sizes[i][0], sizes[i][1]);
-        offset += (sizes[i][0] + BLUR_BORDER) * (sizes[i][1] + BLUR_BORDER) * 3;
-        offset = (offset + 127) / 128 * 128;
+        struct part_shape *in = &parts[i].in;
+        in->width = in->rect.x1 = sizes[i][0] + BLUR_BORDER;
+        in->height = in->rect.y1 = sizes[i][1] + BLUR_BORDER;
+        part_set_rgb(in);
+        parts[i].in_offset = offset;
+        offset += (uint32_t)(in->bytes + 127) / 128 * 128;
     }
-    parts[3].rows = 0; /* given up after it had its place */
+    parts[3].given_up = true; /* after it had its place */
     assert_true(offset <= SLOT_BYTES);
-    return offset;
-}
-
-static void blur_slot(uint8_t *blurred, struct ocl_context *context, const uint8_t *pixels,
-                      const struct blur_part *parts, uint32_t count, uint32_t blocks)
-{
-    struct error err = ERROR_INIT;
-    struct blur *blur;
-    struct ocl_queue *queue;
-    cl_mem pixel_buffer, part_buffer;
-    const cl_mem_flags copied = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
-    assert_int_equal(ocl_queue_open(&queue, context, "test", &err), STATUS_OK);
-    assert_int_equal(blur_open(&blur, context, SLOT_BYTES, &err), STATUS_OK);
-    if (blur_build(blur, &err) != STATUS_OK)
-        fail_msg("%s", err.sentence);
-    assert_int_equal(ocl_buffer(&pixel_buffer, context, copied, SLOT_BYTES,
-                                (void *)(uintptr_t)pixels, "pixels", &err),
-                     STATUS_OK);
-    assert_int_equal(ocl_buffer(&part_buffer, context, copied, count * sizeof *parts,
-                                (void *)(uintptr_t)parts, "parts", &err),
-                     STATUS_OK);
-    assert_int_equal(ocl_enqueue_write(queue, "untouched", blur_pixels(blur), true, 0, SLOT_BYTES,
-                                       blurred, OCL_NO_WAITS, NULL, &err),
-                     STATUS_OK);
-    if (blur_enqueue(blur, queue, pixel_buffer, part_buffer, count, blocks, OCL_NO_WAITS, NULL,
-                     &err) != STATUS_OK)
-        fail_msg("%s", err.sentence);
-    assert_int_equal(ocl_enqueue_read(queue, "blurred", blur_pixels(blur), true, 0, SLOT_BYTES,
-                                      blurred, OCL_NO_WAITS, NULL, &err),
-                     STATUS_OK);
-    ocl_buffer_release(&part_buffer);
-    ocl_buffer_release(&pixel_buffer);
-    blur_close(&blur);
-    ocl_queue_close(&queue);
 }
 
 /* All parts at once, as in an ingest; what lies between them stays as it was. */
 static void check_slot(struct ocl_context *context, enum fill fill)
 {
     static uint8_t pixels[SLOT_BYTES], blurred[SLOT_BYTES], wanted[SLOT_BYTES];
-    struct blur_part parts[PARTS_MAX];
-    uint32_t blocks;
-    make_parts(parts, &blocks);
+    static const struct step_node node = {.step = &blur_step};
+    struct proof_part parts[SIZES] = {{.in_offset = 0}};
+    struct error err = ERROR_INIT;
+    make_parts(parts);
     fill_pixels(pixels, SLOT_BYTES, fill);
     memset(blurred, UNTOUCHED, SLOT_BYTES);
     memset(wanted, UNTOUCHED, SLOT_BYTES);
-    for (uint32_t i = 0; i < SIZES; i++)
-        blur_reference(wanted + parts[i].offset, 3 * (size_t)parts[i].width,
-                       pixels + parts[i].offset, 3 * (size_t)(parts[i].width + BLUR_BORDER),
-                       parts[i].width, parts[i].rows);
-    blur_slot(blurred, context, pixels, parts, SIZES, blocks);
+    if (proof_run(blurred, parts, SIZES, &node, context, pixels, SLOT_BYTES, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+    for (uint32_t i = 0; i < SIZES; i++) {
+        const struct proof_part *part = &parts[i];
+        assert_int_equal(part->out.width, sizes[i][0]);
+        assert_int_equal(part->out.height, sizes[i][1]);
+        if (!part->given_up)
+            blur_reference(wanted + part->out_offset, part->out.stride, pixels + part->in_offset,
+                           part->in.stride, part->out.width, part->out.height);
+    }
     for (uint32_t i = 0; i < SLOT_BYTES; i++)
         if (blurred[i] != wanted[i])
             fail_msg("fill %d: byte %u is %u instead of %u", fill, i, blurred[i], wanted[i]);

@@ -1,4 +1,4 @@
-/* test_reconstruct.c: the kernels that make pixels of JPEG coefficients, against plain C on every
+/* test_jpeg.c: the kernels that make pixels of JPEG coefficients, against plain C on every
  * device there is (run it under oclgrind too). */
 #include "runner.h"
 
@@ -16,10 +16,10 @@ static void test_pixels_equal_the_reference(void **state)
     for (unsigned i = 0; i < devices.count; i++) {
         struct ocl_context *context;
         uint64_t compared, wrong;
-        if (!devices.device[i].usable || !reconstruct_possible(&devices.device[i]))
+        if (!devices.device[i].usable || !jpeg_step.possible(&devices.device[i], JPEG_STEP_ALWAYS))
             continue;
         assert_int_equal(ocl_context_open(&context, &devices.device[i], NULL, &err), STATUS_OK);
-        if (reconstruct_self_test(&compared, &wrong, context, &err) != STATUS_OK)
+        if (jpeg_step.self_test(&compared, &wrong, context, &err) != STATUS_OK)
             fail_msg("%s: %s", devices.device[i].name, err.sentence);
         if (wrong > 0)
             fail_msg("%s: %llu of %llu bytes differ", devices.device[i].name,
@@ -33,4 +33,4 @@ static void test_pixels_equal_the_reference(void **state)
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_pixels_equal_the_reference)};
-TEST_GROUP(reconstruct, NULL, NULL)
+TEST_GROUP(jpeg, NULL, NULL)

@@ -1,0 +1,23 @@
+/* scale_part.h: what the host and scale_slot both read. */
+#ifndef CLPIPE_KERNELS_SCALE_PART_H
+#define CLPIPE_KERNELS_SCALE_PART_H
+
+#ifdef __OPENCL_VERSION__
+#define SCALE_U32 uint
+#else
+#include <stdint.h>
+#define SCALE_U32 uint32_t
+#endif
+
+/* A picture in a slot: rows of width * 3 bytes without gaps. The scaled rows go to another buffer,
+ * without gaps, too. */
+struct scale_part {
+    SCALE_U32 offset;        /* of the first pixel, bytes */
+    SCALE_U32 scaled;        /* of the first scaled one in the other buffer */
+    SCALE_U32 width, height; /* pixels */
+    SCALE_U32 scaled_width;  /* at most width */
+    SCALE_U32 scaled_height; /* at most height; 0: nothing to do (the picture was given up) */
+    SCALE_U32 first;         /* number of the part's first scaled pixel in the slot */
+};
+
+#endif

@@ -1,0 +1,47 @@
+/* plan.h: which steps the features of a run need: the table of steps, and the plan made of it.
+ *
+ * For each feature the rows of the table are asked in turn. A row that is needed becomes a node whose
+ * input is the one before; features that need the same of a picture share nodes. So the plain and the
+ * blurred picture are made of one upload.
+ */
+#ifndef CLPIPE_STEPS_PLAN_H
+#define CLPIPE_STEPS_PLAN_H
+
+#include "histogram/count_step.h"
+#include "staging/step.h"
+
+/* Where the pixels of JPEG pictures are made of their coefficients. */
+enum plan_jpeg {
+    PLAN_JPEG_AUTO, /* on devices that are no CPU */
+    PLAN_JPEG_HOST,
+    PLAN_JPEG_DEVICE,
+};
+
+struct plan_config {
+    const struct feature_set *features; /* must outlive the plan */
+    enum histogram_variant variant;
+    enum plan_jpeg jpeg;
+};
+
+/* Not to be moved: its nodes point into it. */
+struct plan {
+    struct plan_config config;
+    struct step_plan steps;
+    struct count_config count[FEATURE_MAX];
+    unsigned counts;
+};
+
+struct step_row {
+    const struct step *step; /* NULL behind the last */
+    /* Does the feature need it? Sets the node's border, parameter and config. NULL: no feature
+     * does. */
+    bool (*needed)(struct step_node *node, struct plan *plan, const struct feature *feature);
+};
+
+/* In the order in which steps follow each other. */
+extern const struct step_row step_rows[];
+
+/* STATUS_USAGE: the features need too many steps. */
+enum status plan_make(struct plan *plan, const struct plan_config *config, struct error *err);
+
+#endif

@@ -1,0 +1,39 @@
+/* table.c: the steps that there are. A new one is a file and a row here. */
+#include "steps/blur_step.h"
+#include "steps/jpeg_step.h"
+#include "steps/plan.h"
+#include "steps/scale_step.h"
+
+static bool needs_jpeg(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)feature;
+    const enum plan_jpeg jpeg = plan->config.jpeg;
+    node->parameter = jpeg == PLAN_JPEG_DEVICE ? JPEG_STEP_ALWAYS : JPEG_STEP_FASTER;
+    return jpeg != PLAN_JPEG_HOST;
+}
+
+static bool needs_blur(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    node->border = BLUR_BORDER;
+    return feature->image.blur != 0;
+}
+
+/* One for all features of an image. */
+static bool needs_count(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    unsigned i = 0;
+    while (i < plan->counts && !feature_image_equal(&plan->count[i].image, &feature->image))
+        i++;
+    if (i == plan->counts)
+        plan->count[plan->counts++] =
+            (struct count_config){plan->config.features, feature->image, plan->config.variant};
+    node->border = feature->image.border;
+    node->config = &plan->count[i];
+    return true;
+}
+
+const struct step_row step_rows[] = {
+    {&jpeg_step, needs_jpeg},   {&scale_step, NULL}, {&blur_step, needs_blur},
+    {&count_step, needs_count}, {NULL, NULL},
+};
