@@ -2,7 +2,6 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
-#include "cli/ndrange_step.h"
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include <stdio.h>
@@ -90,8 +89,6 @@ static void report_device(struct json *json, const struct ocl_device *device)
 
 enum status command_devices(const struct options *options, struct error *err)
 {
-    if (ndrange_wanted(options))
-        return ndrange_step(options, err);
     struct ocl_devices devices = {0};
     unsigned chosen[COMPUTE_DEVICES], count = 0;
     enum status status = ocl_devices_open(&devices, compute_threads(options), err);

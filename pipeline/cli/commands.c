@@ -132,14 +132,9 @@ const struct command commands[] = {
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
      .summary = "OpenCL devices, which one is used and why not the others",
-     .about = "With one of the options below: what the chosen device makes of ranges that are no "
-              "multiple of the work-group. Exits with 1 if a blurred picture is wrong.",
-     .examples = "  clpipe devices\n"
-                 "  clpipe devices --ndrange 638x478 --local 16x16\n"
-                 "  clpipe devices --image photo.jpg --out blurred",
      .operand_name = "",
      .computes = true,
-     .group = {&group_devices},
+     .group = {NULL},
      .run = command_devices},
     {.name = "formats",
      .goal = MACHINE,
@@ -190,5 +185,22 @@ const struct command commands[] = {
      .computes = true,
      .group = {&group_tune},
      .run = command_tune},
+    {.name = "ndrange",
+     .goal = MACHINE,
+     .arguments = "[WxH] [OPTIONS]",
+     .summary = "work-groups that a device accepts for any range",
+     .about = "Launches a range of W x H work-items (default: 638x478) in four cases, built as "
+              "OpenCL C 1.2 and as 2.0 or 3.0, with the work-group left to the driver and given, "
+              "and prints what the work-items at the corners see, or why the launch was refused. "
+              "With --image, each case blurs an image over its interior and compares the result "
+              "with plain C. Exits with 1 if one is wrong.",
+     .examples = "  clpipe ndrange\n"
+                 "  clpipe ndrange 1000x700 --local 32x8\n"
+                 "  clpipe ndrange --image photo.jpg --out blurred",
+     .operand_name = "",
+     .max_operands = 1,
+     .computes = true,
+     .group = {&group_ndrange},
+     .run = command_ndrange},
     {.name = NULL},
 };

@@ -17,6 +17,7 @@ enum status command_devices(const struct options *options, struct error *err);
 enum status command_formats(const struct options *options, struct error *err);
 enum status command_self_test(const struct options *options, struct error *err);
 enum status command_bench(const struct options *options, struct error *err);
+enum status command_ndrange(const struct options *options, struct error *err);
 enum status command_tune(const struct options *options, struct error *err);
 
 /* --version. */

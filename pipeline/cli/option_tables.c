@@ -246,18 +246,15 @@ static const struct option export_rows[] = {
     END};
 const struct option_group group_export = {"What to write", export_rows};
 
-static const struct option devices_rows[] = {
-    {"ndrange", 0, OPTION_RANGE, AT(ndrange), "WxH", "638x478", NULL, 0, 0,
-     "launch a range of that size in four cases (OpenCL C 1.2 and 2.0 or 3.0, the work-group left "
-     "to the driver and given) and print what the work-items at its corners see"},
-    {"local", 0, OPTION_RANGE, AT(local_size), "AxB", "16x16", NULL, 0, 0,
-     "the size of the work-group where it is given"},
+static const struct option ndrange_rows[] = {
+    {"local", 0, OPTION_TEXT, AT(local_size), "AxB", "16x16", NULL, 0, 0,
+     "work-group of the cases in which it is given"},
     {"image", 0, OPTION_TEXT, AT(image), "IN", NULL, NULL, 0, 0,
-     "run the 3x3 blur of that picture in these cases, over its interior; needs --out"},
+     "blur this image by 3x3 pixels in each case; needs --out"},
     {"out", 0, OPTION_TEXT, AT(out_prefix), "PREFIX", NULL, NULL, 0, 0,
-     "write the blurred pictures to PREFIX_0.bmp to PREFIX_3.bmp"},
+     "write the blurred images to PREFIX_0.bmp to PREFIX_3.bmp"},
     END};
-const struct option_group group_devices = {"Ranges of work-items", devices_rows};
+const struct option_group group_ndrange = {"Range", ndrange_rows};
 
 static const struct option bench_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL,

@@ -201,7 +201,6 @@ static enum status set_value(struct options *options, const struct option *row, 
     case OPTION_FLAG:
         break; /* has no value: handled by the caller */
     case OPTION_TEXT:
-    case OPTION_RANGE:
         *(const char **)place = text;
         return STATUS_OK;
     case OPTION_LIST:
@@ -257,9 +256,8 @@ static void set_defaults(struct options *options)
         for (const struct option *row = group->row; row->name; row++) {
             if (row->type == OPTION_CHOICE)
                 *(int *)((char *)options + row->offset) = -1;
-            /* A list's default holds only while nothing was given: its reader applies it. A
-             * range's stands for the value that an option does without. */
-            if (row->initial && row->type != OPTION_LIST && row->type != OPTION_RANGE) {
+            /* A list's default holds only while nothing was given: its reader applies it. */
+            if (row->initial && row->type != OPTION_LIST) {
                 enum status status = set_value(options, row, row->name, row->initial, NULL);
                 assert(status == STATUS_OK);
                 (void)status;
@@ -325,8 +323,6 @@ static enum status parse_long(struct options *options, int argc, char *const *ar
     if (text[length])
         return set_value(options, row, typed, text + length + 1, err);
     const bool none = *at + 1 >= argc;
-    if (row->type == OPTION_RANGE && (none || argv[*at + 1][0] == '-'))
-        return set_value(options, row, typed, row->initial, err);
     double time;
     if (row->type == OPTION_EVERY && (none || !parse_seconds(&time, argv[*at + 1])))
         return set_value(options, row, typed, row->initial, err);

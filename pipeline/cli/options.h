@@ -68,8 +68,8 @@ struct options {
     uint64_t bytes, rounds;
     bool show, forget;
 
-    /* devices */
-    const char *ndrange, *local_size, *image, *out_prefix;
+    /* ndrange */
+    const char *local_size, *image, *out_prefix;
 
     /* info, export */
     bool failures, digest;
@@ -80,7 +80,6 @@ struct options {
 enum option_type {
     OPTION_FLAG,  /* bool */
     OPTION_TEXT,  /* const char *, not empty */
-    OPTION_RANGE, /* the same; without a value (at the end, or an option follows) the initial one */
     OPTION_LIST,  /* struct text_list */
     OPTION_NUMBER,  /* uint64_t from min to max */
     OPTION_NUMBERS, /* struct number_range from min to max: A, A:B or A:B:STEP */
@@ -131,7 +130,7 @@ extern const struct command commands[];
 extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_ingest_output, group_run_output, group_cluster,
-    group_cluster_run, group_assign, group_info, group_export, group_devices, group_bench,
+    group_cluster_run, group_assign, group_info, group_export, group_ndrange, group_bench,
     group_tune;
 
 /* The row of a command's option by its long name, or NULL. */

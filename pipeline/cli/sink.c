@@ -48,6 +48,8 @@ void sink_flush(struct sink *sink)
 
 void sink_write(struct sink *sink, const void *data, size_t size)
 {
+    if (sink->closed)
+        return;
     if (size > SINK_BUFFER - sink->used)
         sink_flush(sink);
     if (size > SINK_BUFFER) {

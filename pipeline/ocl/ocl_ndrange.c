@@ -91,12 +91,13 @@ const char *ocl_ndrange_why(char *buffer, size_t size, const struct ocl_ndrange 
     else if (refused->native == CL_INVALID_WORK_GROUP_SIZE && !whole &&
              strcmp(range->c_version, "1.2") == 0)
         snprintf(buffer, size,
-                 "OpenCL C 1.2 has whole work-groups only, and %zu x %zu is no multiple of "
+                 "OpenCL C 1.2 has uniform work-groups only, and %zu x %zu is not a multiple of "
                  "%zu x %zu",
                  global[0], global[1], local[0], local[1]);
     else if (refused->native == CL_INVALID_WORK_GROUP_SIZE && !whole)
         snprintf(buffer, size,
-                 "the device has whole work-groups only, and %zu x %zu is no multiple of %zu x %zu",
+                 "the device has uniform work-groups only, and %zu x %zu is not a multiple of "
+                 "%zu x %zu",
                  global[0], global[1], local[0], local[1]);
     else
         snprintf(buffer, size, "%s", refused->sentence);

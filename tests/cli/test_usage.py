@@ -11,11 +11,11 @@ import pytest
 from conftest import CLPIPE, ROOT, check_one_error, draw_photos, error_lines
 
 COMMANDS = ["run", "ingest", "cluster", "assign", "info", "export", "verify", "repair", "devices",
-            "formats", "self-test", "bench", "tune"]
+            "formats", "self-test", "bench", "tune", "ndrange"]
 # What a command needs to get past the check of its arguments.
 OPERANDS = {"run": ["x"], "ingest": ["x"], "cluster": ["x"], "assign": ["x", "y"], "info": ["x"],
             "export": ["x"], "verify": ["x"], "repair": ["x"], "devices": [], "formats": [],
-            "self-test": [], "bench": [], "tune": []}
+            "self-test": [], "bench": [], "tune": [], "ndrange": []}
 MACHINE = {"device", "threads", "memory", "device-memory", "profile"}
 
 
@@ -135,12 +135,12 @@ def test_version(clpipe):
     (["assign", "a"], ["INPUT is missing", "see clpipe assign --help"]),
     (["info"], ["F.h5 is missing", "see clpipe info --help"]),
     (["info", "x", "--failures", "--digest"], ["--failures and --digest", "see clpipe info"]),
-    (["devices", "--ndrange", "638"], ["--ndrange wants WxH", "see clpipe devices --help"]),
-    (["devices", "--ndrange=0x5"], ["--ndrange wants WxH"]),
-    (["devices", "--ndrange", "99999x99999"], ["together at most"]),
-    (["devices", "--local", "16x"], ["--local wants AxB"]),
-    (["devices", "--image", "x.png"], ["--image and --out belong together"]),
-    (["devices", "--out", "x"], ["--image and --out belong together"]),
+    (["ndrange", "638"], ["a range is WxH", "see clpipe ndrange --help"]),
+    (["ndrange", "0x5"], ["a range is WxH"]),
+    (["ndrange", "99999x99999"], ["at most 268435456"]),
+    (["ndrange", "--local", "16x"], ["--local is AxB"]),
+    (["ndrange", "--image", "x.png"], ["--image and --out belong together"]),
+    (["ndrange", "--out", "x"], ["--image and --out belong together"]),
     (["devices", "x"], ["one argument too many", "see clpipe devices --help"]),
     (["run", "x", "--thread", "3"], ["--thread", "did you mean --threads?", "see clpipe run"]),
     (["run", "x", "--what", "y"], ["is an option of clpipe export"]),

@@ -1,13 +1,12 @@
-/* ndrange_step.c: the four cases of clpipe devices --ndrange, as a table, JSON and pictures. */
-#include "cli/ndrange_step.h"
+/* cmd_ndrange.c: clpipe ndrange: four launches over one range, as a table, JSON and pictures. */
 #include "base/log.h"
 #include "base/parse.h"
 #include "cli/clean.h"
+#include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/picture_file.h"
 #include "cli/report_json.h"
 #include "steps/blur_step.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 #define PREFIX_MOST      4000u
 #define DEFAULT_GLOBAL_X 638u /* with DEFAULT_GLOBAL_Y the interior of 640 x 480 pixels */
 #define DEFAULT_GLOBAL_Y 478u
-#define DEFAULT_LOCAL    16u
 
 static const char *const corner_name[OCL_NDRANGE_CORNERS] = {"top left", "top right", "bottom left",
                                                              "bottom right"};
@@ -28,19 +26,13 @@ struct probe {
     const struct ocl_device *device;
     struct ocl_context *context;
     struct ocl_queue *queue;
-    struct sink sink; /* where the JSON does not own standard output */
+    struct sink sink; /* closed where the JSON owns standard output */
     struct json json;
-    bool to_sink;
     size_t global[2], local[2];
     struct picture_file picture; /* of --image; pixels NULL: none */
     uint8_t *blurred, *expected; /* of the picture's interior */
     unsigned wrong;
 };
-
-bool ndrange_wanted(const struct options *options)
-{
-    return options->ndrange || options->local_size || options->image || options->out_prefix;
-}
 
 /* "638x478" */
 static bool parse_pair(size_t out[2], const char *text)
@@ -62,20 +54,23 @@ static bool parse_pair(size_t out[2], const char *text)
 static enum status read_sizes(struct probe *probe, struct error *err)
 {
     const struct options *options = probe->options;
+    const char *range = options->operand_count > 0 ? options->operand[0] : NULL;
     probe->global[0] = DEFAULT_GLOBAL_X;
     probe->global[1] = DEFAULT_GLOBAL_Y;
-    probe->local[0] = probe->local[1] = DEFAULT_LOCAL;
     if (!options->image != !options->out_prefix)
         return misuse(err, options->command, "--image and --out belong together");
+    if (options->image && range)
+        return misuse(err, options->command, "the interior of --image is the range: leave out %s",
+                      range);
     if (options->out_prefix && strlen(options->out_prefix) > PREFIX_MOST)
         return misuse(err, options->command, "the name of --out is too long");
-    if (options->ndrange && (!parse_pair(probe->global, options->ndrange) ||
-                             probe->global[0] * probe->global[1] > WORK_ITEMS_MOST))
+    if (range && (!parse_pair(probe->global, range) ||
+                  probe->global[0] * probe->global[1] > WORK_ITEMS_MOST))
         return misuse(err, options->command,
-                      "--ndrange wants WxH like 638x478, together at most %llu work-items",
+                      "a range is WxH, like 638x478, with at most %llu work-items",
                       WORK_ITEMS_MOST);
-    if (options->local_size && !parse_pair(probe->local, options->local_size))
-        return misuse(err, options->command, "--local wants AxB like 16x16");
+    if (!parse_pair(probe->local, options->local_size))
+        return misuse(err, options->command, "--local is AxB, like 16x16");
     return STATUS_OK;
 }
 
@@ -85,40 +80,36 @@ static char *bmp_path(char path[PREFIX_MOST + 16], const struct probe *probe, un
     return path;
 }
 
-/* A picture is not blurred into itself. */
-static enum status spare_image(const struct probe *probe, struct error *err)
+/* The image is not overwritten with its own blur. */
+static enum status check_outputs(const struct probe *probe, struct error *err)
 {
     struct stat image, out;
     char path[PREFIX_MOST + 16];
     for (unsigned i = 0; i < CASES; i++) {
         if (stat(probe->options->image, &image) == 0 && stat(bmp_path(path, probe, i), &out) == 0 &&
             image.st_dev == out.st_dev && image.st_ino == out.st_ino)
-            return misuse(err, probe->options->command,
-                          "--out would write over the picture of --image");
+            return misuse(err, probe->options->command, "--out would overwrite the image");
     }
     return STATUS_OK;
 }
 
-/* The picture decides about the range: its interior. */
+/* The range is the interior of the image. */
 static enum status read_picture(struct probe *probe, struct error *err)
 {
     const struct options *options = probe->options;
     if (!options->image)
         return STATUS_OK;
-    enum status status = spare_image(probe, err);
-    if (status == STATUS_OK)
-        status = picture_file_read(&probe->picture, options->image, err);
+    enum status status = check_outputs(probe, err);
+    if (status != STATUS_OK)
+        return status;
+    status = picture_file_read(&probe->picture, options->image, err);
     if (status != STATUS_OK)
         return status;
     const struct picture_file *picture = &probe->picture;
     if (picture->width <= BLUR_BORDER || picture->height <= BLUR_BORDER)
-        return error_set(err, STATUS_USAGE, "a picture of %u x %u pixels has no interior to blur",
+        return error_set(err, STATUS_USAGE, "an image of %u x %u pixels has no interior to blur",
                          picture->width, picture->height);
     const size_t width = picture->width - BLUR_BORDER, height = picture->height - BLUR_BORDER;
-    if (options->ndrange && (probe->global[0] != width || probe->global[1] != height))
-        return misuse(err, options->command,
-                      "the interior of a picture of %u x %u pixels is %zux%zu: leave --ndrange out",
-                      picture->width, picture->height, width, height);
     probe->global[0] = width;
     probe->global[1] = height;
     probe->blurred = malloc(width * height * 3);
@@ -132,20 +123,6 @@ static enum status read_picture(struct probe *probe, struct error *err)
 
 /* --- what is printed ------------------------------------------------------------------------- */
 
-static void print(struct probe *probe, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void print(struct probe *probe, const char *format, ...)
-{
-    char line[1200];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    if (probe->to_sink)
-        sink_text(&probe->sink, line);
-}
-
 static void json_pair(struct json *json, const char *key, uint64_t x, uint64_t y)
 {
     json_open_array(json, key);
@@ -156,8 +133,8 @@ static void json_pair(struct json *json, const char *key, uint64_t x, uint64_t y
 
 static void tell_corners(struct probe *probe, const struct ocl_ndrange_corner *corner)
 {
-    print(probe, "  %-14s %-16s %-16s %s\n", "corner", "global id", "local size",
-          "enqueued local size");
+    sink_printf(&probe->sink, "  %-14s %-16s %-16s %s\n", "corner", "global id", "local size",
+                "enqueued local size");
     json_open_array(&probe->json, "corners");
     for (unsigned i = 0; i < OCL_NDRANGE_CORNERS; i++) {
         const uint32_t *id = corner[i].global_id, *local = corner[i].local_size;
@@ -176,8 +153,8 @@ static void tell_corners(struct probe *probe, const struct ocl_ndrange_corner *c
         json_close_object(&probe->json);
         snprintf(id_text, sizeof id_text, "%u,%u", id[0], id[1]);
         snprintf(local_text, sizeof local_text, "%ux%u", local[0], local[1]);
-        print(probe, "  %-14s %-16s %-16s %s\n", corner_name[i], id_text, local_text,
-              enqueued_text);
+        sink_printf(&probe->sink, "  %-14s %-16s %-16s %s\n", corner_name[i], id_text, local_text,
+                    enqueued_text);
     }
     json_close_array(&probe->json);
 }
@@ -191,7 +168,7 @@ static void tell_refusal(struct probe *probe, const struct ocl_ndrange *range,
     json_string(&probe->json, "error", refused->name);
     json_int(&probe->json, "code", refused->native);
     report_bytes(&probe->json, "reason", why);
-    print(probe, "  refused: %s: %s\n", code, why);
+    sink_printf(&probe->sink, "  refused: %s: %s\n", code, why);
 }
 
 /* --- the cases ------------------------------------------------------------------------------- */
@@ -217,11 +194,9 @@ static enum status blur(struct probe *probe, unsigned number, const struct ocl_n
     probe->wrong += !right;
     report_bytes(&probe->json, "image", path);
     json_bool(&probe->json, "equals_plain_c", right);
-    if (probe->to_sink) {
-        sink_text(&probe->sink, "  blurred into ");
-        sink_clean(&probe->sink, path);
-    }
-    print(probe, ", %s plain C\n", right ? "equal to" : "WRONG: differs from");
+    sink_text(&probe->sink, "  blurred into ");
+    sink_clean(&probe->sink, path);
+    sink_printf(&probe->sink, ", %s plain C\n", right ? "equal to" : "WRONG: differs from");
     return STATUS_OK;
 }
 
@@ -238,7 +213,8 @@ static enum status try_case(struct probe *probe, unsigned number, struct error *
     char local[64] = "NULL";
     if (given)
         snprintf(local, sizeof local, "%zux%zu", range.local[0], range.local[1]);
-    print(probe, "\ncase %u: OpenCL C %s, local size %s\n", number, range.c_version, local);
+    sink_printf(&probe->sink, "\ncase %u: OpenCL C %s, local size %s\n", number, range.c_version,
+                local);
     json_open_object(&probe->json, NULL);
     json_string(&probe->json, "opencl_c", range.c_version);
     if (given)
@@ -253,14 +229,13 @@ static enum status try_case(struct probe *probe, unsigned number, struct error *
             status = blur(probe, number, &range, err);
     } else {
         tell_refusal(probe, &range, &refused);
-        /* What was refused is the answer; what broke is not. */
+        /* A refusal is an answer; any other error is not. */
         status = refused.native ? STATUS_OK : refused.status;
         if (status != STATUS_OK)
             *err = refused;
     }
     json_close_object(&probe->json);
-    if (probe->to_sink)
-        sink_flush(&probe->sink);
+    sink_flush(&probe->sink);
     return status;
 }
 
@@ -272,12 +247,12 @@ static enum status try_cases(struct probe *probe, struct error *err)
     report_bytes(&probe->json, "device", device->name);
     json_bool(&probe->json, "non_uniform_groups", device->non_uniform_groups);
     json_pair(&probe->json, "global", probe->global[0], probe->global[1]);
-    print(probe, "range of %zu x %zu work-items on ", probe->global[0], probe->global[1]);
-    if (probe->to_sink)
-        sink_clean(&probe->sink, device->name);
-    print(probe, "\n%s\n",
-          device->non_uniform_groups ? "The device says that it takes non-uniform work-groups."
-                                     : "The device says that it takes whole work-groups only.");
+    sink_printf(&probe->sink, "range of %zu x %zu work-items on ", probe->global[0],
+                probe->global[1]);
+    sink_clean(&probe->sink, device->name);
+    sink_printf(&probe->sink, "\n%s\n",
+                device->non_uniform_groups ? "The device supports non-uniform work-groups."
+                                           : "The device supports uniform work-groups only.");
     json_open_array(&probe->json, "cases");
     for (unsigned i = 0; i < CASES && status == STATUS_OK; i++)
         status = try_case(probe, i, err);
@@ -286,38 +261,41 @@ static enum status try_cases(struct probe *probe, struct error *err)
     return status;
 }
 
-enum status ndrange_step(const struct options *options, struct error *err)
+enum status command_ndrange(const struct options *options, struct error *err)
 {
     struct compute compute = {0};
-    struct probe probe = {.options = options, .to_sink = !report_owns_stdout(options)};
-    enum status status = read_sizes(&probe, err);
-    if (status == STATUS_OK)
-        status = read_picture(&probe, err);
+    struct probe probe = {.options = options};
     json_init(&probe.json, false);
-    if (status == STATUS_OK)
-        status = compute_open(&compute, options, true, err);
-    if (status == STATUS_OK)
-        status = compute_context(&probe.context, &compute, err);
-    if (status == STATUS_OK) {
-        probe.device = ocl_context_device(probe.context);
-        status = ocl_queue_open(&probe.queue, probe.context, "probe", err);
-    }
-    if (status == STATUS_OK && probe.to_sink)
+    enum status status = read_sizes(&probe, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = read_picture(&probe, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = compute_open(&compute, options, true, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = compute_context(&probe.context, &compute, err);
+    if (status != STATUS_OK)
+        goto out;
+    probe.device = ocl_context_device(probe.context);
+    status = ocl_queue_open(&probe.queue, probe.context, "probe", err);
+    if (status != STATUS_OK)
+        goto out;
+    probe.sink.closed = report_owns_stdout(options);
+    if (!probe.sink.closed)
         status = sink_open(&probe.sink, NULL, err);
-    if (status == STATUS_OK)
-        status = try_cases(&probe, err);
-    enum status closed = sink_close(&probe.sink, true, status == STATUS_OK ? err : NULL);
-    if (status == STATUS_OK)
-        status = closed;
-    if (status == STATUS_OK)
-        status = report_write(options, &probe.json, err);
-    else
-        json_clear(&probe.json);
+    if (status != STATUS_OK)
+        goto out;
+    status = try_cases(&probe, err);
+    status = report_end(options, &probe.json, &probe.sink, status, err);
     if (status == STATUS_OK && probe.wrong > 0) {
-        log_message(LOG_ERROR, "%u of the pictures differ from plain C: do not use this device",
+        log_message(LOG_ERROR, "%u of the images differ from plain C: do not use this device",
                     probe.wrong);
         status = STATUS_PARTIAL;
     }
+out:
+    json_clear(&probe.json);
     ocl_queue_close(&probe.queue);
     ocl_context_close(&probe.context);
     picture_file_clear(&probe.picture);
