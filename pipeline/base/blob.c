@@ -1,5 +1,5 @@
-/* blob.c: reading from a range. By pread() alone: the position of a descriptor is shared by all
- * blobs of it, and by the processes that it was given to. */
+/* blob.c: reading from a range. Only by pread(): all blobs of a descriptor share its position, and
+ * so do processes that it was passed to. */
 #include "base/blob.h"
 
 #include "base/clock.h"
@@ -41,7 +41,7 @@ struct blob blob_of_memory(void *memory, uint64_t bytes)
     return (struct blob){.fd = -1, .bytes = bytes, .memory = memory, .close = free_memory};
 }
 
-/* Such a file is read to its end, wherever that is now: it may have grown, which must show. */
+/* A whole file is read to its current end: it may have grown, which must be detected. */
 static bool is_whole_file(const struct blob *blob)
 {
     return blob->fd >= 0 && blob->offset == 0 && blob->bytes == blob->file_bytes;

@@ -1,8 +1,8 @@
 /* blob.h: the bytes of one picture on their way to a decoder: a file, a range of a larger one, or
  * bytes in memory.
  *
- * A blob is a value; whoever opened it closes it, once. Reading changes nothing in it: any number
- * of threads may read a blob, and blobs of one descriptor, at a time. */
+ * A blob is a value; the caller that opened it closes it, once. Reading does not change it: any
+ * number of threads may read the same blob, and blobs of one descriptor, at the same time. */
 #ifndef CLPIPE_BASE_BLOB_H
 #define CLPIPE_BASE_BLOB_H
 
@@ -17,10 +17,10 @@ struct blob {
     uint64_t file_bytes; /* size and modification time that the file behind fd has as long as it */
     int64_t mtime_ns;    /* is unchanged */
     const void *memory;  /* where fd is -1; NULL: nothing */
-    void (*close)(struct blob *blob); /* gives descriptor or memory back; NULL: they are borrowed */
+    void (*close)(struct blob *blob); /* releases the descriptor or the memory; NULL: borrowed */
 };
 
-/* No bytes at all, not even none of them. */
+/* No blob; different from one of 0 bytes. */
 #define BLOB_NOTHING                                                                               \
     {                                                                                              \
         -1, 0, 0, 0, 0, NULL, NULL                                                                 \
@@ -40,15 +40,15 @@ static inline bool blob_is_open(const struct blob *blob)
     return blob->fd >= 0 || blob->memory;
 }
 
-/* Reads up to `size` bytes from `position` on, as pread() does; never past the range. A blob that
- * is a whole file ends where the file ends now. -1 with errno, never EINTR. */
+/* Reads up to `size` bytes from `position` on, as pread() does, never past the range. A blob of a
+ * whole file ends where the file ends now. -1 with errno, never EINTR. */
 ssize_t blob_read(const struct blob *blob, void *out, size_t size, uint64_t position);
 
 /* Tells the system that the first `bytes` will be read. */
 void blob_advise(const struct blob *blob, uint64_t bytes);
 
-/* The same bytes behind a descriptor, which another process may be given: borrows that of `blob`, or
- * copies its memory. 0, or errno. */
+/* The same bytes behind a descriptor, which can be passed to another process: borrows the
+ * descriptor of `blob`, or copies its memory. Returns 0 or errno. */
 int blob_share(struct blob *out, const struct blob *blob);
 
 /* Closes it and makes it BLOB_NOTHING. */

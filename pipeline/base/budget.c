@@ -1,7 +1,7 @@
-/* budget.c: bytes handed out in the order in which they were asked for.
+/* budget.c: grants bytes in the order of the requests.
  *
- * Strictly first come first served, also where a later, smaller taker would fit at once: otherwise
- * a stream of small images would keep a large one waiting for ever. */
+ * Strictly first come, first served, even if a later, smaller request would fit at once: otherwise
+ * a stream of small images would keep a large one waiting forever. */
 #include "base/budget.h"
 #include "base/clock.h"
 #include <assert.h>
@@ -36,7 +36,7 @@ enum status budget_open(struct budget **out, uint64_t bytes, struct error *err)
     }
     if (failed) {
         free(budget);
-        return error_errno(err, STATUS_FAILED, failed, call, "cannot make a budget");
+        return error_errno(err, STATUS_FAILED, failed, call, "cannot create a budget");
     }
     *out = budget;
     return STATUS_OK;

@@ -1,4 +1,4 @@
-/* clock.c: monotonic time for measuring and waiting, calendar time for what is written down. */
+/* clock.c: monotonic time for measuring and waiting, calendar time for records. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include <stdio.h>

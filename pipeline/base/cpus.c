@@ -1,8 +1,8 @@
-/* cpus.c: what the kernel grants this process.
+/* cpus.c: the CPUs and the memory of this process.
  *
- * A container's limit does not show in the affinity mask: it is a quota of CPU time per period, set
- * on the process's cgroup or on any cgroup above it. Where the cgroups are mounted, and which of
- * their directories the mount shows, is in /proc/self/mountinfo. */
+ * The affinity mask does not show a container's limit, which is a quota of CPU time per period, set
+ * on the process's cgroup or on any cgroup above it. /proc/self/mountinfo tells where the cgroups
+ * are mounted, and which of their directories the mount shows. */
 #include "base/cpus.h"
 #include "base/parse.h"
 #include <errno.h>
@@ -185,7 +185,7 @@ static unsigned mount_quota(const char *root, char *line)
         return 0;
     unescape(shown);
     unescape(mount);
-    /* The mount may show only a part of the hierarchy; what is above cannot be read. */
+    /* The mount may show only a part of the hierarchy; the levels above cannot be read. */
     size_t n = strcmp(shown, "/") == 0 ? 0 : strlen(shown);
     const char *below = "";
     if (strncmp(cgroup, shown, n) == 0 && (cgroup[n] == '/' || cgroup[n] == 0))
@@ -222,7 +222,8 @@ unsigned cpus_available(void)
 
 uint64_t peak_rss_bytes(void)
 {
-    /* VmHWM first: ru_maxrss survives execve() and so may be that of the shell before us. */
+    /* VmHWM first: ru_maxrss survives execve() and may belong to the shell that started this
+     * process. */
     FILE *file = fopen("/proc/self/status", "re");
     uint64_t kilobytes = 0;
     if (file) {

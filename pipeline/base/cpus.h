@@ -9,8 +9,8 @@
 unsigned cpus_available(void);
 
 /* The smallest CPU quota of this process's cgroups and their parents, rounded up to whole CPUs; 0
- * if there is none. /proc/self and the cgroup mounts are looked for under `root`, "" for the
- * machine itself. */
+ * if there is none. `root` is the prefix of /proc/self and the cgroup mounts: "" for the machine
+ * itself. */
 unsigned cpus_cgroup_quota(const char *root);
 
 /* Peak resident set size of this process so far, in bytes. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* strerrorname_np() would do, but came with glibc 2.32 only. */
+/* strerrorname_np() requires glibc 2.32. */
 static const struct {
     int value;
     const char *name;
@@ -83,7 +83,7 @@ enum status error_errno(struct error *err, enum status status, int errno_value, 
     snprintf(err->name, sizeof err->name, "%s", errno_name(errno_value));
     snprintf(err->call, sizeof err->call, "%s", call);
 
-    /* The cause is the part that must not be cut off, however long the file name was. */
+    /* The cause must not be cut off, however long the file name is. */
     char text[96], cause[256];
     const char *described = strerror_r(errno_value, text, sizeof text);
     snprintf(cause, sizeof cause, ": %.96s (%s in %s)", described, err->name, err->call);

@@ -1,10 +1,9 @@
-/* error.h: how a run's errors travel.
+/* error.h: errors of a run.
  *
  * A function that can fail returns `enum status` and takes a `struct error *` as its last
  * parameter, which it fills if (and only if) it does not return STATUS_OK. An error is filled once,
- * where it happens, and passed up unchanged; a caller may add the subject it knows and the callee
- * did not. Programmer errors are asserts. Errors of one item (a bad JPEG) are not these: see
- * failure.h.
+ * where it happens, and passed up unchanged; a caller may add a subject that the callee did not
+ * know. Programmer errors are asserts. For errors of one item (a bad JPEG) see failure.h.
  */
 #ifndef CLPIPE_BASE_ERROR_H
 #define CLPIPE_BASE_ERROR_H
@@ -16,27 +15,27 @@
 enum status {
     STATUS_OK = 0,
     STATUS_PARTIAL = 1,     /* done, but something was wrong with the data */
-    STATUS_USAGE = 2,       /* the request makes no sense */
-    STATUS_FAILED = 3,      /* could not do it: device, output, disk, memory */
-    STATUS_INTERRUPTED = 4, /* a stop was asked for; sealed work is kept */
+    STATUS_USAGE = 2,       /* invalid request */
+    STATUS_FAILED = 3,      /* device, output, disk or memory */
+    STATUS_INTERRUPTED = 4, /* a stop was requested; sealed work is kept */
     STATUS_END = 5,         /* end of a stream; never leaves the program, never fills an error */
 };
 
-/* What the person at the command line can do about an error. The library names no option; the
- * front end words each of these (cli/remedy.c). */
+/* What the user can do about an error. The library names no command-line option; cli/remedy.c words
+ * each remedy. */
 enum remedy {
     REMEDY_NONE,
     REMEDY_LESS_MEMORY,   /* smaller memory bound, fewer threads */
     REMEDY_OTHER_DEVICE,  /* select another device */
     REMEDY_DEVICE_MEMORY, /* smaller bound on device memory */
     REMEDY_RUN_AGAIN,     /* finished work is kept: the same command resumes */
-    REMEDY_START_OVER,    /* discard what is there and begin again */
+    REMEDY_START_OVER,    /* discard earlier work and begin again */
     REMEDY_OTHER_OUTPUT,  /* write to another file */
     REMEDY_REPLACE,       /* replace the existing result, or give the new one another name */
     REMEDY_FEWER_SAMPLES, /* smaller mini-batches, or fewer of them */
     REMEDY_OTHER_METRIC,  /* another metric */
 
-    REMEDY_LEAVE_OUT_FEATURE, /* choose no feature: there is nothing to choose from */
+    REMEDY_LEAVE_OUT_FEATURE, /* do not choose a feature: the input has none to choose from */
     REMEDY_CHOOSE_FEATURE,    /* name one of several features */
     REMEDY_CHOOSE_CLUSTERS,   /* name one of several clusterings */
     REMEDY_OWN_OUTPUT,        /* write to a file of its own */
@@ -54,7 +53,7 @@ struct error {
     char name[48];      /* "ENOSPC", "CL_OUT_OF_RESOURCES" or "" */
     char call[64];      /* the call that failed, or "" */
     char subject[256];  /* file, device, kernel or dataset, or "" */
-    char sentence[768]; /* what failed and what to do; no newline */
+    char sentence[768]; /* what failed and, if no remedy fits, what to do; no newline */
 };
 
 #define ERROR_INIT                                                                                 \
@@ -67,7 +66,7 @@ struct error {
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for a failed system call: errno_value is kept with its name and text; the message reads
+/* The same for a failed system call; keeps errno_value with its name and text. The message reads
  * "SENTENCE: No space left on device (ENOSPC in CALL)". */
 enum status error_errno(struct error *err, enum status status, int errno_value, const char *call,
                         const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -75,17 +74,17 @@ enum status error_errno(struct error *err, enum status status, int errno_value, 
 /* Names the file, device, kernel or dataset concerned; returns err->status. */
 enum status error_subject(struct error *err, const char *subject);
 
-/* Adds what can be done; returns err->status. err may be NULL. */
+/* Adds a remedy; returns err->status. err may be NULL. */
 enum status error_remedy(struct error *err, enum remedy remedy);
 
-/* Writes the error as one line without a newline (always terminated), returns buffer. */
+/* Writes the error as one line without a newline, always terminated; returns buffer. */
 const char *error_line(char *buffer, size_t size, const struct error *err);
 
 /* "ENOSPC" for ENOSPC; "E#123" for a number without a name. The result is static or thread-local.
  */
 const char *errno_name(int errno_value);
 
-/* Out of host memory, with the number of bytes wanted. */
+/* Out of host memory: `bytes` for `what` could not be allocated. Returns STATUS_FAILED. */
 enum status error_memory(struct error *err, size_t bytes, const char *what);
 
 #endif

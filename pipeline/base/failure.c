@@ -1,4 +1,4 @@
-/* failure.c: the closed list of reasons, their names and what to tell people about them. */
+/* failure.c: the closed list of reasons, with their names and advice for users. */
 #include "base/failure.h"
 #include "base/text.h"
 #include <assert.h>

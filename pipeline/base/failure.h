@@ -1,4 +1,4 @@
-/* failure.h: why a file gave no image. A closed list; the names are part of the file format.
+/* failure.h: why a file gave no image. The list is closed; its names are part of the file format.
  *
  * A failure belongs to one item and travels with it into /failures; it never stops a run. */
 #ifndef CLPIPE_BASE_FAILURE_H
@@ -9,16 +9,16 @@
 enum reason {
     REASON_NONE = 0,        /* an image */
     REASON_UNREADABLE,      /* open, stat or read failed: see errno */
-    REASON_VANISHED,        /* was there during the walk, is not now */
+    REASON_VANISHED,        /* existed during the walk, but no longer */
     REASON_CHANGED,         /* changed while it was read */
     REASON_EMPTY,           /* no bytes */
-    REASON_UNKNOWN_FORMAT,  /* the name promises an image, the content is no known one */
+    REASON_UNKNOWN_FORMAT,  /* the name promises an image, the content is of no known format */
     REASON_UNSUPPORTED,     /* a known format or variant that this build cannot decode */
     REASON_CORRUPT,         /* the data contradicts itself */
     REASON_TRUNCATED,       /* the data ends early */
     REASON_TOO_LARGE,       /* over --max-pixels */
     REASON_TOO_MANY_SCANS,  /* over --max-scans */
-    REASON_TIMEOUT,         /* over the decode time limit, where one was asked for */
+    REASON_TIMEOUT,         /* over the decode time limit, if one is set */
     REASON_OUT_OF_MEMORY,   /* the codec could not get memory */
     REASON_DECODER_CRASHED, /* an isolated decoder died */
     REASON_NOT_AN_IMAGE,    /* neither content nor name says image: skipped, not failed */
@@ -28,7 +28,7 @@ enum reason {
 struct failure {
     enum reason reason;
     int error_number;  /* errno, or 0 */
-    char message[200]; /* one line: the codec's own words or ours */
+    char message[200]; /* one line: the codec's message or ours */
 };
 
 /* Fills *failure with a formatted message (control characters and bytes that are not UTF-8 become
@@ -47,7 +47,7 @@ const char *reason_name(enum reason reason);
 /* The reason of that name, or REASON_COUNT. */
 enum reason reason_from_name(const char *name);
 
-/* A sentence for people on what such a failure means and what can be done. */
+/* A sentence for users: what such a failure means and what can be done. */
 const char *reason_advice(enum reason reason);
 
 #endif

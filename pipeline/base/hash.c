@@ -1,7 +1,7 @@
 /* hash.c: MurmurHash3_x64_128, SHA-256 and CRC-32C.
  *
- * SHA-256 and CRC-32C have instructions of their own on many x86 CPUs; which CPU it is is asked at
- * run time, and plain C gives the same answer everywhere else. */
+ * Many x86 CPUs have instructions for SHA-256 and CRC-32C; they are detected at run time, and plain
+ * C gives the same answer elsewhere. */
 #include "base/hash.h"
 #include <endian.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include <immintrin.h>
 #endif
 
-/* Integers in blocks have a byte order of their own. memcpy(), because the data lies anywhere. */
+/* Integers in blocks have a fixed byte order. memcpy(), because the data may be unaligned. */
 static uint64_t load_le64(const uint8_t *p)
 {
     uint64_t value;
@@ -198,7 +198,8 @@ static void sha256_blocks_plain(uint32_t state[8], const uint8_t *data, size_t b
 }
 
 #ifdef HASH_X86
-/* The SHA extensions keep the state as the words ABEF and CDGH and do two rounds an instruction. */
+/* The SHA extensions keep the state as the words ABEF and CDGH and do two rounds per
+ * instruction. */
 __attribute__((target("sha,sse4.1"))) static void
 sha256_blocks_sha(uint32_t h[8], const uint8_t *data, size_t blocks)
 {

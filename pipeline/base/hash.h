@@ -1,10 +1,11 @@
-/* hash.h: three digests, each with its source.
+/* hash.h: three digests and their uses.
  *
  * murmur3: MurmurHash3_x64_128 (Austin Appleby, public domain, 2011), seed 0, streaming: the
- * content digest of image files. Not for adversaries: it finds duplicates and changes. sha256: FIPS
- * 180-4: identities and cache keys. crc32c:  CRC-32C (Castagnoli; RFC 3720 B.4): records in logs.
+ * content digest of image files. It finds duplicates and changes and does not resist attacks.
+ * sha256 (FIPS 180-4): identities and cache keys. crc32c (Castagnoli; RFC 3720 B.4): records in
+ * logs.
  *
- * States are the caller's: init, any number of updates with the bytes as they come, final once. */
+ * The caller owns the state: init, any number of updates, final once. */
 #ifndef CLPIPE_BASE_HASH_H
 #define CLPIPE_BASE_HASH_H
 
@@ -16,7 +17,7 @@ struct murmur3 {
     uint8_t tail[16];
 };
 
-/* Begins a digest, whatever the state held before. */
+/* Begins a new digest. */
 void murmur3_init(struct murmur3 *state);
 void murmur3_update(struct murmur3 *state, const void *data, size_t size);
 /* digest[0] is h1 and digest[1] h2 of the reference implementation. */
@@ -28,7 +29,7 @@ struct sha256 {
     uint8_t block[64];
 };
 
-/* The same; the digest is in the order of the standard. */
+/* The same; the digest has the byte order of the standard. */
 void sha256_init(struct sha256 *state);
 void sha256_update(struct sha256 *state, const void *data, size_t size);
 void sha256_final(struct sha256 *state, uint8_t digest[32]);

@@ -49,7 +49,7 @@ static void append_quoted(struct json *json, const char *value)
 {
     append(json, "\"", 1);
     for (size_t length = strlen(value); length > 0;) {
-        /* The longest run that needs no escaping goes in at once. */
+        /* Appends the longest run that needs no escaping at once. */
         size_t run = 0, n = 0;
         while (run < length) {
             n = utf8_sequence(value + run, length - run);
@@ -90,7 +90,7 @@ static void new_line(struct json *json)
         append(json, "  ", 2);
 }
 
-/* What comes before a value: comma, line, key. */
+/* Writes what precedes a value: comma, line, key. */
 static void begin(struct json *json, const char *key)
 {
     assert(json->depth > 0 || json->first);

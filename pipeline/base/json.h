@@ -1,7 +1,6 @@
-/* json.h: writes JSON (RFC 8259) into a growing buffer. Strings are escaped; bytes that are not
- * UTF-8 must have been made so (path_to_utf8). Numbers are written so that they read back exactly;
- * NaN and infinities become null. Commas and indentation are the writer's business. A failed
- * allocation is remembered: json_finish reports it. */
+/* json.h: writes JSON (RFC 8259) into a growing buffer. Strings are escaped and must be valid UTF-8
+ * (path_to_utf8). Numbers are written so that they read back exactly; NaN and infinities become
+ * null. The writer adds commas and indentation. json_finish reports a failed allocation. */
 #ifndef CLPIPE_BASE_JSON_H
 #define CLPIPE_BASE_JSON_H
 
@@ -16,7 +15,7 @@ struct json {
     bool first, failed, compact;
 };
 
-/* compact: no white space at all (for attributes); otherwise indented by two. */
+/* compact: no white space (for attributes); otherwise indented by two. */
 void json_init(struct json *json, bool compact);
 /* `key` is NULL inside arrays and for the outermost value. */
 void json_open_object(struct json *json, const char *key);

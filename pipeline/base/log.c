@@ -1,8 +1,7 @@
 /* log.c: messages and the status line on standard error.
  *
- * A message is put together with what takes the status line away before it and what draws it again
- * after it, and goes out in one write(), so that neither threads nor other writers on the same
- * terminal can come between. */
+ * One write() removes the status line, prints the message and draws the line again, so that neither
+ * threads nor other writers on the same terminal can interleave. */
 #include "base/log.h"
 #include "base/text.h"
 #include <assert.h>
@@ -17,7 +16,7 @@
 #include <unistd.h>
 
 #define ERASE_LINE "\r\033[K"
-/* Without wrapping a line drawn just before the window shrank stays one line. */
+/* Without wrapping, a line drawn just before the window shrank stays one line. */
 #define WRAP_OFF "\033[?7l"
 #define WRAP_ON  "\033[?7h"
 
@@ -57,7 +56,7 @@ enum log_level log_get_level(void)
     return (enum log_level)atomic_load(&log_level);
 }
 
-/* A message that cannot be written has nobody to be told to. */
+/* An error of this write cannot be reported anywhere. */
 static void write_stderr(const char *text, size_t length)
 {
     while (length > 0) {
@@ -100,7 +99,7 @@ void log_message(enum log_level level, const char *format, ...)
     if (wanted < 0)
         return;
     if ((size_t)wanted >= sizeof on_stack) {
-        /* Build logs are long; without memory for them their beginning has to do. */
+        /* Build logs are long; without memory only their beginning is shown. */
         char *whole = malloc((size_t)wanted + 1);
         if (whole) {
             va_start(arguments, format);

@@ -1,6 +1,6 @@
-/* log.h: messages to standard error, and the one live status line that they must not garble.
+/* log.h: messages on standard error, and the live status line that they must not garble.
  *
- * All functions may be called from any thread; each message is written by one write(). The log is
+ * Any thread may call all functions; each message is written by one write(). The log is
  * process-wide because standard error is. */
 #ifndef CLPIPE_BASE_LOG_H
 #define CLPIPE_BASE_LOG_H
@@ -18,18 +18,18 @@ enum log_level log_get_level(void);
 void log_message(enum log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The error as one line at LOG_ERROR. */
+/* Logs the error as one line at LOG_ERROR. */
 void log_error(const struct error *err);
 
-/* Shows `line` (UTF-8, no newline; may hold colour escapes) as the live status line, cut to the
- * terminal's width by the caller; NULL takes it away. Messages written meanwhile appear above it.
- * Only for a terminal. */
+/* Shows `line` (UTF-8, no newline; may hold colour escapes) as the live status line, which the
+ * caller has cut to the terminal's width; NULL removes it. Later messages appear above it. Only for
+ * a terminal. */
 void log_status_line(const char *line);
 
 /* True if standard error is a terminal that understands cursor movement (TERM is not "dumb"). */
 bool log_is_terminal(void);
 
-/* True if colours are wanted: a terminal, and NO_COLOR unset or empty. */
+/* True if output may be coloured: a terminal, and NO_COLOR unset or empty. */
 bool log_wants_colour(void);
 
 #endif

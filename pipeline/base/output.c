@@ -1,14 +1,14 @@
-/* output.c: files that appear whole or not at all.
+/* output.c: files that appear complete or not at all.
  *
  * The temporary file lies beside the final one because rename() is atomic only within a file
  * system. A symbolic link under the final name is followed first, so that the link stays and its
  * target is replaced.
  *
- * A process that is killed leaves its temporary file. The next one that writes the same file
- * removes it: whoever works on a temporary file holds a lock on it, which the kernel takes away
- * with the process. The lock is fcntl()'s of the open file, because HDF5, which opens the same file
- * again, may flock() it, and because it does not go when another descriptor of the file is closed.
- * Where the file system has no locks, nothing is removed. */
+ * A killed process leaves its temporary file. The next process that writes the same file removes
+ * it: the writer of a temporary file holds a lock on it, which the kernel releases with the
+ * process. The lock is fcntl()'s on the open file description, because HDF5, which opens the same
+ * file again, may flock() it, and because closing another descriptor of the file does not release
+ * it. If the file system has no locks, nothing is removed. */
 #include "base/output.h"
 #include "base/path.h"
 #include <dirent.h>
@@ -22,9 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As many as the kernel follows itself. */
+/* The limit of the kernel. */
 #define MOST_LINKS 40
-/* Temporary names of our own number that others have left behind, or hold. */
+/* Temporary names with our process number that others left behind or hold. */
 #define MOST_NAMES 100
 
 struct output {
@@ -34,7 +34,7 @@ struct output {
     bool exists; /* the temporary file, which is ours to remove */
 };
 
-/* An error about `path` from a failed call, with a sentence that says what to do instead of the
+/* An error about `path` from a failed call, with a sentence that says what to do in place of the
  * system's text. */
 static enum status explain(struct error *err, int errno_value, const char *call, const char *path,
                            const char *why)
@@ -57,20 +57,20 @@ static enum status explain_errno(struct error *err, int errno_value, const char 
     switch (errno_value) {
     case ENOSPC:
         return explain(err, errno_value, call, path,
-                       "the disk is full; free some space or name a file on another one");
+                       "the disk is full; free some space or name a file on another disk");
     case EDQUOT:
         return explain(err, errno_value, call, path,
                        "your disk quota is used up; free some space or name a file elsewhere");
     case EROFS:
         return explain(err, errno_value, call, path,
-                       "the file system is read-only; name a file on another one");
+                       "the file system is read-only; name a file on another file system");
     case ENAMETOOLONG:
         return explain(err, errno_value, call, path,
                        "the name is too long (a suffix is added to it while it is written); "
                        "choose a shorter one");
     case ELOOP:
         return explain(err, errno_value, call, path,
-                       "its symbolic links lead in a circle; remove them or name another file");
+                       "its symbolic links form a loop; remove them or name another file");
     case EFBIG:
         return explain(err, errno_value, call, path,
                        "the file would be larger than the file system or ulimit -f allows; raise "
@@ -81,7 +81,7 @@ static enum status explain_errno(struct error *err, int errno_value, const char 
     }
 }
 
-/* The part of `path` up to and including its last slash: "" where there is none. */
+/* The part of `path` up to and including its last slash: "" if there is none. */
 static size_t directory_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -94,7 +94,7 @@ enum status output_resolve(char **resolved, const char *path, struct error *err)
     char *at = strdup(path);
     for (int links = 0; at; links++) {
         char target[PATH_MAX];
-        /* A trailing slash asks for a directory, also at the end of a link. */
+        /* A trailing slash names a directory, also at the end of a link. */
         size_t prefix = directory_length(at);
         ssize_t n = at[prefix] ? readlink(at, target, sizeof target - 1) : -1;
         if (n < 0) {
@@ -127,7 +127,7 @@ static enum status open_directory(struct output *output, const char *path, struc
         return error_memory(err, length + 1, "a file name");
     output->directory = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (output->directory < 0 && errno == EACCES)
-        /* A directory may take files and not show them. */
+        /* A directory may be writable but not readable. */
         output->directory = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int failed = output->directory < 0 ? errno : 0;
     char shown[256], why[512];
@@ -138,15 +138,16 @@ static enum status open_directory(struct output *output, const char *path, struc
         return STATUS_OK;
     case ENOENT:
         snprintf(why, sizeof why,
-                 "the directory %s does not exist; create it or name a file in another", shown);
+                 "the directory %s does not exist; create it or name a file in another directory",
+                 shown);
         return explain(err, failed, "open", path, why);
     case ENOTDIR:
         snprintf(why, sizeof why, "%s is not a directory; name a file in a directory", shown);
         return explain(err, failed, "open", path, why);
     case EACCES:
         snprintf(why, sizeof why,
-                 "you may not enter the directory %s; change its permissions or name a file in "
-                 "another",
+                 "no permission to enter the directory %s; change its permissions or name a file "
+                 "in another directory",
                  shown);
         return explain(err, failed, "open", path, why);
     default:
@@ -154,7 +155,7 @@ static enum status open_directory(struct output *output, const char *path, struc
     }
 }
 
-/* Looks at what lies under the final name; *mode gets the permissions to keep, or 0. */
+/* Checks the file under the final name; *mode gets the permissions to keep, or 0. */
 static enum status check_final(struct output *output, mode_t *mode, const char *path,
                                struct error *err)
 {
@@ -177,24 +178,24 @@ static enum status check_final(struct output *output, mode_t *mode, const char *
         return explain(err, EISDIR, "", path, "it is a directory; name a file inside it");
     if (!S_ISREG(st.st_mode)) {
         char why[128];
-        snprintf(why, sizeof why, "it is %s and no regular file; name another file", kind);
+        snprintf(why, sizeof why, "it is %s, not a regular file; name another file", kind);
         return explain(err, EINVAL, "", path, why);
     }
-    /* rename() would replace it all the same, but whoever took the permission away meant it. */
+    /* rename() would replace it nevertheless, but the missing permission is intended. */
     if (faccessat(output->directory, base, W_OK, AT_EACCESS) && errno == EACCES)
         return explain(err, EACCES, "faccessat", path,
-                       "the file is there and write-protected; make it writable or name another");
-    /* In a sticky directory rename() over somebody else's file fails, which is better known now. */
+                       "the file is write-protected; make it writable or name another file");
+    /* In a sticky directory rename() over another user's file fails: report that now. */
     if (fstat(output->directory, &directory) == 0 && (directory.st_mode & S_ISVTX) &&
         geteuid() != 0 && st.st_uid != geteuid() && directory.st_uid != geteuid())
         return explain(err, EPERM, "", path,
-                       "the file belongs to somebody else, in a directory where only its owner may "
+                       "the file belongs to another user, in a directory where only its owner may "
                        "replace it; name another file");
     *mode = st.st_mode & 0777;
     return STATUS_OK;
 }
 
-/* A lock on the whole file, which must be open for writing; false: another process has one.
+/* Locks the whole file, which must be open for writing; false: another process holds a lock.
  * *lockless: the file system has no locks. */
 static bool lock_file(int fd, bool *lockless)
 {
@@ -206,7 +207,7 @@ static bool lock_file(int fd, bool *lockless)
     return *lockless;
 }
 
-/* Whether the directory has this very file under the name. */
+/* True if the name in the directory refers to this file. */
 static bool still_named(int directory, const char *name, int fd)
 {
     struct stat named, open;
@@ -214,7 +215,7 @@ static bool still_named(int directory, const char *name, int fd)
            named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
-/* Removes a temporary file that nobody works on any more. */
+/* Removes a temporary file that no process holds. */
 static void remove_abandoned(int directory, const char *name)
 {
     struct stat st;
@@ -265,8 +266,8 @@ static enum status create_temporary(struct output *output, const char *path, str
     for (int i = 0; i < MOST_NAMES; i++) {
         snprintf(output->temporary, size, "%s" OUTPUT_TEMPORARY "%ld", output->final,
                  (long)getpid());
-        /* The number may be that of a process of another machine or container that writes to the
-         * same directory, or of one that was killed there: its file is not ours to touch. */
+        /* A process of another machine or container that writes to the same directory may have our
+         * number, or have been killed there: leave its file alone. */
         if (i > 0)
             snprintf(output->temporary + strlen(output->temporary), 12, "-%d", i + 1);
         output->file = openat(output->directory, output->temporary + prefix,
@@ -278,7 +279,7 @@ static enum status create_temporary(struct output *output, const char *path, str
             output->exists = true;
             return STATUS_OK;
         }
-        /* Between its creation and its lock it looked abandoned to another process. */
+        /* Between creation and lock another process may have taken it for abandoned. */
         if (output->file >= 0) {
             close(output->file);
             output->file = -1;
@@ -302,7 +303,7 @@ static enum status create_temporary(struct output *output, const char *path, str
     return explain_errno(err, failed, "openat", path);
 }
 
-/* A file that is replaced keeps its permissions, where the file system has such. */
+/* A file that is replaced keeps its permissions, if the file system has any. */
 static enum status set_mode(struct output *output, mode_t mode, const char *path, struct error *err)
 {
     if (fchmod(output->file, mode) == 0 || errno == EPERM || errno == ENOTSUP)
@@ -314,7 +315,7 @@ enum status output_open(struct output **out, const char *path, struct error *err
 {
     *out = NULL;
     if (!*path)
-        return error_set(err, STATUS_FAILED, "cannot write a file with an empty name; name one");
+        return error_set(err, STATUS_FAILED, "cannot write a file with an empty name");
     struct output *output = calloc(1, sizeof *output);
     if (!output)
         return error_memory(err, sizeof *output, "an output file");
@@ -329,8 +330,8 @@ enum status output_open(struct output **out, const char *path, struct error *err
         remove_all_abandoned(output);
         status = create_temporary(output, path, err);
     }
-    /* What others may not read of the file that is replaced they may not read of this one either,
-     * but we have to, until it is finished. */
+    /* Users who may not read the file that is replaced may not read this one either, but we must,
+     * until it is finished. */
     if (!status && mode)
         status = set_mode(output, mode | 0600, path, err);
     if (status)
@@ -362,7 +363,7 @@ enum status output_commit(struct output *output, struct error *err)
     mode_t mode;
     if (sync_descriptor(output->file))
         return explain_errno(err, errno, "fsync", output->final);
-    /* Hours may have passed: rename() would replace a FIFO made meanwhile. */
+    /* Hours may have passed: rename() would replace a FIFO created meanwhile. */
     enum status status = check_final(output, &mode, output->final, err);
     if (!status && mode)
         status = set_mode(output, mode, output->final, err);
@@ -371,7 +372,7 @@ enum status output_commit(struct output *output, struct error *err)
     if (renameat(output->directory, output->temporary + prefix, output->directory, base))
         return explain_errno(err, errno, "renameat", output->final);
     output->exists = false;
-    /* EBADF: a directory that may not be read, and so not synced either. */
+    /* EBADF: a directory without read permission cannot be synced. */
     if (sync_descriptor(output->directory) && errno != EBADF)
         return explain_errno(err, errno, "fsync", output->final);
     return STATUS_OK;

@@ -1,5 +1,5 @@
-/* parse.c: numbers from people and for people. Nothing here looks at the locale: a decimal point is
- * '.' in every country. */
+/* parse.c: numbers from users and for users, independent of the locale: the decimal point is
+ * '.'. */
 #include "base/parse.h"
 #include "base/text.h"
 #include <math.h>
@@ -39,7 +39,7 @@ bool parse_u64(uint64_t *out, const char *text, uint64_t min, uint64_t max)
     return true;
 }
 
-/* The power of two that a suffix stands for, and where it ends; 0 for none. */
+/* The power of two that a suffix stands for; 0 if there is none. Moves *text past it. */
 static unsigned take_unit(const char **text)
 {
     static const char units[] = "kmgt";
@@ -58,7 +58,7 @@ static unsigned take_unit(const char **text)
 bool parse_size(uint64_t *out, const char *text)
 {
     uint64_t whole = 0;
-    /* The fraction in units of 10^-18: what comes after is under a millionth of a byte. */
+    /* The fraction in units of 10^-18: the rest is below a millionth of a byte. */
     const uint64_t one = UINT64_C(1000000000000000000);
     uint64_t fraction = 0;
     bool any = is_digit(*text), fractional = false;
@@ -88,7 +88,7 @@ bool parse_size(uint64_t *out, const char *text)
 }
 
 /* A decimal number of the grammar digits [. digits] [e [+-] digits]; moves *text past it. strtod()
- * alone would also take blanks, signs, hexadecimal, "inf" and the locale's decimal point. */
+ * alone would also accept blanks, signs, hexadecimal, "inf" and the locale's decimal point. */
 static bool take_double(double *out, const char **text)
 {
     const char *t = *text;

@@ -1,5 +1,6 @@
-/* parse.h: numbers, sizes and durations as people write them. Every function returns false, leaving
- * *out alone, on anything but exactly one value: empty text, trailing text, overflow, sign. */
+/* parse.h: numbers, sizes and durations as users write them. On anything other than exactly one
+ * value (empty text, trailing text, overflow, sign) functions return false and leave *out
+ * unchanged. */
 #ifndef CLPIPE_BASE_PARSE_H
 #define CLPIPE_BASE_PARSE_H
 
@@ -11,7 +12,7 @@
 bool parse_u64(uint64_t *out, const char *text, uint64_t min, uint64_t max);
 
 /* A size in bytes: a decimal number with an optional suffix K, M, G or T (powers of 1024; k, KiB,
- * KB and the like mean the same), before which it may have a fraction; rounded down. */
+ * KB and similar are synonyms), with which it may have a fraction; rounded down. */
 bool parse_size(uint64_t *out, const char *text);
 
 /* Seconds: a decimal number, optionally with a suffix s, m, h or d, or HH:MM:SS. */
@@ -20,7 +21,7 @@ bool parse_seconds(double *out, const char *text);
 /* A finite non-negative decimal floating-point number. */
 bool parse_double(double *out, const char *text);
 
-/* "1.5 GB"-like text for people (powers of 1000, at most 3 significant digits), returns buffer. */
+/* Text for users, like "1.5 GB" (powers of 1000, at most 3 significant digits); returns buffer. */
 char *format_bytes(char *buffer, size_t size, uint64_t bytes);
 
 /* "0.82 s", "12 s", "3 min 20 s", "2 h 05 min"; returns buffer. */

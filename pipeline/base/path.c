@@ -1,4 +1,4 @@
-/* path.c: opening files by names of any bytes and any length, and showing such names to people. */
+/* path.c: opening files by names of any bytes and any length, and showing such names to users. */
 #include "base/path.h"
 #include "base/text.h"
 #include <assert.h>
@@ -8,15 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Opens directories along `path` until what is left of it is short enough for one system call.
- * Returns the descriptor that the rest is relative to (the caller closes it unless it is
- * `directory` itself) and copies the rest to `rest`; -1 with errno.
+/* Opens directories along `path` until the rest is short enough for one system call. Returns the
+ * descriptor that the rest is relative to (the caller closes it unless it is `directory` itself)
+ * and copies the rest to `rest`; -1 with errno.
  *
  * A part ends at a '/' and is resolved by the kernel, which therefore treats "..", symbolic links
- * and permissions as it would in one call; O_PATH asks for no more permission than that. */
+ * and permissions as it would in one call; O_PATH needs no further permission. */
 static int descend(int directory, const char *path, char rest[PATH_MAX])
 {
-    /* Any number of slashes at the end says no more than one does. */
+    /* Several slashes at the end mean the same as one. */
     size_t length = strlen(path), trimmed = length;
     while (trimmed > 1 && path[trimmed - 1] == '/' && path[trimmed - 2] == '/')
         trimmed--;
@@ -160,7 +160,7 @@ char *path_for_message(char *out, size_t size, const char *path)
         i += take_unit(unit, &written, path + i, length - i);
         total += written;
     }
-    /* The end of a path tells files apart, so it gets the larger half. */
+    /* The end of a path distinguishes files, so it gets the larger half. */
     size_t room = size - 1, head = total, tail = 0;
     if (total > room) {
         size_t kept = room > sizeof dots - 1 ? room - (sizeof dots - 1) : 0;
@@ -199,7 +199,7 @@ bool path_promises_image(const char *path)
     if (!dot || dot == name)
         return false;
     for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++) {
-        /* Not strcasecmp(): in a Turkish locale it need not know that I is i. */
+        /* Not strcasecmp(): in a Turkish locale it may not match I with i. */
         const char *a = dot + 1, *b = extensions[i];
         while (*a && *b && (*a >= 'A' && *a <= 'Z' ? *a + 32 : *a) == *b) {
             a++;

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* openat() for relative paths of any length: longer ones than the kernel takes are walked by
- * component. Returns a descriptor or -1 with errno. O_CLOEXEC is added. */
+/* openat() for relative paths of any length: paths longer than the kernel accepts are opened in
+ * parts. Returns a descriptor or -1 with errno. Adds O_CLOEXEC. */
 int path_open_at(int directory, const char *path, int flags);
 
 /* fstatat() for relative paths of any length; flags as fstatat. Returns 0 or -1 with errno. */
@@ -17,17 +17,17 @@ int path_stat_at(int directory, const char *path, struct stat *st, int flags);
 /* True if the bytes are valid UTF-8 (RFC 3629: no surrogates, no overlong forms) without NUL. */
 bool utf8_valid(const char *bytes, size_t length);
 
-/* Writes bytes as UTF-8 text: what is valid stays, every byte that is not part of a valid sequence
- * becomes \xHH (lower-case hexadecimal). If the whole is valid it is copied as it is, backslashes
- * included. Returns the length without the NUL; size must be at least 4 * length + 1. */
+/* Writes bytes as UTF-8 text: valid sequences are copied, every other byte becomes \xHH (lower-case
+ * hexadecimal). A path that is valid as a whole is copied unchanged, backslashes included. Returns
+ * the length without the NUL; size must be at least 4 * length + 1. */
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length);
 
-/* For messages: like path_to_utf8, and control characters are escaped too; cut in the middle with
+/* For messages: like path_to_utf8, but escapes control characters too and replaces the middle by
  * "..." to fit size. Returns out. */
 char *path_for_message(char *out, size_t size, const char *path);
 
-/* True if the last component's extension is one that promises an image (the contract's list,
- * case-insensitive). A leading dot starts a name, not an extension. */
+/* True if the extension of the last component promises an image (case-insensitive). A leading dot
+ * starts a name, not an extension. */
 bool path_promises_image(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* queue.c: the bounded queue: a ring under one lock, with a condition for either side. */
+/* queue.c: the bounded queue: a ring under one lock, with a condition for each side. */
 #include "base/queue.h"
 #include "base/clock.h"
 #include <assert.h>
@@ -56,7 +56,7 @@ no_not_empty:
     pthread_mutex_destroy(&queue->lock);
 no_lock:
     free(queue);
-    return error_errno(err, STATUS_FAILED, failed, call, "cannot make a queue");
+    return error_errno(err, STATUS_FAILED, failed, call, "cannot create a queue");
 }
 
 static void *slot(struct queue *queue, size_t index)
@@ -83,7 +83,7 @@ enum queue_result queue_send(struct queue *queue, const void *item)
     return result;
 }
 
-/* Takes the oldest item, or says why there is none: TIMEOUT while one may still come. */
+/* Removes the oldest item, or returns why there is none: TIMEOUT if one may still arrive. */
 static enum queue_result take(struct queue *queue, void *item)
 {
     if (queue->aborted)

@@ -1,5 +1,5 @@
-/* random.h: xorshift32 (G. Marsaglia 2003), for made pictures: the same numbers everywhere, and
- * fast; good for nothing that has to be random. The state is the caller's, and never 0. */
+/* random.h: xorshift32 (G. Marsaglia 2003), for synthetic images: fast, and the same numbers
+ * everywhere; not for anything that must be random. The caller owns the state, which is never 0. */
 #ifndef CLPIPE_BASE_RANDOM_H
 #define CLPIPE_BASE_RANDOM_H
 
@@ -7,7 +7,7 @@
 
 #define RANDOM_START 2463534242u
 
-/* The next number, which is the new state: its lowest bits are the worst. */
+/* The next number, which is the new state; its lowest bits are the least random. */
 static inline uint32_t random_next(uint32_t *state)
 {
     *state ^= *state << 13;

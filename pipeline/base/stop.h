@@ -1,6 +1,6 @@
-/* stop.h: the word that a run should end early. One per run, passed to every stage; setting it is
- * async-signal-safe. Stages look at it between items and never wait longer than 100 ms without.
- * Items under way are finished, unless that takes long. */
+/* stop.h: the request that a run end early. One per run, passed to every stage; setting it is
+ * async-signal-safe. Stages check it between items and at least every 100 ms while they wait. Items
+ * in progress are finished unless that takes too long. */
 #ifndef CLPIPE_BASE_STOP_H
 #define CLPIPE_BASE_STOP_H
 
@@ -12,12 +12,12 @@
 enum stop_cause {
     STOP_NONE = 0,
     STOP_SIGNAL, /* SIGINT, SIGTERM or SIGUSR1 */
-    STOP_TIME,   /* --max-time is over */
+    STOP_TIME,   /* --max-time has passed */
     STOP_STRICT, /* --strict and a failure */
-    STOP_ERROR,  /* another stage failed: its error is the run's */
+    STOP_ERROR,  /* another stage failed: its error is the error of the run */
 };
 
-/* Nanoseconds that an item under way has when a stop is asked for. */
+/* Nanoseconds that an item in progress may still take after a stop was requested. */
 #define STOP_PATIENCE 1000000000
 
 struct stop {
@@ -39,7 +39,8 @@ static inline void stop_request(struct stop *stop, enum stop_cause cause)
     atomic_compare_exchange_strong(&stop->cause, &none, (int)cause);
 }
 
-/* Is it so long ago that items under way are to be given up, too? `stop` may be NULL. */
+/* True if the stop was requested so long ago that items in progress are abandoned. `stop` may be
+ * NULL. */
 static inline bool stop_overdue(struct stop *stop)
 {
     return stop && stop_requested(stop) != STOP_NONE &&

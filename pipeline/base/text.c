@@ -11,7 +11,7 @@ size_t utf8_sequence(const char *bytes, size_t length)
         return 0;
     if (b[0] < 0x80)
         return 1;
-    /* The second byte's range is what rules out overlong forms, surrogates and > U+10FFFF. */
+    /* The range of the second byte excludes overlong forms, surrogates and > U+10FFFF. */
     size_t need;
     unsigned char low = 0x80, high = 0xbf;
     if (b[0] >= 0xc2 && b[0] <= 0xdf) {
@@ -44,7 +44,7 @@ bool utf8_is_control(const char *sequence, size_t length)
     const unsigned char *b = (const unsigned char *)sequence;
     if (length == 1)
         return b[0] < 0x20 || b[0] == 0x7f;
-    /* U+0080 to U+009F: some terminals take U+009B for the start of an escape sequence. */
+    /* U+0080 to U+009F: some terminals treat U+009B as the start of an escape sequence. */
     return length == 2 && b[0] == 0xc2 && b[1] < 0xa0;
 }
 
@@ -77,7 +77,7 @@ void text_format(char *buffer, size_t size, const char *format, va_list argument
         return;
     }
     if ((size_t)wanted >= size && size > 4) {
-        /* Back to the start of the character that the dots would fall into. */
+        /* Back to the start of the character that the dots would cut. */
         size_t end = size - 4;
         while (end > 0 && ((unsigned char)buffer[end] & 0xc0) == 0x80)
             end--;

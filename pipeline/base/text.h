@@ -1,5 +1,5 @@
-/* text.h: what the messages of errors, failures and the log have in common: text that is valid
- * UTF-8 and cannot garble a terminal, whatever bytes went in. */
+/* text.h: text for the messages of errors, failures and the log: valid UTF-8 that cannot garble a
+ * terminal, whatever the input. */
 #ifndef CLPIPE_BASE_TEXT_H
 #define CLPIPE_BASE_TEXT_H
 
@@ -15,11 +15,11 @@ size_t utf8_sequence(const char *bytes, size_t length);
 /* True if the sequence of that length is a control character: C0, DEL or C1. */
 bool utf8_is_control(const char *sequence, size_t length);
 
-/* Replaces control characters and bytes that are not UTF-8 by '?', in place. keep_layout: newlines
- * and tabs stay. Returns the new length, which is not larger. */
+/* Replaces control characters and bytes that are not UTF-8 by '?', in place. keep_layout: keeps
+ * newlines and tabs. Returns the new length, at most the old one. */
 size_t text_clean(char *text, bool keep_layout);
 
-/* vsnprintf, cleaned; text that did not fit ends in "..." and not inside a character. */
+/* vsnprintf, cleaned; text that does not fit is cut between characters and ends in "...". */
 void text_format(char *buffer, size_t size, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 

@@ -1,8 +1,8 @@
 /* trace.c: spans as Chrome trace events, streamed into one JSON file.
  *
- * Complete events ("ph":"X") that overlap on one track are shown wrongly, and device queues produce
- * such overlaps, so every track has lanes: a span goes to the first lane that is free at its start.
- * Lanes after the first appear when needed, as "NAME (2)". */
+ * Viewers draw complete events ("ph":"X") that overlap on one track wrongly, and device queues
+ * produce such overlaps, so every track has lanes: a span goes to the first lane that is free at
+ * its start. Lanes after the first appear when needed, as "NAME (2)". */
 #include "base/trace.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -18,7 +18,7 @@
 struct track {
     char *group, *name;
     unsigned process;         /* the group's number */
-    unsigned lanes[LANES];    /* thread numbers in the file; 0: not there yet */
+    unsigned lanes[LANES];    /* thread numbers in the file; 0: not yet used */
     int64_t busy_till[LANES]; /* end of the last span on the lane */
 };
 
@@ -33,7 +33,7 @@ struct trace {
     struct error failure; /* the first one; nothing is written after it */
 };
 
-/* Hands the text so far to the file. */
+/* Writes the text so far to the file. */
 static void flush(struct trace *trace)
 {
     if (trace->failure.status)
@@ -62,7 +62,7 @@ enum status trace_open(struct trace **out, const char *path, struct error *err)
     int failed = status ? 0 : pthread_mutex_init(&trace->lock, NULL);
     if (failed)
         status =
-            error_errno(err, STATUS_FAILED, failed, "pthread_mutex_init", "cannot make a trace");
+            error_errno(err, STATUS_FAILED, failed, "pthread_mutex_init", "cannot create a trace");
     if (status) {
         output_close(&trace->output);
         free(trace->path);
@@ -153,7 +153,7 @@ unsigned trace_track(struct trace *trace, const char *group, const char *name)
     return track;
 }
 
-/* The lane that is free at `start`; where all are busy, the one that is free first. */
+/* The lane that is free at `start`; if all are busy, the one that is free first. */
 static unsigned choose_lane(struct trace *trace, struct track *track, int64_t start)
 {
     unsigned best = 0;
@@ -178,8 +178,8 @@ static void write_time(struct json *json, const char *key, int64_t nanoseconds)
     json_raw(json, key, text);
 }
 
-/* Opens the event of a span on its lane and writes all but "args". With the lock; false: there is
- * nothing to write to. */
+/* Opens the event of a span on its lane and writes all but "args". Under the lock; false: there is
+ * no file to write to. */
 static bool begin_span(struct trace *trace, unsigned track, const char *name, int64_t start,
                        int64_t end)
 {

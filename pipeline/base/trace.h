@@ -1,8 +1,8 @@
 /* trace.h: spans of time on named tracks, written as Chrome trace-event JSON (opens in Perfetto).
  *
- * A NULL trace takes everything and does nothing. All functions from any thread. Spans on one track
- * may overlap in time only where the track is a device queue: they are shown on "NAME (2)" and so
- * on. The file appears at the end, whole, or after a write error not at all. */
+ * All functions accept a NULL trace and then do nothing; any thread may call them. Only spans of a
+ * device queue may overlap in time on one track: they are shown on "NAME (2)" and so on. The file
+ * appears complete at the end, or after a write error not at all. */
 #ifndef CLPIPE_BASE_TRACE_H
 #define CLPIPE_BASE_TRACE_H
 
@@ -11,10 +11,10 @@
 
 struct trace;
 
-/* STATUS_FAILED: the file cannot be written there, or memory is short; *out is NULL then. */
+/* STATUS_FAILED: the file cannot be written there, or out of memory; *out is NULL then. */
 enum status trace_open(struct trace **out, const char *path, struct error *err);
 /* A track for `group` ("host", "NVIDIA H200") and `name` ("decode 3", "upload"); returns its
- * number, 0 for a NULL trace. Asking twice gives the same track. */
+ * number, 0 for a NULL trace. The same names give the same track. */
 unsigned trace_track(struct trace *trace, const char *group, const char *name);
 /* A span from start to end (clock_now() nanoseconds); `detail` may be NULL. */
 void trace_span(struct trace *trace, unsigned track, const char *name, int64_t start, int64_t end,
@@ -22,7 +22,7 @@ void trace_span(struct trace *trace, unsigned track, const char *name, int64_t s
 /* The same for a command of a device, with the times at which it was queued and submitted. */
 void trace_command(struct trace *trace, unsigned track, const char *name, int64_t queued,
                    int64_t submitted, int64_t start, int64_t end);
-/* Completes the file; reports the first write error. Accepts NULL and NULLs. */
+/* Completes the file; reports the first write error. Accepts NULL; sets *trace to NULL. */
 enum status trace_close(struct trace **trace, struct error *err);
 
 #endif

@@ -1,14 +1,14 @@
-/* ocl.h: everything clpipe knows of OpenCL: devices, contexts, queues, programs, and one wrapper
- * for each enqueue, so that errors have names, events are traced and waiting never spins.
+/* ocl.h: clpipe's interface to OpenCL: devices, contexts, queues, programs, and one wrapper for
+ * each enqueue, so that errors have names, events are traced and waiting does not spin.
  *
- * OpenCL 1.2 is the floor. Contexts may be used from several threads; a queue belongs to one thread
- * at a time.
+ * Requires OpenCL 1.2. Contexts may be used from several threads; a queue belongs to one thread at
+ * a time.
  */
 #ifndef CLPIPE_OCL_OCL_H
 #define CLPIPE_OCL_OCL_H
 
 #define CL_TARGET_OPENCL_VERSION          300
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue: all that 1.2 has */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue: the only one in 1.2 */
 #include <CL/cl.h>
 
 #include "base/error.h"
@@ -19,7 +19,7 @@
 
 /* --- errors ---------------------------------------------------------------------------------- */
 
-/* "CL_OUT_OF_RESOURCES"; "CL_ERROR_-9999" for one without a name (thread-local storage). */
+/* "CL_OUT_OF_RESOURCES"; "CL_ERROR_-9999" for a code without a name (thread-local storage). */
 const char *ocl_error_name(cl_int code);
 
 /* Fills *err (STATUS_FAILED, native, name, call) with a formatted sentence. */
@@ -29,14 +29,14 @@ enum status ocl_error(struct error *err, cl_int code, const char *call, const ch
 /* --- devices --------------------------------------------------------------------------------- */
 
 struct ocl_device {
-    unsigned
-        index; /* as `clpipe devices` numbers them: platforms in ICD order, devices in theirs */
+    /* As in `clpipe devices`: platforms in ICD order, devices in the order of their platform. */
+    unsigned index;
     cl_platform_id platform_id;
     cl_device_id id;
     cl_device_type type;
     char platform[128], platform_version[128], name[128], vendor[128], version[128], driver[128];
     bool usable;
-    char reason[160];                                    /* why not usable */
+    char reason[160];                                    /* why it is not usable */
     unsigned compute_units, clock_mhz, memory_alignment; /* alignment in bytes */
     uint64_t global_memory, max_allocation, local_memory, max_constant;
     size_t max_work_group, max_work_item[3];
@@ -44,11 +44,11 @@ struct ocl_device {
     bool unified_memory;     /* shares memory with the host: slots are mapped, not copied */
     bool non_uniform_groups; /* by capability, not by version */
     bool subgroups, fp64, int64_atomics, out_of_order, images;
-    unsigned pocl_major;     /* the driver is PoCL of this version; 0: it is not */
+    unsigned pocl_major;     /* the major version of PoCL; 0: another driver */
     bool nvidia;             /* takes inline PTX */
-    unsigned nvidia_major;   /* of its compute capability; 0: not known */
+    unsigned nvidia_major;   /* major compute capability; 0: unknown */
     unsigned opencl_c_major; /* highest OpenCL C version: 1, 2 or 3 */
-    bool opencl_c_2;         /* not said to lack 2.0, as devices of 3.0 may */
+    bool opencl_c_2;         /* false if a device of OpenCL 3.0 reports no OpenCL C 2.0 */
 };
 
 struct ocl_devices {
@@ -56,25 +56,25 @@ struct ocl_devices {
     unsigned count;
 };
 
-/* Sets what runtimes look for in the environment, unless the user has: the number of threads of CPU
- * runtimes (PoCL), and a directory that PoCL can compile in where HOME is of no use. Before other
- * threads start. */
+/* Sets environment variables for runtimes, unless the user has set them: the number of threads of
+ * CPU runtimes (PoCL), and a directory that PoCL can compile in if HOME cannot be used. Call before
+ * other threads start. */
 void ocl_prepare(unsigned host_threads);
 
-/* Lists every device of every platform. No platform at all is a success with count 0. Prepares for
- * `host_threads` first, where that has not been done; so this must be the process's first OpenCL
- * call. */
+/* Lists every device of every platform. Without any platform it succeeds with count 0. Calls
+ * ocl_prepare(host_threads) first if that has not been done, so this must be the process's first
+ * OpenCL call. */
 enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, struct error *err);
 void ocl_devices_close(struct ocl_devices *devices);
 
 /* "cpu", "gpu", "accelerator", "custom". */
 const char *ocl_device_type_name(cl_device_type type);
 
-/* Chooses by --device: NULL (the best single usable device: GPU, accelerator, CPU, and a software
- * renderer of graphics drivers only where there is nothing else; more compute units first), "cpu",
- * "gpu", "all" (all usable, the best one first), a number or several ("0,2"), or part of a name
- * (case-insensitive; the best of several). Writes up to `max` indices into
- * devices->device. STATUS_FAILED when none fits, with what there is and why it was passed over. */
+/* Chooses by --device: NULL (the best single usable device: GPU, accelerator, CPU, a graphics
+ * driver's software renderer last; more compute units first), "cpu", "gpu", "all" (all usable, the
+ * best one first), a number or several ("0,2"), or part of a name (case-insensitive; the best of
+ * several). Writes up to `max` indices into devices->device. STATUS_FAILED if none matches; the
+ * error lists the devices and why they were skipped. */
 enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                                const struct ocl_devices *devices, const char *selector,
                                struct error *err);
@@ -92,7 +92,7 @@ const struct ocl_device *ocl_context_device(const struct ocl_context *context);
 cl_context ocl_context_handle(const struct ocl_context *context);
 struct trace *ocl_context_trace(const struct ocl_context *context);
 
-/* An in-order queue with profiling; `track` names it in traces and in errors. */
+/* An in-order queue with profiling; `track` is its name in traces and errors. */
 enum status ocl_queue_open(struct ocl_queue **out, struct ocl_context *context, const char *track,
                            struct error *err);
 void ocl_queue_close(struct ocl_queue **queue); /* finishes it first */
@@ -102,7 +102,7 @@ void ocl_queue_close(struct ocl_queue **queue); /* finishes it first */
 /* clCreateBuffer; STATUS_FAILED names the size, the device's limit and `what`. */
 enum status ocl_buffer(cl_mem *out, struct ocl_context *context, cl_mem_flags flags, size_t bytes,
                        void *host, const char *what, struct error *err);
-/* A part of a buffer, with its flags, as one of its own; offset is a multiple of the device's
+/* clCreateSubBuffer: a part of a buffer, with the same flags; offset is a multiple of the device's
  * memory_alignment. */
 enum status ocl_sub_buffer(cl_mem *out, struct ocl_context *context, cl_mem buffer, size_t offset,
                            size_t bytes, const char *what, struct error *err);
@@ -111,16 +111,17 @@ void ocl_buffer_release(cl_mem *buffer);
 
 /* --- programs -------------------------------------------------------------------------------- */
 
-/* The option for kernels that wait for asynchronous copies. PoCL 5 and 6 lack wait_group_events for
- * events in private memory, which they are before OpenCL C 3.0, and end the process for it. */
+/* The compiler option for kernels that wait for asynchronous copies. PoCL 5 and 6 lack
+ * wait_group_events for events in private memory, where they are before OpenCL C 3.0, and abort the
+ * process. */
 const char *ocl_copy_option(const struct ocl_device *device);
 
-/* Builds kernels/NAME.cl (embedded, includes expanded) for the context's device. `prologue` is put
- * before it (may be NULL): whole lines of OpenCL C, in which #include "NAME.h" takes an embedded
- * header. `options` go to the compiler ("" for none). Results are cached on disk
+/* Builds kernels/NAME.cl (embedded, includes expanded) for the context's device. `prologue` (may be
+ * NULL) is inserted before the source: whole lines of OpenCL C, in which #include "NAME.h" includes
+ * an embedded header. `options` go to the compiler ("" for none). Results are cached on disk
  * ($CLPIPE_CACHE_DIR, else $XDG_CACHE_HOME/clpipe, else ~/.cache/clpipe; CLPIPE_NO_CACHE=1 turns it
- * off), keyed by source, options, device, driver and platform; safe for many processes at once; a
- * cache that cannot be used only costs time. A failed build prints the whole build log through
+ * off), keyed by source, options, device, driver and platform. Processes may share the cache;
+ * without a usable cache builds only take longer. A failed build prints the whole build log through
  * log_message and returns STATUS_FAILED. Any thread. */
 enum status ocl_program_build(cl_program *out, struct ocl_context *context, const char *name,
                               const char *prologue, const char *options, struct error *err);
@@ -129,32 +130,33 @@ enum status ocl_program_build(cl_program *out, struct ocl_context *context, cons
 enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,
                                      const char *source, const char *options, struct error *err);
 
-/* Keys of cache entries: digests in hexadecimal, with a NUL. */
+/* The size of a key of a cache entry: a digest in hexadecimal and a NUL. */
 #define OCL_KEY 65
 
-/* Names the program that ocl_program_build would make. */
+/* The key of the program that ocl_program_build would build. */
 enum status ocl_program_key(char hex[OCL_KEY], const struct ocl_device *device, const char *name,
                             const char *prologue, const char *options, struct error *err);
 
-/* Names a device, its driver, and the sources of all kernels that begin with `prefix`. */
+/* The key of a device, its driver, and the sources of all kernels whose names begin with
+ * `prefix`. */
 void ocl_device_key(char hex[OCL_KEY], const struct ocl_device *device, const char *prefix);
 
-/* Whether the program of that key was proven to give right answers; kept beside the program cache,
- * so that it need not be found out again. False where there is no cache. */
+/* Whether the program of that key was proven correct; stored beside the program cache, so that it
+ * is proven only once. False if there is no cache. */
 bool ocl_program_is_proven(const char *key);
 void ocl_program_set_proven(const char *key);
 
 enum status ocl_kernel(cl_kernel *out, cl_program program, const char *name, struct error *err);
 
-/* Sets arguments 0, 1, ... from (size, pointer) pairs, ended by a size of OCL_ARGS_END. A local
- * memory argument is (size, NULL). */
+/* Sets arguments 0, 1, ... from (size, pointer) pairs, terminated by a size of OCL_ARGS_END. A
+ * local memory argument is (size, NULL). */
 #define OCL_ARGS_END ((size_t)-1)
 enum status ocl_args(cl_kernel kernel, struct error *err, ...);
 
 /* --- enqueues -------------------------------------------------------------------------------- */
 /* `tag` (a string literal or one that outlives the queue) names the span in traces and the command
- * in errors. `event`, where not NULL, receives an event the caller releases. Waits may be of other
- * queues of the context: their queues must have been flushed. */
+ * in errors. `event`, if not NULL, receives an event that the caller releases. Waits may name
+ * events of other queues of the context, which must have been flushed. */
 
 struct ocl_waits {
     cl_uint count;
@@ -183,29 +185,29 @@ enum status ocl_enqueue_unmap(struct ocl_queue *queue, const char *tag, cl_mem b
 
 enum status ocl_flush(struct ocl_queue *queue, struct error *err);
 
-/* clFinish: for shutdown and tests only; errors are the events' business. */
+/* clFinish: for shutdown and tests only; errors are reported by the events. */
 void ocl_finish(struct ocl_queue *queue);
 
 /* Blocks until the event is complete, without spinning (a callback signals a condition, or the
- * event is looked at now and then, see ocl_watch.h); flushes `queue` first. An event that ended
- * with a negative status is STATUS_FAILED. */
+ * event is polled, see ocl_watch.h); flushes `queue` first. STATUS_FAILED if the event ended with a
+ * negative status. */
 enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err);
 
 /* Calls done(status, done_context) once when the event completes (status CL_COMPLETE) or fails
- * (below zero). It may be called before this function returns, and on any thread: it may only post
- * to a queue. */
+ * (below zero). done() may run before this function returns, and on any thread: it may only post to
+ * a queue. */
 enum status ocl_on_complete(struct ocl_context *context, cl_event event,
                             void (*done)(cl_int status, void *context), void *done_context,
                             struct error *err);
 
 /* When a completed command was queued, submitted to the device, started and ended, in clock_now()
- * nanoseconds; false where not available. */
+ * nanoseconds; false if not available. */
 struct ocl_times {
     int64_t queued, submitted, started, ended;
 };
 bool ocl_event_times(struct ocl_times *times, struct ocl_context *context, cl_event event);
 
-/* Seconds that a completed command ran on the device; 0 where not available. */
+/* Seconds that a completed command ran on the device; 0 if not available. */
 double ocl_event_seconds(struct ocl_context *context, cl_event event);
 
 #endif

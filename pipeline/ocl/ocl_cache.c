@@ -1,12 +1,13 @@
-/* ocl_cache.c: directories for compiled kernels, also for somebody who has no home, and the
- * entries of our own.
+/* ocl_cache.c: directories for compiled kernels, also without a home directory, and the entries of
+ * clpipe's cache.
  *
  * PoCL compiles into $POCL_CACHE_DIR, else $XDG_CACHE_HOME/pocl/kcache, else
- * $HOME/.cache/pocl/kcache, else /tmp/pocl/kcache, and loads what it made there. Where that cannot
- * be created it is silently no platform; on a full disk or one mounted noexec it ends the process
- * in the middle of a build; and /tmp/pocl is whoever's came first. So a directory that will not do
- * is replaced, before PoCL looks, by one of this user alone under $TMPDIR, /tmp, /var/tmp or
- * /dev/shm. It stays there for the next run: with it a start takes a fraction of the time.
+ * $HOME/.cache/pocl/kcache, else /tmp/pocl/kcache, and loads its binaries from there. If it cannot
+ * create the directory it silently reports no platform; on a full disk, or one mounted noexec, it
+ * aborts the process during a build; and /tmp/pocl belongs to the first user who creates it. An
+ * unusable directory is therefore replaced, before PoCL looks, by a private one of this user under
+ * $TMPDIR, /tmp, /var/tmp or /dev/shm. It is kept for the next run, which then starts in a fraction
+ * of the time.
  */
 #include "ocl/ocl_cache.h"
 
@@ -23,7 +24,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* What compiling a few kernels leaves behind, with room to spare. */
+/* Generous space for the output of compiling a few kernels. */
 #define SPACE_MIN (16ull << 20)
 
 #define PATH_BYTES 4096
@@ -42,8 +43,9 @@ static const char *setting(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Can files be made in `path` and, where `load` is true, be loaded as programs? A path that does
- * not exist is judged by the directory that it would be made in. 0, or what stands against it. */
+/* Can files be created in `path` and, if `load` is true, be loaded as programs? For a path that
+ * does not exist, the directory is checked in which it would be created. 0, or the errno of the
+ * obstacle. */
 static int obstacle(const char *path, bool load)
 {
     char directory[PATH_BYTES];
@@ -71,8 +73,8 @@ static int obstacle(const char *path, bool load)
     return (unsigned long long)disk.f_bavail * disk.f_frsize < SPACE_MIN ? ENOSPC : 0;
 }
 
-/* A directory of this user alone (0700) in a place for temporary files. What another user has put
- * there under its name is not taken: programs are loaded from it. */
+/* A private directory of this user (0700) among the temporary files. A directory of another user
+ * under this name is never used: programs are loaded from it. */
 static bool private_directory(char *path, size_t size)
 {
     const char *const place[] = {setting("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"};
@@ -93,7 +95,7 @@ static bool private_directory(char *path, size_t size)
 
 /* --- drivers --------------------------------------------------------------------------------- */
 
-/* Where PoCL would look, and false where that is a directory of everybody's. */
+/* Where PoCL would look; false if that directory is shared by all users. */
 static bool pocl_directory(char *path, size_t size)
 {
     const char *own = setting("POCL_CACHE_DIR"), *xdg = setting("XDG_CACHE_HOME");
@@ -108,7 +110,7 @@ static bool pocl_directory(char *path, size_t size)
 void ocl_cache_for_drivers(void)
 {
     char path[PATH_BYTES], own[PATH_BYTES + 8];
-    if (setting("POCL_CACHE_DIR")) /* asked for: nothing else will do */
+    if (setting("POCL_CACHE_DIR")) /* requested: use no other */
         return;
     if (pocl_directory(path, sizeof path) && obstacle(path, true) == 0)
         return;
@@ -128,14 +130,14 @@ void ocl_cache_trouble(char *text, size_t size)
     }
     int code = obstacle(path, true);
     if (code == ENOEXEC)
-        snprintf(text, size, "%s is on a disk that programs cannot be loaded from (noexec)", path);
+        snprintf(text, size, "%s is on a file system mounted noexec", path);
     else if (code != 0)
         snprintf(text, size, "%s cannot be used: %s", path, strerror(code));
 }
 
 /* --- our own --------------------------------------------------------------------------------- */
 
-/* The file of an entry, or false where there is no cache: nothing of it need exist. */
+/* The path of an entry, which need not exist; false if there is no cache. */
 static bool entry_path(char *path, size_t size, const char *folder, const char *name)
 {
     const char *off = setting("CLPIPE_NO_CACHE"), *own = setting("CLPIPE_CACHE_DIR");
@@ -173,7 +175,7 @@ static void digest_entry(uint8_t digest[32], const void *data, size_t size)
     sha256_final(&sha, digest);
 }
 
-/* An empty file is damaged, too: no entry is. */
+/* An empty file is damaged, too: no entry is empty. */
 static enum ocl_cache_state read_entry(char **data, size_t *size, FILE *file)
 {
     struct entry_header header;
@@ -215,8 +217,8 @@ enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folde
 static enum status no_cache(struct error *err)
 {
     return error_set(err, STATUS_FAILED,
-                     "there is no cache to keep it in: CLPIPE_NO_CACHE is set, or no directory for "
-                     "it can be found; set CLPIPE_CACHE_DIR to one that can be written");
+                     "there is no cache: CLPIPE_NO_CACHE is set, or no directory for it was found; "
+                     "set CLPIPE_CACHE_DIR to a writable one");
 }
 
 enum status ocl_cache_save(const char *folder, const char *name, const void *data, size_t size,

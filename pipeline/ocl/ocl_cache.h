@@ -1,5 +1,5 @@
-/* ocl_cache.h: where compiled kernels are kept, ours and those of drivers, and what was found out
- * about them. */
+/* ocl_cache.h: the disk caches of compiled kernels, of clpipe and of drivers, and what was measured
+ * or proven about kernels. */
 #ifndef CLPIPE_OCL_OCL_CACHE_H
 #define CLPIPE_OCL_OCL_CACHE_H
 
@@ -7,28 +7,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Gives PoCL, which is no platform at all without a directory to compile in, one that works, unless
- * it would find one itself. Sets the environment: before the first OpenCL call, and while no other
- * thread reads the environment. Any number of times. */
+/* Gives PoCL, which reports no platform without a directory to compile in, one that works, unless
+ * it would find one itself. Sets the environment: call it before the first OpenCL call, and while
+ * no other thread reads the environment. May be called repeatedly. */
 void ocl_cache_for_drivers(void);
 
-/* What stands against PoCL's directory ("" for nothing), for the error line of a machine without
- * any platform. */
+/* Why PoCL's directory cannot be used ("" if it can), for the error on a machine without any
+ * platform. */
 void ocl_cache_trouble(char *text, size_t size);
 
-/* Entries of our own cache: named pieces of bytes in a folder of it ("programs"). They are written
- * under a temporary name of the process's own and renamed, with a digest in front, so any number of
- * processes, also on several hosts of a shared home directory, see whole entries or none. */
+/* Entries of clpipe's cache: named byte strings in one of its folders ("programs"). They are
+ * written under a temporary name of the process and renamed, and begin with a digest, so any number
+ * of processes, also on several hosts that share a home directory, see complete entries or none. */
 enum ocl_cache_state { OCL_CACHE_ABSENT, OCL_CACHE_FOUND, OCL_CACHE_DAMAGED };
 
-/* Only where it is found, *data is its bytes (malloc) with a NUL behind them. Absent is also what
- * cannot be read, and all where there is no cache. */
+/* If found, *data is the entry (malloc) followed by a NUL. An entry that cannot be read is absent,
+ * and without a cache all are. */
 enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folder,
                                     const char *name);
-/* STATUS_FAILED: it is not kept, and why. */
+/* STATUS_FAILED: it was not stored. */
 enum status ocl_cache_save(const char *folder, const char *name, const void *data, size_t size,
                            struct error *err);
-/* Removes one that may not be there: *found. STATUS_FAILED: it is still there, and why. */
+/* Removes an entry; *found: it existed. STATUS_FAILED: it could not be removed. */
 enum status ocl_cache_remove(bool *found, const char *folder, const char *name, struct error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /* ocl_context.c: contexts, queues, buffers, and one wrapper for each enqueue.
  *
- * Tracing: with a trace, every command's event is watched until it completes; then its profiling
- * timestamps become a span on the queue's track. Device time is mapped to clock_now() once a
- * context, by a marker whose end lies between two host clock readings (error: half of that
- * interval, tens of microseconds).
+ * Tracing: every command's event is watched until it completes; then its profiling timestamps
+ * become a span on the queue's track. Device time is mapped to clock_now() once per context, by a
+ * marker whose end lies between two host clock readings (error: half of that interval, tens of
+ * microseconds).
  */
 #include "ocl/ocl.h"
 
@@ -23,10 +23,10 @@ struct ocl_context {
     struct ocl_device device;
     cl_context handle;
     struct trace *trace;
-    struct ocl_watch *watch; /* NULL: the driver's callbacks are good */
+    struct ocl_watch *watch; /* NULL: use the driver's callbacks */
     pthread_mutex_t lock;    /* guards what follows */
     pthread_cond_t untraced;
-    unsigned traced; /* completion callbacks still to come */
+    unsigned traced; /* pending completion callbacks */
     bool calibrated;
     int64_t device_to_host; /* nanoseconds to add to a device timestamp */
 };
@@ -134,7 +134,7 @@ enum status ocl_queue_open(struct ocl_queue **out, struct ocl_context *context, 
     queue->handle =
         clCreateCommandQueue(context->handle, context->device.id, CL_QUEUE_PROFILING_ENABLE, &code);
     if (code != CL_SUCCESS) {
-        ocl_error(err, code, "clCreateCommandQueue", "cannot make the %s queue of %s", track,
+        ocl_error(err, code, "clCreateCommandQueue", "cannot create the %s queue of %s", track,
                   context->device.name);
         free(queue);
         return STATUS_FAILED;
@@ -176,11 +176,11 @@ enum status ocl_buffer(cl_mem *out, struct ocl_context *context, cl_mem_flags fl
         return STATUS_OK;
     *out = NULL;
     char wanted[32], limit[32];
-    return ocl_error(err, code, "clCreateBuffer",
-                     "cannot allocate %s for %s on %s (largest allocation %s); try a smaller "
-                     "--device-memory",
-                     format_bytes(wanted, sizeof wanted, bytes), what, context->device.name,
-                     format_bytes(limit, sizeof limit, context->device.max_allocation));
+    ocl_error(err, code, "clCreateBuffer",
+              "cannot allocate %s for %s on %s (largest allocation %s)",
+              format_bytes(wanted, sizeof wanted, bytes), what, context->device.name,
+              format_bytes(limit, sizeof limit, context->device.max_allocation));
+    return error_remedy(err, REMEDY_DEVICE_MEMORY);
 }
 
 enum status ocl_sub_buffer(cl_mem *out, struct ocl_context *context, cl_mem buffer, size_t offset,
@@ -295,7 +295,7 @@ static void trace_completed(cl_int status, void *context)
     free(traced);
 }
 
-/* A span more for the trace; one that cannot be watched is missing in it. */
+/* Adds a span to the trace, unless the event cannot be watched. */
 static void trace_event(struct ocl_queue *queue, const char *tag, cl_event event)
 {
     struct traced *traced = malloc(sizeof *traced);
@@ -311,8 +311,8 @@ static void trace_event(struct ocl_queue *queue, const char *tag, cl_event event
     }
 }
 
-/* What every enqueue ends with: the error named, the event traced and handed on. `own` is an event
- * that this file asked for. */
+/* The end of every enqueue: names the error, traces the event and passes it on. `own` is an event
+ * that this file requested. */
 static enum status enqueued(struct ocl_queue *queue, const char *tag, const char *call, cl_int code,
                             cl_event own, cl_event *event, struct error *err)
 {
@@ -328,7 +328,7 @@ static enum status enqueued(struct ocl_queue *queue, const char *tag, const char
     return STATUS_OK;
 }
 
-/* An event is asked for where the caller wants one or the trace does. */
+/* Requests an event if the caller or the trace needs one. */
 #define OWN_EVENT(queue, event, own) ((event) || (queue)->context->trace ? &(own) : NULL)
 
 enum status ocl_enqueue_kernel(struct ocl_queue *queue, const char *tag, cl_kernel kernel,
@@ -411,7 +411,7 @@ void ocl_finish(struct ocl_queue *queue)
     clFinish(queue->handle);
 }
 
-/* Lives on the stack of the waiting thread, which does not leave before the callback has run. */
+/* Lives on the stack of the waiting thread, which does not return before the callback has run. */
 struct waiter {
     pthread_mutex_t lock;
     pthread_cond_t done_cond;
@@ -429,7 +429,7 @@ static void wake_waiter(cl_int status, void *context)
     pthread_mutex_unlock(&waiter->lock);
 }
 
-/* Blocks until a callback has come. */
+/* Blocks until the callback has run. */
 static enum status wait_for_callback(struct ocl_queue *queue, cl_event event, bool flushed,
                                      cl_int *state, struct error *err)
 {
@@ -439,7 +439,7 @@ static enum status wait_for_callback(struct ocl_queue *queue, cl_event event, bo
     if (status != STATUS_OK)
         return status;
     if (!flushed) {
-        /* The callback may never come: end the command first, so that `waiter` can go. */
+        /* The callback may never run: finish the command first, so that `waiter` can be freed. */
         clFinish(queue->handle);
     }
     pthread_mutex_lock(&waiter.lock);
@@ -452,11 +452,11 @@ static enum status wait_for_callback(struct ocl_queue *queue, cl_event event, bo
     return STATUS_OK;
 }
 
-/* Waits of at most this much are not worth a sleep, whose end comes 50 us late and more. */
+/* Shorter waits are not worth a sleep, which ends 50 us late or more. */
 #define SPIN_NS 1000000
 
-/* Looks at the event without a pause at first, then in intervals that grow with what has been
- * waited: short commands are not kept waiting, long ones cost no core. */
+/* Polls the event without a pause at first, then at intervals that grow with the time waited: short
+ * commands are not delayed, long ones do not occupy a core. */
 static cl_int wait_by_looking(cl_event event)
 {
     const int64_t start = clock_now();

@@ -1,4 +1,4 @@
-/* ocl_device.c: what devices there are, what each can do, and which one is taken. */
+/* ocl_device.c: lists the devices and their capabilities, and selects among them. */
 #include "ocl/ocl.h"
 #include "ocl/ocl_cache.h"
 
@@ -32,7 +32,7 @@ static void query_text(char *out, size_t size, cl_device_id id, cl_device_info w
         out[n - 1] = '\0';
 }
 
-/* 0 where the device does not know the query. */
+/* 0 if the device does not support the query. */
 static uint64_t query_number(cl_device_id id, cl_device_info what, size_t bytes)
 {
     union {
@@ -79,7 +79,7 @@ static unsigned version_number(const char *text)
     return major * 100 + minor * 10;
 }
 
-/* Is 2.0 among the versions of OpenCL C that a device of OpenCL 3 takes? */
+/* Does a device of OpenCL 3 support OpenCL C 2.0? */
 static bool takes_2(cl_device_id id)
 {
     cl_name_version version[16];
@@ -114,7 +114,7 @@ static void describe(struct ocl_device *device)
     if (clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items, NULL) == CL_SUCCESS)
         memcpy(device->max_work_item, items, sizeof device->max_work_item);
     device->local_is_dedicated = query_number(id, CL_DEVICE_LOCAL_MEM_TYPE, 4) == CL_LOCAL;
-    /* Deprecated in 2.0 and still the only query that every runtime answers. */
+    /* Deprecated in 2.0, but the only query that every runtime answers. */
     device->unified_memory = query_number(id, CL_DEVICE_HOST_UNIFIED_MEMORY, 4) != 0 ||
                              (device->type & CL_DEVICE_TYPE_CPU) != 0;
 
@@ -160,7 +160,7 @@ static void describe(struct ocl_device *device)
 
 void ocl_prepare(unsigned host_threads)
 {
-    /* CPU runtimes take every core unless told otherwise, whatever the cgroup allows. */
+    /* CPU runtimes use every core by default, whatever the cgroup allows. */
     char number[16];
     snprintf(number, sizeof number, "%u", host_threads ? host_threads : 1);
     setenv("POCL_MAX_PTHREAD_COUNT", number, 0); /* PoCL up to 4 */
@@ -177,7 +177,7 @@ enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, str
     cl_uint platforms = 0;
     cl_int code = clGetPlatformIDs(64, platform, &platforms);
     if (code != CL_SUCCESS || platforms == 0)
-        return STATUS_OK; /* no platform: the loader answers with an error of its own */
+        return STATUS_OK; /* no platform: the loader returns its own error */
     if (platforms > 64)
         platforms = 64;
     struct ocl_device *device = calloc(DEVICES_MAX, sizeof *device);
@@ -231,8 +231,8 @@ static bool contains_ignoring_case(const char *text, const char *part)
     return false;
 }
 
-/* Mesa's and Google's renderers without a GPU compute correctly, but many times slower than a runtime
- * made for CPUs; some call themselves GPUs. */
+/* Mesa's and Google's software renderers compute correctly, but many times slower than a runtime
+ * for CPUs; some report themselves as GPUs. */
 static bool is_software_renderer(const struct ocl_device *device)
 {
     static const char *const names[] = {"llvmpipe", "softpipe", "swrast", "SwiftShader"};
@@ -251,21 +251,21 @@ static int rank(const struct ocl_device *device)
                                                        : 1;
 }
 
-/* Lists what there is into `text`, for a message. */
+/* Lists the devices in `text`, for a message. */
 static void list_devices(char *text, size_t size, const struct ocl_devices *devices)
 {
     size_t used = 0;
     text[0] = '\0';
     for (unsigned i = 0; i < devices->count && used < size; i++) {
         const struct ocl_device *device = &devices->device[i];
-        int n = snprintf(text + used, size - used, "%s%u: %s%s%s%s", i ? "; " : "", i, device->name,
+        int n = snprintf(text + used, size - used, "%s#%u %s%s%s%s", i ? ", " : "", i, device->name,
                          device->usable ? "" : " (not usable: ", device->reason,
                          device->usable ? "" : ")");
         used += n > 0 ? (size_t)n : 0;
     }
 }
 
-/* "2" or "0,2": the devices of these numbers. */
+/* "2" or "0,2": selects the devices of these numbers. */
 static enum status select_numbers(unsigned *chosen, unsigned *count, unsigned max,
                                   const struct ocl_devices *devices, const char *selector,
                                   const char *have, struct error *err)
@@ -276,7 +276,7 @@ static enum status select_numbers(unsigned *chosen, unsigned *count, unsigned ma
         const char *end = strchr(at, ',');
         snprintf(text, sizeof text, "%.*s", end ? (int)(end - at) : (int)sizeof text, at);
         if (!parse_u64(&number, text, 0, UINT32_MAX) || number >= devices->count)
-            return error_set(err, STATUS_FAILED, "no device %s; there are %s", text, have);
+            return error_set(err, STATUS_FAILED, "no device %s; available: %s", text, have);
         const struct ocl_device *device = &devices->device[number];
         if (!device->usable)
             return error_set(err, STATUS_FAILED, "device %s (%s) cannot be used: %s", text,
@@ -301,9 +301,8 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
         ocl_cache_trouble(trouble, sizeof trouble);
     if (devices->count == 0 && trouble[0])
         return error_set(err, STATUS_FAILED,
-                         "no OpenCL device: no OpenCL platform answers; PoCL, if it is installed, "
-                         "has no directory to compile in (%s): set POCL_CACHE_DIR to one that can "
-                         "be written",
+                         "no OpenCL device: no OpenCL platform responds; PoCL, if installed, has "
+                         "no directory to compile in (%s): set POCL_CACHE_DIR to a writable one",
                          trouble);
     if (devices->count == 0)
         return error_set(err, STATUS_FAILED,
@@ -333,8 +332,8 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
             best = device;
     }
     if (!best)
-        return error_set(err, STATUS_FAILED, "no usable device%s%s%s; there are %s",
-                         selector ? " fits --device " : "", selector ? selector : "",
+        return error_set(err, STATUS_FAILED, "no usable device%s%s%s; available: %s",
+                         selector ? " matches " : "", selector ? selector : "",
                          selector && strcmp(selector, "gpu") == 0
                              ? " (is the vendor's OpenCL driver installed?)"
                              : "",

@@ -1,4 +1,4 @@
-/* ocl_error.c: OpenCL's numbers as names. */
+/* ocl_error.c: the names of OpenCL's error codes. */
 #include "ocl/ocl.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* ocl_ndrange.c: ranges of any size, the probe of them, and reasons for refusals in words. */
+/* ocl_ndrange.c: ranges of any size, a kernel that probes them, and explanations of refused
+ * launches. */
 #include "ocl/ocl_ndrange.h"
 
 #include <stdio.h>
@@ -7,8 +8,8 @@
 _Static_assert(sizeof(struct ocl_ndrange_corner) == 8 * sizeof(cl_uint),
                "eight words of the kernel");
 
-/* Non-uniform work-groups are a matter of the language, too: from 2.0 on. A device of OpenCL 3 has
- * its features in 3.0 and need not know 2.0. */
+/* Non-uniform work-groups also require OpenCL C 2.0 or later. A device of OpenCL 3 may support 3.0
+ * without 2.0. */
 const char *ocl_range_option(const struct ocl_device *device)
 {
     unsigned major = 1;
@@ -82,21 +83,21 @@ const char *ocl_ndrange_why(char *buffer, size_t size, const struct ocl_ndrange 
         snprintf(buffer, size, "the driver does not build kernels as OpenCL C %s",
                  range->c_version);
     else if (refused->native == CL_INVALID_WORK_ITEM_SIZE && local[0])
-        snprintf(buffer, size, "the device takes work-groups of at most %zu x %zu", most[0],
+        snprintf(buffer, size, "the device supports work-groups of at most %zu x %zu", most[0],
                  most[1]);
     else if (refused->native == CL_INVALID_WORK_GROUP_SIZE && local[0] &&
              local[0] * local[1] > device->max_work_group)
-        snprintf(buffer, size, "the device takes at most %zu work-items a group",
+        snprintf(buffer, size, "the device supports at most %zu work-items in a group",
                  device->max_work_group);
     else if (refused->native == CL_INVALID_WORK_GROUP_SIZE && !whole &&
              strcmp(range->c_version, "1.2") == 0)
         snprintf(buffer, size,
-                 "OpenCL C 1.2 has uniform work-groups only, and %zu x %zu is not a multiple of "
+                 "OpenCL C 1.2 requires uniform work-groups, and %zu x %zu is not a multiple of "
                  "%zu x %zu",
                  global[0], global[1], local[0], local[1]);
     else if (refused->native == CL_INVALID_WORK_GROUP_SIZE && !whole)
         snprintf(buffer, size,
-                 "the device has uniform work-groups only, and %zu x %zu is not a multiple of "
+                 "the device requires uniform work-groups, and %zu x %zu is not a multiple of "
                  "%zu x %zu",
                  global[0], global[1], local[0], local[1]);
     else

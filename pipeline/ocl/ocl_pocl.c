@@ -1,4 +1,5 @@
-/* ocl_pocl.c: who launches shares a lock with the others; who has to be alone has it to himself. */
+/* ocl_pocl.c: launches share a read-write lock; operations that must run alone hold it
+ * exclusively. */
 #include "ocl/ocl_pocl.h"
 
 #include <pthread.h>
@@ -26,7 +27,7 @@ bool ocl_pocl_counts_wrong(const struct ocl_device *device)
     return device->pocl_major > 0 && device->pocl_major < FIXED_IN;
 }
 
-/* Room for one more; false if there is no memory. */
+/* Makes room for one more; false if out of memory. */
 static bool grow(void **items, size_t count, size_t *room, size_t size)
 {
     if (count < *room)
@@ -75,7 +76,7 @@ void ocl_pocl_new_program(cl_program program)
     pthread_rwlock_unlock(&lock);
 }
 
-/* What is known of launches like this one; NULL: nothing. */
+/* The record of launches like this one; NULL: none. */
 static struct range *find(const struct range *launch)
 {
     for (size_t i = 0; i < range_count; i++) {
@@ -100,7 +101,7 @@ static void remember(const struct range *launch)
 {
     struct range *known = find(launch);
     if (!known) {
-        /* Without memory the next one runs alone again. */
+        /* If out of memory, the next launch runs alone again. */
         if (!grow((void **)&ranges, range_count, &range_room, sizeof *ranges))
             return;
         known = &ranges[range_count++];
@@ -111,7 +112,8 @@ static void remember(const struct range *launch)
             known->global[d] > launch->global[d] ? known->global[d] : launch->global[d];
 }
 
-/* False where it cannot be told from others: PoCL chooses a local size, or a name is too long. */
+/* False if it cannot be distinguished from others: PoCL chooses the local size, or a name is too
+ * long. */
 static bool describe(struct range *launch, cl_kernel kernel, cl_uint dimensions,
                      const size_t *global, const size_t *local)
 {
@@ -130,7 +132,7 @@ static bool describe(struct range *launch, cl_kernel kernel, cl_uint dimensions,
 void ocl_pocl_begin_alone(void)
 {
     pthread_rwlock_wrlock(&lock);
-    /* One may wait for another. */
+    /* A queue may wait for another. */
     for (size_t i = 0; i < queue_count; i++)
         clFlush(queues[i]);
     for (size_t i = 0; i < queue_count; i++)

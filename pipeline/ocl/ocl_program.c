@@ -1,8 +1,8 @@
 /* ocl_program.c: from an embedded kernel to a built program, through a cache on disk.
  *
  * A cache entry is the device binary of one (source, options, device, driver, platform version,
- * clpipe version), named by the SHA-256 of all that. Whatever is wrong with the cache costs a build
- * and nothing else. Beside it, an entry of the same name says that the program was proven right.
+ * clpipe version), named by the SHA-256 of all that. A problem with the cache costs only a build. A
+ * second entry of the same name records that the program was proven correct.
  */
 #include "ocl/embedded.h"
 #include "ocl/ocl.h"
@@ -78,7 +78,7 @@ static void digest_text(struct sha256 *sha, const char *text)
     sha256_update(sha, text, strlen(text) + 1);
 }
 
-/* This clpipe on that device with its driver. */
+/* Hashes the version of clpipe, the device and its driver. */
 static void digest_device(struct sha256 *sha, const struct ocl_device *device)
 {
     sha256_init(sha);
@@ -240,9 +240,9 @@ static enum status make_program(cl_program *out, struct ocl_context *context, co
     if (code != CL_SUCCESS) {
         print_build_log(program, device, name, LOG_ERROR);
         clReleaseProgram(program);
-        return ocl_error(err, code, "clBuildProgram",
-                         "kernel %s does not build on %s; choose another device with --device",
-                         name, device->name);
+        ocl_error(err, code, "clBuildProgram", "kernel %s does not build on %s", name,
+                  device->name);
+        return error_remedy(err, REMEDY_OTHER_DEVICE);
     }
     print_build_log(program, device, name, LOG_DEBUG);
     if (ocl_pocl_counts_wrong(device))

@@ -1,4 +1,4 @@
-/* ocl_watch.c: a thread that looks at events. */
+/* ocl_watch.c: a thread that polls events. */
 #include "ocl/ocl_watch.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ cl_int ocl_watch_state(cl_event event)
     return code == CL_SUCCESS ? state : code;
 }
 
-/* Takes what has completed out of the list. With the lock. */
+/* Removes the completed events from the list. Under the lock. */
 static struct watched *take_completed(struct ocl_watch *watch)
 {
     struct watched *completed = NULL, **last = &completed;
@@ -123,7 +123,7 @@ enum status ocl_watch_add(struct ocl_watch *watch, cl_event event,
     clRetainEvent(event);
     *item = (struct watched){NULL, event, done, context};
     pthread_mutex_lock(&watch->lock);
-    /* At the end, so that what was enqueued first is told first. */
+    /* Appended, so that completions are reported in the order of the enqueues. */
     struct watched **link = &watch->list;
     while (*link)
         link = &(*link)->next;

@@ -240,7 +240,7 @@ static void links_stay_links(void **state)
     assert_content("far/off/made", "made");
 
     assert_int_equal(symlink("round", "round"), 0);
-    assert_refused("round", "ELOOP", "in a circle");
+    assert_refused("round", "ELOOP", "form a loop");
     assert_int_equal(symlink("/dev/null", "to-null"), 0);
     assert_refused("to-null", "EINVAL", "a device node");
     assert_int_equal(symlink("far", "to-far"), 0);
@@ -333,9 +333,9 @@ static void child_refused(const char *path, const char *name, const char *words)
 static void closed_doors(void)
 {
     child_refused("closed/a.h5", "EACCES", "you may not create files in its directory");
-    child_refused("locked/in/a.h5", "EACCES", "you may not enter the directory locked/in/");
+    child_refused("locked/in/a.h5", "EACCES", "no permission to enter the directory locked/in/");
     child_refused("protected", "EACCES", "write-protected");
-    child_refused("sticky/theirs", "EPERM", "belongs to somebody else");
+    child_refused("sticky/theirs", "EPERM", "belongs to another user");
     /* A directory that takes files and does not show them will do. */
     struct output *output = NULL;
     struct error err = ERROR_INIT;
@@ -403,7 +403,7 @@ static void a_full_disk_is_explained(void **state)
     assert_string_equal(err.name, "ENOSPC");
     assert_string_equal(err.call, "write");
     assert_string_equal(err.sentence, "cannot write small/a.h5: the disk is full; free some space "
-                                      "or name a file on another one");
+                                      "or name a file on another disk");
     assert_int_equal(no_inode, STATUS_FAILED);
     assert_non_null(strstr(inodes.sentence, "free some space"));
     assert_int_equal(remounted, 0);

@@ -80,7 +80,7 @@ def test_numbers(clpipe, album, two, tmp_path):
         assert " + " not in file["runs/0"].attrs["device"]
     for bad, what in (("0,2", "no device 2"), ("0,", "no device ;"), ("7", "no device 7")):
         check_one_error(clpipe("ingest", album[0], "-o", "z.h5", "--device", bad, env=two), 3, what,
-                        "0: basic", "1: pthread")
+                        "#0 basic", "#1 pthread")
 
 
 # Calls of OpenCL that a device is given work with.
