@@ -25,15 +25,17 @@ enum status {
  * each remedy. */
 enum remedy {
     REMEDY_NONE,
-    REMEDY_LESS_MEMORY,   /* smaller memory bound, fewer threads */
-    REMEDY_OTHER_DEVICE,  /* select another device */
-    REMEDY_DEVICE_MEMORY, /* smaller bound on device memory */
-    REMEDY_RUN_AGAIN,     /* finished work is kept: the same command resumes */
-    REMEDY_START_OVER,    /* discard earlier work and begin again */
-    REMEDY_OTHER_OUTPUT,  /* write to another file */
-    REMEDY_REPLACE,       /* replace the existing result, or give the new one another name */
-    REMEDY_FEWER_SAMPLES, /* smaller mini-batches, or fewer of them */
-    REMEDY_OTHER_METRIC,  /* another metric */
+    REMEDY_LESS_MEMORY,    /* smaller memory bound, fewer threads */
+    REMEDY_OTHER_DEVICE,   /* select another device */
+    REMEDY_DEVICE_MEMORY,  /* smaller bound on device memory */
+    REMEDY_RUN_AGAIN,      /* finished work is kept: the same command resumes */
+    REMEDY_START_OVER,     /* discard earlier work and begin again */
+    REMEDY_OTHER_OUTPUT,   /* write to another file */
+    REMEDY_REPLACE,        /* replace the existing result, or give the new one another name */
+    REMEDY_REPLACE_OUTPUT, /* replace the result file, or write to another */
+    REMEDY_REPLACE_FILE,   /* begin the file anew, or write to another */
+    REMEDY_FEWER_SAMPLES,  /* smaller mini-batches, or fewer of them */
+    REMEDY_OTHER_METRIC,   /* another metric */
 
     REMEDY_LEAVE_OUT_FEATURE, /* do not choose a feature: the input has none to choose from */
     REMEDY_CHOOSE_FEATURE,    /* name one of several features */

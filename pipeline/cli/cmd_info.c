@@ -7,6 +7,8 @@
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "cli/summary.h"
+#include "file/duplicates.h"
+#include "file/identity.h"
 #include "file/result.h"
 #include <stdio.h>
 #include <stdlib.h>

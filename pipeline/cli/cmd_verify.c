@@ -4,6 +4,7 @@
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
+#include "file/verify.h"
 #include "file/result.h"
 
 /* Where broken promises go: standard output, and the JSON report. */

@@ -6,6 +6,7 @@
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "decode/isolate.h"
+#include "file/parameters.h"
 #include "file/result.h"
 #include "steps/blur_step.h"
 #include "walk/walk.h"
@@ -111,16 +112,6 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 
-/* Where a feature stands in the list of a file's parameters: the order in which they were given,
- * which the file's groups do not keep. */
-static const char *place_in(const struct result *result, unsigned i)
-{
-    const struct result_feature *feature = result_feature_at(result, i);
-    char quoted[sizeof feature->name + sizeof feature->spec + 4];
-    snprintf(quoted, sizeof quoted, "\"%s=%s\"", feature->name, feature->spec);
-    return strstr(result_parameters(result), quoted);
-}
-
 static enum status add_feature(struct feature_set *features, const char *name, const char *spec,
                                struct error *err)
 {
@@ -129,33 +120,33 @@ static enum status add_feature(struct feature_set *features, const char *name, c
     return feature_set_add(features, named, NORMALIZE_L1, err);
 }
 
+/* The features of a file in the order in which they were given, which its groups do not keep. */
 static enum status old_features(struct feature_set *features, const struct result *result,
                                 struct error *err)
 {
-    const char *last = "";
-    unsigned count = result_feature_count(result);
-    for (unsigned done = 0; done < count; done++) {
-        const struct result_feature *next = NULL;
-        const char *at = NULL;
-        for (unsigned i = 0; i < count; i++) {
-            const char *place = place_in(result, i);
-            if (place && (done == 0 || place > last) && (!at || place < at)) {
-                at = place;
-                next = result_feature_at(result, i);
-            }
-        }
-        char shown[256];
-        if (!next)
-            return error_set(err, STATUS_FAILED,
-                             "%s: its parameters do not list its features; make it again with "
-                             "--fresh",
-                             path_for_message(shown, sizeof shown, result_path(result)));
-        enum status status = add_feature(features, next->name, next->spec, err);
+    struct parameters *parameters;
+    const char *entry;
+    char shown[256];
+    enum status status = parameters_open(&parameters, result_parameters(result), err);
+    if (status != STATUS_OK)
+        return status;
+    for (unsigned i = 0; (entry = parameters_entry(parameters, "features", i, NULL)); i++) {
+        status = feature_set_add(features, entry, NORMALIZE_L1, err);
         if (status != STATUS_OK)
-            return status;
-        last = at;
+            goto out;
+        const struct feature *added = &features->feature[features->count - 1];
+        const struct result_feature *there = result_feature_find(result, added->name);
+        if (!there || strcmp(there->spec, added->spec) != 0)
+            break;
     }
-    return STATUS_OK;
+    if (entry || features->count != result_feature_count(result)) {
+        status = error_set(err, STATUS_FAILED, "%s: its parameters do not list its features",
+                           path_for_message(shown, sizeof shown, result_path(result)));
+        error_remedy(err, REMEDY_START_OVER);
+    }
+out:
+    parameters_close(&parameters);
+    return status;
 }
 
 /* --add: the features of the file that is there come first, then those that it does not have. */

@@ -14,6 +14,8 @@ void remedy_append(struct error *err)
                              "device with --device",
         [REMEDY_START_OVER] = "start over with --fresh",
         [REMEDY_OTHER_OUTPUT] = "name another output with -o",
+        [REMEDY_REPLACE_OUTPUT] = "replace it with --force, or name another output with -o",
+        [REMEDY_REPLACE_FILE] = "name another output with -o, or start over with --fresh",
         [REMEDY_REPLACE] = "replace it with --force, or store under another name with --name",
         [REMEDY_FEWER_SAMPLES] = "lower --mini-batch or --max-iter",
         [REMEDY_OTHER_METRIC] = "choose another --metric",

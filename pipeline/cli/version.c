@@ -4,6 +4,7 @@
 #include "cli/sink.h"
 #include "decode/decode.h"
 #include "file/h5_library.h"
+#include "file/parameters.h"
 #include "ocl/ocl.h"
 #include "version_generated.h"
 #include <zlib.h>
@@ -36,6 +37,7 @@ enum status print_version(struct error *err)
     sink_printf(&sink, "  built       " CLPIPE_VARIANT ", " CLPIPE_COMPILER " (%s)\n", __VERSION__);
     sink_printf(&sink, "  HDF5        %u.%u.%u\n", hdf5[0], hdf5[1], hdf5[2]);
     sink_printf(&sink, "  zlib        %s\n", zlibVersion());
+    sink_printf(&sink, "  jansson     %s\n", parameters_library());
     const struct format *format;
     for (unsigned i = 0; (format = format_at(i)); i++)
         if (format->library)

@@ -19,6 +19,7 @@
 #include "cluster/sweep.h"
 #include "clustering/folders.h"
 #include "clustering/target.h"
+#include "file/add_clusters.h"
 #include "matrix/npy.h"
 #include <stdio.h>
 #include <stdlib.h>

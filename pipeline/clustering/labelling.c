@@ -4,10 +4,11 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "clustering/parameters.h"
 #include "clustering/target.h"
+#include "file/add_clusters.h"
 #include "file/choose.h"
 #include "file/feature_matrix.h"
+#include "file/parameters.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

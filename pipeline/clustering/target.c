@@ -3,7 +3,7 @@
 #include "clustering/target.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "clustering/parameters.h"
+#include "file/parameters.h"
 #include "log/workdir.h"
 #include <stdio.h>
 #include <string.h>
@@ -59,10 +59,11 @@ static enum status look_for_clusters(struct target *target, struct matrix_input 
 {
     const struct result *holder = target_holder(target, input);
     const struct result_clusters *old = holder ? result_clusters_find(holder, claim->name) : NULL;
-    char difference[300], shown[256];
+    char difference[640], shown[256];
     if (!old)
         return STATUS_OK;
-    if (!parameters_differ(difference, sizeof difference, old->parameters, claim->parameters)) {
+    if (!parameters_difference(difference, sizeof difference, old->parameters, claim->parameters,
+                               "the file")) {
         enum status status = matrix_input_identity(input, content, err);
         if (status != STATUS_OK)
             return status;

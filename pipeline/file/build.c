@@ -49,7 +49,7 @@ static enum status put_text(hid_t object, const char *name, const char *text, co
 {
     char *copy = utf8(text ? text : "");
     if (!copy)
-        return error_memory(err, strlen(text) * 4, "a text");
+        return error_memory(err, 1024, "a text");
     enum status status = h5_put_text(object, name, copy, path, err);
     free(copy);
     return status;
@@ -60,48 +60,43 @@ static enum status put_root(struct build *b, struct error *err)
     int32_t format = SCHEMA_FORMAT;
     char created[32];
     clock_iso8601(created, clock_created());
-    enum status status = h5_put_number(b->file, "clpipe_format", VALUE_I32, &format, b->path, err);
-    if (!status)
-        status = h5_put_text(b->file, "clpipe_version", CLPIPE_VERSION, b->path, err);
-    if (!status)
-        status = h5_put_text(b->file, "created", created, b->path, err);
-    if (!status)
-        status = put_text(b->file, "parameters", b->config->config->parameters, b->path, err);
-    return status;
+    if (h5_put_number(b->file, "clpipe_format", VALUE_I32, &format, b->path, err) ||
+        h5_put_text(b->file, "clpipe_version", CLPIPE_VERSION, b->path, err) ||
+        h5_put_text(b->file, "created", created, b->path, err) ||
+        put_text(b->file, "parameters", b->config->content->parameters, b->path, err))
+        return STATUS_FAILED;
+    return STATUS_OK;
+}
+
+static enum value_type value_type_of(const struct feature *feature)
+{
+    return feature->normalize == NORMALIZE_NONE ? VALUE_U32 : VALUE_F32;
 }
 
 static enum status create_feature(struct build *b, hid_t group, unsigned i, struct error *err)
 {
     const struct feature *feature = &b->features->feature[i];
-    char axis[AXIS_NAME_MAX], bins[32], grid[24];
-    snprintf(grid, sizeof grid, "%ux%u", feature->grid_rows, feature->grid_columns);
-    feature_bins_text(bins, sizeof bins, feature);
-    const char *const texts[][2] = {{"spec", feature->spec},
-                                    {"kind", feature->kind->name},
-                                    {"bins", bins},
-                                    {"grid", grid},
-                                    {"normalize", feature_normalize_name(feature->normalize)}};
-    uint32_t scale = b->config->config->decode_scale;
+    struct result_feature described;
+    char axis[AXIS_NAME_MAX];
     hsize_t size[2] = {b->config->images, feature->dimension};
     hid_t *dataset = &b->feature[i];
     axis_name(axis, "feature", feature->name);
-    enum status status = h5_create_scale(b->file, axis, feature->dimension, b->path, err);
-    if (!status)
-        status = h5_create_dataset(dataset, group, feature->name,
-                                   feature->normalize == NORMALIZE_NONE ? VALUE_U32 : VALUE_F32, 2,
-                                   size, b->path, err);
-    if (!status)
-        status = h5_attach_scale(b->file, *dataset, 0, image_table.axis, b->path, err);
-    if (!status)
-        status = h5_attach_scale(b->file, *dataset, 1, axis, b->path, err);
-    for (size_t t = 0; !status && t < sizeof texts / sizeof *texts; t++)
-        status = h5_put_text(*dataset, texts[t][0], texts[t][1], b->path, err);
-    if (!status)
-        status = h5_put_number(*dataset, "decode_scale", VALUE_U32, &scale, b->path, err);
+    result_feature_describe(&described, feature, b->config->content->decode_scale);
+    if (h5_create_scale(b->file, axis, feature->dimension, b->path, err) ||
+        h5_create_dataset(dataset, group, feature->name, value_type_of(feature), 2, size, b->path,
+                          err) ||
+        h5_attach_scale(b->file, *dataset, 0, image_table.axis, b->path, err) ||
+        h5_attach_scale(b->file, *dataset, 1, axis, b->path, err))
+        return STATUS_FAILED;
+    for (int t = 0; t < RESULT_FEATURE_TEXTS; t++)
+        if (h5_put_text(*dataset, result_feature_text[t].name,
+                        (const char *)&described + result_feature_text[t].offset, b->path, err))
+            return STATUS_FAILED;
+    if (h5_put_number(*dataset, "decode_scale", VALUE_U32, &described.decode_scale, b->path, err))
+        return STATUS_FAILED;
     b->block[i] = malloc(4 * (size_t)feature->dimension * b->block_rows);
-    if (!status && !b->block[i])
-        status = error_memory(err, 4 * (size_t)feature->dimension * b->block_rows, "rows");
-    return status;
+    return b->block[i] ? STATUS_OK
+                       : error_memory(err, 4 * (size_t)feature->dimension * b->block_rows, "rows");
 }
 
 static enum status create_features(struct build *b, struct error *err)
@@ -110,69 +105,89 @@ static enum status create_features(struct build *b, struct error *err)
     b->block_rows = row_bytes < BLOCK_BYTES ? (unsigned)(BLOCK_BYTES / row_bytes) : 1;
     if (b->block_rows > MOST_ROWS)
         b->block_rows = MOST_ROWS;
+    enum status status = STATUS_FAILED;
     hid_t group = H5I_INVALID_HID;
-    enum status status =
-        h5_create_scale(b->file, image_table.axis, b->config->images, b->path, err);
-    if (!status)
-        status = h5_create_group(&group, b->file, "features", b->path, err);
-    for (unsigned i = 0; !status && i < b->features->count; i++)
-        status = create_feature(b, group, i, err);
+    if (h5_create_scale(b->file, image_table.axis, b->config->images, b->path, err) ||
+        h5_create_group(&group, b->file, "features", b->path, err))
+        goto out;
+    for (unsigned i = 0; i < b->features->count; i++)
+        if (create_feature(b, group, i, err))
+            goto out;
+    status = STATUS_OK;
+out:
     h5_close(&group);
     return status;
 }
 
 static enum status write_sources(struct build *b, hid_t images, struct error *err)
 {
-    const struct store_config *config = b->config->config;
-    hsize_t count = config->source_count;
+    enum status status = STATUS_FAILED;
+    const struct content *content = b->config->content;
+    hsize_t count = content->source_count;
     hid_t dataset = H5I_INVALID_HID;
-    enum status status = h5_create_scale(b->file, SOURCE_AXIS, count, b->path, err);
-    if (!status)
-        status =
-            h5_create_dataset(&dataset, images, "sources", VALUE_TEXT, 1, &count, b->path, err);
-    if (!status)
-        status = h5_attach_scale(b->file, dataset, 0, SOURCE_AXIS, b->path, err);
-    for (unsigned i = 0; !status && i < config->source_count; i++) {
-        char *text = utf8(config->sources[i]);
-        if (!text)
-            status = error_memory(err, 4 * strlen(config->sources[i]), "a source");
-        else
-            status = h5_write_rows(dataset, VALUE_TEXT, i, 1, &text, b->path, err);
+    char *text = NULL;
+    if (h5_create_scale(b->file, SOURCE_AXIS, count, b->path, err) ||
+        h5_create_dataset(&dataset, images, "sources", VALUE_TEXT, 1, &count, b->path, err) ||
+        h5_attach_scale(b->file, dataset, 0, SOURCE_AXIS, b->path, err))
+        goto out;
+    for (unsigned i = 0; i < content->source_count; i++) {
         free(text);
+        text = utf8(content->sources[i]);
+        if (!text) {
+            error_memory(err, 4 * strlen(content->sources[i]), "a source");
+            goto out;
+        }
+        if (h5_write_rows(dataset, VALUE_TEXT, i, 1, &text, b->path, err))
+            goto out;
     }
-    return status ? status : h5_finish_dataset(&dataset, b->path, err);
+    status = h5_finish_dataset(&dataset, b->path, err);
+out:
+    free(text);
+    h5_close(&dataset);
+    return status;
 }
 
 static enum status create_tables(struct build *b, struct error *err)
 {
+    enum status status = STATUS_FAILED;
     const struct build_config *c = b->config;
-    hid_t group;
-    enum status status = h5_create_scale(b->file, DIGEST_AXIS, 2, b->path, err);
-    if (!status)
-        status = columns_create(&b->images, &group, b->file, &image_table, c->images,
-                                c->raw_images.rows, c->raw_images.bytes, b->path, err);
-    if (status)
-        return status;
-    status = write_sources(b, group, err);
-    h5_close(&group);
-    if (!status)
-        status = columns_create(&b->failures, &group, b->file, &failure_table, c->failures,
-                                c->raw_failures.rows, c->raw_failures.bytes, b->path, err);
-    h5_close(&group);
+    hid_t images = H5I_INVALID_HID, failures = H5I_INVALID_HID;
+    if (h5_create_scale(b->file, DIGEST_AXIS, 2, b->path, err) ||
+        columns_create(&b->images, &images, b->file, &image_table, c->images, c->raw_images.rows,
+                       c->raw_images.bytes, b->path, err) ||
+        write_sources(b, images, err))
+        goto out;
+    h5_close(&images);
+    status = columns_create(&b->failures, &failures, b->file, &failure_table, c->failures,
+                            c->raw_failures.rows, c->raw_failures.bytes, b->path, err);
+out:
+    h5_close(&images);
+    h5_close(&failures);
     return status;
 }
 
 static enum status flush_values(struct build *b, struct error *err)
 {
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; !status && i < b->features->count; i++)
-        status = h5_write_rows(b->feature[i],
-                               b->features->feature[i].normalize == NORMALIZE_NONE ? VALUE_U32
-                                                                                   : VALUE_F32,
-                               b->written, b->filled, b->block[i], b->path, err);
+    for (unsigned i = 0; i < b->features->count; i++)
+        if (h5_write_rows(b->feature[i], value_type_of(&b->features->feature[i]), b->written,
+                          b->filled, b->block[i], b->path, err))
+            return STATUS_FAILED;
     b->written += b->filled;
     b->filled = 0;
-    return status;
+    return STATUS_OK;
+}
+
+static enum status write_image(struct build *b, const struct feed_item *item, struct error *err)
+{
+    for (unsigned i = 0; i < b->features->count; i++) {
+        const struct feature *feature = &b->features->feature[i];
+        size_t bytes = 4 * (size_t)feature->dimension;
+        memcpy(b->block[i] + b->filled * bytes,
+               (const uint8_t *)item->values + 4 * (size_t)feature->offset, bytes);
+    }
+    if (++b->filled == b->block_rows && flush_values(b, err))
+        return STATUS_FAILED;
+    return columns_add(b->images, &item->image, item->path, item->path_length, err);
 }
 
 static enum status write_rows(struct build *b, struct error *err)
@@ -181,33 +196,23 @@ static enum status write_rows(struct build *b, struct error *err)
     struct feed_item item;
     uint64_t location;
     enum status status = feed_open(&feed, &b->config->feed, err);
-    while (!status && !(status = feed_next_location(feed, &location, err))) {
-        status = feed_read(feed, location, &item, err);
-        if (status)
-            break;
-        if (!item.is_image) {
-            status = columns_add(b->failures, &item.failure, item.path, item.path_length, err);
-            continue;
-        }
-        for (unsigned i = 0; i < b->features->count; i++) {
-            size_t bytes = 4 * (size_t)b->features->feature[i].dimension;
-            memcpy(b->block[i] + b->filled * bytes,
-                   (const uint8_t *)item.values + 4 * (size_t)b->features->feature[i].offset,
-                   bytes);
-        }
-        if (++b->filled == b->block_rows)
-            status = flush_values(b, err);
-        if (!status)
-            status = columns_add(b->images, &item.image, item.path, item.path_length, err);
-    }
-    feed_close(&feed);
-    if (status != STATUS_END)
+    if (status)
         return status;
-    status = flush_values(b, err);
-    if (!status)
-        status = columns_finish(b->images, err);
-    if (!status)
-        status = columns_finish(b->failures, err);
+    while (!(status = feed_next_location(feed, &location, err))) {
+        if ((status = feed_read(feed, location, &item, err)) ||
+            (status = item.is_image ? write_image(b, &item, err)
+                                    : columns_add(b->failures, &item.failure, item.path,
+                                                  item.path_length, err)))
+            goto out;
+    }
+    if (status != STATUS_END)
+        goto out;
+    status = STATUS_FAILED;
+    if (flush_values(b, err) || columns_finish(b->images, err) || columns_finish(b->failures, err))
+        goto out;
+    status = STATUS_OK;
+out:
+    feed_close(&feed);
     return status;
 }
 
@@ -215,6 +220,7 @@ static enum status write_run(struct build *b, hid_t runs, uint64_t number,
                              const struct store_run *run, const char *version, const char *finished,
                              struct error *err)
 {
+    enum status status = STATUS_FAILED;
     char name[32];
     const char *const texts[][2] = {{"command", run->command}, {"details", run->json},
                                     {"device", run->device},   {"driver", run->driver},
@@ -222,11 +228,13 @@ static enum status write_run(struct build *b, hid_t runs, uint64_t number,
                                     {"finished", finished}};
     hid_t group;
     snprintf(name, sizeof name, "%llu", (unsigned long long)number);
-    enum status status = h5_create_group(&group, runs, name, b->path, err);
-    for (size_t i = 0; !status && i < sizeof texts / sizeof *texts; i++)
-        status = put_text(group, texts[i][0], texts[i][1], b->path, err);
-    if (!status)
-        status = h5_put_number(group, "seconds", VALUE_F64, &run->seconds, b->path, err);
+    if (h5_create_group(&group, runs, name, b->path, err))
+        return STATUS_FAILED;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (put_text(group, texts[i][0], texts[i][1], b->path, err))
+            goto out;
+    status = h5_put_number(group, "seconds", VALUE_F64, &run->seconds, b->path, err);
+out:
     h5_close(&group);
     return status;
 }
@@ -235,25 +243,25 @@ static enum status write_run(struct build *b, hid_t runs, uint64_t number,
 static enum status copy_run(struct build *b, hid_t runs, struct result *from, unsigned i,
                             struct error *err)
 {
+    enum status status = STATUS_FAILED;
     struct result_run run;
     char name[32], *version = NULL, *finished = NULL;
     snprintf(name, sizeof name, "runs/%llu", (unsigned long long)from->runs[i]);
     hid_t group = H5Gopen2(from->file, name, H5P_DEFAULT);
     if (group < 0)
         return h5_fail(err, "H5Gopen2", "read", from->path);
-    enum status status = result_run_at(from, i, &run, err);
-    if (!status)
-        status = vlen_text_attribute(&version, from->vlen, group, "clpipe_version", false, err);
-    if (!status)
-        status = vlen_text_attribute(&finished, from->vlen, group, "finished", false, err);
+    if (result_run_at(from, i, &run, err) ||
+        vlen_text_attribute(&version, from->vlen, group, "clpipe_version", false, err) ||
+        vlen_text_attribute(&finished, from->vlen, group, "finished", false, err))
+        goto out;
     struct store_run copy = {.command = run.command,
                              .json = run.json,
                              .device = run.device,
                              .driver = run.driver,
                              .host = run.host,
                              .seconds = run.seconds};
-    if (!status)
-        status = write_run(b, runs, from->runs[i], &copy, version, finished, err);
+    status = write_run(b, runs, from->runs[i], &copy, version, finished, err);
+out:
     free(version);
     free(finished);
     h5_close(&group);
@@ -262,22 +270,23 @@ static enum status copy_run(struct build *b, hid_t runs, struct result *from, un
 
 static enum status write_runs(struct build *b, bool keep_clusters, struct error *err)
 {
+    enum status status = STATUS_FAILED;
     struct result *from = keep_clusters ? b->config->replaced : b->config->feed.finished;
     uint64_t number = 0;
     char finished[32];
     hid_t runs;
-    enum status status = h5_create_group(&runs, b->file, "runs", b->path, err);
-    if (status)
-        return status;
+    if (h5_create_group(&runs, b->file, "runs", b->path, err))
+        return STATUS_FAILED;
     if (from && from->run_count > 0) {
         number = from->runs[from->run_count - 1] + 1;
         unsigned first = from->run_count >= MOST_RUNS ? from->run_count - MOST_RUNS + 1 : 0;
-        for (unsigned i = first; !status && i < from->run_count; i++)
-            status = copy_run(b, runs, from, i, err);
+        for (unsigned i = first; i < from->run_count; i++)
+            if (copy_run(b, runs, from, i, err))
+                goto out;
     }
     clock_iso8601(finished, clock_created());
-    if (!status)
-        status = write_run(b, runs, number, b->config->run, CLPIPE_VERSION, finished, err);
+    status = write_run(b, runs, number, b->config->run, CLPIPE_VERSION, finished, err);
+out:
     h5_close(&runs);
     return status;
 }
@@ -285,49 +294,53 @@ static enum status write_runs(struct build *b, bool keep_clusters, struct error 
 static enum status write_content(struct build *b, bool keep_clusters, struct error *err)
 {
     struct result *from = b->config->replaced;
-    enum status status = put_root(b, err);
-    if (!status)
-        status = create_features(b, err);
-    if (!status)
-        status = create_tables(b, err);
-    if (!status)
-        status = write_rows(b, err);
-    for (unsigned i = 0; !status && keep_clusters && i < from->clusters_count; i++)
-        if (!b->config->leave_out || !b->config->leave_out[i])
-            status = clusters_copy(b->file, b->path, from, &from->clusters[i].clusters, err);
-    if (!status)
-        status = write_runs(b, keep_clusters, err);
+    if (put_root(b, err) || create_features(b, err) || create_tables(b, err))
+        return STATUS_FAILED;
+    enum status status = write_rows(b, err);
+    if (status)
+        return status;
+    for (unsigned i = 0; keep_clusters && i < from->clusters_count; i++)
+        if ((!b->config->leave_out || !b->config->leave_out[i]) &&
+            clusters_copy(b->file, b->path, from, &from->clusters[i].clusters, err))
+            return STATUS_FAILED;
+    if (write_runs(b, keep_clusters, err))
+        return STATUS_FAILED;
     /* What closing the datasets would write: there it could not fail. */
-    if (!status && H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0)
-        status = h5_fail(err, "H5Fflush", "write", b->path);
-    return status;
+    return H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0 ? h5_fail(err, "H5Fflush", "write", b->path)
+                                                   : STATUS_OK;
+}
+
+static void close_build(struct build *b)
+{
+    columns_close(&b->images);
+    columns_close(&b->failures);
+    for (unsigned i = 0; i < FEATURE_MAX; i++) {
+        h5_close(&b->feature[i]);
+        free(b->block[i]);
+    }
 }
 
 enum status build_file(const struct build_config *config, bool keep_clusters, struct error *err)
 {
     struct build b = {
-        .config = config, .features = config->config->features, .path = config->output};
+        .config = config, .features = config->content->features, .path = config->output};
     struct output *output;
-    enum status status = output_open(&output, config->output, err);
-    if (status)
-        return status;
-    status = h5_create_file(&b.file, output_temporary(output), err);
+    if (output_open(&output, config->output, err))
+        return STATUS_FAILED;
+    enum status status = h5_create_file(&b.file, output_temporary(output), err);
     if (!status)
         status = write_content(&b, keep_clusters, err);
     if (status)
         h5_abandon_file(b.file);
-    columns_close(&b.images);
-    columns_close(&b.failures);
-    for (unsigned i = 0; i < FEATURE_MAX; i++) {
-        h5_close(&b.feature[i]);
-        free(b.block[i]);
-    }
-    if (!status)
-        status = h5_finish_file(&b.file, config->output, err);
-    else
+    close_build(&b);
+    if (status) {
         h5_discard_file(&b.file);
-    if (!status)
-        status = output_commit(output, err);
+        goto out;
+    }
+    if ((status = h5_finish_file(&b.file, config->output, err)))
+        goto out;
+    status = output_commit(output, err);
+out:
     output_close(&output);
     return status;
 }

@@ -1,26 +1,12 @@
-/* clusters.c: adds clusterings to a copy of a file.
+/* clusters.c: the parts of a clustering as datasets, and their scales.
  *
- * A finished file is never modified: its bytes are shared with or copied to a new one by the file
- * system, where the clustering is added before the new file takes its name. References between HDF5
- * objects are offsets, so they hold in the copy. */
+ * References between HDF5 objects are offsets, so they hold in a copy of a file. */
 #include "file/clusters.h"
-#include "base/clock.h"
-#include "base/output.h"
-#include "base/path.h"
 #include "file/scales.h"
-#include "file/sweep_group.h"
-#include "version_generated.h"
-#include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <hdf5_hl.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define COPY_BYTES (1u << 20)
 
@@ -49,13 +35,13 @@ static enum status put_attributes(hid_t group, const struct result_clustering *c
                    {"iterations", VALUE_U32, &c->iterations},
                    {"converged", VALUE_U8, &converged},
                    {"inertia", VALUE_F64, &c->inertia}};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; !status && i < sizeof texts / sizeof *texts; i++)
-        status = h5_put_text(group, texts[i].name, texts[i].text ? texts[i].text : "", path, err);
-    for (size_t i = 0; !status && i < sizeof numbers / sizeof *numbers; i++)
-        status =
-            h5_put_number(group, numbers[i].name, numbers[i].type, numbers[i].value, path, err);
-    return status;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (h5_put_text(group, texts[i].name, texts[i].text ? texts[i].text : "", path, err))
+            return STATUS_FAILED;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (h5_put_number(group, numbers[i].name, numbers[i].type, numbers[i].value, path, err))
+            return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 /* True if the file has a scale of that name and length. */
@@ -84,15 +70,12 @@ static enum status make_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file
         axis_name(rows, "row", c->name);
     if (!has_scale(file, axis_name(values, "feature", c->feature), c->dimension))
         axis_name(values, "dimension", c->name);
-    enum status status = h5_create_scale(file, clusters, c->k, path, err);
-    if (!status)
-        status = h5_create_scale(file, iterations, c->iterations, path, err);
-    if (!status)
-        status = h5_create_scale(file, rows, c->rows, path, err);
-    if (!status)
-        status = h5_create_scale(file, values, c->dimension, path, err);
-    if (!status)
-        status = h5_create_scale(file, RANK_AXIS, NEAREST_COUNT, path, err);
+    if (h5_create_scale(file, clusters, c->k, path, err) ||
+        h5_create_scale(file, iterations, c->iterations, path, err) ||
+        h5_create_scale(file, rows, c->rows, path, err) ||
+        h5_create_scale(file, values, c->dimension, path, err) ||
+        h5_create_scale(file, RANK_AXIS, NEAREST_COUNT, path, err))
+        return STATUS_FAILED;
     for (int p = 0; p < PART_COUNT; p++) {
         snprintf(axis[p][0], AXIS_NAME_MAX, "%s",
                  cluster_part_of_rows(p) ? rows
@@ -100,40 +83,111 @@ static enum status make_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file
                                          : clusters);
         snprintf(axis[p][1], AXIS_NAME_MAX, "%s", p == PART_CENTROIDS ? values : RANK_AXIS);
     }
+    return STATUS_OK;
+}
+
+static enum status write_sweep_column(hid_t file, hid_t group, const char *axis,
+                                      const struct result_sweep *sweep, const struct column *column,
+                                      const char *path, struct error *err)
+{
+    const size_t size = value_size(column->type);
+    const hsize_t length = sweep->count;
+    hid_t dataset = H5I_INVALID_HID;
+    uint8_t *values = malloc(sweep->count * size);
+    if (!values)
+        return error_memory(err, sweep->count * size, "the values of k");
+    for (uint32_t i = 0; i < sweep->count; i++)
+        memcpy(values + i * size, (const uint8_t *)&sweep->values[i] + column->offset, size);
+    enum status status = STATUS_FAILED;
+    if (h5_create_dataset(&dataset, group, column->name, column->type, 1, &length, path, err) ||
+        h5_attach_scale(file, dataset, 0, axis, path, err) ||
+        h5_write_rows(dataset, column->type, 0, sweep->count, values, path, err))
+        goto out;
+    status = h5_finish_dataset(&dataset, path, err);
+out:
+    h5_close(&dataset);
+    free(values);
     return status;
 }
 
-enum status clusters_create(hid_t part[PART_COUNT], hid_t file, const struct result_clustering *c,
-                            const char *path, struct error *err)
+static enum status write_sweep(hid_t file, hid_t parent, const char *name,
+                               const struct result_sweep *sweep, const char *path,
+                               struct error *err)
 {
+    enum status status = STATUS_FAILED;
+    char axis[AXIS_NAME_MAX];
+    hid_t group = H5I_INVALID_HID;
+    if (h5_create_scale(file, axis_name(axis, SWEEP_AXIS, name), sweep->count, path, err) ||
+        h5_create_group(&group, parent, "sweep", path, err) ||
+        h5_put_text(group, "measure", sweep->measure, path, err) ||
+        h5_put_text(group, "reason", sweep->reason, path, err) ||
+        h5_put_number(group, "sample", VALUE_U32, &sweep->sample, path, err))
+        goto out;
+    const int columns = sweep->has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
+    for (int i = 0; i < columns; i++)
+        if (write_sweep_column(file, group, axis, sweep, &sweep_column[i], path, err))
+            goto out;
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    return status;
+}
+
+static enum status write_agreement(hid_t group, const struct result_agreement *agreement,
+                                   const char *path, struct error *err)
+{
+    if (h5_put_number(group, "folders", VALUE_U32, &agreement->folders, path, err))
+        return STATUS_FAILED;
+    for (int i = 0; i < AGREEMENT_ATTRIBUTES; i++)
+        if (h5_put_number(group, agreement_attribute[i].name, VALUE_F64,
+                          (const char *)agreement + agreement_attribute[i].offset, path, err))
+            return STATUS_FAILED;
+    return STATUS_OK;
+}
+
+static bool has_part(const struct result_clustering *c, int part)
+{
+    return part != PART_WEIGHTS || c->weighted;
+}
+
+/* Creates /clusters/NAME with its attributes and its datasets (not yet written), whose scales are
+ * those of the file's images and features where it has them. */
+static enum status create_clustering(hid_t part[PART_COUNT], hid_t file,
+                                     const struct result_clustering *c, const char *path,
+                                     struct error *err)
+{
+    enum status status = STATUS_FAILED;
     char axis[PART_COUNT][2][AXIS_NAME_MAX];
     struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows};
     hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
-    enum status status = make_axes(axis, file, c, path, err);
-    if (!status && H5Lexists(file, "clusters", H5P_DEFAULT) > 0) {
-        all = H5Gopen2(file, "clusters", H5P_DEFAULT);
-        if (all < 0)
-            status = h5_fail(err, "H5Gopen2", "write", path);
-    } else if (!status) {
-        status = h5_create_group(&all, file, "clusters", path, err);
+    if (make_axes(axis, file, c, path, err))
+        goto out;
+    if (H5Lexists(file, "clusters", H5P_DEFAULT) <= 0) {
+        if (h5_create_group(&all, file, "clusters", path, err))
+            goto out;
+    } else if ((all = H5Gopen2(file, "clusters", H5P_DEFAULT)) < 0) {
+        h5_fail(err, "H5Gopen2", "write", path);
+        goto out;
     }
-    if (!status)
-        status = h5_create_group(&group, all, c->name, path, err);
-    if (!status)
-        status = put_attributes(group, c, path, err);
-    for (int p = 0; !status && p < PART_COUNT; p++) {
+    if (h5_create_group(&group, all, c->name, path, err) || put_attributes(group, c, path, err))
+        goto out;
+    for (int p = 0; p < PART_COUNT; p++) {
         const struct cluster_part_kind *kind = &cluster_part_kind[p];
         hsize_t size[2];
-        if (p == PART_WEIGHTS && !c->weighted)
+        if (!has_part(c, p))
             continue;
         cluster_part_dimensions(size, p, &shape);
-        status =
-            h5_create_dataset(&part[p], group, kind->name, kind->type, kind->rank, size, path, err);
-        for (int a = 0; !status && a < kind->rank; a++)
-            status = h5_attach_scale(file, part[p], (unsigned)a, axis[p][a], path, err);
+        if (h5_create_dataset(&part[p], group, kind->name, kind->type, kind->rank, size, path, err))
+            goto out;
+        for (int a = 0; a < kind->rank; a++)
+            if (h5_attach_scale(file, part[p], (unsigned)a, axis[p][a], path, err))
+                goto out;
     }
-    if (!status)
-        status = sweep_group_write(file, group, c, path, err);
+    if ((c->agreement && write_agreement(group, c->agreement, path, err)) ||
+        (c->sweep && write_sweep(file, group, c->name, c->sweep, path, err)))
+        goto out;
+    status = STATUS_OK;
+out:
     h5_close(&group);
     h5_close(&all);
     return status;
@@ -144,205 +198,78 @@ static enum status close_parts(hid_t part[PART_COUNT], enum status status, const
                                struct error *err)
 {
     for (int p = 0; p < PART_COUNT; p++)
-        if (!status)
-            status = h5_finish_dataset(&part[p], path, err);
+        if (h5_finish_dataset(&part[p], path, status ? NULL : err))
+            status = STATUS_FAILED;
     return status;
 }
 
-static const struct result_cluster_entry *entry_of(const struct result *result,
-                                                   const struct result_clusters *clusters)
+static enum status copy_part(hid_t to, hid_t from, enum cluster_part part,
+                             const struct cluster_shape *shape, const char *to_path,
+                             const char *from_path, struct error *err)
 {
-    const struct result_cluster_entry *entry = result->clusters;
-    while (&entry->clusters != clusters)
-        entry++;
-    return entry;
+    enum status status = STATUS_FAILED;
+    enum value_type type = cluster_part_kind[part].type;
+    hsize_t size[2];
+    cluster_part_dimensions(size, part, shape);
+    size_t row = value_size(type) * (cluster_part_kind[part].rank == 2 ? size[1] : 1);
+    uint64_t block = row < COPY_BYTES ? COPY_BYTES / row : 1;
+    void *data = malloc(block * row);
+    if (!data)
+        return error_memory(err, block * row, "a clustering");
+    for (uint64_t first = 0; first < size[0]; first += block) {
+        uint64_t count = size[0] - first < block ? size[0] - first : block;
+        if (h5_read_rows(from, type, first, count, data, from_path, err) ||
+            h5_write_rows(to, type, first, count, data, to_path, err))
+            goto out;
+    }
+    status = STATUS_OK;
+out:
+    free(data);
+    return status;
 }
 
 enum status clusters_copy(hid_t file, const char *path, struct result *from,
                           const struct result_clusters *clusters, struct error *err)
 {
-    const struct result_cluster_entry *entry = entry_of(from, clusters);
-    struct result_clustering clustering = {.name = clusters->name,
-                                           .feature = clusters->feature,
-                                           .init = clusters->init,
-                                           .metric = clusters->metric,
-                                           .parameters = clusters->parameters,
-                                           .content = clusters->content,
-                                           .k = clusters->k,
-                                           .dimension = clusters->dimension,
-                                           .iterations = clusters->iterations,
-                                           .rows = clusters->rows,
-                                           .seed = clusters->seed,
-                                           .converged = clusters->converged,
-                                           .weighted = clusters->weighted,
-                                           .inertia = clusters->inertia};
+    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
+    struct result_clustering clustering = {
+        .name = clusters->name,
+        .feature = clusters->feature,
+        .init = clusters->init,
+        .metric = clusters->metric,
+        .parameters = clusters->parameters,
+        .content = clusters->content,
+        .k = clusters->k,
+        .dimension = clusters->dimension,
+        .iterations = clusters->iterations,
+        .rows = clusters->rows,
+        .seed = clusters->seed,
+        .converged = clusters->converged,
+        .weighted = clusters->weighted,
+        .inertia = clusters->inertia,
+        .agreement = clusters->has_agreement ? &clusters->agreement : NULL};
     struct cluster_shape shape = {clusters->k, clusters->dimension, clusters->iterations,
                                   clusters->rows};
     struct result_sweep sweep;
     hid_t part[PART_COUNT] = {0};
-    enum status status = result_sweep_read(&sweep, from, clusters, err);
-    if (status)
-        return status;
-    clustering.agreement = clusters->has_agreement ? &clusters->agreement : NULL;
+    enum status status = STATUS_FAILED;
+    if (result_sweep_read(&sweep, from, clusters, err))
+        return STATUS_FAILED;
     clustering.sweep = sweep.values ? &sweep : NULL;
-    status = clusters_create(part, file, &clustering, path, err);
+    if (create_clustering(part, file, &clustering, path, err))
+        goto out;
+    for (int p = 0; p < PART_COUNT; p++)
+        if (has_part(&clustering, p) &&
+            copy_part(part[p], entry->part[p], p, &shape, path, from->path, err))
+            goto out;
+    status = STATUS_OK;
+out:
     result_sweep_clear(&sweep);
-    for (int p = 0; !status && p < PART_COUNT; p++) {
-        enum value_type type = cluster_part_kind[p].type;
-        hsize_t size[2];
-        if (part[p] <= 0)
-            continue;
-        cluster_part_dimensions(size, p, &shape);
-        size_t row = value_size(type) * (cluster_part_kind[p].rank == 2 ? size[1] : 1);
-        uint64_t block = row < COPY_BYTES ? COPY_BYTES / row : 1;
-        void *data = malloc(block * row);
-        if (!data)
-            status = error_memory(err, block * row, "a clustering");
-        for (uint64_t first = 0; !status && first < size[0]; first += block) {
-            uint64_t count = size[0] - first < block ? size[0] - first : block;
-            status = h5_read_rows(entry->part[p], type, first, count, data, from->path, err);
-            if (!status)
-                status = h5_write_rows(part[p], type, first, count, data, path, err);
-        }
-        free(data);
-    }
     return close_parts(part, status, path, err);
 }
 
-/* Copies all bytes of `input` to the empty file `to`: by sharing its extents where the file system
- * can, by copying inside the kernel where that can, else through memory. */
-static enum status copy_bytes(int to, const char *to_path, const char *input, struct error *err)
-{
-    char shown[256];
-    path_for_message(shown, sizeof shown, input);
-    int from = open(input, O_RDONLY | O_CLOEXEC);
-    if (from < 0)
-        return error_errno(err, STATUS_FAILED, errno, "open", "cannot read %s", shown);
-    enum status status = STATUS_OK;
-    char *buffer = NULL;
-    if (ioctl(to, FICLONE, from) == 0)
-        goto out;
-    ssize_t n;
-    while ((n = copy_file_range(from, NULL, to, NULL, 1u << 30, 0)) > 0)
-        ;
-    /* Some kernels say that they copied nothing where they cannot; both positions are then where
-     * the rest begins. */
-    buffer = malloc(COPY_BYTES);
-    if (!buffer)
-        status = error_memory(err, COPY_BYTES, "a copy");
-    while (!status && (n = read(from, buffer, COPY_BYTES)) != 0) {
-        if (n < 0 && errno != EINTR)
-            status = error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s", shown);
-        else if (n > 0)
-            status = write_all(to, buffer, (size_t)n, to_path, err);
-    }
-out:
-    free(buffer);
-    close(from);
-    return status;
-}
-
-/* Everything that HDF5 will read when `feature` is clustered and `old` (may be NULL) replaced. */
-static enum status check_scales(struct result *base, const char *feature,
-                                const struct result_clusters *old, struct error *err)
-{
-    char values[AXIS_NAME_MAX];
-    enum status status = scales_check_scale(base, image_table.axis, err);
-    if (!status)
-        status = scales_check_scale(base, RANK_AXIS, err);
-    if (!status)
-        status = scales_check_scale(base, axis_name(values, "feature", feature), err);
-    for (int i = 0; !status && old && i < OWN_AXES; i++)
-        status = scales_check_own(base, axis_name(values, own_axis[i], old->name), err);
-    for (int p = 0; !status && old && p < PART_COUNT; p++)
-        if (p != PART_WEIGHTS || old->weighted)
-            status = scales_check_dataset(base, entry_of(base, old)->part[p], err);
-    return status;
-}
-
-/* Takes one clustering out of the file: scales that others share forget it, its own go with it. */
-static enum status remove_clustering(hid_t file, struct result *result,
-                                     const struct result_clusters *clusters, const char *path,
-                                     struct error *err)
-{
-    const struct result_cluster_entry *entry = entry_of(result, clusters);
-    enum status status = STATUS_OK;
-    for (int p = 0; !status && p < PART_COUNT; p++) {
-        char name[2 * FEATURE_NAME_MAX], axis[AXIS_NAME_MAX];
-        if (p == PART_WEIGHTS && !clusters->weighted)
-            continue;
-        snprintf(name, sizeof name, "clusters/%s/%s", clusters->name, cluster_part_kind[p].name);
-        hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
-        if (dataset < 0)
-            return h5_fail(err, "H5Dopen2", "write", path);
-        for (int a = 0; !status && a < cluster_part_kind[p].rank; a++) {
-            status = vlen_axis(axis, sizeof axis, result->vlen, entry->part[p], (unsigned)a, err);
-            hid_t scale = !status && *axis ? H5Dopen2(file, axis, H5P_DEFAULT) : H5I_INVALID_HID;
-            if (scale > 0 && H5DSdetach_scale(dataset, scale, (unsigned)a) < 0)
-                status = h5_fail(err, "H5DSdetach_scale", "write", path);
-            h5_close(&scale);
-        }
-        h5_close(&dataset);
-    }
-    char name[2 * FEATURE_NAME_MAX];
-    snprintf(name, sizeof name, "clusters/%s", clusters->name);
-    if (!status && H5Ldelete(file, name, H5P_DEFAULT) < 0)
-        status = h5_fail(err, "H5Ldelete", "write", path);
-    for (int i = 0; !status && i < OWN_AXES; i++) {
-        axis_name(name, own_axis[i], clusters->name);
-        if (h5_is_object(file, name, H5O_TYPE_DATASET) && H5Ldelete(file, name, H5P_DEFAULT) < 0)
-            status = h5_fail(err, "H5Ldelete", "write", path);
-    }
-    return status;
-}
-
-/* The attributes of a file that holds clusterings alone. */
-static enum status put_root(hid_t file, const char *path, struct error *err)
-{
-    int32_t format = SCHEMA_FORMAT;
-    char created[32];
-    clock_iso8601(created, clock_created());
-    enum status status = h5_put_number(file, "clpipe_format", VALUE_I32, &format, path, err);
-    if (!status)
-        status = h5_put_text(file, "clpipe_version", CLPIPE_VERSION, path, err);
-    if (!status)
-        status = h5_put_text(file, "created", created, path, err);
-    if (!status)
-        status = h5_put_text(file, "parameters", "{}", path, err);
-    return status;
-}
-
-/* Whether `output` may be written: *existing is it, if it is a clpipe file. */
-static enum status check_output(struct result **existing, const char *output, const char *input,
-                                const struct result_clustering *clustering, bool replace,
-                                struct error *err)
-{
-    char shown[256];
-    struct stat out, in;
-    path_for_message(shown, sizeof shown, output);
-    *existing = NULL;
-    if (stat(output, &out))
-        return STATUS_OK; /* output_open says what there is to say */
-    if (input && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-        return STATUS_OK;
-    if (!S_ISREG(out.st_mode))
-        return STATUS_OK;
-    struct error why = ERROR_INIT;
-    if (result_open(existing, output, &why))
-        return error_set(err, STATUS_FAILED,
-                         "%s is there and is not overwritten (%s): name another output", shown,
-                         why.sentence);
-    if (!input && (*existing)->has_images)
-        return error_set(err, STATUS_USAGE, "%s holds features of other data: name another output",
-                         shown);
-    if (!replace && (input || result_clusters_find(*existing, clustering->name)))
-        return error_set(err, STATUS_USAGE,
-                         "%s is there already: --force replaces it, or name another output", shown);
-    return STATUS_OK;
-}
-
-static enum status write_parts(hid_t file, const struct result_clustering *c, const char *path,
-                               struct error *err)
+enum status clusters_write(hid_t file, const struct result_clustering *c, const char *path,
+                           struct error *err)
 {
     const void *const data[PART_COUNT] = {
         [PART_CENTROIDS] = c->centroids, [PART_LABELS] = c->labels,
@@ -351,81 +278,88 @@ static enum status write_parts(hid_t file, const struct result_clustering *c, co
         [PART_WEIGHTS] = c->weights};
     struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows};
     hid_t part[PART_COUNT] = {0};
-    enum status status = clusters_create(part, file, c, path, err);
-    for (int p = 0; !status && p < PART_COUNT; p++) {
+    enum status status = STATUS_FAILED;
+    if (create_clustering(part, file, c, path, err))
+        goto out;
+    for (int p = 0; p < PART_COUNT; p++) {
         hsize_t size[2];
         cluster_part_dimensions(size, p, &shape);
-        if (part[p] > 0)
-            status =
-                h5_write_rows(part[p], cluster_part_kind[p].type, 0, size[0], data[p], path, err);
+        if (has_part(c, p) &&
+            h5_write_rows(part[p], cluster_part_kind[p].type, 0, size[0], data[p], path, err))
+            goto out;
     }
+    status = STATUS_OK;
+out:
     return close_parts(part, status, path, err);
 }
 
-/* What does not fit could not be read again. */
-static bool texts_fit(const struct result_clustering *c)
+enum status clusters_check_scales(struct result *base, const char *feature,
+                                  const struct result_clusters *old, struct error *err)
 {
-    struct result_clusters read;
-    return strlen(c->feature) < sizeof read.feature && strlen(c->metric) < sizeof read.metric &&
-           strlen(c->init) < sizeof read.init;
+    char axis[AXIS_NAME_MAX];
+    if (scales_check_scale(base, image_table.axis, err) ||
+        scales_check_scale(base, RANK_AXIS, err) ||
+        scales_check_scale(base, axis_name(axis, "feature", feature), err))
+        return STATUS_FAILED;
+    if (!old)
+        return STATUS_OK;
+    for (int i = 0; i < OWN_AXES; i++)
+        if (scales_check_own(base, axis_name(axis, own_axis[i], old->name), err))
+            return STATUS_FAILED;
+    for (int p = 0; p < PART_COUNT; p++)
+        if ((p != PART_WEIGHTS || old->weighted) &&
+            scales_check_dataset(base, result_cluster_entry(old)->part[p], err))
+            return STATUS_FAILED;
+    return STATUS_OK;
 }
 
-enum status result_write_clusters(const char *output, const char *input,
-                                  const struct result_clustering *clustering, bool replace,
-                                  struct error *err)
+/* Makes the scales on the axes of a part forget it; `stored` is the same part in the file of
+ * `result`. */
+static enum status detach_scales(hid_t file, struct result *result, hid_t stored, const char *name,
+                                 int rank, const char *path, struct error *err)
 {
-    struct result *existing = NULL, *base = NULL;
-    struct output *out = NULL;
-    hid_t file = H5I_INVALID_HID;
-    char shown[256];
-    assert(texts_fit(clustering));
-    if (!schema_name_valid(clustering->name))
-        return error_set(err, STATUS_USAGE,
-                         "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
-                         "'_', '.' and '-'",
-                         path_for_message(shown, sizeof shown, clustering->name),
-                         FEATURE_NAME_MAX - 1);
-    enum status status = check_output(&existing, output, input, clustering, replace, err);
-    /* A file of clusters alone takes further ones. */
-    if (!status && !input && existing)
-        input = output;
-    result_close(&existing);
-    if (!status && input)
-        status = result_open(&base, input, err);
-    const struct result_clusters *old = base ? result_clusters_find(base, clustering->name) : NULL;
-    if (!status && old && !replace)
-        status = error_set(err, STATUS_USAGE,
-                           "%s holds clusters '%s' already: --force replaces them, --name NAME "
-                           "keeps both",
-                           path_for_message(shown, sizeof shown, input), clustering->name);
-    if (!status && base && base->has_images && clustering->rows != result_images(base))
-        status = error_set(err, STATUS_FAILED, "%s has %llu images, the clusters %llu rows",
-                           path_for_message(shown, sizeof shown, input),
-                           (unsigned long long)result_images(base),
-                           (unsigned long long)clustering->rows);
-    if (!status && base)
-        status = check_scales(base, clustering->feature, old, err);
-    if (!status)
-        status = output_open(&out, output, err);
-    if (!status && base)
-        status = copy_bytes(output_descriptor(out), output, input, err);
-    if (!status && base)
-        status = h5_open_file(&file, output_temporary(out), true, err);
-    else if (!status)
-        status = h5_create_file(&file, output_temporary(out), err);
-    if (!status && !base)
-        status = put_root(file, output, err);
-    if (!status && old)
-        status = remove_clustering(file, base, old, output, err);
-    if (!status)
-        status = write_parts(file, clustering, output, err);
-    if (!status)
-        status = h5_finish_file(&file, output, err);
-    if (file > 0)
-        h5_discard_file(&file);
-    if (!status)
-        status = output_commit(out, err);
-    output_close(&out);
-    result_close(&base);
+    enum status status = STATUS_FAILED;
+    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT), scale = H5I_INVALID_HID;
+    if (dataset < 0)
+        return h5_fail(err, "H5Dopen2", "write", path);
+    for (int a = 0; a < rank; a++) {
+        char axis[AXIS_NAME_MAX];
+        if (vlen_axis(axis, sizeof axis, result->vlen, stored, (unsigned)a, err))
+            goto out;
+        scale = *axis ? H5Dopen2(file, axis, H5P_DEFAULT) : H5I_INVALID_HID;
+        if (scale > 0 && H5DSdetach_scale(dataset, scale, (unsigned)a) < 0) {
+            h5_fail(err, "H5DSdetach_scale", "write", path);
+            goto out;
+        }
+        h5_close(&scale);
+    }
+    status = STATUS_OK;
+out:
+    h5_close(&scale);
+    h5_close(&dataset);
     return status;
+}
+
+enum status clusters_remove(hid_t file, struct result *result,
+                            const struct result_clusters *clusters, const char *path,
+                            struct error *err)
+{
+    char name[2 * FEATURE_NAME_MAX];
+    for (int p = 0; p < PART_COUNT; p++) {
+        if (p == PART_WEIGHTS && !clusters->weighted)
+            continue;
+        snprintf(name, sizeof name, "clusters/%s/%s", clusters->name, cluster_part_kind[p].name);
+        if (detach_scales(file, result, result_cluster_entry(clusters)->part[p], name,
+                          cluster_part_kind[p].rank, path, err))
+            return STATUS_FAILED;
+    }
+    snprintf(name, sizeof name, "clusters/%s", clusters->name);
+    if (H5Ldelete(file, name, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Ldelete", "write", path);
+    for (int i = 0; i < OWN_AXES; i++) {
+        axis_name(name, own_axis[i], clusters->name);
+        if (h5_is_object(file, name, H5O_TYPE_DATASET) && H5Ldelete(file, name, H5P_DEFAULT) < 0)
+            return h5_fail(err, "H5Ldelete", "write", path);
+    }
+    return STATUS_OK;
 }

@@ -4,14 +4,22 @@
 
 #include "file/result_internal.h"
 
-/* Creates /clusters/NAME with its attributes and its datasets (not yet written), whose scales are
- * those of the file's images and features where it has them. */
-enum status clusters_create(hid_t part[PART_COUNT], hid_t file,
-                            const struct result_clustering *clustering, const char *path,
-                            struct error *err);
+/* Writes a clustering; the scales of its axes are those of the file's images and features where it
+ * has them. */
+enum status clusters_write(hid_t file, const struct result_clustering *clustering, const char *path,
+                           struct error *err);
 
-/* Copies a clustering of a finished file to one that is being written. */
+/* Copies a clustering of a finished file. */
 enum status clusters_copy(hid_t file, const char *path, struct result *from,
                           const struct result_clusters *clusters, struct error *err);
+
+/* Removes one from a copy of the file of `result`: scales that others share forget it, its own go
+ * with it. HDF5 trusts what it keeps for scales: check them first (clusters_check_scales, where
+ * `old` may be NULL: then only those that a clustering of `feature` will be attached to). */
+enum status clusters_check_scales(struct result *result, const char *feature,
+                                  const struct result_clusters *old, struct error *err);
+enum status clusters_remove(hid_t file, struct result *result,
+                            const struct result_clusters *clusters, const char *path,
+                            struct error *err);
 
 #endif

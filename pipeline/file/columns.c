@@ -54,34 +54,28 @@ static enum status create_column(hid_t *dataset, hid_t file, hid_t group, const 
                                  const char *axis, const char *path, struct error *err)
 {
     hsize_t size[2] = {rows, width};
-    enum status status =
-        h5_create_dataset(dataset, group, name, type, width > 1 ? 2 : 1, size, path, err);
-    if (!status)
-        status = h5_attach_scale(file, *dataset, 0, axis, path, err);
-    if (!status && width > 1)
-        status = h5_attach_scale(file, *dataset, 1, DIGEST_AXIS, path, err);
-    return status;
+    if (h5_create_dataset(dataset, group, name, type, width > 1 ? 2 : 1, size, path, err) ||
+        h5_attach_scale(file, *dataset, 0, axis, path, err) ||
+        (width > 1 && h5_attach_scale(file, *dataset, 1, DIGEST_AXIS, path, err)))
+        return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 static enum status create_raw(struct columns *c, hid_t file, hid_t group, uint64_t rows,
                               uint64_t bytes, struct error *err)
 {
-    hid_t raw;
-    enum status status = h5_create_scale(file, c->table->raw_axis, rows, c->path, err);
-    if (!status)
-        status = h5_create_scale(file, c->table->raw_byte_axis, bytes, c->path, err);
-    if (!status)
-        status = h5_create_group(&raw, group, "path_raw", c->path, err);
-    if (status)
-        return status;
-    status = create_column(&c->raw_row, file, raw, "row", VALUE_U64, rows, 1, c->table->raw_axis,
-                           c->path, err);
-    if (!status)
-        status = create_column(&c->raw_end, file, raw, "end", VALUE_U64, rows, 1,
-                               c->table->raw_axis, c->path, err);
-    if (!status)
-        status = create_column(&c->raw_bytes, file, raw, "bytes", VALUE_U8, bytes, 1,
-                               c->table->raw_byte_axis, c->path, err);
+    enum status status = STATUS_FAILED;
+    hid_t raw = H5I_INVALID_HID;
+    const char *axis = c->table->raw_axis, *byte_axis = c->table->raw_byte_axis, *path = c->path;
+    if (h5_create_scale(file, axis, rows, path, err) ||
+        h5_create_scale(file, byte_axis, bytes, path, err) ||
+        h5_create_group(&raw, group, "path_raw", path, err) ||
+        create_column(&c->raw_row, file, raw, "row", VALUE_U64, rows, 1, axis, path, err) ||
+        create_column(&c->raw_end, file, raw, "end", VALUE_U64, rows, 1, axis, path, err))
+        goto out;
+    status =
+        create_column(&c->raw_bytes, file, raw, "bytes", VALUE_U8, bytes, 1, byte_axis, path, err);
+out:
     h5_close(&raw);
     return status;
 }
@@ -100,24 +94,28 @@ enum status columns_create(struct columns **out, hid_t *group, hid_t file,
     c->rows = rows;
     c->block = malloc(BLOCK * table->row_size);
     c->scratch = malloc((size_t)BLOCK * 16);
-    enum status status = STATUS_OK;
-    if (!c->block || !c->scratch)
-        status = error_memory(err, BLOCK * table->row_size, "a table");
-    if (!status)
-        status = h5_create_scale(file, table->axis, rows, path, err);
-    if (!status)
-        status = h5_create_group(group, file, table->group, path, err);
-    for (unsigned i = 0; !status && i < table->count; i++)
-        status = create_column(&c->dataset[i], file, *group, table->column[i].name,
-                               table->column[i].type, rows, table->column[i].width, table->axis,
-                               path, err);
-    if (!status && raw_rows > 0)
-        status = create_raw(c, file, *group, raw_rows, raw_bytes, err);
-    if (status) {
-        h5_close(group);
-        columns_close(&c);
+    enum status status = STATUS_FAILED;
+    if (!c->block || !c->scratch) {
+        error_memory(err, BLOCK * table->row_size, "a table");
+        goto out;
     }
+    if (h5_create_scale(file, table->axis, rows, path, err) ||
+        h5_create_group(group, file, table->group, path, err))
+        goto out;
+    for (unsigned i = 0; i < table->count; i++)
+        if (create_column(&c->dataset[i], file, *group, table->column[i].name,
+                          table->column[i].type, rows, table->column[i].width, table->axis, path,
+                          err))
+            goto out;
+    if (raw_rows > 0 && create_raw(c, file, *group, raw_rows, raw_bytes, err))
+        goto out;
     *out = c;
+    c = NULL;
+    status = STATUS_OK;
+out:
+    if (status)
+        h5_close(group);
+    columns_close(&c);
     return status;
 }
 
@@ -139,11 +137,10 @@ void columns_close(struct columns **columns)
     free(c);
 }
 
-static enum status flush(struct columns *c, struct error *err)
+static enum status flush_block(struct columns *c, struct error *err)
 {
-    enum status status = STATUS_OK;
     unsigned texts = 0;
-    for (unsigned i = 0; !status && i < c->table->count; i++) {
+    for (unsigned i = 0; i < c->table->count; i++) {
         const struct column *column = &c->table->column[i];
         const char *from = c->block + column->offset;
         size_t size = value_size(column->type) * column->width;
@@ -156,24 +153,23 @@ static enum status flush(struct columns *c, struct error *err)
             }
         }
         texts += column->type == VALUE_TEXT;
-        status = h5_write_rows(c->dataset[i], column->type, c->first, c->count, c->scratch, c->path,
-                               err);
+        if (h5_write_rows(c->dataset[i], column->type, c->first, c->count, c->scratch, c->path,
+                          err))
+            return STATUS_FAILED;
     }
-    if (!status)
-        status = h5_write_rows(c->raw_row, VALUE_U64, c->raw_first, c->raw_count, c->raw_rows,
-                               c->path, err);
-    if (!status)
-        status = h5_write_rows(c->raw_end, VALUE_U64, c->raw_first, c->raw_count, c->raw_ends,
-                               c->path, err);
-    if (!status)
-        status = h5_write_rows(c->raw_bytes, VALUE_U8, c->raw_byte_first, c->raw.length,
-                               c->raw.data, c->path, err);
+    if (h5_write_rows(c->raw_row, VALUE_U64, c->raw_first, c->raw_count, c->raw_rows, c->path,
+                      err) ||
+        h5_write_rows(c->raw_end, VALUE_U64, c->raw_first, c->raw_count, c->raw_ends, c->path,
+                      err) ||
+        h5_write_rows(c->raw_bytes, VALUE_U8, c->raw_byte_first, c->raw.length, c->raw.data,
+                      c->path, err))
+        return STATUS_FAILED;
     c->first += c->count;
     c->raw_first += c->raw_count;
     c->raw_byte_first += c->raw.length;
     c->count = c->raw_count = 0;
     c->text.length = c->raw.length = 0;
-    return status;
+    return STATUS_OK;
 }
 
 /* The text of a path that is not UTF-8; and its bytes to path_raw. */
@@ -186,46 +182,44 @@ static enum status add_raw(struct columns *c, const char *name, uint32_t length,
     size_t written = path_to_utf8(text, size, name, length);
     enum status status = append(&c->text, text, written + 1, err);
     free(text);
-    if (!status)
-        status = append(&c->raw, name, length, err);
+    if (status || append(&c->raw, name, length, err))
+        return STATUS_FAILED;
     c->raw_rows[c->raw_count] = c->first + c->count;
     c->raw_ends[c->raw_count++] = c->raw_byte_first + c->raw.length;
-    return status;
+    return STATUS_OK;
 }
 
 enum status columns_add(struct columns *c, const void *row, const char *name, uint32_t name_length,
                         struct error *err)
 {
     assert(c->first + c->count < c->rows);
-    enum status status = STATUS_OK;
     unsigned texts = 0;
     memcpy(c->block + c->count * c->table->row_size, row, c->table->row_size);
-    for (unsigned i = 0; !status && i < c->table->count; i++) {
+    for (unsigned i = 0; i < c->table->count; i++) {
         const struct column *column = &c->table->column[i];
         if (column->type != VALUE_TEXT)
             continue;
         c->text_offset[texts++][c->count] = c->text.length;
         if (column->offset == 0 && !utf8_valid(name, name_length)) {
-            status = add_raw(c, name, name_length, err);
+            if (add_raw(c, name, name_length, err))
+                return STATUS_FAILED;
         } else if (column->offset == 0) {
-            status = append(&c->text, name, name_length, err);
-            if (!status)
-                status = append(&c->text, "", 1, err);
+            if (append(&c->text, name, name_length, err) || append(&c->text, "", 1, err))
+                return STATUS_FAILED;
         } else {
             const char *text;
             memcpy(&text, (const char *)row + column->offset, sizeof text);
-            status = append(&c->text, text, strlen(text) + 1, err);
+            if (append(&c->text, text, strlen(text) + 1, err))
+                return STATUS_FAILED;
         }
     }
     c->count++;
-    if (!status && (c->count == BLOCK || c->text.length > TEXT_BYTES))
-        status = flush(c, err);
-    return status;
+    return c->count == BLOCK || c->text.length > TEXT_BYTES ? flush_block(c, err) : STATUS_OK;
 }
 
 enum status columns_finish(struct columns *c, struct error *err)
 {
-    enum status status = flush(c, err);
+    enum status status = flush_block(c, err);
     assert(status || c->first == c->rows);
     return status;
 }

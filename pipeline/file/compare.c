@@ -3,7 +3,7 @@
  * Rows that were taken over from the finished file need no look, if they come at the same place.
  * What was done again (failures that are always tried again, a file that was only touched) is
  * compared value by value. */
-#include "file/build.h"
+#include "file/compare.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +30,8 @@ static enum status compare_row(struct build_difference *difference, struct feed 
 {
     const void *old, *values;
     const char *old_path;
-    enum status status =
-        rows_at(item->is_image ? finished->images : finished->failures, row, &old, &old_path, err);
-    if (status)
-        return status;
+    if (rows_at(item->is_image ? finished->images : finished->failures, row, &old, &old_path, err))
+        return STATUS_FAILED;
     if (strcmp(item->path, old_path) != 0 ||
         !(item->is_image ? same_image(&item->image, old) : same_failure(&item->failure, old)))
         difference->same_all = false;
@@ -41,10 +39,11 @@ static enum status compare_row(struct build_difference *difference, struct feed 
         return STATUS_OK;
     /* The feed has one buffer for values. */
     memcpy(mine, item->values, value_bytes);
-    status = feed_finished_values(feed, row, &values, err);
-    if (!status && memcmp(values, mine, value_bytes) != 0)
+    if (feed_finished_values(feed, row, &values, err))
+        return STATUS_FAILED;
+    if (memcmp(values, mine, value_bytes) != 0)
         difference->same_rows = difference->same_all = false;
-    return status;
+    return STATUS_OK;
 }
 
 enum status build_compare(struct build_difference *difference, const struct build_config *build,
@@ -56,38 +55,47 @@ enum status build_compare(struct build_difference *difference, const struct buil
         return STATUS_OK;
     difference->same_rows = true;
     difference->same_all = build->failures == result_failures(finished);
+    enum status status = STATUS_FAILED;
     size_t value_bytes = 4 * (size_t)build->feed.features->counters;
     void *mine = malloc(value_bytes);
-    if (!mine)
-        return error_memory(err, value_bytes, "an image's values");
-    struct feed *feed;
+    struct feed *feed = NULL;
     struct feed_item item;
     uint64_t location, next[2] = {0, 0}; /* rows of failures and of images */
-    enum status status = feed_open(&feed, &build->feed, err);
-    while (!status && difference->same_rows &&
-           !(status = feed_next_location(feed, &location, err))) {
+    if (!mine) {
+        error_memory(err, value_bytes, "an image's values");
+        goto out;
+    }
+    if (feed_open(&feed, &build->feed, err))
+        goto out;
+    while (difference->same_rows && !(status = feed_next_location(feed, &location, err))) {
         enum location_kind kind = location_kind(location);
         bool is_image = kind == LOCATION_IMAGE;
         if (kind == LOCATION_LOG) {
-            status = feed_read(feed, location, &item, err);
+            if ((status = feed_read(feed, location, &item, err)))
+                goto out;
             is_image = item.is_image;
             /* Where there are more failures than before everything has changed already. */
-            if (!status && (is_image || difference->same_all))
-                status = compare_row(difference, feed, finished, &item, next[is_image], mine,
-                                     value_bytes, err);
+            if ((is_image || difference->same_all) &&
+                (status = compare_row(difference, feed, finished, &item, next[is_image], mine,
+                                      value_bytes, err)))
+                goto out;
         } else if (location_position(location) != next[is_image]) {
             difference->same_all = false;
             difference->same_rows = difference->same_rows && !is_image;
         }
         next[is_image]++;
     }
+    if (status == STATUS_END)
+        status = STATUS_OK;
+out:
     feed_close(&feed);
     free(mine);
-    return status == STATUS_END ? STATUS_OK : status;
+    return status;
 }
 
 enum status build_compare_images(bool *same, const struct build_config *build, struct error *err)
 {
+    enum status status = STATUS_FAILED;
     struct result *old = build->replaced;
     struct feed *feed;
     struct feed_item item;
@@ -95,17 +103,22 @@ enum status build_compare_images(bool *same, const struct build_config *build, s
     *same = build->images == result_images(old);
     if (!*same)
         return STATUS_OK;
-    enum status status = feed_open(&feed, &build->feed, err);
-    while (!status && *same && !(status = feed_next_location(feed, &location, err))) {
+    if (feed_open(&feed, &build->feed, err))
+        return STATUS_FAILED;
+    while (*same && !(status = feed_next_location(feed, &location, err))) {
         const void *row;
         const char *path;
-        status = feed_read(feed, location, &item, err);
-        if (status || !item.is_image)
+        if ((status = feed_read(feed, location, &item, err)))
+            goto out;
+        if (!item.is_image)
             continue;
-        status = rows_at(old->images, next++, &row, &path, err);
-        if (!status)
-            *same = strcmp(item.path, path) == 0 && same_image(&item.image, row);
+        if ((status = rows_at(old->images, next++, &row, &path, err)))
+            goto out;
+        *same = strcmp(item.path, path) == 0 && same_image(&item.image, row);
     }
+    if (status == STATUS_END)
+        status = STATUS_OK;
+out:
     feed_close(&feed);
-    return status == STATUS_END ? STATUS_OK : status;
+    return status;
 }

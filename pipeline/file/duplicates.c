@@ -2,6 +2,7 @@
  *
  * Digests are sorted in memory. Where they do not fit, several passes take a part of them each, by
  * their leading bits, which are as good as random. */
+#include "file/duplicates.h"
 #include "file/result_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +35,9 @@ static enum status count_part(uint64_t *copies, struct result *result, struct di
     uint64_t images = rows_count(result->images), count = 0;
     for (uint64_t first = 0; first < images; first += BLOCK) {
         uint64_t rows = images - first < BLOCK ? images - first : BLOCK;
-        enum status status = h5_read_rows(rows_dataset(result->images, digest_column()), VALUE_U64,
-                                          first, rows, block, result->path, err);
-        if (status)
-            return status;
+        if (h5_read_rows(rows_dataset(result->images, digest_column()), VALUE_U64, first, rows,
+                         block, result->path, err))
+            return STATUS_FAILED;
         for (uint64_t i = 0; i < rows; i++) {
             if ((block[i].word[0] >> 32) % parts != part)
                 continue;
@@ -62,10 +62,16 @@ enum status result_duplicates(struct result *result, uint64_t *copies, struct er
     /* All copies of a file are in one part. */
     uint64_t room = parts == 1 ? images : most;
     struct digest *kept = malloc(room * sizeof *kept), *block = malloc(BLOCK * sizeof *block);
-    enum status status =
-        kept && block ? STATUS_OK : error_memory(err, room * sizeof *kept, "digests");
-    for (unsigned part = 0; !status && part < parts; part++)
-        status = count_part(copies, result, kept, room, block, part, parts, err);
+    enum status status = STATUS_FAILED;
+    if (!kept || !block) {
+        error_memory(err, room * sizeof *kept, "digests");
+        goto out;
+    }
+    for (unsigned part = 0; part < parts; part++)
+        if (count_part(copies, result, kept, room, block, part, parts, err))
+            goto out;
+    status = STATUS_OK;
+out:
     free(kept);
     free(block);
     return status;

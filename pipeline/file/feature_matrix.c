@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "file/choose.h"
+#include "file/identity.h"
 #include "matrix/joined.h"
 #include <stdio.h>
 #include <stdlib.h>

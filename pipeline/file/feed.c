@@ -104,16 +104,14 @@ enum status feed_finished_values(struct feed *feed, uint64_t row, const void **v
                                  struct error *err)
 {
     const struct feature_set *features = feed->config.features;
-    enum status status = STATUS_OK;
     if (row < feed->first || row >= feed->first + feed->loaded) {
         uint64_t left = result_images(feed->config.finished) - row;
         unsigned count = left < feed->block_rows ? (unsigned)left : feed->block_rows;
         feed->loaded = 0;
-        for (unsigned i = 0; !status && i < features->count; i++)
-            status = result_feature_read_raw(feed->config.finished, feed->feature[i], row, count,
-                                             feed->block[i], err);
-        if (status)
-            return status;
+        for (unsigned i = 0; i < features->count; i++)
+            if (result_feature_read_raw(feed->config.finished, feed->feature[i], row, count,
+                                        feed->block[i], err))
+                return STATUS_FAILED;
         feed->first = row;
         feed->loaded = count;
     }
@@ -133,9 +131,9 @@ static enum status read_log(struct feed *feed, uint64_t offset, struct feed_item
     enum status status = records_read(&feed->reader, offset, &feed->entry, err);
     if (status == STATUS_END || (!status && feed->entry.start)) {
         char shown[256];
-        return error_set(err, STATUS_FAILED,
-                         "%s changed while it was read; start over with --fresh",
-                         path_for_message(shown, sizeof shown, feed->config.log_path));
+        error_set(err, STATUS_FAILED, "%s changed while it was read",
+                  path_for_message(shown, sizeof shown, feed->config.log_path));
+        return error_remedy(err, REMEDY_START_OVER);
     }
     if (status)
         return status;
@@ -173,10 +171,10 @@ static enum status read_log(struct feed *feed, uint64_t offset, struct feed_item
                                      .mtime_ns = record->mtime_ns,
                                      .digest = {record->digest[0], record->digest[1]}};
     memcpy(item->image.format, record->format, sizeof item->image.format);
-    if (!records_unpack(feed->values, feed->config.features->counters, &feed->entry))
-        return error_set(err, STATUS_FAILED,
-                         "the log holds an image with another number of values; start over with "
-                         "--fresh");
+    if (!records_unpack(feed->values, feed->config.features->counters, &feed->entry)) {
+        error_set(err, STATUS_FAILED, "the log holds an image with another number of values");
+        return error_remedy(err, REMEDY_START_OVER);
+    }
     item->values = feed->values;
     return STATUS_OK;
 }
@@ -192,10 +190,9 @@ enum status feed_read(struct feed *feed, uint64_t location, struct feed_item *it
     struct result *finished = feed->config.finished;
     const void *row;
     item->is_image = kind == LOCATION_IMAGE;
-    enum status status = rows_at(item->is_image ? finished->images : finished->failures, position,
-                                 &row, &item->path, err);
-    if (status)
-        return status;
+    if (rows_at(item->is_image ? finished->images : finished->failures, position, &row, &item->path,
+                err))
+        return STATUS_FAILED;
     item->path_length = (uint32_t)strlen(item->path);
     if (item->is_image) {
         memcpy(&item->image, row, sizeof item->image);

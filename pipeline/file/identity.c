@@ -11,6 +11,7 @@
  * What HDF5 keeps for dimension scales (addresses) is left out: the names of the scales, AXES,
  * stand for it.
  */
+#include "file/identity.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "file/result_internal.h"
@@ -113,18 +114,16 @@ static bool shape_text(char *text, size_t size, hsize_t dimensions[MOST_AXES], i
 static enum status add_texts(struct identity *id, const uint8_t *descriptors, uint64_t count,
                              struct error *err)
 {
-    enum status status = STATUS_OK;
-    for (uint64_t i = 0; !status && i < count; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         const uint8_t *bytes;
         uint32_t length;
-        status = vlen_element(id->vlen, descriptors + i * VLEN_DESCRIPTOR, 1, &bytes, &length, err);
-        if (status)
-            break;
+        if (vlen_element(id->vlen, descriptors + i * VLEN_DESCRIPTOR, 1, &bytes, &length, err))
+            return STATUS_FAILED;
         uint64_t bytes8 = length;
         sha256_update(&id->sha, &bytes8, sizeof bytes8);
         sha256_update(&id->sha, bytes, length);
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status add_attribute(struct identity *id, hid_t object, const char *name,
@@ -138,26 +137,30 @@ static enum status add_attribute(struct identity *id, hid_t object, const char *
     char shape[64], line[MOST_NAME + 128];
     hsize_t dimensions[MOST_AXES];
     int rank;
-    enum status status = STATUS_OK;
+    enum status status = STATUS_FAILED;
     bool known =
         find_kind(&kind, type) && shape_text(shape, sizeof shape, dimensions, &rank, space);
     uint64_t count = known ? dimensions[0] * dimensions[1] : 0;
     if (!known || dimensions[0] > BUFFER_BYTES || dimensions[1] > BUFFER_BYTES ||
-        count > BUFFER_BYTES / kind.size)
-        status = refuse(id, err, name, "is an attribute of a kind that clpipe does not know");
-    if (!status) {
-        snprintf(line, sizeof line, "attribute %s %s %s\n", name, kind.name, shape);
-        add(id, line);
-        if (kind.text)
-            status = vlen_attribute(id->vlen, object, name, (uint8_t *)id->buffer,
-                                    count * kind.size, err);
-        else if (count > 0 && H5Aread(attribute, kind.memory, id->buffer) < 0)
-            status = h5_fail(err, "H5Aread", "read", id->path);
+        count > BUFFER_BYTES / kind.size) {
+        refuse(id, err, name, "is an attribute of a kind that clpipe does not know");
+        goto out;
     }
-    if (!status && kind.text)
-        status = add_texts(id, (const uint8_t *)id->buffer, count, err);
-    else if (!status)
+    snprintf(line, sizeof line, "attribute %s %s %s\n", name, kind.name, shape);
+    add(id, line);
+    if (kind.text) {
+        if (vlen_attribute(id->vlen, object, name, (uint8_t *)id->buffer, count * kind.size, err) ||
+            add_texts(id, (const uint8_t *)id->buffer, count, err))
+            goto out;
+    } else {
+        if (count > 0 && H5Aread(attribute, kind.memory, id->buffer) < 0) {
+            h5_fail(err, "H5Aread", "read", id->path);
+            goto out;
+        }
         sha256_update(&id->sha, id->buffer, count * kind.size);
+    }
+    status = STATUS_OK;
+out:
     h5_close(&kind.memory);
     h5_close(&space);
     h5_close(&type);
@@ -165,17 +168,12 @@ static enum status add_attribute(struct identity *id, hid_t object, const char *
     return status;
 }
 
-struct attribute_names {
-    char **name;
-    unsigned count;
-};
-
 static herr_t add_attribute_name(hid_t object, const char *name, const H5A_info_t *info,
                                  void *context)
 {
     (void)object;
     (void)info;
-    struct attribute_names *names = context;
+    struct h5_names *names = context;
     char **more = realloc(names->name, (names->count + 1) * sizeof *more);
     if (!more)
         return -1;
@@ -202,21 +200,26 @@ static bool is_left_out(const char *name, bool root)
 
 static enum status add_attributes(struct identity *id, hid_t object, bool root, struct error *err)
 {
-    struct attribute_names names = {0};
+    struct h5_names names = {0};
     hsize_t index = 0;
-    enum status status = STATUS_OK;
-    if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_attribute_name, &names) < 0)
-        status = h5_fail(err, "H5Aiterate2", "read", id->path);
+    enum status status = STATUS_FAILED;
+    if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_attribute_name, &names) < 0) {
+        h5_fail(err, "H5Aiterate2", "read", id->path);
+        goto out;
+    }
     if (names.count > 1)
         qsort(names.name, names.count, sizeof *names.name, compare_names);
     for (unsigned i = 0; i < names.count; i++) {
-        if (!status && strlen(names.name[i]) > MOST_NAME)
-            status = refuse(id, err, "an attribute", "has a longer name than clpipe gives");
-        if (!status && !is_left_out(names.name[i], root))
-            status = add_attribute(id, object, names.name[i], err);
-        free(names.name[i]);
+        if (strlen(names.name[i]) > MOST_NAME) {
+            refuse(id, err, "an attribute", "has a longer name than clpipe gives");
+            goto out;
+        }
+        if (!is_left_out(names.name[i], root) && add_attribute(id, object, names.name[i], err))
+            goto out;
     }
-    free(names.name);
+    status = STATUS_OK;
+out:
+    h5_free_names(&names);
     return status;
 }
 
@@ -241,31 +244,31 @@ static enum status add_values(struct identity *id, hid_t dataset, const struct k
 {
     size_t row = kind->size * dimensions[1];
     uint64_t block = row < BUFFER_BYTES ? BUFFER_BYTES / row : 1;
-    enum status status = STATUS_OK;
-    for (uint64_t first = 0; !status && first < dimensions[0]; first += block) {
+    for (uint64_t first = 0; first < dimensions[0]; first += block) {
         uint64_t count = dimensions[0] - first < block ? dimensions[0] - first : block;
-        status = read_rows(id, dataset, kind, dimensions, rank, first, count, err);
-        if (!status && kind->text)
-            status = add_texts(id, (const uint8_t *)id->buffer, count * dimensions[1], err);
-        else if (!status)
+        if (read_rows(id, dataset, kind, dimensions, rank, first, count, err))
+            return STATUS_FAILED;
+        if (!kind->text)
             sha256_update(&id->sha, id->buffer, count * row);
+        else if (add_texts(id, (const uint8_t *)id->buffer, count * dimensions[1], err))
+            return STATUS_FAILED;
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* "image,feature_rgb_256"; "-" for an axis without a scale. */
 static enum status axes_text(char text[AXES_TEXT], struct identity *id, hid_t dataset, int rank,
                              struct error *err)
 {
-    enum status status = STATUS_OK;
     text[0] = 0;
-    for (int a = 0; !status && a < rank; a++) {
+    for (int a = 0; a < rank; a++) {
         char axis[MOST_NAME];
-        status = vlen_axis(axis, sizeof axis, id->vlen, dataset, (unsigned)a, err);
+        if (vlen_axis(axis, sizeof axis, id->vlen, dataset, (unsigned)a, err))
+            return STATUS_FAILED;
         snprintf(text + strlen(text), AXES_TEXT - strlen(text), "%s%s", a ? "," : "",
                  *axis ? axis : "-");
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status add_dataset(struct identity *id, hid_t dataset, const char *name,
@@ -277,11 +280,13 @@ static enum status add_dataset(struct identity *id, hid_t dataset, const char *n
     hsize_t dimensions[MOST_AXES];
     int rank = 0;
     bool scale = false;
-    enum status status = vlen_is_scale(&scale, id->vlen, dataset, err);
+    enum status status = STATUS_FAILED;
     bool known = find_kind(&kind, type) &&
                  shape_text(shape, sizeof shape, dimensions, &rank, space) && rank > 0;
     const char *wrong = "is of a kind that clpipe does not know";
     uint64_t elements = 0;
+    if (vlen_is_scale(&scale, id->vlen, dataset, err))
+        goto out;
     if (known && !scale) {
         if (__builtin_mul_overflow(dimensions[0], dimensions[1], &elements) ||
             elements > INT64_MAX / kind.size || dimensions[1] > BUFFER_BYTES / kind.size)
@@ -291,18 +296,21 @@ static enum status add_dataset(struct identity *id, hid_t dataset, const char *n
     } else if (known) {
         wrong = NULL;
     }
-    if (!status && wrong)
-        status = refuse(id, err, name, wrong);
-    if (!status)
-        status = axes_text(axes, id, dataset, rank, err);
-    if (!status) {
-        snprintf(line, sizeof line, "dataset %s %s %s %s\n", name, kind.name, shape, axes);
-        add(id, line);
-        status = add_attributes(id, dataset, false, err);
+    if (wrong) {
+        refuse(id, err, name, wrong);
+        goto out;
     }
+    if (axes_text(axes, id, dataset, rank, err))
+        goto out;
+    snprintf(line, sizeof line, "dataset %s %s %s %s\n", name, kind.name, shape, axes);
+    add(id, line);
+    if (add_attributes(id, dataset, false, err))
+        goto out;
     /* A scale is its name and its length. */
-    if (!status && !scale && elements > 0)
-        status = add_values(id, dataset, &kind, dimensions, rank, err);
+    if (!scale && elements > 0 && add_values(id, dataset, &kind, dimensions, rank, err))
+        goto out;
+    status = STATUS_OK;
+out:
     h5_close(&kind.memory);
     h5_close(&space);
     h5_close(&type);
@@ -338,59 +346,64 @@ static enum status add_group(struct identity *id, hid_t group, const char *name,
         return refuse(id, err, name, "is deeper than clpipe's files are");
     snprintf(line, sizeof line, "group %s\n", *name ? name : "/");
     add(id, line);
-    enum status status = add_attributes(id, group, depth == 0, err);
-    if (status)
-        return status;
-    status = h5_list(&names, group, MOST_MEMBERS, id->path, err);
-    for (unsigned i = 0; !status && i < names.count; i++) {
+    if (add_attributes(id, group, depth == 0, err) ||
+        h5_list(&names, group, MOST_MEMBERS, id->path, err))
+        return STATUS_FAILED;
+    enum status status = STATUS_FAILED;
+    for (unsigned i = 0; i < names.count; i++) {
         if (depth == 0 && strcmp(names.name[i], "runs") == 0)
             continue;
-        if (snprintf(path, sizeof path, "%s/%s", name, names.name[i]) >= (int)sizeof path)
-            status = refuse(id, err, "a member", "has a longer name than clpipe gives");
-        else
-            status = add_member(id, group, names.name[i], path, depth, err);
+        if (snprintf(path, sizeof path, "%s/%s", name, names.name[i]) >= (int)sizeof path) {
+            refuse(id, err, "a member", "has a longer name than clpipe gives");
+            goto out;
+        }
+        if (add_member(id, group, names.name[i], path, depth, err))
+            goto out;
     }
+    status = STATUS_OK;
+out:
     h5_free_names(&names);
     return status;
 }
 
-static enum status begin(struct identity *id, struct result *result, struct error *err)
+/* The digest of the file's content, or of one feature's. */
+static enum status compute_identity(struct result *result, const struct result_feature *feature,
+                                    char hex[65], struct error *err)
 {
-    *id = (struct identity){.vlen = result->vlen, .path = result->path};
-    sha256_init(&id->sha);
-    id->buffer = malloc(BUFFER_BYTES);
-    return id->buffer ? STATUS_OK : error_memory(err, BUFFER_BYTES, "an identity");
-}
-
-static enum status finish(struct identity *id, char hex[65], enum status status)
-{
+    enum status status = STATUS_FAILED;
+    struct identity id = {.vlen = result->vlen, .path = result->path};
+    char name[FEATURE_NAME_MAX + 16];
     uint8_t digest[32];
-    sha256_final(&id->sha, digest);
+    hid_t root = H5I_INVALID_HID;
+    sha256_init(&id.sha);
+    id.buffer = malloc(BUFFER_BYTES);
+    if (!id.buffer) {
+        error_memory(err, BUFFER_BYTES, "an identity");
+        goto out;
+    }
+    if (feature) {
+        snprintf(name, sizeof name, "/features/%s", feature->name);
+        status = add_dataset(&id, result_feature_dataset(feature), name, err);
+    } else {
+        root = H5Gopen2(result->file, "/", H5P_DEFAULT);
+        status = root > 0 ? add_group(&id, root, "", 0, err)
+                          : h5_fail(err, "H5Gopen2", "read", result->path);
+    }
+    sha256_final(&id.sha, digest);
     sha256_hex(hex, digest);
-    free(id->buffer);
+out:
+    h5_close(&root);
+    free(id.buffer);
     return status;
 }
 
 enum status result_identity(struct result *result, char hex[65], struct error *err)
 {
-    struct identity id;
-    enum status status = begin(&id, result, err);
-    hid_t root = status ? H5I_INVALID_HID : H5Gopen2(result->file, "/", H5P_DEFAULT);
-    if (!status)
-        status = root > 0 ? add_group(&id, root, "", 0, err)
-                          : h5_fail(err, "H5Gopen2", "read", result->path);
-    h5_close(&root);
-    return finish(&id, hex, status);
+    return compute_identity(result, NULL, hex, err);
 }
 
 enum status result_feature_identity(struct result *result, const struct result_feature *feature,
                                     char hex[65], struct error *err)
 {
-    struct identity id;
-    char name[FEATURE_NAME_MAX + 16];
-    snprintf(name, sizeof name, "/features/%s", feature->name);
-    enum status status = begin(&id, result, err);
-    if (!status)
-        status = add_dataset(&id, result_feature_dataset(result, feature), name, err);
-    return finish(&id, hex, status);
+    return compute_identity(result, feature, hex, err);
 }

@@ -45,13 +45,10 @@ struct prior {
 enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err)
 {
     *out = NULL;
-    struct prior *prior = calloc(1, sizeof *prior);
-    if (!prior)
-        return error_memory(err, sizeof *prior, "earlier work");
     unsigned most = config->stretches->count + 2;
-    prior->ordered = calloc(config->source_count + 1, sizeof *prior->ordered);
-    prior->stream = calloc(most, sizeof *prior->stream);
-    if (!prior->ordered || !prior->stream) {
+    struct prior *prior = calloc(1, sizeof *prior);
+    if (!prior || !(prior->ordered = calloc(config->source_count + 1, sizeof *prior->ordered)) ||
+        !(prior->stream = calloc(most, sizeof *prior->stream))) {
         prior_close(&prior);
         return error_memory(err, most * sizeof *prior->stream, "earlier work");
     }
@@ -107,21 +104,21 @@ static enum status read_record(struct prior *prior, struct records_reader *reade
                                enum location_kind kind, uint64_t position,
                                struct store_record *record, uint64_t *next, struct error *err)
 {
-    enum status status = STATUS_OK;
     *next = position + 1;
     if (kind == LOCATION_LOG) {
         struct records_entry entry;
-        status = records_peek(reader, position, &entry, err);
+        enum status status = records_peek(reader, position, &entry, err);
         if (status == STATUS_END)
             /* It was whole when the log was scanned. */
-            status = error_set(err, STATUS_FAILED, "%s changed while it was read", reader->path);
+            error_set(err, STATUS_FAILED, "%s changed while it was read", reader->path);
+        if (status)
+            return STATUS_FAILED;
         *record = entry.record;
         *next = entry.next;
     } else if (kind == LOCATION_IMAGE) {
         struct result_image image;
-        status = result_image_at(prior->finished, position, &image, err);
-        if (status)
-            return status;
+        if (result_image_at(prior->finished, position, &image, err))
+            return STATUS_FAILED;
         *record = (struct store_record){.source = image.source,
                                         .path = image.path_raw,
                                         .path_length = (uint32_t)strlen(image.path_raw),
@@ -135,9 +132,8 @@ static enum status read_record(struct prior *prior, struct records_reader *reade
         memcpy(record->format, image.format, sizeof record->format);
     } else {
         struct result_failure failure;
-        status = result_failure_at(prior->finished, position, &failure, err);
-        if (status)
-            return status;
+        if (result_failure_at(prior->finished, position, &failure, err))
+            return STATUS_FAILED;
         *record = (struct store_record){.source = failure.source,
                                         .path = failure.path_raw,
                                         .path_length = (uint32_t)strlen(failure.path_raw),
@@ -147,11 +143,11 @@ static enum status read_record(struct prior *prior, struct records_reader *reade
         record->failure.error_number = failure.error_number;
     }
     record->origin = location_of(kind, position);
-    return status;
+    return STATUS_OK;
 }
 
 /* Makes the record under the cursor available; false at the end. */
-static bool load(struct prior *prior, struct stream *stream)
+static bool stream_load(struct prior *prior, struct stream *stream)
 {
     if (stream->loaded || stream->at >= stream->end)
         return stream->loaded;
@@ -168,7 +164,7 @@ static bool load(struct prior *prior, struct stream *stream)
     return true;
 }
 
-static void advance(struct stream *stream)
+static void stream_advance(struct stream *stream)
 {
     stream->at = stream->next;
     stream->loaded = false;
@@ -254,7 +250,7 @@ static void build_table(struct prior *prior)
         struct stream *stream = &prior->stream[i];
         uint64_t at = stream->at;
         stream->loaded = false;
-        for (stream->at = stream->start; load(prior, stream); advance(stream)) {
+        for (stream->at = stream->start; stream_load(prior, stream); stream_advance(stream)) {
             const struct store_record *record = &stream->record;
             if (record->source >= prior->source_count || prior->ordered[record->source])
                 continue;
@@ -311,7 +307,7 @@ bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t
     bool ordered = prior->ordered[source], found = false;
     for (unsigned i = 0; !found && i < prior->stream_count; i++) {
         struct stream *stream = &prior->stream[i];
-        while (load(prior, stream)) {
+        while (stream_load(prior, stream)) {
             if (stream->record.source > source)
                 break;
             int order =
@@ -319,12 +315,12 @@ bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t
             if (order == 0) {
                 *record = stream->record;
                 found = still_holds(prior, record, bytes, mtime_ns);
-                advance(stream);
+                stream_advance(stream);
                 break;
             }
             if (order > 0 || (!ordered && stream->record.source == source))
                 break;
-            advance(stream);
+            stream_advance(stream);
         }
     }
     if (!found && !ordered && !prior->no_table && (prior->table || !exhausted(prior))) {

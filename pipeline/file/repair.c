@@ -15,6 +15,7 @@
 #include "file/build.h"
 #include "file/signature.h"
 #include "file/verify.h"
+#include "file/verify_clusters.h"
 #include "log/repair_log.h"
 #include "log/workdir.h"
 #include <errno.h>
@@ -35,16 +36,15 @@ struct repair {
     struct signature_parts parts; /* what the file to be is made of */
     struct repair_log log;
     FILE *order;
-    struct raw_tally raw_images, raw_failures;
+    struct raw_paths_tally raw_images, raw_failures;
     bool *leave_out; /* of the result's clusterings */
 };
 
-/* --- a finished file -----------------------------------------------------------------------------
- */
+/* --- a finished file ------------------------------------------------------------------------- */
 
 /* Notes a good row. */
-static enum status add(struct repair *r, uint64_t location, bool image, const char *path,
-                       struct error *err)
+static enum status add_row(struct repair *r, uint64_t location, bool image, const char *path,
+                           struct error *err)
 {
     size_t length = strlen(path);
     if (fwrite(&location, sizeof location, 1, r->order) != 1)
@@ -54,7 +54,7 @@ static enum status add(struct repair *r, uint64_t location, bool image, const ch
     else
         r->report->failures++;
     if (!utf8_valid(path, length)) {
-        struct raw_tally *raw = image ? &r->raw_images : &r->raw_failures;
+        struct raw_paths_tally *raw = image ? &r->raw_images : &r->raw_failures;
         raw->rows++;
         raw->bytes += length;
     }
@@ -72,12 +72,13 @@ static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad,
         char *path;
     } last[2] = {{0}}; /* the last good row, and the one before it */
     unsigned known = 0;
-    enum status status = STATUS_OK;
-    for (uint64_t i = 0; !status && i < rows_count(rows); i++) {
+    enum status status = STATUS_FAILED;
+    for (uint64_t i = 0; i < rows_count(rows); i++) {
         const void *found;
         const char *path;
-        status = rows_at(rows, i, &found, &path, err);
-        if (status || bad[i])
+        if (rows_at(rows, i, &found, &path, err))
+            goto out;
+        if (bad[i])
             continue;
         uint16_t source = rows == result->images ? ((const struct image_row *)found)->source
                                                  : ((const struct failure_row *)found)->source;
@@ -93,18 +94,21 @@ static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad,
         }
         struct place now = {i, source, strdup(path)};
         if (!now.path) {
-            status = error_memory(err, strlen(path), "a path");
-        } else if (!after[0]) {
+            error_memory(err, strlen(path), "a path");
+            goto out;
+        }
+        if (!after[0]) {
             bad[last[0].row] = 1;
             free(last[0].path);
-            last[0] = now;
         } else {
             free(last[1].path);
             last[1] = last[0];
-            last[0] = now;
             known += known < 2;
         }
+        last[0] = now;
     }
+    status = STATUS_OK;
+out:
     free(last[0].path);
     free(last[1].path);
     return status;
@@ -113,19 +117,16 @@ static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad,
 static enum status take_rows(struct repair *r, struct rows *rows, const uint8_t *bad,
                              enum location_kind kind, uint64_t *lost, struct error *err)
 {
-    enum status status = STATUS_OK;
-    for (uint64_t i = 0; !status && i < rows_count(rows); i++) {
+    for (uint64_t i = 0; i < rows_count(rows); i++) {
         const void *row;
         const char *path;
-        if (bad[i]) {
+        if (bad[i])
             ++*lost;
-            continue;
-        }
-        status = rows_at(rows, i, &row, &path, err);
-        if (!status)
-            status = add(r, location_of(kind, i), kind == LOCATION_IMAGE, path, err);
+        else if (rows_at(rows, i, &row, &path, err) ||
+                 add_row(r, location_of(kind, i), kind == LOCATION_IMAGE, path, err))
+            return STATUS_FAILED;
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* What the new file is made of, as the old one says. */
@@ -137,28 +138,27 @@ static enum status read_parts(struct repair *r, struct error *err)
     parts->sources = calloc(result->source_count + 1, sizeof *parts->sources);
     if (!parts->parameters || !parts->sources)
         return error_memory(err, 256, "the parameters");
-    for (unsigned i = 0; i < result->source_count; i++, parts->config.source_count++)
+    for (unsigned i = 0; i < result->source_count; i++, parts->content.source_count++)
         if (!(parts->sources[i] = strdup(result->sources[i])))
             return error_memory(err, 256, "the sources");
     for (unsigned i = 0; i < result->feature_count; i++) {
-        const struct result_feature *feature = &result->features[i];
+        const struct result_feature *feature = &result->features[i].feature;
         char named[sizeof feature->name + sizeof feature->spec];
         snprintf(named, sizeof named, "%s=%s", feature->name, feature->spec);
         enum status status = feature_set_add(&parts->features, named, NORMALIZE_L1, err);
         const struct feature *made = &parts->features.feature[i];
-        if (!status && (made->dimension != feature->dimension ||
-                        (made->normalize != NORMALIZE_NONE) != feature->is_float))
-            status = result_damaged(result, err,
-                                    "/features/%s contradicts itself; make the file again with "
-                                    "--fresh",
-                                    feature->name);
         if (status)
             return status;
-        parts->config.decode_scale = feature->decode_scale;
+        if (made->dimension != feature->dimension ||
+            (made->normalize != NORMALIZE_NONE) != feature->is_float) {
+            result_damaged(result, err, "/features/%s contradicts itself", feature->name);
+            return error_remedy(err, REMEDY_START_OVER);
+        }
+        parts->content.decode_scale = feature->decode_scale;
     }
-    parts->config.sources = (const char *const *)parts->sources;
-    parts->config.parameters = parts->parameters;
-    parts->config.features = &parts->features;
+    parts->content.sources = (const char *const *)parts->sources;
+    parts->content.parameters = parts->parameters;
+    parts->content.features = &parts->features;
     return STATUS_OK;
 }
 
@@ -171,24 +171,22 @@ static enum status look_at_result(struct repair *r, struct error *err)
     verify.bad_images = calloc(rows_count(result->images) + 1, 1);
     verify.bad_failures = calloc(rows_count(result->failures) + 1, 1);
     r->leave_out = calloc(result->clusters_count + 1, sizeof *r->leave_out);
-    enum status status = STATUS_OK;
-    if (!verify.bad_images || !verify.bad_failures || !r->leave_out)
-        status = error_memory(err, rows_count(result->images), "a mark for each row");
-    if (!status)
-        status = read_parts(r, err);
-    if (!status)
-        status = verify_content(&verify, err);
-    if (!status)
-        status = mark_order(r, result->images, verify.bad_images, err);
-    if (!status)
-        status = mark_order(r, result->failures, verify.bad_failures, err);
-    if (!status)
-        status = take_rows(r, result->images, verify.bad_images, LOCATION_IMAGE,
-                           &report->images_lost, err);
-    if (!status)
-        status = take_rows(r, result->failures, verify.bad_failures, LOCATION_FAILURE,
-                           &report->failures_lost, err);
-    for (unsigned i = 0; !status && i < result->clusters_count; i++) {
+    enum status status = STATUS_FAILED;
+    if (!verify.bad_images || !verify.bad_failures || !r->leave_out) {
+        error_memory(err, rows_count(result->images), "a mark for each row");
+        goto out;
+    }
+    if ((status = read_parts(r, err)))
+        goto out;
+    status = STATUS_FAILED;
+    if (verify_content(&verify, err) || mark_order(r, result->images, verify.bad_images, err) ||
+        mark_order(r, result->failures, verify.bad_failures, err) ||
+        take_rows(r, result->images, verify.bad_images, LOCATION_IMAGE, &report->images_lost,
+                  err) ||
+        take_rows(r, result->failures, verify.bad_failures, LOCATION_FAILURE,
+                  &report->failures_lost, err))
+        goto out;
+    for (unsigned i = 0; i < result->clusters_count; i++) {
         struct error why = ERROR_INIT;
         uint64_t before = verify.count;
         if (verify_clustering(&verify, &result->clusters[i], &why))
@@ -198,39 +196,43 @@ static enum status look_at_result(struct repair *r, struct error *err)
         report->clusters_lost += r->leave_out[i];
         report->clusters += !r->leave_out[i];
     }
-    report->whole = !status && verify.count == 0;
+    report->whole = verify.count == 0;
+    status = STATUS_OK;
+out:
     free(verify.bad_images);
     free(verify.bad_failures);
     return status;
 }
 
-/* --- the log of an unfinished run ----------------------------------------------------------------
- */
+/* --- the log of an unfinished run ------------------------------------------------------------ */
 
 static enum status look_at_log(struct repair *r, struct error *err)
 {
     struct repair_report *report = r->report;
     enum status status = signature_parse(&r->parts, r->log.signature, err);
-    if (!status)
-        status = repair_log_scan(&r->log, r->parts.features.counters, r->parts.config.sources,
-                                 r->parts.config.source_count, err);
+    if (status)
+        return status;
+    status = repair_log_scan(&r->log, r->parts.features.counters, r->parts.content.sources,
+                             r->parts.content.source_count, err);
     report->damaged_bytes = r->log.damaged;
-    for (uint64_t i = 0; !status && i < r->log.count; i++)
-        status = add(r, location_of(LOCATION_LOG, r->log.entry[i].offset), r->log.entry[i].image,
-                     r->log.entry[i].path, err);
-    if (!status && report->damaged_bytes > 0) {
+    if (status)
+        return status;
+    for (uint64_t i = 0; i < r->log.count; i++)
+        if (add_row(r, location_of(LOCATION_LOG, r->log.entry[i].offset), r->log.entry[i].image,
+                    r->log.entry[i].path, err))
+            return STATUS_FAILED;
+    if (report->damaged_bytes > 0) {
         char line[128];
         snprintf(line, sizeof line, "the log of the unfinished run: %llu bytes are damaged",
                  (unsigned long long)report->damaged_bytes);
         r->config->broken(line, r->config->context);
     }
-    if (!status && report->images == 0)
-        status = error_set(err, STATUS_FAILED, "the unfinished run has no image to save yet");
-    return status;
+    return report->images > 0
+               ? STATUS_OK
+               : error_set(err, STATUS_FAILED, "the unfinished run has no image to save yet");
 }
 
-/* --- writing -------------------------------------------------------------------------------------
- */
+/* --- writing --------------------------------------------------------------------------------- */
 
 /* A second name for the damaged file, so that nothing is lost by replacing it. */
 static enum status keep_damaged(struct repair *r, struct error *err)
@@ -241,19 +243,19 @@ static enum status keep_damaged(struct repair *r, struct error *err)
     if (access(input, F_OK))
         return STATUS_OK;
     if (snprintf(kept, sizeof r->report->kept, "%s.damaged", input) >= (int)sizeof r->report->kept)
-        return error_set(err, STATUS_FAILED, "%s: the name is too long; give -o", shown);
+        return error_set(err, STATUS_FAILED, "%s: the name is too long: name another output",
+                         shown);
     if (link(input, kept) == 0)
         return STATUS_OK;
     int failed = errno;
     kept[0] = 0;
     if (failed == EEXIST)
         return error_set(err, STATUS_FAILED,
-                         "%s.damaged is there from an earlier repair: move it away, or write to "
-                         "another file with -o",
+                         "%s.damaged is there from an earlier repair: move it away, or name "
+                         "another output",
                          shown);
     return error_errno(err, STATUS_FAILED, failed, "link",
-                       "cannot keep the damaged file as %s.damaged; write to another file with -o",
-                       shown);
+                       "cannot keep the damaged file as %s.damaged; name another output", shown);
 }
 
 static enum status write_output(struct repair *r, struct error *err)
@@ -264,7 +266,7 @@ static enum status write_output(struct repair *r, struct error *err)
         return error_errno(err, STATUS_FAILED, errno, "fflush", "cannot keep the order of rows");
     struct build_config build = {
         .output = output,
-        .config = &r->parts.config,
+        .content = &r->parts.content,
         .feed = {.order = fileno(r->order),
                  .records = r->report->images + r->report->failures,
                  .log = r->log.fd,
@@ -280,9 +282,9 @@ static enum status write_output(struct repair *r, struct error *err)
         .raw_failures = r->raw_failures,
         .leave_out = r->leave_out,
     };
-    enum status status = config->output ? STATUS_OK : keep_damaged(r, err);
-    if (!status)
-        status = build_file(&build, r->result != NULL, err);
+    if (!config->output && keep_damaged(r, err))
+        return STATUS_FAILED;
+    enum status status = build_file(&build, r->result != NULL, err);
     if (status && r->report->kept[0]) {
         unlink(r->report->kept);
         r->report->kept[0] = 0;
@@ -323,10 +325,11 @@ static enum status look(struct repair *r, struct error *err)
         return error_set(err, STATUS_FAILED,
                          "%s holds clusters alone, which are not repaired: cluster again", shown);
     }
-    if (r->log.fd < 0)
-        return error_set(err, STATUS_FAILED,
-                         "nothing can be saved: %s; make the file again with --fresh",
-                         error_line(line, sizeof line, &why));
+    if (r->log.fd < 0) {
+        error_set(err, STATUS_FAILED, "nothing can be saved: %s",
+                  error_line(line, sizeof line, &why));
+        return error_remedy(err, REMEDY_START_OVER);
+    }
     r->report->from_log = true;
     if (access(input, F_OK) == 0)
         r->config->broken(error_line(line, sizeof line, &why), r->config->context);
@@ -339,26 +342,28 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
     memset(report, 0, sizeof *report);
     struct repair r = {.config = config, .report = report, .log = {.fd = -1}};
     struct stat st;
-    bool there = false;
-    enum status status = check_output(config, err);
+    enum status status = STATUS_FAILED;
+    if (check_output(config, err))
+        goto out;
     /* A file that is only read may lie where nothing can be written. */
-    if (!status && (!config->output || has_work(config->input)))
-        status = workdir_open(&r.work, config->input, NULL, err);
-    if (!status) {
-        there = r.work && fstatat(workdir_descriptor(r.work), "records", &st, 0) == 0 &&
-                S_ISREG(st.st_mode);
-        r.order = tmpfile();
-        if (!r.order)
-            status = error_errno(err, STATUS_FAILED, errno, "tmpfile",
-                                 "cannot keep the order of "
-                                 "rows");
+    if ((!config->output || has_work(config->input)) &&
+        (status = workdir_open(&r.work, config->input, NULL, err)))
+        goto out;
+    r.order = tmpfile();
+    if (!r.order) {
+        status =
+            error_errno(err, STATUS_FAILED, errno, "tmpfile", "cannot keep the order of the rows");
+        goto out;
     }
-    if (!status && there)
-        status = repair_log_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err);
-    if (!status)
-        status = look(&r, err);
-    if (!status && !report->whole && !config->dry_run)
+    if (r.work && fstatat(workdir_descriptor(r.work), "records", &st, 0) == 0 &&
+        S_ISREG(st.st_mode) &&
+        (status = repair_log_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err)))
+        goto out;
+    if ((status = look(&r, err)))
+        goto out;
+    if (!report->whole && !config->dry_run)
         status = write_output(&r, err);
+out:
     workdir_release(&r.work);
     result_close(&r.result);
     repair_log_close(&r.log);

@@ -2,7 +2,8 @@
 #ifndef CLPIPE_FILE_REPAIR_H
 #define CLPIPE_FILE_REPAIR_H
 
-#include "file/store.h"
+#include "base/error.h"
+#include "file/content.h"
 
 struct repair_config {
     const char *input;

@@ -1,11 +1,13 @@
-/* result.c: opens a finished file and learns what is inside.
+/* result.c: opens a finished file, learns what is inside, and reads it.
  *
- * Everything that later reads rely on is checked here: that the objects are there as hard links,
- * their types, that lengths agree, and that the file is large enough for what it claims. Whether
- * the values make sense is verify's business. */
+ * Everything that later reads rely on is checked when the file is opened: that the objects are
+ * there as hard links, their types, that lengths agree, and that the file is large enough for what
+ * it claims. Whether the values make sense is verify's business. */
 #include "base/parse.h"
 #include "base/path.h"
-#include "file/sweep_group.h"
+#include "features/kind.h"
+#include "file/result_internal.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +17,39 @@
 
 /* An argument has at most 128 KiB, four times that if no byte of it is UTF-8. */
 #define MOST_SOURCE_BYTES (512u << 10)
+/* More values of k are taken for damage. */
+#define MOST_SWEEP_VALUES (1u << 24)
+
+#define TEXT(field)                                                                                \
+    {                                                                                              \
+#field, offsetof(struct result_feature, field), sizeof((struct result_feature *)0)->field  \
+    }
+const struct result_text result_feature_text[RESULT_FEATURE_TEXTS] = {
+    TEXT(spec), TEXT(kind), TEXT(bins), TEXT(grid), TEXT(normalize)};
+
+#define SWEEP(name, field, type)                                                                   \
+    {                                                                                              \
+        name, type, 1, offsetof(struct result_sweep_value, field)                                  \
+    }
+const struct column sweep_column[SWEEP_COLUMNS] = {
+    SWEEP("k", k, VALUE_U32),
+    SWEEP("iterations", iterations, VALUE_U32),
+    SWEEP("converged", converged, VALUE_U8),
+    SWEEP("inertia", inertia, VALUE_F64),
+    SWEEP("silhouette", silhouette, VALUE_F64),
+    SWEEP("simplified_silhouette", simplified_silhouette, VALUE_F64),
+    SWEEP("davies_bouldin", davies_bouldin, VALUE_F64),
+    SWEEP("calinski_harabasz", calinski_harabasz, VALUE_F64),
+    SWEEP("purity", agreement.purity, VALUE_F64),
+    SWEEP("nmi", agreement.nmi, VALUE_F64),
+    SWEEP("ari", agreement.ari, VALUE_F64),
+};
+
+const struct column agreement_attribute[AGREEMENT_ATTRIBUTES] = {
+    {"purity", VALUE_F64, 1, offsetof(struct result_agreement, purity)},
+    {"nmi", VALUE_F64, 1, offsetof(struct result_agreement, nmi)},
+    {"ari", VALUE_F64, 1, offsetof(struct result_agreement, ari)},
+};
 
 enum status result_damaged(const struct result *result, struct error *err, const char *format, ...)
 {
@@ -27,25 +62,41 @@ enum status result_damaged(const struct result *result, struct error *err, const
                      path_for_message(shown, sizeof shown, result->path), what);
 }
 
+void result_feature_describe(struct result_feature *out, const struct feature *feature,
+                             uint32_t decode_scale)
+{
+    *out = (struct result_feature){.dimension = feature->dimension,
+                                   .is_float = feature->normalize != NORMALIZE_NONE,
+                                   .decode_scale = decode_scale};
+    snprintf(out->name, sizeof out->name, "%s", feature->name);
+    snprintf(out->spec, sizeof out->spec, "%s", feature->spec);
+    snprintf(out->kind, sizeof out->kind, "%s", feature->kind->name);
+    feature_bins_text(out->bins, sizeof out->bins, feature);
+    snprintf(out->grid, sizeof out->grid, "%ux%u", feature->grid_rows, feature->grid_columns);
+    snprintf(out->normalize, sizeof out->normalize, "%s",
+             feature_normalize_name(feature->normalize));
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
 /* A short text attribute into a fixed buffer. */
-static enum status short_text(char *buffer, size_t size, struct result *result, hid_t object,
-                              const char *name, struct error *err)
+static enum status read_short_text(void *buffer, size_t size, struct result *result, hid_t object,
+                                   const char *name, struct error *err)
 {
     char *text;
-    enum status status = vlen_text_attribute(&text, result->vlen, object, name, true, err);
-    if (status)
-        return status;
-    if (strlen(text) >= size || !utf8_valid(text, strlen(text)))
-        status = result_damaged(result, err, "its attribute '%s' is longer than it can be", name);
-    else
+    if (vlen_text_attribute(&text, result->vlen, object, name, true, err))
+        return STATUS_FAILED;
+    const bool fits = strlen(text) < size && utf8_valid(text, strlen(text));
+    if (fits)
         strcpy(buffer, text);
     free(text);
-    return status;
+    return fits ? STATUS_OK
+                : result_damaged(result, err, "its attribute '%s' is longer than it can be", name);
 }
 
 /* A non-negative integer attribute of at most `most`. */
-static enum status number(uint32_t *value, struct result *result, hid_t object, const char *name,
-                          uint32_t most, struct error *err)
+static enum status read_number(uint32_t *value, struct result *result, hid_t object,
+                               const char *name, uint32_t most, struct error *err)
 {
     int64_t found;
     if (!h5_get_integer(object, name, &found) || found < 0 || found > most)
@@ -54,22 +105,33 @@ static enum status number(uint32_t *value, struct result *result, hid_t object, 
     return STATUS_OK;
 }
 
-/* Opens a group at the root and lists it; *there is false, and nothing open, if there is none. */
-static enum status list_group(hid_t *group, struct h5_names *names, bool *there,
+static enum status open_group(hid_t *group, struct result *result, hid_t parent, const char *name,
+                              struct error *err)
+{
+    *group = H5Gopen2(parent, name, H5P_DEFAULT);
+    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gopen2", "read", result->path);
+}
+
+/* Opens a group at the root, lists it and makes room for `size` bytes for each member; *group is
+ * 0 if there is none. */
+static enum status list_group(hid_t *group, struct h5_names *names, void *room, size_t size,
                               struct result *result, const char *name, unsigned most,
                               struct error *err)
 {
-    *group = H5I_INVALID_HID;
+    *group = 0;
     *names = (struct h5_names){0};
-    *there = H5Lexists(result->file, name, H5P_DEFAULT) > 0;
-    if (!*there)
+    if (H5Lexists(result->file, name, H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (!h5_is_object(result->file, name, H5O_TYPE_GROUP))
         return result_damaged(result, err, "/%s is no group of its own", name);
-    *group = H5Gopen2(result->file, name, H5P_DEFAULT);
-    if (*group < 0)
-        return h5_fail(err, "H5Gopen2", "read", result->path);
-    return h5_list(names, *group, most, result->path, err);
+    if (open_group(group, result, result->file, name, err) ||
+        h5_list(names, *group, most, result->path, err))
+        return STATUS_FAILED;
+    void *members = calloc(names->count ? names->count : 1, size);
+    if (!members)
+        return error_memory(err, names->count * size, name);
+    memcpy(room, &members, sizeof members);
+    return STATUS_OK;
 }
 
 static enum status open_root(struct result *result, struct error *err)
@@ -84,25 +146,25 @@ static enum status open_root(struct result *result, struct error *err)
                          "%s has format %lld, this clpipe reads format %d: use the clpipe that "
                          "wrote it, or a newer one",
                          shown, (long long)format, SCHEMA_FORMAT);
-    enum status status = vlen_open(&result->vlen, result->file, result->path, err);
+    if (vlen_open(&result->vlen, result->file, result->path, err))
+        return STATUS_FAILED;
     static const char *const names[3] = {"clpipe_version", "created", "parameters"};
     char **const texts[3] = {&result->version, &result->created, &result->parameters};
-    for (int i = 0; !status && i < 3; i++) {
-        status = vlen_text_attribute(texts[i], result->vlen, result->file, names[i], true, err);
-        if (!status && !utf8_valid(*texts[i], strlen(*texts[i])))
-            status = result_damaged(result, err, "its attribute '%s' is not UTF-8", names[i]);
+    for (int i = 0; i < 3; i++) {
+        if (vlen_text_attribute(texts[i], result->vlen, result->file, names[i], true, err))
+            return STATUS_FAILED;
+        if (!utf8_valid(*texts[i], strlen(*texts[i])))
+            return result_damaged(result, err, "its attribute '%s' is not UTF-8", names[i]);
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status open_sources(struct result *result, struct error *err)
 {
     hsize_t count;
-    enum status status =
-        h5_open_dataset(&result->sources_dataset, result->file, "images/sources", VALUE_TEXT, 1,
-                        &count, "/images/sources", result->path, err);
-    if (status)
-        return status;
+    if (h5_open_dataset(&result->sources_dataset, result->file, "images/sources", VALUE_TEXT, 1,
+                        &count, "/images/sources", result->path, err))
+        return STATUS_FAILED;
     if (count > UINT16_MAX + 1)
         return result_damaged(result, err, "it has more than 65,536 sources");
     result->sources = calloc(count ? count : 1, sizeof *result->sources);
@@ -112,12 +174,10 @@ static enum status open_sources(struct result *result, struct error *err)
         uint8_t descriptor[VLEN_DESCRIPTOR];
         const uint8_t *bytes;
         uint32_t length;
-        status = vlen_descriptors(result->vlen, result->sources_dataset, result->source_count, 1,
-                                  descriptor, err);
-        if (!status)
-            status = vlen_element(result->vlen, descriptor, 1, &bytes, &length, err);
-        if (status)
-            return status;
+        if (vlen_descriptors(result->vlen, result->sources_dataset, result->source_count, 1,
+                             descriptor, err) ||
+            vlen_element(result->vlen, descriptor, 1, &bytes, &length, err))
+            return STATUS_FAILED;
         if (!utf8_valid((const char *)bytes, length) || length > MOST_SOURCE_BYTES)
             return result_damaged(result, err, "a source is no text");
         char *source = strndup((const char *)bytes, length);
@@ -128,44 +188,45 @@ static enum status open_sources(struct result *result, struct error *err)
     return STATUS_OK;
 }
 
+static enum status read_feature_attributes(struct result_feature *feature, struct result *result,
+                                           hid_t group, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    hid_t plain = H5Dopen2(group, feature->name, H5P_DEFAULT);
+    if (plain < 0)
+        return h5_fail(err, "H5Dopen2", "read", result->path);
+    for (int t = 0; t < RESULT_FEATURE_TEXTS; t++) {
+        const struct result_text *text = &result_feature_text[t];
+        if (read_short_text((char *)feature + text->offset, text->size, result, plain, text->name,
+                            err))
+            goto out;
+    }
+    status = read_number(&feature->decode_scale, result, plain, "decode_scale", 64, err);
+out:
+    h5_close(&plain);
+    return status;
+}
+
 static enum status open_feature(struct result *result, hid_t group, const char *name,
                                 struct error *err)
 {
-    struct result_feature *feature = &result->features[result->feature_count];
-    hid_t *dataset = &result->feature_dataset[result->feature_count];
+    struct result_feature *feature = &result->features[result->feature_count].feature;
     if (!schema_name_valid(name))
         return result_damaged(result, err, "a feature has an impossible name");
     snprintf(feature->name, sizeof feature->name, "%s", name);
-    /* The normalisation says which of the two types it must be. */
     char where[FEATURE_NAME_MAX + 16];
     snprintf(where, sizeof where, "/features/%s", name);
     if (!h5_is_object(group, name, H5O_TYPE_DATASET))
         return result_damaged(result, err, "%s is no dataset of its own", where);
-    hid_t plain = H5Dopen2(group, name, H5P_DEFAULT);
-    enum status status = STATUS_OK;
-    if (plain < 0)
-        return h5_fail(err, "H5Dopen2", "read", result->path);
-    status = short_text(feature->spec, sizeof feature->spec, result, plain, "spec", err);
-    if (!status)
-        status = short_text(feature->kind, sizeof feature->kind, result, plain, "kind", err);
-    if (!status)
-        status = short_text(feature->bins, sizeof feature->bins, result, plain, "bins", err);
-    if (!status)
-        status = short_text(feature->grid, sizeof feature->grid, result, plain, "grid", err);
-    if (!status)
-        status = short_text(feature->normalize, sizeof feature->normalize, result, plain,
-                            "normalize", err);
-    if (!status)
-        status = number(&feature->decode_scale, result, plain, "decode_scale", 64, err);
-    h5_close(&plain);
-    if (status)
-        return status;
+    if (read_feature_attributes(feature, result, group, err))
+        return STATUS_FAILED;
+    /* The normalisation says which of the two types it must be. */
     feature->is_float = strcmp(feature->normalize, "none") != 0;
     hsize_t size[2];
-    status = h5_open_dataset(dataset, group, name, feature->is_float ? VALUE_F32 : VALUE_U32, 2,
-                             size, where, result->path, err);
-    if (status)
-        return status;
+    if (h5_open_dataset(&result->features[result->feature_count].dataset, group, name,
+                        feature->is_float ? VALUE_F32 : VALUE_U32, 2, size, where, result->path,
+                        err))
+        return STATUS_FAILED;
     result->feature_count++;
     if (size[0] != rows_count(result->images))
         return result_damaged(result, err, "%s has another number of rows than /images", where);
@@ -178,58 +239,73 @@ static enum status open_feature(struct result *result, hid_t group, const char *
 
 static enum status open_features(struct result *result, struct error *err)
 {
+    enum status status = STATUS_FAILED;
     hid_t group;
     struct h5_names names;
-    bool there;
-    enum status status =
-        list_group(&group, &names, &there, result, "features", RESULT_MOST_FEATURES, err);
-    if (!status && !there)
-        status = result_damaged(result, err, "it has no /features");
-    if (!status) {
-        result->features = calloc(names.count ? names.count : 1, sizeof *result->features);
-        result->feature_dataset =
-            calloc(names.count ? names.count : 1, sizeof *result->feature_dataset);
-        if (!result->features || !result->feature_dataset)
-            status = error_memory(err, names.count * sizeof *result->features, "features");
+    if (list_group(&group, &names, &result->features, sizeof *result->features, result, "features",
+                   RESULT_MOST_FEATURES, err))
+        goto out;
+    if (!group) {
+        result_damaged(result, err, "it has no /features");
+        goto out;
     }
-    for (unsigned i = 0; !status && i < names.count; i++)
-        status = open_feature(result, group, names.name[i], err);
+    for (unsigned i = 0; i < names.count; i++)
+        if (open_feature(result, group, names.name[i], err))
+            goto out;
+    status = STATUS_OK;
+out:
     h5_free_names(&names);
     h5_close(&group);
     return status;
 }
 
+/* How a clustering agrees with the folders of the images, where it says so. */
+static enum status read_agreement(struct result_clusters *c, struct result *result, hid_t group,
+                                  struct error *err)
+{
+    int64_t folders;
+    c->has_agreement = H5Aexists(group, "folders") > 0;
+    if (!c->has_agreement)
+        return STATUS_OK;
+    if (!h5_get_integer(group, "folders", &folders) || folders < 2 || folders > UINT32_MAX)
+        return result_damaged(result, err, "its attribute 'folders' is out of range");
+    c->agreement.folders = (uint32_t)folders;
+    for (int i = 0; i < AGREEMENT_ATTRIBUTES; i++) {
+        const struct column *measure = &agreement_attribute[i];
+        double value;
+        if (!h5_get_real(group, measure->name, &value) || !(value >= -1 && value <= 1))
+            return result_damaged(result, err, "its attribute '%s' is missing or out of range",
+                                  measure->name);
+        memcpy((char *)&c->agreement + measure->offset, &value, sizeof value);
+    }
+    return STATUS_OK;
+}
+
 /* The attributes of /clusters/NAME. */
-static enum status open_clustering(struct result *result, struct result_cluster_entry *entry,
-                                   hid_t group, struct error *err)
+static enum status read_clustering_attributes(struct result *result,
+                                              struct result_cluster_entry *entry, hid_t group,
+                                              struct error *err)
 {
     struct result_clusters *c = &entry->clusters;
     uint32_t converged = 0;
-    enum status status = short_text(c->feature, sizeof c->feature, result, group, "feature", err);
-    if (!status)
-        status = short_text(c->metric, sizeof c->metric, result, group, "metric", err);
-    if (!status)
-        status = short_text(c->init, sizeof c->init, result, group, "init", err);
-    if (!status)
-        status = short_text(c->content, sizeof c->content, result, group, "content", err);
-    if (!status)
-        status = number(&c->k, result, group, "k", INT32_MAX, err);
-    if (!status)
-        status = number(&c->iterations, result, group, "iterations", UINT32_MAX, err);
-    if (!status)
-        status = number(&converged, result, group, "converged", 1, err);
-    if (!status && !h5_get_integer(group, "seed", &c->seed))
-        status = result_damaged(result, err, "its attribute 'seed' is missing");
-    if (!status && !h5_get_real(group, "inertia", &c->inertia))
-        status = result_damaged(result, err, "its attribute 'inertia' is missing");
-    if (!status)
-        status =
-            vlen_text_attribute(&entry->parameters, result->vlen, group, "parameters", true, err);
-    if (!status)
-        status = sweep_group_agreement(&c->has_agreement, &c->agreement, result, group, err);
+    if (read_short_text(c->feature, sizeof c->feature, result, group, "feature", err) ||
+        read_short_text(c->metric, sizeof c->metric, result, group, "metric", err) ||
+        read_short_text(c->init, sizeof c->init, result, group, "init", err) ||
+        read_short_text(c->content, sizeof c->content, result, group, "content", err) ||
+        read_number(&c->k, result, group, "k", INT32_MAX, err) ||
+        read_number(&c->iterations, result, group, "iterations", UINT32_MAX, err) ||
+        read_number(&converged, result, group, "converged", 1, err))
+        return STATUS_FAILED;
+    if (!h5_get_integer(group, "seed", &c->seed))
+        return result_damaged(result, err, "its attribute 'seed' is missing");
+    if (!h5_get_real(group, "inertia", &c->inertia))
+        return result_damaged(result, err, "its attribute 'inertia' is missing");
+    if (vlen_text_attribute(&entry->parameters, result->vlen, group, "parameters", true, err) ||
+        read_agreement(c, result, group, err))
+        return STATUS_FAILED;
     c->converged = converged;
     c->parameters = entry->parameters;
-    return status;
+    return STATUS_OK;
 }
 
 static enum status open_parts(struct result *result, struct result_cluster_entry *entry,
@@ -237,19 +313,17 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
 {
     struct result_clusters *c = &entry->clusters;
     hsize_t size[PART_COUNT][2] = {{0}};
-    enum status status = STATUS_OK;
     c->weighted = H5Lexists(group, cluster_part_kind[PART_WEIGHTS].name, H5P_DEFAULT) > 0;
-    for (int p = 0; !status && p < PART_COUNT; p++) {
+    for (int p = 0; p < PART_COUNT; p++) {
         const struct cluster_part_kind *kind = &cluster_part_kind[p];
         if (p == PART_WEIGHTS && !c->weighted)
             continue;
         char where[FEATURE_NAME_MAX + 48];
         snprintf(where, sizeof where, "/clusters/%s/%s", c->name, kind->name);
-        status = h5_open_dataset(&entry->part[p], group, kind->name, kind->type, kind->rank,
-                                 size[p], where, result->path, err);
+        if (h5_open_dataset(&entry->part[p], group, kind->name, kind->type, kind->rank, size[p],
+                            where, result->path, err))
+            return STATUS_FAILED;
     }
-    if (status)
-        return status;
     if (size[PART_CENTROIDS][1] < 1 || size[PART_CENTROIDS][1] > UINT32_MAX || c->k < 1)
         return result_damaged(result, err, "/clusters/%s has an impossible size", c->name);
     c->dimension = (uint32_t)size[PART_CENTROIDS][1];
@@ -270,34 +344,37 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
     return STATUS_OK;
 }
 
+static enum status open_clustering(struct result *result, hid_t group, const char *name,
+                                   struct error *err)
+{
+    struct result_cluster_entry *entry = &result->clusters[result->clusters_count];
+    if (!schema_name_valid(name) || !h5_is_object(group, name, H5O_TYPE_GROUP))
+        return result_damaged(result, err, "/clusters has a member that is no clustering");
+    result->clusters_count++;
+    snprintf(entry->clusters.name, sizeof entry->clusters.name, "%s", name);
+    hid_t member;
+    if (open_group(&member, result, group, name, err))
+        return STATUS_FAILED;
+    enum status status = STATUS_FAILED;
+    if (read_clustering_attributes(result, entry, member, err) == STATUS_OK)
+        status = open_parts(result, entry, member, err);
+    h5_close(&member);
+    return status;
+}
+
 static enum status open_clusters(struct result *result, struct error *err)
 {
+    enum status status = STATUS_FAILED;
     hid_t group;
     struct h5_names names;
-    bool there;
-    enum status status =
-        list_group(&group, &names, &there, result, "clusters", RESULT_MOST_CLUSTERS, err);
-    if (!status) {
-        result->clusters = calloc(names.count ? names.count : 1, sizeof *result->clusters);
-        if (!result->clusters)
-            status = error_memory(err, names.count * sizeof *result->clusters, "clusters");
-    }
-    for (unsigned i = 0; !status && i < names.count; i++) {
-        struct result_cluster_entry *entry = &result->clusters[result->clusters_count];
-        if (!schema_name_valid(names.name[i]) ||
-            !h5_is_object(group, names.name[i], H5O_TYPE_GROUP)) {
-            status = result_damaged(result, err, "/clusters has a member that is no clustering");
-            break;
-        }
-        result->clusters_count++;
-        snprintf(entry->clusters.name, sizeof entry->clusters.name, "%s", names.name[i]);
-        hid_t member = H5Gopen2(group, names.name[i], H5P_DEFAULT);
-        status = member > 0 ? open_clustering(result, entry, member, err)
-                            : h5_fail(err, "H5Gopen2", "read", result->path);
-        if (!status)
-            status = open_parts(result, entry, member, err);
-        h5_close(&member);
-    }
+    if (list_group(&group, &names, &result->clusters, sizeof *result->clusters, result, "clusters",
+                   RESULT_MOST_CLUSTERS, err))
+        goto out;
+    for (unsigned i = 0; i < names.count; i++)
+        if (open_clustering(result, group, names.name[i], err))
+            goto out;
+    status = STATUS_OK;
+out:
     h5_free_names(&names);
     h5_close(&group);
     return status;
@@ -313,13 +390,8 @@ static enum status open_runs(struct result *result, struct error *err)
 {
     hid_t group;
     struct h5_names names;
-    bool there;
-    enum status status = list_group(&group, &names, &there, result, "runs", RESULT_MOST_RUNS, err);
-    if (!status) {
-        result->runs = calloc(names.count ? names.count : 1, sizeof *result->runs);
-        if (!result->runs)
-            status = error_memory(err, names.count * sizeof *result->runs, "runs");
-    }
+    enum status status = list_group(&group, &names, &result->runs, sizeof *result->runs, result,
+                                    "runs", RESULT_MOST_RUNS, err);
     for (unsigned i = 0; !status && i < names.count; i++)
         if (parse_u64(&result->runs[result->run_count], names.name[i], 0, UINT32_MAX) &&
             h5_is_object(group, names.name[i], H5O_TYPE_GROUP))
@@ -334,6 +406,7 @@ static enum status open_runs(struct result *result, struct error *err)
 enum status result_open(struct result **out, const char *path, struct error *err)
 {
     *out = NULL;
+    enum status status = STATUS_FAILED;
     char shown[256];
     path_for_message(shown, sizeof shown, path);
     struct stat st;
@@ -342,35 +415,30 @@ enum status result_open(struct result **out, const char *path, struct error *err
     if (!S_ISREG(st.st_mode))
         return error_set(err, STATUS_FAILED, "cannot read %s: it is no regular file", shown);
     struct result *result = calloc(1, sizeof *result);
-    if (!result)
-        return error_memory(err, sizeof *result, "a result");
-    result->path = strdup(path);
-    enum status status =
-        result->path ? STATUS_OK : error_memory(err, strlen(path) + 1, "a file name");
-    if (!status)
-        status = h5_open_file(&result->file, path, false, err);
-    if (status && err && H5Fis_hdf5(path) == 0)
-        error_set(err, STATUS_FAILED, "%s is not an HDF5 file", shown);
-    if (!status)
-        status = open_root(result, err);
-    if (!status && H5Lexists(result->file, "images", H5P_DEFAULT) > 0) {
-        result->has_images = true;
-        status = rows_open(&result->images, result->file, result->vlen, &image_table, path, err);
-        if (!status)
-            status =
-                rows_open(&result->failures, result->file, result->vlen, &failure_table, path, err);
-        if (!status)
-            status = open_sources(result, err);
-        if (!status)
-            status = open_features(result, err);
+    if (!result || !(result->path = strdup(path))) {
+        error_memory(err, sizeof *result, "a result");
+        goto out;
     }
-    if (!status)
-        status = open_clusters(result, err);
-    if (!status)
-        status = open_runs(result, err);
-    if (status)
-        result_close(&result);
+    if (h5_open_file(&result->file, path, false, err)) {
+        if (H5Fis_hdf5(path) == 0)
+            error_set(err, STATUS_FAILED, "%s is not an HDF5 file", shown);
+        goto out;
+    }
+    if (open_root(result, err))
+        goto out;
+    result->has_images = H5Lexists(result->file, "images", H5P_DEFAULT) > 0;
+    if (result->has_images &&
+        (rows_open(&result->images, result->file, result->vlen, &image_table, path, err) ||
+         rows_open(&result->failures, result->file, result->vlen, &failure_table, path, err) ||
+         open_sources(result, err) || open_features(result, err)))
+        goto out;
+    if (open_clusters(result, err) || open_runs(result, err))
+        goto out;
     *out = result;
+    result = NULL;
+    status = STATUS_OK;
+out:
+    result_close(&result);
     return status;
 }
 
@@ -402,13 +470,12 @@ void result_close(struct result **result)
     }
     free(r->clusters);
     for (unsigned i = 0; i < r->feature_count; i++)
-        h5_close(&r->feature_dataset[i]);
-    free(r->feature_dataset);
+        h5_close(&r->features[i].dataset);
     free(r->features);
     for (unsigned i = 0; i < r->source_count; i++)
         free(r->sources[i]);
     free(r->sources);
-    for (unsigned i = 0; i < sizeof r->run_text / sizeof *r->run_text; i++)
+    for (unsigned i = 0; i < RESULT_RUN_TEXTS; i++)
         free(r->run_text[i]);
     free(r->runs);
     h5_close(&r->sources_dataset);
@@ -422,6 +489,8 @@ void result_close(struct result **result)
     free(r->path);
     free(r);
 }
+
+/* --- what there is ---------------------------------------------------------------------------- */
 
 uint64_t result_images(const struct result *result)
 {
@@ -470,14 +539,14 @@ unsigned result_feature_count(const struct result *result)
 
 const struct result_feature *result_feature_at(const struct result *result, unsigned i)
 {
-    return &result->features[i];
+    return &result->features[i].feature;
 }
 
 const struct result_feature *result_feature_find(const struct result *result, const char *name)
 {
     for (unsigned i = 0; i < result->feature_count; i++)
-        if (strcmp(result->features[i].name, name) == 0)
-            return &result->features[i];
+        if (strcmp(result->features[i].feature.name, name) == 0)
+            return &result->features[i].feature;
     return NULL;
 }
 
@@ -502,4 +571,226 @@ const struct result_clusters *result_clusters_find(const struct result *result, 
 uint64_t result_run_count(const struct result *result)
 {
     return result->run_count;
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+enum status result_feature_read_raw(struct result *result, const struct result_feature *feature,
+                                    uint64_t first, uint64_t count, void *rows, struct error *err)
+{
+    assert(first <= feature->rows && count <= feature->rows - first);
+    return h5_read_rows(result_feature_dataset(feature), feature->is_float ? VALUE_F32 : VALUE_U32,
+                        first, count, rows, result->path, err);
+}
+
+enum status result_feature_read(struct result *result, const struct result_feature *feature,
+                                uint64_t first, uint64_t count, float *rows, struct error *err)
+{
+    if (result_feature_read_raw(result, feature, first, count, rows, err))
+        return STATUS_FAILED;
+    if (feature->is_float)
+        return STATUS_OK;
+    /* In place: HDF5's own conversion of integers to floats is slow. */
+    for (uint64_t i = 0; i < count * feature->dimension; i++) {
+        uint32_t value;
+        memcpy(&value, &rows[i], sizeof value);
+        rows[i] = (float)value;
+    }
+    return STATUS_OK;
+}
+
+enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
+                                       uint64_t first, uint64_t count, uint32_t *rows,
+                                       struct error *err)
+{
+    assert(!feature->is_float);
+    return result_feature_read_raw(result, feature, first, count, rows, err);
+}
+
+enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
+                            struct error *err)
+{
+    assert(row < result_images(result));
+    const void *found;
+    const char *raw;
+    if (rows_at(result->images, row, &found, &raw, err))
+        return STATUS_FAILED;
+    const struct image_row *from = found;
+    if (from->source >= result->source_count)
+        return result_damaged(result, err, "image %llu has a source that is not in the list",
+                              (unsigned long long)row);
+    *image = (struct result_image){.path = from->path,
+                                   .path_raw = raw,
+                                   .width = from->width,
+                                   .height = from->height,
+                                   .orientation = from->orientation,
+                                   .channels = from->channels,
+                                   .source = from->source,
+                                   .bytes = from->bytes,
+                                   .mtime_ns = from->mtime_ns,
+                                   .digest = {from->digest[0], from->digest[1]}};
+    /* All but the last byte, which stays NUL. */
+    memcpy(image->format, from->format, sizeof image->format - 1);
+    return STATUS_OK;
+}
+
+enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
+                              struct error *err)
+{
+    assert(row < result_failures(result));
+    const void *found;
+    const char *raw;
+    if (rows_at(result->failures, row, &found, &raw, err))
+        return STATUS_FAILED;
+    const struct failure_row *from = found;
+    char name[sizeof from->reason + 1] = "";
+    memcpy(name, from->reason, sizeof from->reason);
+    enum reason reason = reason_from_name(name);
+    if (reason == REASON_NONE || reason == REASON_COUNT)
+        return result_damaged(result, err, "failure %llu has a reason that does not exist",
+                              (unsigned long long)row);
+    if (from->source >= result->source_count)
+        return result_damaged(result, err, "failure %llu has a source that is not in the list",
+                              (unsigned long long)row);
+    *failure = (struct result_failure){.path = from->path,
+                                       .path_raw = raw,
+                                       .reason = reason,
+                                       .message = from->message,
+                                       .bytes = from->bytes,
+                                       .error_number = from->error_number,
+                                       .source = from->source,
+                                       .mtime_ns = from->mtime_ns};
+    return STATUS_OK;
+}
+
+enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
+                                 float *centroids, int32_t *labels, float *distances,
+                                 uint64_t *sizes, int64_t *nearest, struct error *err)
+{
+    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
+    void *const to[PART_COUNT] = {[PART_CENTROIDS] = centroids,
+                                  [PART_LABELS] = labels,
+                                  [PART_DISTANCES] = distances,
+                                  [PART_SIZES] = sizes,
+                                  [PART_NEAREST] = nearest};
+    struct cluster_shape shape = {clusters->k, clusters->dimension, clusters->iterations,
+                                  clusters->rows};
+    for (int p = 0; p < PART_COUNT; p++) {
+        hsize_t size[2];
+        cluster_part_dimensions(size, p, &shape);
+        if (to[p] && h5_read_rows(entry->part[p], cluster_part_kind[p].type, 0, size[0], to[p],
+                                  result->path, err))
+            return STATUS_FAILED;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_sweep_column(struct result_sweep *sweep, struct result *result, hid_t group,
+                                     const struct column *column, const char *name,
+                                     struct error *err)
+{
+    const size_t size = value_size(column->type);
+    char where[FEATURE_NAME_MAX + 64];
+    enum status status = STATUS_FAILED;
+    hid_t dataset;
+    hsize_t length;
+    uint8_t *values = NULL;
+    snprintf(where, sizeof where, "/clusters/%s/sweep/%s", name, column->name);
+    if (h5_open_dataset(&dataset, group, column->name, column->type, 1, &length, where,
+                        result->path, err))
+        return STATUS_FAILED;
+    if (!sweep->values && length <= MOST_SWEEP_VALUES)
+        sweep->count = (uint32_t)length;
+    if (length != sweep->count || length == 0) {
+        result_damaged(result, err, "%s has an impossible size", where);
+        goto out;
+    }
+    if (!sweep->values)
+        sweep->values = calloc(length, sizeof *sweep->values);
+    values = malloc(length * size);
+    if (!sweep->values || !values) {
+        error_memory(err, length * sizeof *sweep->values, "the values of k");
+        goto out;
+    }
+    if (h5_read_rows(dataset, column->type, 0, length, values, result->path, err))
+        goto out;
+    for (uint32_t i = 0; i < sweep->count; i++)
+        memcpy((uint8_t *)&sweep->values[i] + column->offset, values + i * size, size);
+    status = STATUS_OK;
+out:
+    free(values);
+    h5_close(&dataset);
+    return status;
+}
+
+enum status result_sweep_read(struct result_sweep *out, struct result *result,
+                              const struct result_clusters *clusters, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    char path[FEATURE_NAME_MAX + 32];
+    hid_t group = H5I_INVALID_HID;
+    struct result_sweep sweep = {0};
+    *out = sweep;
+    snprintf(path, sizeof path, "clusters/%s/sweep", clusters->name);
+    if (H5Lexists(result->file, path, H5P_DEFAULT) <= 0)
+        return STATUS_OK;
+    if (!h5_is_object(result->file, path, H5O_TYPE_GROUP))
+        return result_damaged(result, err, "/%s is no group of its own", path);
+    if (open_group(&group, result, result->file, path, err))
+        return STATUS_FAILED;
+    sweep.has_folders = H5Lexists(group, "purity", H5P_DEFAULT) > 0;
+    if (read_short_text(sweep.measure, sizeof sweep.measure, result, group, "measure", err) ||
+        read_short_text(sweep.reason, sizeof sweep.reason, result, group, "reason", err) ||
+        read_number(&sweep.sample, result, group, "sample", UINT32_MAX, err))
+        goto out;
+    const int columns = sweep.has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
+    for (int i = 0; i < columns; i++)
+        if (read_sweep_column(&sweep, result, group, &sweep_column[i], clusters->name, err))
+            goto out;
+    *out = sweep;
+    sweep.values = NULL;
+    status = STATUS_OK;
+out:
+    result_sweep_clear(&sweep);
+    h5_close(&group);
+    return status;
+}
+
+void result_sweep_clear(struct result_sweep *sweep)
+{
+    free(sweep->values);
+    *sweep = (struct result_sweep){0};
+}
+
+enum status result_run_at(struct result *result, uint64_t i, struct result_run *run,
+                          struct error *err)
+{
+    assert(i < result->run_count);
+    static const char *const names[] = {"command", "device", "driver", "host", "details"};
+    const char **const texts[] = {&run->command, &run->device, &run->driver, &run->host,
+                                  &run->json};
+    char name[32];
+    snprintf(name, sizeof name, "runs/%llu", (unsigned long long)result->runs[i]);
+    hid_t group;
+    if (open_group(&group, result, result->file, name, err))
+        return STATUS_FAILED;
+    enum status status = STATUS_FAILED;
+    for (int t = 0; t < RESULT_RUN_TEXTS; t++) {
+        free(result->run_text[t]);
+        if (vlen_text_attribute(&result->run_text[t], result->vlen, group, names[t], true, err))
+            goto out;
+        *texts[t] = result->run_text[t];
+        if (!utf8_valid(*texts[t], strlen(*texts[t]))) {
+            result_damaged(result, err, "/%s has a text that is not UTF-8", name);
+            goto out;
+        }
+    }
+    if (!h5_get_real(group, "seconds", &run->seconds)) {
+        result_damaged(result, err, "/%s has no attribute 'seconds'", name);
+        goto out;
+    }
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    return status;
 }

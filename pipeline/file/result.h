@@ -1,4 +1,12 @@
-/* result.h: finished files, read: what `info`, `verify`, `export`, `cluster` and `assign` stand on.
+/* result.h: the reader of finished files.
+ *
+ *   result_open ─> h5 (the file) ─> vlen (its texts) ─> rows (/images, /failures)
+ *                               ─> features, clusters, runs: what there is, checked for shape
+ *
+ * On top of it, each with a header of its own: rows of one or several features
+ * (feature_matrix.h), identities (identity.h),
+ * copies of images (duplicates.h), all invariants (verify.h), further clusterings (add_clusters.h).
+ * None of them is known here.
  *
  * One thread per open result; HDF5 itself is not used from two threads. A result is untrusted
  * input: types, shapes and ranges are checked when it is opened, sizes before anything is
@@ -141,22 +149,6 @@ uint64_t result_run_count(const struct result *result);
 enum status result_run_at(struct result *result, uint64_t i, struct result_run *run,
                           struct error *err);
 
-/* Identity of the file: SHA-256 (64 hexadecimal digits) as docs/file-format.md defines it. */
-enum status result_identity(struct result *result, char hex[65], struct error *err);
-
-/* Identity of the rows of one feature (names, types, shapes, values): the `content` attribute of
- * clusters made from it. */
-enum status result_feature_identity(struct result *result, const struct result_feature *feature,
-                                    char hex[65], struct error *err);
-
-/* How many images have the same bytes as an earlier one. */
-enum status result_duplicates(struct result *result, uint64_t *copies, struct error *err);
-
-/* Checks every invariant and calls `broken` with a line for each that does not hold; *count is the
- * number of calls. */
-enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
-                          void *context, uint64_t *count, struct error *err);
-
 /* What /clusters/NAME is to hold: feature, metric and init as long as result_clusters takes,
  * content may be NULL. Shapes as in result_clusters_read; labels that were assigned to given
  * centroids have 0 iterations. */
@@ -177,12 +169,5 @@ struct result_clustering {
     const struct result_agreement *agreement; /* or NULL */
     const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */
 };
-
-/* Writes a copy of `input` (a clpipe file) with the clustering added to `output` (may be the same
- * name), which appears by rename. Without `replace` an existing /clusters/NAME is STATUS_USAGE.
- * input NULL: a new file that holds only /clusters/NAME. */
-enum status result_write_clusters(const char *output, const char *input,
-                                  const struct result_clustering *clustering, bool replace,
-                                  struct error *err);
 
 #endif

@@ -10,8 +10,16 @@
 #define RESULT_MOST_CLUSTERS 65536
 #define RESULT_MOST_RUNS     65536
 
+#define RESULT_RUN_TEXTS     5
+#define RESULT_FEATURE_TEXTS 5
+
+struct result_feature_entry {
+    struct result_feature feature; /* first: the entry of a feature is found by its address */
+    hid_t dataset;
+};
+
 struct result_cluster_entry {
-    struct result_clusters clusters; /* .parameters points to the next */
+    struct result_clusters clusters; /* first, likewise; .parameters points to the next */
     char *parameters;
     hid_t part[PART_COUNT];
 };
@@ -26,21 +34,47 @@ struct result {
     hid_t sources_dataset;
     char **sources;
     unsigned source_count;
-    struct result_feature *features;
-    hid_t *feature_dataset;
+    struct result_feature_entry *features;
     unsigned feature_count;
     struct result_cluster_entry *clusters;
     unsigned clusters_count;
     uint64_t *runs; /* their numbers, ascending */
     unsigned run_count;
-    char *run_text[5]; /* of the run last asked for */
+    char *run_text[RESULT_RUN_TEXTS]; /* of the run last asked for */
 };
 
-static inline hid_t result_feature_dataset(const struct result *result,
-                                           const struct result_feature *feature)
+static inline hid_t result_feature_dataset(const struct result_feature *feature)
 {
-    return result->feature_dataset[feature - result->features];
+    return ((const struct result_feature_entry *)feature)->dataset;
 }
+
+static inline const struct result_cluster_entry *
+result_cluster_entry(const struct result_clusters *clusters)
+{
+    return (const struct result_cluster_entry *)clusters;
+}
+
+/* The text attributes of a feature, and where they are in struct result_feature. */
+extern const struct result_text {
+    const char *name;
+    size_t offset, size;
+} result_feature_text[RESULT_FEATURE_TEXTS];
+
+/* The columns of /clusters/NAME/sweep, with offsets in struct result_sweep_value; the first are
+ * always there, the rest only where the images' folders are classes. */
+#define SWEEP_AXIS          "sweep"
+#define SWEEP_COLUMNS       11
+#define SWEEP_COLUMNS_PLAIN 8
+extern const struct column sweep_column[SWEEP_COLUMNS];
+
+/* The attributes of a clustering on its agreement with folders, beside "folders" itself; offsets in
+ * struct result_agreement. */
+#define AGREEMENT_ATTRIBUTES 3
+extern const struct column agreement_attribute[AGREEMENT_ATTRIBUTES];
+
+/* A feature as the attributes of its dataset tell it; without rows. */
+void result_feature_describe(struct result_feature *out, const struct feature *feature,
+                             uint32_t decode_scale);
 
 /* Rows of a feature as they are stored: float32 or uint32, 4 bytes a value. */
 enum status result_feature_read_raw(struct result *result, const struct result_feature *feature,

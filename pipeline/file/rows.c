@@ -55,22 +55,27 @@ static enum status open_raw(struct rows *rows, hid_t group, struct error *err)
         return damaged(rows, err, "has a path_raw that is no group");
     hid_t id = H5Gopen2(group, "path_raw", H5P_DEFAULT);
     hsize_t ends = 0, count = 0, bytes = 0;
-    enum status status = id > 0 ? h5_open_dataset(&raw->row, id, "row", VALUE_U64, 1, &count,
-                                                  "path_raw/row", rows->path, err)
-                                : h5_fail(err, "H5Gopen2", "read", rows->path);
-    if (!status)
-        status = h5_open_dataset(&raw->end, id, "end", VALUE_U64, 1, &ends, "path_raw/end",
-                                 rows->path, err);
-    if (!status)
-        status = h5_open_dataset(&raw->bytes, id, "bytes", VALUE_U8, 1, &bytes, "path_raw/bytes",
-                                 rows->path, err);
-    if (!status && (ends != count || count > rows->count))
-        status = damaged(rows, err, "has path_raw datasets of different lengths");
-    h5_close(&id);
+    enum status status = STATUS_FAILED;
+    if (id < 0)
+        return h5_fail(err, "H5Gopen2", "read", rows->path);
+    if (h5_open_dataset(&raw->row, id, "row", VALUE_U64, 1, &count, "path_raw/row", rows->path,
+                        err) ||
+        h5_open_dataset(&raw->end, id, "end", VALUE_U64, 1, &ends, "path_raw/end", rows->path,
+                        err) ||
+        h5_open_dataset(&raw->bytes, id, "bytes", VALUE_U8, 1, &bytes, "path_raw/bytes", rows->path,
+                        err))
+        goto out;
+    if (ends != count || count > rows->count) {
+        damaged(rows, err, "has path_raw datasets of different lengths");
+        goto out;
+    }
     raw->there = true;
     raw->count = count;
     raw->byte_count = bytes;
     raw->from = 1;
+    status = STATUS_OK;
+out:
+    h5_close(&id);
     return status;
 }
 
@@ -87,32 +92,43 @@ enum status rows_open(struct rows **out, hid_t file, struct vlen *vlen, const st
     rows->path = strdup(path);
     rows->block = calloc(ROWS_BLOCK, table->row_size);
     rows->scratch = malloc((size_t)ROWS_BLOCK * VLEN_DESCRIPTOR);
-    enum status status = STATUS_OK;
-    if (!rows->path || !rows->block || !rows->scratch)
-        status = error_memory(err, ROWS_BLOCK * table->row_size, "a table reader");
+    enum status status = STATUS_FAILED;
     hid_t group = H5I_INVALID_HID;
-    if (!status && !h5_is_object(file, table->group, H5O_TYPE_GROUP))
-        status = damaged(rows, err, "is missing");
-    if (!status && (group = H5Gopen2(file, table->group, H5P_DEFAULT)) < 0)
-        status = h5_fail(err, "H5Gopen2", "read", path);
-    for (unsigned c = 0; !status && c < table->count; c++) {
+    if (!rows->path || !rows->block || !rows->scratch) {
+        error_memory(err, ROWS_BLOCK * table->row_size, "a table reader");
+        goto out;
+    }
+    if (!h5_is_object(file, table->group, H5O_TYPE_GROUP)) {
+        damaged(rows, err, "is missing");
+        goto out;
+    }
+    if ((group = H5Gopen2(file, table->group, H5P_DEFAULT)) < 0) {
+        h5_fail(err, "H5Gopen2", "read", path);
+        goto out;
+    }
+    for (unsigned c = 0; c < table->count; c++) {
         const struct column *column = &table->column[c];
         char where[64];
         hsize_t size[2] = {0, 1};
         snprintf(where, sizeof where, "/%s/%s", table->group, column->name);
-        status = h5_open_dataset(&rows->dataset[c], group, column->name, column->type,
-                                 column->width > 1 ? 2 : 1, size, where, path, err);
-        if (!status && c == 0)
+        if (h5_open_dataset(&rows->dataset[c], group, column->name, column->type,
+                            column->width > 1 ? 2 : 1, size, where, path, err))
+            goto out;
+        if (c == 0)
             rows->count = size[0];
-        else if (!status && (size[0] != rows->count || size[1] != column->width))
-            status = damaged(rows, err, "has columns of different lengths");
+        if (size[0] != rows->count || size[1] != column->width) {
+            damaged(rows, err, "has columns of different lengths");
+            goto out;
+        }
     }
-    if (!status)
-        status = open_raw(rows, group, err);
-    h5_close(&group);
-    if (status)
-        rows_close(&rows);
+    if (open_raw(rows, group, err))
+        goto out;
     *out = rows;
+    rows = NULL;
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    rows_close(&rows);
     return status;
 }
 
@@ -155,15 +171,14 @@ hid_t rows_dataset(const struct rows *rows, unsigned column)
 static enum status load_texts(struct rows *rows, unsigned c, unsigned t, uint64_t first,
                               unsigned *count, struct error *err)
 {
-    enum status status =
-        vlen_descriptors(rows->vlen, rows->dataset[c], first, *count, rows->scratch, err);
-    for (unsigned i = 0; !status && i < *count; i++) {
+    if (vlen_descriptors(rows->vlen, rows->dataset[c], first, *count, rows->scratch, err))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < *count; i++) {
         const uint8_t *bytes;
         uint32_t length;
-        status = vlen_element(rows->vlen, rows->scratch + (size_t)i * VLEN_DESCRIPTOR, 1, &bytes,
-                              &length, err);
-        if (status)
-            break;
+        if (vlen_element(rows->vlen, rows->scratch + (size_t)i * VLEN_DESCRIPTOR, 1, &bytes,
+                         &length, err))
+            return STATUS_FAILED;
         length = (uint32_t)strnlen((const char *)bytes, length);
         if (!utf8_valid((const char *)bytes, length))
             return damaged(rows, err, "has a text that is not UTF-8");
@@ -183,21 +198,20 @@ static enum status load_texts(struct rows *rows, unsigned c, unsigned t, uint64_
         if (needed > (size_t)ROWS_TEXT_BYTES * (t + 1))
             *count = i + 1;
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status load_block(struct rows *rows, uint64_t first, unsigned count, struct error *err)
 {
     const struct table *table = rows->table;
-    enum status status = STATUS_OK;
     unsigned texts = 0;
     rows->loaded = 0;
     rows->text_length = 0;
-    for (unsigned c = 0; !status && c < table->count; c++)
-        if (table->column[c].type == VALUE_TEXT)
-            status = load_texts(rows, c, texts++, first, &count, err);
+    for (unsigned c = 0; c < table->count; c++)
+        if (table->column[c].type == VALUE_TEXT && load_texts(rows, c, texts++, first, &count, err))
+            return STATUS_FAILED;
     texts = 0;
-    for (unsigned c = 0; !status && c < table->count; c++) {
+    for (unsigned c = 0; c < table->count; c++) {
         const struct column *column = &table->column[c];
         char *at = rows->block + column->offset;
         if (column->type == VALUE_TEXT) {
@@ -209,13 +223,12 @@ static enum status load_block(struct rows *rows, uint64_t first, unsigned count,
             continue;
         }
         size_t size = value_size(column->type) * column->width;
-        status = h5_read_rows(rows->dataset[c], column->type, first, count, rows->scratch,
-                              rows->path, err);
-        for (unsigned i = 0; !status && i < count; i++, at += table->row_size)
+        if (h5_read_rows(rows->dataset[c], column->type, first, count, rows->scratch, rows->path,
+                         err))
+            return STATUS_FAILED;
+        for (unsigned i = 0; i < count; i++, at += table->row_size)
             memcpy(at, rows->scratch + i * size, size);
     }
-    if (status)
-        return status;
     rows->first = first;
     rows->loaded = count;
     return STATUS_OK;
@@ -227,10 +240,8 @@ static enum status find_entry(struct rows *rows, uint64_t row, uint64_t *entry, 
     uint64_t low = 0, high = rows->raw.count;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2, at = 0;
-        enum status status =
-            h5_read_rows(rows->raw.row, VALUE_U64, middle, 1, &at, rows->path, err);
-        if (status)
-            return status;
+        if (h5_read_rows(rows->raw.row, VALUE_U64, middle, 1, &at, rows->path, err))
+            return STATUS_FAILED;
         if (at < row)
             low = middle + 1;
         else
@@ -245,28 +256,24 @@ static enum status load_entries(struct rows *rows, uint64_t row, struct error *e
     struct raw_paths *raw = &rows->raw;
     raw->from = 1;
     raw->to = 0;
-    enum status status = find_entry(rows, row, &raw->first, err);
-    if (status)
-        return status;
+    if (find_entry(rows, row, &raw->first, err))
+        return STATUS_FAILED;
     uint64_t left = raw->count - raw->first;
     raw->loaded = left < RAW_BLOCK ? (unsigned)left : RAW_BLOCK;
     raw->entry_end[0] = 0;
-    status =
-        h5_read_rows(raw->row, VALUE_U64, raw->first, raw->loaded, raw->entry_row, rows->path, err);
-    if (!status && raw->loaded)
-        status = h5_read_rows(raw->end, VALUE_U64, raw->first, raw->loaded, raw->entry_end + 1,
-                              rows->path, err);
-    if (!status && raw->first > 0)
-        status =
-            h5_read_rows(raw->end, VALUE_U64, raw->first - 1, 1, raw->entry_end, rows->path, err);
-    for (unsigned i = 0; !status && i < raw->loaded; i++)
+    if (h5_read_rows(raw->row, VALUE_U64, raw->first, raw->loaded, raw->entry_row, rows->path,
+                     err) ||
+        h5_read_rows(raw->end, VALUE_U64, raw->first, raw->loaded, raw->entry_end + 1, rows->path,
+                     err) ||
+        (raw->first > 0 &&
+         h5_read_rows(raw->end, VALUE_U64, raw->first - 1, 1, raw->entry_end, rows->path, err)))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < raw->loaded; i++)
         if ((i > 0 && raw->entry_row[i] <= raw->entry_row[i - 1]) ||
             raw->entry_row[i] >= rows->count || raw->entry_end[i + 1] < raw->entry_end[i] ||
             raw->entry_end[i + 1] > raw->byte_count ||
             raw->entry_end[i + 1] - raw->entry_end[i] > VLEN_MOST_BYTES)
-            status = damaged(rows, err, "has a path_raw that contradicts itself");
-    if (status)
-        return status;
+            return damaged(rows, err, "has a path_raw that contradicts itself");
     raw->from = row;
     raw->to = raw->loaded == left ? UINT64_MAX : raw->entry_row[raw->loaded - 1];
     return STATUS_OK;
@@ -276,10 +283,9 @@ static enum status load_entries(struct rows *rows, uint64_t row, struct error *e
 static enum status raw_path(struct rows *rows, uint64_t row, const char **path, struct error *err)
 {
     struct raw_paths *raw = &rows->raw;
-    enum status status = STATUS_OK;
-    if (row < raw->from || row > raw->to)
-        status = load_entries(rows, row, err);
-    unsigned low = 0, high = status ? 0 : raw->loaded;
+    if ((row < raw->from || row > raw->to) && load_entries(rows, row, err))
+        return STATUS_FAILED;
+    unsigned low = 0, high = raw->loaded;
     while (low < high) {
         unsigned middle = (low + high) / 2;
         if (raw->entry_row[middle] < row)
@@ -287,17 +293,16 @@ static enum status raw_path(struct rows *rows, uint64_t row, const char **path, 
         else
             high = middle;
     }
-    if (status || low == raw->loaded || raw->entry_row[low] != row)
-        return status;
+    if (low == raw->loaded || raw->entry_row[low] != row)
+        return STATUS_OK;
     uint64_t start = raw->entry_end[low], length = raw->entry_end[low + 1] - start;
     char *text = realloc(raw->text, length + 1);
     if (!text)
         return error_memory(err, length + 1, "a path");
     raw->text = text;
-    status = h5_read_rows(raw->bytes, VALUE_U8, start, length, text, rows->path, err);
     text[length] = 0;
     *path = text;
-    return status;
+    return h5_read_rows(raw->bytes, VALUE_U8, start, length, text, rows->path, err);
 }
 
 enum status rows_at(struct rows *rows, uint64_t row, const void **found, const char **path_raw,
@@ -309,10 +314,8 @@ enum status rows_at(struct rows *rows, uint64_t row, const void **found, const c
                            : rows->next_block < ROWS_BLOCK ? rows->next_block * 2
                                                            : ROWS_BLOCK;
         uint64_t left = rows->count - row;
-        enum status status =
-            load_block(rows, row, left < rows->next_block ? (unsigned)left : rows->next_block, err);
-        if (status)
-            return status;
+        if (load_block(rows, row, left < rows->next_block ? (unsigned)left : rows->next_block, err))
+            return STATUS_FAILED;
     }
     const char *at = rows->block + (row - rows->first) * rows->table->row_size;
     *found = at;

@@ -37,8 +37,9 @@ enum status scales_check_scale(struct result *result, const char *name, struct e
         return STATUS_OK;
     hid_t scale = H5Dopen2(result->file, name, H5P_DEFAULT);
     bool whole = false;
-    enum status status = scale > 0 ? vlen_is_scale(&whole, result->vlen, scale, err)
-                                   : h5_fail(err, "H5Dopen2", "read", result->path);
+    if (scale < 0)
+        return h5_fail(err, "H5Dopen2", "read", result->path);
+    enum status status = vlen_is_scale(&whole, result->vlen, scale, err);
     if (!status && !(whole && references_whole(scale)))
         status = result_damaged(result, err, "/%s is no dimension scale", name);
     h5_close(&scale);
@@ -77,13 +78,13 @@ enum status scales_check_dataset(struct result *result, hid_t dataset, struct er
     h5_close(&type);
     h5_close(&space);
     h5_close(&attribute);
-    enum status status =
-        whole ? STATUS_OK : result_damaged(result, err, "a DIMENSION_LIST has another form");
-    for (int a = 0; !status && a < rank; a++) {
+    if (!whole)
+        return result_damaged(result, err, "a DIMENSION_LIST has another form");
+    for (int a = 0; a < rank; a++) {
         char axis[AXIS_NAME_MAX];
-        status = vlen_axis(axis, sizeof axis, result->vlen, dataset, (unsigned)a, err);
-        if (!status && *axis)
-            status = scales_check_scale(result, axis, err);
+        if (vlen_axis(axis, sizeof axis, result->vlen, dataset, (unsigned)a, err) ||
+            (*axis && scales_check_scale(result, axis, err)))
+            return STATUS_FAILED;
     }
-    return status;
+    return STATUS_OK;
 }

@@ -36,7 +36,7 @@ struct column {
     const char *name;
     enum value_type type;
     unsigned width; /* values in a row: 1, or 2 for the digest */
-    size_t offset;  /* in the row's struct */
+    size_t offset;  /* in the struct of a row */
 };
 
 #define TABLE_COLUMNS_MAX 16

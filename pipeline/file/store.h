@@ -1,13 +1,12 @@
 /* store.h: finished work, in walk order, into a log and from there into one HDF5 file.
  *
- *   any thread ── store_put ──> reorder window ──> WORK/records (append-only log) ──> OUT.h5.tmp
- * ──> OUT.h5 (bounded by the caller: see ingest.h)             store_finish
+ *   any thread ─ store_put ─> journal (log/): WORK/records ─ store_finish ─> OUT.h5.tmp ─> OUT.h5
  *
- * Records arrive in any order and are written to the log in sequence order by whoever closes the
- * gap. Each log record carries its length, a checksum (CRC-32C) and everything that /images,
- * /features or /failures will hold, so the HDF5 file is a pure function of the log; building it is
- * one sequential pass. WORK is the directory "OUT.h5.partial", which exists only while a run is
- * unfinished. HDF5 is called by store_finish alone.
+ * Wires the log and the file. Each record of the log carries everything that /images, /features or
+ * /failures will hold, so the HDF5 file is a pure function of the log; building it is one
+ * sequential pass. WORK is the directory "OUT.h5.partial", which exists only while a run is
+ * unfinished. HDF5 is called by store_open and store_finish, and by store_prior where it reads the
+ * finished file.
  *
  * Resuming: a previous log of the same parameters, and a finished OUT.h5 of the same sources and
  * parameters, are both in walk order; store_open offers their rows through store_prior so that the
@@ -17,7 +16,7 @@
 #define CLPIPE_FILE_STORE_H
 
 #include "base/error.h"
-#include "features/feature.h"
+#include "file/content.h"
 #include "log/record.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,12 +24,8 @@
 struct store;
 
 struct store_config {
-    const char *output;         /* final name, "F.h5" */
-    const char *const *sources; /* as given */
-    unsigned source_count;
-    const struct feature_set *features;
-    unsigned decode_scale;
-    const char *parameters; /* canonical JSON of all options that shape the content */
+    const char *output; /* final name, "F.h5" */
+    struct content content;
     /* What the existing file was made with, where features are added to it; NULL otherwise. All its
      * images are done again; its clusters stay if they are the same. */
     const struct feature_set *old_features;
@@ -71,14 +66,6 @@ enum status store_seal(struct store *store, struct error *err);
 /* Seals all that was put, also what waits for records that will not come: the run is over early,
  * and nothing may be put any more. *kept: how many records. */
 enum status store_stop(struct store *store, uint64_t *kept, struct error *err);
-
-/* One line of /runs: the fields are stored as attributes of /runs/N. */
-struct store_run {
-    const char *command; /* the command line */
-    const char *json;    /* everything else, as a JSON object */
-    const char *device, *driver, *host;
-    double seconds;
-};
 
 /* Counts of what the finished file holds. */
 struct store_summary {

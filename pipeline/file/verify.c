@@ -2,55 +2,13 @@
  * when it was opened; here it is about values, order and the scales on the axes. */
 #include "file/verify.h"
 #include "base/path.h"
+#include "file/verify_clusters.h"
+#include "file/verify_features.h"
 #include "log/workdir.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-void verify_broken(struct verify *verify, const char *format, ...)
-{
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    verify->count++;
-    verify->broken(line, verify->context);
-}
-
-void verify_row(struct verify_rows *rows, uint64_t row)
-{
-    if (rows->count++ == 0)
-        rows->first = row;
-    if (rows->bad)
-        rows->bad[row] = 1;
-}
-
-void verify_report_rows(struct verify *verify, const struct verify_rows *rows, const char *where,
-                        const char *what)
-{
-    if (rows->count == 1)
-        verify_broken(verify, "%s: row %llu %s", where, (unsigned long long)rows->first, what);
-    else if (rows->count > 1)
-        verify_broken(verify, "%s: %llu rows, the first is %llu: each %s", where,
-                      (unsigned long long)rows->count, (unsigned long long)rows->first, what);
-}
-
-enum status verify_axis(struct verify *verify, hid_t dataset, const char *where, unsigned axis,
-                        const char *expected, struct error *err)
-{
-    char name[256];
-    struct result *result = verify->result;
-    enum status status = vlen_axis(name, sizeof name, result->vlen, dataset, axis, err);
-    if (status)
-        return status;
-    if (strcmp(name, expected) != 0)
-        verify_broken(verify, "%s: axis %u has %s%s, not the dimension scale %s", where, axis,
-                      *name ? "the dimension scale " : "no dimension scale", name, expected);
-    return STATUS_OK;
-}
 
 /* A scale must have the length of the axes it is on. */
 static enum status check_scale(struct verify *verify, const char *name, uint64_t length,
@@ -126,18 +84,17 @@ static bool same_path(const char *text, const char *raw)
 
 static enum status check_images(struct verify *verify, struct error *err)
 {
+    enum status status = STATUS_FAILED;
     struct result *result = verify->result;
-    struct verify_rows order = {0}, source = {.bad = verify->bad_images},
-                       size = {.bad = verify->bad_images}, kind = {.bad = verify->bad_images},
-                       raw = {.bad = verify->bad_images};
+    uint8_t *bad = verify->bad_images;
+    struct verify_rows order = {0}, source = {.bad = bad}, size = {.bad = bad}, kind = {.bad = bad},
+                       raw = {.bad = bad};
     struct order before = {0};
-    enum status status = STATUS_OK;
-    for (uint64_t i = 0; !status && i < rows_count(result->images); i++) {
+    for (uint64_t i = 0; i < rows_count(result->images); i++) {
         const void *found;
         const char *path;
-        status = rows_at(result->images, i, &found, &path, err);
-        if (status)
-            break;
+        if (rows_at(result->images, i, &found, &path, err))
+            goto out;
         const struct image_row *row = found;
         if (row->source >= result->source_count)
             verify_row(&source, i);
@@ -151,6 +108,8 @@ static enum status check_images(struct verify *verify, struct error *err)
         if (!*path || !same_path(row->path, path))
             verify_row(&raw, i);
     }
+    status = STATUS_OK;
+out:
     free(before.path);
     verify_report_rows(verify, &order, "/images", "does not come after the one before it");
     verify_report_rows(verify, &source, "/images/source", "names a source that is not in the list");
@@ -163,18 +122,17 @@ static enum status check_images(struct verify *verify, struct error *err)
 
 static enum status check_failures(struct verify *verify, struct error *err)
 {
+    enum status status = STATUS_FAILED;
     struct result *result = verify->result;
-    struct verify_rows order = {0}, source = {.bad = verify->bad_failures},
-                       reason = {.bad = verify->bad_failures}, raw = {.bad = verify->bad_failures},
-                       message = {.bad = verify->bad_failures};
+    uint8_t *bad = verify->bad_failures;
+    struct verify_rows order = {0}, source = {.bad = bad}, reason = {.bad = bad},
+                       raw = {.bad = bad}, message = {.bad = bad};
     struct order before = {0};
-    enum status status = STATUS_OK;
-    for (uint64_t i = 0; !status && i < rows_count(result->failures); i++) {
+    for (uint64_t i = 0; i < rows_count(result->failures); i++) {
         const void *found;
         const char *path;
-        status = rows_at(result->failures, i, &found, &path, err);
-        if (status)
-            break;
+        if (rows_at(result->failures, i, &found, &path, err))
+            goto out;
         const struct failure_row *row = found;
         char name[sizeof row->reason + 1] = "";
         memcpy(name, row->reason, sizeof row->reason);
@@ -190,6 +148,8 @@ static enum status check_failures(struct verify *verify, struct error *err)
         if (!*row->message)
             verify_row(&message, i);
     }
+    status = STATUS_OK;
+out:
     free(before.path);
     verify_report_rows(verify, &order, "/failures", "does not come after the one before it");
     verify_report_rows(verify, &source, "/failures/source",
@@ -203,51 +163,49 @@ static enum status check_failures(struct verify *verify, struct error *err)
 static enum status check_table_axes(struct verify *verify, const struct rows *rows,
                                     const struct table *table, struct error *err)
 {
-    enum status status = check_scale(verify, table->axis, rows_count(rows), err);
-    for (unsigned c = 0; !status && c < table->count; c++) {
+    if (check_scale(verify, table->axis, rows_count(rows), err))
+        return STATUS_FAILED;
+    for (unsigned c = 0; c < table->count; c++) {
         char where[64];
         snprintf(where, sizeof where, "/%s/%s", table->group, table->column[c].name);
-        status = verify_axis(verify, rows_dataset(rows, c), where, 0, table->axis, err);
-        if (!status && table->column[c].width > 1)
-            status = verify_axis(verify, rows_dataset(rows, c), where, 1, DIGEST_AXIS, err);
+        if (verify_axis(verify, rows_dataset(rows, c), where, 0, table->axis, err) ||
+            (table->column[c].width > 1 &&
+             verify_axis(verify, rows_dataset(rows, c), where, 1, DIGEST_AXIS, err)))
+            return STATUS_FAILED;
     }
-    return status;
+    return STATUS_OK;
+}
+
+static enum status check_feature(struct verify *verify, const struct result_feature *feature,
+                                 struct error *err)
+{
+    char where[FEATURE_NAME_MAX + 16], axis[AXIS_NAME_MAX];
+    snprintf(where, sizeof where, "/features/%s", feature->name);
+    axis_name(axis, "feature", feature->name);
+    if (check_scale(verify, axis, feature->dimension, err) ||
+        verify_axis(verify, result_feature_dataset(feature), where, 0, image_table.axis, err) ||
+        verify_axis(verify, result_feature_dataset(feature), where, 1, axis, err))
+        return STATUS_FAILED;
+    return verify_feature(verify, feature, err);
 }
 
 enum status verify_content(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
-    enum status status = check_table_axes(verify, result->images, &image_table, err);
-    if (!status)
-        status = check_table_axes(verify, result->failures, &failure_table, err);
-    if (!status)
-        status = check_scale(verify, SOURCE_AXIS, result->source_count, err);
-    if (!status)
-        status =
-            verify_axis(verify, result->sources_dataset, "/images/sources", 0, SOURCE_AXIS, err);
-    if (!status)
-        status = check_images(verify, err);
-    if (!status)
-        status = check_failures(verify, err);
-    if (!status && result->feature_count == 0)
+    if (check_table_axes(verify, result->images, &image_table, err) ||
+        check_table_axes(verify, result->failures, &failure_table, err) ||
+        check_scale(verify, SOURCE_AXIS, result->source_count, err) ||
+        verify_axis(verify, result->sources_dataset, "/images/sources", 0, SOURCE_AXIS, err) ||
+        check_images(verify, err) || check_failures(verify, err))
+        return STATUS_FAILED;
+    if (result->feature_count == 0)
         verify_broken(verify, "/features: there is no feature");
-    if (!status && result->source_count == 0)
+    if (result->source_count == 0)
         verify_broken(verify, "/images/sources: there is no source");
-    for (unsigned i = 0; !status && i < result->feature_count; i++) {
-        const struct result_feature *feature = &result->features[i];
-        char where[FEATURE_NAME_MAX + 16], axis[AXIS_NAME_MAX];
-        snprintf(where, sizeof where, "/features/%s", feature->name);
-        axis_name(axis, "feature", feature->name);
-        status = check_scale(verify, axis, feature->dimension, err);
-        if (!status)
-            status =
-                verify_axis(verify, result->feature_dataset[i], where, 0, image_table.axis, err);
-        if (!status)
-            status = verify_axis(verify, result->feature_dataset[i], where, 1, axis, err);
-        if (!status)
-            status = verify_feature(verify, feature, err);
-    }
-    return status;
+    for (unsigned i = 0; i < result->feature_count; i++)
+        if (check_feature(verify, &result->features[i].feature, err))
+            return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 /* Work that a run has left unfinished. */
@@ -269,12 +227,16 @@ static void check_leftover(struct verify *verify)
 enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
                           void *context, uint64_t *count, struct error *err)
 {
+    enum status status = STATUS_FAILED;
     struct verify verify = {.result = result, .broken = broken, .context = context};
-    enum status status = result->has_images ? verify_content(&verify, err) : STATUS_OK;
-    for (unsigned i = 0; !status && i < result->clusters_count; i++)
-        status = verify_clustering(&verify, &result->clusters[i], err);
-    if (!status)
-        check_leftover(&verify);
+    if (result->has_images && verify_content(&verify, err))
+        goto out;
+    for (unsigned i = 0; i < result->clusters_count; i++)
+        if (verify_clustering(&verify, &result->clusters[i], err))
+            goto out;
+    check_leftover(&verify);
+    status = STATUS_OK;
+out:
     *count = verify.count;
     return status;
 }

@@ -1,44 +1,21 @@
-/* verify.h: what the parts of verify share. */
+/* verify.h: every invariant of a file, checked on top of its reader.
+ *
+ *   result_verify ─> verify_content ─> tables, scales, verify_feature (verify_features.h)
+ *                 ─> verify_clustering (verify_clusters.h), for each clustering
+ */
 #ifndef CLPIPE_FILE_VERIFY_H
 #define CLPIPE_FILE_VERIFY_H
 
-#include "file/result_internal.h"
+#include "file/result.h"
 
-struct verify {
-    struct result *result;
-    void (*broken)(const char *line, void *context);
-    void *context;
-    uint64_t count;
-    /* A byte for each row of /images and of /failures, set where something is wrong with the row
-     * itself (not with its place among the others); NULL: nobody wants to know. */
-    uint8_t *bad_images, *bad_failures;
-};
+struct verify;
 
-/* Reports one broken invariant. */
-void verify_broken(struct verify *verify, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* Rows that break one rule: they are counted, and reported as one line with the first of them. */
-struct verify_rows {
-    uint64_t count, first;
-    uint8_t *bad; /* of the table, or NULL */
-};
-void verify_row(struct verify_rows *rows, uint64_t row);
-/* "WHERE: 12 rows WHAT, the first is 7". */
-void verify_report_rows(struct verify *verify, const struct verify_rows *rows, const char *where,
-                        const char *what);
-
-/* That axis `axis` of a dataset has the scale `expected`. */
-enum status verify_axis(struct verify *verify, hid_t dataset, const char *where, unsigned axis,
-                        const char *expected, struct error *err);
+/* Checks every invariant and calls `broken` with a line for each that does not hold; *count is the
+ * number of calls. */
+enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
+                          void *context, uint64_t *count, struct error *err);
 
 /* Images, failures and features; not clusterings. */
 enum status verify_content(struct verify *verify, struct error *err);
-
-/* The rows of a feature (verify_features.c), and of a clustering (verify_clusters.c). */
-enum status verify_feature(struct verify *verify, const struct result_feature *feature,
-                           struct error *err);
-enum status verify_clustering(struct verify *verify, const struct result_cluster_entry *entry,
-                              struct error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* verify_clusters.c: labels, sizes, distances and the rows nearest to each centroid. */
+#include "file/verify_clusters.h"
 #include "base/hash.h"
 #include "file/feature_matrix.h"
-#include "file/sweep_group.h"
+#include "file/parameters.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,8 +29,9 @@ struct clustering {
     float *centroids;
     uint64_t *sizes;
     int64_t *nearest;
-    uint64_t *members; /* counted */
-    float *least;      /* distance of a member to its centroid */
+    uint64_t *members;       /* counted */
+    float *least;            /* distance of a member to its centroid */
+    char weights_digest[64]; /* of the weights that it was made with; "" */
 };
 
 static enum status read_part(struct clustering *k, enum cluster_part part, uint64_t first,
@@ -52,21 +54,20 @@ static enum status load(struct clustering *k, struct error *err)
         return error_memory(err, (size_t)c->k * c->dimension * sizeof *k->centroids, "centroids");
     for (uint32_t i = 0; i < c->k; i++)
         k->least[i] = FLT_MAX;
-    enum status status = read_part(k, PART_CENTROIDS, 0, c->k, k->centroids, err);
-    if (!status)
-        status = read_part(k, PART_SIZES, 0, c->k, k->sizes, err);
-    if (!status)
-        status = read_part(k, PART_NEAREST, 0, c->k, k->nearest, err);
-    return status;
+    if (read_part(k, PART_CENTROIDS, 0, c->k, k->centroids, err) ||
+        read_part(k, PART_SIZES, 0, c->k, k->sizes, err) ||
+        read_part(k, PART_NEAREST, 0, c->k, k->nearest, err))
+        return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 /* The stored inertia against the sum of weights times distances. Weights count as multiples of a
  * unit (docs/clustering.md), so `heaviest`, the largest weight times the sum of distances, has a
- * part in the tolerance. Files of before had the digest of weights alone. */
+ * part in the tolerance. Older files had the digest of weights alone. */
 static void check_inertia(struct clustering *k, double sum, double heaviest)
 {
     const struct result_clusters *c = k->c;
-    if (!c->weighted && strstr(c->parameters, "\"weights\":"))
+    if (!c->weighted && *k->weights_digest)
         return;
     if (!(fabs(sum - c->inertia) <=
           INERTIA_TOLERANCE * (sum + DBL_MIN) + (c->weighted ? WEIGHT_UNIT * heaviest : 0)))
@@ -79,75 +80,91 @@ static void check_weights_digest(struct clustering *k, const struct murmur3 *sta
     char wanted[64];
     uint64_t digest[2];
     murmur3_final(state, digest);
-    snprintf(wanted, sizeof wanted, "\"weights\":\"murmur3-%016llx%016llx\"",
-             (unsigned long long)digest[0], (unsigned long long)digest[1]);
-    if (!strstr(k->c->parameters, wanted))
+    snprintf(wanted, sizeof wanted, "murmur3-%016llx%016llx", (unsigned long long)digest[0],
+             (unsigned long long)digest[1]);
+    if (strcmp(k->weights_digest, wanted) != 0)
         verify_broken(k->verify, "%s/weights: these are not the weights that it was made with",
                       k->where);
 }
 
-/* One pass over labels, distances and weights. */
-static enum status check_rows(struct clustering *k, struct error *err)
+/* What one pass over the rows finds. */
+struct row_pass {
+    struct verify_rows label, distance, weight;
+    double sum, plain, largest;
+    struct murmur3 digest;
+};
+
+static void check_row(struct clustering *k, struct row_pass *pass, uint64_t row, int32_t label,
+                      float distance, float weight)
+{
+    if (!(weight >= 0) || !isfinite(weight))
+        verify_row(&pass->weight, row);
+    if (!(distance >= 0) || !isfinite(distance))
+        verify_row(&pass->distance, row);
+    pass->sum += (double)weight * (double)distance;
+    pass->plain += (double)distance;
+    pass->largest = fmax(pass->largest, (double)weight);
+    if (label < 0 || (uint32_t)label >= k->c->k) {
+        verify_row(&pass->label, row);
+        return;
+    }
+    k->members[label]++;
+    if (distance < k->least[label])
+        k->least[label] = distance;
+}
+
+static void report_rows(struct clustering *k, const struct row_pass *pass)
 {
     const struct result_clusters *c = k->c;
-    struct verify_rows label = {0}, distance = {0}, weight = {0};
-    int32_t *labels = malloc(BLOCK * sizeof *labels);
-    float *distances = malloc(BLOCK * sizeof *distances);
-    float *weights = malloc(BLOCK * sizeof *weights);
-    enum status status = labels && distances && weights
-                             ? STATUS_OK
-                             : error_memory(err, BLOCK * sizeof *labels, "labels");
-    double sum = 0, plain = 0, largest = 0;
-    struct murmur3 digest;
-    murmur3_init(&digest);
-    for (uint64_t i = 0; !status && i < BLOCK; i++)
-        weights[i] = 1;
-    for (uint64_t first = 0; !status && first < c->rows; first += BLOCK) {
-        uint64_t count = c->rows - first < BLOCK ? c->rows - first : BLOCK;
-        status = read_part(k, PART_LABELS, first, count, labels, err);
-        if (!status)
-            status = read_part(k, PART_DISTANCES, first, count, distances, err);
-        if (!status && c->weighted)
-            status = read_part(k, PART_WEIGHTS, first, count, weights, err);
-        if (!status && c->weighted)
-            murmur3_update(&digest, weights, count * sizeof *weights);
-        for (uint64_t i = 0; !status && i < count; i++) {
-            if (!(weights[i] >= 0) || !isfinite(weights[i]))
-                verify_row(&weight, first + i);
-            if (!(distances[i] >= 0) || !isfinite(distances[i]))
-                verify_row(&distance, first + i);
-            sum += (double)weights[i] * (double)distances[i];
-            plain += (double)distances[i];
-            largest = fmax(largest, (double)weights[i]);
-            if (labels[i] < 0 || (uint32_t)labels[i] >= c->k) {
-                verify_row(&label, first + i);
-                continue;
-            }
-            k->members[labels[i]]++;
-            if (distances[i] < k->least[labels[i]])
-                k->least[labels[i]] = distances[i];
-        }
-    }
-    free(labels);
-    free(distances);
-    free(weights);
-    if (status)
-        return status;
-    verify_report_rows(k->verify, &label, k->where, "has a label that is no cluster");
-    verify_report_rows(k->verify, &distance, k->where, "has a distance that is no distance");
-    verify_report_rows(k->verify, &weight, k->where, "has a weight that is no weight");
-    if (label.count || distance.count || weight.count)
-        return STATUS_OK;
+    verify_report_rows(k->verify, &pass->label, k->where, "has a label that is no cluster");
+    verify_report_rows(k->verify, &pass->distance, k->where, "has a distance that is no distance");
+    verify_report_rows(k->verify, &pass->weight, k->where, "has a weight that is no weight");
+    if (pass->label.count || pass->distance.count || pass->weight.count)
+        return;
     if (c->weighted)
-        check_weights_digest(k, &digest);
-    check_inertia(k, sum, largest * plain);
+        check_weights_digest(k, &pass->digest);
+    check_inertia(k, pass->sum, pass->largest * pass->plain);
     for (uint32_t i = 0; i < c->k; i++)
         if (k->members[i] != k->sizes[i]) {
             verify_broken(k->verify, "%s/sizes: cluster %u has %llu rows, not %llu", k->where, i,
                           (unsigned long long)k->members[i], (unsigned long long)k->sizes[i]);
             break;
         }
-    return STATUS_OK;
+}
+
+static enum status check_rows(struct clustering *k, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    const struct result_clusters *c = k->c;
+    struct row_pass pass = {.sum = 0};
+    murmur3_init(&pass.digest);
+    int32_t *labels = malloc(BLOCK * sizeof *labels);
+    float *distances = malloc(BLOCK * sizeof *distances);
+    float *weights = malloc(BLOCK * sizeof *weights);
+    if (!labels || !distances || !weights) {
+        error_memory(err, BLOCK * sizeof *labels, "labels");
+        goto out;
+    }
+    for (uint64_t i = 0; i < BLOCK; i++)
+        weights[i] = 1;
+    for (uint64_t first = 0; first < c->rows; first += BLOCK) {
+        uint64_t count = c->rows - first < BLOCK ? c->rows - first : BLOCK;
+        if (read_part(k, PART_LABELS, first, count, labels, err) ||
+            read_part(k, PART_DISTANCES, first, count, distances, err) ||
+            (c->weighted && read_part(k, PART_WEIGHTS, first, count, weights, err)))
+            goto out;
+        if (c->weighted)
+            murmur3_update(&pass.digest, weights, count * sizeof *weights);
+        for (uint64_t i = 0; i < count; i++)
+            check_row(k, &pass, first + i, labels[i], distances[i], weights[i]);
+    }
+    report_rows(k, &pass);
+    status = STATUS_OK;
+out:
+    free(labels);
+    free(distances);
+    free(weights);
+    return status;
 }
 
 /* Whether the rows said to be nearest to centroid `i` can be. */
@@ -167,11 +184,9 @@ static enum status check_nearest(struct clustering *k, uint32_t i, bool *right, 
         }
         int32_t label;
         float distance;
-        enum status status = read_part(k, PART_LABELS, (uint64_t)nearest[n], 1, &label, err);
-        if (!status)
-            status = read_part(k, PART_DISTANCES, (uint64_t)nearest[n], 1, &distance, err);
-        if (status)
-            return status;
+        if (read_part(k, PART_LABELS, (uint64_t)nearest[n], 1, &label, err) ||
+            read_part(k, PART_DISTANCES, (uint64_t)nearest[n], 1, &distance, err))
+            return STATUS_FAILED;
         if (label != (int32_t)i || distance < before || (n == 0 && distance != before))
             *right = false;
         before = distance;
@@ -219,6 +234,7 @@ static bool check_distance(const struct clustering *k, const double *row, int32_
 static enum status check_sample(struct clustering *k, const struct matrix_source *rows,
                                 struct error *err)
 {
+    enum status status = STATUS_FAILED;
     const struct result_clusters *c = k->c;
     double most = SAMPLE_WORK / ((double)c->k * c->dimension);
     uint64_t count = most > SAMPLE_MOST ? SAMPLE_MOST : most < 1 ? 1 : (uint64_t)most;
@@ -227,23 +243,23 @@ static enum status check_sample(struct clustering *k, const struct matrix_source
     struct verify_rows wrong = {0};
     float *row = malloc(c->dimension * sizeof *row);
     double *point = malloc(c->dimension * sizeof *point);
-    enum status status =
-        row && point ? STATUS_OK : error_memory(err, c->dimension * sizeof *point, "a row");
-    for (uint64_t s = 0; !status && s < count; s++) {
+    if (!row || !point) {
+        error_memory(err, c->dimension * sizeof *point, "a row");
+        goto out;
+    }
+    for (uint64_t s = 0; s < count; s++) {
         uint64_t at = (uint64_t)((double)s / (double)count * (double)c->rows);
         int32_t label;
         float distance;
-        status = matrix_read(rows, at, 1, row, err);
-        if (!status)
-            status = read_part(k, PART_LABELS, at, 1, &label, err);
-        if (!status)
-            status = read_part(k, PART_DISTANCES, at, 1, &distance, err);
-        if (status)
-            break;
+        if (matrix_read(rows, at, 1, row, err) || read_part(k, PART_LABELS, at, 1, &label, err) ||
+            read_part(k, PART_DISTANCES, at, 1, &distance, err))
+            goto out;
         transform(point, row, c->dimension, c->metric);
         if (!check_distance(k, point, label, distance))
             verify_row(&wrong, at);
     }
+    status = STATUS_OK;
+out:
     free(row);
     free(point);
     verify_report_rows(k->verify, &wrong, k->where,
@@ -253,28 +269,30 @@ static enum status check_sample(struct clustering *k, const struct matrix_source
 
 static enum status check_feature(struct clustering *k, struct error *err)
 {
+    enum status status = STATUS_FAILED;
     struct verify *verify = k->verify;
     const struct result_clusters *c = k->c;
     struct matrix_source rows;
     struct result_feature about;
-    if (feature_matrix_open(&rows, &about, verify->result, c->feature, NULL) != STATUS_OK) {
+    char content[65];
+    if (feature_matrix_open(&rows, &about, verify->result, c->feature, NULL)) {
         verify_broken(verify, "%s: its feature '%s' is not in the file", k->where, c->feature);
         return STATUS_OK;
     }
-    enum status status = STATUS_OK;
-    char content[65];
     if (rows.dimension != c->dimension) {
         verify_broken(verify, "%s: it has dimension %u, its feature %u", k->where, c->dimension,
                       rows.dimension);
+        status = STATUS_OK;
         goto out;
     }
-    status = rows.identity(rows.context, content, err);
-    if (status != STATUS_OK)
+    if (rows.identity(rows.context, content, err))
         goto out;
-    if (strcmp(content, c->content) != 0)
-        verify_broken(verify, "%s: these clusters were made from other rows", k->where);
-    else
+    if (strcmp(content, c->content) == 0) {
         status = check_sample(k, &rows, err);
+    } else {
+        verify_broken(verify, "%s: these clusters were made from other rows", k->where);
+        status = STATUS_OK;
+    }
 out:
     matrix_close(&rows);
     return status;
@@ -294,53 +312,100 @@ static enum status check_axes(struct clustering *k, struct error *err)
         snprintf(rows, sizeof rows, "%s", image_table.axis);
     if (result_feature_find(result, k->c->feature))
         axis_name(values, "feature", k->c->feature);
-    enum status status = STATUS_OK;
-    for (int p = 0; !status && p < PART_COUNT; p++) {
+    for (int p = 0; p < PART_COUNT; p++) {
         char where[FEATURE_NAME_MAX + 48];
         if (p == PART_WEIGHTS && !k->c->weighted)
             continue;
         snprintf(where, sizeof where, "%s/%s", k->where, cluster_part_kind[p].name);
-        status = verify_axis(k->verify, k->entry->part[p], where, 0,
-                             cluster_part_of_rows(p) ? rows
-                             : p == PART_HISTORY     ? iterations
-                                                     : clusters,
-                             err);
-        if (!status && cluster_part_kind[p].rank == 2)
-            status = verify_axis(k->verify, k->entry->part[p], where, 1,
-                                 p == PART_CENTROIDS ? values : RANK_AXIS, err);
+        if (verify_axis(k->verify, k->entry->part[p], where, 0,
+                        cluster_part_of_rows(p) ? rows
+                        : p == PART_HISTORY     ? iterations
+                                                : clusters,
+                        err) ||
+            (cluster_part_kind[p].rank == 2 &&
+             verify_axis(k->verify, k->entry->part[p], where, 1,
+                         p == PART_CENTROIDS ? values : RANK_AXIS, err)))
+            return STATUS_FAILED;
     }
-    return status;
+    return STATUS_OK;
+}
+
+/* --- the sweep ------------------------------------------------------------------------------- */
+
+static bool in_range(double value, double least, double most)
+{
+    return isnan(value) || (value >= least && value <= most);
+}
+
+static bool plausible(const struct result_sweep_value *value, bool has_folders)
+{
+    const struct result_agreement *agreement = &value->agreement;
+    return value->inertia >= 0 && isfinite(value->inertia) && value->converged <= 1 &&
+           in_range(value->silhouette, -1, 1) && in_range(value->simplified_silhouette, -1, 1) &&
+           in_range(value->davies_bouldin, 0, HUGE_VAL) &&
+           in_range(value->calinski_harabasz, 0, HUGE_VAL) &&
+           (!has_folders ||
+            (agreement->purity > 0 && agreement->purity <= 1 && agreement->nmi >= 0 &&
+             agreement->nmi <= 1 && agreement->ari >= -1 && agreement->ari <= 1));
+}
+
+/* That the sweep's values make sense beside the clustering. */
+static enum status check_sweep(struct clustering *k, struct error *err)
+{
+    struct verify *verify = k->verify;
+    const struct result_clusters *c = k->c;
+    struct result_sweep sweep;
+    if (result_sweep_read(&sweep, verify->result, c, err))
+        return STATUS_FAILED;
+    bool ascending = true, right = true, own = !sweep.values;
+    for (uint32_t i = 0; i < sweep.count; i++) {
+        const struct result_sweep_value *value = &sweep.values[i];
+        ascending = ascending && value->k > (i > 0 ? sweep.values[i - 1].k : 0);
+        right = right && plausible(value, sweep.has_folders);
+        own = own || (value->k == c->k && value->iterations == c->iterations &&
+                      value->converged == c->converged && value->inertia == c->inertia);
+    }
+    if (!ascending)
+        verify_broken(verify, "%s/sweep/k: the values do not ascend", k->where);
+    if (!right)
+        verify_broken(verify, "%s/sweep: a measure has a value that it cannot have", k->where);
+    if (!own)
+        verify_broken(verify, "%s/sweep: the clustering is none of its values", k->where);
+    result_sweep_clear(&sweep);
+    return STATUS_OK;
 }
 
 enum status verify_clustering(struct verify *verify, const struct result_cluster_entry *entry,
                               struct error *err)
 {
+    enum status status = STATUS_FAILED;
     struct clustering k = {.verify = verify, .entry = entry, .c = &entry->clusters};
     snprintf(k.where, sizeof k.where, "/clusters/%s", entry->clusters.name);
-    enum status status = load(&k, err);
-    if (!status)
-        status = check_axes(&k, err);
-    if (!status)
-        status = sweep_group_verify(verify, k.c, k.where, err);
-    for (size_t i = 0; !status && i < (size_t)k.c->k * k.c->dimension; i++)
+    parameters_text(k.weights_digest, sizeof k.weights_digest, k.c->parameters, "weights");
+    if (load(&k, err) || check_axes(&k, err) || check_sweep(&k, err))
+        goto out;
+    for (size_t i = 0; i < (size_t)k.c->k * k.c->dimension; i++)
         if (!isfinite(k.centroids[i])) {
             verify_broken(verify, "%s/centroids: cluster %zu has a value that is no number",
                           k.where, i / k.c->dimension);
             break;
         }
     uint64_t before = verify->count;
-    if (!status)
-        status = check_rows(&k, err);
+    if (check_rows(&k, err))
+        goto out;
     /* What follows stands on labels that are right. */
-    for (uint32_t i = 0; !status && verify->count == before && i < k.c->k; i++) {
+    for (uint32_t i = 0; verify->count == before && i < k.c->k; i++) {
         bool right;
-        status = check_nearest(&k, i, &right, err);
-        if (!status && !right)
+        if (check_nearest(&k, i, &right, err))
+            goto out;
+        if (!right)
             verify_broken(verify, "%s/nearest: the rows of cluster %u are not its nearest", k.where,
                           i);
     }
-    if (!status && verify->count == before && verify->result->has_images)
-        status = check_feature(&k, err);
+    if (verify->count == before && verify->result->has_images && check_feature(&k, err))
+        goto out;
+    status = STATUS_OK;
+out:
     free(k.centroids);
     free(k.sizes);
     free(k.nearest);

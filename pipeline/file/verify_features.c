@@ -2,8 +2,8 @@
  *
  * Every pixel of a cell is counted once in each of the cell's histograms (feature_histograms).
  * How many pixels a cell has is known for pictures that were decoded at full size. */
+#include "file/verify_features.h"
 #include "features/kind.h"
-#include "file/verify.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,17 +22,16 @@ static bool parse_feature(struct feature *feature, const struct result_feature *
 {
     struct feature_set set = {.count = 0};
     struct error error = ERROR_INIT;
-    char bins[32], grid[24];
+    struct result_feature described;
     if (feature_set_add(&set, stored->spec, NORMALIZE_L1, &error) || set.count != 1)
         return false;
     *feature = set.feature[0];
-    snprintf(grid, sizeof grid, "%ux%u", feature->grid_rows, feature->grid_columns);
-    return strcmp(feature->spec, stored->spec) == 0 &&
-           strcmp(feature->kind->name, stored->kind) == 0 &&
-           strcmp(feature_bins_text(bins, sizeof bins, feature), stored->bins) == 0 &&
-           strcmp(grid, stored->grid) == 0 &&
-           strcmp(feature_normalize_name(feature->normalize), stored->normalize) == 0 &&
-           feature->dimension == stored->dimension;
+    result_feature_describe(&described, feature, stored->decode_scale);
+    bool same = described.dimension == stored->dimension;
+    for (int t = 0; t < RESULT_FEATURE_TEXTS; t++)
+        same = same && strcmp((const char *)&described + result_feature_text[t].offset,
+                              (const char *)stored + result_feature_text[t].offset) == 0;
+    return same;
 }
 
 /* Rows of `size` that belong to cell `cell` of `cells`. */
@@ -112,19 +111,22 @@ enum status verify_feature(struct verify *verify, const struct result_feature *s
         return error_memory(err, block * row_bytes, "rows");
     struct problems problems = {.range = {.bad = verify->bad_images},
                                 .sum = {.bad = verify->bad_images}};
-    enum status status = STATUS_OK;
-    for (uint64_t first = 0; !status && first < stored->rows; first += block) {
+    enum status status = STATUS_FAILED;
+    for (uint64_t first = 0; first < stored->rows; first += block) {
         uint64_t count = stored->rows - first < block ? stored->rows - first : block;
-        status = result_feature_read_raw(result, stored, first, count, values, err);
-        for (uint64_t i = 0; !status && i < count; i++) {
+        if (result_feature_read_raw(result, stored, first, count, values, err))
+            goto out;
+        for (uint64_t i = 0; i < count; i++) {
             const void *image;
             const char *path;
-            status = rows_at(result->images, first + i, &image, &path, err);
-            if (!status)
-                check_row(&problems, &feature, values + i * row_bytes, image,
-                          stored->decode_scale == 1, first + i);
+            if (rows_at(result->images, first + i, &image, &path, err))
+                goto out;
+            check_row(&problems, &feature, values + i * row_bytes, image, stored->decode_scale == 1,
+                      first + i);
         }
     }
+    status = STATUS_OK;
+out:
     free(values);
     verify_report_rows(verify, &problems.range, where, "has values that are not from 0 to 1");
     verify_report_rows(verify, &problems.sum, where,

@@ -86,31 +86,33 @@ static enum status read_at(struct vlen *vlen, uint64_t address, void *data, size
 enum status vlen_open(struct vlen **out, hid_t file, const char *path, struct error *err)
 {
     *out = NULL;
-    struct vlen *vlen = calloc(1, sizeof *vlen);
-    char *copy = strdup(path);
-    if (!vlen || !copy) {
-        free(vlen);
-        free(copy);
-        return error_memory(err, sizeof *vlen, "a reader");
-    }
-    vlen->file = file;
-    vlen->path = copy;
+    enum status status = STATUS_FAILED;
     int *descriptor = NULL;
     size_t offset_size = 0, length_size = 0;
     hsize_t userblock = 0;
     hid_t list = H5Fget_create_plist(file);
-    enum status status = STATUS_OK;
-    if (H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) < 0 || !descriptor)
-        status = h5_fail(err, "H5Fget_vfd_handle", "read", path);
-    else if (H5Pget_sizes(list, &offset_size, &length_size) < 0 || offset_size != 8 ||
-             length_size != 8 || H5Pget_userblock(list, &userblock) < 0 || userblock != 0)
-        status = damaged(vlen, err, "it has another form of HDF5 than clpipe writes");
-    else
-        vlen->descriptor = *descriptor;
-    h5_close(&list);
-    if (status)
-        vlen_close(&vlen);
+    struct vlen *vlen = calloc(1, sizeof *vlen);
+    if (!vlen || !(vlen->path = strdup(path))) {
+        error_memory(err, sizeof *vlen, "a reader");
+        goto out;
+    }
+    vlen->file = file;
+    if (H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) < 0 || !descriptor) {
+        h5_fail(err, "H5Fget_vfd_handle", "read", path);
+        goto out;
+    }
+    if (H5Pget_sizes(list, &offset_size, &length_size) < 0 || offset_size != 8 ||
+        length_size != 8 || H5Pget_userblock(list, &userblock) < 0 || userblock != 0) {
+        damaged(vlen, err, "it has another form of HDF5 than clpipe writes");
+        goto out;
+    }
+    vlen->descriptor = *descriptor;
     *out = vlen;
+    vlen = NULL;
+    status = STATUS_OK;
+out:
+    h5_close(&list);
+    vlen_close(&vlen);
     return status;
 }
 
@@ -152,9 +154,8 @@ static enum status load_collection(struct collection **out, struct vlen *vlen, u
     if (collection->address == address)
         return STATUS_OK;
     uint8_t header[COLLECTION_HEADER];
-    enum status status = read_at(vlen, address, header, sizeof header, err);
-    if (status)
-        return status;
+    if (read_at(vlen, address, header, sizeof header, err))
+        return STATUS_FAILED;
     uint64_t size = get(header + 8, 8);
     if (memcmp(header, "GCOL", 4) || header[4] != 1 || size < COLLECTION_HEADER)
         return damaged(vlen, err, "a text points to where no texts are");
@@ -168,9 +169,8 @@ static enum status load_collection(struct collection **out, struct vlen *vlen, u
         collection->capacity = size;
     }
     collection->address = 0;
-    status = read_at(vlen, address, collection->data, size, err);
-    if (status)
-        return status;
+    if (read_at(vlen, address, collection->data, size, err))
+        return STATUS_FAILED;
     collection->address = address;
     collection->size = size;
     collection->last = COLLECTION_HEADER;
@@ -205,9 +205,8 @@ enum status vlen_element(struct vlen *vlen, const uint8_t descriptor[VLEN_DESCRI
     if (length * unit > VLEN_MOST_BYTES)
         return damaged(vlen, err, "a text is longer than 16 MiB");
     struct collection *collection;
-    enum status status = load_collection(&collection, vlen, address, err);
-    if (status)
-        return status;
+    if (load_collection(&collection, vlen, address, err))
+        return STATUS_FAILED;
     /* The next text is mostly the next object. */
     size_t at = index ? find_object(collection, collection->last, index) : 0;
     if (!at && index)
@@ -240,57 +239,76 @@ static const uint8_t *attribute_data(const uint8_t *message, size_t size, const 
     return message + at + skip;
 }
 
-enum status vlen_attribute(struct vlen *vlen, hid_t object, const char *name, uint8_t *value,
-                           size_t size, struct error *err)
-{
-    H5O_info_t info;
-    if (H5Oget_info(object, &info) < 0)
-        return h5_fail(err, "H5Oget_info", "read", vlen->path);
+/* A block of an object header, and the blocks that continue it. */
+struct header_blocks {
+    unsigned count;
     struct {
         uint64_t address, size;
     } block[MOST_HEADER_BLOCKS];
-    unsigned blocks = 1;
-    uint8_t prefix[16];
-    enum status status = read_at(vlen, info.addr, prefix, sizeof prefix, err);
-    if (status)
-        return status;
+};
+
+/* Looks for an attribute in a block of `bytes` bytes at `data`; adds the blocks that it names. */
+static const uint8_t *find_attribute(struct header_blocks *blocks, const uint8_t *data,
+                                     uint64_t bytes, const char *name, size_t size)
+{
+    for (uint64_t at = 0; at + 8 <= bytes;) {
+        uint64_t type = get(data + at, 2), length = get(data + at + 2, 2);
+        const uint8_t *message = data + at + 8;
+        if (length > bytes - at - 8)
+            break;
+        if (type == MESSAGE_CONTINUED && length >= 16 && blocks->count < MOST_HEADER_BLOCKS) {
+            blocks->block[blocks->count].address = get(message, 8);
+            blocks->block[blocks->count++].size = get(message + 8, 8);
+        }
+        const uint8_t *found =
+            type == MESSAGE_ATTRIBUTE ? attribute_data(message, length, name, size) : NULL;
+        if (found)
+            return found;
+        at += 8 + length;
+    }
+    return NULL;
+}
+
+enum status vlen_attribute(struct vlen *vlen, hid_t object, const char *name, uint8_t *value,
+                           size_t size, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    uint8_t prefix[16], *data = NULL;
+    char what[128];
+    H5O_info_t info;
+    if (H5Oget_info(object, &info) < 0)
+        return h5_fail(err, "H5Oget_info", "read", vlen->path);
+    if (read_at(vlen, info.addr, prefix, sizeof prefix, err))
+        return STATUS_FAILED;
     if (prefix[0] != 1)
         return damaged(vlen, err, "it was rewritten in a newer form of HDF5; clpipe cannot use it");
-    block[0].address = info.addr + 16;
-    block[0].size = get(prefix + 8, 4);
-    for (unsigned b = 0; b < blocks; b++) {
-        uint64_t bytes = block[b].size;
-        if (bytes > MOST_HEADER_BYTES)
-            return damaged(vlen, err, "an object's header has an impossible size");
-        uint8_t *data = malloc(bytes ? bytes : 1);
-        if (!data)
-            return error_memory(err, bytes, "an object header");
-        status = read_at(vlen, block[b].address, data, bytes, err);
-        for (uint64_t at = 0; !status && at + 8 <= bytes;) {
-            uint64_t type = get(data + at, 2), length = get(data + at + 2, 2);
-            const uint8_t *message = data + at + 8;
-            if (length > bytes - at - 8)
-                break;
-            if (type == MESSAGE_CONTINUED && length >= 16 && blocks < MOST_HEADER_BLOCKS) {
-                block[blocks].address = get(message, 8);
-                block[blocks++].size = get(message + 8, 8);
-            }
-            const uint8_t *found =
-                type == MESSAGE_ATTRIBUTE ? attribute_data(message, length, name, size) : NULL;
-            if (found) {
-                memcpy(value, found, size);
-                free(data);
-                return STATUS_OK;
-            }
-            at += 8 + length;
+    struct header_blocks blocks = {1, {{info.addr + 16, get(prefix + 8, 4)}}};
+    for (unsigned b = 0; b < blocks.count; b++) {
+        uint64_t bytes = blocks.block[b].size;
+        if (bytes > MOST_HEADER_BYTES) {
+            damaged(vlen, err, "an object's header has an impossible size");
+            goto out;
         }
         free(data);
-        if (status)
-            return status;
+        data = malloc(bytes ? bytes : 1);
+        if (!data) {
+            error_memory(err, bytes, "an object header");
+            goto out;
+        }
+        if (read_at(vlen, blocks.block[b].address, data, bytes, err))
+            goto out;
+        const uint8_t *found = find_attribute(&blocks, data, bytes, name, size);
+        if (found) {
+            memcpy(value, found, size);
+            status = STATUS_OK;
+            goto out;
+        }
     }
-    char what[128];
     snprintf(what, sizeof what, "its attribute '%s' is stored in an unknown form", name);
-    return damaged(vlen, err, what);
+    damaged(vlen, err, what);
+out:
+    free(data);
+    return status;
 }
 
 enum status vlen_text_attribute(char **text, struct vlen *vlen, hid_t object, const char *name,
@@ -308,28 +326,36 @@ enum status vlen_text_attribute(char **text, struct vlen *vlen, hid_t object, co
                       H5Sget_simple_extent_npoints(space) == 1;
     bool variable = text_class && H5Tis_variable_str(type) > 0;
     size_t size = text_class ? H5Tget_size(type) : 0;
-    enum status status = STATUS_OK;
-    snprintf(what, sizeof what, "its attribute '%s' is no text", name);
+    enum status status = STATUS_FAILED;
     if (!text_class || size > VLEN_MOST_BYTES) {
-        status = damaged(vlen, err, what);
-    } else if (variable) {
+        snprintf(what, sizeof what, "its attribute '%s' is no text", name);
+        damaged(vlen, err, what);
+        goto out;
+    }
+    if (variable) {
         uint8_t descriptor[VLEN_DESCRIPTOR];
         const uint8_t *bytes;
         uint32_t count;
-        status = vlen_attribute(vlen, object, name, descriptor, sizeof descriptor, err);
-        if (!status)
-            status = vlen_element(vlen, descriptor, 1, &bytes, &count, err);
-        if (!status && !(*text = strndup((const char *)bytes, count)))
-            status = error_memory(err, count, "an attribute");
-    } else if (!(*text = calloc(size + 1, 1))) {
-        status = error_memory(err, size, "an attribute");
-    } else if (H5Aread(attribute, type, *text) < 0) {
-        status = h5_fail(err, "H5Aread", "read", vlen->path);
+        if (vlen_attribute(vlen, object, name, descriptor, sizeof descriptor, err) ||
+            vlen_element(vlen, descriptor, 1, &bytes, &count, err))
+            goto out;
+        *text = strndup((const char *)bytes, count);
+        size = count;
+    } else {
+        *text = calloc(size + 1, 1);
     }
-    if (status) {
+    if (!*text) {
+        error_memory(err, size, "an attribute");
+        goto out;
+    }
+    if (!variable && H5Aread(attribute, type, *text) < 0) {
+        h5_fail(err, "H5Aread", "read", vlen->path);
         free(*text);
         *text = NULL;
+        goto out;
     }
+    status = STATUS_OK;
+out:
     h5_close(&space);
     h5_close(&type);
     h5_close(&attribute);
@@ -340,7 +366,7 @@ enum status vlen_is_scale(bool *is_scale, struct vlen *vlen, hid_t dataset, stru
 {
     char *class;
     enum status status = vlen_text_attribute(&class, vlen, dataset, "CLASS", false, err);
-    *is_scale = !status && class && strcmp(class, "DIMENSION_SCALE") == 0;
+    *is_scale = class && strcmp(class, "DIMENSION_SCALE") == 0;
     free(class);
     return status;
 }
@@ -349,13 +375,13 @@ enum status vlen_is_scale(bool *is_scale, struct vlen *vlen, hid_t dataset, stru
 static enum status learn_scales(struct vlen *vlen, struct error *err)
 {
     struct h5_names names;
-    enum status status = h5_list(&names, vlen->file, MOST_ROOT_NAMES, vlen->path, err);
-    if (status)
-        return status;
+    if (vlen->scales_known)
+        return STATUS_OK;
+    if (h5_list(&names, vlen->file, MOST_ROOT_NAMES, vlen->path, err))
+        return STATUS_FAILED;
     vlen->scale = calloc(names.count ? names.count : 1, sizeof *vlen->scale);
-    if (!vlen->scale)
-        status = error_memory(err, names.count * sizeof *vlen->scale, "dimension scales");
-    for (unsigned i = 0; !status && i < names.count; i++) {
+    vlen->scales_known = vlen->scale != NULL;
+    for (unsigned i = 0; vlen->scale && i < names.count; i++) {
         H5O_info_t info;
         if (!h5_is_object(vlen->file, names.name[i], H5O_TYPE_DATASET) ||
             H5Oget_info_by_name(vlen->file, names.name[i], &info, H5P_DEFAULT) < 0)
@@ -365,8 +391,7 @@ static enum status learn_scales(struct vlen *vlen, struct error *err)
         names.name[i] = NULL;
     }
     h5_free_names(&names);
-    vlen->scales_known = !status;
-    return status;
+    return vlen->scale ? STATUS_OK : error_memory(err, sizeof *vlen->scale, "dimension scales");
 }
 
 enum status vlen_axis(char *name, size_t size, struct vlen *vlen, hid_t dataset, unsigned axis,
@@ -375,17 +400,16 @@ enum status vlen_axis(char *name, size_t size, struct vlen *vlen, hid_t dataset,
     name[0] = 0;
     if (H5Aexists(dataset, "DIMENSION_LIST") <= 0)
         return STATUS_OK;
-    enum status status = vlen->scales_known ? STATUS_OK : learn_scales(vlen, err);
     uint8_t descriptors[8 * VLEN_DESCRIPTOR];
     const uint8_t *bytes;
     uint32_t count;
-    if (!status)
-        status = vlen_attribute(vlen, dataset, "DIMENSION_LIST", descriptors,
-                                (axis + 1) * VLEN_DESCRIPTOR, err);
-    if (!status)
-        status = vlen_element(vlen, descriptors + axis * VLEN_DESCRIPTOR, 8, &bytes, &count, err);
-    if (status || count == 0)
-        return status;
+    if (learn_scales(vlen, err) ||
+        vlen_attribute(vlen, dataset, "DIMENSION_LIST", descriptors, (axis + 1) * VLEN_DESCRIPTOR,
+                       err) ||
+        vlen_element(vlen, descriptors + axis * VLEN_DESCRIPTOR, 8, &bytes, &count, err))
+        return STATUS_FAILED;
+    if (count == 0)
+        return STATUS_OK;
     uint64_t address = get(bytes, 8);
     for (unsigned i = 0; i < vlen->scale_count; i++)
         if (vlen->scale[i].address == address)

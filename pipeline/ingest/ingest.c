@@ -113,11 +113,11 @@ static enum status open_store(struct ingest *ingest, struct error *err)
     const struct ingest_config *config = ingest->config;
     const struct store_config store = {
         .output = config->output,
-        .sources = config->walk.sources,
-        .source_count = config->walk.source_count,
-        .features = &config->features,
-        .decode_scale = config->decode.scale,
-        .parameters = config->parameters,
+        .content = {.sources = config->walk.sources,
+                    .source_count = config->walk.source_count,
+                    .features = &config->features,
+                    .decode_scale = config->decode.scale,
+                    .parameters = config->parameters},
         .old_features = config->old_features,
         .old_parameters = config->old_parameters,
         .fresh = config->fresh,

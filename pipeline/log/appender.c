@@ -110,6 +110,17 @@ static void *append_thread(void *context)
     return NULL;
 }
 
+static void appender_free(struct appender *a)
+{
+    pthread_mutex_destroy(&a->lock);
+    pthread_cond_destroy(&a->work);
+    pthread_cond_destroy(&a->done);
+    free(a->filling.data);
+    free(a->writing.data);
+    free(a->path);
+    free(a);
+}
+
 enum status appender_open(struct appender **out, int fd, uint64_t offset, const char *path,
                           struct error *err)
 {
@@ -123,33 +134,23 @@ enum status appender_open(struct appender **out, int fd, uint64_t offset, const 
     a->filling.data = malloc(BUFFER_BYTES);
     a->writing.data = malloc(BUFFER_BYTES);
     a->filling.capacity = a->writing.capacity = BUFFER_BYTES;
-    enum status status = STATUS_OK;
-    if (!a->path || !a->filling.data || !a->writing.data)
-        status = error_memory(err, 2 * BUFFER_BYTES, "the log's writer");
-    bool locks = !status;
-    if (locks) {
-        pthread_mutex_init(&a->lock, NULL);
-        cond_init_monotonic(&a->work);
-        cond_init_monotonic(&a->done);
-        int failed = pthread_create(&a->thread, NULL, append_thread, a);
-        if (failed)
-            status = error_errno(err, STATUS_FAILED, failed, "pthread_create",
-                                 "cannot start the log's writer");
+    pthread_mutex_init(&a->lock, NULL);
+    cond_init_monotonic(&a->work);
+    cond_init_monotonic(&a->done);
+    if (!a->path || !a->filling.data || !a->writing.data) {
+        error_memory(err, 2 * BUFFER_BYTES, "the log's writer");
+        goto out;
     }
-    if (!status) {
-        *out = a;
-        return STATUS_OK;
+    int failed = pthread_create(&a->thread, NULL, append_thread, a);
+    if (failed) {
+        error_errno(err, STATUS_FAILED, failed, "pthread_create", "cannot start the log's writer");
+        goto out;
     }
-    if (locks) {
-        pthread_mutex_destroy(&a->lock);
-        pthread_cond_destroy(&a->work);
-        pthread_cond_destroy(&a->done);
-    }
-    free(a->filling.data);
-    free(a->writing.data);
-    free(a->path);
-    free(a);
-    return status;
+    *out = a;
+out:
+    if (!*out)
+        appender_free(a);
+    return *out ? STATUS_OK : STATUS_FAILED;
 }
 
 static enum status pass_error(const struct appender *a, struct error *err)
@@ -185,18 +186,19 @@ enum status appender_add(struct appender *a, const void *data, size_t size, uint
 {
     pthread_mutex_lock(&a->lock);
     enum status status = make_room(a, size, err);
-    if (!status) {
-        memcpy(a->filling.data + a->filling.length, data, size);
-        a->filling.length += size;
-        *offset = a->added;
-        a->added += size;
-        bool first = a->oldest == 0;
-        if (first)
-            a->oldest = clock_now();
-        /* The thread needs to know when to wake, and when there is enough. */
-        if (first || a->filling.length >= PIECE_BYTES)
-            pthread_cond_signal(&a->work);
-    }
+    if (status)
+        goto out;
+    memcpy(a->filling.data + a->filling.length, data, size);
+    a->filling.length += size;
+    *offset = a->added;
+    a->added += size;
+    bool first = a->oldest == 0;
+    if (first)
+        a->oldest = clock_now();
+    /* The thread needs to know when to wake, and when there is enough. */
+    if (first || a->filling.length >= PIECE_BYTES)
+        pthread_cond_signal(&a->work);
+out:
     pthread_mutex_unlock(&a->lock);
     return status;
 }
@@ -226,11 +228,5 @@ void appender_close(struct appender **appender)
     pthread_cond_signal(&a->work);
     pthread_mutex_unlock(&a->lock);
     pthread_join(a->thread, NULL);
-    pthread_mutex_destroy(&a->lock);
-    pthread_cond_destroy(&a->work);
-    pthread_cond_destroy(&a->done);
-    free(a->filling.data);
-    free(a->writing.data);
-    free(a->path);
-    free(a);
+    appender_free(a);
 }

@@ -73,8 +73,10 @@ enum status records_write_header(int fd, const char *signature, const char *path
     struct header header = {.version = VERSION, .length = (uint32_t)length};
     memcpy(header.magic, MAGIC, sizeof header.magic);
     header.crc = header_crc(&header, signature);
-    enum status status = write_all(fd, &header, sizeof header, path, err);
-    return status ? status : write_all(fd, signature, length, path, err);
+    if (write_all(fd, &header, sizeof header, path, err) ||
+        write_all(fd, signature, length, path, err))
+        return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 /* Reads up to `size` bytes at `offset`; *got is less only at the end of the file. */
@@ -103,41 +105,56 @@ enum status records_read_header(char **signature, uint64_t *start, int fd, const
                                 struct error *err)
 {
     *signature = NULL;
-    char shown[256];
+    enum status status = STATUS_FAILED;
+    char shown[256], *text = NULL;
     path_for_message(shown, sizeof shown, path);
     struct header header;
     size_t got;
-    enum status status = read_at(fd, 0, &header, sizeof header, &got, path, err);
-    if (status)
-        return status;
-    if (got < sizeof header)
-        return STATUS_END;
-    if (memcmp(header.magic, MAGIC, sizeof header.magic) != 0)
-        return error_set(err, STATUS_FAILED,
-                         "%s is no log of clpipe: move it away, or start over with --fresh", shown);
-    if (header.version != VERSION)
-        return error_set(err, STATUS_USAGE,
-                         "%s was written by another version of clpipe: finish it with that one, "
-                         "or start over with --fresh",
-                         shown);
-    if (header.length > MOST_SIGNATURE)
-        return error_set(err, STATUS_FAILED, "%s is damaged; start over with --fresh", shown);
-    char *text = malloc((size_t)header.length + 1);
-    if (!text)
-        return error_memory(err, header.length, "the log's header");
-    status = read_at(fd, sizeof header, text, header.length, &got, path, err);
-    text[header.length] = 0;
-    if (!status && got < header.length)
+    if (read_at(fd, 0, &header, sizeof header, &got, path, err))
+        goto out;
+    if (got < sizeof header) {
         status = STATUS_END;
-    else if (!status && header_crc(&header, text) != header.crc)
-        status = error_set(err, STATUS_FAILED, "%s is damaged; start over with --fresh", shown);
-    if (status) {
-        free(text);
-        return status;
+        goto out;
+    }
+    if (memcmp(header.magic, MAGIC, sizeof header.magic) != 0) {
+        error_set(err, STATUS_FAILED, "%s is not a log of clpipe", shown);
+        error_remedy(err, REMEDY_START_OVER);
+        goto out;
+    }
+    if (header.version != VERSION) {
+        status = error_set(err, STATUS_USAGE,
+                           "%s was written by another version of clpipe: finish the run with that "
+                           "version",
+                           shown);
+        error_remedy(err, REMEDY_START_OVER);
+        goto out;
+    }
+    if (header.length <= MOST_SIGNATURE) {
+        text = malloc((size_t)header.length + 1);
+        if (!text) {
+            error_memory(err, header.length, "the log's header");
+            goto out;
+        }
+        if (read_at(fd, sizeof header, text, header.length, &got, path, err))
+            goto out;
+        text[header.length] = 0;
+        if (got < header.length) {
+            status = STATUS_END;
+            goto out;
+        }
+    }
+    if (!text || header_crc(&header, text) != header.crc) {
+        error_set(err, STATUS_FAILED, "%s is damaged", shown);
+        error_remedy(err, REMEDY_START_OVER);
+        goto out;
     }
     *signature = text;
     *start = sizeof header + header.length;
-    return STATUS_OK;
+    text = NULL;
+    status = STATUS_OK;
+out:
+    free(text);
+    return status;
 }
 
 /* Most bytes that packed words can take. */

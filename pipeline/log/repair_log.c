@@ -33,8 +33,8 @@ enum status repair_log_open(struct repair_log *log, int directory, const char *d
     return status;
 }
 
-static enum status add(struct repair_log *log, const struct store_record *record, uint64_t offset,
-                       struct error *err)
+static enum status repair_log_add(struct repair_log *log, const struct store_record *record,
+                                  uint64_t offset, struct error *err)
 {
     if (log->count == log->room) {
         uint64_t room = log->room ? 2 * log->room : 1024;
@@ -76,7 +76,8 @@ static int by_sequence(const void *a, const void *b)
                                       : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-static void sort(struct repair_log *log, const char *const *sources, unsigned source_count)
+static void repair_log_sort(struct repair_log *log, const char *const *sources,
+                            unsigned source_count)
 {
     uint64_t kept = 0;
     if (log->count == 0)
@@ -115,19 +116,19 @@ enum status repair_log_scan(struct repair_log *log, uint32_t counters, const cha
     log->damaged =
         stretches.damaged + (size > (off_t)stretches.end ? (uint64_t)size - stretches.end : 0);
     records_reader_init(&reader, log->fd, log->path, counters, log->end, SCAN_BUFFER);
-    for (unsigned i = 0; !status && i < stretches.count; i++)
-        for (uint64_t at = stretches.stretch[i].start; !status && at < stretches.stretch[i].end;
+    for (unsigned i = 0; i < stretches.count; i++)
+        for (uint64_t at = stretches.stretch[i].start; at < stretches.stretch[i].end;
              at = entry.next) {
             status = records_peek(&reader, at, &entry, err);
-            if (!status && !entry.start)
-                status = add(log, &entry.record, at, err);
+            if (status == STATUS_END)
+                status = error_set(err, STATUS_FAILED, "the log changed while it was read");
+            if (status || (!entry.start && (status = repair_log_add(log, &entry.record, at, err))))
+                goto out;
         }
+    repair_log_sort(log, sources, source_count);
+out:
     records_reader_clear(&reader);
     stretches_clear(&stretches);
-    if (status == STATUS_END)
-        status = error_set(err, STATUS_FAILED, "the log changed while it was read");
-    if (!status)
-        sort(log, sources, source_count);
     return status;
 }
 

@@ -13,19 +13,23 @@ enum status stretches_scan(struct stretches *stretches, int fd, const char *path
     struct records_entry entry;
     off_t size = lseek(fd, 0, SEEK_END);
     records_reader_init(&reader, fd, path, counters, size > 0 ? (uint64_t)size : 0, SCAN_BUFFER);
-    enum status status;
+    enum status status = STATUS_FAILED;
     bool gap = false;
     for (;;) {
         if (stop && stop_requested(stop) != STOP_NONE) {
             status = error_set(err, STATUS_INTERRUPTED,
                                "interrupted while reading the log of an earlier run");
-            break;
+            goto out;
         }
         status = records_read(&reader, stretches->end, &entry, err);
-        if (status == STATUS_END && stretches->end < reader.log_end) {
+        if (status == STATUS_END) {
             uint64_t found;
             status = records_resync(&reader, stretches->end + 1, &found, err);
-            if (!status) {
+            if (status == STATUS_END) {
+                status = STATUS_OK;
+                goto out;
+            }
+            if (status == STATUS_OK) {
                 stretches->damaged += found - stretches->end;
                 stretches->end = found;
                 gap = true;
@@ -33,13 +37,13 @@ enum status stretches_scan(struct stretches *stretches, int fd, const char *path
             }
         }
         if (status)
-            break;
+            goto out;
         if (entry.start || stretches->count == 0 || gap) {
             size_t bytes = (stretches->count + 1) * sizeof *stretches->stretch;
             struct stretch *more = realloc(stretches->stretch, bytes);
             if (!more) {
                 status = error_memory(err, bytes, "the log's runs");
-                break;
+                goto out;
             }
             stretches->stretch = more;
             more[stretches->count++] =
@@ -51,10 +55,10 @@ enum status stretches_scan(struct stretches *stretches, int fd, const char *path
         last->records += !entry.start;
         stretches->records += !entry.start;
     }
+out:
     records_reader_clear(&reader);
-    if (status == STATUS_END)
-        return STATUS_OK;
-    stretches_clear(stretches);
+    if (status)
+        stretches_clear(stretches);
     return status;
 }
 

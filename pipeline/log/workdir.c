@@ -54,38 +54,28 @@ static enum status refuse(const struct workdir *workdir, const char *output, str
     return STATUS_FAILED;
 }
 
-static enum status take_lock(struct workdir *workdir, const char *output, bool *again,
-                             struct stop *stop, struct error *err)
+/* STATUS_END: another process has just removed the directory. */
+static enum status workdir_lock(struct workdir *workdir, const char *output, struct stop *stop,
+                                struct error *err)
 {
     const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
-    *again = false;
     workdir->directory = open(workdir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (workdir->directory < 0 && errno == ENOENT) {
-        *again = true;
-        return STATUS_OK;
-    }
     if (workdir->directory < 0)
-        return fail(err, "open", workdir->path, errno);
+        return errno == ENOENT ? STATUS_END : fail(err, "open", workdir->path, errno);
     workdir->lock = openat(workdir->directory, "lock", flags | O_EXCL, 0666);
     const bool created = workdir->lock >= 0;
     if (!created && errno == EEXIST)
         workdir->lock = openat(workdir->directory, "lock", flags, 0666);
-    if (workdir->lock < 0 && errno == ENOENT) {
-        *again = true;
-        return STATUS_OK;
-    }
     if (workdir->lock < 0)
-        return fail(err, "openat", workdir->path, errno);
+        return errno == ENOENT ? STATUS_END : fail(err, "openat", workdir->path, errno);
     /* Where the file system has no locks, what the file says must do. */
     const bool locked = flock(workdir->lock, LOCK_EX | LOCK_NB) == 0;
     if (!locked && errno == EWOULDBLOCK)
         return refuse(workdir, output, err);
     struct stat mine, named;
     if (fstat(workdir->lock, &mine) || fstatat(workdir->directory, "lock", &named, 0) ||
-        mine.st_ino != named.st_ino || mine.st_dev != named.st_dev) {
-        *again = true;
-        return STATUS_OK;
-    }
+        mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
+        return STATUS_END;
     bool works = false;
     enum status status = STATUS_OK;
     if (!created)
@@ -112,7 +102,7 @@ static void remove_scratch(const struct workdir *workdir)
     closedir(directory);
 }
 
-static void release(struct workdir *workdir)
+static void workdir_unlock(struct workdir *workdir)
 {
     holder_end(&workdir->holder);
     if (workdir->lock >= 0)
@@ -126,47 +116,49 @@ enum status workdir_name(char **name, const char *output, struct error *err)
 {
     char *resolved;
     *name = NULL;
-    enum status status = output_resolve(&resolved, output, err);
-    if (status)
-        return status;
-    *name = malloc(strlen(resolved) + sizeof SUFFIX);
-    if (*name)
-        sprintf(*name, "%s%s", resolved, SUFFIX);
-    else
-        status = error_memory(err, strlen(resolved) + sizeof SUFFIX, "a name");
+    if (output_resolve(&resolved, output, err))
+        return STATUS_FAILED;
+    if (asprintf(name, "%s%s", resolved, SUFFIX) < 0) {
+        *name = NULL;
+        error_memory(err, strlen(resolved) + sizeof SUFFIX, "a name");
+    }
     free(resolved);
-    return status;
+    return *name ? STATUS_OK : STATUS_FAILED;
 }
 
 enum status workdir_open(struct workdir **out, const char *output, struct stop *stop,
                          struct error *err)
 {
     *out = NULL;
+    enum status status = STATUS_FAILED;
     struct workdir *workdir = calloc(1, sizeof *workdir);
     if (!workdir)
         return error_memory(err, sizeof *workdir, "a work directory");
     workdir->directory = workdir->lock = -1;
-    enum status status = workdir_name(&workdir->path, output, err);
-    bool again = !status;
-    for (int tries = 0; !status && again; tries++) {
-        release(workdir);
-        if (mkdir(workdir->path, 0777) && errno != EEXIST)
+    if (workdir_name(&workdir->path, output, err))
+        goto out;
+    for (int tries = 0; tries == 0 || (status == STATUS_END && tries < MOST_TRIES); tries++) {
+        workdir_unlock(workdir);
+        if (mkdir(workdir->path, 0777) && errno != EEXIST) {
             status = fail(err, "mkdir", workdir->path, errno);
-        else if (tries == MOST_TRIES)
-            status = fail(err, "open", workdir->path, EBUSY);
-        else
-            status = take_lock(workdir, output, &again, stop, err);
+            goto out;
+        }
+        status = workdir_lock(workdir, output, stop, err);
     }
-    if (!status) {
-        holder_begin(&workdir->holder, workdir->lock);
-        remove_scratch(workdir);
-    } else {
-        release(workdir);
+    if (status == STATUS_END)
+        status = fail(err, "open", workdir->path, EBUSY);
+    if (status)
+        goto out;
+    holder_begin(&workdir->holder, workdir->lock);
+    remove_scratch(workdir);
+    *out = workdir;
+    workdir = NULL;
+out:
+    if (workdir) {
+        workdir_unlock(workdir);
         free(workdir->path);
         free(workdir);
-        workdir = NULL;
     }
-    *out = workdir;
     return status;
 }
 
@@ -199,7 +191,7 @@ void workdir_close(struct workdir **workdir, bool keep)
         unlinkat(w->directory, "lock", 0);
         rmdir(w->path);
     }
-    release(w);
+    workdir_unlock(w);
     free(w->path);
     free(w);
 }

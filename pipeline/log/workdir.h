@@ -2,7 +2,7 @@
  * one process at a time.
  *
  *   lock       flock()ed by the process that works here, which is in it (holder.h)
- *   records    the log */
+ *   records    the log (records.h), written by one run after another (journal.h) */
 #ifndef CLPIPE_LOG_WORKDIR_H
 #define CLPIPE_LOG_WORKDIR_H
 

@@ -340,7 +340,7 @@ def test_force_replaces(mixture, clustered, tmp_path):
     shutil.copy(clustered[0], tmp_path / "r.h5")
     ask = ["cluster", directory / "rows.npy", "-k", 3, "-o", "r.h5"]
     refused = run_clpipe(*ask, cwd=tmp_path)
-    assert refused.returncode == 2 and "k is 40 there and 3 here" in refused.stderr
+    assert refused.returncode == 2 and "k: the file has 40; the command asks for 3" in refused.stderr
     assert bits(tmp_path / "r.h5") == bits(clustered[0])
     cluster(*ask[1:], "--force", cwd=tmp_path)
     arrays, attributes = stored(tmp_path / "r.h5")

@@ -381,6 +381,6 @@ def test_identity(clpipe, tmp_path):
     assert clpipe("ingest", source, "-o", "plain.h5", "-q").returncode == 0
     assert clpipe("info", "plain.h5", "--digest").stdout not in digests
     check_one_error(clpipe("ingest", source, "-o", "plain.h5", "--icc", "apply"), 2,
-                    'icc is not given there and "apply" here')
+                    "icc: this file has none; the command asks for apply")
     check_one_error(clpipe("ingest", source, "-o", "a.h5"), 2, 'icc is "apply" there')
     assert clpipe("ingest", source, "-o", "plain.h5", "--icc", "ignore", "-q").returncode == 0

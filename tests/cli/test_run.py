@@ -83,7 +83,7 @@ def test_run_with_another_k_wants_force(clpipe, photos, tmp_path):
     refused = clpipe("run", photos, "-k", 4)
     assert refused.returncode == 2
     assert error_lines(refused)[-1].startswith("clpipe: clpipe.h5 already holds /clusters/kmeans")
-    assert "k is 3 there and 4 here" in refused.stderr and "--force" in refused.stderr
+    assert "k: the file has 3; the command asks for 4" in refused.stderr and "--force" in refused.stderr
     assert inode(tmp_path / "clpipe.h5") == before
     assert clpipe("run", photos, "-k", 4, "--force").returncode == 0
     assert clpipe("run", photos, "-k", 2, "--name", "two").returncode == 0
@@ -272,7 +272,7 @@ def test_cluster_npy(clpipe, tmp_path, mixture):
     assert again.returncode == 0 and "in the file already" in again.stderr
     assert inode(tmp_path / "r.h5") == before
     other = clpipe("cluster", "rows.npy", "-k", 5, "-o", "r.h5", "--seed", 1)
-    check_one_error(other, 2, "seed is 0 there and 1 here", "--force")
+    check_one_error(other, 2, "seed: the file has 0; the command asks for 1", "--force")
     more = clpipe("cluster", "rows.npy", "-k", 2, "-o", "r.h5", "--name", "two")
     assert more.returncode == 0, more.stderr
     with h5py.File(tmp_path / "r.h5", "r") as file:
@@ -319,7 +319,7 @@ def test_cluster_options(clpipe, tmp_path, finished, mixture):
     shutil.copy(finished, copy)
     check_one_error(clpipe("cluster", copy, "-k", 2, "--name", "new"), 2, "--feature", "rgb_8x8x8")
     check_one_error(clpipe("cluster", copy, "-k", 2, "--feature", "rgb_8x8x8"), 2,
-                    "already holds /clusters/kmeans", "k is 3 there and 2 here")
+                    "already holds /clusters/kmeans", "k: the file has 3; the command asks for 2")
     check_one_error(clpipe("cluster", copy, "-k", 2, "--feature", "counts", "--init", "no.npy"), 2,
                     "no.npy")
     numpy.save(tmp_path / "init.npy", numpy.zeros((3, 100), numpy.float32))

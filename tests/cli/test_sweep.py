@@ -342,7 +342,7 @@ def test_found_again(photo_file, tmp_path):
     for key in ("sweep", "k", "inertia", "folders", *AGREEMENT):
         assert again[key] == first[key]
     other = run_clpipe("cluster", "p.h5", "-k", "2:5", cwd=tmp_path)
-    check_one_error(other, 2, 'k is "2:4" there and "2:5" here', "--force")
+    check_one_error(other, 2, "k: the file has 2:4; the command asks for 2:5", "--force")
     # One k takes the sweep's place, with --force.
     cluster("p.h5", "-k", "3", "--force", cwd=tmp_path)
     assert not stored(tmp_path / "p.h5")[2]

@@ -2,6 +2,7 @@
 #ifndef TEST_CLUSTERS_COMMON_H
 #define TEST_CLUSTERS_COMMON_H
 
+#include "file/add_clusters.h"
 #include "test_store_common.h"
 #include <math.h>
 

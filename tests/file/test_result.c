@@ -505,7 +505,7 @@ static void test_monstrous_lengths(void **state)
     unsigned tried = 0;
     long base, kilobytes;
     assert_int_equal(read_in_child(f->output, &base), 2);
-    size_t length = strlen(f->config.parameters);
+    size_t length = strlen(f->config.content.parameters);
     for (size_t at = 0; at + 4 <= good.size; at += 4) {
         uint32_t value, monster = 0x70000000;
         memcpy(&value, good.bytes + at, 4);

@@ -13,7 +13,7 @@ static void check_rows(struct fixture *f, uint64_t count)
     uint64_t images = 0, failures = 0;
     assert_ok(result_open(&result, f->output, &error));
     assert_int_equal(result_feature_count(result), 3);
-    assert_string_equal(result_parameters(result), f->config.parameters);
+    assert_string_equal(result_parameters(result), f->config.content.parameters);
     assert_int_equal(result_source_count(result), 1);
     assert_string_equal(result_source(result, 0), "photos");
     assert_string_equal(result_created(result), "2023-11-14T22:13:20Z");
@@ -322,27 +322,27 @@ static void test_other_parameters_refused(void **state)
     char before[65], after[65];
     run_items(f, 0, 50, 1, 0, &summary, counts);
     identity_of(before, f->output);
-    const char *parameters = f->config.parameters;
-    f->config.parameters = "{\"alpha\":\"black\",\"max_pixels\":100}";
-    refused(f, STATUS_USAGE, "alpha is \"white\" there and \"black\" here");
-    f->config.parameters = "{\"alpha\":\"white\"}";
-    refused(f, STATUS_USAGE, "max_pixels is 100 there and not given here");
-    f->config.parameters = parameters;
+    const char *parameters = f->config.content.parameters;
+    f->config.content.parameters = "{\"alpha\":\"black\",\"max_pixels\":100}";
+    refused(f, STATUS_USAGE, "alpha: this file has white; the command asks for black");
+    f->config.content.parameters = "{\"alpha\":\"white\"}";
+    refused(f, STATUS_USAGE, "max_pixels: this file has 100; the command asks for none");
+    f->config.content.parameters = parameters;
     f->sources[0] = "other";
-    refused(f, STATUS_USAGE, "sources is [\"photos\"] there and [\"other\"] here");
+    refused(f, STATUS_USAGE, "sources: this file has photos; the command asks for other");
     f->sources[0] = "photos";
-    f->config.decode_scale = 2;
-    refused(f, STATUS_USAGE, "decode_scale is 1 there and 2 here");
-    f->config.decode_scale = 1;
+    f->config.content.decode_scale = 2;
+    refused(f, STATUS_USAGE, "decode_scale: this file has 1; the command asks for 2");
+    f->config.content.decode_scale = 1;
     struct feature_set features = f->features;
     f->features.count = 2;
-    refused(f, STATUS_USAGE, "joint is ");
+    refused(f, STATUS_USAGE, "joint: this file has ");
     f->features = features;
     identity_of(after, f->output);
     assert_string_equal(before, after);
     assert_int_equal(count_entries(f->directory), 1);
     /* --fresh replaces it. */
-    f->config.parameters = "{\"alpha\":\"black\",\"max_pixels\":100}";
+    f->config.content.parameters = "{\"alpha\":\"black\",\"max_pixels\":100}";
     f->config.fresh = true;
     memset(counts, 0, sizeof counts);
     run_items(f, 0, 50, 1, 0, &summary, counts);
@@ -360,12 +360,13 @@ static void test_unfinished_work_of_another_command(void **state)
     assert_ok(store_open(&store, &f->config, &error));
     put_item(store, 0, 0, 0, 0);
     store_close(&store);
-    const char *parameters = f->config.parameters;
-    f->config.parameters = "{\"alpha\":\"drop\",\"max_pixels\":100}";
-    refused(f, STATUS_USAGE, "unfinished work of another command: alpha is");
-    refused(f, STATUS_USAGE, "--fresh");
+    const char *parameters = f->config.content.parameters;
+    f->config.content.parameters = "{\"alpha\":\"drop\",\"max_pixels\":100}";
+    refused(f, STATUS_USAGE,
+            "unfinished work of another command: alpha: the unfinished run has white; the command "
+            "asks for drop");
     /* It is still there. */
-    f->config.parameters = parameters;
+    f->config.content.parameters = parameters;
     struct store_summary summary;
     unsigned counts[3] = {0};
     run_items(f, 0, 1, 1, 0, &summary, counts);
@@ -388,7 +389,7 @@ static void test_damaged_log_refused(void **state)
     log[40] ^= 1;
     log[0] ^= 1;
     write_file(f->log, log, size);
-    refused(f, STATUS_FAILED, "no log of clpipe");
+    refused(f, STATUS_FAILED, "not a log of clpipe");
     log[0] ^= 1;
     log[8] ^= 2; /* the version */
     write_file(f->log, log, size);
@@ -406,8 +407,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_nothing, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_many_raw_paths, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_time_is_no_identity, fixture_open, fixture_close),
-    cmocka_unit_test_setup_teardown(test_unused_store_leaves_nothing, fixture_open,
-                                    fixture_close),
+    cmocka_unit_test_setup_teardown(test_unused_store_leaves_nothing, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_second_run_refused, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_foreign_files_refused, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_other_parameters_refused, fixture_open, fixture_close),

@@ -6,8 +6,10 @@
 
 #include "base/log.h"
 #include "features/feature.h"
+#include "file/identity.h"
 #include "file/result.h"
 #include "file/store.h"
+#include "file/verify.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -66,12 +68,13 @@ static inline int fixture_open(void **state)
         feature_set_add(&f->features, "joint=rgb:bins=2x3x4,grid=2x2", NORMALIZE_HELLINGER, &error))
         return -1;
     f->sources[0] = "photos";
-    f->config = (struct store_config){.output = f->output,
-                                      .sources = f->sources,
-                                      .source_count = 1,
-                                      .features = &f->features,
-                                      .decode_scale = 1,
-                                      .parameters = "{\"alpha\":\"white\",\"max_pixels\":100}"};
+    f->config = (struct store_config){
+        .output = f->output,
+        .content = {.sources = f->sources,
+                    .source_count = 1,
+                    .features = &f->features,
+                    .decode_scale = 1,
+                    .parameters = "{\"alpha\":\"white\",\"max_pixels\":100}"}};
     *state = f;
     return 0;
 }

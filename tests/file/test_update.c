@@ -258,7 +258,7 @@ static void test_lists(void **state)
     f->sources[0] = "photos";
     f->sources[1] = "@list";
     f->sources[2] = "more";
-    f->config.source_count = 3;
+    f->config.content.source_count = 3;
     struct world world = with_list(100, 37, 5);
     run(f, &world);
     struct outcome outcome = run(f, &world);
@@ -327,8 +327,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_added_removed_changed, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_interrupted_update, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_retry_failed, fixture_open, fixture_close),
-    cmocka_unit_test_setup_teardown(test_unreadable_is_tried_again, fixture_open,
-                                    fixture_close),
+    cmocka_unit_test_setup_teardown(test_unreadable_is_tried_again, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_lists, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_list_in_log, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_vanished_before_resuming, fixture_open, fixture_close),

@@ -4,8 +4,11 @@
  * looked for here is what we make of the values: of datasets, and of the heaps that hold texts. */
 #include "fuzz.h"
 
+#include "file/duplicates.h"
 #include "file/h5.h"
+#include "file/identity.h"
 #include "file/result.h"
+#include "file/verify.h"
 #include "matrix/hdf5_matrix.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "fuzz.h"
 
 #include "base/hash.h"
+#include "file/parameters.h"
 #include "file/signature.h"
 #include "log/records.h"
 #include "log/repair_log.h"
@@ -161,12 +162,13 @@ static void repair_log(int directory)
     memset(&parts, 0, sizeof parts);
     if (repair_log_open(&log, directory, fuzz_folder(), &err) == STATUS_OK && log.fd >= 0) {
         if (signature_parse(&parts, log.signature, &err) == STATUS_OK)
-            repair_log_scan(&log, parts.features.counters, parts.config.sources,
-                            parts.config.source_count, &err);
+            repair_log_scan(&log, parts.features.counters, parts.content.sources,
+                            parts.content.source_count, &err);
         signature_parts_clear(&parts);
         char difference[256];
-        signature_difference(difference, sizeof difference, log.signature, "{\"format\":1}");
-        signature_difference(difference, sizeof difference, "{\"sources\":[\"a\"]}", log.signature);
+        parameters_difference(difference, sizeof difference, log.signature, "{\"format\":1}", "it");
+        parameters_difference(difference, sizeof difference, "{\"sources\":[\"a\"]}", log.signature,
+                              "it");
     }
     repair_log_close(&log);
 }

@@ -1,0 +1,19 @@
+/* compare.h: how the rows to be written compare with those of the finished file. */
+#ifndef CLPIPE_FILE_COMPARE_H
+#define CLPIPE_FILE_COMPARE_H
+
+#include "file/build.h"
+
+/* What is the same. */
+struct build_difference {
+    bool same_rows; /* the images' values are equal: clusters stay right */
+    bool same_all;  /* everything is: there is nothing to write */
+};
+enum status build_compare(struct build_difference *difference, const struct build_config *build,
+                          struct error *err);
+
+/* Whether the images are those of the file that is replaced, whatever their features are: then its
+ * clusters stay right, too. */
+enum status build_compare_images(bool *same, const struct build_config *build, struct error *err);
+
+#endif

@@ -1,0 +1,42 @@
+/* parameters.h: what a result was made with: JSON objects in the attributes of files and in the
+ * headers of logs, read without trusting them.
+ *
+ * Their text is written by base/json.h and stored to the letter: it is part of a file's identity.
+ * It is compared by meaning: the order of keys, white space and the spelling of numbers and strings
+ * do not matter. Texts of more than 8 MiB, nested deeper than 2,048 levels, with a key twice in one
+ * object, or that are no JSON object are refused. */
+#ifndef CLPIPE_FILE_PARAMETERS_H
+#define CLPIPE_FILE_PARAMETERS_H
+
+#include "base/error.h"
+
+struct parameters;
+
+enum status parameters_open(struct parameters **out, const char *json, struct error *err);
+void parameters_close(struct parameters **parameters);
+
+/* The text of member `key`, of its entry `i` if it is a list, or of its i-th member if it is an
+ * object, whose key is *name (which may be NULL); NULL if there is no such text. Valid until
+ * parameters_close. */
+const char *parameters_member(const struct parameters *parameters, const char *key);
+const char *parameters_entry(const struct parameters *parameters, const char *key, unsigned i,
+                             const char **name);
+
+/* A non-negative integer member; `otherwise` where there is none. */
+unsigned parameters_number(const struct parameters *parameters, const char *key,
+                           unsigned otherwise);
+
+/* The value of a text member of `json`; "" if there is none or it does not fit. Returns buffer. */
+char *parameters_text(char *buffer, size_t size, const char *json, const char *key);
+
+/* Bytes that the JSON value takes which `text` begins with; 0: there is none. */
+size_t parameters_length(const char *text);
+
+/* False if both mean the same. Otherwise writes which members differ and how, for people, where
+ * `who` is what holds `there`: "k: WHO has 3; the command asks for 4". */
+bool parameters_difference(char *buffer, size_t size, const char *there, const char *here,
+                           const char *who);
+/* The version of the JSON library. */
+const char *parameters_library(void);
+
+#endif

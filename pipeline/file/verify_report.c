@@ -1,0 +1,47 @@
+/* verify_report.c: lines of broken invariants. */
+#include "file/verify_report.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void verify_broken(struct verify *verify, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    verify->count++;
+    verify->broken(line, verify->context);
+}
+
+void verify_row(struct verify_rows *rows, uint64_t row)
+{
+    if (rows->count++ == 0)
+        rows->first = row;
+    if (rows->bad)
+        rows->bad[row] = 1;
+}
+
+void verify_report_rows(struct verify *verify, const struct verify_rows *rows, const char *where,
+                        const char *what)
+{
+    if (rows->count == 1)
+        verify_broken(verify, "%s: row %llu %s", where, (unsigned long long)rows->first, what);
+    else if (rows->count > 1)
+        verify_broken(verify, "%s: %llu rows, the first is %llu: each %s", where,
+                      (unsigned long long)rows->count, (unsigned long long)rows->first, what);
+}
+
+enum status verify_axis(struct verify *verify, hid_t dataset, const char *where, unsigned axis,
+                        const char *expected, struct error *err)
+{
+    char name[256];
+    struct result *result = verify->result;
+    if (vlen_axis(name, sizeof name, result->vlen, dataset, axis, err))
+        return STATUS_FAILED;
+    if (strcmp(name, expected) != 0)
+        verify_broken(verify, "%s: axis %u has %s%s, not the dimension scale %s", where, axis,
+                      *name ? "the dimension scale " : "no dimension scale", name, expected);
+    return STATUS_OK;
+}

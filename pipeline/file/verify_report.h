@@ -1,0 +1,35 @@
+/* verify_report.h: how the parts of verify say what is wrong. */
+#ifndef CLPIPE_FILE_VERIFY_REPORT_H
+#define CLPIPE_FILE_VERIFY_REPORT_H
+
+#include "file/result_internal.h"
+
+struct verify {
+    struct result *result;
+    void (*broken)(const char *line, void *context);
+    void *context;
+    uint64_t count;
+    /* A byte for each row of /images and of /failures, set where something is wrong with the row
+     * itself (not with its place among the others); may be NULL. */
+    uint8_t *bad_images, *bad_failures;
+};
+
+/* Reports one broken invariant. */
+void verify_broken(struct verify *verify, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Rows that break one rule: they are counted, and reported as one line with the first of them. */
+struct verify_rows {
+    uint64_t count, first;
+    uint8_t *bad; /* of the table, or NULL */
+};
+void verify_row(struct verify_rows *rows, uint64_t row);
+/* "WHERE: 12 rows WHAT, the first is 7". */
+void verify_report_rows(struct verify *verify, const struct verify_rows *rows, const char *where,
+                        const char *what);
+
+/* That axis `axis` of a dataset has the scale `expected`. */
+enum status verify_axis(struct verify *verify, hid_t dataset, const char *where, unsigned axis,
+                        const char *expected, struct error *err);
+
+#endif
