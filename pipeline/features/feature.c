@@ -296,11 +296,6 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     else
         snprintf(feature.name, sizeof feature.name, "%s_%s%s", feature.kind->name, bins, grid);
     write_spec(&feature);
-    if (set->count > 0 && set->feature[0].image.blur != feature.image.blur)
-        return error_set(err, STATUS_USAGE,
-                         "feature '%s': the features of one file are all of blurred pictures or "
-                         "none is; %s is%s",
-                         spec, set->feature[0].name, feature.image.blur ? " not" : "");
     for (unsigned i = 0; i < set->count; i++) {
         if (strcmp(set->feature[i].name, feature.name) == 0)
             return error_set(err, STATUS_USAGE,

@@ -56,8 +56,8 @@ struct feature_set {
 };
 
 /* Parses one SPEC and appends it (offsets are set). default_normalize is --normalize.
- * STATUS_USAGE with a sentence that says what is wrong with which spec, also for a name twice and
- * for one that is blurred among others that are not. */
+ * STATUS_USAGE with a sentence that says what is wrong with which spec, also for a name
+ * twice. */
 enum status feature_set_add(struct feature_set *set, const char *spec,
                             enum feature_normalize default_normalize, struct error *err);
 

@@ -20,7 +20,11 @@ static enum status open_count(void **out, struct step_needs *needs, struct ocl_c
 {
     const struct count_config *config = node->config;
     const struct histogram_config histogram = {
-        .features = config->features, .variant = config->variant, .launch_bytes = launch_bytes};
+        .features = config->features,
+        .image = &config->image,
+        .variant = config->variant,
+        .launch_bytes = launch_bytes,
+    };
     struct count *count = calloc(1, sizeof *count);
     if (!count)
         return error_memory(err, sizeof *count, "the histogram plan");
