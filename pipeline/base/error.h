@@ -45,6 +45,7 @@ enum remedy {
     REMEDY_REPLACE_LABELS,    /* replace the existing labels */
     REMEDY_FIRST_CENTROIDS,   /* name a way to choose them, or a file that is there */
     REMEDY_MAKE_CLUSTERS,     /* cluster the file first */
+    REMEDY_SMALLER_LAUNCHES,  /* fewer bytes in a launch */
     REMEDY_COUNT
 };
 

@@ -148,9 +148,10 @@ static enum status open_host(struct bench *bench, struct error *err)
     enum status status =
         ocl_buffer(&bench->pinned, bench->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                    bench->capacity, NULL, "pinned pictures", err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_map(&mapped, bench->queue, "map", bench->pinned, true, CL_MAP_WRITE, 0,
-                                 bench->capacity, OCL_NO_WAITS, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    status = ocl_enqueue_map(&mapped, bench->queue, "map", bench->pinned, true, CL_MAP_WRITE, 0,
+                             bench->capacity, OCL_NO_WAITS, NULL, err);
     bench->host = mapped;
     return status;
 }
@@ -170,28 +171,36 @@ enum status bench_open(struct bench **out, struct ocl_context *context,
         bench->config.rounds = bench->config.rounds < 1 ? 1 : ROUNDS_MAX;
     bench->seconds = calloc(bench->config.rounds, sizeof *bench->seconds);
     bench->ratio = calloc(bench->config.rounds, sizeof *bench->ratio);
-    enum status status = bench->seconds && bench->ratio
-                             ? STATUS_OK
-                             : error_memory(err, sizeof *bench->seconds, "the benchmark");
-    if (status == STATUS_OK && config->threads)
-        status = plain_open(&bench->plain, config->threads, err);
-    if (status == STATUS_OK)
-        status = ocl_queue_open(&bench->queue, context, "bench", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&bench->pixels, context, CL_MEM_READ_ONLY, bench->capacity, NULL,
-                            "pictures", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&bench->sink, context, CL_MEM_READ_WRITE, 16, NULL, "a sink", err);
-    if (status == STATUS_OK)
-        status = open_host(bench, err);
-    if (status == STATUS_OK)
-        status = ocl_program_build(&bench->read_program, context, "read_bandwidth", NULL,
-                                   device->type & CL_DEVICE_TYPE_CPU
-                                       ? "-cl-std=CL1.2 -DSPAN=256 -DFLIGHT=1"
-                                       : "-cl-std=CL1.2 -DSPAN=1 -DFLIGHT=8",
-                                   err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&bench->read_kernel, bench->read_program, "read_bandwidth", err);
+    enum status status = STATUS_FAILED;
+    if (!bench->seconds || !bench->ratio) {
+        error_memory(err, sizeof *bench->seconds, "the benchmark");
+        goto out;
+    }
+    status = config->threads ? plain_open(&bench->plain, config->threads, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        goto out;
+    status = ocl_queue_open(&bench->queue, context, "bench", err);
+    if (status != STATUS_OK)
+        goto out;
+    status = ocl_buffer(&bench->pixels, context, CL_MEM_READ_ONLY, bench->capacity, NULL,
+                        "pictures", err);
+    if (status != STATUS_OK)
+        goto out;
+    status = ocl_buffer(&bench->sink, context, CL_MEM_READ_WRITE, 16, NULL, "a sink", err);
+    if (status != STATUS_OK)
+        goto out;
+    status = open_host(bench, err);
+    if (status != STATUS_OK)
+        goto out;
+    status =
+        ocl_program_build(&bench->read_program, context, "read_bandwidth", NULL,
+                          device->type & CL_DEVICE_TYPE_CPU ? "-cl-std=CL1.2 -DSPAN=256 -DFLIGHT=1"
+                                                            : "-cl-std=CL1.2 -DSPAN=1 -DFLIGHT=8",
+                          err);
+    if (status != STATUS_OK)
+        goto out;
+    status = ocl_kernel(&bench->read_kernel, bench->read_program, "read_bandwidth", err);
+out:
     if (status != STATUS_OK)
         bench_close(&bench);
     *out = bench;
@@ -336,25 +345,26 @@ static enum status count_picture(uint32_t *counters, const struct bench *bench,
 {
     const uint32_t rows = period_rows(bench), whole = bench->height / rows,
                    rest = bench->height % rows;
+    const uint32_t border = feature->image.border;
     const size_t stride = (size_t)bench->width * 3;
+    memset(counters, 0, feature->dimension * sizeof *counters);
+    if (feature->grid_rows * feature->grid_columns > 1 || border > 0) {
+        /* Cells and neighbours do not repeat with the rows. */
+        feature_count_reference(counters, feature, bench->host, stride, bench->width - border,
+                                bench->height - border, 1);
+        return STATUS_OK;
+    }
     uint32_t *partial = calloc(feature->dimension, sizeof *partial);
     if (!partial)
         return error_memory(err, feature->dimension * sizeof *partial, "counters");
-    memset(counters, 0, feature->dimension * sizeof *counters);
-    if (feature->grid_rows * feature->grid_columns == 1) {
-        feature_count_reference(partial, feature, bench->host, stride, bench->width, rows, 1);
-        for (uint32_t i = 0; i < feature->dimension; i++)
-            counters[i] = partial[i] * whole;
-        memset(partial, 0, feature->dimension * sizeof *partial);
-        if (rest)
-            feature_count_reference(partial, feature, bench->host, stride, bench->width, rest, 1);
-        for (uint32_t i = 0; i < feature->dimension; i++)
-            counters[i] += partial[i];
-    } else {
-        /* Cells do not repeat with the rows. */
-        feature_count_reference(counters, feature, bench->host, stride, bench->width, bench->height,
-                                1);
-    }
+    feature_count_reference(partial, feature, bench->host, stride, bench->width, rows, 1);
+    for (uint32_t i = 0; i < feature->dimension; i++)
+        counters[i] = partial[i] * whole;
+    memset(partial, 0, feature->dimension * sizeof *partial);
+    if (rest)
+        feature_count_reference(partial, feature, bench->host, stride, bench->width, rest, 1);
+    for (uint32_t i = 0; i < feature->dimension; i++)
+        counters[i] += partial[i];
     free(partial);
     return STATUS_OK;
 }
@@ -364,15 +374,23 @@ static enum status count_wrong(uint64_t *wrong, struct bench *bench, const struc
 {
     const size_t bytes = feature->dimension * sizeof(uint32_t);
     uint32_t *want = malloc(bytes), *got = malloc(bytes * bench->pictures);
-    enum status status = want && got ? count_picture(want, bench, feature, err)
-                                     : error_memory(err, bytes * bench->pictures, "counters");
-    if (status == STATUS_OK)
-        status = ocl_enqueue_read(bench->queue, "counters", counters, true, 0,
-                                  bytes * bench->pictures, got, OCL_NO_WAITS, NULL, err);
+    enum status status = STATUS_FAILED;
     *wrong = 0;
-    for (uint32_t i = 0; i < bench->pictures && status == STATUS_OK; i++)
+    if (!want || !got) {
+        error_memory(err, bytes * bench->pictures, "counters");
+        goto out;
+    }
+    status = count_picture(want, bench, feature, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = ocl_enqueue_read(bench->queue, "counters", counters, true, 0, bytes * bench->pictures,
+                              got, OCL_NO_WAITS, NULL, err);
+    if (status != STATUS_OK)
+        goto out;
+    for (uint32_t i = 0; i < bench->pictures; i++)
         for (uint32_t b = 0; b < feature->dimension; b++)
             *wrong += got[(size_t)i * feature->dimension + b] != want[b];
+out:
     free(want);
     free(got);
     return status;
@@ -383,10 +401,12 @@ static struct histogram_tile *make_tiles(uint32_t *count, const struct bench *be
                                          const struct histogram *histogram,
                                          const struct feature *feature, struct error *err)
 {
-    struct histogram_part part = {.width = bench->width,
-                                  .height = bench->height,
+    const uint32_t width = bench->width - feature->image.border;
+    const uint32_t height = bench->height - feature->image.border;
+    struct histogram_part part = {.width = width,
+                                  .height = height,
                                   .orientation = 1,
-                                  .rect = {0, 0, bench->width, bench->height},
+                                  .rect = {0, 0, width, height},
                                   .stride = bench->width * 3};
     uint32_t each = histogram_tiles(NULL, histogram, 0, &part);
     struct histogram_tile *tiles = calloc((size_t)each * bench->pictures, sizeof *tiles);
@@ -409,6 +429,23 @@ static struct plain_pictures plain_pictures(const struct bench *bench)
                                    bench->pictures};
 }
 
+/* One launch of the kernels. */
+static enum status time_launch(struct bench *bench, bool warm, struct histogram *histogram,
+                               cl_mem tiles, uint32_t count, cl_mem counters, size_t counter_bytes,
+                               struct error *err)
+{
+    cl_event events[HISTOGRAM_EVENTS] = {NULL};
+    enum status status = ocl_enqueue_fill(bench->queue, "zero", counters, 0, 0, counter_bytes,
+                                          OCL_NO_WAITS, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    status = histogram_enqueue(histogram, 0, bench->queue, bench->pixels, tiles, 0, count, counters,
+                               OCL_NO_WAITS, events, err);
+    if (status != STATUS_OK)
+        return status;
+    return end_round(bench, warm, events, HISTOGRAM_EVENTS, err);
+}
+
 /* With `plain`, each launch is followed by the plain loop, so that both meet the same machine:
  * other programs and the clock of a CPU change a time by more than kernels differ. */
 static enum status time_launches(struct bench *bench, struct histogram *histogram, cl_mem tiles,
@@ -416,24 +453,19 @@ static enum status time_launches(struct bench *bench, struct histogram *histogra
                                  struct error *err)
 {
     struct plain_pictures pictures = plain_pictures(bench);
-    enum status status = STATUS_OK;
     begin(bench);
-    for (bool warm = false; status == STATUS_OK && again(bench); warm = true) {
-        cl_event events[HISTOGRAM_EVENTS] = {NULL};
-        status = ocl_enqueue_fill(bench->queue, "zero", counters, 0, 0, counter_bytes, OCL_NO_WAITS,
-                                  NULL, err);
-        if (status == STATUS_OK)
-            status = histogram_enqueue(histogram, 0, bench->queue, bench->pixels, tiles, 0, count,
-                                       counters, OCL_NO_WAITS, events, err);
-        if (status == STATUS_OK)
-            status = end_round(bench, warm, events, HISTOGRAM_EVENTS, err);
+    for (bool warm = false; again(bench); warm = true) {
         double seconds = 0;
+        enum status status =
+            time_launch(bench, warm, histogram, tiles, count, counters, counter_bytes, err);
         if (status == STATUS_OK && plain)
             status = plain_count(&seconds, bench->plain, &pictures, err);
-        if (warm && plain && bench->done > 0 && bench->seconds[bench->done - 1] > 0)
+        if (status != STATUS_OK)
+            return status;
+        if (warm && plain && bench->seconds[bench->done - 1] > 0)
             bench->ratio[bench->compared++] = seconds / bench->seconds[bench->done - 1];
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status bench_histogram(struct bench_result *result, struct bench *bench,
@@ -448,36 +480,49 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
     uint32_t count = 0;
     const struct histogram_config config = {
         .features = &features, .variant = variant, .shape = shape, .launch_bytes = bench->capacity};
+    begin(bench);
     enum status status = feature_set_add(&features, spec, NORMALIZE_NONE, err);
+    if (status != STATUS_OK)
+        goto out;
     const struct feature *feature = &features.feature[0];
     const size_t counter_bytes = (size_t)feature->dimension * bench->pictures * sizeof(uint32_t);
     const bool plain = bench->plain &&
                        ocl_context_device(bench->context)->type & CL_DEVICE_TYPE_CPU &&
                        feature->kind == &feature_rgb && feature->dimension == 768;
-    if (status == STATUS_OK && (uint64_t)feature->dimension * bench->pictures > UINT32_MAX)
-        status = error_set(err, STATUS_FAILED,
-                           "%u pictures with %u counters each are too many; take fewer --bytes",
-                           bench->pictures, feature->dimension);
-    if (status == STATUS_OK)
-        status = histogram_open(&histogram, bench->context, &config, err);
-    if (status == STATUS_OK)
-        status = histogram_build(histogram, err);
-    if (status == STATUS_OK && !(tiles = make_tiles(&count, bench, histogram, feature, err)))
+    if ((uint64_t)feature->dimension * bench->pictures > UINT32_MAX) {
+        error_set(err, STATUS_FAILED, "%u pictures with %u counters each are too many",
+                  bench->pictures, feature->dimension);
+        status = error_remedy(err, REMEDY_SMALLER_LAUNCHES);
+        goto out;
+    }
+    status = histogram_open(&histogram, bench->context, &config, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = histogram_build(histogram, err);
+    if (status != STATUS_OK)
+        goto out;
+    tiles = make_tiles(&count, bench, histogram, feature, err);
+    if (!tiles) {
         status = STATUS_FAILED;
-    if (status == STATUS_OK)
-        status = ocl_buffer(&tile_buffer, bench->context, CL_MEM_READ_ONLY, count * sizeof *tiles,
-                            NULL, "tiles", err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_write(bench->queue, "tiles", tile_buffer, true, 0,
-                                   count * sizeof *tiles, tiles, OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&counters, bench->context, CL_MEM_READ_WRITE, counter_bytes, NULL,
-                            "counters", err);
-    if (status == STATUS_OK)
-        status = time_launches(bench, histogram, tile_buffer, count, counters, counter_bytes, plain,
-                               err);
+        goto out;
+    }
+    status = ocl_buffer(&tile_buffer, bench->context, CL_MEM_READ_ONLY, count * sizeof *tiles, NULL,
+                        "tiles", err);
+    if (status != STATUS_OK)
+        goto out;
+    status = ocl_enqueue_write(bench->queue, "tiles", tile_buffer, true, 0, count * sizeof *tiles,
+                               tiles, OCL_NO_WAITS, NULL, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = ocl_buffer(&counters, bench->context, CL_MEM_READ_WRITE, counter_bytes, NULL,
+                        "counters", err);
+    if (status != STATUS_OK)
+        goto out;
+    status =
+        time_launches(bench, histogram, tile_buffer, count, counters, counter_bytes, plain, err);
     if (status == STATUS_OK)
         status = count_wrong(&result->wrong, bench, feature, counters, err);
+out:
     conclude(result, bench);
     free(tiles);
     ocl_buffer_release(&counters);

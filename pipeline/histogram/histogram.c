@@ -452,11 +452,12 @@ enum status histogram_build_pass(struct histogram *histogram, unsigned index, st
     const char *reduce = histogram_variant_reduce(pass->variant);
     enum status status = ocl_program_build(&pass->program, histogram->context, name,
                                            source.prologue, source.options, err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&pass->kernel, pass->program, name, err);
-    if (status == STATUS_OK && reduce)
-        status = ocl_kernel(&pass->reduce, pass->program, reduce, err);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    status = ocl_kernel(&pass->kernel, pass->program, name, err);
+    if (status != STATUS_OK || !reduce)
+        return status;
+    return ocl_kernel(&pass->reduce, pass->program, reduce, err);
 }
 
 enum status histogram_build(struct histogram *histogram, struct error *err)

@@ -11,8 +11,6 @@
 #include "base/log.h"
 #include "histogram/selftest.h"
 
-#include <string.h>
-
 /* Clearing, reading and comparing these for each picture is what takes long then. */
 #define COUNTERS_MANY (1u << 16)
 
@@ -28,16 +26,17 @@ static enum status prepare_pass(struct histogram *histogram, unsigned pass, stru
         return status;
     const bool brief = histogram_features(histogram)->counters > COUNTERS_MANY;
     status = histogram_check_pass(&compared, &wrong, histogram, pass, brief, err);
-    if (status == STATUS_OK && wrong > 0)
-        return error_set(err, STATUS_FAILED,
-                         "kernel %s counts wrong on %s (%llu of %llu counters); choose another "
-                         "device with --device",
-                         histogram_pass(histogram, pass).kernel,
-                         ocl_context_device(histogram_context(histogram))->name,
-                         (unsigned long long)wrong, (unsigned long long)compared);
-    if (status == STATUS_OK)
-        ocl_program_set_proven(key);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    if (wrong > 0) {
+        error_set(err, STATUS_FAILED, "kernel %s counts wrong on %s (%llu of %llu counters)",
+                  histogram_pass(histogram, pass).kernel,
+                  ocl_context_device(histogram_context(histogram))->name, (unsigned long long)wrong,
+                  (unsigned long long)compared);
+        return error_remedy(err, REMEDY_OTHER_DEVICE);
+    }
+    ocl_program_set_proven(key);
+    return STATUS_OK;
 }
 
 /* In the order in which they are tried; whether they can count the pass is histogram_replace's to
@@ -67,10 +66,9 @@ enum status histogram_prepare(struct histogram *histogram, struct error *err)
         for (unsigned i = 0; status == STATUS_FAILED && i < count && !asked_for; i++) {
             if (!histogram_replace(histogram, p, others[i]))
                 continue;
-            /* Without what the sentence advises: that is taken care of here. */
-            log_message(LOG_NOTICE, "notice: histograms are counted by '%s', not by '%s': %.*s",
+            log_message(LOG_NOTICE, "notice: histograms are counted by '%s', not by '%s': %s",
                         histogram_variant_name(others[i]), histogram_variant_name(variant),
-                        (int)strcspn(err->sentence, ";"), err->sentence);
+                        err->sentence);
             *err = (struct error)ERROR_INIT;
             variant = others[i];
             status = prepare_pass(histogram, p, err);

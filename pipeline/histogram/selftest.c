@@ -103,19 +103,24 @@ static enum status count_on_device(struct rig *rig, const struct histogram_part 
         return error_set(err, STATUS_INTERRUPTED, "the kernels are not needed any more");
     enum status status = ocl_enqueue_write(rig->queue, "pixels", rig->pixels, true, 0, bytes,
                                            rig->pixel, OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_fill(rig->queue, "zero", rig->counters, 0, 0, counter_bytes,
-                                  OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK && count > 0)
+    if (status != STATUS_OK)
+        return status;
+    status = ocl_enqueue_fill(rig->queue, "zero", rig->counters, 0, 0, counter_bytes, OCL_NO_WAITS,
+                              NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    if (count > 0) {
         status = ocl_enqueue_write(rig->queue, "tiles", rig->tiles, true, 0,
                                    count * sizeof *rig->tile, rig->tile, OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK && count > 0)
+        if (status != STATUS_OK)
+            return status;
         status = histogram_enqueue(rig->histogram, rig->pass, rig->queue, rig->pixels, rig->tiles,
                                    0, count, rig->counters, OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_read(rig->queue, "counters", rig->counters, true, 0, counter_bytes,
-                                  rig->got, OCL_NO_WAITS, NULL, err);
-    return status;
+        if (status != STATUS_OK)
+            return status;
+    }
+    return ocl_enqueue_read(rig->queue, "counters", rig->counters, true, 0, counter_bytes, rig->got,
+                            OCL_NO_WAITS, NULL, err);
 }
 
 /* One picture of one fill, in tiles of the pass's size and in small ones, so that some cells are
@@ -176,20 +181,20 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
     rig->tile = calloc(rig->tile_room, sizeof *rig->tile);
     rig->got = calloc(counters, sizeof *rig->got);
     rig->want = calloc(counters, sizeof *rig->want);
-    enum status status = STATUS_OK;
     if (!rig->pixel || !rig->tile || !rig->got || !rig->want)
-        status = error_memory(err, bytes + 8 * counters, "the self-test");
-    if (status == STATUS_OK)
-        status = ocl_queue_open(&rig->queue, context, "self-test", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&rig->pixels, context, CL_MEM_READ_ONLY, bytes, NULL, "pixels", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&rig->tiles, context, CL_MEM_READ_ONLY,
-                            rig->tile_room * sizeof *rig->tile, NULL, "tiles", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&rig->counters, context, CL_MEM_READ_WRITE, counters * sizeof(uint32_t),
-                            NULL, "counters", err);
-    return status;
+        return error_memory(err, bytes + 8 * counters, "the self-test");
+    enum status status = ocl_queue_open(&rig->queue, context, "self-test", err);
+    if (status != STATUS_OK)
+        return status;
+    status = ocl_buffer(&rig->pixels, context, CL_MEM_READ_ONLY, bytes, NULL, "pixels", err);
+    if (status != STATUS_OK)
+        return status;
+    status = ocl_buffer(&rig->tiles, context, CL_MEM_READ_ONLY, rig->tile_room * sizeof *rig->tile,
+                        NULL, "tiles", err);
+    if (status != STATUS_OK)
+        return status;
+    return ocl_buffer(&rig->counters, context, CL_MEM_READ_WRITE, counters * sizeof(uint32_t), NULL,
+                      "counters", err);
 }
 
 static void rig_close(struct rig *rig)
