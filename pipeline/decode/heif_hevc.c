@@ -2,36 +2,83 @@
  * error.
  *
  * Where slices are missing libde265 leaves in the picture what was in memory before, so that the
- * same file would have other pixels each time. Its own allocation functions are not asked for
- * pictures that go through the sample adaptive offset filter. So the function of the C library that
- * it takes memory for pictures from is replaced: what this decoder gets from it is cleared, and
- * bounded.
+ * same file would have other pixels each time. So its pictures are allocated here, cleared and
+ * bounded. de265_set_image_allocation_functions will not do: a decoder asks those functions for the
+ * pictures that it gives out, but not for one that goes through the sample adaptive offset filter
+ * on its way there; for that it asks the library's default functions, which are the same for all
+ * decoders (decctx.cc, isOutputImage; from 1.0.2 to 1.1.1). Those are what is replaced here, in the
+ * variable that de265_get_default_image_allocation_functions points to; no other code of the program
+ * uses libde265.
  */
 #include "decode/heif_decoders.h"
 
-#include <errno.h>
-#include <malloc.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <libde265/de265.h>
 
-static _Thread_local bool decoding, refused;
+#define PLANES 3
+/* Its filters read a few bytes more than there are. */
+#define PADDING 64u
 
-/* The C library's, in all of the program; while a picture is decoded on this thread it differs. */
-int posix_memalign(void **out, size_t alignment, size_t size)
+static _Thread_local bool refused; /* a picture was too large */
+
+/* A plane of zeros, or NULL. *stride is in bytes. */
+static void *make_plane(int *stride, const struct de265_image_spec *spec,
+                        const struct de265_image *image, int channel)
 {
-    if (alignment < sizeof(void *) || (alignment & (alignment - 1)))
-        return EINVAL;
-    refused = refused || (decoding && size / 2 > heif_most_pixels);
-    void *memory = decoding && refused ? NULL : memalign(alignment, size);
-    if (!memory)
-        return ENOMEM;
-    if (decoding)
-        memset(memory, 0, size);
-    *out = memory;
-    return 0;
+    const enum de265_chroma chroma = de265_get_chroma_format(image);
+    const bool narrow = channel > 0 && chroma != de265_chroma_444;
+    const bool low = channel > 0 && chroma == de265_chroma_420;
+    const size_t width = (size_t)spec->width >> narrow, height = (size_t)spec->height >> low;
+    const size_t alignment = (size_t)spec->alignment;
+    const size_t sample = (size_t)(de265_get_bits_per_pixel(image, channel) + 7) / 8;
+    const size_t row = (width + alignment - 1) / alignment * alignment * sample;
+    const size_t size = (row * height + 2 * PADDING - 1) / PADDING * PADDING;
+    *stride = (int)row;
+    refused = refused || row * height / 2 > heif_most_pixels;
+    void *plane = refused ? NULL : aligned_alloc(PADDING, size);
+    if (plane)
+        memset(plane, 0, size);
+    return plane;
+}
+
+static int get_planes(de265_decoder_context *context, struct de265_image_spec *spec,
+                      struct de265_image *image, void *user)
+{
+    const int count = de265_get_chroma_format(image) == de265_chroma_mono ? 1 : PLANES;
+    void *plane[PLANES] = {NULL};
+    int stride[PLANES] = {0};
+    (void)context;
+    (void)user;
+    for (int i = 0; i < count; i++) {
+        plane[i] = make_plane(&stride[i], spec, image, i);
+        if (!plane[i]) {
+            while (i-- > 0)
+                free(plane[i]);
+            return 0;
+        }
+    }
+    for (int i = 0; i < PLANES; i++)
+        de265_set_image_plane(image, i, plane[i], stride[i], plane[i]);
+    return 1;
+}
+
+static void release_planes(de265_decoder_context *context, struct de265_image *image, void *user)
+{
+    (void)context;
+    (void)user;
+    for (int i = 0; i < PLANES; i++)
+        free(de265_get_image_plane_user_data(image, i));
+}
+
+static void replace_allocation(void)
+{
+    struct de265_image_allocation *all =
+        (struct de265_image_allocation *)(uintptr_t)de265_get_default_image_allocation_functions();
+    *all = (struct de265_image_allocation){get_planes, release_planes};
 }
 
 static const char *name(void)
@@ -46,6 +93,8 @@ static int supports(enum heif_compression_format format)
 
 static struct heif_error new_decoder(void **out)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, replace_allocation);
     de265_decoder_context *context = *out = de265_new_decoder();
     if (!context)
         return heif_no_memory("no memory for libde265");
@@ -121,14 +170,12 @@ static struct heif_error decode(void *decoder, struct heif_image **out)
     const struct de265_image *image = NULL;
     de265_error error = de265_flush_data(decoder);
     int more = 1;
-    decoding = true;
     refused = false;
     while (error == DE265_OK && more && !image) {
         more = 0;
         error = de265_decode(decoder, &more);
         image = error == DE265_OK ? de265_peek_next_picture(decoder) : NULL;
     }
-    decoding = false;
     if (error == DE265_OK)
         error = warning(decoder);
     if (refused)
