@@ -8,6 +8,7 @@
 #include "decode/isolate.h"
 #include "file/parameters.h"
 #include "file/result.h"
+#include "ingest/bounds.h"
 #include "steps/blur_step.h"
 #include "walk/walk.h"
 #include <errno.h>
@@ -16,8 +17,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define ISOLATE_SLOT_MAX (4u << 20)
 
 static enum status read_features(struct ingest_plan *plan, const struct options *options,
                                  struct error *err)
@@ -218,19 +217,13 @@ static void read_decode(struct decode_options *out, const struct options *option
     out->icc = options->icc != 0;
 }
 
-/* Shared memory of one isolated decoder: all of them together are a sixteenth of the memory. */
-static uint64_t isolate_slot(const struct options *options)
-{
-    uint64_t bytes = options->memory / 16 / compute_threads(options);
-    return bytes < ISOLATE_SLOT_MAX ? bytes : ISOLATE_SLOT_MAX;
-}
-
 enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err)
 {
-    struct isolate_config config = {.slot_bytes = isolate_slot(options),
-                                    .max_seconds = options->max_decode_seconds,
-                                    .headers_only = options->dry_run,
-                                    .stop = signals_stop()};
+    struct isolate_config config = {
+        .slot_bytes = bounds_isolate_slot(options->memory, compute_threads(options)),
+        .max_seconds = options->max_decode_seconds,
+        .headers_only = options->dry_run,
+        .stop = signals_stop()};
     *out = NULL;
     if (!options->isolate && options->max_decode_seconds > 0)
         return misuse(err, options->command,
@@ -257,7 +250,9 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
 {
     const struct options *options = search->options;
     const struct compute *compute = search->compute;
-    uint64_t shared = isolate ? isolate_slot(options) * compute->threads : 0;
+    uint64_t shared =
+        isolate ? bounds_isolate_slot(options->memory, compute_threads(options)) * compute->threads
+                : 0;
     struct ingest_config config = {
         .walk = {.sources = options->operand,
                  .source_count = options->operand_count,

@@ -4,7 +4,8 @@
 
 #include <limits.h>
 
-#define WINDOW_MAX 4096u
+#define WINDOW_MAX       4096u
+#define ISOLATE_SLOT_MAX (4ull << 20)
 /* A picture beside its counters. */
 #define PICTURE_BYTES 512u
 
@@ -21,6 +22,12 @@ uint64_t bounds_sorting(uint64_t memory)
 uint64_t bounds_codecs(uint64_t memory)
 {
     return memory / 2;
+}
+
+uint64_t bounds_isolate_slot(uint64_t memory, unsigned threads)
+{
+    const uint64_t bytes = memory / 16 / threads;
+    return bytes < ISOLATE_SLOT_MAX ? bytes : ISOLATE_SLOT_MAX;
 }
 
 uint64_t bounds_window(uint64_t memory, uint32_t counters, unsigned threads)

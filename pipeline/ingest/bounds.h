@@ -13,6 +13,9 @@ uint64_t bounds_slots(uint64_t memory);
 uint64_t bounds_sorting(uint64_t memory);
 uint64_t bounds_codecs(uint64_t memory);
 
+/* Shared memory of one isolated decoder: all of them together have a sixteenth of the memory. */
+uint64_t bounds_isolate_slot(uint64_t memory, unsigned threads);
+
 /* Pictures of `counters` counters on their way from the walk to the log, with `threads` decode
  * threads. */
 uint64_t bounds_window(uint64_t memory, uint32_t counters, unsigned threads);

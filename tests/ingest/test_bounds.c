@@ -1,0 +1,62 @@
+/* test_bounds.c: how memory and open files are divided, in numbers. */
+#include "runner.h"
+
+#include "ingest/bounds.h"
+
+#include <limits.h>
+
+#define MIB UINT64_C(1048576)
+
+static void shares_of_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(bounds_slots(1024 * MIB), 384 * MIB);
+    assert_int_equal(bounds_codecs(1024 * MIB), 512 * MIB);
+    assert_int_equal(bounds_sorting(1024 * MIB), 128 * MIB);
+    assert_int_equal(bounds_slots(INGEST_MEMORY_MIN), 6 * MIB);
+}
+
+static void window(void **state)
+{
+    (void)state;
+    /* 192 counters: 2 * (768 + 512) bytes a picture; an eighth of the memory. */
+    assert_int_equal(bounds_window(16 * MIB, 192, 2), 2 * MIB / 2560);
+    assert_int_equal(bounds_window(40 * MIB, 192, 2), 2048);
+    assert_int_equal(bounds_window(80 * MIB, 192, 2), 4096);
+    assert_int_equal(bounds_window(81 * MIB, 192, 2), 4096);
+    assert_int_equal(bounds_window(UINT64_MAX, 1, 64), 4096);
+    /* Every thread has two, whatever they cost. */
+    assert_int_equal(bounds_window(16 * MIB, 1 << 24, 1), 4);
+    assert_int_equal(bounds_window(16 * MIB, 1 << 24, 16), 34);
+    assert_int_equal(bounds_window(16 * MIB, UINT32_MAX, 16), 34);
+    assert_int_equal(bounds_window(16 * MIB, 192, 4096), 8194);
+}
+
+static void open_files(void **state)
+{
+    (void)state;
+    assert_int_equal(bounds_open_files(1024, 2), 128);
+    assert_int_equal(bounds_open_files(1024, 100), 2);
+    assert_int_equal(bounds_open_files(1024, 300), 1);
+    assert_int_equal(bounds_open_files(0, 3), 1);
+    assert_int_equal(bounds_open_files(UINT64_C(4) * UINT_MAX - 1, 1), UINT_MAX - 1);
+    assert_int_equal(bounds_open_files(UINT64_C(4) * UINT_MAX, 8), UINT_MAX);
+    assert_int_equal(bounds_open_files(UINT64_MAX, 8), UINT_MAX);
+}
+
+static void isolated_decoders(void **state)
+{
+    (void)state;
+    assert_int_equal(bounds_isolate_slot(64 * MIB, 2), 2 * MIB);
+    assert_int_equal(bounds_isolate_slot(128 * MIB, 2), 4 * MIB);
+    assert_int_equal(bounds_isolate_slot(1024 * MIB, 2), 4 * MIB);
+    assert_int_equal(bounds_isolate_slot(16 * MIB, 64), 16384);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(shares_of_memory),
+    cmocka_unit_test(window),
+    cmocka_unit_test(open_files),
+    cmocka_unit_test(isolated_decoders),
+};
+TEST_GROUP(bounds, NULL, NULL)
