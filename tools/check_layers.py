@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks how the source tree hangs together.
+"""Checks the structure of the source tree.
 
     tools/check_layers.py [ROOT]
 
@@ -8,13 +8,13 @@
   listed below. Kernels include kernels.
 * A C file, header or kernel opens with a comment on its purpose.
 * A file name occurs once in pipeline/ and kernels/.
-* Includes run in no circle: a .c and its .h count as one file, and the includes of a header without a
+* Includes form no circle: a .c and its .h count as one file, and the includes of a header without a
   .c as those of each file that includes it.
 * A file of tests is in the folder of the sources that it tests, of the kernels or of a toy, and ends with
   its group.
 * HDF5 is called in the folders of the result file and of the matrices only.
 
-Prints what is wrong, one line each, and exits 1; or prints nothing and exits 0.
+Prints each violation on one line and exits 1; without any it prints nothing and exits 0.
 """
 import os
 import re
@@ -88,8 +88,8 @@ def allowed(layer):
 
 
 def resolve(root, path, include):
-    """The included file relative to root, looked for as the compiler does; None if it is not in the
-    tree (generated, or a library's)."""
+    """The included file relative to root, searched as the compiler does; None if it is not in the
+    tree (generated, or from a library)."""
     for directory in (os.path.dirname(path), "pipeline", "kernels"):
         candidate = os.path.normpath(os.path.join(directory, include))
         if os.path.isfile(os.path.join(root, candidate)):
@@ -211,7 +211,7 @@ def check_names(paths):
 
 
 def check(root):
-    """The list of everything that is wrong in the tree."""
+    """The list of all violations in the tree."""
     wrong = []
     named = []
     includes = {}

@@ -1,12 +1,12 @@
-/* decode_floor.c: the floor that ingest is measured against: read, decode, count, and nothing else.
+/* decode_floor.c: the lower bound that ingest is compared with: read, decode and count only.
  *
  *     decode_floor [--no-count] THREADS LIST
  *
- * LIST names the files, separated by NUL. Every thread takes the next file, reads it whole, decodes
+ * LIST names the files, separated by NUL. Each thread takes the next file, reads it whole, decodes
  * it with libjpeg (accurate IDCT, fancy upsampling, RGB) and, without --no-count, counts three
  * 256-bin histograms with four sub-tables. No pipeline, no device, no output file. Prints images,
- * seconds and the sum of all pixel counts weighted by bin, so that the work cannot be left out and
- * can be compared.
+ * seconds and the sum of all pixel counts weighted by bin, which prevents the compiler from removing
+ * the work and allows a comparison.
  */
 #include "base/clock.h"
 

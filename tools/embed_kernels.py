@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Turns kernels/*.cl into one C file: a table of (name, source). Headers that no kernel includes are
-in the table under their file names: the host includes them in what it puts before a kernel.
+"""Writes kernels/*.cl into one C file: a table of (name, source). Headers that no kernel includes are
+in the table under their file names: the host includes them in a kernel's prologue.
 
 usage: embed_kernels.py FILE.cl... FILE.h... OUTPUT.c
 
-Local includes (#include "x.h") are expanded, each once a kernel, and #line directives make compiler
-messages point into the file that a person edits.
+Local includes (#include "x.h") are expanded, each once per kernel, and #line directives make compiler
+messages point to the original files.
 """
 import os
 import re
@@ -56,7 +56,7 @@ def main():
         name = name[:-3] if name.endswith(".cl") else name
         symbol = name.replace(".", "_")
         out.append("static const char *const source_%s[] = {" % symbol)
-        # One literal a line: ISO C promises no more than 4095 characters in one.
+        # One literal per line: ISO C guarantees only 4095 characters in a literal.
         out += ["    %s," % literal(line) for line in lines]
         out += ["    0,", "};", ""]
         table.append('    {"%s", source_%s},' % (name, symbol))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the completions and the man page from the program's own tables.
+"""Generates the completions and the man page from the program's option tables.
 
     tools/generate_docs.py CLPIPE TEMPLATE.1.in DIRECTORY
 
 Runs CLPIPE --help --json and writes clpipe.bash, clpipe.zsh, clpipe.fish and clpipe.1 into
-DIRECTORY. The template is the man page with @COMMANDS@ and @OPTIONS@ in lines of their own.
+DIRECTORY. The template is the man page with @COMMANDS@ and @OPTIONS@ on separate lines.
 """
 import json
 import os
@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-# Values that complete usefully and that the tables do not list.
+# Useful completions that the tables do not list.
 EXAMPLES = {"feature": ["rgb:bins=256", "rgb:bins=8x8x8", "gray:bins=256", "hsv:bins=8x4x4"]}
 SPEC_COMMANDS = ("run", "ingest", "bench", "tune")  # whose --feature takes a SPEC
 

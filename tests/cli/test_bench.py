@@ -97,7 +97,7 @@ def test_whole_process_bench(tmp_path, program):
     assert result.returncode == 0, result.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["files"] == report["report"]["images_ok"] == len(good)
-    assert report["left_out"] == 3 and "3 files left out" in result.stdout
+    assert report["left_out"] == 3 and "3 files skipped" in result.stdout
     assert report["same_counts"] and "counted the same" in result.stdout
     assert {name: len(values) for name, values in report["processor_seconds"].items()} == \
         {"decode": 2, "floor": 2, "clpipe": 2}
@@ -125,7 +125,7 @@ def test_histograms_beside_a_peer(program, tmp_path, monkeypatch, wrong):
     assert all(row["cub"] == 5e8 and row["clpipe"] > 0 for row in report["bytes_per_second"])
     monkeypatch.setenv("NVCC", str(tmp_path / "none"))
     result = tool(*command)
-    assert result.returncode == 0 and "CUB is left out: there is no nvcc" in result.stdout
+    assert result.returncode == 0 and "CUB skipped: there is no nvcc" in result.stdout
 
 
 def test_bench_of_isolation(program, photos, tmp_path):
@@ -155,9 +155,9 @@ def test_kmeans_beside_peers(program, tmp_path, monkeypatch):
                "lloyd,faiss,torch,torch-tf32,flash,flash-fp16", "--json", tmp_path / "report.json"]
     result = subprocess.run(command, text=True, capture_output=True, timeout=100)
     assert result.returncode == 0, result.stderr
-    assert [line for line in result.stderr.splitlines() if "left out" in line] == [
-        "bench-kmeans: faiss is left out: no faiss today",
-        *(f"bench-kmeans: {peer} is left out: torch has no CUDA device"
+    assert [line for line in result.stderr.splitlines() if "skipped" in line] == [
+        "bench-kmeans: faiss skipped: no faiss today",
+        *(f"bench-kmeans: {peer} skipped: torch has no CUDA device"
           for peer in ("torch", "torch-tf32", "flash", "flash-fp16"))]
     long, short = json.loads((tmp_path / "report.json").read_text())
     assert long["iterations"] == 8 and long["assignments"] == {"clpipe": 9, "lloyd": 9}

@@ -1,17 +1,17 @@
 /* faults.c: makes calls of clpipe fail, one at a time. A library for LD_PRELOAD.
  *
- *   CLPIPE_FAULT="CLASS SITE NTH ACTION"   the NTH call ("3") or every one from it on ("3+") of a
- *                                          class at a site fails
- *   CLPIPE_FAULT_NOTE=FILE                 gets a line for each call that was made to fail
- *   CLPIPE_FAULT_LIST=FILE                 gets "CLASS SITE CALLS" for each site, at the exit
+ *   CLPIPE_FAULT="CLASS SITE NTH ACTION"   makes the NTH call ("3") or the NTH and all later calls
+ *                                          ("3+") of a class at a site fail
+ *   CLPIPE_FAULT_NOTE=FILE                 appends a line for each call that was made to fail
+ *   CLPIPE_FAULT_LIST=FILE                 appends "CLASS SITE CALLS" for each site at exit
  *
- * A site is an address that calls are returned to: "clpipe+1a2b", an offset in hexadecimal from
- * where the program or libhdf5 begins, or "*" for all of them. Only calls from these two count:
- * OpenCL drivers and the C library are left alone. ACTION is an error number (negative for OpenCL),
- * "short" for reads and writes of one byte, or "kill".
+ * A site is the return address of calls: "clpipe+1a2b", a hexadecimal offset from the start of the
+ * program or of libhdf5, or "*" for all sites. Only calls from these two count: OpenCL drivers and
+ * the C library are not affected. ACTION is an error number (negative for OpenCL), "short" for reads
+ * and writes of one byte, or "kill".
  *
- * The counters are kept without locks, because malloc is among the calls. */
-/* The checked forms (__open_2) are defined here too; hardened headers declare them otherwise. */
+ * The counters have no locks, because malloc is among the calls. */
+/* The checked forms (__open_2) are defined here too; hardened headers declare them differently. */
 #undef _FORTIFY_SOURCE
 #include "faults.h"
 #include <errno.h>
@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 #define MOST_SITES 8192u
-/* Actions that are no error numbers. */
+/* Actions other than error numbers. */
 #define SHORT (1 << 20)
 #define KILL  (1 << 21)
 
@@ -51,7 +51,7 @@ static const char *const class_name[CALL_CLASSES] = {
 
 static struct module {
     const char *name;
-    uintptr_t base, start, end; /* base: what offsets are from; the rest: its code */
+    uintptr_t base, start, end; /* offsets are relative to base; start to end: its code */
 } module[2] = {{"clpipe", 0, 0, 0}, {"hdf5", 0, 0, 0}};
 
 /* An open-addressing table: the key is the class, the module and the offset. */
@@ -126,7 +126,7 @@ __attribute__((constructor)) static void begin(void)
     char program[4096];
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = 0;
-    /* A compiler that a driver starts inherits this library; it is not what is tested. */
+    /* A compiler that a driver starts inherits this library, but is not under test. */
     const char *name = strrchr(program, '/');
     if (!name || strcmp(name, "/clpipe") != 0)
         return;
@@ -175,7 +175,7 @@ int faults_decide(enum call_class class, const void *address)
     int which = at >= module[0].start && at < module[0].end   ? 0
                 : at >= module[1].start && at < module[1].end ? 1
                                                               : -1;
-    /* HDF5 has its own ways with memory. */
+    /* HDF5 handles failed allocations in its own way. */
     if (which < 0 || (which == 1 && class == CALL_MEMORY))
         return 0;
     uint64_t offset = at - module[which].base;
@@ -209,7 +209,7 @@ static bool fails(enum call_class class, const void *address)
     return number != 0 && number != SHORT;
 }
 
-/* What to read or write: the size, 1 for a short call, or -1 for a failing one. */
+/* The size to read or write: the full size, 1 for a short call, or -1 for a failing one. */
 static ssize_t admit(enum call_class class, size_t size, const void *address)
 {
     int number = faults_decide(class, address);
@@ -294,7 +294,7 @@ PREAD(pread64)
 PWRITE(pwrite)
 PWRITE(pwrite64)
 
-/* What the headers make of them where the compiler knows how large the memory is. */
+/* The functions that the headers substitute if the compiler knows the size of the memory. */
 ssize_t __read_chk(int fd, void *data, size_t size, size_t room);
 ssize_t __read_chk(int fd, void *data, size_t size, size_t room)
 {
@@ -313,7 +313,7 @@ PREAD_CHECKED(__pread64_chk)
 
 ssize_t write(int fd, const void *data, size_t size)
 {
-    /* Messages are how the tests see what happened. */
+    /* The tests read messages to see what happened. */
     const void *address = fd == STDERR_FILENO ? NULL : CALLER;
     return do_transfer(CALL_WRITE, SYS_write, fd, (void *)(uintptr_t)data, size, 0, address);
 }
@@ -367,7 +367,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 /* --- memory ------------------------------------------------------------------------------------
  */
 
-/* dlsym() would ask for memory itself. */
+/* dlsym() allocates memory itself. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);

@@ -1,4 +1,4 @@
-/* faults.h: what the parts of the fault library share. */
+/* faults.h: declarations shared by the parts of the fault library. */
 #ifndef CLPIPE_TESTS_FAULTS_H
 #define CLPIPE_TESTS_FAULTS_H
 
@@ -34,7 +34,7 @@ enum call_class {
     CALL_CLASSES
 };
 
-/* 0: this call goes through; otherwise what is to become of it. address: where it returns to. */
+/* 0: let this call through; otherwise the action of the fault. address: its return address. */
 int faults_decide(enum call_class class, const void *address);
 
 #define CALLER __builtin_extract_return_addr(__builtin_return_address(0))

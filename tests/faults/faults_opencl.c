@@ -1,5 +1,5 @@
-/* faults_opencl.c: the calls of OpenCL that can be made to fail. The action is the error code; for
- * "callback" and "event" it is the status that the event is said to have ended with. */
+/* faults_opencl.c: the OpenCL calls that can be made to fail. The action is the error code; for
+ * "callback" and "event" it is the reported status of the event. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include "faults.h"
 #include <CL/cl.h>
@@ -14,7 +14,7 @@
         return code ? code : next arguments;                                                       \
     }
 
-/* A call that returns an object, and the code through its last parameter. */
+/* A call that returns an object, and the error code through its last parameter. */
 #define OBJECT(class, type, name, parameters, arguments)                                           \
     CL_API_ENTRY type CL_API_CALL name parameters                                                  \
     {                                                                                              \

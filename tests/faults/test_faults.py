@@ -1,11 +1,11 @@
 """Makes every call of the program that can fail do so, one at a time: files, memory, threads and
-OpenCL (faults.c says how). Whatever fails, the program ends by itself with a documented exit code
-and one clear line; a file under its final name is whole; and the same command without the fault
-gives the result that it always gives. "kill" ends the program right before the call.
+OpenCL (see faults.c). After any fault the program ends by itself with a documented exit code and one
+clear line; a file under its final name is complete; and the same command without the fault gives the
+usual result. "kill" ends the program right before the call.
 
-The sites are found by a run that only counts. CLPIPE_LONG=1 goes through all of them; otherwise an
-even sample of them is taken, as many as fit into about a minute. A disk that is full from the first,
-the second, ... write on is tried for every write of an ingest and of a clustering."""
+A run that only counts finds the sites. CLPIPE_LONG=1 tests all of them; otherwise an even sample of as
+many as fit into about a minute. A disk that is full from the first, the second, ... write on is tested
+for every write of an ingest and of a clustering."""
 
 import concurrent.futures
 import copy
@@ -26,12 +26,12 @@ from conftest import CLPIPE, draw_photos, error_lines, program, run_clpipe  # no
 
 LIBRARY = CLPIPE.parent / "tests" / "faults.so"
 LONG = os.environ.get("CLPIPE_LONG") == "1"
-# Seconds for the cases of one command, and how long a command may take at most.
+# Seconds for the cases of one command, and the time limit of a command.
 SHARE = 1e9 if LONG else 7
 HANG = 30
 
 OUT_OF_RESOURCES, NO_BUFFER, NO_MEMORY, NOT_BUILT = -5, -4, -6, -11
-# What each class of calls can end with. "+": that call and all after it.
+# The faults of each class of calls. "+": that call and all later ones.
 ACTIONS = {
     "open": [errno.EACCES, errno.EMFILE, "kill"],
     "read": [errno.EIO, errno.EINTR, "short"],
@@ -62,7 +62,7 @@ ACTIONS = {
 }
 
 
-# All enqueues of one kind are one site: every call is another case, up to so many.
+# All enqueues of one kind are one site: each call is a separate case, up to this many.
 OPENCL = ("context", "queue", "buffer", "program", "build", "kernel", "argument", "launch",
           "transfer", "flush", "callback", "event")
 CALLS = 60 if LONG else 3
@@ -85,7 +85,7 @@ def digest(path):
 
 
 def look(place):
-    """What a directory holds: the identity of results, the bytes of everything else."""
+    """The contents of a directory: the identity of results, the bytes of everything else."""
     found = {}
     for folder, folders, names in os.walk(place):
         for name in names:
@@ -101,7 +101,7 @@ def look(place):
 
 
 class Job:
-    """A command, what it starts from and what it comes to."""
+    """A command, the directory that it starts from and its result."""
 
     def __init__(self, name, start, args, scratch, env=None):
         self.name, self.start, self.args = name, start, args
@@ -109,7 +109,7 @@ class Job:
         place = self.fresh()
         result = run_with(place, args, env=env)
         assert result.returncode in (0, 1), result.stderr
-        # Once more: caches are warm now.
+        # Again with warm caches.
         place = self.fresh()
         listing = scratch / "sites"
         result = run_with(place, args, listing=listing, env=env)
@@ -151,18 +151,18 @@ class Job:
         happened = note.exists()
         note.unlink(missing_ok=True)
         if not happened:
-            # Calls of threads do not always come to the same number.
+            # The number of calls varies with the threads.
             assert result.returncode == self.code, result.stderr
             return False
         lines = result.stderr.splitlines()
         errors = [line for line in error_lines(result) if not line.startswith("clpipe: notice: ")]
         if kind == "message" and action == "kill" and result.returncode in (self.code, 3):
-            # It was one of the decoders' processes, which are replaced, or what starts them.
+            # It killed a decoder process, which is replaced, or the process that starts them.
             assert len(errors) == (result.returncode == 3), result.stderr
         elif action == "kill":
             assert result.returncode == -9, result.stderr
         elif action in (str(errno.EINTR), "short"):
-            # Nothing has gone wrong.
+            # Not an error.
             assert result.returncode == self.code, result.stderr
             assert look(place) == self.expected
         else:
@@ -173,21 +173,21 @@ class Job:
             else:
                 assert not errors, result.stderr
         if self.env and kind in OPENCL and kind != "context" and not action.endswith("+"):
-            # There is another device.
+            # Another device takes over.
             assert result.returncode == self.code, result.stderr
             assert look(place) == self.expected
         for name, now in look(place).items():
-            # The result is as before, or whole; one with other failures than usual must verify.
+            # The result is unchanged or complete; one with unusual failures must verify.
             if name.endswith(".h5") and now not in (self.before.get(name), self.expected[name]):
                 verified = run_clpipe("verify", place / name)
                 assert verified.returncode == 0, verified.stdout + verified.stderr
                 assert result.returncode == 1
         if (place / "tree").exists():
-            # Nothing is put into a tree that is there.
+            # An existing tree is left alone.
             assert look(place) == self.expected
             return True
         again = run_clpipe(*self.args, cwd=place, env=self.env)
-        # 0: the file was there already.
+        # 0: the file existed already.
         assert again.returncode in (0, self.code), again.stderr
         assert look(place) == self.expected
         return True
@@ -208,7 +208,7 @@ def starts(tmp_path_factory, program):
     feature = ["--feature", "rgb:bins=8x8x8", "--feature", "gray:bins=16,grid=2x2"]
     ingest = ["ingest", pictures, "-o", "x.h5", *feature]
 
-    # An update: one picture was not there yet.
+    # An update: one picture is new.
     last = pictures / "red" / "03.jpg"
     content = last.read_bytes()
     stamp = os.stat(last)
@@ -216,7 +216,7 @@ def starts(tmp_path_factory, program):
     assert run_clpipe(*ingest, cwd=places["update"]).returncode == 1
     last.write_bytes(content)
     os.utime(last, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    # A resumption: the directory could not take the file.
+    # A resumption: the rename of the result failed.
     listing = base / "sites"
     run_with(places["resume"], ingest, listing=listing)
     shutil.rmtree(places["resume"])
@@ -249,8 +249,8 @@ def starts(tmp_path_factory, program):
 def test_every_call_fails(starts, tmp_path, capsys, name):
     start, args, *env = starts[name]
     job = Job(name, start, args, tmp_path, *env)
-    # An even sample that does not depend on how fast it goes: all cases in an order that is spread
-    # over them, as far as the time allows.
+    # An even sample at any speed: all cases in an order that is spread over them, as far as the time
+    # allows.
     step = next(s for s in range(len(job.cases) * 5 // 8, 0, -1) if math.gcd(s, len(job.cases)) == 1)
     order = [job.cases[i * step % len(job.cases)] for i in range(len(job.cases))]
     last = time.monotonic() + SHARE
@@ -279,7 +279,7 @@ def test_full_disk_from_each_write_on(starts, tmp_path, capsys, name):
         shutil.rmtree(tmp_path / str(number))
         return happened
 
-    # How many pieces the log is written in depends on the time.
+    # The number of writes to the log depends on timing.
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         happened = sum(pool.map(check, range(1, job.writes + 1)))
     with capsys.disabled():

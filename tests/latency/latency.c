@@ -1,6 +1,6 @@
-/* latency.c: preloaded into the program, makes pictures (*.jpg) slow to reach, as a file system
- * behind a network is: opening one takes CLPIPE_LATENCY_US microseconds, and its bytes are there as
- * long after they were first asked for, by a read or by posix_fadvise. */
+/* latency.c: makes pictures (*.jpg) slow to read, like a network file system. A library for
+ * LD_PRELOAD: opening a file takes CLPIPE_LATENCY_US microseconds, and its bytes arrive as long
+ * after they were first requested, by a read or by posix_fadvise. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -13,7 +13,8 @@
 
 #define MOST_FILES 4096
 
-/* Of a descriptor: nanoseconds at which the bytes are there; NOT_ASKED for; 0: always. */
+/* For each descriptor: when its bytes arrive, in nanoseconds; NOT_ASKED: not requested; 0: no
+ * delay. */
 static int64_t there[MOST_FILES];
 #define NOT_ASKED INT64_MAX
 
@@ -63,7 +64,7 @@ int openat64(int directory, const char *path, int flags, ...)
     return open_slowly(directory, path, flags);
 }
 
-/* What the C library's headers make of it in an optimised program. */
+/* The function that the C library's headers substitute in an optimised program. */
 int __openat64_2(int directory, const char *path, int flags);
 int __openat64_2(int directory, const char *path, int flags)
 {

@@ -1,9 +1,9 @@
-/* miscount.c: makes one kernel of clpipe wrong, or not build. A library for LD_PRELOAD.
+/* miscount.c: makes one kernel of clpipe count wrong or fail to build. A library for LD_PRELOAD.
  *
  *   CLPIPE_MISCOUNT="wrong:histogram_private unbuilt:histogram_local"
  *
- * A wrong kernel is launched with one work-group too few; an unbuilt one is refused by the
- * compiler. Programs out of a cache cannot be told apart: give each test a cache of its own. */
+ * A wrong kernel is launched with one work-group too few; the compiler refuses an unbuilt one.
+ * Programs from a cache cannot be distinguished: give each test its own cache. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
     if (!next)                                                                                     \
     *(void **)&next = dlsym(RTLD_NEXT, #name)
 
-/* Only one thread builds and launches. */
+/* A single thread builds and launches. */
 static cl_kernel wrong[MOST];
 static cl_program unbuilt[MOST];
 static unsigned wrong_count, unbuilt_count;
@@ -39,7 +39,7 @@ CL_API_ENTRY cl_kernel CL_API_CALL clCreateKernel(cl_program program, const char
     cl_kernel kernel = next(program, name, error);
     for (unsigned i = 0; i < wrong_count; i++)
         if (wrong[i] == kernel)
-            wrong[i] = NULL; /* an earlier one's address */
+            wrong[i] = NULL; /* the address of an earlier kernel */
     if (is_listed("wrong", name) && wrong_count < MOST)
         wrong[wrong_count++] = kernel;
     return kernel;

@@ -1,18 +1,18 @@
-/* oclgrind.c: keeps from a program what Oclgrind 21.10 takes for uninitialised memory and is not. A
- * library for LD_PRELOAD.
+/* oclgrind.c: avoids false reports of uninitialised memory by Oclgrind 21.10. A library for
+ * LD_PRELOAD.
  *
- * Whatever the host writes, and each pattern of a fill, makes Oclgrind forget what it knew of the
- * rest of the buffer, and of what a sub-buffer is part of. So each becomes one write of the whole
- * buffer, with what is there; that the rest may never have been written is not noticed any more. And
- * a buffer at the address of an earlier one takes over what is known of that: no address is used
- * again. */
+ * After a write from the host or a fill, Oclgrind treats the rest of the buffer, and the buffer
+ * that a sub-buffer belongs to, as uninitialised. This library turns each into one write of the
+ * whole buffer with its current contents, so data that was never written is no longer detected
+ * there. A buffer at the address of an earlier one inherits its state: addresses are therefore
+ * never reused. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes `bytes` at `offset`, `size` of them over and over again. */
+/* Writes `bytes` at `offset`, repeating a pattern of `size` bytes. */
 static cl_int write_whole(cl_command_queue queue, cl_mem buffer, size_t offset, size_t bytes,
                           const void *values, size_t size, cl_uint waits, const cl_event *wait,
                           cl_event *event)

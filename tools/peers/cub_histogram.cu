@@ -1,16 +1,16 @@
-/* cub_histogram: NVIDIA's own histogram on the pixels of clpipe bench, for tools/bench-histogram.
+/* cub_histogram: NVIDIA's CUB histogram on the pixels of clpipe bench, for tools/bench-histogram.
  *
  *   cub_histogram BYTES ROUNDS
  *
- * Times CUB's DeviceHistogram by CUDA events, medians of ROUNDS after one that warms up, on the
+ * Times CUB's DeviceHistogram by CUDA events, medians of ROUNDS after a warm-up, on the
  * fills and shapes of pipeline/histogram/bench.c, and prints a line for each:
  *
  *   WHAT SHAPE FILL BYTES SECONDS WRONG
  *
  * WHAT: "rgb" is MultiHistogramEven<3, 3>, three histograms of 256 bins out of interleaved pixels;
- * "bytes" is HistogramEven, one histogram of the same bytes as samples of one channel. Pictures of a
- * batch are one call each, since CUB makes one histogram a call; the time is that from the first to
- * the last. WRONG is how many counters differ from a plain loop's.
+ * "bytes" is HistogramEven, one histogram of the same bytes as samples of one channel. A batch of
+ * images takes one call per image, since CUB makes one histogram per call; the time is that from the
+ * first to the last. WRONG is the number of counters that differ from a plain loop's.
  */
 #include <cub/device/device_histogram.cuh>
 
