@@ -26,7 +26,7 @@
 #define KMEANS_HALF_ROWS  128
 #define KMEANS_HALF_FAR   1e37f
 
-/* What it does (assign_half, list_half), the centroids that a row in doubt has room for, and the
+/* What it does (assign_half, list_half), the centroids that an undecided row has room for, and the
  * work-items that round one row. */
 #define KMEANS_HALF_ALL    0
 #define KMEANS_HALF_SOME   1
@@ -44,22 +44,22 @@
 #define KMEANS_MOVES_EACH 32
 #define KMEANS_MOVES_STEP 4
 
-/* Rows that a work-item of drift_rows and split_rows takes (32 at most): on CPUs many, so that the
+/* Rows that a work-item of shift_bounds and split_rows takes (32 at most): on CPUs many, so that the
  * counters are touched seldom. */
 #define KMEANS_SPLIT_CPU   32
 #define KMEANS_SPLIT_TILED 8
 
-/* Ways of pruning that drift_rows weighs up at most, and the work-group of own_lengths. */
+/* Ways of pruning that shift_bounds weighs up at most, and the work-group of own_lengths. */
 #define KMEANS_CANDIDATES 16
 #define KMEANS_OWN_ITEMS  128
 
 /* What is planned of a pass, 32-bit values: a threshold for each candidate (float), how many
- * centroids moved at all, and what drift_rows counts. */
+ * centroids moved at all, and what shift_bounds counts. */
 #define KMEANS_PLAN_MOVED KMEANS_CANDIDATES
 #define KMEANS_PLAN_FOUND (KMEANS_CANDIDATES + 1)
 #define KMEANS_PLAN       (KMEANS_PLAN_FOUND + KMEANS_CANDIDATES + 2)
 
-/* Drifts that a group of KMEANS_SCAN_ITEMS ranks. */
+/* Shifts that a group of KMEANS_SCAN_ITEMS ranks. */
 #define KMEANS_RANKED 16
 
 /* Candidates of one round of seeding, at most; also the lanes of their panel. */

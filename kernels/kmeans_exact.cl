@@ -86,13 +86,13 @@ static span lane_scores(__global const float *row, float norm,
     return score;
 }
 
-/* Decides the rows that the filter left in doubt: every centroid whose score is not above the row's
+/* Decides the rows that the filter left undecided: every centroid whose score is not above the row's
  * limit is evaluated; ties go to the lowest index. Such a row has no bounds. A group to a row. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 assign_exact(__global const float *restrict x, __global const float *restrict panels,
              __global const int *restrict ids, __global const float *restrict centroids,
              __global const float *restrict norms, __global const float *restrict centre,
-             __global const uint *restrict rows, __global int *labels, __global float *near,
+             __global const uint *restrict rows, __global int *labels, __global float *upper_bounds,
              __global const float *restrict upper, uint stride, uint columns, uint panel_count,
              uint width)
 {
@@ -133,7 +133,7 @@ assign_exact(__global const float *restrict x, __global const float *restrict pa
             best_id = nearest_id[i];
         }
     labels[at] = best_id;
-    near[at] = INFINITY;
+    upper_bounds[at] = INFINITY;
 }
 
 #if GROUP > 1

@@ -16,8 +16,8 @@ static double add_lanes(__local double *lanes, double mine, uint lid)
 }
 
 /* A group of KMEANS_LANES moves one centroid to the mean of its cluster's rows; while any cluster has
- * none (counts[k + 2]) all stay, since the host gives it one first. drifts: how far it has moved, in
- * lengths times drift_scale, rounded up. facts: KMEANS_FACTS values of each cluster:
+ * none (counts[k + 2]) all stay, since the host gives it one first. shifts: how far it has moved, in
+ * lengths times shift_scale, rounded up. facts: KMEANS_FACTS values of each cluster:
  *
  *   0  the rows' inertia about the old centroid, less that about the columns' means
  *   1  the canonical distance from the old centroid to the new one
@@ -28,8 +28,8 @@ __kernel __attribute__((reqd_work_group_size(KMEANS_LANES, 1, 1))) void
 move_centroids(__global const long *restrict totals, __global const int *restrict counts,
                __global const double *restrict units, __global const double *restrict means,
                __global const float *restrict centre, __global float *centroids,
-               __global double *facts, __global float *drifts, uint k, uint stride, uint columns,
-               uint cosine, double drift_scale)
+               __global double *facts, __global float *shifts, uint k, uint stride, uint columns,
+               uint cosine, double shift_scale)
 {
     __local double lanes[KMEANS_LANES];
     const uint lid = (uint)get_local_id(0), cluster = (uint)get_group_id(0);
@@ -75,7 +75,7 @@ move_centroids(__global const long *restrict totals, __global const int *restric
         out[1] = shift;
         out[2] = square;
         out[3] = largest;
-        drifts[cluster] = convert_float_rtp(sqrt(shift) * drift_scale);
+        shifts[cluster] = convert_float_rtp(sqrt(shift) * shift_scale);
     }
 }
 

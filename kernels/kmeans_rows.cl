@@ -23,17 +23,17 @@
 #define SHARED_BARRIER()
 #endif
 
-/* Not above the distances of centroids that `far` was not above, once they have moved by `most`. */
-static float far_after(float far, float most)
+/* Not above the distances of centroids that `lower` was not above, once they have moved by `most`. */
+static float lower_after(float lower, float most)
 {
-    return most > 0.0f ? fma(far, 1.0f - 0x1p-22f, -most - 0x1p-100f) : far;
+    return most > 0.0f ? fma(lower, 1.0f - 0x1p-22f, -most - 0x1p-100f) : lower;
 }
 
 /* True where a row is to be searched in full: others may be nearer by these bounds, even if its own
- * distance has not grown since it was `near`. A guess: whatever it says, labels are the same. */
-static bool hopeless(float far, float near, float threshold)
+ * distance has not grown since its bound was `upper`. A guess: whatever it says, labels are the same. */
+static bool search_in_full(float lower, float upper, float threshold)
 {
-    return !(far - near > threshold);
+    return !(lower - upper > threshold);
 }
 
 /* norms[i] is an upper bound on the length of row i less the centre, times half * half, which is a
@@ -60,11 +60,11 @@ __kernel void gather_rows(__global const float *restrict x, __global const uint 
 }
 
 #if TILED
-/* Plans a pass by drifts that are on the device: threshold j is the drift of rank ranks[j] (0: the
- * largest; 0 from rank k on), and the counts of drift_rows are zero. A group ranks KMEANS_RANKED of k
- * drifts among all of them, each work-item against some of these. Drifts are not negative. */
+/* Plans a pass by shifts that are on the device: threshold j is the shift of rank ranks[j] (0: the
+ * largest; 0 from rank k on), and the counts of shift_bounds are zero. A group ranks KMEANS_RANKED of k
+ * shifts among all of them, each work-item against some of these. Shifts are not negative. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
-rank_drifts(__global const float *restrict drift, __global uint *plan, uint k, uint candidates,
+rank_shifts(__global const float *restrict shift, __global uint *plan, uint k, uint candidates,
             uint16 ranks)
 {
     __local float ranked[KMEANS_RANKED];
@@ -73,7 +73,7 @@ rank_drifts(__global const float *restrict drift, __global uint *plan, uint k, u
     const uint lid = (uint)get_local_id(0), group = (uint)get_group_id(0);
     const uint first = group * KMEANS_RANKED;
     if (lid < KMEANS_RANKED)
-        ranked[lid] = drift[min(first + lid, k - 1)];
+        ranked[lid] = shift[min(first + lid, k - 1)];
     if (lid == 0)
         vstore16(ranks, 0, rank_of);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -82,7 +82,7 @@ rank_drifts(__global const float *restrict drift, __global uint *plan, uint k, u
     for (uint t = 0; t < KMEANS_RANKED; t++)
         before[t] = 0;
     for (uint i = lid; i < k; i += KMEANS_SCAN_ITEMS) {
-        const float other = drift[i];
+        const float other = shift[i];
         moved += other > 0.0f;
 #pragma unroll
         for (uint t = 0; t < KMEANS_RANKED; t++)
@@ -114,35 +114,35 @@ rank_drifts(__global const float *restrict drift, __global uint *plan, uint k, u
 /* One group: ids of the k centroids that have moved by more than `threshold`, ascending, and -1 in
  * what is left of `room` places. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
-list_movers(__global const float *restrict drift, __global int *ids, uint k, uint room,
+list_moved(__global const float *restrict shift, __global int *ids, uint k, uint room,
             float threshold)
 {
     __local uint sums[KMEANS_SCAN_ITEMS];
     const uint lid = (uint)get_local_id(0);
     const uint each = (k + KMEANS_SCAN_ITEMS - 1) / KMEANS_SCAN_ITEMS;
     const uint from = min(k, lid * each), to = min(k, from + each);
-    uint movers = 0;
+    uint listed = 0;
     for (uint c = from; c < to; c++)
-        movers += drift[c] > threshold;
-    scan_sums(sums, lid, movers);
-    uint at = sums[lid] - movers;
+        listed += shift[c] > threshold;
+    scan_sums(sums, lid, listed);
+    uint at = sums[lid] - listed;
     for (uint c = from; c < to; c++)
-        if (drift[c] > threshold)
+        if (shift[c] > threshold)
             ids[at++] = (int)c;
     for (uint i = sums[KMEANS_SCAN_ITEMS - 1] + lid; i < room; i += KMEANS_SCAN_ITEMS)
         ids[i] = -1;
 }
 #endif
 
-/* A row keeps two bounds on its distances: `near` is not below that to its own centroid, `far` not
- * above that to any other. Centroids have moved by at most drift[]: near follows here, and found[j]
+/* A row keeps two bounds on its distances: `upper` is not below that to its own centroid, `lower` not
+ * above that to any other. Centroids have moved by at most shift[]: upper follows here, and found[j]
  * becomes how many rows would have to be searched in full first at threshold j of the plan (ascending:
  * how far the centroids may have moved that are not scored one by one). found[candidates] is of rows
- * that none does it to, found[candidates + 1] those of them that the last one leaves in doubt until
+ * that none does it to, found[candidates + 1] those of them that the last one leaves undecided until
  * their own distance is known. `found` is the plan's part of that name. A group takes SPLIT_ROWS rows
  * for each work-item, neighbours neighbouring rows. */
-__kernel void drift_rows(__global const int *restrict labels, __global float *near,
-                         __global const float *restrict far, __global const float *restrict drift,
+__kernel void shift_bounds(__global const int *restrict labels, __global float *upper,
+                         __global const float *restrict lower, __global const float *restrict shift,
                          __global const uint *restrict left_counts, uint unless,
                          __global uint *plan, uint rows, uint candidates)
 {
@@ -157,14 +157,14 @@ __kernel void drift_rows(__global const int *restrict labels, __global float *ne
         thresholds[j] = as_float(plan[j]);
     SHARED_BARRIER();
     for (uint r = 0, i = first + lid; r < SPLIT_ROWS && i < count; r++, i += items) {
-        const float moved = drift[labels[i]], before = near[i], others = far[i];
+        const float moved = shift[labels[i]], before = upper[i], others = lower[i];
         const float now = moved > 0.0f ? (before + moved + 0x1p-100f) * (1.0f + 0x1p-22f) : before;
-        near[i] = now;
+        upper[i] = now;
         uint j = 0;
-        while (j < candidates && !hopeless(others, before, thresholds[j]))
+        while (j < candidates && !search_in_full(others, before, thresholds[j]))
             j++;
         SHARED_ADD(&found[j], 1);
-        if (j == candidates && !(far_after(others, thresholds[candidates - 1]) > now))
+        if (j == candidates && !(lower_after(others, thresholds[candidates - 1]) > now))
             SHARED_ADD(&found[candidates + 1], 1);
     }
     SHARED_BARRIER();
@@ -177,8 +177,8 @@ __kernel void drift_rows(__global const int *restrict labels, __global float *ne
  * that moved by more than `threshold` (list partial; or, where there are none, only the distance to
  * the own centroid, if that may be enough), or nothing, as where no centroid has moved far enough:
  * `most` is how far one may have. The order within the lists does not matter. */
-__kernel void split_rows(__global const int *restrict labels, __global const float *restrict near,
-                         __global float *far, __global const float *restrict drift,
+__kernel void split_rows(__global const int *restrict labels, __global const float *restrict upper,
+                         __global float *lower, __global const float *restrict shift,
                          __global uint *full, __global uint *partial, __global uint *counts,
                          uint count, float threshold, float most)
 {
@@ -190,13 +190,13 @@ __kernel void split_rows(__global const int *restrict labels, __global const flo
         wanted[0] = wanted[1] = 0;
     SHARED_BARRIER();
     for (uint r = 0, i = first + lid; r < SPLIT_ROWS && i < count; r++, i += items) {
-        const float others = far[i], now = near[i];
-        if (far_after(others, most) > now) {
-            far[i] = far_after(others, most);
-        } else if (hopeless(others, now - drift[labels[i]], threshold)) {
+        const float others = lower[i], now = upper[i];
+        if (lower_after(others, most) > now) {
+            lower[i] = lower_after(others, most);
+        } else if (search_in_full(others, now - shift[labels[i]], threshold)) {
             is_full |= 1u << r;
         } else {
-            far[i] = far_after(others, threshold);
+            lower[i] = lower_after(others, threshold);
             is_partial |= 1u << r;
         }
     }
@@ -217,11 +217,11 @@ __kernel void split_rows(__global const int *restrict labels, __global const flo
     }
 }
 
-/* Brings `near` down to what the distance to the own centroid is now, for the counts[1] rows listed:
+/* Brings `upper` down to what the distance to the own centroid is now, for the counts[1] rows listed:
  * KMEANS_LANES work-items to each. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_OWN_ITEMS, 1, 1))) void
 own_lengths(__global const float *restrict x, __global const float *restrict centroids,
-            __global const int *restrict labels, __global float *near,
+            __global const int *restrict labels, __global float *upper,
             __global const uint *restrict rows, __global const uint *restrict counts, uint stride,
             float half_scale, float growth, float tiny, float4 bounds)
 {
@@ -239,5 +239,5 @@ own_lengths(__global const float *restrict x, __global const float *restrict cen
         return;
     for (uint l = 1; l < KMEANS_LANES; l++)
         sum += lanes[lid + l];
-    near[at] = fmin(near[at], length_bound(sum, growth, tiny) + bounds.w);
+    upper[at] = fmin(upper[at], length_bound(sum, growth, tiny) + bounds.w);
 }

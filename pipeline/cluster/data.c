@@ -116,12 +116,12 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
     size_t each = (size_t)tile->rows * sizeof(float);
     enum status status = ocl_buffer(&tile->labels, ocl, flags, each, NULL, "labels", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&tile->near, ocl, flags, each, NULL, "bounds", err);
+        status = ocl_buffer(&tile->upper_bounds, ocl, flags, each, NULL, "bounds", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&tile->far, ocl, flags, each, NULL, "bounds", err);
+        status = ocl_buffer(&tile->lower_bounds, ocl, flags, each, NULL, "bounds", err);
     /* A row that has had no bounds yet has a near one that decides. */
     if (status == STATUS_OK)
-        status = ocl_enqueue_fill(data->lane->compute, "no bounds", tile->far, 0, 0, each,
+        status = ocl_enqueue_fill(data->lane->compute, "no bounds", tile->lower_bounds, 0, 0, each,
                                   OCL_NO_WAITS, NULL, err);
     if (status == STATUS_OK)
         status = ocl_buffer(&tile->norms, ocl, flags, each, NULL, "norms", err);
@@ -404,12 +404,12 @@ void data_close(struct data *data)
     for (uint32_t i = 0; data->tiles && i < data->tile_count; i++) {
         struct tile *tile = &data->tiles[i];
         ocl_buffer_release(&tile->labels);
-        ocl_buffer_release(&tile->near);
-        ocl_buffer_release(&tile->far);
+        ocl_buffer_release(&tile->upper_bounds);
+        ocl_buffer_release(&tile->lower_bounds);
         ocl_buffer_release(&tile->norms);
-        ocl_buffer_release(&tile->half);
+        ocl_buffer_release(&tile->float16);
         ocl_buffer_release(&tile->weights);
-        ocl_buffer_release(&tile->kept);
+        ocl_buffer_release(&tile->summed_labels);
         if (data->resident)
             ocl_buffer_release(&tile->x);
     }

@@ -24,17 +24,17 @@ struct tile {
     uint32_t rows;
     cl_mem x; /* rows x stride float32; while acquired, where the data is not resident */
     /* A value for each row, kept between passes. */
-    cl_mem labels; /* int32 */
-    cl_mem near;   /* float32: not below the distance to the label's centroid (prune.h) */
-    cl_mem far;    /* float32: not above that to any other centroid */
-    cl_mem norms;  /* float32: the filter's upper bound on the length */
+    cl_mem labels;       /* int32 */
+    cl_mem upper_bounds; /* float32: of the distance to the label's centroid (prune.h) */
+    cl_mem lower_bounds; /* float32: of the distance to any other centroid */
+    cl_mem norms;        /* float32: the filter's upper bound on the length */
     bool has_norms;
-    cl_mem half; /* rows x half_filter.columns float16; NULL where that filter is not used */
-    bool has_half;
+    cl_mem float16; /* rows x float16_filter.columns float16; NULL where that filter is not used */
+    bool has_float16;
     const float *host_weights; /* of the tile's rows; NULL where all count the same */
     cl_mem weights;            /* the same on the device */
     cl_mem
-        kept; /* int32: the labels that the sums hold; NULL where the host keeps them (moves.h) */
+        summed_labels; /* int32: those that the device's sums hold; NULL where the host keeps them */
 };
 
 /* A rank's share of the rows: whole blocks of KMEANS_BLOCK_ROWS but for the last one's. */

@@ -149,6 +149,13 @@ enum status fetch_slices(struct fetch *fetch, const char *tag, cl_mem buffer, si
     return pieces.status;
 }
 
+uint32_t fetch_copiers(const struct fetch *fetch, size_t bytes)
+{
+    const size_t piece = bytes < fetch->piece_bytes ? bytes : fetch->piece_bytes;
+    const uint32_t most = (uint32_t)(piece / COPY_BYTES) + 1, takers = fetch_takers(fetch->lane);
+    return most < takers ? most : takers;
+}
+
 static void copy_slice(void *context, const struct fetch_slice *slice)
 {
     memcpy((char *)context + slice->offset, slice->values, slice->bytes);
@@ -157,9 +164,6 @@ static void copy_slice(void *context, const struct fetch_slice *slice)
 enum status fetch_copy(struct fetch *fetch, const char *tag, cl_mem buffer, size_t bytes,
                        void *host, struct error *err)
 {
-    const size_t piece = bytes < fetch->piece_bytes ? bytes : fetch->piece_bytes;
-    const uint32_t most = (uint32_t)(piece / COPY_BYTES) + 1;
-    const uint32_t takers = fetch_takers(fetch->lane);
-    return fetch_slices(fetch, tag, buffer, bytes, most < takers ? most : takers, copy_slice, host,
+    return fetch_slices(fetch, tag, buffer, bytes, fetch_copiers(fetch, bytes), copy_slice, host,
                         err);
 }

@@ -31,6 +31,9 @@ void fetch_close(struct fetch *fetch);
 /* How many slices keep the lane's threads busy, one of which reads. */
 uint32_t fetch_takers(const struct lane *lane);
 
+/* How many slices are worth their threads where `bytes` bytes are only copied. */
+uint32_t fetch_copiers(const struct fetch *fetch, size_t bytes);
+
 /* Calls take for slices that make up the buffer's first `bytes` bytes, in any order and on any of
  * the lane's threads; their numbers are below `slices`, which is at least 1. */
 enum status fetch_slices(struct fetch *fetch, const char *tag, cl_mem buffer, size_t bytes,

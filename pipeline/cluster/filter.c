@@ -24,11 +24,12 @@
 /* How far centroids may lie beyond the rows, as a power of two, for bounds on rows' distances. */
 #define SPREAD_MAX 40
 
-/* What a pass reports (moves.c, prune.c, assign.c), at most: bytes of each cluster, others, parts.
+/* What a pass leaves in the mailbox (device_update.c, prune.c, counters.c), at most: bytes of each
+ * cluster, others, parts.
  */
-#define REPORT_CLUSTER (KMEANS_FACTS * sizeof(cl_double) + sizeof(cl_int))
-#define REPORT_REST    1024
-#define REPORT_PARTS   5
+#define MAILBOX_CLUSTER (KMEANS_FACTS * sizeof(cl_double) + sizeof(cl_int))
+#define MAILBOX_REST    1024
+#define MAILBOX_PARTS   5
 
 /* A centre pays (its kernel is slower) where the columns' means are this much larger than what the
  * rows scatter around them. */
@@ -186,7 +187,7 @@ static enum status open_panels(struct panels *panels, struct filter *filter, uin
 static void bound_lengths(struct filter *filter)
 {
     const double stride = filter->data->stride, flushed = ldexp(ETA, -filter->row_exponent);
-    filter->half = (float)ldexp(1.0, -filter->row_exponent / 2);
+    filter->half_scale = (float)ldexp(1.0, -filter->row_exponent / 2);
     filter->growth = float_up(1 + 4 * filter->gamma);
     filter->tiny = float_up(stride * 0x1p-120);
     filter->bounds.s[1] = (cl_float)(1 - 8 * filter->gamma - 0x1p-15);
@@ -213,8 +214,8 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
                        ? data->dimension
                        : KMEANS_FILTER_COLUMNS + data->dimension / KMEANS_FILTER_COLUMNS + 1;
     chain += 16;
-    filter->blind = chain * U > CHAIN_MAX || data->stride > STRIDE_MAX;
-    filter->gamma = filter->blind ? 0.5 : chain * U / (1 - chain * U);
+    filter->no_bound = chain * U > CHAIN_MAX || data->stride > STRIDE_MAX;
+    filter->gamma = filter->no_bound ? 0.5 : chain * U / (1 - chain * U);
     bound_lengths(filter);
     const size_t each = capacity > KMEANS_TRIALS_MAX ? capacity : KMEANS_TRIALS_MAX;
     filter->host_start = malloc(each * sizeof *filter->host_start);
@@ -228,8 +229,9 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
     if (status == STATUS_OK)
         status = build(filter, err);
     if (status == STATUS_OK)
-        status = report_open(&filter->report, filter->lane,
-                             REPORT_CLUSTER * (size_t)capacity + REPORT_REST, REPORT_PARTS, err);
+        status =
+            mailbox_open(&filter->mailbox, filter->lane,
+                         MAILBOX_CLUSTER * (size_t)capacity + MAILBOX_REST, MAILBOX_PARTS, err);
     if (status == STATUS_OK)
         status = open_panels(&filter->all, filter, filter->width, capacity, err);
     if (status == STATUS_OK)
@@ -282,7 +284,7 @@ void filter_close(struct filter *filter)
     close_panels(&filter->all);
     close_panels(&filter->some);
     close_panels(&filter->trial);
-    report_close(&filter->report);
+    mailbox_close(&filter->mailbox);
     ocl_buffer_release(&filter->candidates);
     ocl_buffer_release(&filter->centroids);
     ocl_buffer_release(&filter->start);
@@ -364,7 +366,7 @@ static void bound(struct filter *filter, uint32_t count)
         double offset = margin * ((gamma + 4 * U + 4 * kappa) * square +
                                   4 * root * zeta * scale * ETA + 4 * (columns + 256.0) * ETA);
         /* Every score is minus infinity, and all is left to the canonical distance. */
-        if (filter->blind) {
+        if (filter->no_bound) {
             slope = 0;
             offset = INFINITY;
         }
@@ -465,8 +467,8 @@ static void take(struct filter *filter, uint32_t k)
     filter->exponent = exponent;
     filter->k = k;
     filter->bounds.s[0] = (cl_float)ldexp(1.0, 2 * spread);
-    filter->bounded = spread <= SPREAD_MAX && exponent < FLT_MAX_EXP - 1 && !filter->blind;
-    filter->ready = false;
+    filter->bounds_usable = spread <= SPREAD_MAX && exponent < FLT_MAX_EXP - 1 && !filter->no_bound;
+    filter->laid_out = false;
 }
 
 enum status filter_set_centroids(struct filter *filter, const float *centroids, uint32_t k,
@@ -512,8 +514,13 @@ enum status filter_lay_out(struct filter *filter, const float *centroids, const 
                 filter->some.host_ids[lanes++] = (int32_t)i;
         status = lay_out(filter, &filter->some, lanes, source, err);
     }
-    filter->ready = status == STATUS_OK;
+    filter->laid_out = status == STATUS_OK;
     return status;
+}
+
+enum status filter_lay_out_all(struct filter *filter, const float *centroids, struct error *err)
+{
+    return filter->laid_out ? STATUS_OK : filter_lay_out(filter, centroids, NULL, err);
 }
 
 enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,
@@ -532,7 +539,7 @@ enum status filter_set_candidates(struct filter *filter, const float *candidates
     if (status != STATUS_OK)
         return status;
     /* Candidates are rows: they stay below the rows' exponent. */
-    filter->ready = false;
+    filter->laid_out = false;
     filter->exponent = filter->row_exponent;
     filter->k = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -551,11 +558,11 @@ enum status filter_norms(struct filter *filter, struct tile *tile, struct error 
     if (tile->has_norms)
         return STATUS_OK;
     const cl_uint rows = tile->rows, stride = filter->data->stride;
-    enum status status =
-        ocl_args(filter->norms, err, sizeof tile->x, &tile->x, sizeof filter->centre_buffer,
-                 &filter->centre_buffer, sizeof tile->norms, &tile->norms, sizeof rows, &rows,
-                 sizeof stride, &stride, sizeof filter->half, &filter->half, sizeof filter->growth,
-                 &filter->growth, sizeof filter->tiny, &filter->tiny, OCL_ARGS_END);
+    enum status status = ocl_args(
+        filter->norms, err, sizeof tile->x, &tile->x, sizeof filter->centre_buffer,
+        &filter->centre_buffer, sizeof tile->norms, &tile->norms, sizeof rows, &rows, sizeof stride,
+        &stride, sizeof filter->half_scale, &filter->half_scale, sizeof filter->growth,
+        &filter->growth, sizeof filter->tiny, &filter->tiny, OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "row norms", filter->norms, rows, 64, err);
     tile->has_norms = status == STATUS_OK;

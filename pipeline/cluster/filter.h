@@ -8,7 +8,7 @@
 #define CLPIPE_CLUSTER_FILTER_H
 
 #include "cluster/data.h"
-#include "cluster/report.h"
+#include "cluster/mailbox.h"
 #include "kmeans.h"
 
 /* Centroids laid out for the kernels: panels of `width` lanes, dimension + 2 rows each. */
@@ -39,15 +39,16 @@ struct filter {
     int row_exponent; /* every |x - m| is below 2 to this */
     int exponent;     /* the same for rows and centroids: scores are scaled by 2^(-2 exponent) */
     double gamma;     /* bound on the relative rounding error of a sum */
-    cl_float half, growth, tiny; /* of row_norms */
-    cl_float4 bounds;            /* of kmeans_bounds.h; x is of the centroids of now */
-    bool bounded; /* they can be used: centroids are not too far, and differences do not overflow */
-    bool blind;   /* rows are too long for a bound: scores tell nothing */
-    bool device_layout; /* panels are laid out by a kernel */
-    bool ready;         /* the centroids of now are laid out */
+    cl_float half_scale, growth, tiny; /* of row_norms */
+    cl_float4 bounds;                  /* of kmeans_bounds.h; x is of the centroids of now */
+    bool bounds_usable;                /* bounds on rows' distances: centroids are not too far, and
+                                  * differences do not overflow */
+    bool no_bound;                     /* rows are too long for one: scores tell nothing */
+    bool device_layout;                /* panels are laid out by a kernel */
+    bool laid_out;                     /* the panels are of the centroids taken last */
     cl_program rows_program, assign_program, seed_program, means_program;
     cl_kernel norms, assign, seed, layout;
-    struct report report;        /* of what the host wants to know of a pass */
+    struct mailbox mailbox;      /* of what the host reads of each pass */
     uint32_t k, capacity;        /* centroids */
     cl_mem centroids;            /* k x stride */
     cl_mem start, slope, offset; /* k each */
@@ -82,6 +83,8 @@ void filter_use_centroids(struct filter *filter, uint32_t k);
  * `some`. centroids: as given above; not looked at where device_layout. */
 enum status filter_lay_out(struct filter *filter, const float *centroids, const uint8_t *wanted,
                            struct error *err);
+/* The same of all, unless that has been done for these centroids. */
+enum status filter_lay_out_all(struct filter *filter, const float *centroids, struct error *err);
 
 /* Takes up to KMEANS_TRIALS_MAX candidates of seeding. */
 enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,

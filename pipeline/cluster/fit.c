@@ -23,8 +23,8 @@ enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_
                         .update = &shard->update,
                         .checkpoint = checkpoint};
     const bool several = fit->comm->size > 1;
-    if (!several && shard->moves.used)
-        fit->moves = &shard->moves;
+    if (!several && shard->device_update.used)
+        fit->device_update = &shard->device_update;
     if (several && checkpoint) {
         enum status status =
             update_open_totals(&fit->totals, &shard->update, method_samples(config), err);
@@ -66,9 +66,9 @@ static enum status use_centroids(struct fit *fit, bool *incremental, struct erro
 {
     const double *shifts = fit->has_labels ? fit->shifts : NULL;
     const uint32_t k = fit->config->k;
-    if (fit->host_stale && fit->moves)
-        return assign_use_centroids(fit->assign, incremental, k, shifts, fit->moves->facts.buffer,
-                                    err);
+    if (fit->host_stale && fit->device_update)
+        return assign_use_centroids(fit->assign, incremental, k, shifts,
+                                    fit->device_update->moves.buffer, err);
     return assign_centroids(fit->assign, incremental, fit->centroids, k, shifts, fit->measured,
                             err);
 }
@@ -79,15 +79,17 @@ enum status fit_read_device(struct fit *fit, bool sums, struct error *err)
     if (!fit->host_stale)
         return STATUS_OK;
     fit->host_stale = false;
-    enum status status =
-        moves_fetch(&shard->moves, fit->labels, fit->moves ? fit->centroids : NULL, err);
-    return status == STATUS_OK && sums && fit->moves ? update_read(&shard->update, err) : status;
+    enum status status = device_update_fetch(&shard->device_update, fit->labels,
+                                             fit->device_update ? fit->centroids : NULL, err);
+    return status == STATUS_OK && sums && fit->device_update ? update_read(&shard->update, err)
+                                                             : status;
 }
 
 enum status fit_read_state(struct fit *fit, struct error *err)
 {
-    return fit->host_stale && fit->moves ? moves_read_centroids(fit->moves, fit->centroids, err)
-                                         : STATUS_OK;
+    return fit->host_stale && fit->device_update
+               ? device_update_read_centroids(fit->device_update, fit->centroids, err)
+               : STATUS_OK;
 }
 
 /* An iteration is done: keeps the state if it is time. */
@@ -112,8 +114,8 @@ enum status fit_assign(struct fit *fit, bool move, uint64_t *moved, struct error
     enum { MOVED, SCORED };
     enum status status = use_centroids(fit, &incremental, err);
     if (status == STATUS_OK)
-        status = shard_assign(shard, fit->labels, incremental, move && fit->moves, err);
-    if (status == STATUS_OK && !fit->moves)
+        status = shard_assign(shard, fit->labels, incremental, move && fit->device_update, err);
+    if (status == STATUS_OK && !fit->device_update)
         status = update_read(&shard->update, err);
     int64_t counts[2] = {(int64_t)shard->moved, (int64_t)(fit->assign->scored - scored)};
     if (status == STATUS_OK && fit->update == &fit->totals)
@@ -127,7 +129,7 @@ enum status fit_assign(struct fit *fit, bool move, uint64_t *moved, struct error
     fit->pruned_now = 1 - (double)counts[SCORED] / ((double)fit->data->rows * fit->config->k);
     fit->pruned += fit->pruned_now;
     memset(fit->shifts, 0, fit->config->k * sizeof *fit->shifts);
-    fit->host_stale = shard->moves.used;
+    fit->host_stale = shard->device_update.used;
     return STATUS_OK;
 }
 
@@ -139,8 +141,8 @@ enum status fit_forget_labels(struct fit *fit, struct error *err)
     memset(fit->shifts, 0, fit->config->k * sizeof *fit->shifts);
     enum status status = update_reset(&shard->update, err);
     /* Where the device keeps labels, the host's are written before they are read. */
-    if (status == STATUS_OK && shard->moves.used)
-        return moves_reset(&shard->moves, err);
+    if (status == STATUS_OK && shard->device_update.used)
+        return device_update_reset(&shard->device_update, err);
     for (uint64_t i = 0; i < fit->data->share.rows; i++)
         fit->labels[i] = -1;
     return status;
@@ -255,13 +257,14 @@ enum status fit_update(struct fit *fit, double *inertia, double *shift, bool *re
                        struct error *err)
 {
     *relocated = relocate_count_empty(fit) > 0;
-    if (fit->host_stale && fit->moves && !*relocated) {
-        memcpy(fit->move, moves_centroid_moves(fit->moves), fit->config->k * sizeof *fit->move);
-        *shift = follow_moves(fit, !fit->assign->prune.planned);
+    if (fit->host_stale && fit->device_update && !*relocated) {
+        memcpy(fit->move, device_update_centroid_moves(fit->device_update),
+               fit->config->k * sizeof *fit->move);
+        *shift = follow_moves(fit, !assign_is_planned(fit->assign));
         *inertia = inertia_of_moves(fit);
         return STATUS_OK;
     }
-    if (fit->moves || *relocated) {
+    if (fit->device_update || *relocated) {
         enum status status = fit_read_device(fit, true, err);
         if (status != STATUS_OK)
             return status;

@@ -20,7 +20,8 @@ struct fit {
     struct assign *assign;
     struct update *update; /* of all rows */
     struct update totals;  /* what it is where there are several ranks */
-    struct moves *moves;   /* NULL where sums are brought to the host in each iteration */
+    struct device_update
+        *device_update; /* NULL where sums are brought to the host in each iteration */
     struct checkpoint *checkpoint;
     float *centroids, *previous; /* k x stride; previous: before they last moved */
     float *saved;                /* k x stride: before an update that can fail half-way */
@@ -32,7 +33,7 @@ struct fit {
     uint32_t run;          /* which restart: of random numbers */
     bool has_labels;       /* tiles hold labels and bounds */
     bool measured;         /* the filter has the measures of the host's centroids */
-    bool host_stale;       /* the newest labels, and with `moves` centroids and sums, are on the
+    bool host_stale; /* the newest labels, and with device_update centroids and sums, are on the
                             * device only */
 };
 

@@ -259,16 +259,11 @@ enum status measures_open(struct measures *measures, struct shard *shard,
     measures->sums = malloc(measures->blocks * sizeof *measures->sums);
     if (!measures->sums)
         return error_memory(err, measures->blocks * sizeof *measures->sums, "distances");
-    enum status status = STATUS_OK;
-    if (!shard->lane->host_exact)
-        status = ocl_kernel(&measures->others, shard->assign.program, "other_distances", err);
-    return status == STATUS_OK ? open_sample(measures, config->seed, err) : status;
+    return open_sample(measures, config->seed, err);
 }
 
 void measures_close(struct measures *measures)
 {
-    if (measures->others)
-        clReleaseKernel(measures->others);
     free(measures->rows);
     free(measures->sample_weight);
     free(measures->apart);
@@ -386,50 +381,7 @@ struct other_job {
     const struct cluster_outcome *outcome;
     const double *cluster_weight;
     const struct tile *tile;
-    const float *rows, *centroids; /* rows: where the host has them */
 };
-
-/* Canonical distances of a block of rows to the nearest centroid but their own. */
-static void host_others(void *context, uint64_t part)
-{
-    const struct other_job *job = context;
-    const uint32_t stride = job->measures->shard->data.stride;
-    const uint64_t from = part * KMEANS_BLOCK_ROWS;
-    for (uint64_t i = from; i < from + KMEANS_BLOCK_ROWS && i < job->tile->rows; i++) {
-        const uint32_t own = (uint32_t)job->outcome->labels[job->tile->offset + i];
-        double nearest = INFINITY;
-        for (uint32_t c = 0; c < job->outcome->k; c++)
-            if (c != own)
-                nearest =
-                    fmin(nearest, canonical_distance(job->rows + i * stride,
-                                                     job->centroids + (size_t)c * stride, stride));
-        job->measures->shard->tile_distances[i] = nearest;
-    }
-}
-
-static enum status device_others(const struct other_job *job, cl_kernel others, struct tile *tile,
-                                 struct error *err)
-{
-    struct assign *assign = &job->measures->shard->assign;
-    struct lane *lane = assign->lane;
-    double *distances = job->measures->shard->tile_distances;
-    const cl_uint rows = tile->rows, stride = assign->data->stride, k = job->outcome->k;
-    enum status status = lane_write(lane, "labels", tile->labels, 0, rows * sizeof(cl_int),
-                                    job->outcome->labels + tile->offset, err);
-    if (status == STATUS_OK)
-        status = ocl_args(others, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
-                          &assign->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                          &assign->tile_distances, sizeof rows, &rows, sizeof stride, &stride,
-                          sizeof k, &k, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = lane_launch(lane, "other distances", others,
-                             (uint64_t)rows * (lane->tiled ? KMEANS_LANES : 1),
-                             lane->tiled ? assign->filter->width : 64, err);
-    if (status == STATUS_OK)
-        status = fetch_copy(&assign->data->fetch, "distances", assign->tile_distances,
-                            rows * sizeof *distances, distances, err);
-    return status;
-}
 
 /* A block's rows, from their distances; it takes the stored ones to their own centroids. */
 static void sum_simplified(void *context, uint64_t part)
@@ -455,22 +407,12 @@ static void sum_simplified(void *context, uint64_t part)
 static enum status simplified_of_tile(struct other_job *job, struct tile *tile, struct error *err)
 {
     struct shard *shard = job->measures->shard;
+    struct exact *exact = shard->assign.exact;
     const uint32_t blocks = (tile->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    const cl_kernel others = job->measures->others;
-    enum status status = STATUS_OK;
     job->tile = tile;
-    if (others) {
-        status = device_others(job, others, tile, err);
-    } else {
-        float *rows;
-        status = data_map(&rows, &shard->data, tile, err);
-        if (status != STATUS_OK)
-            return status;
-        job->rows = rows;
-        workers_run(shard->lane->workers, host_others, job, blocks);
-        status = data_unmap(&shard->data, tile, rows, err);
-        lane_settle(shard->lane);
-    }
+    enum status status =
+        exact->ops->other_distances(exact, tile, shard->tile_distances,
+                                    job->outcome->labels + tile->offset, job->outcome->k, err);
     if (status == STATUS_OK)
         workers_run(shard->lane->workers, sum_simplified, job, blocks);
     return status;
@@ -489,10 +431,8 @@ static enum status simplified(double *out, struct measures *measures,
                               const struct cluster_outcome *outcome, const double *cluster_weight,
                               float *centroids, struct error *err)
 {
-    struct other_job job = {.measures = measures,
-                            .outcome = outcome,
-                            .cluster_weight = cluster_weight,
-                            .centroids = centroids};
+    struct other_job job = {
+        .measures = measures, .outcome = outcome, .cluster_weight = cluster_weight};
     struct shard *shard = measures->shard;
     struct data *data = &shard->data;
     struct tile *tile;

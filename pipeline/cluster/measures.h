@@ -19,7 +19,6 @@ struct measures {
     uint64_t *rows;        /* of the sample, ascending */
     double *sample_weight; /* how often each of them counts */
     double *apart;         /* distance of each two of them: (0, 1), (0, 2), ... (1, 2), ... */
-    cl_kernel others;      /* NULL where the host does it */
     double *sums;          /* of the rank's blocks */
     uint64_t blocks;
 };

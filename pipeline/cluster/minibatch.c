@@ -33,24 +33,20 @@ static enum status open_tile(struct minibatch *batch, struct error *err)
     struct fit *fit = batch->fit;
     struct tile *tile = &batch->tile;
     struct ocl_context *ocl = fit->lane->ocl;
-    const struct half_filter *half = &fit->assign->half;
     const size_t each = batch->piece * sizeof(float);
     cl_mem_flags flags = CL_MEM_READ_WRITE | (fit->lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0);
     const struct {
         cl_mem *buffer;
         size_t bytes;
-    } wanted[] = {{&tile->x, each * fit->data->stride},
-                  {&tile->labels, each},
-                  {&tile->near, each},
-                  {&tile->far, each},
-                  {&tile->norms, each},
-                  {&batch->device_list, each},
-                  {&tile->half, half->used ? (size_t)batch->piece * half->columns * 2 : 0}};
+    } wanted[] = {
+        {&tile->x, each * fit->data->stride}, {&tile->labels, each}, {&tile->upper_bounds, each},
+        {&tile->lower_bounds, each},          {&tile->norms, each},  {&batch->device_list, each}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
-        if (wanted[i].bytes > 0)
-            status =
-                ocl_buffer(wanted[i].buffer, ocl, flags, wanted[i].bytes, NULL, "a batch", err);
+        status = ocl_buffer(wanted[i].buffer, ocl, flags, wanted[i].bytes, NULL, "a batch", err);
+    tile->rows = batch->piece;
+    if (status == STATUS_OK)
+        status = assign_open_tile(fit->assign, tile, err);
     if (status != STATUS_OK || !batch->weights)
         return status;
     tile->host_weights = batch->weights;
@@ -90,9 +86,14 @@ static void minibatch_close(void **method)
     struct minibatch *batch = *method;
     if (!batch)
         return;
-    cl_mem *buffers[] = {&batch->tile.x,       &batch->tile.labels, &batch->tile.near,
-                         &batch->tile.far,     &batch->tile.norms,  &batch->tile.half,
-                         &batch->tile.weights, &batch->device_list};
+    cl_mem *buffers[] = {&batch->tile.x,
+                         &batch->tile.labels,
+                         &batch->tile.upper_bounds,
+                         &batch->tile.lower_bounds,
+                         &batch->tile.norms,
+                         &batch->tile.float16,
+                         &batch->tile.weights,
+                         &batch->device_list};
     lane_settle(batch->fit->lane);
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
         ocl_buffer_release(buffers[i]);
@@ -158,7 +159,7 @@ static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t 
     struct data *data = batch->fit->data;
     struct tile *piece = &batch->tile;
     piece->rows = count;
-    piece->has_norms = piece->has_half = false;
+    piece->has_norms = piece->has_float16 = false;
     for (uint32_t i = 0; i < count && batch->weights; i++)
         batch->weights[i] = data->weights.of_row[rows[i]];
     if (batch->weights) {

@@ -19,43 +19,44 @@ enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, 
     struct ocl_context *ocl = filter->lane->ocl;
     const size_t k = filter->capacity;
     *prune = (struct prune){.filter = filter, .tensor = tensor};
-    enum status status = ocl_kernel(&prune->drift_rows, filter->rows_program, "drift_rows", err);
+    enum status status =
+        ocl_kernel(&prune->shift_bounds, filter->rows_program, "shift_bounds", err);
     if (status == STATUS_OK)
         status = ocl_kernel(&prune->split, filter->rows_program, "split_rows", err);
     if (status == STATUS_OK)
         status = ocl_kernel(&prune->own, filter->rows_program, "own_lengths", err);
     if (status == STATUS_OK && filter->lane->tiled)
-        status = ocl_kernel(&prune->rank, filter->rows_program, "rank_drifts", err);
+        status = ocl_kernel(&prune->rank, filter->rows_program, "rank_shifts", err);
     if (status == STATUS_OK && filter->lane->tiled)
-        status = ocl_kernel(&prune->list, filter->rows_program, "list_movers", err);
+        status = ocl_kernel(&prune->list, filter->rows_program, "list_moved", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&prune->drifts, ocl, CL_MEM_READ_WRITE, k * sizeof(cl_float), NULL,
-                            "drifts", err);
+        status = ocl_buffer(&prune->shifts, ocl, CL_MEM_READ_WRITE, k * sizeof(cl_float), NULL,
+                            "shifts", err);
     if (status == STATUS_OK)
         status =
-            report_part_open(&prune->plan, &filter->report, KMEANS_PLAN * sizeof(cl_uint), err);
-    prune->host_drifts = malloc(k * sizeof *prune->host_drifts);
+            mailbox_part_open(&prune->plan, &filter->mailbox, KMEANS_PLAN * sizeof(cl_uint), err);
+    prune->host_shifts = malloc(k * sizeof *prune->host_shifts);
     prune->sorted = malloc(k * sizeof *prune->sorted);
     prune->scratch = malloc(k * sizeof *prune->scratch);
-    prune->movers = calloc(k, 1);
+    prune->moved = calloc(k, 1);
     if (status == STATUS_OK &&
-        (!prune->host_drifts || !prune->sorted || !prune->scratch || !prune->movers))
-        status = error_memory(err, k * sizeof *prune->sorted, "drifts");
+        (!prune->host_shifts || !prune->sorted || !prune->scratch || !prune->moved))
+        status = error_memory(err, k * sizeof *prune->sorted, "shifts");
     return status;
 }
 
 void prune_close(struct prune *prune)
 {
-    cl_kernel kernels[] = {prune->drift_rows, prune->split, prune->own, prune->rank, prune->list};
+    cl_kernel kernels[] = {prune->shift_bounds, prune->split, prune->own, prune->rank, prune->list};
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
         if (kernels[i])
             clReleaseKernel(kernels[i]);
-    ocl_buffer_release(&prune->drifts);
-    report_part_close(&prune->plan);
-    free(prune->host_drifts);
+    ocl_buffer_release(&prune->shifts);
+    mailbox_part_close(&prune->plan);
+    free(prune->host_shifts);
     free(prune->sorted);
     free(prune->scratch);
-    free(prune->movers);
+    free(prune->moved);
     *prune = (struct prune){0};
 }
 
@@ -63,10 +64,10 @@ void prune_close(struct prune *prune)
 
 #define GROUP_TILED 64
 
-/* Descending. Drifts are not negative, so they are in order as their bits are. */
-static void sort_drifts(cl_float *out, cl_float *scratch, const cl_float *drifts, uint32_t k)
+/* Descending. Shifts are not negative, so they are in order as their bits are. */
+static void sort_shifts(cl_float *out, cl_float *scratch, const cl_float *shifts, uint32_t k)
 {
-    const cl_float *from = drifts;
+    const cl_float *from = shifts;
     cl_float *to = scratch;
     for (int shift = 0; shift < 32; shift += 8) {
         uint32_t begins[257] = {0}, bits;
@@ -85,25 +86,25 @@ static void sort_drifts(cl_float *out, cl_float *scratch, const cl_float *drifts
     }
 }
 
-/* The candidates of a pass of k centroids: everything that moved, then whole panels of movers,
- * halved each time, then none. ranks[j] are the movers of candidate j, if as many moved; its
- * threshold is the drift of that rank, or 0 where there is none; so thresholds ascend. */
+/* The candidates of a pass of k centroids: everything that moved, then whole panels of moved,
+ * halved each time, then none. ranks[j] are the moved of candidate j, if as many moved; its
+ * threshold is the shift of that rank, or 0 where there is none; so thresholds ascend. */
 static void candidate_ranks(struct prune *prune, uint32_t k)
 {
     const uint32_t width = prune->tensor ? KMEANS_HALF_LANES : prune->filter->width;
-    uint32_t count = 0, movers = width;
+    uint32_t count = 0, moved = width;
     prune->ranks[count++] = k;
-    while (movers < k / 2)
-        movers *= 2;
-    for (; movers >= width && count < KMEANS_CANDIDATES - 1; movers /= 2)
-        if (movers < k)
-            prune->ranks[count++] = movers;
+    while (moved < k / 2)
+        moved *= 2;
+    for (; moved >= width && count < KMEANS_CANDIDATES - 1; moved /= 2)
+        if (moved < k)
+            prune->ranks[count++] = moved;
     prune->ranks[count++] = 0;
     prune->candidates = count;
 }
 
-/* The movers of candidate j, at most. */
-static uint32_t candidate_movers(const struct prune *prune, uint32_t j)
+/* The moved of candidate j, at most. */
+static uint32_t candidate_moved(const struct prune *prune, uint32_t j)
 {
     const cl_uint *plan = prune->plan.host;
     const uint32_t moved = plan[KMEANS_PLAN_MOVED];
@@ -128,9 +129,9 @@ static enum status launch_rows(const struct prune *prune, const char *tag, cl_ke
                        lane->tiled ? GROUP_TILED : 1, err);
 }
 
-/* Takes the drifts into the tiles' bounds, and counts rows by what they want. */
-static enum status drift_tiles(struct prune *prune, const struct report_count *unless,
-                               struct error *err)
+/* Takes the shifts into the tiles' bounds, and counts rows by what they want. */
+static enum status shift_bounds_of_tiles(struct prune *prune, const struct device_count *unless,
+                                         struct error *err)
 {
     const cl_mem left = unless ? unless->counts : prune->plan.buffer;
     const cl_uint at = unless ? unless->index : KMEANS_ALWAYS;
@@ -138,13 +139,13 @@ static enum status drift_tiles(struct prune *prune, const struct report_count *u
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++) {
         const struct tile *tile = &data->tiles[i];
-        status = ocl_args(prune->drift_rows, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                          &tile->near, sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts,
-                          sizeof left, &left, sizeof at, &at, sizeof(cl_mem), &prune->plan.buffer,
-                          sizeof tile->rows, &tile->rows, sizeof prune->candidates,
-                          &prune->candidates, OCL_ARGS_END);
+        status = ocl_args(prune->shift_bounds, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                          &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem),
+                          &prune->shifts, sizeof left, &left, sizeof at, &at, sizeof(cl_mem),
+                          &prune->plan.buffer, sizeof tile->rows, &tile->rows,
+                          sizeof prune->candidates, &prune->candidates, OCL_ARGS_END);
         if (status == STATUS_OK)
-            status = launch_rows(prune, "drift", prune->drift_rows, tile, err);
+            status = launch_rows(prune, "shift bounds", prune->shift_bounds, tile, err);
     }
     return status;
 }
@@ -166,7 +167,7 @@ static int choose(const struct prune *prune, uint32_t k)
     int best = -1;
     for (uint32_t j = 0; j < count; j++) {
         full += found[j];
-        const uint32_t panels = (candidate_movers(prune, j) + width - 1) / width;
+        const uint32_t panels = (candidate_moved(prune, j) + width - 1) / width;
         const double partial = rows - full - calm;
         const double cost =
             full * whole + partial * ((double)panels * width + costs->touch + costs->own);
@@ -183,58 +184,58 @@ void prune_choose(bool *incremental, struct prune *prune, uint32_t k)
     const int chosen = prune->filter->lane->any_prune ? (int)(prune->turn++ % prune->candidates)
                                                       : choose(prune, k);
     *incremental = chosen >= 0;
-    prune->planned = false;
-    prune->mover_count = 0;
+    prune->plan_ready = false;
+    prune->moved_count = 0;
     if (chosen < 0)
         return;
     prune->threshold = candidate_threshold(prune, (uint32_t)chosen);
     prune->most = candidate_threshold(prune, prune->candidates - 1);
     /* Where the largest are equal nothing exceeds the threshold. */
     if (prune->threshold < prune->most)
-        prune->mover_count = candidate_movers(prune, (uint32_t)chosen);
+        prune->moved_count = candidate_moved(prune, (uint32_t)chosen);
 }
 
-double prune_drift_scale(const struct prune *prune)
+double prune_shift_scale(const struct prune *prune)
 {
     return ldexp(1 + 0x1p-30, -prune->filter->row_exponent);
 }
 
-enum status prune_plan_ahead(struct prune *prune, uint32_t k, const struct report_count *unless,
+enum status prune_plan_ahead(struct prune *prune, uint32_t k, const struct device_count *unless,
                              struct error *err)
 {
     struct lane *lane = prune->filter->lane;
     const uint64_t groups = (k + KMEANS_RANKED - 1) / KMEANS_RANKED;
     candidate_ranks(prune, k);
     enum status status =
-        ocl_args(prune->rank, err, sizeof(cl_mem), &prune->drifts, sizeof(cl_mem),
+        ocl_args(prune->rank, err, sizeof(cl_mem), &prune->shifts, sizeof(cl_mem),
                  &prune->plan.buffer, sizeof k, &k, sizeof prune->candidates, &prune->candidates,
                  sizeof prune->ranks, prune->ranks, OCL_ARGS_END);
     if (status == STATUS_OK)
-        status = lane_launch(lane, "rank drifts", prune->rank, groups * KMEANS_SCAN_ITEMS,
+        status = lane_launch(lane, "rank shifts", prune->rank, groups * KMEANS_SCAN_ITEMS,
                              KMEANS_SCAN_ITEMS, err);
     if (status == STATUS_OK)
-        status = drift_tiles(prune, unless, err);
-    prune->planned = prune->on_device = status == STATUS_OK;
+        status = shift_bounds_of_tiles(prune, unless, err);
+    prune->plan_ready = prune->moved_on_device = status == STATUS_OK;
     return status;
 }
 
 enum status prune_list(struct prune *prune, cl_mem ids, uint32_t k, struct error *err)
 {
     enum status status =
-        ocl_args(prune->list, err, sizeof(cl_mem), &prune->drifts, sizeof ids, &ids, sizeof k, &k,
-                 sizeof prune->mover_count, &prune->mover_count, sizeof prune->threshold,
+        ocl_args(prune->list, err, sizeof(cl_mem), &prune->shifts, sizeof ids, &ids, sizeof k, &k,
+                 sizeof prune->moved_count, &prune->moved_count, sizeof prune->threshold,
                  &prune->threshold, OCL_ARGS_END);
-    if (status == STATUS_OK && prune->mover_count > 0)
-        status = lane_launch(prune->filter->lane, "list movers", prune->list, KMEANS_SCAN_ITEMS,
+    if (status == STATUS_OK && prune->moved_count > 0)
+        status = lane_launch(prune->filter->lane, "list moved", prune->list, KMEANS_SCAN_ITEMS,
                              KMEANS_SCAN_ITEMS, err);
     return status;
 }
 
-/* Ranks the host's drifts. */
+/* Ranks the host's shifts. */
 static void plan_on_host(struct prune *prune, uint32_t k)
 {
     cl_uint *plan = prune->plan.host, moved = 0;
-    sort_drifts(prune->sorted, prune->scratch, prune->host_drifts, k);
+    sort_shifts(prune->sorted, prune->scratch, prune->host_shifts, k);
     candidate_ranks(prune, k);
     while (moved < k && prune->sorted[moved] > 0)
         moved++;
@@ -245,32 +246,32 @@ static void plan_on_host(struct prune *prune, uint32_t k)
             memcpy(&plan[j], &prune->sorted[prune->ranks[j]], sizeof *plan);
 }
 
-enum status prune_plan(bool *incremental, struct prune *prune, const double *drifts, uint32_t k,
+enum status prune_plan(bool *incremental, struct prune *prune, const double *shifts, uint32_t k,
                        struct error *err)
 {
     const struct filter *filter = prune->filter;
-    *incremental = prune->planned = prune->on_device = false;
+    *incremental = prune->plan_ready = prune->moved_on_device = false;
     /* As of the pass before: means of rows come closer to them, never the other way. */
-    if (!drifts || !filter->bounded)
+    if (!shifts || !filter->bounds_usable)
         return STATUS_OK;
-    const double scale = prune_drift_scale(prune);
+    const double scale = prune_shift_scale(prune);
     for (uint32_t c = 0; c < k; c++)
-        prune->host_drifts[c] = float_up(drifts[c] * scale);
+        prune->host_shifts[c] = float_up(shifts[c] * scale);
     plan_on_host(prune, k);
-    enum status status = lane_send(filter->lane, "drifts", prune->drifts, 0,
-                                   k * sizeof *prune->host_drifts, prune->host_drifts, err);
+    enum status status = lane_send(filter->lane, "shifts", prune->shifts, 0,
+                                   k * sizeof *prune->host_shifts, prune->host_shifts, err);
     if (status == STATUS_OK)
         status = lane_send(filter->lane, "plan", prune->plan.buffer, 0, prune->plan.bytes,
                            prune->plan.host, err);
     if (status == STATUS_OK)
-        status = drift_tiles(prune, NULL, err);
+        status = shift_bounds_of_tiles(prune, NULL, err);
     if (status == STATUS_OK)
-        status = report_read_part(&prune->filter->report, "plan", &prune->plan, err);
+        status = mailbox_read_part(&prune->filter->mailbox, "plan", &prune->plan, err);
     if (status != STATUS_OK)
         return status;
     prune_choose(incremental, prune, k);
     for (uint32_t c = 0; c < k && *incremental; c++)
-        prune->movers[c] = prune->host_drifts[c] > prune->threshold;
+        prune->moved[c] = prune->host_shifts[c] > prune->threshold;
     return STATUS_OK;
 }
 
@@ -280,8 +281,8 @@ enum status prune_split(struct prune *prune, struct tile *tile, cl_mem full, cl_
                         cl_mem counts, struct error *err)
 {
     enum status status = ocl_args(
-        prune->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near,
-        sizeof(cl_mem), &tile->far, sizeof(cl_mem), &prune->drifts, sizeof full, &full,
+        prune->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds,
+        sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem), &prune->shifts, sizeof full, &full,
         sizeof partial, &partial, sizeof counts, &counts, sizeof tile->rows, &tile->rows,
         sizeof prune->threshold, &prune->threshold, sizeof prune->most, &prune->most, OCL_ARGS_END);
     if (status == STATUS_OK)
@@ -294,12 +295,12 @@ enum status prune_own(struct prune *prune, struct tile *tile, cl_mem partial, cl
 {
     struct filter *filter = prune->filter;
     const cl_uint stride = filter->data->stride;
-    enum status status =
-        ocl_args(prune->own, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centroids,
-                 sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->near, sizeof partial,
-                 &partial, sizeof counts, &counts, sizeof stride, &stride, sizeof filter->half,
-                 &filter->half, sizeof filter->growth, &filter->growth, sizeof filter->tiny,
-                 &filter->tiny, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
+    enum status status = ocl_args(
+        prune->own, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centroids,
+        sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds, sizeof partial,
+        &partial, sizeof counts, &counts, sizeof stride, &stride, sizeof filter->half_scale,
+        &filter->half_scale, sizeof filter->growth, &filter->growth, sizeof filter->tiny,
+        &filter->tiny, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
     if (status == STATUS_OK && most > 0)
         status = lane_launch(filter->lane, "own distances", prune->own,
                              (uint64_t)most * KMEANS_LANES, KMEANS_OWN_ITEMS, err);

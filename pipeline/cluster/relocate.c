@@ -207,8 +207,8 @@ enum status relocate_rows(struct fit *fit, struct error *err)
             error_set(err, STATUS_FAILED,
                       "k is %u and larger than the number of distinct rows; choose a smaller k",
                       fit->config->k);
-    if (status == STATUS_OK && fit->shard->moves.used)
-        status = moves_store(&fit->shard->moves, fit->labels, err);
+    if (status == STATUS_OK && fit->shard->device_update.used)
+        status = device_update_store(&fit->shard->device_update, fit->labels, err);
 out:
     far_rows_close(&far);
     free(values);

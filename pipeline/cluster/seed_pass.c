@@ -58,9 +58,10 @@ enum status seeding_open(struct seeding *seeding, struct shard *shard, const dou
         return error_memory(err, bytes, "seeding");
     enum status status = STATUS_OK;
     if (!lane->host_exact) {
-        status = ocl_kernel(&seeding->exact, seeding->assign->program, "seed_exact", err);
+        status = ocl_kernel(&seeding->exact, seeding->assign->exact->program, "seed_exact", err);
         if (status == STATUS_OK)
-            status = ocl_kernel(&seeding->commit, seeding->assign->program, "seed_commit", err);
+            status =
+                ocl_kernel(&seeding->commit, seeding->assign->exact->program, "seed_commit", err);
         if (status == STATUS_OK)
             status = ocl_buffer(&seeding->block_sums, lane->ocl, CL_MEM_READ_WRITE,
                                 blocks_of(data->tile_rows) * TRIALS * sizeof(double), NULL,

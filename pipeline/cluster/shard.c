@@ -91,7 +91,7 @@ enum status shard_open_update(struct shard *shard, const struct cluster_config *
     if (status == STATUS_OK)
         status = update_open(&shard->update, &shard->data, config->k, method_samples(config), err);
     if (status == STATUS_OK)
-        status = moves_open(&shard->moves, &shard->update, &shard->filter, err);
+        status = device_update_open(&shard->device_update, &shard->update, &shard->filter, err);
     return status == STATUS_OK ? comm_send(shard->comm, &token, sizeof token, err) : status;
 }
 
@@ -99,7 +99,7 @@ void shard_close(struct shard *shard)
 {
     if (shard->lane)
         lane_settle(shard->lane);
-    moves_close(&shard->moves);
+    device_update_close(&shard->device_update);
     update_close(&shard->update);
     assign_close(&shard->assign);
     filter_close(&shard->filter);

@@ -7,7 +7,7 @@
 
 #include "cluster/assign.h"
 #include "cluster/comm.h"
-#include "cluster/moves.h"
+#include "cluster/device_update.h"
 
 /* What a rank works with. Everything belongs to the caller. */
 struct rank {
@@ -24,7 +24,7 @@ struct shard {
     struct filter filter;
     struct assign assign;
     struct update update; /* of its own rows; only after shard_open_update */
-    struct moves moves;
+    struct device_update device_update;
     int32_t *tile_labels;   /* of the largest tile: free for any pass */
     double *tile_distances; /* likewise */
     uint64_t moved;         /* rows, in the last pass that moved any */

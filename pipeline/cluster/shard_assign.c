@@ -1,13 +1,13 @@
-/* shard_assign.c: tile by tile, or all of it enqueued at once. */
+/* shard_assign.c: tile by tile; or one tile, all of it enqueued before the only wait. */
 #include "cluster/shard_assign.h"
 #include <string.h>
 
-/* The labels of a tile are new: the sums follow. */
-static enum status follow(struct shard *shard, struct tile *tile, int32_t *labels,
-                          struct error *err)
+/* --- sums on the host ------------------------------------------------------------------------ */
+
+/* The labels of a tile are new: sums, counts and the host's labels follow. */
+static enum status sum_on_host(struct shard *shard, struct tile *tile, int32_t *labels,
+                               struct error *err)
 {
-    if (shard->moves.used)
-        return moves_tile(&shard->moves, tile, NULL, err);
     uint64_t moved = 0;
     enum status status = fetch_copy(&shard->data.fetch, "labels", tile->labels,
                                     tile->rows * sizeof *labels, shard->tile_labels, err);
@@ -22,61 +22,81 @@ static enum status follow(struct shard *shard, struct tile *tile, int32_t *label
     return status;
 }
 
-/* After all tiles of a share on the device: moves the centroids, if they are to be, and reads what
- * the pass reports. late: the tile that assign_end_tile is still to be called for, or NULL; if rows
- * of it were left, what was done after them did nothing, and is done again. */
-static enum status conclude(struct shard *shard, struct tile *late, bool incremental, bool move,
-                            struct error *err)
+/* --- sums on the device ---------------------------------------------------------------------- */
+
+/* Enqueues the move of the centroids, if they are to move, and reads what the pass has left in the
+ * mailbox. left: the move is for nothing if there are such rows; NULL: there are none. */
+static enum status move_and_read(struct shard *shard, bool move, const struct device_count *left,
+                                 struct error *err)
 {
-    const struct report_count left = assign_rows_left(&shard->assign);
     enum status status = STATUS_OK;
-    bool again = true;
-    while (again && status == STATUS_OK) {
-        again = false;
-        if (move)
-            status = moves_centroids(&shard->moves, &shard->assign.prune, late ? &left : NULL, err);
-        if (status == STATUS_OK)
-            status = assign_prepare(&shard->assign, err);
-        if (status == STATUS_OK)
-            status = report_read(&shard->filter.report, err);
-        if (status == STATUS_OK && late)
-            status = assign_end_tile(&again, &shard->assign, late, incremental, err);
-        if (status == STATUS_OK && again)
-            status = moves_tile(&shard->moves, late, NULL, err);
-        late = NULL;
-    }
+    if (move)
+        status = device_update_centroids(&shard->device_update, &shard->assign.prune, left, err);
     if (status == STATUS_OK)
-        moves_count(&shard->moved, &shard->moves);
+        status = assign_prepare_next(&shard->assign, err);
+    return status == STATUS_OK ? mailbox_read(&shard->filter.mailbox, err) : status;
+}
+
+/* The only tile: labels, sums and the move are enqueued at once. If the device has left rows without
+ * a label, sums and move have done nothing, and follow once these are labelled. */
+static enum status assign_only_tile(struct shard *shard, struct tile *tile, bool incremental,
+                                    bool move, struct error *err)
+{
+    struct assign *assign = &shard->assign;
+    struct device_update *update = &shard->device_update;
+    bool any_left = false;
+    enum status status = assign_begin_tile(assign, tile, incremental, err);
+    const struct device_count left = assign_rows_left(assign);
+    if (status == STATUS_OK)
+        status = device_update_tile(update, tile, &left, err);
+    if (status == STATUS_OK)
+        status = move_and_read(shard, move, &left, err);
+    if (status == STATUS_OK)
+        status = assign_end_tile(&any_left, assign, tile, incremental, err);
+    if (status == STATUS_OK && any_left) {
+        status = device_update_tile(update, tile, NULL, err);
+        if (status == STATUS_OK)
+            status = move_and_read(shard, move, NULL, err);
+    }
     return status;
 }
 
-/* Labels one tile, and has the sums follow, all of it enqueued at once. */
-static enum status assign_late(struct shard *shard, struct tile *tile, bool incremental,
-                               struct error *err)
+/* Labels the tiles, and has the sums follow. */
+static enum status assign_tiles(struct shard *shard, int32_t *labels, bool incremental,
+                                struct error *err)
 {
-    enum status status = assign_begin_tile(&shard->assign, tile, incremental, err);
-    const struct report_count left = assign_rows_left(&shard->assign);
-    return status == STATUS_OK ? moves_tile(&shard->moves, tile, &left, err) : status;
-}
-
-enum status shard_assign(struct shard *shard, int32_t *labels, bool incremental, bool move,
-                         struct error *err)
-{
-    struct tile *tile, *late = NULL;
-    shard->moved = 0;
-    if (shard->moves.used && shard->data.tile_count == 1 && assign_by_device(&shard->assign))
-        late = &shard->data.tiles[0];
+    struct tile *tile;
     enum status status = data_begin_at_either_end(&shard->data, err);
     while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
-        status = late ? assign_late(shard, tile, incremental, err)
-                      : assign_tile(&shard->assign, tile, incremental, err);
-        if (status == STATUS_OK && !late)
-            status = follow(shard, tile, labels + tile->offset, err);
+        status = assign_tile(&shard->assign, tile, incremental, err);
+        if (status == STATUS_OK)
+            status = shard->device_update.used
+                         ? device_update_tile(&shard->device_update, tile, NULL, err)
+                         : sum_on_host(shard, tile, labels + tile->offset, err);
         if (status == STATUS_OK)
             status = data_done(&shard->data, tile, err);
     }
     data_end(&shard->data);
-    if (status != STATUS_END)
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+/* A stop is looked for before the centroids move, never afterwards: then the iteration counts. */
+enum status shard_assign(struct shard *shard, int32_t *labels, bool incremental, bool move,
+                         struct error *err)
+{
+    const bool on_device = shard->device_update.used;
+    enum status status = lane_check_stop(shard->lane, err);
+    shard->moved = 0;
+    if (status != STATUS_OK)
         return status;
-    return shard->moves.used ? conclude(shard, late, incremental, move, err) : STATUS_OK;
+    if (on_device && shard->data.tile_count == 1 && assign_in_one_wait(&shard->assign)) {
+        status = assign_only_tile(shard, &shard->data.tiles[0], incremental, move, err);
+    } else {
+        status = assign_tiles(shard, labels, incremental, err);
+        if (status == STATUS_OK && on_device)
+            status = move_and_read(shard, move, NULL, err);
+    }
+    if (status == STATUS_OK && on_device)
+        device_update_count(&shard->moved, &shard->device_update);
+    return status;
 }

@@ -6,9 +6,9 @@
 #include "cluster/shard.h"
 
 /* Assigns the rows of a shard to the centroids that it has been given (assign.h); shard->moved is
- * how many changed their label. labels: of all rows, where the shard does not use moves.h, which
+ * how many changed their label. labels: of all rows, where the shard does not use device_update.h, which
  * keeps them on the device. move: its centroids go to the means, and the next pass is planned
- * (moves.h); only where it uses that. */
+ * (device_update.h); only where it uses that. */
 enum status shard_assign(struct shard *shard, int32_t *labels, bool incremental, bool move,
                          struct error *err);
 

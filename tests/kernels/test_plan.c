@@ -1,4 +1,4 @@
-/* test_plan.c: what the device plans of a pass by drifts that only it has, and the movers that it
+/* test_plan.c: what the device plans of a pass by shifts that only it has, and the moved that it
  * lists, against plain C. Run it under oclgrind as well: there it takes less data. */
 #include "runner.h"
 
@@ -15,7 +15,7 @@
 #define CLUSTERS_FEW 130 /* under Oclgrind */
 #define KINDS        5
 
-static cl_float drifts[CLUSTERS], sorted[CLUSTERS], near[ROWS], far[ROWS];
+static cl_float shifts[CLUSTERS], sorted[CLUSTERS], near[ROWS], far[ROWS];
 static int32_t labels[ROWS], ids[CLUSTERS];
 
 static enum status read_rows(void *context, uint64_t first, uint64_t count, float *to,
@@ -28,7 +28,7 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
     return STATUS_OK;
 }
 
-static const char *const kinds[KINDS] = {"none moved", "few moved", "equal drifts", "few values",
+static const char *const kinds[KINDS] = {"none moved", "few moved", "equal shifts", "few values",
                                          "all differ"};
 
 static void make_drifts(int kind, uint32_t k)
@@ -37,12 +37,12 @@ static void make_drifts(int kind, uint32_t k)
     for (uint32_t c = 0; c < k; c++) {
         random = random * 1664525u + 1013904223u;
         const float value = (float)(random >> 8) * 0x1p-24f;
-        drifts[c] = kind == 0   ? 0
+        shifts[c] = kind == 0   ? 0
                     : kind == 1 ? (c % 37 == 5 ? value : 0)
                     : kind == 2 ? 0.25f
                     : kind == 3 ? (float)(random >> 29) * 0.125f
                                 : value;
-        sorted[c] = drifts[c];
+        sorted[c] = shifts[c];
     }
     for (uint32_t i = 0; i < ROWS; i++) {
         random = random * 1664525u + 1013904223u;
@@ -65,7 +65,7 @@ static void put(struct shard *shard, cl_mem buffer, size_t bytes, const void *fr
         fail_msg("%s", err.sentence);
 }
 
-/* Rows by the first threshold that one of them is not hopeless for: as drift_rows counts them. */
+/* Rows by the first threshold that one of them is not hopeless for: as shift_bounds counts them. */
 static void count_rows(uint32_t found[KMEANS_CANDIDATES + 2], const float *thresholds,
                        uint32_t candidates, uint32_t rows)
 {
@@ -86,16 +86,16 @@ static void check_plan(struct shard *shard, uint32_t rows, uint32_t k, const cha
     float thresholds[KMEANS_CANDIDATES];
     uint32_t found[KMEANS_CANDIDATES + 2], moved = 0;
     put(shard, tile->labels, rows * sizeof *labels, labels);
-    put(shard, tile->near, rows * sizeof *near, near);
-    put(shard, tile->far, rows * sizeof *far, far);
-    put(shard, prune->drifts, k * sizeof *drifts, drifts);
+    put(shard, tile->upper_bounds, rows * sizeof *near, near);
+    put(shard, tile->lower_bounds, rows * sizeof *far, far);
+    put(shard, prune->shifts, k * sizeof *shifts, shifts);
     if (prune_plan_ahead(prune, k, NULL, &err) != STATUS_OK ||
-        report_read(&shard->filter.report, &err) != STATUS_OK)
+        mailbox_read(&shard->filter.mailbox, &err) != STATUS_OK)
         fail_msg("%s: %s", what, err.sentence);
     const cl_uint *plan = prune->plan.host;
     qsort(sorted, k, sizeof *sorted, descending);
     for (uint32_t c = 0; c < k; c++)
-        moved += drifts[c] > 0;
+        moved += shifts[c] > 0;
     if (plan[KMEANS_PLAN_MOVED] != moved)
         fail_msg("%s: %u moved, not %u", what, plan[KMEANS_PLAN_MOVED], moved);
     for (uint32_t j = 0; j < prune->candidates; j++) {
@@ -109,29 +109,29 @@ static void check_plan(struct shard *shard, uint32_t rows, uint32_t k, const cha
             fail_msg("%s: %u rows at %u, not %u", what, plan[KMEANS_PLAN_FOUND + j], j, found[j]);
 
     for (uint32_t j = 0; j < prune->candidates; j++) {
-        uint32_t at = 0, movers = 0;
+        uint32_t at = 0, listed = 0;
         bool incremental;
         prune->turn = j; /* every candidate is chosen in turn */
         prune_choose(&incremental, prune, k);
         for (uint32_t c = 0; c < k; c++)
-            movers += drifts[c] > thresholds[j];
+            listed += shifts[c] > thresholds[j];
         if (!incremental || prune->threshold != thresholds[j] || prune->most != sorted[0])
             fail_msg("%s: candidate %u is not what is chosen", what, j);
         /* None are searched where there are none. */
-        if (prune->mover_count < movers || (movers == 0 && prune->mover_count > 0))
-            fail_msg("%s: %u movers, not %u", what, prune->mover_count, movers);
+        if (prune->moved_count < listed || (listed == 0 && prune->moved_count > 0))
+            fail_msg("%s: %u moved, not %u", what, prune->moved_count, listed);
         memset(ids, 0x55, k * sizeof *ids);
-        put(shard, shard->moves.cursors, k * sizeof *ids, ids);
-        if (prune_list(prune, shard->moves.cursors, k, &err) != STATUS_OK ||
-            lane_read(shard->lane, "test", shard->moves.cursors, 0, k * sizeof *ids, ids, &err) !=
-                STATUS_OK)
+        put(shard, shard->device_update.cursors, k * sizeof *ids, ids);
+        if (prune_list(prune, shard->device_update.cursors, k, &err) != STATUS_OK ||
+            lane_read(shard->lane, "test", shard->device_update.cursors, 0, k * sizeof *ids, ids,
+                      &err) != STATUS_OK)
             fail_msg("%s: %s", what, err.sentence);
         for (uint32_t c = 0; c < k; c++)
-            if (drifts[c] > thresholds[j] && ids[at++] != (int32_t)c)
+            if (shifts[c] > thresholds[j] && ids[at++] != (int32_t)c)
                 fail_msg("%s: mover %u is %d, not %u", what, at - 1, ids[at - 1], c);
         for (; at < k; at++)
-            if (ids[at] != (at < prune->mover_count ? -1 : 0x55555555))
-                fail_msg("%s: place %u of %u has %d", what, at, prune->mover_count, ids[at]);
+            if (ids[at] != (at < prune->moved_count ? -1 : 0x55555555))
+                fail_msg("%s: place %u of %u has %d", what, at, prune->moved_count, ids[at]);
     }
 }
 
@@ -162,7 +162,7 @@ static void check_device(struct ocl_context *context, bool fewer)
         shard_open_update(shard, &config, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
     shard->lane->any_prune = true;
-    for (size_t i = 0; i < count && shard->moves.used; i++)
+    for (size_t i = 0; i < count && shard->device_update.used; i++)
         for (int kind = 0; kind < KINDS; kind++) {
             char what[200];
             snprintf(what, sizeof what, "%s: k %u, %s", shard->lane->device->name, k[i],

@@ -1,4 +1,4 @@
-/* test_moves.c: rows that changed their cluster, put in order of clusters by kernels, against plain
+/* test_device_update.c: rows that changed their cluster, put in order of clusters by kernels, against plain
  * C: groups that count in a table in local memory, and in global memory. Run it under oclgrind as
  * well: there it takes less data. */
 #include "runner.h"
@@ -87,12 +87,12 @@ static void check_moves(struct shard *shard, uint32_t rows, uint32_t k, const ch
         total += labels[i] == before[i] ? 0 : before[i] < 0 ? 1 : 2;
     if (lane_write(shard->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, &err) !=
             STATUS_OK ||
-        moves_tile(&shard->moves, tile, NULL, &err) != STATUS_OK)
+        device_update_tile(&shard->device_update, tile, NULL, &err) != STATUS_OK)
         fail_msg("%s: %s", what, err.sentence);
     read_back(shard, shard->update.entries, total * sizeof *entries, entries);
-    read_back(shard, shard->moves.owners, total * sizeof *owners, owners);
-    read_back(shard, shard->moves.counts.buffer, k * sizeof *counts, counts);
-    read_back(shard, tile->kept, rows * sizeof *kept, kept);
+    read_back(shard, shard->device_update.entry_clusters, total * sizeof *owners, owners);
+    read_back(shard, shard->device_update.counts.buffer, k * sizeof *counts, counts);
+    read_back(shard, tile->summed_labels, rows * sizeof *kept, kept);
     for (uint32_t at = 0; at < total; at++)
         check_entry(at, rows, what);
     if (memcmp(kept, labels, rows * sizeof *kept) != 0)
@@ -109,19 +109,19 @@ static void check_moves(struct shard *shard, uint32_t rows, uint32_t k, const ch
 static void check_unless(struct shard *shard, uint32_t rows, uint32_t k, const char *what)
 {
     static cl_int counts_after[CLUSTERS + 2];
-    const struct report_count left = {shard->assign.counts[0].buffer, 1};
+    const struct device_count left = {shard->assign.counters.sets[0].buffer, 1};
     const cl_uint numbers[2] = {0, 1};
     struct tile *tile = &shard->data.tiles[0];
     struct error err = ERROR_INIT;
-    read_back(shard, shard->moves.counts.buffer, k * sizeof *counts, counts);
+    read_back(shard, shard->device_update.counts.buffer, k * sizeof *counts, counts);
     if (lane_write(shard->lane, "test", left.counts, 0, sizeof numbers, numbers, &err) !=
             STATUS_OK ||
         lane_write(shard->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, &err) !=
             STATUS_OK ||
-        moves_tile(&shard->moves, tile, &left, &err) != STATUS_OK)
+        device_update_tile(&shard->device_update, tile, &left, &err) != STATUS_OK)
         fail_msg("%s: %s", what, err.sentence);
-    read_back(shard, tile->kept, rows * sizeof *kept, kept);
-    read_back(shard, shard->moves.counts.buffer, (k + 2) * sizeof *counts, counts_after);
+    read_back(shard, tile->summed_labels, rows * sizeof *kept, kept);
+    read_back(shard, shard->device_update.counts.buffer, (k + 2) * sizeof *counts, counts_after);
     assert_memory_equal(kept, before, rows * sizeof *kept);
     assert_memory_equal(counts_after, counts, k * sizeof *counts);
     assert_int_equal(counts_after[k], 0);
@@ -156,11 +156,11 @@ static void check_device(struct ocl_context *context, bool fewer)
         shard_open_update(shard, &config, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
     const struct ocl_device *device = shard->lane->device;
-    assert_int_equal(shard->moves.used, device->int64_atomics && device->fp64);
-    for (size_t i = 0; i < count && shard->moves.used; i++) {
+    assert_int_equal(shard->device_update.used, device->int64_atomics && device->fp64);
+    for (size_t i = 0; i < count && shard->device_update.used; i++) {
         shard->update.k = k[i];
         assert_int_equal(update_reset(&shard->update, &err), STATUS_OK);
-        assert_int_equal(moves_reset(&shard->moves, &err), STATUS_OK);
+        assert_int_equal(device_update_reset(&shard->device_update, &err), STATUS_OK);
         memset(before, 0xff, sizeof before);
         for (int kind = 0; kind < KINDS; kind++) {
             char what[200];
@@ -191,4 +191,4 @@ static void test_moves(void **state)
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_moves)};
-TEST_GROUP(moves, test_devices_open, test_devices_close)
+TEST_GROUP(device_update, test_devices_open, test_devices_close)

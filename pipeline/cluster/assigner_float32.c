@@ -1,0 +1,150 @@
+/* assigner_float32.c: the float32 filter on any device; what it leaves undecided the canonical
+ * distance decides. Its state is the filter's, which seeding shares. */
+#include "cluster/assigner.h"
+#include <math.h>
+
+static bool possible(const struct filter *filter)
+{
+    (void)filter;
+    return true;
+}
+
+static enum status open_float32(void **out, struct assign *assign, struct error *err)
+{
+    (void)err;
+    *out = assign;
+    return STATUS_OK;
+}
+
+static void close_float32(void **state)
+{
+    *state = NULL;
+}
+
+static bool usable(void *state)
+{
+    (void)state;
+    return true;
+}
+
+static enum status begin_pass(void *state, bool *incremental, struct error *err)
+{
+    struct assign *assign = state;
+    /* Which centroids have moved must be known to the host. */
+    *incremental = *incremental && !assign->prune.moved_on_device;
+    return filter_lay_out(assign->filter, assign->exact->centroids,
+                          *incremental ? assign->prune.moved : NULL, err);
+}
+
+/* --- searches -------------------------------------------------------------------------------- */
+
+/* `count` rows (NULL: all of the tile) among `panels`; those left undecided are added to a list. */
+struct search {
+    const struct panels *panels;
+    cl_mem rows;
+    cl_uint count;
+    cl_mem undecided;
+    unsigned counter; /* of that list */
+    cl_uint some;     /* the panels are of some centroids, even none: see label_among_some */
+};
+
+static enum status launch_search(struct assign *assign, struct tile *tile,
+                                 const struct search *search, struct error *err)
+{
+    struct filter *filter = assign->filter;
+    if (search->count == 0)
+        return STATUS_OK;
+    const cl_uint stride = assign->data->stride, columns = assign->data->dimension;
+    const cl_uint use_rows = search->rows ? 1 : 0;
+    const cl_uint panel_count = search->some ? filter->some.count : filter->all.count;
+    cl_mem rows = search->rows ? search->rows : assign->all;
+    cl_mem counts = counters_buffer(&assign->counters);
+    const double spread = ldexp(1.0, filter->row_exponent - filter->exponent);
+    const cl_float slack = (cl_float)(8 * canonical_error(stride) * spread * spread);
+    enum status status = ocl_args(
+        filter->assign, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &search->panels->factors,
+        sizeof(cl_mem), &search->panels->ids, sizeof(cl_mem), &filter->slope, sizeof(cl_mem),
+        &filter->offset, sizeof(cl_mem), &tile->norms, sizeof(cl_mem), &filter->centre_buffer,
+        sizeof(cl_mem), &filter->centroids, sizeof(cl_mem), &rows, sizeof(cl_mem), &tile->labels,
+        sizeof(cl_mem), &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem),
+        &assign->limits, sizeof(cl_mem), &search->undecided, sizeof counts, &counts,
+        sizeof(cl_uint), &search->counter, sizeof(cl_uint), &search->count, sizeof stride, &stride,
+        sizeof columns, &columns, sizeof panel_count, &panel_count, sizeof use_rows, &use_rows,
+        sizeof(cl_uint), &search->some, sizeof slack, &slack, sizeof filter->half_scale,
+        &filter->half_scale, sizeof filter->growth, &filter->growth, sizeof filter->tiny,
+        &filter->tiny, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t groups = (search->count + (uint64_t)filter->points - 1) / filter->points;
+    size_t group = assign->lane->tiled ? 256 : 1;
+    return lane_launch(assign->lane, "assign filter", filter->assign, groups * group, group, err);
+}
+
+enum status float32_search(struct assign *assign, struct tile *tile, cl_mem rows, cl_uint count,
+                           struct error *err)
+{
+    const struct search search = {.panels = &assign->filter->all,
+                                  .rows = rows,
+                                  .count = count,
+                                  .undecided = assign->undecided,
+                                  .counter = COUNT_UNDECIDED};
+    if (count == 0)
+        return STATUS_OK;
+    enum status status = filter_lay_out_all(assign->filter, assign->exact->centroids, err);
+    if (status == STATUS_OK)
+        status = launch_search(assign, tile, &search, err);
+    if (status == STATUS_OK)
+        status = counters_read(&assign->counters, err);
+    const cl_uint undecided = counters_host(&assign->counters)[COUNT_UNDECIDED];
+    assign->decided += status == STATUS_OK ? undecided : 0;
+    return status == STATUS_OK ? assign->exact->ops->label(assign->exact, tile, assign->undecided,
+                                                           undecided, assign->limits, err)
+                               : status;
+}
+
+/* --- a tile ---------------------------------------------------------------------------------- */
+
+/* Decides what bounds and the centroids that have moved can; the other rows are in assign->all. */
+static enum status begin_tile(void *state, struct tile *tile, bool incremental, struct error *err)
+{
+    struct assign *assign = state;
+    struct filter *filter = assign->filter;
+    struct prune *prune = &assign->prune;
+    cl_mem counts = counters_buffer(&assign->counters);
+    enum status status = filter_norms(filter, tile, err);
+    if (status != STATUS_OK || !incremental)
+        return status;
+    status = prune_split(prune, tile, assign->all, assign->moved, counts, err);
+    if (status == STATUS_OK)
+        status = counters_read(&assign->counters, err);
+    const cl_uint moved = counters_host(&assign->counters)[COUNT_MOVED];
+    if (status == STATUS_OK && assign->lane->tiled)
+        status = prune_own(prune, tile, assign->moved, counts, moved, err);
+    const struct search search = {.panels = prune->moved_count > 0 ? &filter->some : &filter->all,
+                                  .rows = assign->moved,
+                                  .count = moved,
+                                  .undecided = assign->all,
+                                  .counter = COUNT_ALL,
+                                  .some = 1};
+    return status == STATUS_OK ? launch_search(assign, tile, &search, err) : status;
+}
+
+static enum status end_tile(bool *left, void *state, struct tile *tile, bool incremental,
+                            struct error *err)
+{
+    struct assign *assign = state;
+    const cl_uint count = incremental ? counters_host(&assign->counters)[COUNT_ALL] : tile->rows;
+    *left = count > 0;
+    return float32_search(assign, tile, incremental ? assign->all : NULL, count, err);
+}
+
+const struct assigner assigner_float32 = {
+    .name = "float32",
+    .possible = possible,
+    .open = open_float32,
+    .close = close_float32,
+    .usable = usable,
+    .begin_pass = begin_pass,
+    .begin_tile = begin_tile,
+    .end_tile = end_tile,
+};

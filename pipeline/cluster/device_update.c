@@ -1,0 +1,307 @@
+/* device_update.c: launches of kmeans_moves.cl and kmeans_means.cl. */
+#include "cluster/device_update.h"
+#include "kmeans.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP 256
+/* sum_moves: columns of a group, and groups for each compute unit. */
+#define COLUMNS     64
+#define GROUPS_UNIT 32
+/* count_moves, place_moves: groups for each compute unit, while there are rows for them. */
+#define ROW_GROUPS_UNIT 4
+/* Shifts are ranked by comparing all with all; beyond so many the host sorts them sooner. */
+#define RANK_MOST (1u << 17)
+
+static bool can(const struct update *update, const struct filter *filter)
+{
+    return filter->device_layout && !update->weights && update->lane->device->int64_atomics &&
+           update->data->resident && update->data->share.rows <= INT32_MAX;
+}
+
+static enum status open_kernels(struct device_update *device, struct error *err)
+{
+    struct lane *lane = device->update->lane;
+    char options[32];
+    snprintf(options, sizeof options, "-DDOUBLES=%d", update_keeps_subnormals(lane->device));
+    enum status status = lane_build(&device->program, lane, "kmeans_moves", options, err);
+    const struct {
+        cl_kernel *kernel;
+        cl_program program;
+        const char *name;
+    } kernels[] = {{&device->count, device->program, "count_moves"},
+                   {&device->scan, device->program, "scan_moves"},
+                   {&device->place, device->program, "place_moves"},
+                   {&device->sum, device->program, "sum_moves"},
+                   {&device->centroids, device->filter->means_program, "move_centroids"}};
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0] && status == STATUS_OK; i++)
+        status = ocl_kernel(kernels[i].kernel, kernels[i].program, kernels[i].name, err);
+    return status;
+}
+
+static enum status open_buffers(struct device_update *device, struct error *err)
+{
+    const struct update *update = device->update;
+    struct data *data = update->data;
+    struct ocl_context *ocl = update->lane->ocl;
+    const size_t k = update->k;
+    const struct {
+        cl_mem *buffer;
+        size_t bytes;
+    } wanted[] = {
+        {&device->joined, k * sizeof(cl_uint)},
+        {&device->left, k * sizeof(cl_uint)},
+        {&device->cursors, k * sizeof(cl_uint)},
+        {&device->entry_clusters, 2 * (size_t)data->tile_rows * sizeof(cl_int)},
+        {&device->units, data->stride * sizeof(cl_double)},
+        {&device->means, data->stride * sizeof(cl_double)},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
+        status = ocl_buffer(wanted[i].buffer, ocl, CL_MEM_READ_WRITE, wanted[i].bytes, NULL,
+                            "moves of rows", err);
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+        status = ocl_buffer(&data->tiles[i].summed_labels, ocl, CL_MEM_READ_WRITE,
+                            data->tiles[i].rows * sizeof(cl_int), NULL, "labels", err);
+    if (status == STATUS_OK)
+        status = mailbox_part_open(&device->counts, &device->filter->mailbox,
+                                   (k + 3) * sizeof(cl_int), err);
+    if (status == STATUS_OK)
+        status = mailbox_part_open(&device->moves, &device->filter->mailbox,
+                                   k * KMEANS_FACTS * sizeof(cl_double), err);
+    return status;
+}
+
+enum status device_update_open(struct device_update *device, struct update *update,
+                               struct filter *filter, struct error *err)
+{
+    *device = (struct device_update){.update = update, .filter = filter};
+    if (!can(update, filter))
+        return STATUS_OK;
+    struct data *data = update->data;
+    double *means = calloc(data->stride, sizeof *means);
+    enum status status = means ? open_kernels(device, err)
+                               : error_memory(err, data->stride * sizeof *means, "means");
+    if (status == STATUS_OK)
+        status = open_buffers(device, err);
+    for (uint32_t j = 0; j < data->dimension && means; j++)
+        means[j] = column_stats_mean(&data->stats, j);
+    if (status == STATUS_OK)
+        status = lane_write(update->lane, "means", device->means, 0, data->stride * sizeof *means,
+                            means, err);
+    if (status == STATUS_OK)
+        status = lane_write(update->lane, "units", device->units, 0,
+                            data->stride * sizeof *update->units, update->units, err);
+    free(means);
+    device->used = status == STATUS_OK;
+    return status;
+}
+
+void device_update_close(struct device_update *device)
+{
+    cl_kernel kernels[] = {device->count, device->scan, device->place, device->sum,
+                           device->centroids};
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (kernels[i])
+            clReleaseKernel(kernels[i]);
+    if (device->program)
+        clReleaseProgram(device->program);
+    cl_mem *buffers[] = {&device->joined,         &device->left,  &device->cursors,
+                         &device->entry_clusters, &device->units, &device->means};
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+        ocl_buffer_release(buffers[i]);
+    mailbox_part_close(&device->counts);
+    mailbox_part_close(&device->moves);
+    *device = (struct device_update){0};
+}
+
+static enum status fill(struct device_update *device, cl_mem buffer, uint32_t pattern, size_t bytes,
+                        struct error *err)
+{
+    return ocl_enqueue_fill(device->update->lane->compute, "zero counts", buffer, pattern, 0, bytes,
+                            OCL_NO_WAITS, NULL, err);
+}
+
+enum status device_update_reset(struct device_update *device, struct error *err)
+{
+    const size_t k = device->update->k;
+    const struct data *data = device->update->data;
+    enum status status = fill(device, device->joined, 0, k * sizeof(cl_uint), err);
+    if (status == STATUS_OK)
+        status = fill(device, device->left, 0, k * sizeof(cl_uint), err);
+    if (status == STATUS_OK)
+        status = fill(device, device->counts.buffer, 0, (k + 3) * sizeof(cl_int), err);
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+        status = fill(device, data->tiles[i].summed_labels, UINT32_MAX,
+                      data->tiles[i].rows * sizeof(cl_int), err);
+    device->entries = 0;
+    device->no_rows = true;
+    return status;
+}
+
+/* --- a pass ---------------------------------------------------------------------------------- */
+
+static enum status launch_sum(struct device_update *device, struct tile *tile, struct error *err)
+{
+    const struct update *update = device->update;
+    const cl_uint stride = update->data->stride;
+    enum status status =
+        ocl_args(device->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &update->scale_buffer,
+                 sizeof(cl_mem), &update->entries, sizeof(cl_mem), &device->entry_clusters,
+                 sizeof(cl_mem), &device->counts.buffer, sizeof(cl_mem), &update->totals,
+                 sizeof stride, &stride, sizeof update->k, &update->k, OCL_ARGS_END);
+    const size_t columns = (stride + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
+    const size_t spans = (2 * (size_t)tile->rows + KMEANS_MOVES_SPAN - 1) / KMEANS_MOVES_SPAN;
+    size_t workers = update->lane->device->compute_units * GROUPS_UNIT / columns + 1;
+    const size_t global[2] = {columns * COLUMNS, workers < spans ? workers : spans};
+    if (status == STATUS_OK)
+        status = ocl_enqueue_kernel(update->lane->compute, "sum moves", device->sum, 2, global,
+                                    local, OCL_NO_WAITS, NULL, err);
+    return status;
+}
+
+/* How a tile's rows are dealt out to the groups of count_moves and place_moves. */
+struct deal {
+    cl_uint each; /* rows of a work-item */
+    cl_uint bins; /* of a group's table */
+    size_t bytes; /* of the table; some even where it has no bins */
+};
+
+/* A table is cleared and looked through whether or not a row moves: it has no more bins than the
+ * group has rows. */
+static struct deal deal_rows(const struct device_update *device, const struct tile *tile)
+{
+    const struct update *update = device->update;
+    const struct ocl_device *own = update->lane->device;
+    const uint64_t items = (uint64_t)own->compute_units * ROW_GROUPS_UNIT * GROUP;
+    const uint64_t wanted = (tile->rows / items / KMEANS_MOVES_STEP + 1) * KMEANS_MOVES_STEP;
+    const uint32_t k = update->k;
+    struct deal deal = {.each = KMEANS_MOVES_EACH, .bytes = sizeof(cl_uint)};
+    if (wanted < deal.each)
+        deal.each = (cl_uint)wanted;
+    if (k <= deal.each * GROUP && k * sizeof(cl_uint) <= own->local_memory) {
+        deal.bins = k;
+        deal.bytes = k * sizeof(cl_uint);
+    }
+    return deal;
+}
+
+enum status device_update_tile(struct device_update *device, struct tile *tile,
+                               const struct device_count *unless, struct error *err)
+{
+    const struct update *update = device->update;
+    struct lane *lane = update->lane;
+    const cl_uint rows = tile->rows, k = update->k;
+    const struct deal deal = deal_rows(device, tile);
+    const uint64_t items = ((uint64_t)rows + deal.each - 1) / deal.each;
+    const cl_mem left = unless ? unless->counts : device->counts.buffer;
+    const cl_uint at = unless ? unless->index : KMEANS_ALWAYS;
+    enum status status = ocl_args(
+        device->count, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->summed_labels,
+        sizeof(cl_mem), &device->joined, sizeof(cl_mem), &device->left, sizeof left, &left,
+        sizeof at, &at, sizeof rows, &rows, sizeof deal.each, &deal.each, sizeof deal.bins,
+        &deal.bins, deal.bytes, (void *)NULL, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(lane, "count moves", device->count, items, GROUP, err);
+    if (status == STATUS_OK)
+        status = ocl_args(device->scan, err, sizeof(cl_mem), &device->joined, sizeof(cl_mem),
+                          &device->left, sizeof(cl_mem), &device->cursors, sizeof(cl_mem),
+                          &device->counts.buffer, sizeof k, &k, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(lane, "scan moves", device->scan, KMEANS_SCAN_ITEMS, KMEANS_SCAN_ITEMS,
+                             err);
+    if (status == STATUS_OK)
+        status = ocl_args(device->place, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                          &tile->summed_labels, sizeof(cl_mem), &device->cursors, sizeof(cl_mem),
+                          &update->entries, sizeof(cl_mem), &device->entry_clusters, sizeof left,
+                          &left, sizeof at, &at, sizeof rows, &rows, sizeof deal.each, &deal.each,
+                          sizeof deal.bins, &deal.bins, deal.bytes, (void *)NULL, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(lane, "place moves", device->place, items, GROUP, err);
+    return status == STATUS_OK ? launch_sum(device, tile, err) : status;
+}
+
+enum status device_update_centroids(struct device_update *device, struct prune *prune,
+                                    const struct device_count *unless, struct error *err)
+{
+    struct update *update = device->update;
+    struct filter *filter = device->filter;
+    const struct data *data = update->data;
+    const cl_uint stride = data->stride, columns = data->dimension, k = update->k;
+    const cl_uint cosine = data->transform.metric == METRIC_COSINE;
+    const cl_double shift_scale = prune_shift_scale(prune);
+    enum status status =
+        ocl_args(device->centroids, err, sizeof(cl_mem), &update->totals, sizeof(cl_mem),
+                 &device->counts.buffer, sizeof(cl_mem), &device->units, sizeof(cl_mem),
+                 &device->means, sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem),
+                 &filter->centroids, sizeof(cl_mem), &device->moves.buffer, sizeof(cl_mem),
+                 &prune->shifts, sizeof k, &k, sizeof stride, &stride, sizeof columns, &columns,
+                 sizeof cosine, &cosine, sizeof shift_scale, &shift_scale, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(update->lane, "move centroids", device->centroids,
+                             (uint64_t)k * KMEANS_LANES, KMEANS_LANES, err);
+    if (status == STATUS_OK && prune->tensor && filter->bounds_usable && k <= RANK_MOST)
+        status = prune_plan_ahead(prune, k, unless, err);
+    return status;
+}
+
+void device_update_count(uint64_t *moved, struct device_update *device)
+{
+    struct update *update = device->update;
+    const size_t k = update->k;
+    const cl_int *counts = device->counts.host;
+    const cl_uint all = (cl_uint)counts[k + 1], now = all - device->entries;
+    device->entries = all;
+    for (size_t c = 0; c < k; c++)
+        update->counts[c] = (uint64_t)counts[c];
+    /* A row that was in no cluster only joins one. */
+    *moved = device->no_rows ? now : now / 2;
+    device->no_rows = false;
+}
+
+const struct centroid_move *device_update_centroid_moves(const struct device_update *device)
+{
+    return device->moves.host;
+}
+
+/* --- to the host and back -------------------------------------------------------------------- */
+
+enum status device_update_read_centroids(struct device_update *device, float *centroids,
+                                         struct error *err)
+{
+    const struct update *update = device->update;
+    return lane_read(update->lane, "centroids", device->filter->centroids, 0,
+                     (size_t)update->k * update->data->stride * sizeof *centroids, centroids, err);
+}
+
+enum status device_update_fetch(struct device_update *device, int32_t *labels, float *centroids,
+                                struct error *err)
+{
+    struct data *data = device->update->data;
+    enum status status =
+        centroids ? device_update_read_centroids(device, centroids, err) : STATUS_OK;
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+        status =
+            fetch_copy(&data->fetch, "labels", data->tiles[i].labels,
+                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].offset, err);
+    return status;
+}
+
+enum status device_update_store(struct device_update *device, const int32_t *labels,
+                                struct error *err)
+{
+    struct update *update = device->update;
+    const struct data *data = update->data;
+    cl_int *counts = device->counts.host;
+    for (uint32_t c = 0; c < update->k; c++)
+        counts[c] = (cl_int)update->counts[c];
+    enum status status = lane_write(update->lane, "counts", device->counts.buffer, 0,
+                                    update->k * sizeof *counts, counts, err);
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+        status =
+            lane_write(update->lane, "labels", data->tiles[i].summed_labels, 0,
+                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].offset, err);
+    return status;
+}

@@ -1,0 +1,63 @@
+/* device_update.h: the update step where it need not leave the device: resident rows, 64-bit atomics
+ * and float64.
+ *
+ * Sums, counts, centroids and the labels that the sums hold stay on the device; the host gets a few
+ * numbers of each cluster. The bits are those of update.c. */
+#ifndef CLPIPE_CLUSTER_DEVICE_UPDATE_H
+#define CLPIPE_CLUSTER_DEVICE_UPDATE_H
+
+#include "cluster/prune.h"
+#include "cluster/update.h"
+
+struct device_update {
+    bool used; /* the device can, and the rows are resident */
+    struct update *update;
+    struct filter *filter;
+    cl_program program;
+    cl_kernel count, scan, place, sum, centroids;
+    cl_mem joined, left, cursors; /* k: of the rows that changed their cluster */
+    /* k; then entries of the tile, those of all since the last reset, and empty clusters */
+    struct mailbox_part counts;
+    cl_mem entry_clusters;     /* of update->entries, 2 for each row of the largest tile */
+    cl_mem units, means;       /* of columns */
+    struct mailbox_part moves; /* k struct centroid_move */
+    cl_uint entries;           /* of all, as of the last read */
+    bool no_rows;              /* no row is in the sums yet */
+};
+
+/* Leaves `used` false where the device cannot. */
+enum status device_update_open(struct device_update *device, struct update *update,
+                               struct filter *filter, struct error *err);
+void device_update_close(struct device_update *device);
+
+/* Forgets all rows; follows update_reset. */
+enum status device_update_reset(struct device_update *device, struct error *err);
+
+/* Brings the sums up to the labels of one tile. unless: does nothing if that number is not zero
+ * when it is about to; NULL: always. */
+enum status device_update_tile(struct device_update *device, struct tile *tile,
+                               const struct device_count *unless, struct error *err);
+
+/* After all tiles: enqueues the move of the device's centroids to the means, unless a cluster is
+ * empty (then all stay where they are), and what can be planned of the next pass. */
+enum status device_update_centroids(struct device_update *device, struct prune *prune,
+                                    const struct device_count *unless, struct error *err);
+
+/* Once the mailbox was read: how many rows moved, and update->counts. */
+void device_update_count(uint64_t *moved, struct device_update *device);
+
+/* After a pass that left no cluster empty: k of them. */
+const struct centroid_move *device_update_centroid_moves(const struct device_update *device);
+
+/* Brings the centroids (k x stride) to the host. */
+enum status device_update_read_centroids(struct device_update *device, float *centroids,
+                                         struct error *err);
+
+/* Brings labels (of the rank's rows) and centroids (k x stride; NULL for none) to the host, and takes back
+ * counts and labels after the host has moved rows. */
+enum status device_update_fetch(struct device_update *device, int32_t *labels, float *centroids,
+                                struct error *err);
+enum status device_update_store(struct device_update *device, const int32_t *labels,
+                                struct error *err);
+
+#endif

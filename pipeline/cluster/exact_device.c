@@ -1,0 +1,139 @@
+/* exact_device.c: launches of kmeans_exact.cl, on devices with float64. */
+#include "cluster/exact.h"
+#include "kmeans.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct device {
+    struct exact exact;
+    cl_kernel label, distances, others;
+    cl_mem values; /* float64 for each row of the largest tile */
+};
+
+static bool possible(const struct lane *lane)
+{
+    return !lane->host_exact;
+}
+
+static void close_device(struct exact *exact)
+{
+    struct device *device = (struct device *)exact;
+    cl_kernel kernels[] = {device->label, device->distances, device->others};
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (kernels[i])
+            clReleaseKernel(kernels[i]);
+    if (exact->program)
+        clReleaseProgram(exact->program);
+    ocl_buffer_release(&device->values);
+    free(device);
+}
+
+static enum status open_device(struct exact **out, struct filter *filter, struct error *err)
+{
+    struct lane *lane = filter->lane;
+    enum status status = STATUS_FAILED;
+    char options[64];
+    *out = NULL;
+    struct device *device = calloc(1, sizeof *device);
+    if (!device)
+        return error_memory(err, sizeof *device, "distances");
+    device->exact =
+        (struct exact){.ops = &exact_device, .filter = filter, .data = filter->data, .lane = lane};
+    snprintf(options, sizeof options, "-DGROUP=%u -DSPAN=%u", lane->tiled ? filter->width : 1,
+             lane->tiled ? 1 : 16);
+    cl_program *program = &device->exact.program;
+    if (lane_build(program, lane, "kmeans_exact", options, err) != STATUS_OK ||
+        ocl_kernel(&device->label, *program, "assign_exact", err) != STATUS_OK ||
+        ocl_kernel(&device->distances, *program, "label_distances", err) != STATUS_OK ||
+        ocl_kernel(&device->others, *program, "other_distances", err) != STATUS_OK ||
+        ocl_buffer(&device->values, lane->ocl, CL_MEM_READ_WRITE,
+                   filter->data->tile_rows * sizeof(double), NULL, "distances", err) != STATUS_OK)
+        goto out;
+    *out = &device->exact;
+    status = STATUS_OK;
+out:
+    if (status != STATUS_OK)
+        close_device(&device->exact);
+    return status;
+}
+
+static enum status label_rows(struct exact *exact, struct tile *tile, cl_mem rows, cl_uint count,
+                              cl_mem limit, struct error *err)
+{
+    const struct device *device = (struct device *)exact;
+    struct filter *filter = exact->filter;
+    if (count == 0)
+        return STATUS_OK;
+    enum status status = filter_lay_out_all(filter, exact->centroids, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct panels *all = &filter->all;
+    const cl_uint stride = exact->data->stride, columns = exact->data->dimension;
+    status = ocl_args(device->label, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &all->factors,
+                      sizeof(cl_mem), &all->ids, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
+                      &tile->norms, sizeof(cl_mem), &filter->centre_buffer, sizeof rows, &rows,
+                      sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds,
+                      sizeof limit, &limit, sizeof stride, &stride, sizeof columns, &columns,
+                      sizeof all->count, &all->count, sizeof all->width, &all->width, OCL_ARGS_END);
+    if (status != STATUS_OK)
+        return status;
+    const size_t group = exact->lane->tiled ? filter->width : 1;
+    return lane_launch(exact->lane, "assign exact", device->label, (uint64_t)count * group, group,
+                       err);
+}
+
+/* Launches a kernel that takes all rows of a tile. */
+static enum status launch_tile(const struct exact *exact, const char *tag, cl_kernel kernel,
+                               const struct tile *tile, struct error *err)
+{
+    const bool tiled = exact->lane->tiled;
+    return lane_launch(exact->lane, tag, kernel, (uint64_t)tile->rows * (tiled ? KMEANS_LANES : 1),
+                       tiled ? exact->filter->width : 64, err);
+}
+
+static enum status label_distances(struct exact *exact, struct tile *tile, uint32_t slices,
+                                   void (*take)(void *context, const struct fetch_slice *slice),
+                                   void *context, struct error *err)
+{
+    const struct device *device = (struct device *)exact;
+    const cl_uint rows = tile->rows, stride = exact->data->stride;
+    enum status status =
+        ocl_args(device->distances, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
+                 &exact->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                 &device->values, sizeof rows, &rows, sizeof stride, &stride, OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = launch_tile(exact, "distances", device->distances, tile, err);
+    return status == STATUS_OK
+               ? fetch_slices(&exact->data->fetch, "distances", device->values,
+                              tile->rows * sizeof(double), slices, take, context, err)
+               : status;
+}
+
+static enum status other_distances(struct exact *exact, struct tile *tile, double *distances,
+                                   const int32_t *labels, uint32_t k, struct error *err)
+{
+    const struct device *device = (struct device *)exact;
+    const cl_uint rows = tile->rows, stride = exact->data->stride;
+    enum status status =
+        lane_write(exact->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, err);
+    if (status == STATUS_OK)
+        status = ocl_args(device->others, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
+                          &exact->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                          &device->values, sizeof rows, &rows, sizeof stride, &stride, sizeof k, &k,
+                          OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = launch_tile(exact, "other distances", device->others, tile, err);
+    return status == STATUS_OK ? fetch_copy(&exact->data->fetch, "distances", device->values,
+                                            rows * sizeof *distances, distances, err)
+                               : status;
+}
+
+const struct exact_ops exact_device = {
+    .name = "device",
+    .possible = possible,
+    .open = open_device,
+    .close = close_device,
+    .label = label_rows,
+    .distances = label_distances,
+    .other_distances = other_distances,
+};
