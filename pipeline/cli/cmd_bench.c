@@ -65,7 +65,7 @@ static enum status select_work(struct selection *out, const struct options *opti
     for (unsigned i = 0; i < out->spec_count && status == STATUS_OK; i++) {
         struct feature_set one = {0};
         status = feature_set_add(&one, out->specs[i], NORMALIZE_NONE, err);
-        if (status == STATUS_OK && feature_set_blurred(&one))
+        if (status == STATUS_OK && one.feature[0].image.blur)
             status = misuse(err, options->command, "the blur of '%s' is not measured here",
                             out->specs[i]);
     }

@@ -199,7 +199,7 @@ static enum status check_options(const struct options *options, struct error *er
         enum status status = feature_set_add(&one, options->features.text[i], NORMALIZE_NONE, err);
         if (status != STATUS_OK)
             return status;
-        if (feature_set_blurred(&one))
+        if (one.feature[0].image.blur)
             return misuse(err, options->command, "the blur of '%s' is not measured here",
                           options->features.text[i]);
     }

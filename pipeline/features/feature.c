@@ -238,11 +238,6 @@ unsigned feature_set_images(struct feature_image image[FEATURE_MAX], const struc
     return count;
 }
 
-bool feature_set_blurred(const struct feature_set *set)
-{
-    return set->count > 0 && set->feature[0].image.blur != 0;
-}
-
 enum status feature_set_add(struct feature_set *set, const char *spec,
                             enum feature_normalize default_normalize, struct error *err)
 {

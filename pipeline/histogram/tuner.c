@@ -214,11 +214,13 @@ enum status tuner_run(struct tuning *tuning, const struct tuner *tuner, const ch
     struct best best = {.mean = 0};
     double gain = 1;
     enum status status = feature_set_add(&features, spec, NORMALIZE_NONE, err);
+    if (status != STATUS_OK)
+        return status;
     const struct feature *feature = &features.feature[0];
-    if (status == STATUS_OK)
-        status = try_variants(&best, tuner, feature, spec, err);
-    if (status == STATUS_OK)
-        status = try_shapes(&best, tuner, feature, spec, err);
+    status = try_variants(&best, tuner, feature, spec, err);
+    if (status != STATUS_OK)
+        return status;
+    status = try_shapes(&best, tuner, feature, spec, err);
     if (status != STATUS_OK)
         return status;
     struct histogram_choice usual = {.variant = histogram_variant_usual(feature, tuner->device)};

@@ -5,13 +5,18 @@
 
 #include "base/random.h"
 #include "features/kind.h"
+#include "file/result.h"
 #include "histogram/histogram.h"
 #include "histogram/selftest.h"
+#include "ingest/ingest.h"
+#include "steps/blur_step.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static uint32_t luma(const uint8_t *p)
 {
@@ -338,6 +343,131 @@ static void the_self_test_takes_the_table(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* --- an ingest ------------------------------------------------------------------------------- */
+
+/* Width, height: no interior, one pixel of it, small ones, one that is many strips, one that is
+ * pieces of rows. */
+static const uint32_t sizes[][2] = {{1, 1},   {2, 40},  {3, 3},     {17, 31},
+                                    {90, 64}, {64, 90}, {901, 700}, {70001, 7}};
+#define PICTURES (sizeof sizes / sizeof *sizes)
+
+static const char *const specs[] = {
+    "gray:bins=16",
+    "minimum:bins=16,grid=3x2",
+    "corner:grid=4x5",
+    "smooth=minimum:bins=32,blur=3",
+    "g=gray:bins=8,grid=2x2,blur=3",
+};
+#define SPECS (sizeof specs / sizeof *specs)
+
+static char directory[] = "/tmp/toy_kind.XXXXXX";
+
+static uint8_t *make_picture(uint32_t width, uint32_t height)
+{
+    const size_t bytes = (size_t)3 * width * height;
+    uint8_t *pixels = malloc(bytes);
+    uint32_t random = RANDOM_START;
+    assert_non_null(pixels);
+    for (size_t i = 0; i < bytes; i++)
+        pixels[i] = (uint8_t)(random_next(&random) >> 24);
+    return pixels;
+}
+
+static void write_pictures(void)
+{
+    for (size_t i = 0; i < PICTURES; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s/in/%zu.ppm", directory, i);
+        uint8_t *pixels = make_picture(sizes[i][0], sizes[i][1]);
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        fprintf(file, "P6 %u %u 255\n", sizes[i][0], sizes[i][1]);
+        fwrite(pixels, 3 * sizes[i][0], sizes[i][1], file);
+        assert_int_equal(fclose(file), 0);
+        free(pixels);
+    }
+}
+
+/* The words of a feature by the reference, blurred by the reference. */
+static void reference(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
+                      uint32_t width, uint32_t height)
+{
+    const uint32_t blur = feature->image.blur ? BLUR_BORDER : 0;
+    const uint32_t border = feature_image_border(&feature->image);
+    uint8_t *blurred = NULL;
+    size_t stride = (size_t)3 * width;
+    memset(words, 0, feature->dimension * sizeof *words);
+    if (width <= border || height <= border)
+        return;
+    if (blur) {
+        blurred = malloc(stride * height);
+        assert_non_null(blurred);
+        blur_reference(blurred, (size_t)3 * (width - blur), pixels, stride, width - blur,
+                       height - blur);
+        stride = (size_t)3 * (width - blur);
+    }
+    feature_count_reference(words, feature, blurred ? blurred : pixels, stride, width - border,
+                            height - border, 1);
+    free(blurred);
+}
+
+static enum status find_devices(void *context, struct ingest_devices *found, struct error *err)
+{
+    static const unsigned chosen = 0;
+    (void)err;
+    *found = (struct ingest_devices){context, &chosen, 1};
+    return STATUS_OK;
+}
+
+static void all_kinds_in_one_ingest(void **state)
+{
+    struct device_test *test = *state;
+    struct error err = ERROR_INIT;
+    struct ingest_report report;
+    struct result *result;
+    char in[64], out[64];
+    snprintf(in, sizeof in, "%s/in", directory);
+    snprintf(out, sizeof out, "%s/out.h5", directory);
+    assert_int_equal(mkdir(in, 0777), 0);
+    write_pictures();
+    const char *sources[] = {in};
+    struct ingest_config config = {.walk = {.sources = sources, .source_count = 1},
+                                   .output = out,
+                                   .parameters = "{}",
+                                   .command_line = "test",
+                                   .find_devices = find_devices,
+                                   .find_devices_context = &test->devices,
+                                   .threads = 2,
+                                   .memory = 64u << 20,
+                                   .slot_bytes = 1u << 20,
+                                   .slot_count = 2};
+    decode_options_default(&config.decode);
+    for (size_t i = 0; i < SPECS; i++)
+        assert_int_equal(feature_set_add(&config.features, specs[i], NORMALIZE_NONE, &err), 0);
+    if (ingest_run(&report, &config, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+    assert_int_equal(report.images_ok, PICTURES);
+    if (result_open(&result, out, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+    for (size_t i = 0; i < PICTURES; i++) {
+        uint8_t *pixels = make_picture(sizes[i][0], sizes[i][1]);
+        for (size_t f = 0; f < SPECS; f++) {
+            const struct feature *feature = &config.features.feature[f];
+            uint32_t got[128], want[128];
+            assert_in_range(feature->dimension, 1, 128);
+            reference(want, feature, pixels, sizes[i][0], sizes[i][1]);
+            assert_int_equal(result_feature_read_counts(result,
+                                                        result_feature_find(result, feature->name),
+                                                        i, 1, got, &err),
+                             STATUS_OK);
+            if (memcmp(got, want, feature->dimension * sizeof *got) != 0)
+                fail_msg("%s of %u x %u differs", feature->spec, sizes[i][0], sizes[i][1]);
+        }
+        free(pixels);
+    }
+    result_close(&result);
+}
+
 /* --- codebooks ------------------------------------------------------------------------------- */
 
 static const float lumas[] = {10, 20, 30, 200, 210, 220, 230, 240};
@@ -424,6 +554,8 @@ static int setup(void **state)
         test->picture[i] = (uint8_t)(random >> 24);
     }
     *state = test;
+    if (!mkdtemp(directory))
+        return -1;
     return ocl_context_open(&test->context, &test->devices.device[0], NULL, &err) != STATUS_OK ||
            ocl_queue_open(&test->queue, test->context, "test", &err) != STATUS_OK ||
            ocl_buffer(&test->pixels, test->context, CL_MEM_READ_ONLY, sizeof test->picture, NULL,
@@ -437,6 +569,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct device_test *test = *state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", directory);
+    const int status = system(command);
     ocl_buffer_release(&test->counters);
     ocl_buffer_release(&test->tiles);
     ocl_buffer_release(&test->pixels);
@@ -444,7 +579,7 @@ static int teardown(void **state)
     ocl_context_close(&test->context);
     ocl_devices_close(&test->devices);
     free(test);
-    return 0;
+    return status;
 }
 
 static const struct CMUnitTest tests[] = {
@@ -454,6 +589,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(values_are_placed_once),
     cmocka_unit_test(plans_are_for_one_image),
     cmocka_unit_test(the_self_test_takes_the_table),
+    cmocka_unit_test(all_kinds_in_one_ingest),
     cmocka_unit_test(codebooks_are_part_of_the_spec),
     cmocka_unit_test(failed_training_leaves_nothing),
 };
