@@ -92,7 +92,13 @@ static void slow_ones_are_tried_again(void **state)
     assert_int_equal(choose(&cut, &two, MB), 1);
     two.lane[0].last_took = 1; /* and has been idle for longer than that */
     assert_int_equal(choose(&cut, &two, MB), 0);
-    assert_in_range(cut, 1, MB / 10);
+    assert_int_equal(cut, 32 << 10);
+    /* For 16 times as long as its last slot took, a minute, it is left alone. */
+    two.lane[0].last_took = 60 * 1000000000ll;
+    two.lane[0].last_end = clock_now() - 15 * two.lane[0].last_took;
+    assert_int_equal(choose(&cut, &two, MB), 1);
+    two.lane[0].last_end = clock_now() - 17 * two.lane[0].last_took;
+    assert_int_equal(choose(&cut, &two, MB), 0);
 }
 
 static void while_kernels_are_built(void **state)
@@ -105,6 +111,10 @@ static void while_kernels_are_built(void **state)
     assert_int_equal(choose(&cut, &two, MB), 1);
     two.lane[1].built = false;
     assert_int_equal(choose(&cut, &two, MB), -1);
+    /* However fast it is said to be. */
+    set(&two, 0, 1e12, 0, 1e6);
+    two.lane[0].built = false;
+    assert_int_equal(choose(&cut, &two, 100), 1);
 }
 
 static void the_last_one_gets_all(void **state)
@@ -135,6 +145,11 @@ static void rates_are_measured_from_the_second_slot_on(void **state)
     lane.last_end = clock_now() - 1000000000;
     share_measure(&lane, MB, clock_now() - 500000000);
     assert_in_range((uint64_t)lane.rate, MB * 18 / 10, MB * 2);
+    /* Half of it is what was known. */
+    lane.rate = 10e6;
+    lane.last_end = clock_now() - 1000000000;
+    share_measure(&lane, MB, clock_now() - 500000000);
+    assert_in_range((uint64_t)lane.rate, MB * 59 / 10, MB * 6);
 }
 
 static const struct CMUnitTest tests[] = {

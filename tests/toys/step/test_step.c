@@ -9,6 +9,7 @@
 #include "staging/staging.h"
 #include "steps/plan.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
