@@ -134,8 +134,9 @@ def check_test(root, path, lines):
         return []
     if folder not in ("kernels", "toys") and not os.path.isdir(os.path.join(root, "pipeline", folder)):
         return ["%s: there is no folder pipeline/%s" % (path, folder)]
-    if not any(line.startswith("TEST_GROUP") for line in lines):
-        return ["%s: has no TEST_GROUP (tests/runner.h)" % path]
+    name = re.escape(os.path.basename(path)[len("test_"):-len(".c")])
+    if not any(re.match(r"TEST_GROUP(_WITHIN\(\d+, |\()%s, " % name, line) for line in lines):
+        return ["%s: has no TEST_GROUP of that name (tests/runner.h)" % path]
     return []
 
 

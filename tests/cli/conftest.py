@@ -1,6 +1,7 @@
 """What the whole-program tests share: the program, a runner, and small sets of images."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,29 @@ ROOT = Path(__file__).resolve().parents[2]
 CLPIPE = Path(os.environ.get("CLPIPE", "build/release/clpipe"))
 if not CLPIPE.is_absolute():
     CLPIPE = ROOT / CLPIPE
+
+# tools/check --long and --all: more kills, more faults, larger data.
+LONG = bool(os.environ.get("CLPIPE_LONG"))
+ALL = LONG or bool(os.environ.get("CLPIPE_ALL"))
+# For everything drawn at random.
+SEED = int(os.environ.get("CLPIPE_SEED") or 1)
+
+
+def restore_signals():
+    """Programs would ignore or block what the shell, or a build in the background, does."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,
+                   signal.SIGUSR2, signal.SIGCHLD):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT
+                          else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+restore_signals()
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"seed {SEED} (CLPIPE_SEED)")
 
 
 def run_clpipe(*args, cwd=None, env=None, timeout=120, **kwargs):

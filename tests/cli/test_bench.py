@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import ROOT, check_one_error, draw_photos, spoil
+from conftest import LONG, ROOT, check_one_error, draw_photos, spoil
 
 # Beside private, these count any feature.
 ANY = ["local", "replicated", "partial", "staged", "global"]
@@ -104,6 +104,7 @@ def test_whole_process_bench(tmp_path, program):
     assert list(work.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0, 3])
 def test_histograms_beside_a_peer(program, tmp_path, monkeypatch, wrong):
     """nvcc is made up here, and so is what it builds: half as fast as 1 GB/s, as right as told."""
@@ -128,6 +129,7 @@ def test_histograms_beside_a_peer(program, tmp_path, monkeypatch, wrong):
     assert result.returncode == 0 and "CUB skipped: there is no nvcc" in result.stdout
 
 
+@pytest.mark.slow
 def test_bench_of_isolation(program, photos, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
@@ -142,6 +144,7 @@ def test_bench_of_isolation(program, photos, tmp_path):
     assert "photographs" in result.stdout and list(work.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_kmeans_beside_peers(program, tmp_path, monkeypatch):
     """Of those that are not there, a word."""
     pytest.importorskip("sklearn")
@@ -216,10 +219,11 @@ def test_misuse_of_tools(program, name, arguments, part):
     assert result.stdout == ""
 
 
+@pytest.mark.slow
 def test_soak(program, tmp_path):
     """All rows are there; --long makes it 100,000 files, and looks at memory and descriptors."""
     pytest.importorskip("PIL")
-    long = os.environ.get("CLPIPE_LONG") == "1"
+    long = LONG
     result = subprocess.run([sys.executable, ROOT / "tools" / "soak", "--isolate", "--work", tmp_path,
                              "--json", tmp_path / "report.json",
                              *([] if long else ["--files", "1000"])],

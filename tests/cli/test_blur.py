@@ -119,6 +119,7 @@ def test_in_strips_and_in_pieces_of_rows(clpipe, large, tmp_path):
     assert digest(clpipe, "f.h5") == digest(clpipe, "g.h5")
 
 
+@pytest.mark.slow
 def test_exact_ranges_in_a_simulator(clpipe, pictures, tmp_path):
     if not shutil.which("oclgrind"):
         pytest.skip("oclgrind is not installed")

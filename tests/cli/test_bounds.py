@@ -50,6 +50,7 @@ def draw_progressive(directory, count):
     return directory
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number(program, tmp_path):
     """32 KiB of counters for each picture: if they stayed, 2,000 pictures more would hold 64 MiB."""
     options = ["--feature", "rgb:bins=8x8x8,grid=4x4", "--memory", "16M"]
@@ -61,6 +62,7 @@ def test_memory_does_not_grow_with_the_number(program, tmp_path):
     assert large - small < 16 * MIB
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_threads(program, tmp_path):
     """Admission lets one of these pictures be decoded at a time. What a thread has freed is given
     back before the next one takes its turn."""

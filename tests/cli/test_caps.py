@@ -156,6 +156,7 @@ def write(directory, files):
                 file.write(data)
 
 
+@pytest.mark.slow
 def test_caps(tmp_path, base):
     write(tmp_path / "in", FILES)
     readable = {row["name"] for row in json.loads(run_clpipe("formats", "--json", "-").stdout)

@@ -1,6 +1,6 @@
 """A clustering that is killed, or asked to stop, goes on from its checkpoint to the same bits.
 
-The moments are drawn from CLPIPE_SEED (the clock where it is not set), which is printed."""
+The moments are drawn from CLPIPE_SEED, which is printed."""
 
 import json
 import os
@@ -12,10 +12,8 @@ import time
 import numpy
 import pytest
 
-from conftest import CLPIPE, digest
+from conftest import CLPIPE, LONG, SEED, digest
 
-LONG = os.environ.get("CLPIPE_LONG") == "1"
-SEED = int(os.environ.get("CLPIPE_SEED") or time.time_ns() % 1000000)
 STATE = "x.h5.kmeans.checkpoint"
 KINDS = {
     "n-init": ["-k", "48", "--n-init", "3", "--max-iter", "25"],

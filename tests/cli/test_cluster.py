@@ -312,6 +312,7 @@ def test_cosine_mixture(mixture, tmp_path):
     assert abs(lengths - 1).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_mini_batches(mixture, tmp_path):
     """As good as scikit-learn's within 2 %, and the same bits for any threads and memory."""
     directory, rows = mixture

@@ -65,6 +65,7 @@ def result(sample, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_same_bytes_every_time(sample, tmp_path):
     assert run(DRAW, tmp_path / "again").returncode == 0
     assert read_tree(sample) == read_tree(tmp_path / "again")

@@ -42,6 +42,7 @@ def two(program):
     return TWO
 
 
+@pytest.mark.slow
 def test_a_slow_one_does_not_stall_a_fast_one(clpipe, album, tmp_path):
     """Oclgrind would take minutes for one slot of these, and takes one to prove its kernels."""
     if not OCLGRIND.exists():

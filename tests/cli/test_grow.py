@@ -47,6 +47,7 @@ def ingest(directory, output, *options):
     return report, usage.ru_utime + usage.ru_stime
 
 
+@pytest.mark.slow
 def test_a_grown_directory_costs_what_is_new_and_a_walk(program, few, tmp_path, capsys):
     photos = add_pictures(tmp_path / "photos", few, 0, 10000)
     new = add_pictures(tmp_path / "new", few, 10000, 11000)

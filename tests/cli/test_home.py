@@ -57,6 +57,7 @@ def as_stranger(place, *args, **variables):
                           preexec_fn=give_up, timeout=60, stdin=subprocess.DEVNULL, env=environment)
 
 
+@pytest.mark.slow
 def test_a_user_without_a_home(program, place):
     (place / "locked").mkdir(mode=0o555)
     cache = place / "temporary" / CACHE
@@ -74,6 +75,7 @@ def test_a_user_without_a_home(program, place):
     assert min(seconds[1:]) < seconds[0] / 1.5
 
 
+@pytest.mark.slow
 def test_directories_of_others_are_not_used(program, place):
     """Programs are loaded from it: whoever could write there could run what they want."""
     trap = place / "temporary" / CACHE
@@ -90,6 +92,7 @@ def test_directories_of_others_are_not_used(program, place):
     assert list((place / "elsewhere").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["size=200k", "size=64m,noexec", "size=64m,ro"])
 def test_a_home_on_an_unfit_disk(program, place, options):
     home = place / "home"

@@ -74,6 +74,7 @@ def expected(program, album, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_any_threads_and_slots(clpipe, album, expected, tmp_path, threads):
     for number, slots in enumerate([[], *SLOTS]):
@@ -256,6 +257,7 @@ def test_several_devices_at_once(clpipe, album, expected, tmp_path):
         assert digest(tmp_path / "several.h5") == digest(expected)
 
 
+@pytest.mark.slow
 def test_the_same_in_a_simulator(clpipe, program, tmp_path):
     if not shutil.which("oclgrind"):
         pytest.skip("oclgrind is not installed")

@@ -133,6 +133,7 @@ def generated(tmp_path_factory, program):
     return files, rows, found
 
 
+@pytest.mark.slow
 def test_generated(generated):
     _, rows, found = generated
     assert len(rows) > 400

@@ -83,6 +83,7 @@ def test_where_groups_are_whole(program, tmp_path):
         assert {tuple(corner["local_size"]) for corner in case["corners"]} == {(16, 16)}
 
 
+@pytest.mark.slow
 def test_in_a_simulator_that_takes_every_group(program, tmp_path):
     if not shutil.which("oclgrind"):
         pytest.skip("oclgrind is not installed")

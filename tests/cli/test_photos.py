@@ -125,6 +125,7 @@ FEATURES = [
 ]
 
 
+@pytest.mark.slow
 def test_every_feature_equals_numpy(tmp_path):
     """Several features from one upload, on everyday, large and oriented photographs."""
     chosen = [p for p in MANIFEST if p.startswith("oriented/")]

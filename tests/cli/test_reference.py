@@ -2,16 +2,14 @@
 and k-means++ ends as low as scikit-learn's. CLPIPE_LONG=1 takes larger data and more seeds."""
 
 import json
-import os
 
 import h5py
 import numpy
 import pytest
 
 import matrices
-from conftest import run_clpipe
+from conftest import LONG, run_clpipe
 
-LONG = os.environ.get("CLPIPE_LONG") == "1"
 
 
 def nearest(rows, centroids):
@@ -88,6 +86,7 @@ def test_near_ties_are_what_they_are_made_to_be(tmp_path, program):
 
 # --- how low k-means++ ends -----------------------------------------------------------------------
 
+@pytest.mark.slow
 def test_inertia_is_no_worse_than_scikit_learn(tmp_path, program):
     """Both take the best of ten runs, each by random numbers of its own, so single quotients of the
     two scatter about 1 by up to 2 %; their mean over seeds and data must be 1 but for chance."""

@@ -12,9 +12,8 @@ import numpy
 import pytest
 
 import matrices
-from conftest import CLPIPE, run_clpipe
+from conftest import CLPIPE, LONG, run_clpipe
 
-LONG = os.environ.get("CLPIPE_LONG") == "1"
 OCLGRIND = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
 # What is clustered, and how; each leaves out work in another way.
 KINDS = {

@@ -12,10 +12,9 @@ import time
 
 import pytest
 
-from conftest import CLPIPE, check_one_error, error_lines, run_clpipe
+from conftest import CLPIPE, LONG, check_one_error, error_lines, run_clpipe
 
 LIBRARY = CLPIPE.parent / "tests" / "miscount.so"
-LONG = os.environ.get("CLPIPE_LONG") == "1"
 SMALL = ["--device", "cpu", "--bytes", "1M", "--rounds", 1]
 FEATURES = ["--feature", "rgb:bins=256", "--feature", "gray:bins=64,grid=2x3", "--feature",
             "hsv:bins=8x4x4"]
@@ -87,6 +86,7 @@ def check_identity(cached, result, identity):
 
 # --- kernels that fail ------------------------------------------------------------------------
 
+@pytest.mark.slow
 @pytest.mark.parametrize("miscount, by", [
     ("wrong:histogram_private", ["'replicated', not by 'private': kernel histogram_private counts "
                                  "wrong"]),
@@ -205,6 +205,7 @@ CHOICES = ["private 1 1 2048", "private 1 1 1048576", "local 16 1 2048", "local 
            "global 512 1 32768"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", CHOICES if LONG else CHOICES[::2])
 def test_no_winner_changes_results(tuned, photos, identity, choice):
     """Whatever the cache says, also of variants that cannot count the feature."""
@@ -273,6 +274,7 @@ def test_tunes_at_the_same_time(tuned):
     entry(tuned)
 
 
+@pytest.mark.slow
 def test_variants_that_fail_are_not_taken(cached):
     result = cached("tune", *SMALL, "--feature", "gray:bins=64", "--json", "-",
                     miscount="wrong:histogram_private unbuilt:histogram_local")

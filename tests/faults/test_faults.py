@@ -3,10 +3,11 @@ OpenCL (see faults.c). After any fault the program ends by itself with a documen
 clear line; a file under its final name is complete; and the same command without the fault gives the
 usual result. "kill" ends the program right before the call.
 
-A run that only counts finds the sites. CLPIPE_LONG=1 tests all of them; otherwise an even sample of as
-many as fit into about a minute. A disk that is full from the first, the second, ... write on is tested
-for every write of an ingest and of a clustering."""
+A run that only counts finds the sites. CLPIPE_LONG=1 tests all of them; otherwise an even sample: 3 of
+each class of calls, with CLPIPE_ALL=1 12. A disk that is full from the first, the second, ... write on
+is tested for every write of an ingest and of a clustering."""
 
+import collections
 import concurrent.futures
 import copy
 import errno
@@ -15,19 +16,17 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "cli"))
-from conftest import CLPIPE, draw_photos, error_lines, program, run_clpipe  # noqa: E402, F401
+from conftest import ALL, CLPIPE, LONG, draw_photos, error_lines, program, run_clpipe  # noqa: E402, F401
 
 LIBRARY = CLPIPE.parent / "tests" / "faults.so"
-LONG = os.environ.get("CLPIPE_LONG") == "1"
-# Seconds for the cases of one command, and the time limit of a command.
-SHARE = 1e9 if LONG else 7
+# Cases of each class of calls, and the time limit of a command.
+CASES = 1e9 if LONG else 12 if ALL else 3
 HANG = 30
 
 OUT_OF_RESOURCES, NO_BUFFER, NO_MEMORY, NOT_BUILT = -5, -4, -6, -11
@@ -244,20 +243,23 @@ def starts(tmp_path_factory, program):
             "tree": (places["clusters"], ["export", "x.h5", "--what", "tree", "--to", "tree"])}
 
 
-@pytest.mark.parametrize("name", ["ingest", "devices", "isolated", "update", "resume", "cluster", "assign",
-                                  "export", "tree"])
+def slow(*names):
+    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("name", ["ingest", "cluster", *slow("devices", "isolated", "update", "resume",
+                                                             "assign", "export", "tree")])
 def test_every_call_fails(starts, tmp_path, capsys, name):
     start, args, *env = starts[name]
     job = Job(name, start, args, tmp_path, *env)
-    # An even sample at any speed: all cases in an order that is spread over them, as far as the time
-    # allows.
+    # All cases in an order that is spread over them, of which the first of each class are taken.
     step = next(s for s in range(len(job.cases) * 5 // 8, 0, -1) if math.gcd(s, len(job.cases)) == 1)
     order = [job.cases[i * step % len(job.cases)] for i in range(len(job.cases))]
-    last = time.monotonic() + SHARE
-    failed, tried, happened = [], 0, 0
+    failed, tried, happened, of_class = [], 0, 0, collections.Counter()
     for case in order:
-        if time.monotonic() > last and not LONG:
-            break
+        of_class[case[0]] += 1
+        if of_class[case[0]] > CASES:
+            continue
         tried += 1
         try:
             happened += job.check(case)
@@ -269,7 +271,7 @@ def test_every_call_fails(starts, tmp_path, capsys, name):
     assert happened > 0
 
 
-@pytest.mark.parametrize("name", ["ingest", "cluster", *(["update", "resume"] if LONG else [])])
+@pytest.mark.parametrize("name", ["ingest", *slow("cluster"), *(["update", "resume"] if LONG else [])])
 def test_full_disk_from_each_write_on(starts, tmp_path, capsys, name):
     job = Job(name, *starts[name], tmp_path)
 

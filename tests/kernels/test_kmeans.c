@@ -9,12 +9,6 @@
 
 static struct ocl_devices devices;
 
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED true
-#else
-#define SANITIZED false
-#endif
-
 static bool is_oclgrind(const struct ocl_device *device)
 {
     return strstr(device->platform, "Oclgrind") != NULL;
@@ -159,7 +153,10 @@ static void check_shape(struct ocl_context *context, const struct shape *shape, 
                m.d * sizeof *initial);
     memcpy(ref.c, initial, centroids * sizeof *initial);
     ref_lloyd(&ref, &m, shape->k, shape->max_iter);
-    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++)
+    /* In brief each takes another third of the paths. */
+    static size_t turn;
+    const size_t step = test_brief() ? 3 : 1;
+    for (size_t p = turn++ % step; p < sizeof paths / sizeof paths[0]; p += step)
         if (!fewer || !paths[p].slow)
             run_shape(context, shape, fill, &paths[p], &m, initial, &ref);
     free(m.x);
@@ -191,8 +188,7 @@ static void check_fills(struct ocl_context *context, bool fewer)
         check_shape(context, &small, (enum fill)fill, fewer);
         if (!fewer)
             check_shape(context, &shape, (enum fill)fill, fewer);
-        /* Under address checks one of them will do: they take several times as long. */
-        if (!fewer && fill != FILL_DUPLICATES && (!SANITIZED || fill == FILL_MIXTURE))
+        if (!fewer && fill != FILL_DUPLICATES && (!test_brief() || fill == FILL_MIXTURE))
             check_shape(context, &wide, (enum fill)fill, fewer);
     }
 }
@@ -418,7 +414,10 @@ static void check_near_ties(struct ocl_context *context, bool fewer)
                             false};
     memcpy(ref.c, initial, sizeof initial);
     ref_lloyd(&ref, &m, 2, 1);
-    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++)
+    /* In brief each takes another third of the paths. */
+    static size_t turn;
+    const size_t step = test_brief() ? 3 : 1;
+    for (size_t p = turn++ % step; p < sizeof paths / sizeof paths[0]; p += step)
         if (!fewer || !paths[p].slow)
             run_shape(context, &shape, FILL_INTEGERS, &paths[p], &m, initial, &ref);
     free(m.x);
@@ -446,7 +445,10 @@ static void check_given(struct ocl_context *context, const struct shape *shape, 
                             false};
     memcpy(ref.c, initial, bytes);
     ref_lloyd(&ref, m, shape->k, shape->max_iter);
-    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++)
+    /* In brief each takes another third of the paths. */
+    static size_t turn;
+    const size_t step = test_brief() ? 3 : 1;
+    for (size_t p = turn++ % step; p < sizeof paths / sizeof paths[0]; p += step)
         if (!fewer || !paths[p].slow)
             run_shape(context, shape, fill, &paths[p], m, initial, &ref);
     free(ref.c);
