@@ -185,28 +185,3 @@ char *path_for_message(char *out, size_t size, const char *path)
     out[at] = 0;
     return out;
 }
-
-bool path_promises_image(const char *path)
-{
-    static const char *const extensions[] = {
-        "jpg",  "jpeg", "jpe", "jfif", "png", "apng", "webp", "tif", "tiff", "bmp",
-        "dib",  "gif",  "pnm", "pbm",  "pgm", "ppm",  "pam",  "pfm", "heic", "heif",
-        "avif", "jxl",  "jp2", "j2k",  "ico", "psd",  "tga",  "exr", "hdr",  "qoi",
-        "svg",  "dng",  "cr2", "cr3",  "nef", "arw",  "orf",  "rw2", "raf"};
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
-    if (!dot || dot == name)
-        return false;
-    for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++) {
-        /* Not strcasecmp(): in a Turkish locale it may not match I with i. */
-        const char *a = dot + 1, *b = extensions[i];
-        while (*a && *b && (*a >= 'A' && *a <= 'Z' ? *a + 32 : *a) == *b) {
-            a++;
-            b++;
-        }
-        if (*a == 0 && *b == 0)
-            return true;
-    }
-    return false;
-}

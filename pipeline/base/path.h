@@ -26,8 +26,4 @@ size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length);
  * "..." to fit size. Returns out. */
 char *path_for_message(char *out, size_t size, const char *path);
 
-/* True if the extension of the last component promises an image (case-insensitive). A leading dot
- * starts a name, not an extension. */
-bool path_promises_image(const char *path);
-
 #endif

@@ -41,9 +41,6 @@ const char *codec_jxl_library(void);
 /* The codec of a row of formats, or NULL: this build cannot decode it. */
 const struct codec *format_codec(unsigned i);
 
-/* The row of that name, or -1. */
-int format_index(const char *name);
-
 /* Fails unless the picture has pixels and at most --max-pixels. */
 enum reason codec_check_size(uint64_t width, uint64_t height, const struct decode_options *options,
                              struct failure *failure);
@@ -51,9 +48,10 @@ enum reason codec_check_size(uint64_t width, uint64_t height, const struct decod
 /* Short data: truncated where the file has ended, unreadable where reading failed, else corrupt. */
 enum reason codec_short(const struct input *input, struct failure *failure, const char *message);
 
-/* The row of formats that the first bytes name (index for format_at), or -1. */
-int sniff_format(const uint8_t *head, size_t size);
-#define SNIFF_BYTES 4096u
+/* The row of formats that the first bytes, up to so many, are of (index for format_at), or -1. Names
+ * and extensions are never looked at. */
+int format_recognise(const uint8_t *head, size_t size);
+#define FORMAT_BYTES 4096u
 
 /* --- pixels, as docs/features.md defines them ------------------------------------------------ */
 

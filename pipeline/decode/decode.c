@@ -5,7 +5,6 @@
 #include "decode/decode.h"
 
 #include "base/clock.h"
-#include "base/path.h"
 #include "decode/codec.h"
 #include "decode/decoder_ops.h"
 
@@ -94,14 +93,14 @@ static enum reason blame_change(struct local *local, struct failure *failure)
 static enum reason start_codec(struct local *local, const char *path, struct image_info *info,
                                struct failure *failure)
 {
-    size_t have = input_peek(&local->input, SNIFF_BYTES);
+    size_t have = input_peek(&local->input, FORMAT_BYTES);
     if (local->input.error_number)
         return failure_errno(failure, REASON_UNREADABLE, local->input.error_number, "read failed");
-    bool promises = path_promises_image(path);
+    bool promises = format_promised(path);
     if (have == 0)
         return promises ? failure_set(failure, REASON_EMPTY, "no bytes")
                         : failure_set(failure, REASON_NOT_AN_IMAGE, "an empty file");
-    int format = sniff_format(local->input.buffer + local->input.position, have);
+    int format = format_recognise(local->input.buffer + local->input.position, have);
     if (format < 0)
         return promises ? failure_set(failure, REASON_UNKNOWN_FORMAT,
                                       "the content is no known image format")

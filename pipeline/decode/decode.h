@@ -126,4 +126,8 @@ struct format {
 /* Row i of `clpipe formats`, or NULL past the last. */
 const struct format *format_at(unsigned i);
 
+/* Does the extension of a path's last component promise an image (the contract's list, in any case)?
+ * A leading dot starts a name, not an extension. */
+bool format_promised(const char *path);
+
 #endif

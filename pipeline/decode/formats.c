@@ -1,13 +1,24 @@
-/* formats.c: the table of formats. A decoder is one file and one row. One that needs a library
- * which was not there when clpipe was built is left out, and its row says what to install. */
+/* formats.c: the table of formats: their names, extensions and content, and what decodes them. A
+ * decoder is one file and one row. One that needs a library which was not there when clpipe was
+ * built is left out, and its row says what to install. */
 #include "decode/codec.h"
 
 #include <string.h>
+
+#define MAGIC_MAX 5
+
+/* Bytes that a file of the format has at an offset. */
+struct magic {
+    unsigned offset, size;
+    const char *bytes;
+};
 
 struct row {
     struct format format;
     const struct codec *codec;
     const char *(*library)(void);
+    struct magic magic[MAGIC_MAX];                       /* any of these will do */
+    bool (*recognise)(const uint8_t *head, size_t size); /* where no row's magic is there */
 };
 
 static const char *own_code(void)
@@ -15,63 +26,191 @@ static const char *own_code(void)
     return "clpipe's own";
 }
 
+/* --- what no magic tells --------------------------------------------------------------------- */
+
+static bool is_webp(const uint8_t *head, size_t size)
+{
+    return size >= 12 && memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0;
+}
+
+/* "BM", and the reserved bytes 0 as every writer leaves them: two letters alone are any text. */
+static bool is_bmp(const uint8_t *head, size_t size)
+{
+    static const uint8_t reserved[4] = {0};
+    return size >= 18 && head[0] == 'B' && head[1] == 'M' && memcmp(head + 6, reserved, 4) == 0;
+}
+
+static bool is_blank(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* "P1" to "P6", "Pf" and "PF", then white space or a comment, then a number: two letters alone are
+ * any text. PAM's first line is "P7" and nothing else; "P7 332" is a thumbnail of xv. */
+static const char *netpbm_name(const uint8_t *head, size_t size)
+{
+    if (size < 4 || head[0] != 'P' || !(is_blank(head[2]) || head[2] == '#'))
+        return NULL;
+    if (head[1] == '7')
+        return head[2] == '\n' || (size >= 6 && memcmp(head + 2, " 332", 4) == 0) ? "pnm" : NULL;
+    bool map = head[1] == 'f' || head[1] == 'F';
+    if (!map && (head[1] < '1' || head[1] > '6'))
+        return NULL;
+    size_t i = 2;
+    while (i < size && (is_blank(head[i]) || head[i] == '#')) {
+        if (head[i] == '#')
+            while (i < size && head[i] != '\n' && head[i] != '\r')
+                i++;
+        else
+            i++;
+    }
+    if (i < size && (head[i] < '0' || head[i] > '9'))
+        return NULL;
+    return map ? "pfm" : "pnm";
+}
+
+static bool is_pnm(const uint8_t *head, size_t size)
+{
+    const char *name = netpbm_name(head, size);
+    return name && strcmp(name, "pnm") == 0;
+}
+
+static bool is_pfm(const uint8_t *head, size_t size)
+{
+    const char *name = netpbm_name(head, size);
+    return name && strcmp(name, "pfm") == 0;
+}
+
+/* ISO base media: the brand and those that it is compatible with; one that names AV1 decides. */
+static const char *brand_name(const uint8_t *head, size_t size)
+{
+    static const char heif[][5] = {"heic", "heix", "heim", "heis", "hevc",
+                                   "hevx", "mif1", "mif2", "msf1", "miaf"};
+    const char *found = NULL;
+    if (size < 16 || memcmp(head + 4, "ftyp", 4) != 0)
+        return NULL;
+    size_t length = (size_t)head[2] << 8 | head[3];
+    for (size_t i = 8; i + 4 <= size && i + 4 <= length; i += i == 8 ? 8 : 4) {
+        if (memcmp(head + i, "avif", 4) == 0 || memcmp(head + i, "avis", 4) == 0)
+            return "avif";
+        for (size_t k = 0; k < sizeof heif / sizeof *heif; k++) {
+            if (memcmp(head + i, heif[k], 4) == 0)
+                found = "heif";
+        }
+    }
+    return found;
+}
+
+static bool is_heif(const uint8_t *head, size_t size)
+{
+    const char *name = brand_name(head, size);
+    return name && strcmp(name, "heif") == 0;
+}
+
+static bool is_avif(const uint8_t *head, size_t size)
+{
+    const char *name = brand_name(head, size);
+    return name && strcmp(name, "avif") == 0;
+}
+
+/* An <svg element within an XML text. */
+static bool is_svg(const uint8_t *head, size_t size)
+{
+    size_t i = 0;
+    if (size >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0)
+        i = 3;
+    while (i < size && strchr(" \t\r\n", head[i]) && head[i])
+        i++;
+    return i < size && head[i] == '<' && memmem(head + i, size - i, "<svg", 4) != NULL;
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
 /* READ: always there. READ_IF: where `with` (CLPIPE_WITH_...) is 1; package is Debian's. UNREAD:
- * only told from what is no image. */
+ * only told from what is no image. Last in each row: how its content is recognised. Sources of the
+ * magic: each format's specification. */
 /* clang-format off */
-#define READ(name, extensions, codec, library, notes) \
-    {{name, extensions, NULL, notes}, &codec, library}
-#define READ_1(name, title, extensions, codec, library, package, notes) \
-    READ(name, extensions, codec, library, notes)
-#define READ_0(name, title, extensions, codec, library, package, notes) \
+#define MAGIC(...) {__VA_ARGS__}, NULL
+#define AT(offset, bytes) {offset, sizeof bytes - 1, bytes}
+#define BY(function) {{0, 0, NULL}}, function
+#define READ(name, extensions, codec, library, notes, ...) \
+    {{name, extensions, NULL, notes}, &codec, library, __VA_ARGS__}
+#define READ_1(name, title, extensions, codec, library, package, notes, ...) \
+    READ(name, extensions, codec, library, notes, __VA_ARGS__)
+#define READ_0(name, title, extensions, codec, library, package, notes, ...) \
     {{name, extensions, NULL, \
-      "this build cannot read " title "; install " package " and build again"}, NULL, NULL}
+      "this build cannot read " title "; install " package " and build again"}, NULL, NULL, \
+     __VA_ARGS__}
 #define READ_EITHER(with) READ_##with
 #define READ_IF(with) READ_EITHER(with)
-#define UNREAD(name, title, extensions) \
-    {{name, extensions, NULL, "clpipe has no decoder for " title}, NULL, NULL}
+#define UNREAD(name, title, extensions, ...) \
+    {{name, extensions, NULL, "clpipe has no decoder for " title}, NULL, NULL, __VA_ARGS__}
 
 static const struct row rows[] = {
     READ("jpeg", "jpg jpeg jpe jfif", codec_jpeg, codec_jpeg_library,
-         "baseline, progressive, arithmetic; grey, RGB, CMYK; 8 bits; the first picture of MPO"),
+         "baseline, progressive, arithmetic; grey, RGB, CMYK; 8 bits; the first picture of MPO",
+         MAGIC(AT(0, "\xff\xd8\xff"))),
     READ("png", "png apng", codec_png, codec_png_library,
-         "all colour types and depths, interlaced; the default image of APNG"),
+         "all colour types and depths, interlaced; the default image of APNG",
+         MAGIC(AT(0, "\x89PNG\r\n\x1a\n"))),
     READ_IF(CLPIPE_WITH_WEBP)
         ("webp", "WebP", "webp", codec_webp, codec_webp_library, "libwebp-dev",
-         "lossy and lossless, alpha; the first frame of animations"),
+         "lossy and lossless, alpha; the first frame of animations",
+         BY(is_webp)),
     READ_IF(CLPIPE_WITH_TIFF)
         ("tiff", "TIFF", "tif tiff", codec_tiff, codec_tiff_library, "libtiff-dev",
-         "first page; 1 to 16 bits; grey, palette, RGB, CMYK, YCbCr, L*a*b*; strips, tiles"),
+         "first page; 1 to 16 bits; grey, palette, RGB, CMYK, YCbCr, L*a*b*; strips, tiles",
+         MAGIC(AT(0, "II*\0"), AT(0, "MM\0*"), AT(0, "II+\0"), AT(0, "MM\0+"))),
     READ("bmp", "bmp dib", codec_bmp, own_code,
-         "1 to 32 bits, RLE4, RLE8, bit fields; Windows and OS/2 headers"),
+         "1 to 32 bits, RLE4, RLE8, bit fields; Windows and OS/2 headers",
+         BY(is_bmp)),
     READ_IF(CLPIPE_WITH_GIF)
         ("gif", "GIF", "gif", codec_gif, codec_gif_library, "libgif-dev",
-         "the first frame on its canvas"),
+         "the first frame on its canvas",
+         MAGIC(AT(0, "GIF87a"), AT(0, "GIF89a"))),
     READ("pnm", "pnm pbm pgm ppm pam", codec_pnm, own_code,
-         "P1 to P7, up to 16 bits; the first picture"),
-    READ("pfm", "pfm", codec_pfm, own_code, "grey and RGB; 0.0 to 1.0 becomes 0 to 255"),
+         "P1 to P7, up to 16 bits; the first picture",
+         BY(is_pnm)),
+    READ("pfm", "pfm", codec_pfm, own_code, "grey and RGB; 0.0 to 1.0 becomes 0 to 255",
+         BY(is_pfm)),
     READ_IF(CLPIPE_WITH_HEIF)
         ("heif", "HEIF", "heic heif", codec_heif, codec_heif_library,
          "libheif-dev, libde265-dev and libdav1d-dev",
-         "the primary picture, of up to 16 bits; turned and cropped as the file says"),
+         "the primary picture, of up to 16 bits; turned and cropped as the file says",
+         BY(is_heif)),
     READ_IF(CLPIPE_WITH_HEIF)
         ("avif", "AVIF", "avif", codec_heif, codec_avif_library,
          "libheif-dev, libde265-dev and libdav1d-dev",
-         "the primary picture, of up to 16 bits; turned and cropped as the file says"),
+         "the primary picture, of up to 16 bits; turned and cropped as the file says",
+         BY(is_avif)),
     READ_IF(CLPIPE_WITH_JXL)
         ("jxl", "JPEG XL", "jxl", codec_jxl, codec_jxl_library, "libjxl-dev",
-         "the first frame, of up to 16 bits; grey, RGB, alpha"),
-    UNREAD("jp2", "JPEG 2000", "jp2 j2k"),
-    UNREAD("ico", "Windows icons", "ico"),
-    UNREAD("psd", "Photoshop documents", "psd"),
-    UNREAD("exr", "OpenEXR", "exr"),
-    UNREAD("hdr", "Radiance HDR", "hdr"),
-    UNREAD("qoi", "QOI", "qoi"),
-    UNREAD("svg", "SVG", "svg"),
-    UNREAD("raw", "raw photographs", "dng cr2 cr3 nef arw orf rw2 raf"),
+         "the first frame, of up to 16 bits; grey, RGB, alpha",
+         MAGIC(AT(0, "\xff\x0a"), AT(0, "\0\0\0\x0cJXL \r\n\x87\n"))),
+    UNREAD("jp2", "JPEG 2000", "jp2 j2k",
+         MAGIC(AT(0, "\0\0\0\x0cjP  \r\n\x87\n"), AT(0, "\xff\x4f\xff\x51"))),
+    UNREAD("ico", "Windows icons", "ico",
+         MAGIC(AT(0, "\0\0\1\0"))),
+    UNREAD("psd", "Photoshop documents", "psd",
+         MAGIC(AT(0, "8BPS"))),
+    UNREAD("exr", "OpenEXR", "exr",
+         MAGIC(AT(0, "\x76\x2f\x31\x01"))),
+    UNREAD("hdr", "Radiance HDR", "hdr",
+         MAGIC(AT(0, "#?RADIANCE"), AT(0, "#?RGBE"))),
+    UNREAD("qoi", "QOI", "qoi",
+         MAGIC(AT(0, "qoif"))),
+    UNREAD("svg", "SVG", "svg",
+         BY(is_svg)),
+    UNREAD("raw", "raw photographs", "dng cr2 cr3 nef arw orf rw2 raf",
+         MAGIC(AT(0, "IIRO"), AT(0, "IIRS"), AT(0, "IIU\0"), AT(0, "FUJIFILMCCD-RAW"),
+              AT(4, "ftypcrx "))),
 };
 /* clang-format on */
 
 #define FORMATS (sizeof rows / sizeof *rows)
+
+/* Promises an image, too, but there is nothing in such a file to recognise it by. */
+static const char other_extensions[] = "tga";
 
 const struct format *format_at(unsigned i)
 {
@@ -89,11 +228,64 @@ const struct codec *format_codec(unsigned i)
     return i < FORMATS ? rows[i].codec : NULL;
 }
 
-int format_index(const char *name)
+static bool has_magic(const struct magic *magic, const uint8_t *head, size_t size)
 {
+    return magic->size > 0 && size >= magic->offset + magic->size &&
+           memcmp(head + magic->offset, magic->bytes, magic->size) == 0;
+}
+
+int format_recognise(const uint8_t *head, size_t size)
+{
+    int found = -1;
+    unsigned longest = 0;
     for (unsigned i = 0; i < FORMATS; i++) {
-        if (strcmp(rows[i].format.name, name) == 0)
-            return (int)i;
+        for (unsigned m = 0; m < MAGIC_MAX; m++) {
+            const struct magic *magic = &rows[i].magic[m];
+            if (magic->size > longest && has_magic(magic, head, size)) {
+                found = (int)i;
+                longest = magic->size;
+            }
+        }
     }
-    return -1;
+    for (unsigned i = 0; i < FORMATS && found < 0; i++) {
+        if (rows[i].recognise && rows[i].recognise(head, size))
+            found = (int)i;
+    }
+    return found;
+}
+
+/* Not strcasecmp(): in a Turkish locale it need not know that I is i. */
+static bool is_word(const char *text, const char *word, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        const char c = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] + 32) : text[i];
+        if (c != word[i])
+            return false;
+    }
+    return text[length] == 0;
+}
+
+static bool is_among(const char *text, const char *words)
+{
+    while (*words) {
+        const size_t length = strcspn(words, " ");
+        if (is_word(text, words, length))
+            return true;
+        words += length + strspn(words + length, " ");
+    }
+    return false;
+}
+
+bool format_promised(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot == name)
+        return false;
+    for (unsigned i = 0; i < FORMATS; i++) {
+        if (is_among(dot + 1, rows[i].format.extensions))
+            return true;
+    }
+    return is_among(dot + 1, other_extensions);
 }

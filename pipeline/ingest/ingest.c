@@ -152,6 +152,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         .memory = bounds_sorting(config->memory),
         .skip_paths = skip,
         .skip_count = config->output ? 2 : 0,
+        .promises_image = format_promised,
         .stop = ingest->job.stop,
         .progress = show_walk,
         .progress_context = ingest,

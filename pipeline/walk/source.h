@@ -49,7 +49,8 @@ struct source_listing {
     const struct pathglob *globs;
     const struct skip *skip;
     const char *spool_directory;
-    uint64_t memory;       /* bytes for sorting */
+    bool (*promises_image)(const char *path); /* as in walk_config */
+    uint64_t memory;                          /* bytes for sorting */
     struct stop *stop;     /* to be looked at every 1000 members or fewer; may be NULL */
     uint64_t links_passed; /* symbolic links to directories that were not followed */
 
@@ -71,8 +72,8 @@ struct source_kind {
     const char *name;
     bool in_order; /* see above */
     /* By its name alone: `st` is NULL. Where no kind does so all are asked again with what the name
-     * leads to; or, if it is a symbolic link that leads nowhere, with the link. The first kind of the
-     * table that says yes takes the source. */
+     * leads to; or with a symbolic link that leads nowhere, if its name promises an image. The first
+     * kind of the table that says yes takes the source. */
     bool (*recognise)(const char *name, const struct stat *st);
     enum status (*prepare)(struct source *source, struct error *err); /* may be NULL */
     enum status (*list)(struct source *source, struct source_listing *listing, struct error *err);

@@ -209,10 +209,11 @@ static enum status add_named(struct named *named, const char *open_path, const c
     return listing->add(listing, path, length, &entry, err);
 }
 
-/* Anything that is there, and one broken image of many that a shell's pattern gave. */
+/* Anything that is there; and one broken image of many that a shell's pattern gave. */
 static bool is_file(const char *name, const struct stat *st)
 {
-    return st && (!S_ISLNK(st->st_mode) || path_promises_image(name));
+    (void)name;
+    return st != NULL;
 }
 
 static enum status list_file(struct source *source, struct source_listing *listing,

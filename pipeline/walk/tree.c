@@ -220,7 +220,7 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
     if (number == 0)
         entry_from_stat(&entry, &st);
     else if (broken)
-        entry_broken_link(&entry, number, path_promises_image(child->data));
+        entry_broken_link(&entry, number, listing->promises_image(child->data));
     else if (number == ENOENT)
         entry_vanished(&entry);
     else

@@ -109,6 +109,7 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
                     .globs = globs,
                     .skip = skip,
                     .spool_directory = config->spool_directory,
+                    .promises_image = config->promises_image,
                     .memory = config->memory < MEMORY_MIN ? MEMORY_MIN : config->memory,
                     .stop = config->stop,
                     .found = count_found,
@@ -148,7 +149,8 @@ bool walk_knows_name(const char *name)
     return find_kind(name, NULL) != NULL;
 }
 
-static enum status find_source_kind(struct source *source, struct error *err)
+static enum status find_source_kind(struct source *source, const struct walk_config *config,
+                                    struct error *err)
 {
     const char *name = source->name;
     struct stat st;
@@ -161,7 +163,7 @@ static enum status find_source_kind(struct source *source, struct error *err)
                          "a SOURCE is empty: give a directory, a file, @LIST or -");
     const int number = path_stat_at(AT_FDCWD, name, &st, 0) == 0 ? 0 : errno;
     const bool link = number != 0 && path_stat_at(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-    if (number == 0 || link)
+    if (number == 0 || (link && config->promises_image(name)))
         source->kind = find_kind(name, &st);
     if (source->kind)
         return STATUS_OK;
@@ -177,12 +179,13 @@ static enum status find_source_kind(struct source *source, struct error *err)
 }
 
 static enum status open_source(struct source *source, const char *name,
-                               struct source_shared *shared, struct error *err)
+                               struct source_shared *shared, const struct walk_config *config,
+                               struct error *err)
 {
     *source = (struct source){.name = strdup(name), .shared = shared, .fd = -1};
     if (!source->name)
         return error_memory(err, strlen(name) + 1, "a source's name");
-    const enum status status = find_source_kind(source, err);
+    const enum status status = find_source_kind(source, config, err);
     if (status != STATUS_OK || !source->kind->prepare)
         return status;
     return source->kind->prepare(source, err);
@@ -190,16 +193,17 @@ static enum status open_source(struct source *source, const char *name,
 
 /* Every source is looked at before the first one is listed, so that a misspelt one is known at
  * once. */
-static enum status open_sources(struct walk *walk, const struct walk_options *options,
+static enum status open_sources(struct walk *walk, const struct walk_config *config,
                                 struct error *err)
 {
+    const struct walk_options *options = &config->options;
     walk->sources = calloc(options->source_count, sizeof *walk->sources);
     if (!walk->sources)
         return error_memory(err, options->source_count * sizeof *walk->sources, "the sources");
     enum status status = STATUS_OK;
     while (status == STATUS_OK && walk->source_count < options->source_count) {
         const unsigned i = walk->source_count++;
-        status = open_source(&walk->sources[i], options->sources[i], &walk->shared, err);
+        status = open_source(&walk->sources[i], options->sources[i], &walk->shared, config, err);
     }
     return status;
 }
@@ -231,7 +235,7 @@ enum status walk_open(struct walk **out, const struct walk_config *config, struc
         error_errno(err, STATUS_FAILED, errno, "open", "cannot open the working directory");
         goto out;
     }
-    status = open_sources(walk, options, err);
+    status = open_sources(walk, config, err);
     if (status != STATUS_OK)
         goto out;
     status = spool_open(&walk->spool, config->spool_directory, err);

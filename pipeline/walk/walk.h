@@ -46,7 +46,8 @@ struct walk_config {
      * not; "NAME.partial" and "NAME.tmp-..." beside one are passed over too. */
     const char *const *skip_paths;
     unsigned skip_count;
-    struct stop *stop; /* may be NULL */
+    bool (*promises_image)(const char *path); /* by its name */
+    struct stop *stop;                        /* may be NULL */
     /* Called every 1000 items found or fewer, with their number, on walk_open's thread. May be
      * NULL. */
     void (*progress)(void *context, uint64_t found);

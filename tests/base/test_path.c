@@ -331,31 +331,6 @@ static void for_message(void **state)
     }
 }
 
-static void promises(void **state)
-{
-    (void)state;
-    static const char *const yes[] = {"a.jpg",       "A.JPG",      "d/e.JpEg", "x.tar.png",
-                                      "..png",       "a.raf",      "a.j2k",    "a b.webp",
-                                      ".hidden.gif", "d.d/e.tiff", "\xff.bmp"};
-    static const char *const no[] = {"",       "jpg",   ".jpg",        "a.",     "a.jp",
-                                     "a.jpgx", "a.txt", "d.jpg/e",     "d/.png", "a.jpg ",
-                                     "a.jpg/", "png.",  "a.p\xc4\xb1g"};
-    for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++)
-        assert_true(path_promises_image(yes[i]));
-    for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
-        assert_false(path_promises_image(no[i]));
-    /* The whole list, as the documentation gives it. */
-    char list[] = "jpg jpeg jpe jfif png apng webp tif tiff bmp dib gif pnm pbm pgm ppm pam pfm "
-                  "heic heif avif jxl jp2 j2k ico psd tga exr hdr qoi svg dng cr2 cr3 nef arw orf "
-                  "rw2 raf";
-    char *save = NULL;
-    for (char *word = strtok_r(list, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-        char name[32];
-        snprintf(name, sizeof name, "photo.%s", word);
-        assert_true(path_promises_image(name));
-    }
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(opens_what_is_deep),
     cmocka_unit_test(fails_as_the_kernel_does),
@@ -365,6 +340,5 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(utf8),
     cmocka_unit_test(to_utf8),
     cmocka_unit_test(for_message),
-    cmocka_unit_test(promises),
 };
 TEST_GROUP(path, make_tree, remove_all)

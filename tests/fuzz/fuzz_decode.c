@@ -282,7 +282,7 @@ static void check_coefficients(const struct outcome *rows, int fd, const struct 
 
 void fuzz_decode(const struct fuzz_target *target, const uint8_t *data, size_t size)
 {
-    int format = sniff_format(data, size < SNIFF_BYTES ? size : SNIFF_BYTES);
+    int format = format_recognise(data, size < FORMAT_BYTES ? size : FORMAT_BYTES);
     const char *name = format < 0 ? "" : format_at((unsigned)format)->name;
     bool is_jpeg = strcmp(name, "jpeg") == 0;
     if (strcmp(target->name, "decode") != 0 && strcmp(target->name, name) != 0)

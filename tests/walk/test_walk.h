@@ -7,6 +7,7 @@
 #include "runner.h"
 
 #include "base/clock.h"
+#include "decode/decode.h"
 #include "walk/walk.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -90,7 +91,8 @@ static inline void put_directory(const char *path)
 /* A configuration for one source, spooling into the scratch directory. */
 static inline struct walk_config config_for(const char *const *source)
 {
-    return (struct walk_config){.options = {.sources = source, .source_count = 1}, .spool_directory = "spool"};
+    return (struct walk_config){.options = {.sources = source, .source_count = 1},
+                                .spool_directory = "spool"};
 }
 
 static inline struct walk *open_walk(const struct walk_config *config)

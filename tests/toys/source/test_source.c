@@ -183,7 +183,8 @@ static struct walk *open_walk(const char *const *sources, unsigned count, uint64
 {
     const struct walk_config config = {
         .options = {.sources = sources, .source_count = count, .limit = limit},
-        .spool_directory = "/tmp"};
+        .spool_directory = "/tmp",
+        .promises_image = format_promised};
     struct walk *walk;
     struct error err = ERROR_INIT;
     assert_int_equal(walk_open(&walk, &config, &err), STATUS_OK);
