@@ -1,7 +1,8 @@
 /* ring.c: what becomes of a slot that is full: the thread that serves a lane.
  *
- *   FREE ──(first part)──> FILLING ──(full | idle device | the end)──> SEALED ──(last part in)──>
- * BUSY ──> FREE decode threads, under the lock                            lane thread       device
+ *   FREE ──(first part)──> FILLING ──(full | idle device | end)──> SEALED ──(last part in)──> BUSY
+ *    ▲      decode threads, under the lock                              lane thread             │
+ *    └───────────────────────────────────── the device is done ─────────────────────────────────┘
  *
  * A slot that is filling while its device has nothing to do is sealed after IDLE_NS, so nothing
  * ever waits for company that does not come (the last pictures of a run, a slow disk, a huge

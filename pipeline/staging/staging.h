@@ -1,7 +1,8 @@
 /* staging.h: the rings of slots between the decode threads and the devices.
  *
- *     decode threads ── acquire, fill, submit ──> slot ──> upload ──> kernels ──> read back ──>
- * deliver └──────────────── free <──────────────────────┘
+ *   decode threads ── acquire, fill, submit ─> slot ─> upload ─> kernels ─> read back ─> deliver
+ *                                               ▲                                           │
+ *                                               └─────────────────── free ──────────────────┘
  *
  * A slot is host memory that the device reaches fast (pinned, or shared with it), its device twin,
  * and the counters of what is inside. Decode threads pack parts of pictures into the slot that is

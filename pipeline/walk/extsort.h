@@ -1,7 +1,6 @@
 /* extsort.h: sorts any number of records in bounded memory.
  *
- *   extsort_add ──> buffer ──(full: sorted)──> runs on disk ──(merged, many at a time)──>
- * extsort_next
+ *   extsort_add ──> buffer ──(full: sorted)──> runs on disk ──(merged)──> extsort_next
  *
  * What fits into the buffer is sorted there and never touches the disk. Memory: `memory` bytes (or
  * twice the largest record, where that is more) and 64 KiB. One thread. */

@@ -1,7 +1,6 @@
 /* filelist.c: lists of paths.
  *
- *   list ──> spool (is there a NUL?) ──> paths ──> sort by path ──> first of equals ──> sort by
- * index
+ *   list ──> spool (NUL?) ──> paths ──> sort by path ──> first of equals ──> sort by index
  *
  * The list is copied before it is looked at, for what separates its paths is known only at its end
  * and standard input cannot be read twice. */
