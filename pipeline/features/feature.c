@@ -225,19 +225,6 @@ bool feature_image_equal(const struct feature_image *a, const struct feature_ima
     return a->blur == b->blur && a->border == b->border;
 }
 
-unsigned feature_set_images(struct feature_image image[FEATURE_MAX], const struct feature_set *set)
-{
-    unsigned count = 0;
-    for (unsigned f = 0; f < set->count; f++) {
-        unsigned i = 0;
-        while (i < count && !feature_image_equal(&image[i], &set->feature[f].image))
-            i++;
-        if (i == count)
-            image[count++] = set->feature[f].image;
-    }
-    return count;
-}
-
 enum status feature_set_add(struct feature_set *set, const char *spec,
                             enum feature_normalize default_normalize, struct error *err)
 {

@@ -63,8 +63,6 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
 
 const char *feature_normalize_name(enum feature_normalize normalize);
 bool feature_normalize_parse(enum feature_normalize *out, const char *text);
-/* The different images of the set's features, in the order of the features; returns how many. */
-unsigned feature_set_images(struct feature_image image[FEATURE_MAX], const struct feature_set *set);
 /* "256" or "8x8x8". */
 char *feature_bins_text(char *buffer, size_t size, const struct feature *feature);
 

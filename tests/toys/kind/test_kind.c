@@ -152,7 +152,6 @@ static void the_table_is_what_there_is(void **state)
     (void)state;
     struct error err = ERROR_INIT;
     struct feature_set set = {0};
-    struct feature_image image[FEATURE_MAX];
     assert_int_equal(feature_set_add(&set, "hsv", NORMALIZE_L1, &err), STATUS_USAGE);
     assert_string_equal(err.sentence, "feature 'hsv': there is no kind 'hsv'; there are rgb, gray, "
                                       "minimum, corner and nearest");
@@ -165,10 +164,11 @@ static void the_table_is_what_there_is(void **state)
     assert_int_equal(set.feature[1].dimension, 14);
     assert_string_equal(set.feature[3].spec, "corner:bins=1,grid=2x2,normalize=none");
     /* The others are all of one image, which has no border. */
-    assert_int_equal(feature_set_images(image, &set), 2);
-    assert_int_equal(feature_image_border(&image[0]), 0);
-    assert_int_equal(feature_image_border(&image[1]), 2);
-    assert_true(feature_image_equal(&image[0], &set.feature[3].image));
+    const struct feature_image *image = &set.feature[0].image;
+    assert_int_equal(feature_image_border(image), 0);
+    assert_int_equal(feature_image_border(&set.feature[1].image), 2);
+    assert_true(feature_image_equal(image, &set.feature[3].image));
+    assert_false(feature_image_equal(image, &set.feature[1].image));
     assert_int_equal(feature_histograms(&set.feature[0]), 3);
     assert_int_equal(feature_histograms(&set.feature[1]), 1);
     assert_int_equal(feature_histograms(&set.feature[3]), 0);
@@ -304,22 +304,21 @@ static void plans_are_for_one_image(void **state)
     struct device_test *test = *state;
     struct error err = ERROR_INIT;
     struct feature_set set = {0};
-    struct feature_image image[FEATURE_MAX];
     struct histogram *histogram;
     add(&set, "gray");
     add(&set, "minimum");
     add(&set, "rgb");
-    assert_int_equal(feature_set_images(image, &set), 2);
+    const struct feature_image *const image[] = {&set.feature[0].image, &set.feature[1].image};
     for (unsigned i = 0; i < 2; i++) {
         const struct histogram_config config = {
-            .features = &set, .image = &image[i], .launch_bytes = 1 << 20};
+            .features = &set, .image = image[i], .launch_bytes = 1 << 20};
         unsigned planned = 0;
         assert_int_equal(histogram_open(&histogram, test->context, &config, &err), STATUS_OK);
         for (unsigned p = 0; p < histogram_passes(histogram); p++) {
             const struct histogram_pass pass = histogram_pass(histogram, p);
             planned += pass.count;
             for (unsigned f = 0; f < pass.count; f++)
-                assert_true(feature_image_equal(&set.feature[pass.feature[f]].image, &image[i]));
+                assert_true(feature_image_equal(&set.feature[pass.feature[f]].image, image[i]));
             assert_true((strcmp(pass.kernel, "minimum") == 0) == (i == 1));
         }
         assert_int_equal(planned, i == 0 ? 2 : 1);
