@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The values up to STATUS_INTERRUPTED are the program's exit codes. */
+/* The values up to STATUS_INTERRUPTED are the program's exit codes: cli/main.c returns them. */
 enum status {
     STATUS_OK = 0,
     STATUS_PARTIAL = 1,     /* done, but something was wrong with the data */

@@ -6,6 +6,7 @@ SIGTERM or SIGUSR1. These, SIGINT and --max-time end a busy run with its work se
 It is 40 kills; CLPIPE_ALL=1 makes it 200, CLPIPE_LONG=1 1,000. The moments are drawn from CLPIPE_SEED,
 which is printed."""
 
+import base64
 import concurrent.futures
 import json
 import os
@@ -16,6 +17,7 @@ import struct
 import subprocess
 import threading
 import time
+import zlib
 
 import pytest
 
@@ -412,3 +414,40 @@ def test_second_interrupt_ends_at_once(many, tmp_path):
     assert process.returncode in (4, 130)
     assert time.monotonic() - asked < 5
     assert os.listdir(tmp_path) == ["x.h5.partial"]
+
+
+# --- earlier releases ---------------------------------------------------------------------------------
+
+# A log of version 0.1.0: three pictures, a failure, and the beginning of a further record.
+EARLIER_LOG = """
+eNpz9gnwDPDxd2dkYGCwBxKRalsmAJkM1UoFiUWJuaklqUXFSlbVSmmpiSWlRalAdrRSelFiZbyJLYiySsrMK7Y10Ukvykyx
+Naww1MnLL8pNzMmsSrXNy89LVYrVUUrMKchIVLJSKs/ILElV0lHKTayIL8isSM0BmmVkZmFibGpiagYRLk5OzAOKGhoY6Cil
+pCbnp6SChHJSgUI6Smn5OTn55fHFlbk5mXnZQGVpiTnFqTpKGZkpKal5cG5mXnJOaQpQSzTQ7tQKJE5OZm5miZKVQa2OUnF+
+aVEyxDMFGfkl+cUghyK8WA31ItDVxHiyFsO1taDgbJJ7VMcABYypQELh5c1omAATELMCsSCUL3r29/3WcBMxZqgcIyNEvCAv
+F0xrmBheP37K2Ovv6ROyXeeY+CSg+hL1CtJzYQayQGkmqGQkEDdGiT9lRLNUGs1SFqhedEvTVvHvdK5OPs9V/GGOW2j9Dx6o
+viSQpSCXgtQLgFwBxI9NA8KY0CziQbOIEaoH3SJdY5Z2NfEaUY7bxrYvbVgkRKD6kkEWMcE0QTEIeAKxbzJzJjPMQlaIhbxo
+FoLYKkCcoleQl16SkaqQnJ9XkppXopBZrJCXr5Cdl1+ep5CZm5ieqpAGitQSkMFLL76+yoJmMMRnAD88vBY=
+"""
+
+
+def test_log_of_an_earlier_release(tmp_path):
+    """It is resumed, and the file is the one that the earlier release made of these pictures."""
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for name, width, height, value in (("a", 3, 2, lambda x, y: 40 * x), ("b", 4, 4, lambda x, y: 250 - y),
+                                       ("c", 1, 1, lambda x, y: 128), ("e", 5, 1, lambda x, y: 60 * x)):
+        pixels = bytes(value(x, y) for y in range(height) for x in range(width))
+        (photos / f"{name}.pgm").write_bytes(b"P5 %d %d 255\n" % (width, height) + pixels)
+    (photos / "d.png").write_bytes(b"not a picture")
+    for name in os.listdir(photos):
+        os.utime(photos / name, ns=(1600000000123456789,) * 2)
+    (tmp_path / "f.h5.partial").mkdir()
+    (tmp_path / "f.h5.partial" / "records").write_bytes(zlib.decompress(base64.b64decode(EARLIER_LOG)))
+    result = run_clpipe("ingest", "photos", "-o", "f.h5", "--feature", "gray:bins=4,normalize=none",
+                        "--json", "f.json", cwd=tmp_path)
+    assert result.returncode == 1, result.stderr
+    counts = json.loads((tmp_path / "f.json").read_text())
+    assert (counts["images_resumed"], counts["images_ok"], counts["images_failed"]) == (3, 4, 1)
+    assert run_clpipe("info", "f.h5", "--digest", cwd=tmp_path).stdout.strip() == (
+        "a2e3354169984a0e3ec71dc6b2150777517bd00d091188761853af18848eedb5")
+    assert not (tmp_path / "f.h5.partial").exists()
