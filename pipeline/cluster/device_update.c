@@ -26,31 +26,24 @@ static enum status open_kernels(struct device_update *device, struct error *err)
     struct lane *lane = device->update->lane;
     char options[32];
     snprintf(options, sizeof options, "-DDOUBLES=%d", update_keeps_subnormals(lane->device));
-    enum status status = lane_build(&device->program, lane, "kmeans_moves", options, err);
-    const struct {
-        cl_kernel *kernel;
-        cl_program program;
-        const char *name;
-    } kernels[] = {{&device->count, device->program, "count_moves"},
-                   {&device->scan, device->program, "scan_moves"},
-                   {&device->place, device->program, "place_moves"},
-                   {&device->sum, device->program, "sum_moves"},
-                   {&device->centroids, device->filter->means_program, "move_centroids"}};
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0] && status == STATUS_OK; i++)
-        status = ocl_kernel(kernels[i].kernel, kernels[i].program, kernels[i].name, err);
-    return status;
+    if (lane_build(&device->program, lane, "kmeans_moves", options, err) != STATUS_OK)
+        return err->status;
+    const struct lane_kernel kernels[] = {
+        {&device->count, device->program, "count_moves"},
+        {&device->scan, device->program, "scan_moves"},
+        {&device->place, device->program, "place_moves"},
+        {&device->sum, device->program, "sum_moves"},
+        {&device->centroids, device->filter->means_program, "move_centroids"}};
+    return lane_open_kernels(kernels, COUNT_OF(kernels), err);
 }
 
 static enum status open_buffers(struct device_update *device, struct error *err)
 {
     const struct update *update = device->update;
     struct data *data = update->data;
-    struct ocl_context *ocl = update->lane->ocl;
+    struct mailbox *mailbox = &device->filter->mailbox;
     const size_t k = update->k;
-    const struct {
-        cl_mem *buffer;
-        size_t bytes;
-    } wanted[] = {
+    const struct lane_buffer wanted[] = {
         {&device->joined, k * sizeof(cl_uint)},
         {&device->left, k * sizeof(cl_uint)},
         {&device->cursors, k * sizeof(cl_uint)},
@@ -58,20 +51,18 @@ static enum status open_buffers(struct device_update *device, struct error *err)
         {&device->units, data->stride * sizeof(cl_double)},
         {&device->means, data->stride * sizeof(cl_double)},
     };
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
-        status = ocl_buffer(wanted[i].buffer, ocl, CL_MEM_READ_WRITE, wanted[i].bytes, NULL,
-                            "moves of rows", err);
-    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
-        status = ocl_buffer(&data->tiles[i].summed_labels, ocl, CL_MEM_READ_WRITE,
-                            data->tiles[i].rows * sizeof(cl_int), NULL, "labels", err);
-    if (status == STATUS_OK)
-        status = mailbox_part_open(&device->counts, &device->filter->mailbox,
-                                   (k + 3) * sizeof(cl_int), err);
-    if (status == STATUS_OK)
-        status = mailbox_part_open(&device->moves, &device->filter->mailbox,
-                                   k * KMEANS_FACTS * sizeof(cl_double), err);
-    return status;
+    if (lane_open_buffers(update->lane, wanted, COUNT_OF(wanted), "sums of clusters", err) !=
+        STATUS_OK)
+        return err->status;
+    for (uint32_t i = 0; i < data->tile_count; i++) {
+        struct tile *tile = &data->tiles[i];
+        const struct lane_buffer labels = {&tile->summed_labels, tile->rows * sizeof(cl_int)};
+        if (lane_open_buffers(update->lane, &labels, 1, "labels", err) != STATUS_OK)
+            return err->status;
+    }
+    if (mailbox_part_open(&device->counts, mailbox, (k + 3) * sizeof(cl_int), err) != STATUS_OK)
+        return err->status;
+    return mailbox_part_open(&device->moves, mailbox, k * sizeof(struct centroid_move), err);
 }
 
 enum status device_update_open(struct device_update *device, struct update *update,
@@ -81,33 +72,33 @@ enum status device_update_open(struct device_update *device, struct update *upda
     if (!can(update, filter))
         return STATUS_OK;
     struct data *data = update->data;
+    enum status status = STATUS_FAILED;
     double *means = calloc(data->stride, sizeof *means);
-    enum status status = means ? open_kernels(device, err)
-                               : error_memory(err, data->stride * sizeof *means, "means");
-    if (status == STATUS_OK)
-        status = open_buffers(device, err);
-    for (uint32_t j = 0; j < data->dimension && means; j++)
+    if (!means) {
+        error_memory(err, data->stride * sizeof *means, "means");
+        goto out;
+    }
+    for (uint32_t j = 0; j < data->dimension; j++)
         means[j] = column_stats_mean(&data->stats, j);
-    if (status == STATUS_OK)
-        status = lane_write(update->lane, "means", device->means, 0, data->stride * sizeof *means,
-                            means, err);
-    if (status == STATUS_OK)
-        status = lane_write(update->lane, "units", device->units, 0,
-                            data->stride * sizeof *update->units, update->units, err);
+    if (open_kernels(device, err) != STATUS_OK || open_buffers(device, err) != STATUS_OK ||
+        lane_write(update->lane, "means", device->means, 0, data->stride * sizeof *means, means,
+                   err) != STATUS_OK ||
+        lane_write(update->lane, "units", device->units, 0, data->stride * sizeof *update->units,
+                   update->units, err) != STATUS_OK)
+        goto out;
+    device->used = true;
+    status = STATUS_OK;
+out:
     free(means);
-    device->used = status == STATUS_OK;
     return status;
 }
 
 void device_update_close(struct device_update *device)
 {
-    cl_kernel kernels[] = {device->count, device->scan, device->place, device->sum,
-                           device->centroids};
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (kernels[i])
-            clReleaseKernel(kernels[i]);
-    if (device->program)
-        clReleaseProgram(device->program);
+    cl_kernel *const kernels[] = {&device->count, &device->scan, &device->place, &device->sum,
+                                  &device->centroids};
+    lane_close_kernels(kernels, COUNT_OF(kernels));
+    lane_close_program(&device->program);
     cl_mem *buffers[] = {&device->joined,         &device->left,  &device->cursors,
                          &device->entry_clusters, &device->units, &device->means};
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)

@@ -114,8 +114,7 @@ static enum status run_once(struct fit *fit, struct cluster_outcome *out, struct
     return status;
 }
 
-/* The better of two outcomes (the earlier, if they are equal) ends up in `best`. */
-static void keep_better(struct cluster_outcome *best, struct cluster_outcome *other)
+void engine_keep_better(struct cluster_outcome *best, struct cluster_outcome *other)
 {
     if (!(other->inertia < best->inertia))
         return;
@@ -163,7 +162,7 @@ static enum status run_all(struct cluster_outcome *out, struct engine *engine, s
         if (status != STATUS_OK)
             break;
         if (outcome == &other)
-            keep_better(out, &other);
+            engine_keep_better(out, &other);
         kept->done++;
         begin_run(fit, &other);
         if (checkpoint_due(checkpoint))

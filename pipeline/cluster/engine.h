@@ -26,6 +26,9 @@ void engine_close(struct engine *engine);
 enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint32_t k,
                        struct error *err);
 
+/* The outcome of less inertia ends up in `best`, which stays as it is where both are equal. */
+void engine_keep_better(struct cluster_outcome *best, struct cluster_outcome *other);
+
 /* Fills an outcome that has its k, centroids, iterations and history only. There is none after an
  * error. */
 enum status engine_complete(struct cluster_outcome *out, struct engine *engine, struct error *err);

@@ -18,12 +18,9 @@ static bool possible(const struct lane *lane)
 static void close_device(struct exact *exact)
 {
     struct device *device = (struct device *)exact;
-    cl_kernel kernels[] = {device->label, device->distances, device->others};
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (kernels[i])
-            clReleaseKernel(kernels[i]);
-    if (exact->program)
-        clReleaseProgram(exact->program);
+    cl_kernel *const kernels[] = {&device->label, &device->distances, &device->others};
+    lane_close_kernels(kernels, COUNT_OF(kernels));
+    lane_close_program(&exact->program);
     ocl_buffer_release(&device->values);
     free(device);
 }

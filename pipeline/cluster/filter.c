@@ -116,25 +116,23 @@ static void choose_tile(struct filter *filter, uint32_t k)
 static enum status build(struct filter *filter, struct error *err)
 {
     struct lane *lane = filter->lane;
-    char options[128];
-    snprintf(options, sizeof options, "-DTILED=%d", lane->tiled);
-    enum status status = lane_build(&filter->rows_program, lane, "kmeans_rows", options, err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&filter->norms, filter->rows_program, "row_norms", err);
     const char *name = lane->tiled ? "kmeans_filter_tiled" : "kmeans_filter";
-    options[0] = '\0';
+    char rows_options[32], options[128] = "";
+    snprintf(rows_options, sizeof rows_options, "-DTILED=%d", lane->tiled);
     if (!lane->tiled)
         snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=%u",
                  filter->centred ? 1 : 0, filter->points, filter->vectors);
-    if (status == STATUS_OK)
-        status = lane_build(&filter->assign_program, lane, name, options, err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&filter->assign, filter->assign_program, "assign_filter", err);
-    if (status == STATUS_OK && filter->device_layout)
-        status = lane_build(&filter->means_program, lane, "kmeans_means", "", err);
-    if (status == STATUS_OK && filter->device_layout)
-        status = ocl_kernel(&filter->layout, filter->means_program, "lay_out_panels", err);
-    return status;
+    if (lane_build(&filter->rows_program, lane, "kmeans_rows", rows_options, err) != STATUS_OK ||
+        lane_build(&filter->assign_program, lane, name, options, err) != STATUS_OK ||
+        (filter->device_layout &&
+         lane_build(&filter->means_program, lane, "kmeans_means", "", err) != STATUS_OK))
+        return err->status;
+    const struct lane_kernel kernels[] = {
+        {&filter->norms, filter->rows_program, "row_norms"},
+        {&filter->assign, filter->assign_program, "assign_filter"},
+        {&filter->layout, filter->means_program, "lay_out_panels"}, /* of device_layout */
+    };
+    return lane_open_kernels(kernels, filter->device_layout ? 3 : 2, err);
 }
 
 /* Seeding has 16 lanes. */
@@ -167,7 +165,6 @@ static void close_panels(struct panels *panels)
 static enum status open_panels(struct panels *panels, struct filter *filter, uint32_t width,
                                uint32_t lanes, struct error *err)
 {
-    struct ocl_context *ocl = filter->lane->ocl;
     *panels = (struct panels){.width = width, .capacity = (lanes + width - 1) / width};
     size_t ids = (size_t)panels->capacity * width;
     size_t values = ids * ((size_t)filter->data->dimension + 2);
@@ -175,12 +172,9 @@ static enum status open_panels(struct panels *panels, struct filter *filter, uin
     panels->host_ids = malloc(ids * sizeof *panels->host_ids);
     if (!panels->host || !panels->host_ids)
         return error_memory(err, values * sizeof *panels->host, "centroids");
-    enum status status = ocl_buffer(&panels->factors, ocl, CL_MEM_READ_WRITE,
-                                    values * sizeof *panels->host, NULL, "centroids", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&panels->ids, ocl, CL_MEM_READ_ONLY, ids * sizeof *panels->host_ids,
-                            NULL, "centroids", err);
-    return status;
+    const struct lane_buffer wanted[] = {{&panels->factors, values * sizeof *panels->host},
+                                         {&panels->ids, ids * sizeof *panels->host_ids}};
+    return lane_open_buffers(filter->lane, wanted, COUNT_OF(wanted), "centroids", err);
 }
 
 /* What lengths and distances of rows need beside their float32 sums. */
@@ -195,92 +189,71 @@ static void bound_lengths(struct filter *filter)
     filter->bounds.s[3] = float_up(4 * sqrt(stride) * (flushed + 0x1p-60));
 }
 
-enum status filter_open(struct filter *filter, struct data *data, uint32_t capacity,
-                        struct error *err)
+/* Measures and bounds of centroids on the host. */
+static enum status open_host(struct filter *filter, struct error *err)
 {
-    *filter = (struct filter){.lane = data->lane, .data = data, .capacity = capacity};
-    struct ocl_context *ocl = data->lane->ocl;
-    size_t row = data->stride * sizeof(float), values;
-    if (__builtin_mul_overflow((size_t)capacity + 256, row + 64, &values))
-        return error_memory(err, SIZE_MAX, "centroids");
-    enum status status = choose_centre(filter, err);
-    if (status != STATUS_OK)
-        return status;
-    choose_tile(filter, capacity);
-    filter->device_layout = filter->lane->tiled && !filter->lane->host_exact;
-    /* Operations in the longest chain of a score; the tiled kernel has one chain for all columns.
-     */
-    double chain = filter->lane->tiled
-                       ? data->dimension
-                       : KMEANS_FILTER_COLUMNS + data->dimension / KMEANS_FILTER_COLUMNS + 1;
-    chain += 16;
-    filter->no_bound = chain * U > CHAIN_MAX || data->stride > STRIDE_MAX;
-    filter->gamma = filter->no_bound ? 0.5 : chain * U / (1 - chain * U);
-    bound_lengths(filter);
-    const size_t each = capacity > KMEANS_TRIALS_MAX ? capacity : KMEANS_TRIALS_MAX;
+    const size_t each = filter->capacity > KMEANS_TRIALS_MAX ? filter->capacity : KMEANS_TRIALS_MAX;
     filter->host_start = malloc(each * sizeof *filter->host_start);
     filter->host_slope = malloc(each * sizeof *filter->host_slope);
     filter->host_offset = malloc(each * sizeof *filter->host_offset);
     filter->squares = malloc(each * sizeof *filter->squares);
     filter->largest = malloc(each * sizeof *filter->largest);
-    if (!filter->host_start || !filter->host_slope || !filter->host_offset || !filter->squares ||
-        !filter->largest)
-        status = error_memory(err, each * sizeof *filter->squares, "centroids");
-    if (status == STATUS_OK)
-        status = build(filter, err);
-    if (status == STATUS_OK)
-        status =
-            mailbox_open(&filter->mailbox, filter->lane,
-                         MAILBOX_CLUSTER * (size_t)capacity + MAILBOX_REST, MAILBOX_PARTS, err);
-    if (status == STATUS_OK)
-        status = open_panels(&filter->all, filter, filter->width, capacity, err);
-    if (status == STATUS_OK)
-        status = open_panels(&filter->some, filter, filter->width, capacity, err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&filter->centroids, ocl, CL_MEM_READ_WRITE, capacity * row, NULL,
-                            "centroids", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&filter->start, ocl, CL_MEM_READ_ONLY, capacity * sizeof(float), NULL,
-                            "error bounds", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&filter->slope, ocl, CL_MEM_READ_ONLY, capacity * sizeof(float), NULL,
-                            "error bounds", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&filter->offset, ocl, CL_MEM_READ_ONLY, capacity * sizeof(float), NULL,
-                            "error bounds", err);
-    if (status == STATUS_OK)
-        status =
-            ocl_buffer(&filter->centre_buffer, ocl, CL_MEM_READ_ONLY, row, NULL, "the centre", err);
-    if (status == STATUS_OK)
-        status =
-            lane_write(filter->lane, "centre", filter->centre_buffer, 0, row, filter->centre, err);
-    return status;
+    if (filter->host_start && filter->host_slope && filter->host_offset && filter->squares &&
+        filter->largest)
+        return STATUS_OK;
+    return error_memory(err, each * sizeof *filter->squares, "centroids");
 }
 
-static void release_kernel(cl_kernel *kernel)
+/* The longest chain of operations of a score; the tiled kernel has one chain for all columns. */
+static void bound_scores(struct filter *filter)
 {
-    if (*kernel)
-        clReleaseKernel(*kernel);
-    *kernel = NULL;
+    const struct data *data = filter->data;
+    const double chain =
+        16 + (filter->lane->tiled
+                  ? data->dimension
+                  : KMEANS_FILTER_COLUMNS + data->dimension / KMEANS_FILTER_COLUMNS + 1);
+    filter->no_bound = chain * U > CHAIN_MAX || data->stride > STRIDE_MAX;
+    filter->gamma = filter->no_bound ? 0.5 : chain * U / (1 - chain * U);
 }
 
-static void release_program(cl_program *program)
+enum status filter_open(struct filter *filter, struct data *data, uint32_t capacity,
+                        struct error *err)
 {
-    if (*program)
-        clReleaseProgram(*program);
-    *program = NULL;
+    struct lane *lane = data->lane;
+    *filter = (struct filter){.lane = lane, .data = data, .capacity = capacity};
+    size_t row = data->stride * sizeof(float), values;
+    if (__builtin_mul_overflow((size_t)capacity + 256, row + 64, &values))
+        return error_memory(err, SIZE_MAX, "centroids");
+    if (choose_centre(filter, err) != STATUS_OK)
+        return err->status;
+    choose_tile(filter, capacity);
+    filter->device_layout = lane->tiled && !lane->host_exact;
+    bound_scores(filter);
+    bound_lengths(filter);
+    const size_t bounds = capacity * sizeof(float);
+    const struct lane_buffer wanted[] = {{&filter->centroids, capacity * row},
+                                         {&filter->start, bounds},
+                                         {&filter->slope, bounds},
+                                         {&filter->offset, bounds},
+                                         {&filter->centre_buffer, row}};
+    if (open_host(filter, err) != STATUS_OK || build(filter, err) != STATUS_OK ||
+        mailbox_open(&filter->mailbox, lane, MAILBOX_CLUSTER * (size_t)capacity + MAILBOX_REST,
+                     MAILBOX_PARTS, err) != STATUS_OK ||
+        open_panels(&filter->all, filter, filter->width, capacity, err) != STATUS_OK ||
+        open_panels(&filter->some, filter, filter->width, capacity, err) != STATUS_OK ||
+        lane_open_buffers(lane, wanted, COUNT_OF(wanted), "centroids", err) != STATUS_OK)
+        return err->status;
+    return lane_write(lane, "centre", filter->centre_buffer, 0, row, filter->centre, err);
 }
 
 void filter_close(struct filter *filter)
 {
-    release_kernel(&filter->norms);
-    release_kernel(&filter->assign);
-    release_kernel(&filter->seed);
-    release_kernel(&filter->layout);
-    release_program(&filter->rows_program);
-    release_program(&filter->assign_program);
-    release_program(&filter->seed_program);
-    release_program(&filter->means_program);
+    cl_kernel *const kernels[] = {&filter->norms, &filter->assign, &filter->seed, &filter->layout};
+    lane_close_kernels(kernels, COUNT_OF(kernels));
+    lane_close_program(&filter->rows_program);
+    lane_close_program(&filter->assign_program);
+    lane_close_program(&filter->seed_program);
+    lane_close_program(&filter->means_program);
     close_panels(&filter->all);
     close_panels(&filter->some);
     close_panels(&filter->trial);

@@ -45,18 +45,12 @@ static void close_panels(struct float16_panels *panels)
 static enum status open_panels(struct float16_panels *panels, const struct float16_filter *float16,
                                struct error *err)
 {
-    struct ocl_context *ocl = float16->filter->lane->ocl;
     const size_t lanes = ((size_t)float16->filter->capacity + KMEANS_HALF_LANES - 1) /
                          KMEANS_HALF_LANES * KMEANS_HALF_LANES;
-    enum status status = ocl_buffer(&panels->values, ocl, CL_MEM_READ_WRITE,
-                                    lanes * float16->columns * 2, NULL, "centroids", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&panels->lanes, ocl, CL_MEM_READ_WRITE, lanes * 2 * sizeof(float), NULL,
-                            "centroids", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&panels->ids, ocl, CL_MEM_READ_WRITE, lanes * sizeof(cl_int), NULL,
-                            "centroids", err);
-    return status;
+    const struct lane_buffer wanted[] = {{&panels->values, lanes * float16->columns * 2},
+                                         {&panels->lanes, lanes * 2 * sizeof(float)},
+                                         {&panels->ids, lanes * sizeof(cl_int)}};
+    return lane_open_buffers(float16->filter->lane, wanted, COUNT_OF(wanted), "centroids", err);
 }
 
 static uint32_t columns_of(const struct data *data)
@@ -88,17 +82,15 @@ static enum status open_kernels(struct float16_filter *float16, struct error *er
     const uint32_t blocks = float16->columns / KMEANS_HALF_COLUMNS;
     snprintf(options, sizeof options, "-DKEEP=%u%s", blocks <= KEEP_MAX ? blocks : 0,
              float16->filter->lane->plain_tensor ? " -DPLAIN" : "");
-    enum status status =
-        lane_build(&float16->program, float16->filter->lane, "kmeans_filter_half", options, err);
-    const struct {
-        cl_kernel *kernel;
-        const char *name;
-    } kernels[] = {{&float16->round, "round_rows"},   {&float16->layout, "lay_out"},
-                   {&float16->assign, "assign_half"}, {&float16->list, "list_half"},
-                   {&float16->settle, "settle_rows"}, {&float16->decide, "decide_rows"}};
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0] && status == STATUS_OK; i++)
-        status = ocl_kernel(kernels[i].kernel, float16->program, kernels[i].name, err);
-    return status;
+    if (lane_build(&float16->program, float16->filter->lane, "kmeans_filter_half", options, err) !=
+        STATUS_OK)
+        return err->status;
+    const cl_program program = float16->program;
+    const struct lane_kernel kernels[] = {
+        {&float16->round, program, "round_rows"},   {&float16->layout, program, "lay_out"},
+        {&float16->assign, program, "assign_half"}, {&float16->list, program, "list_half"},
+        {&float16->settle, program, "settle_rows"}, {&float16->decide, program, "decide_rows"}};
+    return lane_open_kernels(kernels, COUNT_OF(kernels), err);
 }
 
 static enum status open_buffers(struct float16_filter *float16, struct error *err)
@@ -107,10 +99,7 @@ static enum status open_buffers(struct float16_filter *float16, struct error *er
     const size_t k = float16->filter->capacity, rows = float16->filter->data->tile_rows;
     /* A quarter of the rows, so that few groups find nothing to do. */
     float16->room = (uint32_t)(rows / 4);
-    const struct {
-        cl_mem *buffer;
-        size_t bytes;
-    } wanted[] = {
+    const struct lane_buffer wanted[] = {
         {&float16->squares, k * sizeof(cl_double)},
         {&float16->slope, k * sizeof(cl_float)},
         {&float16->offset, k * sizeof(cl_float)},
@@ -118,20 +107,16 @@ static enum status open_buffers(struct float16_filter *float16, struct error *er
         {&float16->outcomes, rows * sizeof(cl_float4)},
         {&float16->taken, (float16->room + 1) * sizeof(cl_uint)},
     };
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
-        status = ocl_buffer(wanted[i].buffer, lane->ocl, CL_MEM_READ_WRITE, wanted[i].bytes, NULL,
-                            "undecided rows", err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_fill(lane->compute, "zero counts", float16->taken, 0, 0,
-                                  (float16->room + 1) * sizeof(cl_uint), OCL_NO_WAITS, NULL, err);
+    if (lane_open_buffers(lane, wanted, COUNT_OF(wanted), "undecided rows", err) != STATUS_OK ||
+        ocl_enqueue_fill(lane->compute, "zero counts", float16->taken, 0, 0,
+                         (float16->room + 1) * sizeof(cl_uint), OCL_NO_WAITS, NULL,
+                         err) != STATUS_OK)
+        return err->status;
     /* Lane i of `all` is centroid i. */
     for (size_t i = 0; i < k; i++)
         float16->host_ids[i] = (int32_t)i;
-    if (status == STATUS_OK)
-        status = lane_write(lane, "centroid ids", float16->all.ids, 0,
-                            k * sizeof *float16->host_ids, float16->host_ids, err);
-    return status;
+    return lane_write(lane, "centroid ids", float16->all.ids, 0, k * sizeof *float16->host_ids,
+                      float16->host_ids, err);
 }
 
 enum status float16_open(struct float16_filter *float16, struct filter *filter, struct error *err)
@@ -140,23 +125,19 @@ enum status float16_open(struct float16_filter *float16, struct filter *filter, 
     float16->host_ids = malloc(filter->capacity * sizeof *float16->host_ids);
     if (!float16->host_ids)
         return error_memory(err, filter->capacity * sizeof *float16->host_ids, "centroids");
-    enum status status = open_kernels(float16, err);
-    if (status == STATUS_OK)
-        status = open_panels(&float16->all, float16, err);
-    if (status == STATUS_OK)
-        status = open_panels(&float16->some, float16, err);
-    return status == STATUS_OK ? open_buffers(float16, err) : status;
+    if (open_kernels(float16, err) != STATUS_OK ||
+        open_panels(&float16->all, float16, err) != STATUS_OK ||
+        open_panels(&float16->some, float16, err) != STATUS_OK)
+        return err->status;
+    return open_buffers(float16, err);
 }
 
 void float16_close(struct float16_filter *float16)
 {
-    cl_kernel kernels[] = {float16->round, float16->layout, float16->assign,
-                           float16->list,  float16->settle, float16->decide};
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (kernels[i])
-            clReleaseKernel(kernels[i]);
-    if (float16->program)
-        clReleaseProgram(float16->program);
+    cl_kernel *const kernels[] = {&float16->round, &float16->layout, &float16->assign,
+                                  &float16->list,  &float16->settle, &float16->decide};
+    lane_close_kernels(kernels, COUNT_OF(kernels));
+    lane_close_program(&float16->program);
     close_panels(&float16->all);
     close_panels(&float16->some);
     cl_mem *buffers[] = {&float16->squares, &float16->slope,    &float16->offset,

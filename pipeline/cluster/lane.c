@@ -58,6 +58,40 @@ enum status lane_build(cl_program *out, struct lane *lane, const char *name, con
     return status;
 }
 
+enum status lane_open_buffers(struct lane *lane, const struct lane_buffer *wanted, size_t count,
+                              const char *what, struct error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ocl_buffer(wanted[i].buffer, lane->ocl, CL_MEM_READ_WRITE, wanted[i].bytes, NULL, what,
+                       err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
+}
+
+enum status lane_open_kernels(const struct lane_kernel *wanted, size_t count, struct error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ocl_kernel(wanted[i].kernel, wanted[i].program, wanted[i].name, err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
+}
+
+void lane_close_kernels(cl_kernel *const *kernels, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (*kernels[i])
+            clReleaseKernel(*kernels[i]);
+        *kernels[i] = NULL;
+    }
+}
+
+void lane_close_program(cl_program *program)
+{
+    if (*program)
+        clReleaseProgram(*program);
+    *program = NULL;
+}
+
 static enum status wait_and_release(struct lane *lane, cl_event event, struct error *err)
 {
     enum status status = ocl_wait(lane->compute, event, err);

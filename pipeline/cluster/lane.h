@@ -44,6 +44,27 @@ enum status lane_check_stop(const struct lane *lane, struct error *err);
 enum status lane_build(cl_program *out, struct lane *lane, const char *name, const char *options,
                        struct error *err);
 
+/* Opens all of a table, or fails with the first that cannot be opened. Buffers are for kernels to
+ * read and write, kernels are released by lane_close_kernels, both after an error, too. */
+struct lane_buffer {
+    cl_mem *buffer;
+    size_t bytes;
+};
+enum status lane_open_buffers(struct lane *lane, const struct lane_buffer *wanted, size_t count,
+                              const char *what, struct error *err);
+struct lane_kernel {
+    cl_kernel *kernel;
+    cl_program program;
+    const char *name;
+};
+enum status lane_open_kernels(const struct lane_kernel *wanted, size_t count, struct error *err);
+
+/* Release and set NULL; NULL is accepted. */
+void lane_close_kernels(cl_kernel *const *kernels, size_t count);
+void lane_close_program(cl_program *program);
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
 /* Reads a buffer into host memory, or writes it, and waits for it. */
 enum status lane_read(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
                       size_t bytes, void *host, struct error *err);

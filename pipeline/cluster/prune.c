@@ -16,41 +16,34 @@ static const struct costs costs_cpu = {32, 40}, costs_tiled = {16, 32}, costs_te
 
 enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, struct error *err)
 {
-    struct ocl_context *ocl = filter->lane->ocl;
     const size_t k = filter->capacity;
+    const cl_program program = filter->rows_program;
     *prune = (struct prune){.filter = filter, .tensor = tensor};
-    enum status status =
-        ocl_kernel(&prune->shift_bounds, filter->rows_program, "shift_bounds", err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&prune->split, filter->rows_program, "split_rows", err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&prune->own, filter->rows_program, "own_lengths", err);
-    if (status == STATUS_OK && filter->lane->tiled)
-        status = ocl_kernel(&prune->rank, filter->rows_program, "rank_shifts", err);
-    if (status == STATUS_OK && filter->lane->tiled)
-        status = ocl_kernel(&prune->list, filter->rows_program, "list_moved", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&prune->shifts, ocl, CL_MEM_READ_WRITE, k * sizeof(cl_float), NULL,
-                            "shifts", err);
-    if (status == STATUS_OK)
-        status =
-            mailbox_part_open(&prune->plan, &filter->mailbox, KMEANS_PLAN * sizeof(cl_uint), err);
     prune->host_shifts = malloc(k * sizeof *prune->host_shifts);
     prune->sorted = malloc(k * sizeof *prune->sorted);
     prune->scratch = malloc(k * sizeof *prune->scratch);
     prune->moved = calloc(k, 1);
-    if (status == STATUS_OK &&
-        (!prune->host_shifts || !prune->sorted || !prune->scratch || !prune->moved))
-        status = error_memory(err, k * sizeof *prune->sorted, "shifts");
-    return status;
+    if (!prune->host_shifts || !prune->sorted || !prune->scratch || !prune->moved)
+        return error_memory(err, k * sizeof *prune->sorted, "shifts");
+    const struct lane_kernel kernels[] = {
+        {&prune->shift_bounds, program, "shift_bounds"},
+        {&prune->split, program, "split_rows"},
+        {&prune->own, program, "own_lengths"},
+        {&prune->rank, program, "rank_shifts"}, /* of tiled lanes, as is: */
+        {&prune->list, program, "list_moved"},
+    };
+    const struct lane_buffer shifts = {&prune->shifts, k * sizeof(cl_float)};
+    if (lane_open_kernels(kernels, filter->lane->tiled ? 5 : 3, err) != STATUS_OK ||
+        lane_open_buffers(filter->lane, &shifts, 1, "shifts", err) != STATUS_OK)
+        return err->status;
+    return mailbox_part_open(&prune->plan, &filter->mailbox, KMEANS_PLAN * sizeof(cl_uint), err);
 }
 
 void prune_close(struct prune *prune)
 {
-    cl_kernel kernels[] = {prune->shift_bounds, prune->split, prune->own, prune->rank, prune->list};
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
-        if (kernels[i])
-            clReleaseKernel(kernels[i]);
+    cl_kernel *const kernels[] = {&prune->shift_bounds, &prune->split, &prune->own, &prune->rank,
+                                  &prune->list};
+    lane_close_kernels(kernels, COUNT_OF(kernels));
     ocl_buffer_release(&prune->shifts);
     mailbox_part_close(&prune->plan);
     free(prune->host_shifts);

@@ -41,6 +41,9 @@ enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *con
 enum status cluster_hand_over(struct cluster_outcome *all, struct cluster_outcome *own,
                               const struct shard *shard, struct error *err);
 
+/* Whether value i, a smaller k than the suggested one, is as good as that, or that has no score. */
+bool cluster_sweep_prefers(const struct cluster_sweep *sweep, uint32_t i);
+
 /* Whether the options and the shape of the data make sense; errors are those of cluster_run. */
 enum status cluster_check(const struct matrix_source *source, const struct cluster_config *config,
                           uint32_t k, struct error *err);

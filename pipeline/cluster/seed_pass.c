@@ -18,21 +18,18 @@ static enum status open_tile(struct seed_tile *out, const struct seeding *seedin
     struct lane *lane = seeding->lane;
     const double *weights = seeding->weights;
     const size_t rows = tile->rows;
-    enum status status = ocl_buffer(&out->thresholds, lane->ocl, CL_MEM_READ_WRITE,
-                                    rows * sizeof(float), NULL, "seeding", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&out->mask, lane->ocl, CL_MEM_READ_WRITE, rows * sizeof(cl_uint), NULL,
-                            "seeding", err);
-    if (status == STATUS_OK && !lane->host_exact)
-        status = ocl_buffer(&out->distances, lane->ocl, CL_MEM_READ_WRITE, rows * sizeof(double),
-                            NULL, "seeding", err);
-    if (status != STATUS_OK || lane->host_exact || !weights)
-        return status;
-    status = ocl_buffer(&out->weights, lane->ocl, CL_MEM_READ_ONLY, rows * sizeof(double), NULL,
-                        "seeding", err);
-    return status == STATUS_OK ? lane_write(lane, "weights", out->weights, 0, rows * sizeof(double),
-                                            weights + tile->offset, err)
-                               : status;
+    const struct lane_buffer wanted[] = {
+        {&out->thresholds, rows * sizeof(float)},
+        {&out->mask, rows * sizeof(cl_uint)},
+        {&out->distances, rows * sizeof(double)}, /* not where the host keeps them */
+        {&out->weights, rows * sizeof(double)},   /* likewise */
+    };
+    const size_t count = seeding->host_distances ? 2 : weights ? 4 : 3;
+    if (lane_open_buffers(lane, wanted, count, "seeding", err) != STATUS_OK)
+        return err->status;
+    return count == 4 ? lane_write(lane, "weights", out->weights, 0, rows * sizeof(double),
+                                   weights + tile->offset, err)
+                      : STATUS_OK;
 }
 
 enum status seeding_open(struct seeding *seeding, struct shard *shard, const double *weights,
@@ -51,25 +48,24 @@ enum status seeding_open(struct seeding *seeding, struct shard *shard, const dou
     seeding->upto = malloc(seeding->blocks * sizeof *seeding->upto);
     seeding->reached = malloc(shard->comm->size * sizeof *seeding->reached);
     seeding->tiles = calloc(data->tile_count, sizeof *seeding->tiles);
-    if (lane->host_exact)
+    const bool on_host = !shard->assign.exact->program;
+    if (on_host)
         seeding->host_distances = malloc(data->share.rows * sizeof *seeding->host_distances);
     if (!seeding->sums || !seeding->upto || !seeding->reached || !seeding->tiles ||
-        (lane->host_exact && !seeding->host_distances))
+        (on_host && !seeding->host_distances))
         return error_memory(err, bytes, "seeding");
-    enum status status = STATUS_OK;
-    if (!lane->host_exact) {
-        status = ocl_kernel(&seeding->exact, seeding->assign->exact->program, "seed_exact", err);
-        if (status == STATUS_OK)
-            status =
-                ocl_kernel(&seeding->commit, seeding->assign->exact->program, "seed_commit", err);
-        if (status == STATUS_OK)
-            status = ocl_buffer(&seeding->block_sums, lane->ocl, CL_MEM_READ_WRITE,
-                                blocks_of(data->tile_rows) * TRIALS * sizeof(double), NULL,
-                                "seeding", err);
-    }
-    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
-        status = open_tile(&seeding->tiles[i], seeding, &data->tiles[i], err);
-    return status;
+    const cl_program program = seeding->assign->exact->program;
+    const struct lane_kernel kernels[] = {{&seeding->exact, program, "seed_exact"},
+                                          {&seeding->commit, program, "seed_commit"}};
+    const struct lane_buffer sums = {&seeding->block_sums,
+                                     blocks_of(data->tile_rows) * TRIALS * sizeof(double)};
+    if (program && (lane_open_kernels(kernels, COUNT_OF(kernels), err) != STATUS_OK ||
+                    lane_open_buffers(lane, &sums, 1, "seeding", err) != STATUS_OK))
+        return err->status;
+    for (uint32_t i = 0; i < data->tile_count; i++)
+        if (open_tile(&seeding->tiles[i], seeding, &data->tiles[i], err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
 }
 
 void seeding_close(struct seeding *seeding)
@@ -80,10 +76,8 @@ void seeding_close(struct seeding *seeding)
         ocl_buffer_release(&seeding->tiles[i].mask);
         ocl_buffer_release(&seeding->tiles[i].weights);
     }
-    if (seeding->exact)
-        clReleaseKernel(seeding->exact);
-    if (seeding->commit)
-        clReleaseKernel(seeding->commit);
+    cl_kernel *const kernels[] = {&seeding->exact, &seeding->commit};
+    lane_close_kernels(kernels, COUNT_OF(kernels));
     ocl_buffer_release(&seeding->block_sums);
     free(seeding->tiles);
     free(seeding->sums);
@@ -241,7 +235,7 @@ static enum status filter_tile(struct seeding *seeding, struct tile *tile, struc
 static enum status exact_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
                               cl_uint trials, struct error *err)
 {
-    if (seeding->lane->host_exact)
+    if (seeding->host_distances)
         return host_tile(seeding, tile, candidates, trials, evaluate_block, err);
     struct filter *filter = seeding->assign->filter;
     struct seed_tile *own = of_tile(seeding, tile);
@@ -266,7 +260,7 @@ static enum status exact_tile(struct seeding *seeding, struct tile *tile, const 
 static enum status commit_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
                                cl_uint trial, bool first, struct error *err)
 {
-    if (seeding->lane->host_exact)
+    if (seeding->host_distances)
         return host_tile(seeding, tile, candidates, first ? TRIALS : trial, commit_block, err);
     struct filter *filter = seeding->assign->filter;
     struct seed_tile *own = of_tile(seeding, tile);

@@ -76,13 +76,17 @@ static void explain(struct cluster_sweep *sweep)
                  "; it is the largest tried, larger ones may be better");
 }
 
-/* The outcome of value i ends up in `best` if it is better than what is there, or as good with a
- * smaller k. */
+bool cluster_sweep_prefers(const struct cluster_sweep *sweep, uint32_t i)
+{
+    const double score = score_of(sweep, i), most = score_of(sweep, sweep->suggested);
+    return isnan(most) || score >= most;
+}
+
+/* The outcome of value i ends up in `best` if that is the first one or the suggestion changes. */
 static void keep_better(struct cluster_outcome *best, struct cluster_outcome *outcome,
                         struct cluster_sweep *sweep, uint32_t i)
 {
-    const double score = score_of(sweep, i), most = score_of(sweep, sweep->suggested);
-    if (best->labels && !(isnan(most) || score >= most))
+    if (best->labels && !cluster_sweep_prefers(sweep, i))
         return;
     struct cluster_outcome swap = *best;
     *best = *outcome;

@@ -85,7 +85,6 @@ static void close_sums(struct update *update)
 
 static enum status open_buffers(struct update *update, struct error *err)
 {
-    struct ocl_context *ocl = update->lane->ocl;
     const size_t row = update->data->stride * sizeof(cl_long);
     const size_t entries = 2 * (size_t)update->data->tile_rows;
     /* As many as a tile can come to, as far as memory allows. */
@@ -93,10 +92,15 @@ static enum status open_buffers(struct update *update, struct error *err)
     const size_t fit = row < PARTIAL_BYTES / 64 ? PARTIAL_BYTES / row : 64;
     const size_t segments = most < fit ? (size_t)most : fit;
     update->segments_max = (uint32_t)segments;
-    struct {
-        cl_mem *buffer;
-        size_t bytes;
-    } wanted[] = {
+    update->host_entries = malloc(entries * sizeof *update->host_entries);
+    update->host_segments = malloc((segments + 1) * sizeof *update->host_segments);
+    update->host_begins = malloc((segments + 1) * sizeof *update->host_begins);
+    update->host_clusters = malloc(segments * sizeof *update->host_clusters);
+    update->cluster_end = malloc(update->k * sizeof *update->cluster_end);
+    if (!update->host_entries || !update->host_segments || !update->host_begins ||
+        !update->host_clusters || !update->cluster_end)
+        return error_memory(err, entries * sizeof *update->host_entries, "sums of clusters");
+    const struct lane_buffer wanted[] = {
         {&update->scale_buffer, update->data->stride * sizeof(cl_int)},
         {&update->totals, update->k * row},
         {&update->entries, entries * sizeof(cl_uint)},
@@ -105,19 +109,7 @@ static enum status open_buffers(struct update *update, struct error *err)
         {&update->clusters, segments * sizeof(cl_uint)},
         {&update->partial, segments * row},
     };
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
-        status = ocl_buffer(wanted[i].buffer, ocl, CL_MEM_READ_WRITE, wanted[i].bytes, NULL,
-                            "sums of clusters", err);
-    update->host_entries = malloc(entries * sizeof *update->host_entries);
-    update->host_segments = malloc((segments + 1) * sizeof *update->host_segments);
-    update->host_begins = malloc((segments + 1) * sizeof *update->host_begins);
-    update->host_clusters = malloc(segments * sizeof *update->host_clusters);
-    update->cluster_end = malloc(update->k * sizeof *update->cluster_end);
-    if (!update->host_entries || !update->host_segments || !update->host_begins ||
-        !update->host_clusters || !update->cluster_end)
-        status = error_memory(err, entries * sizeof *update->host_entries, "sums of clusters");
-    return status;
+    return lane_open_buffers(update->lane, wanted, COUNT_OF(wanted), "sums of clusters", err);
 }
 
 bool update_keeps_subnormals(const struct ocl_device *device)
@@ -142,22 +134,19 @@ enum status update_open(struct update *update, struct data *data, uint32_t k, ui
     snprintf(options, sizeof options, "-DVECTOR=%d -DVECTORS=%u -DWEIGHTED=%d -DDOUBLES=%d",
              lane->tiled ? 1 : 16, update->vectors, weighted,
              !lane->tiled && !weighted && update_keeps_subnormals(lane->device));
-    status = lane_build(&update->program, lane, "kmeans_update", options, err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&update->sum, update->program, "sum_segments", err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&update->add, update->program, "add_segments", err);
-    /* One of several devices: all sums meet on the host. */
-    if (status == STATUS_OK && data->share.rows < data->rows)
-        status = pin_sums(update, err);
-    if (status == STATUS_OK)
-        status = open_sums(update, err);
-    if (status == STATUS_OK)
-        status = open_buffers(update, err);
-    if (status == STATUS_OK)
-        status = lane_write(lane, "scales", update->scale_buffer, 0,
-                            data->stride * sizeof *update->scales, update->scales, err);
-    return status == STATUS_OK ? update_reset(update, err) : status;
+    if (lane_build(&update->program, lane, "kmeans_update", options, err) != STATUS_OK)
+        return err->status;
+    const struct lane_kernel kernels[] = {{&update->sum, update->program, "sum_segments"},
+                                          {&update->add, update->program, "add_segments"}};
+    /* One of several ranks: all sums meet on the host. */
+    const bool pinned = data->share.rows < data->rows;
+    if (lane_open_kernels(kernels, COUNT_OF(kernels), err) != STATUS_OK ||
+        (pinned && pin_sums(update, err) != STATUS_OK) || open_sums(update, err) != STATUS_OK ||
+        open_buffers(update, err) != STATUS_OK ||
+        lane_write(lane, "scales", update->scale_buffer, 0, data->stride * sizeof *update->scales,
+                   update->scales, err) != STATUS_OK)
+        return err->status;
+    return update_reset(update, err);
 }
 
 enum status update_open_totals(struct update *totals, const struct update *part, uint64_t samples,
@@ -170,12 +159,9 @@ enum status update_open_totals(struct update *totals, const struct update *part,
 
 void update_close(struct update *update)
 {
-    if (update->sum)
-        clReleaseKernel(update->sum);
-    if (update->add)
-        clReleaseKernel(update->add);
-    if (update->program)
-        clReleaseProgram(update->program);
+    cl_kernel *const kernels[] = {&update->sum, &update->add};
+    lane_close_kernels(kernels, COUNT_OF(kernels));
+    lane_close_program(&update->program);
     ocl_buffer_release(&update->scale_buffer);
     ocl_buffer_release(&update->totals);
     ocl_buffer_release(&update->entries);
