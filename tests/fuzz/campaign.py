@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Gives every fuzz target its executions, on all cores of this machine, for a given time.
+"""Runs all fuzz targets on all cores of this machine for a given time.
 
     campaign.py SECONDS OUT [EXECUTIONS [TARGET...]]
 
-Run in a folder that tools/fuzz --bundle made; needs nothing but Python and a kernel. One process a
-core goes on from what is known of a target for at most CHUNK seconds; then the core takes the next
-target: one that nobody works on, else the one that lacks least to EXECUTIONS (10 million). A
-process that ends with a finding is followed by others, which go on.
+Run it in a folder made by tools/fuzz --bundle; it needs only Python and a kernel. One process per
+core continues from the corpus of a target for at most CHUNK seconds; then the core takes the next
+target: one that no core works on, else the one closest to EXECUTIONS (10 million). After a finding
+new processes continue.
 
 OUT gets table.md (executions, speed, coverage, findings by target), summary.json, findings.tar.xz
-(inputs, and the logs of the processes that ended with them), corpus.tar.xz (the inputs that
-together reach all that was reached) and logs.tar.xz (each target's last log). The exit status is 1
-after findings.
+(inputs, and the logs of the processes that ended with them), corpus.tar.xz (a minimal set of inputs
+with the full coverage) and logs.tar.xz (the last log of each target). The exit status is 1 after
+findings.
 """
 import json
 import os
@@ -25,10 +25,10 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CHUNK = 45  # seconds; less where cores are few
+CHUNK = 45  # seconds; less with few cores
 GOAL = 10000000
-MOST_FINDINGS = 20  # of one target, that are described
-MOST_BYTES = 15 << 20  # of one archive
+MOST_FINDINGS = 20  # described per target
+MOST_BYTES = 15 << 20  # per archive
 OPTIONS = ["-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=10", "-print_final_stats=1",
            "-print_funcs=0"]
 

@@ -1,10 +1,10 @@
-/* fuzz.h: what takes bytes from strangers, each as a target that is given any bytes at all.
+/* fuzz.h: the parts that read untrusted bytes, each as a target that accepts any bytes.
  *
- *   fuzz_libfuzzer.c   libFuzzer makes the bytes up (VARIANT=fuzz, clang)
+ *   fuzz_libfuzzer.c   libFuzzer generates the bytes (VARIANT=fuzz, clang)
  *   fuzz_replay.c      the bytes of files, with any compiler
  *
- * A target must return: crashes, findings of the sanitizers, hangs and untrue promises (fuzz_check)
- * end the process. What it does depends on the bytes alone. */
+ * A target must return: crashes, sanitizer findings, hangs and violated promises (fuzz_check) end
+ * the process. Its behaviour depends only on the bytes. */
 #ifndef CLPIPE_FUZZ_H
 #define CLPIPE_FUZZ_H
 
@@ -15,35 +15,36 @@
 struct fuzz_target {
     char name[16];
     void (*run)(const struct fuzz_target *target, const uint8_t *data, size_t size);
-    /* Makes the checksums in the bytes right again, without which mutations end at the first of
-     * them; NULL where the format has none. */
+    /* Corrects the checksums in the bytes, at the first of which mutations would otherwise end;
+     * NULL if the format has none. */
     void (*seal)(uint8_t *data, size_t size);
-    /* Mutates the parts that are ours to read, by `change` (which gives the new size of what it is
-     * given, at most `most`); NULL: anything may change. */
+    /* Mutates the parts that clpipe itself reads, by `change` (which returns the new size of its
+     * argument, at most `most`); NULL: anything may change. */
     size_t (*mutate)(uint8_t *data, size_t size, unsigned seed,
                      size_t (*change)(uint8_t *data, size_t size, size_t most));
 };
 
-/* "decode" (whatever the content is), a target for each format that this build decodes, and the
+/* "decode" (content of any format), a target for each format that this build decodes, and the
  * readers; NULL past the last. */
 const struct fuzz_target *fuzz_target_at(unsigned i);
-/* NULL: none of that name. */
+/* NULL: unknown name. */
 const struct fuzz_target *fuzz_target_find(const char *name);
 
-/* Looks at everything, every time. libFuzzer's own rounds leave what costs most to one in four. */
+/* Runs all checks every time. Under libFuzzer the most expensive ones run one time in four. */
 extern bool fuzz_thorough;
 
-/* "--target=NAME" among the arguments; ends the process with what there is if it is missing. */
+/* The target of "--target=NAME" among the arguments; without one, lists the targets and exits. */
 const struct fuzz_target *fuzz_target_from(int argc, char **argv);
 
-/* Writes the bytes to a file, always the same one: its descriptor, at the beginning. */
+/* Writes the bytes to a file, always the same one; returns its descriptor, positioned at the
+ * start. */
 int fuzz_file(const uint8_t *data, size_t size);
-/* Its name; and the directory, in $TMPDIR, that holds nothing else and is removed at the end. The
- * file is called as a log is. */
+/* The name of that file, which is that of a log; and its directory, in $TMPDIR, which contains
+ * nothing else and is removed at the end. */
 const char *fuzz_file_name(void);
 const char *fuzz_folder(void);
 
-/* An endless row of numbers that depends on the bytes alone. */
+/* An endless sequence of numbers that depends only on the bytes. */
 struct fuzz_choice {
     uint64_t state;
 };

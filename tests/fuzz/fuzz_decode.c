@@ -1,10 +1,10 @@
-/* fuzz_decode.c: the decoders, through the door that ingest uses.
+/* fuzz_decode.c: the decoders, through the interface that ingest uses.
  *
- * Inputs (fuzz_thorough: all of them) are decoded twice by one decoder, in other strips, into
- * memory that held something else, and a JPEG, whose library keeps tables, after another JPEG:
- * outcome and pixels must be the same, or something depended on what lay around. A JPEG's
- * coefficients, where it has any to give, must come to the same. Where the sanitizers count
- * allocations, the codec must stay below what it said it would hold. */
+ * Inputs (fuzz_thorough: all of them) are decoded twice by one decoder, in different strips, into
+ * memory that held other data, and a JPEG, whose library keeps tables, after another JPEG: outcome
+ * and pixels must be the same, so that nothing depends on earlier state. A JPEG's coefficients, if
+ * available, must give the same pixels. If the sanitizers count allocations, the codec must stay
+ * within the memory that it announced. */
 #include "fuzz.h"
 
 #include "base/clock.h"
@@ -22,14 +22,15 @@
 #include <jpeglib.h>
 #include <zlib.h>
 
-/* Wide enough for several tiles, strips and blocks, and little enough to be quick. */
+/* Large enough for several tiles, strips and blocks, and small enough to be fast. */
 #define MOST_PIXELS (1u << 12)
 #define MOST_SCANS  10u
-/* What a codec may hold from its header to its first row: nothing that grows with the picture. */
+/* The memory of a codec between its header and its first row, which must not grow with the
+ * picture. */
 #define MOST_FOR_HEADER (4u << 20)
-/* libtiff makes up for missing offsets and sizes of up to a million strips, and keeps all tags. */
+/* libtiff adds missing offsets and sizes of up to a million strips, and keeps all tags. */
 #define MOST_FOR_TIFF (40u << 20)
-/* A colour transform is bounded by itself. */
+/* A colour transform has its own limit. */
 #define MOST_FOR_ICC (44u << 20)
 /* Rounding of allocations, tables and the like beyond what info.memory says. */
 #define MEMORY_SLACK (1u << 20)
@@ -45,13 +46,13 @@
 #endif
 
 #ifdef COUNTED
-/* As <sanitizer/allocator_interface.h> has them, which gcc does not install everywhere. */
+/* From <sanitizer/allocator_interface.h>, which gcc does not install everywhere. */
 int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *, size_t),
                                               void (*on_free)(const volatile void *));
 size_t __sanitizer_get_allocated_size(const volatile void *at);
 
 static int64_t held, most_held;
-static bool ours; /* what is allocated now is not the codec's */
+static bool ours; /* the current allocations are not the codec's */
 
 static void on_malloc(const volatile void *at, size_t size)
 {
@@ -139,7 +140,7 @@ static enum reason all_rows(struct decode *decode, const struct image_info *info
     return reason;
 }
 
-/* The same pixels of DCT coefficients. */
+/* The same pixels from DCT coefficients. */
 static enum reason all_coefficients(struct decode *decode, const struct image_info *info,
                                     uint8_t fill, struct murmur3 *hash, struct failure *failure)
 {
@@ -197,7 +198,7 @@ static void decode_once(struct outcome *out, struct decode *decode, int fd, cons
         fuzz_check(rows || options->coefficients);
         out->reason = rows ? all_rows(decode, &out->info, fill, choice, &hash, &failure)
                            : all_coefficients(decode, &out->info, fill, &hash, &failure);
-        /* Frames that are not shown may take more, which not every libjxl lets us refuse. */
+        /* Frames that are not shown may take more, which older versions of libjxl cannot refuse. */
         if (strcmp(out->info.format, "jxl") != 0)
             check_held(out->info.memory + MEMORY_SLACK);
         if (out->reason == REASON_NONE)
@@ -209,12 +210,12 @@ static void decode_once(struct outcome *out, struct decode *decode, int fd, cons
     fuzz_check(out->reason == failure.reason && out->reason < REASON_COUNT);
     fuzz_check(out->reason == REASON_NONE || failure.message[0]);
     fuzz_check(memchr(failure.message, 0, sizeof failure.message));
-    /* What was made up here cannot change, vanish or be unreadable. */
+    /* A generated file cannot change, vanish or be unreadable. */
     fuzz_check(out->reason != REASON_CHANGED && out->reason != REASON_UNREADABLE &&
                out->reason != REASON_VANISHED);
 }
 
-/* A JPEG with tables of its own, which must not be there any more when the next file comes. */
+/* A JPEG with its own tables, which must be gone when the next file comes. */
 static void draw_another(unsigned char **data, unsigned long *size)
 {
     struct jpeg_compress_struct info;
@@ -259,7 +260,7 @@ static void decode_another(struct decode *decode, const struct decode_options *o
     fuzz_check(outcome.reason == REASON_NONE);
 }
 
-/* Outcome and pixels of a file by its coefficients. */
+/* Decodes a file by its coefficients: outcome and pixels. */
 static void check_coefficients(const struct outcome *rows, int fd, const struct stat *st,
                                struct decode_options options, struct fuzz_choice *choice)
 {
@@ -325,7 +326,7 @@ void fuzz_decode(const struct fuzz_target *target, const uint8_t *data, size_t s
     }
 }
 
-/* The CRC of every chunk of a PNG that is there whole. */
+/* Corrects the CRC of every complete chunk of a PNG. */
 void fuzz_seal_image(uint8_t *data, size_t size)
 {
     if (size < 8 || memcmp(data, "\x89PNG\r\n\x1a\n", 8) != 0)

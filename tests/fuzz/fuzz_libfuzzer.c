@@ -28,7 +28,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
     if (target.mutate)
         return target.mutate(data, size, seed, LLVMFuzzerMutate);
     size = LLVMFuzzerMutate(data, size, most);
-    /* Wrong checksums have to be met too, now and then. */
+    /* Wrong checksums must occur, too, now and then. */
     if (target.seal && seed % 16 != 0)
         target.seal(data, size);
     return size;

@@ -97,7 +97,7 @@ static void check_same(const struct store_record *a, const struct store_record *
                a->width == b->width && a->height == b->height);
 }
 
-/* What a whole frame holds; written again it is the same frame. */
+/* The content of a complete frame, which gives the same frame when written again. */
 static void check_entry(struct records_reader *reader, uint64_t offset,
                         const struct records_entry *entry)
 {
@@ -117,7 +117,7 @@ static void check_entry(struct records_reader *reader, uint64_t offset,
         free(frame.data);
     }
     free(values);
-    /* A peek sees the same, in a reader of its own since an entry lies in its reader's buffer. */
+    /* A peek sees the same, in a separate reader since an entry lies in its reader's buffer. */
     struct records_reader other;
     struct records_entry peeked;
     records_reader_init(&other, reader->fd, "log", reader->counters, reader->log_end, 64);
@@ -153,7 +153,7 @@ static void read_all(int fd, uint64_t start, uint64_t end, uint32_t counters)
     stretches_clear(&stretches);
 }
 
-/* As repair reads it. */
+/* Reads it as repair does. */
 static void repair_log(int directory)
 {
     struct repair_log log = {.fd = -1};
@@ -193,7 +193,7 @@ void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size
     close(directory);
 }
 
-/* The header's CRC, and those of the frames that are there whole; see log/records.h. */
+/* Corrects the CRC of the header and of all complete frames; see log/records.h. */
 void fuzz_seal_log(uint8_t *data, size_t size)
 {
     uint32_t length, crc;

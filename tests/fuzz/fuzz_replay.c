@@ -1,7 +1,7 @@
-/* fuzz_replay.c: gives files to a target: fuzz_replay --target=NAME FILE|DIRECTORY...
+/* fuzz_replay.c: runs a target on files: fuzz_replay --target=NAME FILE|DIRECTORY...
  *
- * Names every file before it is given, so that the last name is the one that did it. The last line
- * says how many there were. fuzz_replay --list prints the targets. */
+ * Prints the name of every file first, so that the last name is the one that failed. The last line
+ * is the number of files. fuzz_replay --list prints the targets. */
 #include "fuzz.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static int give(const char *path, const struct stat *st, int type, struct FTW *p
     if (type != FTW_F)
         return 0;
     FILE *file = fopen(path, "rb");
-    /* No byte more than there are, so that reading behind them is found. */
+    /* Exactly the size of the file, so that reading past its end is detected. */
     uint8_t *data = malloc((size_t)st->st_size);
     if (!file || (!data && st->st_size > 0) ||
         fread(data, 1, (size_t)st->st_size, file) != (size_t)st->st_size) {

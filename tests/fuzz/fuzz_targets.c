@@ -1,4 +1,4 @@
-/* fuzz_targets.c: the table of targets, and what they share. */
+/* fuzz_targets.c: the table of targets, and their common functions. */
 #include "fuzz.h"
 
 #include "base/hash.h"
@@ -71,7 +71,7 @@ const struct fuzz_target *fuzz_target_from(int argc, char **argv)
     exit(2);
 }
 
-/* Not memory without a name: HDF5 wants one, and repair the directory. */
+/* Not an anonymous file: HDF5 needs a name, and repair the directory. */
 static char folder[256], file_name[sizeof folder + 16];
 
 static void remove_folder(void)

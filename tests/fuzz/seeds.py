@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws small inputs for the fuzz targets.
+"""Generates small inputs for the fuzz targets.
 
     tests/fuzz/seeds.py DEST CLPIPE
 
 Writes DEST/TARGET/NAME, a few dozen files of mostly less than a kilobyte for each target. CLPIPE is
-the program, which makes the finished files and the logs. What needs PIL, cjpeg or h5py is left out,
-with a line, where they are missing.
+the program, which makes the finished files and the logs. Inputs that need PIL, cjpeg or h5py are
+skipped, with a line, if these are missing.
 """
 import io
 import os
