@@ -6,40 +6,22 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *advice;
-} reasons[REASON_COUNT] = {
-    [REASON_NONE] = {"none", "Nothing is wrong."},
-    [REASON_UNREADABLE] = {"unreadable", "The file could not be read: check its permissions and "
-                                         "the disk or network it is on."},
-    [REASON_VANISHED] = {"vanished", "The file was removed or renamed while clpipe ran: run again "
-                                     "when nothing else changes the directory."},
-    [REASON_CHANGED] = {"changed", "The file changed while it was read: run again with "
-                                   "--retry-failed when it is no longer written to."},
-    [REASON_EMPTY] = {"empty", "The file has no bytes: an interrupted copy or download; fetch it "
-                               "again or delete it."},
-    [REASON_UNKNOWN_FORMAT] = {"unknown-format",
-                               "The name says image but the content is of no format that clpipe "
-                               "knows: see what it is with file(1)."},
-    [REASON_UNSUPPORTED] = {"unsupported",
-                            "This build cannot decode this format or variant: see clpipe formats, "
-                            "or convert the file."},
-    [REASON_CORRUPT] = {"corrupt", "The data contradicts itself: restore the file from a good "
-                                   "copy."},
-    [REASON_TRUNCATED] = {"truncated", "The data ends early: copy or download the file again."},
-    [REASON_TOO_LARGE] = {"too-large", "The image has more pixels than --max-pixels allows: raise "
-                                       "it if the file is to be trusted."},
-    [REASON_TOO_MANY_SCANS] = {"too-many-scans",
-                               "The progressive JPEG has more scans than --max-scans allows: raise "
-                               "it if the file is to be trusted."},
-    [REASON_TIMEOUT] = {"timeout", "Decoding took longer than the time limit that was asked for: "
-                                   "raise it or leave it out."},
-    [REASON_OUT_OF_MEMORY] = {"out-of-memory", "The decoder could not get memory: run again with "
-                                               "--retry-failed and fewer --threads."},
-    [REASON_DECODER_CRASHED] = {"decoder-crashed",
-                                "The decoder died on this file: treat the file as hostile, and "
-                                "update the image libraries."},
-    [REASON_NOT_AN_IMAGE] = {"not-an-image", "Neither name nor content says image: skipped."},
+static const char *const names[REASON_COUNT] = {
+    [REASON_NONE] = "none",
+    [REASON_UNREADABLE] = "unreadable",
+    [REASON_VANISHED] = "vanished",
+    [REASON_CHANGED] = "changed",
+    [REASON_EMPTY] = "empty",
+    [REASON_UNKNOWN_FORMAT] = "unknown-format",
+    [REASON_UNSUPPORTED] = "unsupported",
+    [REASON_CORRUPT] = "corrupt",
+    [REASON_TRUNCATED] = "truncated",
+    [REASON_TOO_LARGE] = "too-large",
+    [REASON_TOO_MANY_SCANS] = "too-many-scans",
+    [REASON_TIMEOUT] = "timeout",
+    [REASON_OUT_OF_MEMORY] = "out-of-memory",
+    [REASON_DECODER_CRASHED] = "decoder-crashed",
+    [REASON_NOT_AN_IMAGE] = "not-an-image",
 };
 
 enum reason failure_set(struct failure *failure, enum reason reason, const char *format, ...)
@@ -75,19 +57,13 @@ enum reason failure_errno(struct failure *failure, enum reason reason, int errno
 const char *reason_name(enum reason reason)
 {
     assert(reason >= REASON_NONE && reason < REASON_COUNT);
-    return reasons[reason].name;
+    return names[reason];
 }
 
 enum reason reason_from_name(const char *name)
 {
     for (int i = 0; i < REASON_COUNT; i++)
-        if (strcmp(reasons[i].name, name) == 0)
+        if (strcmp(names[i], name) == 0)
             return (enum reason)i;
     return REASON_COUNT;
-}
-
-const char *reason_advice(enum reason reason)
-{
-    assert(reason >= REASON_NONE && reason < REASON_COUNT);
-    return reasons[reason].advice;
 }

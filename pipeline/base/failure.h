@@ -47,7 +47,4 @@ const char *reason_name(enum reason reason);
 /* The reason of that name, or REASON_COUNT. */
 enum reason reason_from_name(const char *name);
 
-/* A sentence for users: what such a failure means and what can be done. */
-const char *reason_advice(enum reason reason);
-
 #endif

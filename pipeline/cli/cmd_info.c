@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
+#include "cli/remedy.h"
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "cli/summary.h"
@@ -83,7 +84,7 @@ static void print_failures(struct sink *sink, const struct overview *overview)
         snprintf(word, sizeof word, "%s", reason_name((enum reason)i));
         sink_printf(sink, "  %9s   %s: %s\n",
                     format_count(count, sizeof count, overview->by_reason[i]), word,
-                    reason_advice((enum reason)i));
+                    remedy_of_reason((enum reason)i));
     }
     if (overview->by_reason[REASON_NOT_AN_IMAGE])
         sink_printf(sink, "  %-9s %s that are no images\n", "skipped",

@@ -1,4 +1,5 @@
-/* remedy.c: the options that help against an error; the library below knows none of them. */
+/* remedy.c: what helps against an error of the run or a failure of a file, in the words of the
+ * command line; the library below knows no option. */
 #include "cli/remedy.h"
 
 #include <stdio.h>
@@ -32,4 +33,39 @@ void remedy_append(struct error *err)
     const size_t used = strlen(err->sentence);
     if (text[err->remedy])
         snprintf(err->sentence + used, sizeof err->sentence - used, "; %s", text[err->remedy]);
+}
+
+const char *remedy_of_reason(enum reason reason)
+{
+    static const char *const text[REASON_COUNT] = {
+        [REASON_UNREADABLE] = "The file could not be read: check its permissions and "
+                              "the disk or network it is on.",
+        [REASON_VANISHED] = "The file was removed or renamed while clpipe ran: run again "
+                            "when nothing else changes the directory.",
+        [REASON_CHANGED] = "The file changed while it was read: run again with "
+                           "--retry-failed when it is no longer written to.",
+        [REASON_EMPTY] = "The file has no bytes: an interrupted copy or download; fetch it "
+                         "again or delete it.",
+        [REASON_UNKNOWN_FORMAT] = "The name says image but the content is of no format that clpipe "
+                                  "knows: see what it is with file(1).",
+        [REASON_UNSUPPORTED] =
+            "This build cannot decode this format or variant: see clpipe formats, "
+            "or convert the file.",
+        [REASON_CORRUPT] = "The data contradicts itself: restore the file from a good "
+                           "copy.",
+        [REASON_TRUNCATED] = "The data ends early: copy or download the file again.",
+        [REASON_TOO_LARGE] = "The image has more pixels than --max-pixels allows: raise "
+                             "it if the file is to be trusted.",
+        [REASON_TOO_MANY_SCANS] =
+            "The progressive JPEG has more scans than --max-scans allows: raise "
+            "it if the file is to be trusted.",
+        [REASON_TIMEOUT] = "Decoding took longer than the time limit that was asked for: "
+                           "raise it or leave it out.",
+        [REASON_OUT_OF_MEMORY] = "The decoder could not get memory: run again with "
+                                 "--retry-failed and fewer --threads.",
+        [REASON_DECODER_CRASHED] = "The decoder died on this file: treat the file as hostile, and "
+                                   "update the image libraries.",
+        [REASON_NOT_AN_IMAGE] = "Neither name nor content says image: skipped.",
+    };
+    return text[reason];
 }

@@ -449,7 +449,7 @@ static enum status conclude(struct ingest *ingest, struct error *err)
         if (status != STATUS_OK)
             return status;
         if (cause == STOP_STRICT)
-            return error_set(err, STATUS_PARTIAL, "stopped at the first failure (--strict)");
+            return error_set(err, STATUS_PARTIAL, "stopped at the first failure");
         return error_set(err, STATUS_INTERRUPTED, "interrupted");
     }
     if (report->images_ok == 0) {

@@ -57,7 +57,7 @@ static void stop_if_strict(struct recorder *recorder, const struct store_record 
         return;
     if (stop_requested(stop) == STOP_NONE) {
         char path[256];
-        log_message(LOG_ERROR, "%s: %s: %s; stopping because of --strict",
+        log_message(LOG_ERROR, "%s: %s: %s; stopping at the first failure",
                     path_for_message(path, sizeof path, record->path), reason_name(reason),
                     record->failure.message);
     }

@@ -40,7 +40,7 @@ static size_t split(char *text)
     return count;
 }
 
-static enum status compile(struct glob *glob, const char *text, const char *option,
+static enum status compile(struct glob *glob, const char *text, const char *purpose,
                            struct error *err)
 {
     size_t length = strlen(text);
@@ -54,12 +54,13 @@ static enum status compile(struct glob *glob, const char *text, const char *opti
     glob->count = split(glob->components);
     if (glob->count == 0)
         return error_set(err, STATUS_USAGE,
-                         "%s \"%s\" names nothing: give a glob such as \"*.jpg\"", option, text);
+                         "the %s glob \"%s\" names nothing: give one such as \"*.jpg\"", purpose,
+                         text);
     return STATUS_OK;
 }
 
 static enum status compile_all(struct glob **out, unsigned *count_out, const char *const *texts,
-                               unsigned count, const char *option, struct error *err)
+                               unsigned count, const char *purpose, struct error *err)
 {
     struct glob *globs = calloc(count ? count : 1, sizeof *globs);
     if (!globs)
@@ -68,7 +69,7 @@ static enum status compile_all(struct glob **out, unsigned *count_out, const cha
     *count_out = count;
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        status = compile(&globs[i], texts[i], option, err);
+        status = compile(&globs[i], texts[i], purpose, err);
     return status;
 }
 
@@ -78,11 +79,11 @@ enum status pathglob_open(struct pathglob **out, const char *const *include, uns
     struct pathglob *globs = calloc(1, sizeof *globs);
     if (!globs)
         return error_memory(err, sizeof *globs, "globs");
-    enum status status = compile_all(&globs->include, &globs->include_count, include, include_count,
-                                     "--include", err);
+    enum status status =
+        compile_all(&globs->include, &globs->include_count, include, include_count, "include", err);
     if (status == STATUS_OK)
         status = compile_all(&globs->exclude, &globs->exclude_count, exclude, exclude_count,
-                             "--exclude", err);
+                             "exclude", err);
     if (status != STATUS_OK) {
         pathglob_close(&globs);
         return status;

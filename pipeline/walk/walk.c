@@ -124,9 +124,8 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
     }
     const unsigned long long passed = walking.listing.links_passed;
     if (passed > 0)
-        log_message(LOG_NOTICE,
-                    "%llu symbolic link%s to directories not followed (--follow-symlinks does)",
-                    passed, passed == 1 ? "" : "s");
+        log_message(LOG_NOTICE, "%llu symbolic link%s to directories not followed", passed,
+                    passed == 1 ? "" : "s");
 out:
     pathglob_close(&globs);
     skip_close(&skip);

@@ -92,7 +92,8 @@ static inline void put_directory(const char *path)
 static inline struct walk_config config_for(const char *const *source)
 {
     return (struct walk_config){.options = {.sources = source, .source_count = 1},
-                                .spool_directory = "spool"};
+                                .spool_directory = "spool",
+                                .promises_image = format_promised};
 }
 
 static inline struct walk *open_walk(const struct walk_config *config)
