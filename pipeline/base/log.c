@@ -30,8 +30,9 @@ static bool terminal, colour;
 static void terminal_look(void)
 {
     const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
-    terminal = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0;
-    colour = terminal && !(no_colour && no_colour[0]);
+    const bool able = term && term[0] && strcmp(term, "dumb") != 0;
+    terminal = able && isatty(STDERR_FILENO);
+    colour = able && !(no_colour && no_colour[0]);
 }
 
 bool log_is_terminal(void)
@@ -40,10 +41,10 @@ bool log_is_terminal(void)
     return terminal;
 }
 
-bool log_wants_colour(void)
+bool log_wants_colour(int descriptor)
 {
     pthread_once(&terminal_once, terminal_look);
-    return colour;
+    return colour && (descriptor == STDERR_FILENO ? terminal : isatty(descriptor) != 0);
 }
 
 void log_set_level(enum log_level level)
@@ -78,9 +79,9 @@ static const char *prefix_of(enum log_level level)
 {
     if (level == LOG_INFO)
         return "";
-    if (log_wants_colour() && level == LOG_ERROR)
+    if (log_wants_colour(STDERR_FILENO) && level == LOG_ERROR)
         return "\033[1;31mclpipe:\033[0m ";
-    if (log_wants_colour() && level == LOG_NOTICE)
+    if (log_wants_colour(STDERR_FILENO) && level == LOG_NOTICE)
         return "\033[33mclpipe:\033[0m ";
     return "clpipe: ";
 }

@@ -29,7 +29,8 @@ void log_status_line(const char *line);
 /* True if standard error is a terminal that understands cursor movement (TERM is not "dumb"). */
 bool log_is_terminal(void);
 
-/* True if output may be coloured: a terminal, and NO_COLOR unset or empty. */
-bool log_wants_colour(void);
+/* True if what is written to that descriptor (standard output or standard error) may be coloured: a
+ * terminal, and NO_COLOR unset or empty. */
+bool log_wants_colour(int descriptor);
 
 #endif

@@ -64,7 +64,7 @@ enum status report_clustering(const struct options *options, struct clustering_r
 {
     struct json json;
     report->seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
-    summary_clusters(report);
+    summary_clusters(report, options);
     json_init(&json, false);
     report_cluster(&json, NULL, report);
     return report_write(options, &json, err);

@@ -250,7 +250,7 @@ enum status command_bench(const struct options *options, struct error *err)
 {
     struct compute compute = {0};
     struct selection selection;
-    struct table table = {.to_sink = !report_owns_stdout(options)};
+    struct table table = {.to_sink = !json_owns_stdout(options)};
     signals_install(0);
     enum status status = select_work(&selection, options, err);
     if (status != STATUS_OK)

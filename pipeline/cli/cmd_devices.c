@@ -100,7 +100,7 @@ enum status command_devices(const struct options *options, struct error *err)
         ocl_devices_select(chosen, &count, COMPUTE_DEVICES, &devices, options->device, &none);
     if (selected != STATUS_OK)
         count = 0;
-    if (devices.count > 0 && !report_owns_stdout(options))
+    if (devices.count > 0 && !json_owns_stdout(options))
         status = print_table(&devices, chosen, count, err);
     if (status == STATUS_OK && options->json) {
         struct json json;

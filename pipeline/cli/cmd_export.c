@@ -10,18 +10,22 @@
 #include "cli/sink.h"
 #include "file/choose.h"
 #include "file/feature_matrix.h"
-#include "matrix/hdf5_matrix.h"
 #include "matrix/npy.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct export
 {
     const struct options *options;
+    const char *output;        /* of -o; NULL: standard output */
+    enum export_format format; /* of --format, or what the name of the output says */
     struct result *result;
     struct matrix_source matrix; /* features */
     struct result_feature feature;
@@ -47,7 +51,7 @@ static void line_begin(struct line *line, struct export *export)
 {
     line->export = export;
     line->first = true;
-    line->lines_of_json = export->options->format == FORMAT_JSONL;
+    line->lines_of_json = export->format == FORMAT_JSONL;
     if (line->lines_of_json) {
         json_init(&line->json, true);
         json_open_object(&line->json, NULL);
@@ -122,7 +126,7 @@ static void field_float(struct line *line, const char *name, float value)
 
 static void header(struct export *export, const char *const *names)
 {
-    if (export->options->format == FORMAT_JSONL)
+    if (export->format == FORMAT_JSONL)
         return;
     for (int i = 0; names[i]; i++)
         sink_printf(&export->sink, "%.*s%s", i > 0, &export->separator, names[i]);
@@ -161,7 +165,7 @@ static enum status export_images(struct export *export, struct error *err)
                                         "mtime_ns",    "digest",   NULL};
     enum status status = STATUS_OK;
     header(export, names);
-    if (export->options->format != FORMAT_JSONL)
+    if (export->format != FORMAT_JSONL)
         sink_text(&export->sink, "\n");
     for (uint64_t row = 0; row < result_images(export->result) && !export->sink.closed; row++) {
         struct result_image image;
@@ -197,7 +201,7 @@ static enum status export_failures(struct export *export, struct error *err)
     static const char *const names[] = {"path",  "source", "reason", "message",
                                         "bytes", "errno",  NULL};
     header(export, names);
-    if (export->options->format != FORMAT_JSONL)
+    if (export->format != FORMAT_JSONL)
         sink_text(&export->sink, "\n");
     for (uint64_t row = 0; row < result_failures(export->result) && !export->sink.closed; row++) {
         struct result_failure failure;
@@ -229,7 +233,7 @@ static enum status export_labels(struct export *export, struct error *err)
     bool named = result_images(export->result) == export->clusters->rows;
     static const char *const numbered[] = {"row", "label", "distance", NULL};
     header(export, named ? names : numbered);
-    if (export->options->format != FORMAT_JSONL)
+    if (export->format != FORMAT_JSONL)
         sink_text(&export->sink, "\n");
     for (uint64_t row = 0; row < export->clusters->rows && !export->sink.closed; row++) {
         struct result_image image;
@@ -294,7 +298,7 @@ static enum status export_features(struct export *export, struct error *err)
 {
     static const char *const names[] = {"path", "source", NULL};
     const struct result_feature *feature = &export->feature;
-    bool npy = export->options->format == FORMAT_NPY;
+    bool npy = export->format == FORMAT_NPY;
     uint64_t step = matrix_rows_at_once(&export->matrix);
     size_t row_bytes = (size_t)feature->dimension * 4;
     char *values = malloc((size_t)step * row_bytes);
@@ -304,7 +308,7 @@ static enum status export_features(struct export *export, struct error *err)
     if (npy) {
         status = npy_write_header(export->sink.fd, feature->is_float ? "<f4" : "<u4", feature->rows,
                                   feature->dimension, export->sink.path, err);
-    } else if (export->options->format != FORMAT_JSONL) {
+    } else if (export->format != FORMAT_JSONL) {
         header(export, names);
         for (uint32_t i = 0; i < feature->dimension; i++)
             sink_printf(&export->sink, "%c%s_%u", export->separator, feature->name, i);
@@ -357,8 +361,20 @@ static enum status read_labels(struct export *export, struct error *err)
                                 export->distances, NULL, NULL, err);
 }
 
-static enum status check_options(const struct options *options, struct error *err)
+/* The format that the extension of a file names, as long as none was chosen. */
+static enum export_format format_of(const struct options *options, const char *output)
 {
+    static const char *const extensions[] = {".csv", ".tsv", ".jsonl", ".npy"};
+    const char *dot = output ? strrchr(output, '.') : NULL;
+    for (int i = 0; dot && !options_given(options, "format") && i <= FORMAT_NPY; i++)
+        if (strcmp(dot, extensions[i]) == 0)
+            return (enum export_format)i;
+    return (enum export_format)options->format;
+}
+
+static enum status check_options(const struct export *export, struct error *err)
+{
+    const struct options *options = export->options;
     bool tree = options->what == WHAT_TREE;
     if (options->what < 0)
         return misuse(err, options->command,
@@ -370,11 +386,11 @@ static enum status check_options(const struct options *options, struct error *er
         return misuse(err, options->command, "--what tree takes --to, not -o or --format");
     if (!tree && (options->to || options_given(options, "link")))
         return misuse(err, options->command, "--to and --link are for --what tree");
-    if (options->format == FORMAT_NPY && options->what != WHAT_FEATURES &&
+    if (export->format == FORMAT_NPY && options->what != WHAT_FEATURES &&
         options->what != WHAT_LABELS)
         return misuse(err, options->command,
                       "--format npy holds numbers, features or labels: choose csv, tsv or jsonl");
-    if (!tree && !options->output && report_owns_stdout(options))
+    if (!tree && !export->output && json_owns_stdout(options))
         return misuse(err, options->command,
                       "the table and --json - both want standard output: give -o FILE");
     return STATUS_OK;
@@ -382,7 +398,7 @@ static enum status check_options(const struct options *options, struct error *er
 
 static enum status write_table(struct export *export, struct error *err)
 {
-    bool npy = export->options->format == FORMAT_NPY;
+    bool npy = export->format == FORMAT_NPY;
     switch ((enum export_what) export->options->what) {
     case WHAT_FEATURES:
         return export_features(export, err);
@@ -398,22 +414,35 @@ static enum status write_table(struct export *export, struct error *err)
     return STATUS_OK;
 }
 
-/* A table may replace a table, but no result. */
-static enum status check_output(const struct options *options, struct error *err)
+/* A table may replace an earlier table, known by its beginning, and an empty file. */
+static enum status check_output(const char *output, struct error *err)
 {
-    char shown[256];
-    if (!options->output || !hdf5_is_hdf5(options->output))
+    static const char *const beginnings[] = {"path,",      "path\t",    "row,",     "row\t",
+                                             "{\"path\":", "{\"row\":", "\223NUMPY"};
+    char start[16] = "", shown[256];
+    struct stat st;
+    if (!output || stat(output, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
         return STATUS_OK;
+    int fd = open(output, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t size = read(fd, start, sizeof start - 1);
+        start[size > 0 ? size : 0] = '\0';
+        close(fd);
+    }
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (strncmp(start, beginnings[i], strlen(beginnings[i])) == 0)
+            return STATUS_OK;
     return error_set(err, STATUS_FAILED,
-                     "%s exists and is an HDF5 file, so it is not overwritten with a table",
-                     path_for_message(shown, sizeof shown, options->output));
+                     "%s exists and is not an exported table, so it is not overwritten; name "
+                     "another file",
+                     path_for_message(shown, sizeof shown, output));
 }
 
 static enum status make_table(struct export *export, struct error *err)
 {
-    enum status status = check_output(export->options, err);
+    enum status status = check_output(export->output, err);
     if (status == STATUS_OK)
-        status = sink_open(&export->sink, export->options->output, err);
+        status = sink_open(&export->sink, export->output, err);
     if (status != STATUS_OK)
         return status;
     status = write_table(export, err);
@@ -426,17 +455,17 @@ static enum status make_table(struct export *export, struct error *err)
         sink_close(&export->sink, status == STATUS_OK, status == STATUS_OK ? err : NULL);
     if (status == STATUS_OK)
         status = closed;
-    char count[32], shown[256];
-    if (status == STATUS_OK && export->options->output)
-        log_message(LOG_INFO, "%s rows in %s", format_count(count, sizeof count, export->rows),
-                    path_for_message(shown, sizeof shown, export->options->output));
+    char rows[40], shown[256];
+    if (status == STATUS_OK && export->output)
+        log_message(LOG_INFO, "%s in %s", format_number_of(rows, sizeof rows, export->rows, "row"),
+                    path_for_message(shown, sizeof shown, export->output));
     return status;
 }
 
 static enum status make_tree(struct export *export, struct error *err)
 {
     struct tree_counts counts;
-    char count[32], shown[256];
+    char images[40], folders[40], shown[256];
     if (result_images(export->result) == 0 ||
         export->clusters->rows != result_images(export->result))
         return error_set(err, STATUS_FAILED, "%s: /clusters/%s is not about images of this file",
@@ -447,8 +476,9 @@ static enum status make_tree(struct export *export, struct error *err)
     if (status != STATUS_OK)
         return status;
     export->rows = counts.made;
-    log_message(LOG_INFO, "%s images in %u folders under %s",
-                format_count(count, sizeof count, counts.made), export->clusters->k,
+    log_message(LOG_INFO, "%s in %s under %s",
+                format_number_of(images, sizeof images, counts.made, "image"),
+                format_number_of(folders, sizeof folders, export->clusters->k, "folder"),
                 path_for_message(shown, sizeof shown, export->options->to));
     return counts.missing ? STATUS_PARTIAL : STATUS_OK;
 }
@@ -464,7 +494,7 @@ static enum status report(const struct export *export, struct error *err)
     json_open_object(&json, NULL);
     json_string(&json, "what", option_choice(word, sizeof word, options, "what"));
     json_uint(&json, "rows", export->rows);
-    report_bytes(&json, "output", options->what == WHAT_TREE ? options->to : options->output);
+    report_bytes(&json, "output", options->what == WHAT_TREE ? options->to : export->output);
     json_close_object(&json);
     return report_write(options, &json, err);
 }
@@ -472,9 +502,12 @@ static enum status report(const struct export *export, struct error *err)
 enum status command_export(const struct options *options, struct error *err)
 {
     struct export export = {.options = options};
-    export.separator = options->format == FORMAT_TSV ? '\t' : ',';
+    if (options->output && strcmp(options->output, "-") != 0)
+        export.output = options->output;
+    export.format = format_of(options, export.output);
+    export.separator = export.format == FORMAT_TSV ? '\t' : ',';
     signals_install(0);
-    enum status status = check_options(options, err);
+    enum status status = check_options(&export, err);
     if (status == STATUS_OK)
         status = result_open(&export.result, options->operand[0], err);
     if (status == STATUS_OK && options->what == WHAT_FEATURES)

@@ -72,7 +72,7 @@ static void report_format(struct json *json, const struct format *format)
 enum status command_formats(const struct options *options, struct error *err)
 {
     enum status status = STATUS_OK;
-    if (!report_owns_stdout(options))
+    if (!json_owns_stdout(options))
         status = print_table(err);
     if (status == STATUS_OK && options->json) {
         struct json json;

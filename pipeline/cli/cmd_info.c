@@ -75,7 +75,7 @@ static void print_features(struct sink *sink, const struct result *result)
 
 static void print_failures(struct sink *sink, const struct overview *overview)
 {
-    char count[32], word[64];
+    char count[80], word[64];
     uint64_t failed = failures_counted(overview->by_reason);
     sink_printf(sink, "  %-9s %s\n", "failed", format_count(count, sizeof count, failed));
     for (int i = REASON_NONE + 1; i < REASON_COUNT; i++) {
@@ -87,8 +87,8 @@ static void print_failures(struct sink *sink, const struct overview *overview)
                     remedy_of_reason((enum reason)i));
     }
     if (overview->by_reason[REASON_NOT_AN_IMAGE])
-        sink_printf(sink, "  %-9s %s that are no images\n", "skipped",
-                    format_count(count, sizeof count, overview->by_reason[REASON_NOT_AN_IMAGE]));
+        sink_printf(sink, "  %-9s %s\n", "skipped",
+                    skipped_text(count, sizeof count, overview->by_reason[REASON_NOT_AN_IMAGE]));
 }
 
 static enum status print_sweep(struct sink *sink, struct result *result,
@@ -110,10 +110,12 @@ static enum status print_clusters(struct sink *sink, struct result *result, stru
 {
     for (unsigned i = 0; i < result_clusters_count(result); i++) {
         const struct result_clusters *clusters = result_clusters_at(result, i);
-        sink_printf(sink, "  %-9s %-14s k %u by %s (%s), %u iterations%s, inertia %.7g\n",
-                    i ? "" : "clusters", clusters->name, clusters->k, clusters->feature,
-                    clusters->metric, clusters->iterations,
-                    clusters->converged ? ", converged" : "", clusters->inertia);
+        char iterations[40];
+        sink_printf(
+            sink, "  %-9s %-14s k %u by %s (%s), %s%s, inertia %.7g\n", i ? "" : "clusters",
+            clusters->name, clusters->k, clusters->feature, clusters->metric,
+            format_number_of(iterations, sizeof iterations, clusters->iterations, "iteration"),
+            clusters->converged ? ", converged" : "", clusters->inertia);
         if (clusters->has_agreement)
             sink_printf(sink, "  %-9s %-14s %u folders: purity %.3f, NMI %.3f, ARI %.3f\n", "", "",
                         clusters->agreement.folders, clusters->agreement.purity,
@@ -368,7 +370,7 @@ enum status command_info(const struct options *options, struct error *err)
         status = count_failures(&overview, err);
     if (status == STATUS_OK && (options->json || (!options->digest && !options->failures)))
         status = result_duplicates(overview.result, &overview.duplicates, err);
-    if (status == STATUS_OK && !report_owns_stdout(options)) {
+    if (status == STATUS_OK && !json_owns_stdout(options)) {
         if (options->digest)
             status = print_digest(overview.result, err);
         else if (options->failures)

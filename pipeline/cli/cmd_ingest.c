@@ -35,7 +35,8 @@ enum status command_ingest(const struct options *options, struct error *err)
         return status;
 
     summary_ingest(&report, options, status, true);
-    summary_said(status, err);
+    if (status != STATUS_OK)
+        summary_stopped(err, &report);
     struct json json;
     json_init(&json, false);
     bool written = status == STATUS_OK && !options->dry_run;

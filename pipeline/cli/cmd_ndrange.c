@@ -282,7 +282,7 @@ enum status command_ndrange(const struct options *options, struct error *err)
     status = ocl_queue_open(&probe.queue, probe.context, "probe", err);
     if (status != STATUS_OK)
         goto out;
-    probe.sink.closed = report_owns_stdout(options);
+    probe.sink.closed = json_owns_stdout(options);
     if (!probe.sink.closed)
         status = sink_open(&probe.sink, NULL, err);
     if (status != STATUS_OK)

@@ -1,64 +1,62 @@
 /* cmd_repair.c: clpipe repair: what can be saved, and where it went. */
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
+#include "cli/summary.h"
 #include "file/repair.h"
 #include <unistd.h>
 
-/* Where broken promises go, as in verify. */
+/* Where failed checks go, as in verify. */
 struct findings {
-    struct sink sink;
+    struct sink sink; /* closed where the JSON owns standard output */
     struct json json;
-    bool to_sink;
 };
 
 static void broken(const char *line, void *context)
 {
     struct findings *findings = context;
     report_bytes(&findings->json, NULL, line);
-    if (findings->to_sink) {
-        sink_clean(&findings->sink, line);
-        sink_text(&findings->sink, "\n");
-    }
+    sink_clean(&findings->sink, line);
+    sink_text(&findings->sink, "\n");
 }
 
 static void tell(const struct repair_report *report, const struct options *options)
 {
-    char input[256], output[256], kept[256];
+    char input[256], output[256], kept[256], images[40], failures[40], clusterings[40];
     path_for_message(input, sizeof input, options->operand[0]);
     path_for_message(output, sizeof output,
                      options->output ? options->output : options->operand[0]);
     if (report->whole) {
-        log_message(LOG_INFO, "%s: everything holds; nothing to repair", input);
+        summary_line(options, "%s: no problems found; nothing to repair", input);
         if (report->unfinished)
-            log_message(LOG_INFO,
-                        "%s.partial holds an unfinished run: the command that began it goes on "
-                        "from there",
-                        input);
+            summary_line(options,
+                         "%s.partial holds an unfinished run: run its command again to resume",
+                         input);
         return;
     }
-    log_message(LOG_INFO, "%s%s: %llu images and %llu failures %s saved%s",
-                report->written ? output : input,
-                report->from_log ? ", from the unfinished run" : "",
-                (unsigned long long)report->images, (unsigned long long)report->failures,
-                report->written ? "are" : "can be", report->written ? "" : "; nothing is written");
+    summary_line(options, "%s%s: %s and %s %s saved%s", report->written ? output : input,
+                 report->from_log ? ", from the unfinished run" : "",
+                 format_number_of(images, sizeof images, report->images, "image"),
+                 format_number_of(failures, sizeof failures, report->failures, "failure"),
+                 report->written ? "were" : "can be",
+                 report->written ? "" : "; nothing was written");
     if (report->images_lost || report->failures_lost)
-        log_message(LOG_INFO,
-                    "  lost        %llu images, %llu failures: the command that made "
-                    "the file does them again",
-                    (unsigned long long)report->images_lost,
-                    (unsigned long long)report->failures_lost);
+        summary_line(options,
+                     "  lost        %s, %s: the command that made the file reads them again",
+                     format_number_of(images, sizeof images, report->images_lost, "image"),
+                     format_number_of(failures, sizeof failures, report->failures_lost, "failure"));
     if (report->clusters_lost)
-        log_message(LOG_INFO, "  lost        %llu clusterings: clpipe cluster makes them again",
-                    (unsigned long long)report->clusters_lost);
+        summary_line(
+            options, "  lost        %s: make them again with clpipe cluster",
+            format_number_of(clusterings, sizeof clusterings, report->clusters_lost, "clustering"));
     if (report->kept[0])
-        log_message(LOG_INFO, "  damaged     %s",
-                    path_for_message(kept, sizeof kept, report->kept));
+        summary_line(options, "  damaged     %s",
+                     path_for_message(kept, sizeof kept, report->kept));
     if (report->from_log && !options->output)
-        log_message(LOG_INFO, "  next        the command that was interrupted goes on from there");
+        summary_line(options, "  next        run the interrupted command again to resume");
 }
 
 static void write_report(struct json *json, const struct repair_report *report,
@@ -81,7 +79,7 @@ static void write_report(struct json *json, const struct repair_report *report,
 
 enum status command_repair(const struct options *options, struct error *err)
 {
-    struct findings findings = {.to_sink = !report_owns_stdout(options)};
+    struct findings findings = {.sink = {.closed = json_owns_stdout(options)}};
     struct repair_report report;
     char host[128] = "";
     gethostname(host, sizeof host - 1);
@@ -92,7 +90,7 @@ enum status command_repair(const struct options *options, struct error *err)
                                    .run = &run,
                                    .broken = broken,
                                    .context = &findings};
-    enum status status = findings.to_sink ? sink_open(&findings.sink, NULL, err) : STATUS_OK;
+    enum status status = findings.sink.closed ? STATUS_OK : sink_open(&findings.sink, NULL, err);
     if (status != STATUS_OK)
         return status;
     json_init(&findings.json, false);
@@ -101,9 +99,7 @@ enum status command_repair(const struct options *options, struct error *err)
     json_open_array(&findings.json, "broken");
     status = store_repair(&report, &config, err);
     json_close_array(&findings.json);
-    enum status closed = findings.to_sink
-                             ? sink_close(&findings.sink, true, status == STATUS_OK ? err : NULL)
-                             : STATUS_OK;
+    enum status closed = sink_close(&findings.sink, true, status == STATUS_OK ? err : NULL);
     if (status == STATUS_OK)
         status = closed;
     if (status != STATUS_OK) {

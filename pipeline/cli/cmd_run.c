@@ -45,7 +45,7 @@ static enum status cluster_and_tell(struct clustering_report *out, const char *f
     progress_end(progress);
     if (status != STATUS_OK)
         return status;
-    summary_clusters(out);
+    summary_clusters(out, options);
     return options->plot ? sweep_plot_svg(options->plot, &out->sweep, out->k, err) : STATUS_OK;
 }
 
@@ -58,7 +58,8 @@ static enum status finish(struct compute_search *search, const struct ingest_pla
     struct clustering_report clusters = {0};
     bool whole = ingested == STATUS_OK && !options->dry_run;
     summary_ingest(report, options, ingested, false);
-    summary_said(ingested, err);
+    if (ingested != STATUS_OK)
+        summary_stopped(err, report);
     enum status status = ingested;
     const char *feature = options->feature ? options->feature : plan->features.feature[0].name;
     if (whole)

@@ -5,6 +5,7 @@
 #include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
+#include "cli/summary.h"
 #include "cluster/cluster.h"
 #include "histogram/selftest.h"
 #include "steps/plan.h"
@@ -158,7 +159,7 @@ static enum status test_device(struct transcript *transcript, const struct compu
 enum status command_self_test(const struct options *options, struct error *err)
 {
     struct compute compute = {0};
-    struct transcript transcript = {.to_sink = !report_owns_stdout(options)};
+    struct transcript transcript = {.to_sink = !json_owns_stdout(options)};
     uint64_t wrong = 0;
     signals_install(0);
     enum status status = compute_open(&compute, options, true, err);
@@ -181,7 +182,7 @@ enum status command_self_test(const struct options *options, struct error *err)
                     (unsigned long long)wrong, wrong == 1 ? "" : "s");
         status = STATUS_PARTIAL;
     } else if (status == STATUS_OK) {
-        log_message(LOG_INFO, "every answer is right");
+        summary_line(options, "all answers are right");
     }
     return compute_close(&compute, status, err);
 }

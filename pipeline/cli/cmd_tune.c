@@ -209,7 +209,7 @@ static enum status check_options(const struct options *options, struct error *er
 enum status command_tune(const struct options *options, struct error *err)
 {
     struct compute compute = {0};
-    struct table table = {.to_sink = !report_owns_stdout(options)};
+    struct table table = {.to_sink = !json_owns_stdout(options)};
     signals_install(0);
     enum status status = check_options(options, err);
     if (status != STATUS_OK)

@@ -1,36 +1,34 @@
-/* cmd_verify.c: clpipe verify: whether a file keeps its promises. */
-#include "base/log.h"
+/* cmd_verify.c: clpipe verify: whether a file is as it must be. */
+#include "base/parse.h"
 #include "base/path.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
-#include "file/verify.h"
+#include "cli/summary.h"
 #include "file/result.h"
+#include "file/verify.h"
 
-/* Where broken promises go: standard output, and the JSON report. */
+/* Where failed checks go: standard output, and the JSON report. */
 struct verdict {
-    struct sink sink;
+    struct sink sink; /* closed where the JSON owns standard output */
     struct json json;
-    bool to_sink;
 };
 
 static void broken(const char *line, void *context)
 {
     struct verdict *verdict = context;
     report_bytes(&verdict->json, NULL, line);
-    if (verdict->to_sink) {
-        sink_clean(&verdict->sink, line);
-        sink_text(&verdict->sink, "\n");
-    }
+    sink_clean(&verdict->sink, line);
+    sink_text(&verdict->sink, "\n");
 }
 
 enum status command_verify(const struct options *options, struct error *err)
 {
     struct result *result = NULL;
-    struct verdict verdict = {.to_sink = !report_owns_stdout(options)};
+    struct verdict verdict = {.sink = {.closed = json_owns_stdout(options)}};
     uint64_t count = 0;
     enum status status = result_open(&result, options->operand[0], err);
-    if (status == STATUS_OK && verdict.to_sink)
+    if (status == STATUS_OK && !verdict.sink.closed)
         status = sink_open(&verdict.sink, NULL, err);
     if (status != STATUS_OK) {
         result_close(&result);
@@ -48,12 +46,12 @@ enum status command_verify(const struct options *options, struct error *err)
     result_close(&result);
     if (status != STATUS_OK)
         return status;
-    char shown[256];
+    char shown[256], checks[40];
     path_for_message(shown, sizeof shown, options->operand[0]);
     if (count == 0)
-        log_message(LOG_INFO, "%s: everything holds", shown);
+        summary_line(options, "%s: no problems found", shown);
     else
-        log_message(LOG_INFO, "%s: %llu promise%s broken; clpipe repair saves the rows that hold",
-                    shown, (unsigned long long)count, count == 1 ? " is" : "s are");
+        summary_line(options, "%s: %s failed; clpipe repair saves the rows that are right", shown,
+                     format_number_of(checks, sizeof checks, count, "check"));
     return count == 0 ? STATUS_OK : STATUS_PARTIAL;
 }

@@ -64,7 +64,7 @@ const struct command commands[] = {
     {.name = "assign",
      .goal = STEPS,
      .arguments = "C.h5 INPUT [OPTIONS]",
-     .summary = "label new rows by the clusters of other ones",
+     .summary = "label rows by the centroids of another file",
      .about =
          "Gives each row of INPUT the label of the nearest centroid in C.h5. INPUT is a clpipe "
          "file of the same feature (the labels are stored in it), FILE.h5:/dataset of any "
@@ -104,9 +104,8 @@ const struct command commands[] = {
     {.name = "verify",
      .goal = RESULTS,
      .arguments = "F.h5 [OPTIONS]",
-     .summary = "check everything that a file promises",
-     .about =
-         "Prints a line for each promise that does not hold, and exits with 1 if there is one.",
+     .summary = "check a file for damage and contradictions",
+     .about = "Prints a line for each check that fails, and exits with 1 if there is one.",
      .operand_name = "F.h5",
      .min_operands = 1,
      .max_operands = 1,
@@ -115,11 +114,12 @@ const struct command commands[] = {
     {.name = "repair",
      .goal = RESULTS,
      .arguments = "F.h5 [OPTIONS]",
-     .summary = "save what is right of a damaged or unfinished file",
-     .about = "Checks F.h5 as verify does and writes a new file of the rows that hold; the old one "
-              "is kept as F.h5.damaged. Where F.h5 cannot be read, or is not there, the finished "
-              "work in F.h5.partial is written. The command that made the file then does again "
-              "what is missing. Exits with 1 if something was wrong.",
+     .summary = "save the intact rows of a damaged or unfinished file",
+     .about =
+         "Checks F.h5 as verify does and writes a new file with the intact rows; the old one is "
+         "kept as F.h5.damaged. If F.h5 is missing or cannot be read, the finished work in "
+         "F.h5.partial is written. Run the command that made the file again to add what is "
+         "missing. Exits with 1 if something was wrong.",
      .examples = "  clpipe repair photos.h5 --dry-run\n"
                  "  clpipe repair photos.h5\n"
                  "  clpipe repair photos.h5 -o saved.h5",
@@ -131,7 +131,7 @@ const struct command commands[] = {
     {.name = "devices",
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
-     .summary = "OpenCL devices, which one is used and why not the others",
+     .summary = "list OpenCL devices and show which one is used",
      .operand_name = "",
      .computes = true,
      .group = {NULL},
@@ -139,15 +139,15 @@ const struct command commands[] = {
     {.name = "formats",
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
-     .summary = "image formats that this program reads",
+     .summary = "list the image formats that this program reads",
      .operand_name = "",
      .group = {NULL},
      .run = command_formats},
     {.name = "self-test",
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
-     .summary = "compare a device's answers with plain C",
-     .about = "Runs every histogram variant that the device can run, on pictures made to break it, "
+     .summary = "compare the results of a device with plain C",
+     .about = "Runs every histogram variant that the device can run, on synthetic images, "
               "the blur and a small k-means, and compares the results bit by bit. Exits with 1 if "
               "one is wrong.",
      .operand_name = "",
@@ -157,11 +157,12 @@ const struct command commands[] = {
     {.name = "bench",
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
-     .summary = "how fast a device counts, beside reading the same memory",
-     .about = "Counts made pictures with every histogram variant and compares the time, by the "
-              "device's own clock, with that of a kernel that only reads them; on CPU devices "
-              "also with a plain C loop on as many threads. Every count is compared with plain C; "
-              "exits with 1 if one is wrong. Whole ingests are measured by tools/bench.",
+     .summary = "measure how fast a device computes histograms",
+     .about =
+         "Computes histograms of synthetic images with every variant and compares the time, by the "
+         "device's own clock, with that of a kernel that only reads them; on CPU devices "
+         "also with a plain C loop on as many threads. Every count is compared with plain C; "
+         "exits with 1 if one is wrong. Whole ingests are measured by tools/bench.",
      .examples = "  clpipe bench\n"
                  "  clpipe bench --device gpu --feature rgb:bins=256 --fill all --shape all",
      .operand_name = "",
@@ -171,13 +172,13 @@ const struct command commands[] = {
     {.name = "tune",
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
-     .summary = "measure which kernels are the fastest, for every later ingest",
-     .about = "Counts made pictures, constant, natural and random, large and small, with every "
-              "histogram variant that suits the device and with work-groups, copies and tiles of "
-              "several sizes. The fastest for each kind of feature is kept until the driver or "
-              "clpipe's kernels change, and ingest and run take it; --histogram-variant still "
-              "chooses another. It changes speed, never results. Exits with 1 if a variant counts "
-              "wrong; such a one is never taken.",
+     .summary = "select the fastest kernels for later ingests",
+     .about = "Computes histograms of synthetic images (constant, natural and random, large and "
+              "small) with every variant that suits the device and with work-groups, copies and "
+              "tiles of several sizes. The fastest for each kind of feature is stored until the "
+              "driver or clpipe's kernels change; ingest and run use it unless --histogram-variant "
+              "chooses another. This changes speed, never results. Exits with 1 if a variant gives "
+              "wrong counts; it is then never used.",
      .examples = "  clpipe tune --device all\n"
                  "  clpipe tune --feature rgb:bins=8x8x8\n"
                  "  clpipe tune --show",

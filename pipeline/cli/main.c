@@ -56,21 +56,43 @@ static enum status unknown_command(const char *name, const char *nearest, struct
     return misuse(err, NULL, "unknown command '%s'", shown);
 }
 
+/* clpipe help [COMMAND] */
+static enum status print_help(int argc, char *const *argv, struct error *err)
+{
+    const char *nearest;
+    if (argc < 3 || wants_help(argc, argv))
+        return usage_program(err);
+    if (argc > 3)
+        return misuse(err, NULL, "clpipe help takes one command");
+    const struct command *command = command_find(argv[2], &nearest);
+    return command ? usage_command(command, err) : unknown_command(argv[2], nearest, err);
+}
+
+static bool is_version(const char *word)
+{
+    return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ||
+           strcmp(word, "version") == 0;
+}
+
 static enum status dispatch(int argc, char *const *argv, struct error *err)
 {
     const char *nearest = NULL;
-    const struct command *command = argc > 1 ? command_find(argv[1], &nearest) : NULL;
-    if (argc == 3 && strcmp(argv[1], "--help") == 0 && strcmp(argv[2], "--json") == 0)
-        return usage_json(err);
-    if (wants_help(argc, argv))
-        return command ? usage_command(command, err) : usage_program(err);
     if (argc < 2) {
         usage_short();
         return STATUS_USAGE;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (argc == 3 && strcmp(argv[1], "--help") == 0 && strcmp(argv[2], "--json") == 0)
+        return usage_json(err);
+    if (strcmp(argv[1], "help") == 0)
+        return print_help(argc, argv, err);
+    const struct command *command = command_find(argv[1], &nearest);
+    if (wants_help(argc, argv) && command)
+        return usage_command(command, err);
+    if (wants_help(argc, argv) && argv[1][0] == '-')
+        return usage_program(err);
+    if (is_version(argv[1])) {
         if (argc > 2)
-            return misuse(err, NULL, "--version takes no arguments");
+            return misuse(err, NULL, "%s takes no arguments", argv[1]);
         return print_version(err);
     }
     if (!command)

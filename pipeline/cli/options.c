@@ -284,6 +284,11 @@ bool options_given(const struct options *options, const char *name)
     return false;
 }
 
+bool json_owns_stdout(const struct options *options)
+{
+    return options->json && strcmp(options->json, "-") == 0;
+}
+
 const char *option_choice(char *buffer, size_t size, const struct options *options,
                           const char *name)
 {

@@ -78,9 +78,9 @@ struct options {
 };
 
 enum option_type {
-    OPTION_FLAG,  /* bool */
-    OPTION_TEXT,  /* const char *, not empty */
-    OPTION_LIST,  /* struct text_list */
+    OPTION_FLAG,    /* bool */
+    OPTION_TEXT,    /* const char *, not empty */
+    OPTION_LIST,    /* struct text_list */
     OPTION_NUMBER,  /* uint64_t from min to max */
     OPTION_NUMBERS, /* struct number_range from min to max: A, A:B or A:B:STEP */
     OPTION_SIZE,    /* uint64_t, with K, M, G */
@@ -147,6 +147,9 @@ void options_clear(struct options *options);
 
 /* True if the option with this long name stood on the command line. */
 bool options_given(const struct options *options, const char *name);
+
+/* True if --json - : standard output belongs to the JSON. */
+bool json_owns_stdout(const struct options *options);
 
 /* The word that a choice stands for, into buffer of at least 32 bytes; returns buffer. */
 const char *option_choice(char *buffer, size_t size, const struct options *options,

@@ -11,11 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool report_owns_stdout(const struct options *options)
-{
-    return options->json && strcmp(options->json, "-") == 0;
-}
-
 /* The file of an operand: of @LIST the list, of FILE.h5:/dataset the file. */
 static bool same_file(const struct stat *st, const char *operand)
 {
@@ -76,7 +71,7 @@ static enum status check_target(const struct options *options, const char *optio
 enum status report_check(const struct options *options, struct error *err)
 {
     enum status status = STATUS_OK;
-    if (options->json && !report_owns_stdout(options))
+    if (options->json && !json_owns_stdout(options))
         status = check_target(options, "--json", options->json, err);
     if (status == STATUS_OK && options->profile)
         status = check_target(options, "--profile", options->profile, err);
@@ -213,7 +208,7 @@ enum status report_write(const struct options *options, struct json *json, struc
         if (!text)
             status = error_memory(err, json->length, "the JSON report");
         else
-            status = sink_open(&sink, report_owns_stdout(options) ? NULL : options->json, err);
+            status = sink_open(&sink, json_owns_stdout(options) ? NULL : options->json, err);
         if (status == STATUS_OK) {
             sink_text(&sink, text);
             sink_text(&sink, "\n");

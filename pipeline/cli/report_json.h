@@ -13,9 +13,6 @@
  * is not JSON and for a name that cannot be written. */
 enum status report_check(const struct options *options, struct error *err);
 
-/* True if --json - : standard output belongs to the JSON. */
-bool report_owns_stdout(const struct options *options);
-
 /* Each writes one object into what is open, named `key` (NULL: by nothing). */
 void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
                    const char *output);

@@ -9,6 +9,7 @@
 #include "cli/quote.h"
 #include "cli/signals.h"
 #include "cli/sweep_plot.h"
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,30 +21,36 @@
 
 #define CLUSTERS_SHOWN 20
 
-/* A text that grows; memory that is not to be had only shortens a summary. */
+/* A text that grows; where memory is short, so is the summary. */
 struct text {
     FILE *stream;
     char *bytes;
     size_t size;
+    int descriptor; /* standard output, or standard error where the JSON owns that */
     bool colour;
 };
 
-static bool text_open(struct text *text)
+static bool text_open(struct text *text, const struct options *options)
 {
     memset(text, 0, sizeof *text);
-    text->colour = log_wants_colour();
+    text->descriptor = json_owns_stdout(options) ? STDERR_FILENO : STDOUT_FILENO;
+    text->colour = log_wants_colour(text->descriptor);
     if (log_get_level() < LOG_INFO)
         return false;
     text->stream = open_memstream(&text->bytes, &text->size);
     return text->stream != NULL;
 }
 
-/* The log would take colours out, and nothing else writes now. */
+/* A reader that has closed the pipe has seen enough. */
 static void text_show(struct text *text)
 {
+    struct error err = ERROR_INIT;
     if (fclose(text->stream) == 0) {
         log_status_line(NULL);
-        write_all(STDERR_FILENO, text->bytes, text->size, "standard error", NULL);
+        if (write_all(text->descriptor, text->bytes, text->size, "the summary", &err) !=
+                STATUS_OK &&
+            err.native != EPIPE)
+            log_error(&err);
     }
     free(text->bytes);
 }
@@ -125,9 +132,9 @@ static const char *what_to_change(const char *bound, const struct ingest_report 
     if (strcmp(bound, "walk") == 0)
         return "listing the files takes longest: a list of paths (@LIST) saves the walk";
     if (strcmp(bound, "upload") == 0)
-        return "the way to the device is full: try --device cpu";
+        return "uploads to the device are the limit: try --device cpu";
     if (strcmp(bound, "histogram") == 0)
-        return "the device is full: try another --device (clpipe devices), or fewer features";
+        return "the device is the limit: try another --device (clpipe devices), or fewer features";
     return "the output's disk is slow: write to a faster one";
 }
 
@@ -141,8 +148,8 @@ void summary_bottleneck(char *text, size_t size, const struct ingest_report *rep
         return;
     if (busy_per_cent(stage) < 50) {
         snprintf(text, size,
-                 "nothing was busy for half of the time (%s the most, %d %%): the device was "
-                 "starting, or its kernels were built, which is done once",
+                 "no stage was busy for half of the time (%s: %d %%); starting the device and "
+                 "building its kernels once takes the same time for any number of images",
                  stage->name, busy_per_cent(stage));
         return;
     }
@@ -213,6 +220,14 @@ static void next_line(struct text *text, const struct ingest_report *report,
     command_line(text, "next", "cluster", options->output, rest);
 }
 
+char *skipped_text(char *buffer, size_t size, uint64_t count)
+{
+    char files[40];
+    snprintf(buffer, size, "%s that %s", format_number_of(files, sizeof files, count, "file"),
+             count == 1 ? "is not an image" : "are not images");
+    return buffer;
+}
+
 uint64_t images_done(const struct ingest_report *report)
 {
     return report->images_ok - report->images_unchanged - report->images_resumed;
@@ -222,7 +237,7 @@ static const char *stop_text(void)
 {
     switch (stop_requested(signals_stop())) {
     case STOP_TIME:
-        return "the time of --max-time is over";
+        return "the time of --max-time has passed";
     case STOP_STRICT:
         return "a file failed (--strict)";
     default:
@@ -243,7 +258,7 @@ static void output_line(struct text *text, const struct ingest_report *report, c
 
 static void counts_lines(struct text *text, const struct ingest_report *report, bool unchanged)
 {
-    char count[32], total[32], reasons[300];
+    char count[80], total[32], reasons[300];
     const uint64_t *by_reason = unchanged ? report->summary.by_reason : report->by_reason;
     uint64_t failed = failures_counted(by_reason);
     uint64_t skipped = by_reason[REASON_NOT_AN_IMAGE];
@@ -253,7 +268,7 @@ static void counts_lines(struct text *text, const struct ingest_report *report, 
              plain(text), reasons);
     }
     if (skipped)
-        line(text, "skipped", "%s that are no images", format_count(count, sizeof count, skipped));
+        line(text, "skipped", "%s", skipped_text(count, sizeof count, skipped));
     if (report->images_resumed)
         line(text, "resumed", "%s done by an earlier run",
              format_count(count, sizeof count, report->images_resumed));
@@ -263,27 +278,33 @@ static void counts_lines(struct text *text, const struct ingest_report *report, 
              format_count(total, sizeof total, report->summary.images));
 }
 
-void summary_said(enum status status, struct error *err)
+void summary_stopped(struct error *err, const struct ingest_report *report)
 {
-    if ((status == STATUS_INTERRUPTED || status == STATUS_PARTIAL) && log_get_level() >= LOG_INFO)
-        *err = (struct error)ERROR_INIT;
+    char kept[48];
+    if (report->sealed)
+        error_set(err, err->status, "%s; %s %s kept: run the same command again to resume",
+                  stop_text(), format_number_of(kept, sizeof kept, report->sealed, "finished file"),
+                  report->sealed == 1 ? "is" : "are");
+    else
+        error_set(err, err->status,
+                  "%s before a file was finished; run the same command again to resume",
+                  stop_text());
 }
 
 void summary_ingest(const struct ingest_report *report, const struct options *options,
                     enum status status, bool next)
 {
     struct text text;
-    if (!text_open(&text))
+    if (!text_open(&text, options))
         return;
-    char images[32], time[32], rate[32], bottleneck[400];
+    char images[40], time[32], rate[32], bottleneck[400];
     bool finished = status == STATUS_OK && !options->dry_run;
     bool unchanged = finished && report->summary.unchanged;
     uint64_t done = images_done(report);
     uint64_t shown = unchanged ? report->summary.images : report->images_ok;
-    format_count(images, sizeof images, shown);
+    format_number_of(images, sizeof images, shown, "image");
     format_duration(time, sizeof time, report->seconds);
-    fprintf(text.stream, "\n%s%s image%s%s", bold(&text), images, shown == 1 ? "" : "s",
-            plain(&text));
+    fprintf(text.stream, "\n%s%s%s", bold(&text), images, plain(&text));
     if (unchanged) {
         fprintf(text.stream, ", nothing new; looked in %s\n", time);
     } else {
@@ -311,17 +332,9 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
     if (finished) {
         output_line(&text, report, options->output);
         if (failures_counted(report->summary.by_reason))
-            command_line(&text, "what failed", "info", options->output, " --failures");
+            command_line(&text, "details", "info", options->output, " --failures");
         if (next)
             next_line(&text, report, options);
-    } else {
-        char kept[32];
-        if (report->sealed)
-            line(&text, "stopped", "%s; %s finished files are kept", stop_text(),
-                 format_count(kept, sizeof kept, report->sealed));
-        else
-            line(&text, "stopped", "%s before the first file; earlier work is kept", stop_text());
-        line(&text, "next", "the same command goes on from there");
     }
     text_show(&text);
 }
@@ -338,10 +351,10 @@ static int by_size(const void *a, const void *b, void *sizes)
     return one < two ? -1 : one > two;
 }
 
-static unsigned summary_width(void)
+static unsigned summary_width(const struct text *text)
 {
     struct winsize size;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    if (ioctl(text->descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col < 60 ? 60 : size.ws_col;
     return 120;
 }
@@ -379,9 +392,10 @@ static void nearest_text(char *out, size_t size, const int64_t nearest[3], struc
 }
 
 /* Bytes for each name, with its NUL: as many as the longest needs, but three must fit the line. */
-static size_t nearest_room(const struct clustering_report *result, struct result *images)
+static size_t nearest_room(const struct text *text, const struct clustering_report *result,
+                           struct result *images)
 {
-    size_t most = (summary_width() - 32) / 3 - 1, longest = 12;
+    size_t most = (summary_width(text) - 32) / 3 - 1, longest = 12;
     if (most < 12)
         most = 12;
     if (most > 80)
@@ -407,7 +421,7 @@ static void cluster_table(struct text *text, const struct clustering_report *res
         order[i] = i;
     qsort_r(order, result->k, sizeof *order, by_size, result->sizes);
 
-    size_t room = nearest_room(result, images);
+    size_t room = nearest_room(text, result, images);
     fprintf(text->stream, "\n  %scluster  %10s   share   nearest to its centre%s\n", bold(text),
             images ? "images" : "rows", plain(text));
     for (uint32_t i = 0; i < result->k && i < CLUSTERS_SHOWN; i++) {
@@ -420,30 +434,30 @@ static void cluster_table(struct text *text, const struct clustering_report *res
                 nearest);
     }
     if (result->k > CLUSTERS_SHOWN)
-        fprintf(text->stream, "  and %u smaller ones\n", result->k - CLUSTERS_SHOWN);
+        fprintf(text->stream, "  and %u more\n", result->k - CLUSTERS_SHOWN);
     fputc('\n', text->stream);
     free(order);
 }
 
-void summary_clusters(const struct clustering_report *result)
+void summary_clusters(const struct clustering_report *result, const struct options *options)
 {
     struct result *images = result->images;
     struct text text;
-    if (!text_open(&text))
+    if (!text_open(&text, options))
         return;
-    char rows[32], time[32];
-    fprintf(text.stream, "\n%s%u cluster%s%s of %s %s by %s (%s)\n", bold(&text), result->k,
-            result->k == 1 ? "" : "s", plain(&text), format_count(rows, sizeof rows, result->rows),
-            images ? "images" : "rows", result->feature, result->metric);
+    char clusters[40], rows[40], time[32];
+    fprintf(text.stream, "\n%s%s%s of %s by %s (%s)\n", bold(&text),
+            format_number_of(clusters, sizeof clusters, result->k, "cluster"), plain(&text),
+            format_number_of(rows, sizeof rows, result->rows, images ? "image" : "row"),
+            result->feature, result->metric);
     if (result->mini_batch && result->iterations)
-        line(&text, "k-means", "%u batch%s of %u rows%s, inertia %.7g", result->iterations,
-             result->iterations == 1 ? "" : "es", result->mini_batch,
+        line(&text, "k-means", "%s of %u rows%s, inertia %.7g",
+             format_number_of(rows, sizeof rows, result->iterations, "batch"), result->mini_batch,
              result->converged ? ", converged" : "", result->inertia);
     else if (result->iterations)
-        line(&text, "k-means", "%u iteration%s, %s, inertia %.7g", result->iterations,
-             result->iterations == 1 ? "" : "s",
-             result->converged ? "converged" : "not converged (--max-iter goes further)",
-             result->inertia);
+        line(&text, "k-means", "%s, %s, inertia %.7g",
+             format_number_of(rows, sizeof rows, result->iterations, "iteration"),
+             result->converged ? "converged" : "not converged (raise --max-iter)", result->inertia);
     else
         line(&text, "labels", "by given centroids, inertia %.7g", result->inertia);
     if (result->sweep.values)
@@ -452,12 +466,12 @@ void summary_clusters(const struct clustering_report *result)
         line(&text, "folders", "%u: purity %.3f, NMI %.3f, ARI %.3f", result->agreement.folders,
              result->agreement.purity, result->agreement.nmi, result->agreement.ari);
     if (result->found)
-        line(&text, "found", "in the file already: nothing was computed");
+        line(&text, "up to date", "the file holds this clustering already");
     else
         line(&text, "time", "%s on %s", format_duration(time, sizeof time, result->seconds),
              result->device);
     if (result->sweep.values) {
-        const struct plot_style style = {summary_width(), locale_is_utf8(), text.colour};
+        const struct plot_style style = {summary_width(&text), locale_is_utf8(), text.colour};
         fputc('\n', text.stream);
         sweep_plot_text(text.stream, &result->sweep, result->k, &style);
     }
@@ -469,5 +483,18 @@ void summary_clusters(const struct clustering_report *result)
     snprintf(rest, sizeof rest, " --name %s --what %s", result->name,
              images && result->in_input ? "tree --to by-colour" : "labels");
     command_line(&text, "next", "export", result->output, rest);
+    text_show(&text);
+}
+
+void summary_line(const struct options *options, const char *format, ...)
+{
+    struct text text;
+    va_list arguments;
+    if (!text_open(&text, options))
+        return;
+    va_start(arguments, format);
+    vfprintf(text.stream, format, arguments);
+    va_end(arguments);
+    fputc('\n', text.stream);
     text_show(&text);
 }

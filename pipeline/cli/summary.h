@@ -1,4 +1,5 @@
-/* summary.h: what a person reads when a command is done, on standard error. -q silences it. */
+/* summary.h: what a person reads when a command is done: on standard output, or on standard error
+ * where --json - has that. -q silences it. */
 #ifndef CLPIPE_CLI_SUMMARY_H
 #define CLPIPE_CLI_SUMMARY_H
 
@@ -10,12 +11,16 @@
 void summary_ingest(const struct ingest_report *report, const struct options *options,
                     enum status status, bool next);
 
-/* Clears *err where the summary has told already why the run stopped. */
-void summary_said(enum status status, struct error *err);
+/* Completes the error of an ingest that was stopped: why, and what is kept of its work. */
+void summary_stopped(struct error *err, const struct ingest_report *report);
 
 /* After a clustering: a table of the largest clusters, with the names of images where the rows are
  * of images. */
-void summary_clusters(const struct clustering_report *result);
+void summary_clusters(const struct clustering_report *result, const struct options *options);
+
+/* One line that is the result of a command. */
+void summary_line(const struct options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* One line that says what binds the run and what to change. */
 void summary_bottleneck(char *text, size_t size, const struct ingest_report *report,
@@ -23,6 +28,9 @@ void summary_bottleneck(char *text, size_t size, const struct ingest_report *rep
 
 /* Ingest's files that failed (not those that are no images). */
 uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT]);
+
+/* "2 files that are not images"; returns buffer. */
+char *skipped_text(char *buffer, size_t size, uint64_t count);
 
 /* Images that this run decoded: not those that earlier ones had done. */
 uint64_t images_done(const struct ingest_report *report);

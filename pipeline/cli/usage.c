@@ -115,7 +115,7 @@ enum status usage_command(const struct command *command, struct error *err)
     describe_group(&sink, &group_general);
     describe(&sink, "  -h, --help", "print this", TERM_COLUMN);
     if (!command->computes) {
-        sink_text(&sink, "\nTaken like everywhere, without effect here\n ");
+        sink_text(&sink, "\nAccepted by every command; no effect here\n ");
         for (const struct option *row = group_compute.row; row->name; row++)
             sink_printf(&sink, " --%s", row->name);
         sink_text(&sink, "\n");
@@ -236,14 +236,15 @@ enum status usage_program(struct error *err)
     sink_text(&sink, "clpipe: colour features and clusters of images, on any OpenCL device\n"
                      "\nusage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n");
     list_commands(&sink);
-    sink_text(&sink,
-              "\nStart here\n"
-              "  clpipe run ~/Pictures          features and 10 clusters into clpipe.h5\n"
-              "  clpipe info clpipe.h5          what came out, and what failed\n"
-              "\nclpipe COMMAND --help explains a command and its options; clpipe --version says\n"
-              "what this program was built with.\n"
-              "\nExit codes: 0 done; 1 done, but some files failed; 2 the command line makes no\n"
-              "sense; 3 could not be done; 4 interrupted, the same command goes on from there.\n");
+    sink_text(
+        &sink,
+        "\nStart here\n"
+        "  clpipe run ~/Pictures          features and 10 clusters into clpipe.h5\n"
+        "  clpipe info clpipe.h5          what came out, and what failed\n"
+        "\nclpipe help COMMAND, or clpipe COMMAND --help, explains a command and its\n"
+        "options; clpipe --version lists what this program was built with.\n"
+        "\nExit codes: 0 done; 1 done, but some files failed; 2 the command line makes no\n"
+        "sense; 3 could not be done; 4 interrupted, run the same command again to resume.\n");
     return sink_close(&sink, true, err);
 }
 

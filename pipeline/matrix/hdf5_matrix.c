@@ -94,14 +94,6 @@ static void list_matrices(char *text, size_t size, hid_t file, unsigned most)
     H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, list_object, &listing);
 }
 
-bool hdf5_is_hdf5(const char *path)
-{
-    struct stat st;
-    silence();
-    /* Opening a FIFO would wait for a writer. */
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && H5Fis_hdf5(path) > 0;
-}
-
 /* HDF5 locks what it reads, so that a file that somebody writes is refused. Parallel file systems
  * often have no locks: there the file is read all the same. */
 static hid_t open_file(const char *path)

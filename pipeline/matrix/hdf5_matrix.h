@@ -14,9 +14,6 @@ enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const 
 enum status hdf5_matrix_open_vector(struct matrix_source *out, const char *path,
                                     const char *dataset, struct error *err);
 
-/* True if the file is there and HDF5. */
-bool hdf5_is_hdf5(const char *path);
-
 /* True for an HDF5 file without clpipe's mark; *example gets a matrix in it, "/embeddings", or "".
  */
 bool hdf5_is_foreign(const char *path, char *example, size_t size);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define DEVICES_MAX 256
 
@@ -314,15 +315,15 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
     if (selector && selector[strspn(selector, "0123456789,")] == '\0')
         return select_numbers(chosen, count, max, devices, selector, have, err);
 
-    bool all = selector && strcmp(selector, "all") == 0;
+    bool all = selector && strcasecmp(selector, "all") == 0;
     const struct ocl_device *best = NULL;
     for (unsigned i = 0; i < devices->count; i++) {
         const struct ocl_device *device = &devices->device[i];
         bool fits =
             !selector || all ||
-            (strcmp(selector, "cpu") == 0   ? (device->type & CL_DEVICE_TYPE_CPU) != 0
-             : strcmp(selector, "gpu") == 0 ? (device->type & CL_DEVICE_TYPE_GPU) != 0
-                                            : contains_ignoring_case(device->name, selector));
+            (strcasecmp(selector, "cpu") == 0   ? (device->type & CL_DEVICE_TYPE_CPU) != 0
+             : strcasecmp(selector, "gpu") == 0 ? (device->type & CL_DEVICE_TYPE_GPU) != 0
+                                                : contains_ignoring_case(device->name, selector));
         if (!device->usable || !fits)
             continue;
         if (all && *count < max)
@@ -331,13 +332,15 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
             (rank(device) == rank(best) && device->compute_units > best->compute_units))
             best = device;
     }
-    if (!best)
-        return error_set(err, STATUS_FAILED, "no usable device%s%s%s; available: %s",
-                         selector ? " matches " : "", selector ? selector : "",
-                         selector && strcmp(selector, "gpu") == 0
-                             ? " (is the vendor's OpenCL driver installed?)"
-                             : "",
-                         have);
+    if (!best && !selector)
+        return error_set(err, STATUS_FAILED, "no usable OpenCL device; available: %s", have);
+    if (!best) {
+        error_set(
+            err, STATUS_FAILED, "no usable OpenCL device matches '%s'%s; available: %s", selector,
+            strcasecmp(selector, "cpu") == 0 || all ? "" : " (is its driver installed?)", have);
+        error_remedy(err, REMEDY_OTHER_DEVICE);
+        return STATUS_FAILED;
+    }
     if (!all && max > 0)
         chosen[(*count)++] = best->index;
     for (unsigned i = 1; i < *count; i++) {

@@ -138,7 +138,7 @@ static void dirty_texts(void)
     log_message(LOG_ERROR, "x");
     log_status_line("not on a pipe");
     log_status_line(NULL);
-    if (errno != 1234 || log_is_terminal() || log_wants_colour())
+    if (errno != 1234 || log_is_terminal() || log_wants_colour(STDERR_FILENO))
         _exit(1);
 }
 
@@ -210,7 +210,7 @@ static void colour_only_where_wanted(void **state)
 
 static void status_and_messages(void)
 {
-    if (!log_is_terminal() || log_wants_colour())
+    if (!log_is_terminal() || log_wants_colour(STDERR_FILENO))
         _exit(1);
     log_status_line(NULL); /* nothing there to take away */
     log_status_line("10 of 20");

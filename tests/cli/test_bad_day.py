@@ -131,7 +131,7 @@ def test_unreadable_files_are_failures(program, everybody):
     os.chmod(everybody / "open", 0o777)
     result = as_nobody(everybody, "ingest", "photos", "-o", "open/x.h5")
     assert result.returncode == 1, result.stderr
-    assert "unreadable 1" in result.stderr
+    assert "unreadable 1" in result.stdout
 
 
 @pytest.mark.parametrize("command", ["ingest", "run"])

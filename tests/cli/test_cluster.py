@@ -321,7 +321,7 @@ def test_mini_batches(mixture, tmp_path):
     found = []
     for number, machine in enumerate([[], ["--threads", 1], ["--memory", "4M"]]):
         result = run_clpipe(*ask, *machine, "-o", f"{number}.h5", cwd=tmp_path)
-        assert result.returncode == 0 and "100 batches of 1000 rows" in result.stderr
+        assert result.returncode == 0 and "100 batches of 1000 rows" in result.stdout
         found.append(bits(tmp_path / f"{number}.h5"))
     assert found[1] == found[0] and found[2] == found[0]
     arrays, attributes = stored(tmp_path / "0.h5")

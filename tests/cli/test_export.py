@@ -238,7 +238,7 @@ def test_info(clpipe, finished, mixed, h5):
     assert (result.returncode, result.stderr) == (0, "")
     for part in [str(mixed), "images    13", "rgb_8x8x8", "512 values of float32", "counts",
                  "100 values of uint32", "failed    4", "2   unknown-format", "1   truncated",
-                 "1 that are no images", "kmeans", "k 3 by rgb_8x8x8 (hellinger)",
+                 "1 file that is not an image", "kmeans", "k 3 by rgb_8x8x8 (hellinger)",
                  "clpipe ingest"]:
         assert part in result.stdout
     report = json.loads(clpipe("info", finished, "--json", "-").stdout)
@@ -269,9 +269,43 @@ def test_info_digest(clpipe, finished):
         result.stdout.strip()
 
 
+@pytest.mark.parametrize("content", ["a photograph", "{}", "# notes\n", "pathology\n"])
+def test_only_tables_are_overwritten(clpipe, finished, tmp_path, content):
+    ask = ["export", finished, "--what", "labels", "--name", "kmeans"]
+    for name in ["x.jpg", "x.csv"]:
+        (tmp_path / name).write_text(content)
+        check_one_error(clpipe(*ask, "-o", name), 3, name, "not overwritten")
+        assert (tmp_path / name).read_text() == content
+
+
+@pytest.mark.parametrize("what", ["labels", "images", "failures", "features"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.npy", "t.txt"])
+def test_the_extension_is_the_format(clpipe, finished, tmp_path, what, name):
+    ask = ["export", finished, "--what", what, "--feature", "counts", "--name", "kmeans"]
+    result = clpipe(*ask, "-o", name)
+    if name == "t.npy" and what in ("images", "failures"):
+        check_one_error(result, 2, "npy holds numbers")
+        return
+    assert result.returncode == 0, result.stderr
+    first = (tmp_path / name).read_bytes()
+    if name == "t.npy":
+        assert len(numpy.load(tmp_path / name)) == 13
+    else:
+        word = {"t.csv": "csv", "t.tsv": "tsv", "t.jsonl": "jsonl", "t.txt": "csv"}[name]
+        assert first.decode() == clpipe(*ask, "--format", word, "-o", "-").stdout
+    # An earlier table, and an empty file, are replaced.
+    assert clpipe(*ask, "-o", name).returncode == 0
+    (tmp_path / name).write_bytes(b"")
+    assert clpipe(*ask, "-o", name).returncode == 0
+    assert (tmp_path / name).read_bytes() == first
+    # What is asked for counts, whatever the name says.
+    assert clpipe(*ask, "-o", "other.npy", "--format", "csv").returncode == 0
+    assert (tmp_path / "other.npy").read_bytes().startswith(b"path,source,")
+
+
 def test_verify(clpipe, finished, tmp_path):
     result = clpipe("verify", finished)
-    assert (result.returncode, result.stdout) == (0, "")
+    assert (result.returncode, result.stdout) == (0, f"{finished}: no problems found\n")
     damaged = tmp_path / "damaged.h5"
     shutil.copy(finished, damaged)
     with h5py.File(damaged, "r+") as file:
@@ -279,8 +313,9 @@ def test_verify(clpipe, finished, tmp_path):
     result = clpipe("verify", damaged)
     assert result.returncode == 1, result.stderr
     assert "counts" in result.stdout
+    assert "clpipe repair saves the rows that are right" in result.stdout.splitlines()[-1]
     report = json.loads(clpipe("verify", damaged, "--json", "-").stdout)
-    assert report["ok"] is False and len(report["broken"]) == len(result.stdout.splitlines())
+    assert report["ok"] is False and len(report["broken"]) == len(result.stdout.splitlines()) - 1
 
 
 @pytest.mark.parametrize("command", [["info"], ["verify"], ["export", "--what", "images"],

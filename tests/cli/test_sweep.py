@@ -223,9 +223,9 @@ def test_few_rows(program, tmp_path):
 
 # --- drawn ----------------------------------------------------------------------------------------
 
-def plot_lines(stderr):
+def plot_lines(stdout):
     """The lines from the tall panel to the last flat one."""
-    lines = stderr.splitlines()
+    lines = stdout.splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("  silhouette"))
     return lines[first:lines.index("", first)]
 
@@ -239,8 +239,8 @@ def test_plot_in_the_terminal(swept, tmp_path, locale, glyphs):
     result = run_clpipe("cluster", directory / "rows.npy", "-k", "2:8", "-o", directory / "swept.h5",
                         cwd=tmp_path, env=locale)
     assert result.returncode == 0, result.stderr
-    assert "\x1b" not in result.stderr  # no terminal, no colours
-    lines = plot_lines(result.stderr)
+    assert "\x1b" not in result.stdout  # no terminal, no colours
+    lines = plot_lines(result.stdout)
     assert [line[2:20].strip() for line in lines] == [
         "silhouette", "", "", "", "k", "simplified silh.", "Davies-Bouldin", "Calinski-Harabasz",
         "inertia"]
@@ -267,7 +267,7 @@ def test_plot_in_a_narrow_terminal(swept, tmp_path):
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 64, 0, 0))
         result = run_clpipe("cluster", swept[0] / "rows.npy", "-k", "2:8", "-o",
                             swept[0] / "swept.h5", cwd=tmp_path, capture_output=False,
-                            stderr=theirs, env={"LC_ALL": "C.UTF-8", "NO_COLOR": no_color,
+                            stdout=theirs, env={"LC_ALL": "C.UTF-8", "NO_COLOR": no_color,
                                                 "TERM": "xterm"})
         os.close(theirs)
         text = b""
@@ -381,7 +381,7 @@ def test_run_takes_a_range(photos, tmp_path):
     assert result.returncode == 0, result.stderr
     report = json.loads((tmp_path / "r.json").read_text())["cluster"]
     assert report["k"] == 3 and report["folders"] == 3 and report["ari"] == 1
-    assert "why" in result.stderr and "k = 3: the silhouette is highest" in result.stderr
+    assert "why" in result.stdout and "k = 3: the silhouette is highest" in result.stdout
 
 
 def test_broken_sweep_is_found(mixture, tmp_path):

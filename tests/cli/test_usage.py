@@ -54,6 +54,34 @@ def test_help_lists_the_commands(clpipe):
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
 
 
+def test_help_as_a_command(clpipe):
+    assert clpipe("help").stdout == clpipe("--help").stdout == clpipe("help", "--help").stdout
+    for command in COMMANDS:
+        result = clpipe("help", command)
+        assert result.returncode == 0
+        assert result.stdout == clpipe(command, "--help").stdout
+    check_one_error(clpipe("help", "predict"), 2, "unknown command 'predict'")
+    check_one_error(clpipe("help", "rum"), 2, "did you mean run?")
+    check_one_error(clpipe("help", "run", "ingest"), 2, "takes one command")
+
+
+def test_version_by_any_name(clpipe):
+    assert clpipe("-V").stdout == clpipe("version").stdout == clpipe("--version").stdout
+
+
+def test_help_for_no_command(clpipe):
+    """A script must not take an unknown word for a command because its help is printed."""
+    check_one_error(clpipe("predict", "--help"), 2, "unknown command 'predict'")
+    check_one_error(clpipe("ingets", "-h"), 2, "did you mean ingest?")
+
+
+def test_devices_are_chosen_in_any_case(clpipe):
+    chosen = [clpipe("devices", "--device", word).stdout for word in ("cpu", "CPU", "Cpu")]
+    assert chosen[0] == chosen[1] == chosen[2]
+    check_one_error(clpipe("ndrange", "--device", "abacus"), 3, "no usable OpenCL device matches",
+                    "'abacus'", "available: #0 ", "choose another device with --device")
+
+
 def test_no_command(clpipe):
     result = clpipe()
     assert result.returncode == 2

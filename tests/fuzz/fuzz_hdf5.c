@@ -120,7 +120,6 @@ static void use_matrix(struct fuzz_choice *choice)
     struct matrix_source matrix;
     struct error err = ERROR_INIT;
     char example[256];
-    hdf5_is_hdf5(fuzz_file_name());
     hdf5_is_foreign(fuzz_file_name(), example, sizeof example);
     if (hdf5_matrix_open(&matrix, fuzz_file_name(), "/m", &err) != STATUS_OK)
         return;
