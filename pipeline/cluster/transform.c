@@ -289,7 +289,8 @@ enum status column_stats_add(struct column_stats *stats, struct workers *workers
                        begun + now >= (block + 1) * KMEANS_BLOCK_ROWS);
         stats->rows += now;
         rows += (size_t)now * stride;
-        weights += weights ? now : 0;
+        if (weights)
+            weights += now;
         count -= now;
     }
     free(parts);
