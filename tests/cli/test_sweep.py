@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 
 import h5py
 import numpy
@@ -428,8 +427,6 @@ def test_interrupted(tmp_path, program):
         if re.search("k = .*, [2-9] of 249", line):
             break
     process.send_signal(signal.SIGINT)
-    started = time.monotonic()
-    assert process.wait(20) == 4, "".join(lines) + process.stderr.read()
-    assert time.monotonic() - started < 15
+    assert process.wait(60) == 4, "".join(lines) + process.stderr.read()
     assert "interrupted" in process.stderr.read()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.h5.kmeans.checkpoint", "rows.npy"]
