@@ -127,21 +127,28 @@ static enum status parse_option(struct feature *feature, char *option, const cha
     return refuse_option(option, spec, err);
 }
 
+/* Is it the first kind of its name? */
+static bool is_first_of_name(unsigned k)
+{
+    for (unsigned i = 0; i < k; i++)
+        if (strcmp(feature_kinds[i]->name, feature_kinds[k]->name) == 0)
+            return false;
+    return true;
+}
+
 /* "rgb, gray and hsv", from the table. */
 static void list_kinds(char *text, size_t size)
 {
-    const char *names[16];
-    unsigned count = 0;
-    for (unsigned i = 0; feature_kinds[i]; i++)
-        if (count == 0 || strcmp(names[count - 1], feature_kinds[i]->name) != 0)
-            names[count++] = feature_kinds[i]->name;
-    size_t used = 0;
-    for (unsigned i = 0; i < count && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s",
-                                 i == 0           ? ""
-                                 : i == count - 1 ? " and "
-                                                  : ", ",
-                                 names[i]);
+    unsigned last = 0;
+    for (unsigned k = 0; feature_kinds[k]; k++)
+        last = is_first_of_name(k) ? k : last;
+    *text = '\0';
+    for (unsigned k = 0; k <= last; k++) {
+        const size_t used = strlen(text);
+        const char *before = k == 0 ? "" : k == last ? " and " : ", ";
+        if (is_first_of_name(k))
+            snprintf(text + used, size - used, "%s%s", before, feature_kinds[k]->name);
+    }
 }
 
 /* The kind of that name which fits bins=, and the default for bins where there is none. */
