@@ -95,6 +95,9 @@ enum status chain_allocate(struct chain *chain, struct ocl_context *context, uin
         const uint64_t bytes = input_bytes(chain, node, slot_bytes);
         const uint64_t scratch = share(bytes, node->step->scratch_percent);
         node->arena_bytes = share(bytes, node->step->arena_percent);
+        if (node->arena_bytes > UINT32_MAX) /* offsets have 32 bits */
+            return error_set(err, STATUS_FAILED, "the step '%s' needs smaller slots",
+                             node->step->name);
         if (scratch > 0 && ocl_buffer(&node->scratch, context, CL_MEM_READ_WRITE, (size_t)scratch,
                                       NULL, node->step->name, err) != STATUS_OK)
             return STATUS_FAILED;
