@@ -247,9 +247,9 @@ static enum status copy_run(struct build *b, hid_t runs, struct result *from, un
     struct result_run run;
     char name[32], *version = NULL, *finished = NULL;
     snprintf(name, sizeof name, "runs/%llu", (unsigned long long)from->runs[i]);
-    hid_t group = H5Gopen2(from->file, name, H5P_DEFAULT);
-    if (group < 0)
-        return h5_fail(err, "H5Gopen2", "read", from->path);
+    hid_t group;
+    if (h5_open_group(&group, from->file, name, from->path, err))
+        return STATUS_FAILED;
     if (result_run_at(from, i, &run, err) ||
         vlen_text_attribute(&version, from->vlen, group, "clpipe_version", false, err) ||
         vlen_text_attribute(&finished, from->vlen, group, "finished", false, err))

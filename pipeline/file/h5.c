@@ -402,6 +402,13 @@ const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
     return wrong;
 }
 
+enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                          struct error *err)
+{
+    *group = H5Gopen2(parent, name, H5P_DEFAULT);
+    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gopen2", "read", path);
+}
+
 enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
                             int rank, hsize_t *dimensions, const char *where, const char *path,
                             struct error *err)
@@ -472,11 +479,8 @@ struct listing {
     unsigned most;
 };
 
-static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, void *context)
+static herr_t add_name(struct listing *listing, const char *name)
 {
-    (void)group;
-    (void)info;
-    struct listing *listing = context;
     struct h5_names *names = listing->names;
     if (names->count == listing->most)
         return -1;
@@ -490,9 +494,42 @@ static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, vo
     return names->name[names->count++] ? 0 : -1;
 }
 
+static herr_t add_link(hid_t group, const char *name, const H5L_info_t *info, void *context)
+{
+    (void)group;
+    (void)info;
+    return add_name(context, name);
+}
+
+static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *info, void *context)
+{
+    (void)object;
+    (void)info;
+    return add_name(context, name);
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorts what an iteration has listed, or says why it failed. */
+static enum status finish_listing(struct listing *listing, herr_t result, const char *call,
+                                  const char *path, struct error *err)
+{
+    struct h5_names *names = listing->names;
+    char shown[256];
+    if (result < 0) {
+        bool many = names->count == listing->most;
+        h5_free_names(names);
+        return many ? error_set(err, STATUS_FAILED,
+                                "%s is damaged or not clpipe's: a group has more than %u members",
+                                path_for_message(shown, sizeof shown, path), listing->most)
+                    : h5_fail(err, call, "read", path);
+    }
+    if (names->count > 1)
+        qsort(names->name, names->count, sizeof *names->name, compare_names);
+    return STATUS_OK;
 }
 
 enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const char *path,
@@ -502,19 +539,20 @@ enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const ch
     struct listing listing = {names, most};
     hsize_t index = 0;
     H5Eclear2(H5E_DEFAULT);
-    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &index, add_name, &listing) < 0) {
-        char shown[256];
-        path_for_message(shown, sizeof shown, path);
-        bool many = names->count == most;
-        h5_free_names(names);
-        return many ? error_set(err, STATUS_FAILED,
-                                "%s is damaged or not clpipe's: a group has more than %u members",
-                                shown, most)
-                    : h5_fail(err, "H5Literate", "read", path);
-    }
-    if (names->count > 1)
-        qsort(names->name, names->count, sizeof *names->name, compare_names);
-    return STATUS_OK;
+    herr_t result = H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &index, add_link, &listing);
+    return finish_listing(&listing, result, "H5Literate", path, err);
+}
+
+enum status h5_list_attributes(struct h5_names *names, hid_t object, unsigned most,
+                               const char *path, struct error *err)
+{
+    *names = (struct h5_names){0};
+    struct listing listing = {names, most};
+    hsize_t index = 0;
+    H5Eclear2(H5E_DEFAULT);
+    herr_t result =
+        H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_attribute, &listing);
+    return finish_listing(&listing, result, "H5Aiterate2", path, err);
 }
 
 void h5_free_names(struct h5_names *names)

@@ -92,6 +92,9 @@ enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char
  * which lead elsewhere, count as missing. */
 bool h5_is_object(hid_t parent, const char *name, H5O_type_t type);
 
+enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                          struct error *err);
+
 /* Opens a dataset and checks its type, its rank (1 or 2), that its data lies in this file and that
  * its size is one that the file can hold. `where` is the dataset's path for messages. */
 enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
@@ -121,6 +124,9 @@ struct h5_names {
 };
 enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const char *path,
                     struct error *err);
+/* The same for the attributes of an object. */
+enum status h5_list_attributes(struct h5_names *names, hid_t object, unsigned most,
+                               const char *path, struct error *err);
 void h5_free_names(struct h5_names *names);
 
 #endif

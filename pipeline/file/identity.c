@@ -168,28 +168,6 @@ out:
     return status;
 }
 
-static herr_t add_attribute_name(hid_t object, const char *name, const H5A_info_t *info,
-                                 void *context)
-{
-    (void)object;
-    (void)info;
-    struct h5_names *names = context;
-    char **more = realloc(names->name, (names->count + 1) * sizeof *more);
-    if (!more)
-        return -1;
-    names->name = more;
-    more[names->count] = strdup(name);
-    if (!more[names->count])
-        return -1;
-    names->count++;
-    return 0;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Addresses, and what is different from run to run. */
 static bool is_left_out(const char *name, bool root)
 {
@@ -200,15 +178,10 @@ static bool is_left_out(const char *name, bool root)
 
 static enum status add_attributes(struct identity *id, hid_t object, bool root, struct error *err)
 {
-    struct h5_names names = {0};
-    hsize_t index = 0;
+    struct h5_names names;
     enum status status = STATUS_FAILED;
-    if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_attribute_name, &names) < 0) {
-        h5_fail(err, "H5Aiterate2", "read", id->path);
-        goto out;
-    }
-    if (names.count > 1)
-        qsort(names.name, names.count, sizeof *names.name, compare_names);
+    if (h5_list_attributes(&names, object, MOST_MEMBERS, id->path, err))
+        return STATUS_FAILED;
     for (unsigned i = 0; i < names.count; i++) {
         if (strlen(names.name[i]) > MOST_NAME) {
             refuse(id, err, "an attribute", "has a longer name than clpipe gives");

@@ -105,13 +105,6 @@ static enum status read_number(uint32_t *value, struct result *result, hid_t obj
     return STATUS_OK;
 }
 
-static enum status open_group(hid_t *group, struct result *result, hid_t parent, const char *name,
-                              struct error *err)
-{
-    *group = H5Gopen2(parent, name, H5P_DEFAULT);
-    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gopen2", "read", result->path);
-}
-
 /* Opens a group at the root, lists it and makes room for `size` bytes for each member; *group is
  * 0 if there is none. */
 static enum status list_group(hid_t *group, struct h5_names *names, void *room, size_t size,
@@ -124,7 +117,7 @@ static enum status list_group(hid_t *group, struct h5_names *names, void *room, 
         return STATUS_OK;
     if (!h5_is_object(result->file, name, H5O_TYPE_GROUP))
         return result_damaged(result, err, "/%s is no group of its own", name);
-    if (open_group(group, result, result->file, name, err) ||
+    if (h5_open_group(group, result->file, name, result->path, err) ||
         h5_list(names, *group, most, result->path, err))
         return STATUS_FAILED;
     void *members = calloc(names->count ? names->count : 1, size);
@@ -353,7 +346,7 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
     result->clusters_count++;
     snprintf(entry->clusters.name, sizeof entry->clusters.name, "%s", name);
     hid_t member;
-    if (open_group(&member, result, group, name, err))
+    if (h5_open_group(&member, group, name, result->path, err))
         return STATUS_FAILED;
     enum status status = STATUS_FAILED;
     if (read_clustering_attributes(result, entry, member, err) == STATUS_OK)
@@ -736,7 +729,7 @@ enum status result_sweep_read(struct result_sweep *out, struct result *result,
         return STATUS_OK;
     if (!h5_is_object(result->file, path, H5O_TYPE_GROUP))
         return result_damaged(result, err, "/%s is no group of its own", path);
-    if (open_group(&group, result, result->file, path, err))
+    if (h5_open_group(&group, result->file, path, result->path, err))
         return STATUS_FAILED;
     sweep.has_folders = H5Lexists(group, "purity", H5P_DEFAULT) > 0;
     if (read_short_text(sweep.measure, sizeof sweep.measure, result, group, "measure", err) ||
@@ -772,7 +765,7 @@ enum status result_run_at(struct result *result, uint64_t i, struct result_run *
     char name[32];
     snprintf(name, sizeof name, "runs/%llu", (unsigned long long)result->runs[i]);
     hid_t group;
-    if (open_group(&group, result, result->file, name, err))
+    if (h5_open_group(&group, result->file, name, result->path, err))
         return STATUS_FAILED;
     enum status status = STATUS_FAILED;
     for (int t = 0; t < RESULT_RUN_TEXTS; t++) {

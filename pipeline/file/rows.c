@@ -53,11 +53,11 @@ static enum status open_raw(struct rows *rows, hid_t group, struct error *err)
         return STATUS_OK;
     if (!h5_is_object(group, "path_raw", H5O_TYPE_GROUP))
         return damaged(rows, err, "has a path_raw that is no group");
-    hid_t id = H5Gopen2(group, "path_raw", H5P_DEFAULT);
+    hid_t id;
     hsize_t ends = 0, count = 0, bytes = 0;
     enum status status = STATUS_FAILED;
-    if (id < 0)
-        return h5_fail(err, "H5Gopen2", "read", rows->path);
+    if (h5_open_group(&id, group, "path_raw", rows->path, err))
+        return STATUS_FAILED;
     if (h5_open_dataset(&raw->row, id, "row", VALUE_U64, 1, &count, "path_raw/row", rows->path,
                         err) ||
         h5_open_dataset(&raw->end, id, "end", VALUE_U64, 1, &ends, "path_raw/end", rows->path,
@@ -102,10 +102,8 @@ enum status rows_open(struct rows **out, hid_t file, struct vlen *vlen, const st
         damaged(rows, err, "is missing");
         goto out;
     }
-    if ((group = H5Gopen2(file, table->group, H5P_DEFAULT)) < 0) {
-        h5_fail(err, "H5Gopen2", "read", path);
+    if (h5_open_group(&group, file, table->group, path, err))
         goto out;
-    }
     for (unsigned c = 0; c < table->count; c++) {
         const struct column *column = &table->column[c];
         char where[64];

@@ -1,5 +1,5 @@
-/* appender.h: appends to a file through a thread of its own, so that nobody who produces data waits
- * for the disk unless it falls behind by a whole buffer.
+/* appender.h: appends to a file through a thread of its own, so that producers wait for the disk
+ * only when it falls behind by a whole buffer.
  *
  * What is appended is written in large pieces and made durable (fdatasync) about once a second. The
  * first error stays: every later call returns it. Any thread may call. */

@@ -1,5 +1,5 @@
 /* holder.c: a line "PROCESS HOST BOOT COUNT" in a lock file. BOOT is the kernel's number for its
- * run, so equal names of two machines, or of two containers, mislead nobody; "-" instead of a line
+ * run, so equal names of two machines, or of two containers, are told apart; "-" instead of a line
  * says that the last holder has left. Times of different machines are never compared. */
 #include "log/holder.h"
 #include "base/clock.h"
@@ -28,7 +28,7 @@ struct holder {
     bool ending; /* guarded by mutex */
 };
 
-/* The line, without what may follow; empty where there is none. */
+/* The first line, or an empty one. */
 static void read_line(char line[LINE], int lock)
 {
     ssize_t n = pread(lock, line, LINE - 1, 0);
@@ -51,7 +51,7 @@ static void write_count(const struct holder *h, unsigned long count)
     write_line(h->lock, line);
 }
 
-/* Of the kernel's present run, "?" where it is not to be had. */
+/* The identifier of the kernel's present run; "?" where it is not available. */
 static void read_boot(char boot[64])
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");

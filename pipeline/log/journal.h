@@ -3,8 +3,8 @@
  *   journal_open ─> journal_read_signature ─> journal_begin ─> journal_put... ─> journal_finish
  *                   (an earlier run's log)    (resume or new)  (in any order)    or journal_stop
  *
- * Records arrive in any order and from any thread; whoever closes the gap writes to the log in the
- * order of their sequence numbers. What an earlier run has sealed is not written again: only its
+ * Records arrive in any order and from any thread; the thread that closes the gap writes to the log
+ * in the order of sequence numbers. What an earlier run has sealed is not written again: only its
  * location goes into the order. */
 #ifndef CLPIPE_LOG_JOURNAL_H
 #define CLPIPE_LOG_JOURNAL_H

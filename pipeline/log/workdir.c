@@ -187,7 +187,7 @@ void workdir_close(struct workdir **workdir, bool keep)
     *workdir = NULL;
     if (!keep) {
         unlinkat(w->directory, "records", 0);
-        /* Last: while it has its name nobody else can begin here. */
+        /* Last: while it has its name no other process can begin here. */
         unlinkat(w->directory, "lock", 0);
         rmdir(w->path);
     }
