@@ -1,6 +1,7 @@
 /* ingest_step.c: options into a configuration of the pipeline. */
 #include "cli/ingest_step.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -264,12 +265,12 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                  .hidden = options->hidden,
                  .limit = options->limit},
         .features = plan->features,
-        .parameters = plan->parameters,
-        .old_features = plan->old_parameters ? &plan->old_features : NULL,
-        .old_parameters = plan->old_parameters,
-        .output = options->output,
-        .fresh = options->fresh,
-        .retry_failed = options->retry_failed,
+        .store = {.output = options->output,
+                  .content = {.parameters = plan->parameters},
+                  .old_features = plan->old_parameters ? &plan->old_features : NULL,
+                  .old_parameters = plan->old_parameters,
+                  .fresh = options->fresh,
+                  .retry_failed = options->retry_failed},
         .strict = options->strict,
         .dry_run = options->dry_run,
         .find_devices = find_devices,
@@ -292,6 +293,10 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     memset(report, 0, sizeof *report);
     enum status status = ingest_run(report, &config, err);
     progress_end(progress);
+    if (report->links_passed > 0)
+        log_message(LOG_NOTICE,
+                    "%llu symbolic link%s to directories not followed (--follow-symlinks does)",
+                    (unsigned long long)report->links_passed, report->links_passed == 1 ? "" : "s");
     return status;
 }
 

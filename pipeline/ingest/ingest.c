@@ -111,19 +111,12 @@ static void send_again(void *context, struct picture *picture)
 static enum status open_store(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
-    const struct store_config store = {
-        .output = config->output,
-        .content = {.sources = config->walk.sources,
-                    .source_count = config->walk.source_count,
-                    .features = &config->features,
-                    .decode_scale = config->decode.scale,
-                    .parameters = config->parameters},
-        .old_features = config->old_features,
-        .old_parameters = config->old_parameters,
-        .fresh = config->fresh,
-        .retry_failed = config->retry_failed,
-        .stop = ingest->job.stop,
-    };
+    struct store_config store = config->store;
+    store.content.sources = config->walk.sources;
+    store.content.source_count = config->walk.source_count;
+    store.content.features = &config->features;
+    store.content.decode_scale = config->decode.scale;
+    store.stop = ingest->job.stop;
     return config->dry_run ? STATUS_OK : store_open(&ingest->store, &store, err);
 }
 
@@ -141,9 +134,9 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
     const struct ingest_config *config = ingest->config;
     const char *temporary = getenv("TMPDIR");
     char *resolved = NULL;
-    if (config->output && output_resolve(&resolved, config->output, err))
+    if (config->store.output && output_resolve(&resolved, config->store.output, err))
         return STATUS_FAILED;
-    const char *skip[] = {config->output, resolved};
+    const char *skip[] = {config->store.output, resolved};
     struct walk_config walk = {
         .options = config->walk,
         .spool_directory = ingest->store             ? store_work_directory(ingest->store)
@@ -151,7 +144,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
                                                      : "/tmp",
         .memory = bounds_sorting(config->memory),
         .skip_paths = skip,
-        .skip_count = config->output ? 2 : 0,
+        .skip_count = config->store.output ? 2 : 0,
         .promises_image = format_promised,
         .stop = ingest->job.stop,
         .progress = show_walk,
@@ -161,6 +154,8 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
     int64_t start = clock_now();
     enum status status = walk_open(&ingest->walk, &walk, err);
     free(resolved);
+    if (status == STATUS_OK)
+        ingest->report->links_passed = walk_links_passed(ingest->walk);
     pthread_mutex_lock(&ingest->job.lock);
     ingest->job.progress.done = 0; /* of the images from now on */
     pthread_mutex_unlock(&ingest->job.lock);
@@ -414,7 +409,7 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     gethostname(host, sizeof host - 1);
     struct store_run run = {
         .command = config->command_line,
-        .json = config->parameters,
+        .json = config->store.content.parameters,
         .device = report->device,
         .driver = devices->devices->device[devices->chosen[0]].driver,
         .host = host,

@@ -36,12 +36,8 @@ struct ingest_config {
     struct isolate *isolate; /* opened with the same options: decoders in processes of their own;
                                 NULL: in the threads */
     struct feature_set features;
-    const char *parameters; /* as in store_config, like the next two */
-    const struct feature_set *old_features;
-    const char *old_parameters;
-
-    const char *output;
-    bool fresh, retry_failed, strict;
+    struct store_config store; /* but sources, features, decode_scale and stop, which are these */
+    bool strict;
     bool dry_run; /* walk and headers only: no device, no output */
 
     /* Finds the devices, on the calling thread, while another walks; not called by a dry run. What
@@ -71,6 +67,7 @@ struct ingest_config {
 struct ingest_report {
     uint64_t images_ok, images_failed, images_unchanged, images_resumed, files_not_images;
     uint64_t by_reason[REASON_COUNT];
+    uint64_t links_passed; /* symbolic links to directories that were not followed */
     uint64_t bytes_read, pixels;
     double seconds; /* process start to durable file */
     struct stage_times stage[INGEST_STAGES];

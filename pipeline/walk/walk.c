@@ -9,7 +9,6 @@
  */
 #include "walk/walk.h"
 
-#include "base/log.h"
 #include "base/path.h"
 #include "walk/source.h"
 #include "walk/spool.h"
@@ -33,8 +32,9 @@ struct walk {
     struct spool *spool;
     struct spool_reader reader;
     uint64_t count, bytes, limit; /* limit: UINT64_MAX for none */
-    uint64_t sequence;            /* of the next item */
-    size_t taken;                 /* bytes of the item handed out last, not yet taken */
+    uint64_t links_passed;
+    uint64_t sequence; /* of the next item */
+    size_t taken;      /* bytes of the item handed out last, not yet taken */
 };
 
 /* What is needed only while walking. */
@@ -122,10 +122,7 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
         if (status != STATUS_OK)
             goto out;
     }
-    const unsigned long long passed = walking.listing.links_passed;
-    if (passed > 0)
-        log_message(LOG_NOTICE, "%llu symbolic link%s to directories not followed", passed,
-                    passed == 1 ? "" : "s");
+    walk->links_passed = walking.listing.links_passed;
 out:
     pathglob_close(&globs);
     skip_close(&skip);
@@ -265,6 +262,11 @@ uint64_t walk_count(const struct walk *walk)
 uint64_t walk_bytes(const struct walk *walk)
 {
     return walk->bytes;
+}
+
+uint64_t walk_links_passed(const struct walk *walk)
+{
+    return walk->links_passed;
 }
 
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err)

@@ -18,7 +18,7 @@
  *  - In a list: a missing file is unreadable, a directory not-an-image.
  *
  * A SOURCE that is a symbolic link is always followed. Below it symbolic links to directories are
- * followed only if asked (a notice counts them otherwise), and a directory reached through one that
+ * followed only if asked (walk_links_passed counts them otherwise), and a directory reached through one that
  * is the same as a directory above it is passed over: its files are there already.
  *
  * Names that begin with a dot are passed over unless asked for; that does not apply to a SOURCE or
@@ -77,6 +77,9 @@ enum status walk_open(struct walk **out, const struct walk_config *config, struc
 /* Items that walk_next will hand out, and the sum of their sizes; both within the limit. */
 uint64_t walk_count(const struct walk *walk);
 uint64_t walk_bytes(const struct walk *walk);
+
+/* Symbolic links to directories that were not followed because it was not asked for. */
+uint64_t walk_links_passed(const struct walk *walk);
 
 /* The next item, or STATUS_END. One thread at a time. */
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err);

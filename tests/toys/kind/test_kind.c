@@ -431,8 +431,7 @@ static void all_kinds_in_one_ingest(void **state)
     write_pictures();
     const char *sources[] = {in};
     struct ingest_config config = {.walk = {.sources = sources, .source_count = 1},
-                                   .output = out,
-                                   .parameters = "{}",
+                                   .store = {.output = out, .content = {.parameters = "{}"}},
                                    .command_line = "test",
                                    .find_devices = find_devices,
                                    .find_devices_context = &test->devices,

@@ -372,8 +372,7 @@ static uint64_t ingest(uint32_t *counts, const char *output, enum plan_jpeg jpeg
     snprintf(out, sizeof out, "%s", file(output));
     const char *source_list[] = {sources};
     struct ingest_config config = {.walk = {.sources = source_list, .source_count = 1},
-                                   .output = out,
-                                   .parameters = "{}",
+                                   .store = {.output = out, .content = {.parameters = "{}"}},
                                    .command_line = "test",
                                    .find_devices = find_devices,
                                    .find_devices_context = &devices,
