@@ -83,17 +83,21 @@ static const struct option ingest_rows[] = {
     {"retry-failed", 0, OPTION_FLAG, AT(retry_failed), NULL, NULL, NULL, 0, 0,
      "try files again that failed before"},
     MAX_TIME_ROW,
-    {"slot-size", 0, OPTION_SIZE, AT(slot_size), "SIZE", NULL, "chosen for the device", 0, 0,
-     "staging buffer; changes speed, never results"},
-    {"slots", 0, OPTION_NUMBER, AT(slots), "N", NULL, "chosen for the device", 2, 64,
-     "staging buffers of each device; changes speed, never results"},
-    {"histogram-variant", 0, OPTION_TEXT, AT(histogram_variant), "NAME", "auto", NULL, 0, 0,
-     "the kernel that counts (" VARIANTS "); changes speed, never results"},
-    {"jpeg-pixels", 0, OPTION_CHOICE, AT(jpeg_pixels), "auto|host|device", "auto", NULL, 0, 0,
-     "where JPEG's coefficients become pixels; auto: on the device, unless it is a CPU; changes "
-     "speed, never results"},
     END};
 const struct option_group group_ingest = {"Images and features", ingest_rows};
+
+static const struct option tuning_rows[] = {
+    {"slot-size", 0, OPTION_SIZE, AT(slot_size), "SIZE", NULL, "chosen for the device", 0, 0,
+     "staging buffer"},
+    {"slots", 0, OPTION_NUMBER, AT(slots), "N", NULL, "chosen for the device", 2, 64,
+     "staging buffers of each device"},
+    {"histogram-variant", 0, OPTION_TEXT, AT(histogram_variant), "NAME", "auto", NULL, 0, 0,
+     "the kernel that counts (" VARIANTS ")"},
+    {"jpeg-pixels", 0, OPTION_CHOICE, AT(jpeg_pixels), "auto|host|device", "auto", NULL, 0, 0,
+     "where JPEG's coefficients become pixels; auto: on the device, unless it is a CPU"},
+    END};
+const struct option_group group_tuning = {"Tuning and tests (these change speed, never results)",
+                                          tuning_rows};
 
 #define OUTPUT_ROW(initial, note, help)                                                            \
     {                                                                                              \

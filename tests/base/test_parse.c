@@ -229,6 +229,23 @@ static void counts_for_people(void **state)
                         "18,446,744,073,709,551,615");
 }
 
+static void numbers_of_things(void **state)
+{
+    (void)state;
+    char buffer[40];
+    assert_string_equal(format_number_of(buffer, sizeof buffer, 0, "image"), "0 images");
+    assert_string_equal(format_number_of(buffer, sizeof buffer, 1, "image"), "1 image");
+    assert_string_equal(format_number_of(buffer, sizeof buffer, 12345, "row"), "12,345 rows");
+    assert_string_equal(format_number_of(buffer, sizeof buffer, 1, "batch"), "1 batch");
+    assert_string_equal(format_number_of(buffer, sizeof buffer, 2, "batch"), "2 batches");
+    assert_string_equal(
+        format_range(buffer, sizeof buffer, &(struct number_range){.first = 2, .last = 64}),
+        "2:64");
+    assert_string_equal(format_range(buffer, sizeof buffer,
+                                     &(struct number_range){.first = 2, .last = 64, .step = 2}),
+                        "2:64:2");
+}
+
 /* Runs the others again where the decimal point is a comma, if such a locale is installed. */
 static void comma_locale(void **state)
 {
@@ -300,6 +317,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(bytes_for_people),
     cmocka_unit_test(durations_for_people),
     cmocka_unit_test(counts_for_people),
+    cmocka_unit_test(numbers_of_things),
     cmocka_unit_test(comma_locale),
     cmocka_unit_test(clock_texts),
     cmocka_unit_test(clock_runs_forward),

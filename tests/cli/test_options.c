@@ -1,0 +1,136 @@
+/* test_options.c: command lines and what they come to. */
+#include "runner.h"
+
+#include "cli/options.h"
+
+#include <string.h>
+
+/* Parses "clpipe" and words that end with NULL; the command is the first of them. */
+static enum status parse(struct options *options, struct error *err, const char *const *words)
+{
+    char *argv[16] = {"clpipe"};
+    const char *nearest;
+    int argc = 1;
+    for (; words[argc - 1]; argc++)
+        argv[argc] = (char *)words[argc - 1];
+    return options_parse(options, command_find(words[0], &nearest), argc, argv, err);
+}
+
+#define PARSE(options, err, ...) parse(options, err, (const char *const[]){__VA_ARGS__, NULL})
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct options options;
+    struct error err = ERROR_INIT;
+    assert_int_equal(PARSE(&options, &err, "run", "photos"), STATUS_OK);
+    assert_int_equal(options.operand_count, 1);
+    assert_string_equal(options.operand[0], "photos");
+    assert_string_equal(options.output, "clpipe.h5");
+    assert_string_equal(options.name, "kmeans");
+    assert_string_equal(options.init, "kmeans++");
+    assert_int_equal(options.k.first, 10);
+    assert_int_equal(options.k.last, 10);
+    assert_int_equal(options.max_iter, 100);
+    assert_int_equal(options.memory, 256 << 20);
+    assert_int_equal(options.metric, -1);
+    assert_true(options.checkpoint == 60);
+    assert_false(options_given(&options, "k"));
+    assert_false(json_owns_stdout(&options));
+    assert_string_equal(options.command_line, "clpipe run photos");
+    options_clear(&options);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    struct options options;
+    struct error err = ERROR_INIT;
+    char word[32];
+    assert_int_equal(PARSE(&options, &err, "cluster", "-k2:9:3", "x.npy", "--metric=cosine", "-qo",
+                           "r.h5", "--json", "-", "--max-time", "01:30", "--tol", "1e-4"),
+                     STATUS_USAGE); /* HH:MM:SS, or with a unit */
+    options_clear(&options);
+    assert_int_equal(PARSE(&options, &err, "cluster", "-k2:9:3", "x.npy", "--metric=cosine", "-qo",
+                           "r.h5", "--json", "-", "--max-time", "2m", "--tol", "1e-4"),
+                     STATUS_OK);
+    assert_int_equal(options.k.first, 2);
+    assert_int_equal(options.k.last, 8); /* the last that the steps come to */
+    assert_int_equal(options.k.step, 3);
+    assert_int_equal(options.metric, 1);
+    assert_string_equal(option_choice(word, sizeof word, &options, "metric"), "cosine");
+    assert_true(options.quiet);
+    assert_string_equal(options.output, "r.h5");
+    assert_true(options.max_time == 120);
+    assert_true(options.tol == 1e-4);
+    assert_true(json_owns_stdout(&options));
+    assert_true(options_given(&options, "k"));
+    options_clear(&options);
+    /* The value of --checkpoint may be left out; lists keep their order; the last one counts. */
+    assert_int_equal(PARSE(&options, &err, "run", "--checkpoint", "a", "--feature", "hsv",
+                           "--feature=gray", "--seed", "1", "--seed", "2", "--", "-b"),
+                     STATUS_OK);
+    assert_true(options.checkpoint == 60);
+    assert_int_equal(options.features.count, 2);
+    assert_string_equal(options.features.text[0], "hsv");
+    assert_string_equal(options.features.text[1], "gray");
+    assert_int_equal(options.seed, 2);
+    assert_int_equal(options.operand_count, 2);
+    assert_string_equal(options.operand[1], "-b");
+    options_clear(&options);
+}
+
+static void expect_misuse(const char *words, struct error *err)
+{
+    if (!strstr(err->sentence, words))
+        fail_msg("'%s' lacks '%s'", err->sentence, words);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[6], *said;
+    } lines[] = {
+        {{"run"}, "SOURCE is missing"},
+        {{"run", "x", "--treads", "3"}, "did you mean --threads?"},
+        {{"run", "x", "--what", "y"}, "is an option of clpipe export"},
+        {{"cluster", "x", "y"}, "'y' is one argument too many"},
+        {{"cluster", "x", "-k", "0"}, "from 1 to"},
+        {{"cluster", "x", "-k", "9:2"}, "not '9:2'"},
+        {{"cluster", "x", "-k", "1:2:3:4"}, "not '1:2:3:4'"},
+        {{"cluster", "x", "-k"}, "wants a value"},
+        {{"run", "x", "--memory", "much"}, "a size like"},
+        {{"run", "x", "--strict=yes"}, "takes no value"},
+        {{"run", "x", "--metric", "l2"}, "is one of euclidean|cosine|hellinger"},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct options options;
+        struct error err = ERROR_INIT;
+        assert_int_equal(parse(&options, &err, lines[i].words), STATUS_USAGE);
+        expect_misuse(lines[i].said, &err);
+        expect_misuse("; see clpipe ", &err);
+        options_clear(&options);
+    }
+}
+
+static void test_commands(void **state)
+{
+    (void)state;
+    const char *nearest;
+    assert_string_equal(command_find("ndrange", &nearest)->name, "ndrange");
+    assert_null(command_find("ingets", &nearest));
+    assert_string_equal(nearest, "ingest");
+    assert_null(command_find("exp", &nearest));
+    assert_string_equal(nearest, "export");
+    assert_null(command_find("predict", &nearest));
+    assert_null(nearest);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_defaults),
+    cmocka_unit_test(test_values),
+    cmocka_unit_test(test_misuse),
+    cmocka_unit_test(test_commands),
+};
+TEST_GROUP(options, NULL, NULL)

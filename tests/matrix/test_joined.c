@@ -1,0 +1,139 @@
+/* test_joined.c: columns side by side, weighted and rounded once; identities; parts are closed. */
+#include "runner.h"
+
+#include "base/hash.h"
+#include "matrix/joined.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROWS 5
+
+struct part {
+    uint32_t columns;
+    float start;
+    const char *identity;
+    unsigned closed;
+};
+
+static enum status read_part(void *context, uint64_t first, uint64_t count, float *rows,
+                             struct error *err)
+{
+    const struct part *part = context;
+    if (part->start < 0)
+        return error_set(err, STATUS_FAILED, "a part cannot be read");
+    for (uint64_t row = first; row < first + count; row++)
+        for (uint32_t j = 0; j < part->columns; j++)
+            *rows++ = part->start + (float)(10 * row + j);
+    return STATUS_OK;
+}
+
+static enum status identify_part(void *context, char hex[65], struct error *err)
+{
+    const struct part *part = context;
+    if (!part->identity)
+        return error_set(err, STATUS_FAILED, "a part has no identity");
+    memset(hex, part->identity[0], 64);
+    hex[64] = '\0';
+    return STATUS_OK;
+}
+
+static void close_part(void *context)
+{
+    ((struct part *)context)->closed++;
+}
+
+static struct joined_part joined_part(struct part *part, double weight)
+{
+    return (struct joined_part){{.rows = ROWS,
+                                 .dimension = part->columns,
+                                 .read = read_part,
+                                 .identity = identify_part,
+                                 .close = close_part,
+                                 .context = part},
+                                weight};
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    struct part part[2] = {{.columns = 2, .start = 100}, {.columns = 1, .start = 0.1f}};
+    const struct joined_part parts[2] = {joined_part(&part[0], 0.3), joined_part(&part[1], 1)};
+    struct matrix_source whole;
+    struct error err = ERROR_INIT;
+    float rows[ROWS][3];
+    assert_int_equal(joined_open(&whole, "a:0.3+b", parts, 2, &err), STATUS_OK);
+    assert_int_equal(whole.rows, ROWS);
+    assert_int_equal(whole.dimension, 3);
+    assert_int_equal(matrix_read(&whole, 0, ROWS, rows[0], &err), STATUS_OK);
+    for (int i = 0; i < ROWS; i++) {
+        const float wanted[3] = {(float)((100.0 + 10 * i) * 0.3), (float)((101.0 + 10 * i) * 0.3),
+                                 0.1f + (float)(10 * i)};
+        assert_memory_equal(rows[i], wanted, sizeof wanted);
+    }
+    /* A part of the rows, and more than before. */
+    float some[2][3];
+    assert_int_equal(matrix_read(&whole, 3, 1, some[0], &err), STATUS_OK);
+    assert_memory_equal(some[0], rows[3], sizeof some[0]);
+    assert_int_equal(matrix_read(&whole, 1, 2, some[0], &err), STATUS_OK);
+    assert_memory_equal(some, rows[1], sizeof some);
+    matrix_close(&whole);
+    assert_null(whole.read);
+    assert_int_equal(part[0].closed, 1);
+    assert_int_equal(part[1].closed, 1);
+    matrix_close(&whole);
+}
+
+/* SHA-256 of the name with its NUL and the identities of the parts, which files of clusters hold. */
+static void test_identity(void **state)
+{
+    (void)state;
+    struct part part[2] = {{.columns = 1, .identity = "7"}, {.columns = 1, .identity = "c"}};
+    const struct joined_part parts[2] = {joined_part(&part[0], 2), joined_part(&part[1], 1)};
+    struct matrix_source whole;
+    struct error err = ERROR_INIT;
+    char hex[65], wanted[65], bytes[6 + 64 + 64] = "a:2+b";
+    uint8_t digest[32];
+    struct sha256 sha;
+    memset(bytes + 6, '7', 64);
+    memset(bytes + 6 + 64, 'c', 64);
+    sha256_init(&sha);
+    sha256_update(&sha, bytes, sizeof bytes);
+    sha256_final(&sha, digest);
+    sha256_hex(wanted, digest);
+    assert_int_equal(joined_open(&whole, "a:2+b", parts, 2, &err), STATUS_OK);
+    assert_int_equal(whole.identity(whole.context, hex, &err), STATUS_OK);
+    assert_string_equal(hex, wanted);
+    part[1].identity = NULL;
+    assert_int_equal(whole.identity(whole.context, hex, &err), STATUS_FAILED);
+    assert_string_equal(err.sentence, "a part has no identity");
+    matrix_close(&whole);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    struct part part[2] = {{.columns = 1}, {.columns = UINT32_MAX}};
+    struct joined_part parts[2] = {joined_part(&part[0], 1), joined_part(&part[1], 1)};
+    struct matrix_source whole;
+    struct error err = ERROR_INIT;
+    float row[2];
+    assert_int_equal(joined_open(&whole, "a+b", parts, 2, &err), STATUS_USAGE);
+    assert_non_null(strstr(err.sentence, "too many values"));
+    assert_int_equal(part[0].closed, 1);
+    assert_int_equal(part[1].closed, 1);
+    part[1].columns = 1;
+    part[1].start = -1;
+    parts[1] = joined_part(&part[1], 1);
+    assert_int_equal(joined_open(&whole, "a+b", parts, 2, &err), STATUS_OK);
+    assert_int_equal(matrix_read(&whole, 0, 1, row, &err), STATUS_FAILED);
+    assert_string_equal(err.sentence, "a part cannot be read");
+    matrix_close(&whole);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_values),
+    cmocka_unit_test(test_identity),
+    cmocka_unit_test(test_errors),
+};
+TEST_GROUP(joined, NULL, NULL)
