@@ -6,7 +6,7 @@
  * for each other: random bytes lose half of a GPU's rate to banks, and a picture of one colour most
  * of it on devices that do not combine equal increments in hardware.
  *
- * The NDRange is exactly `count` groups, so nobody returns early: PoCL 3.1 miscompiles a return before
+ * The NDRange is exactly `count` groups, so no work-item returns early: PoCL 3.1 miscompiles a return before
  * a barrier even where a whole group takes it (measured: pixels counted into other features' tables).
  * Source: V. Podlozhnyuk, "Histogram calculation in CUDA" (2007), and every OpenCL textbook since.
  */

@@ -151,7 +151,7 @@ static void list_kinds(char *text, size_t size)
     }
 }
 
-/* The kind of that name which fits bins=, and the default for bins where there is none. */
+/* Finds the kind of that name that fits bins=, and sets its default if there is no bins=. */
 static enum status settle_kind(struct feature *feature, const char *name, const char *spec,
                                struct error *err)
 {

@@ -23,11 +23,11 @@ enum feature_normalize { NORMALIZE_L1, NORMALIZE_NONE, NORMALIZE_HELLINGER };
 /* The image that a feature is computed from. Features of equal images share the steps that make it
  * on the device. */
 struct feature_image {
-    uint32_t blur;   /* 3: of the picture blurred by a 3x3 box; 0: as decoded */
+    uint32_t blur;   /* 3: blurred by a 3x3 box; 0: as decoded */
     uint32_t border; /* columns and rows of neighbours that the feature's own kernel reads */
 };
 
-/* Columns and rows that are counted less than there are in the decoded picture. */
+/* How many fewer columns, and rows, are counted than the decoded picture has. */
 uint32_t feature_image_border(const struct feature_image *image);
 bool feature_image_equal(const struct feature_image *a, const struct feature_image *b);
 
@@ -52,7 +52,7 @@ struct feature_set {
     struct feature feature[FEATURE_MAX];
     unsigned count;
     uint32_t counters; /* of one image: the sum of the dimensions */
-    uint32_t blur;     /* of features whose specs say nothing of it: --blur */
+    uint32_t blur;     /* default for specs without blur= */
 };
 
 /* Parses one SPEC and appends it (offsets are set). default_normalize is --normalize.
@@ -76,13 +76,13 @@ struct cell_rect feature_cell_rect(const struct feature *feature, uint32_t row, 
  * pixels of a cell are the sum of its counters (a third of it for three channels). */
 void feature_store_values(void *dst, const struct feature *feature, const uint32_t *counters);
 
-/* Histograms of a cell, each of which has every pixel of the cell once; 0: the words are no counts.
- */
+/* The number of histograms in a cell, each of which counts every pixel of the cell once; 0: the words
+ * are no counts. */
 uint32_t feature_histograms(const struct feature *feature);
 
 /* The plain C reference: adds the words of `feature` for a whole picture to `counters`. pixels: RGB
- * rows of `stride` bytes. Where the kind has a border, width and height are those that are counted.
- * Kernels are compared with it. */
+ * rows of `stride` bytes. If the kind has a border, width and height are those of the counted
+ * pixels. Kernels are compared with it. */
 void feature_count_reference(uint32_t *counters, const struct feature *feature,
                              const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height,
                              uint8_t orientation);
@@ -95,8 +95,8 @@ struct feature_codebook {
     uint32_t rows, columns;
 };
 
-/* The values that a codebook is learned from, `rows` rows of `columns`, in an order that does not
- * depend on threads or devices. */
+/* The values that a codebook is learned from, `rows` rows of `columns`. Their order must not depend
+ * on threads or devices. */
 struct feature_sample {
     uint64_t rows;
     uint32_t columns;
@@ -107,13 +107,13 @@ struct feature_sample {
 };
 
 /* Learns the codebook of a feature whose kind has `train`, and binds it: feature->codebook points to
- * *codebook, which must outlive the feature's use, and feature->spec ends in ",codebook=DIGEST", so
- * that features of different codebooks never count as the same. A spec that has a digest already
- * must get that very codebook: STATUS_FAILED otherwise. On failure the feature is unchanged and
- * *codebook is empty. */
+ * *codebook, which the caller owns and which must outlive the feature, and feature->spec ends in
+ * ",codebook=DIGEST", so that features with different codebooks have different specs. If the spec
+ * already names a digest, the result must match it: STATUS_FAILED otherwise. On failure the feature
+ * is unchanged and *codebook is empty. */
 enum status feature_train(struct feature_codebook *codebook, struct feature *feature,
                           const struct feature_sample *sample, struct error *err);
-/* The same with a codebook that is there, as read from a file. */
+/* Binds an existing codebook, for example one read from a file. */
 enum status feature_bind_codebook(struct feature *feature, const struct feature_codebook *codebook,
                                   struct error *err);
 void feature_codebook_clear(struct feature_codebook *codebook);

@@ -14,42 +14,43 @@
 struct feature_kind {
     const char *name;  /* in a SPEC, in feature names, and stored: "rgb" */
     const char *alias; /* in a SPEC, too; NULL: none */
-    /* Where a SPEC has no bins=. Three numbers: bins=AxBxC, a joint histogram; one: bins=B. Of two
-     * kinds of one name the one that fits bins= is meant, and the first where that is left out. */
+    /* The default. Three numbers: the kind takes bins=AxBxC, a joint histogram; one: bins=B. If two
+     * kinds have the same name, a SPEC means the one that fits its bins=, or the first without. */
     uint32_t bins[3];
     uint32_t channels; /* bytes of a pixel with a histogram of bins=B each; 0: one bin a pixel */
-    uint32_t border;   /* neighbours read: columns and rows that are counted less; see below */
+    /* `kernel` reads (border + 1) x (border + 1) pixels for each that it counts, so the counted image
+     * has `border` fewer columns and rows. 0: no neighbours. */
+    uint32_t border;
 
-    /* The rest of the sizes, once bins, grid and border are known: sets cell_bins. STATUS_USAGE
-     * with a sentence that begins "feature 'SPEC': ". NULL: as bins and channels say. */
+    /* Sets cell_bins once bins, grid and border are known. STATUS_USAGE with a sentence that begins
+     * "feature 'SPEC': ". NULL: cell_bins follows from bins and channels. */
     enum status (*settle)(struct feature *feature, const char *spec, struct error *err);
 
-    const char *macro; /* KIND in kernels: "RGB" */
-    const char *
-        header; /* in kernels/: the bins of KIND, "histogram_bins_rgb.h"; NULL: `kernel` needs none */
+    const char *macro;  /* KIND in kernels: "RGB" */
+    const char *header; /* in kernels/: defines the bins of KIND; NULL: `kernel` needs none */
     /* kernels/NAME.cl, whose kernel has the same name, the arguments and the launch of
      * histogram_global, and counts every feature of FEATURES; NULL: the histogram variants do. */
     const char *kernel;
 
-    /* The C reference, for `rows` rows of `width` pixels of one cell, `stride` bytes apart: adds to
-     * the cell's words. With a border b the rows have b pixels more, there are b rows more, and
-     * `pixels` is the first neighbour of the first pixel counted. Slow and obvious. */
+    /* The C reference: adds `rows` rows of `width` pixels, `stride` bytes apart, to the words of
+     * their cell. With a border b there are b more pixels in a row and b more rows, and `pixels` is
+     * the first neighbour of the first counted pixel. Slow and obvious. */
     void (*count)(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
                   size_t stride, uint32_t width, uint32_t rows);
 
-    /* How the words of the parts of a picture (strips, pieces of rows) become the picture's: they
-     * are added. A kind whose values are placed instead of counted sets `placed`: each word is
-     * written, in place of added to, for the one part in which its cell begins (starts_cell in
-     * histogram_tile.h), and stays 0 in all others, so that the sum is that word to the bit. */
+    /* The words of a picture are the sums of the words of its parts (strips, pieces of rows). A kind
+     * whose values are placed instead of counted sets `placed`: only the part in which a cell begins
+     * (starts_cell in histogram_tile.h) writes the cell's words; in all other parts they stay 0, so
+     * the sum is that word to the bit. */
     bool placed;
 
-    /* One picture's words to what is stored, as feature_store_values; called for every
-     * normalisation but none. NULL: counts, each divided by the pixels of its cell. */
+    /* Converts a picture's words to the float32 values that are stored; not called for
+     * normalize=none, which stores the words. NULL: each count is divided by the pixels of its cell. */
     void (*finish)(void *values, const struct feature *feature, const uint32_t *words);
 
     /* Learns a codebook from a sample of values before any picture is counted; see feature_train.
-     * out is empty; on failure it stays so. STATUS_USAGE: the sample is too small for what the spec
-     * asks; a failed read's status as it is. NULL: nothing to learn. */
+     * *out is empty and stays so on failure. STATUS_USAGE: the sample is too small for the spec; the
+     * status of a failed read is passed on. NULL: the kind needs no codebook. */
     enum status (*train)(struct feature_codebook *out, const struct feature *feature,
                          const struct feature_sample *sample, struct error *err);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a part that is no long row: wider rows are tiles of their own. */
+/* Wider rows are tiles of their own. */
 #define ROW_PIXELS_MOST 16384u
 #define LINE_PIXELS     128u /* three lines of 128 bytes */
 
@@ -99,8 +99,8 @@ static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
     return pass;
 }
 
-/* How a feature is counted: by the variant that was asked for, as tuned or usual for the device, or
- * by its kind's own kernel, which is launched as the variant `global` is. */
+/* The requested variant, or the tuned or default one for the device. A kind's own kernel is launched
+ * like the variant `global`. */
 static enum status choose_variant(struct histogram_choice *choice,
                                   const struct histogram *histogram, const struct tuning *tuning,
                                   const struct feature *feature, struct error *err)
@@ -245,7 +245,7 @@ static bool has_grid(const struct pass *pass)
     return pass->grid_rows * pass->grid_columns > 1;
 }
 
-/* A tile for so many pixels that follow each other, cut into equally long pieces. They begin at
+/* Cuts `pixels` consecutive pixels into tiles of equal length. They begin at
  * multiples of 16 pixels, 48 bytes, or of whole cache lines where tiles are that long: a work-group
  * that begins inside a line has each of its loads touch one line more. */
 static uint32_t cut_row(struct histogram_tile *tiles, struct histogram_tile tile, uint64_t pixels,

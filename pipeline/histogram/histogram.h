@@ -1,10 +1,9 @@
-/* histogram.h: the features of a run on one device: which kernels, in how many passes, over which
- * tiles.
+/* histogram.h: counts the features of a run on one device: the kernels, passes and tiles.
  *
- * A pass is one launch over a whole slot that counts one or several features of the same grid. The
- * planner puts features into one pass while their tables fit where the kernel keeps them. A tile is
- * a rectangle of one picture inside one grid cell; tiles are made on the host, in stored
- * coordinates, so that kernels know neither orientation nor grids.
+ * A pass is one launch over a whole slot that counts one or several features of the same grid and
+ * image. The planner puts features into one pass as long as their tables fit where the kernel keeps
+ * them. A tile is a rectangle of one picture inside one grid cell. The host cuts tiles in stored
+ * coordinates, so kernels know neither orientation nor grids.
  */
 #ifndef CLPIPE_HISTOGRAM_HISTOGRAM_H
 #define CLPIPE_HISTOGRAM_HISTOGRAM_H
@@ -15,12 +14,12 @@
 #include "ocl/ocl.h"
 
 #define HISTOGRAM_PASSES_MAX FEATURE_MAX
-#define HISTOGRAM_EVENTS     2 /* commands of a pass, at most */
+#define HISTOGRAM_EVENTS     2 /* a pass has at most this many commands */
 
 struct histogram;
 
-/* A picture, or a part of one that lies in a slot. All coordinates are stored ones, of the pixels
- * that are counted: where features have a border, so many columns and rows more are there. */
+/* A picture, or a part of one that lies in a slot. All coordinates are stored ones and refer to the
+ * pixels that are counted; with a border, the slot holds that many more columns and rows. */
 struct histogram_part {
     uint32_t width, height; /* of the whole picture */
     uint8_t orientation;
@@ -34,30 +33,31 @@ struct histogram_config {
     const struct feature_set *features; /* must outlive the plan */
     const struct feature_image *image;  /* only the features of this image; NULL: all */
     enum histogram_variant variant;
-    const struct histogram_shape *shape; /* of all passes; NULL: what suits variant and device */
-    uint64_t launch_bytes;               /* pixels that a launch will have */
+    const struct histogram_shape
+        *shape;            /* of all passes; NULL: the default for variant and device */
+    uint64_t launch_bytes; /* bytes of pixels in a launch */
 };
 
-/* Plans the passes; builds nothing yet. context must outlive it. Counters keep their places in an
- * image's row, whichever features are planned. STATUS_USAGE: the variant asked for cannot hold a
- * feature on this device. */
+/* Plans the passes; builds no kernel yet. context must outlive it. The counters of a feature have the
+ * same place in an image's row, whichever features are planned. STATUS_USAGE: the requested variant
+ * cannot count a feature on this device. */
 enum status histogram_open(struct histogram **out, struct ocl_context *context,
                            const struct histogram_config *config, struct error *err);
 void histogram_close(struct histogram **histogram);
 
 struct ocl_context *histogram_context(const struct histogram *histogram);
 const struct feature_set *histogram_features(const struct histogram *histogram);
-/* The variant that was asked for. */
+/* The requested variant. */
 enum histogram_variant histogram_wanted(const struct histogram *histogram);
 
-/* Nobody needs the kernels any more: proving them (prove.h) ends soon. Any thread. */
+/* The kernels are not needed any more: proving them (prove.h) ends soon. Any thread. */
 void histogram_abandon(struct histogram *histogram);
 bool histogram_is_abandoned(const struct histogram *histogram);
 
 /* A pass as planned. */
 struct histogram_pass {
     enum histogram_variant variant;
-    const char *kernel;      /* that counts it now */
+    const char *kernel;      /* its current one */
     bool tuned;              /* chosen by measurement on this device */
     const unsigned *feature; /* indices into the set */
     unsigned count;
@@ -72,7 +72,7 @@ uint32_t histogram_tiles(struct histogram_tile *tiles, const struct histogram *h
 /* Only their number, in the time of rows plus columns of the grid instead of cells. Any thread. */
 uint32_t histogram_tile_count(const struct histogram *histogram, unsigned pass,
                               const struct histogram_part *part);
-/* As histogram_tiles, with tiles of at most so many pixels, a multiple of 16, where a row allows it.
+/* As histogram_tiles, with at most tile_pixels (a multiple of 16) in a tile, unless a row is longer.
  */
 uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram *histogram,
                             unsigned pass, const struct histogram_part *part, uint32_t tile_pixels);
@@ -83,15 +83,15 @@ enum status histogram_build_pass(struct histogram *histogram, unsigned pass, str
 /* The key of its program. */
 enum status histogram_pass_key(char key[OCL_KEY], const struct histogram *histogram, unsigned pass,
                                struct error *err);
-/* Has the pass counted by another variant from now on; it must be built again. Its features and
- * tiles stay, so other threads may be cutting them meanwhile. False: that variant cannot count them
- * all in one pass. */
+/* Switches the pass to another variant; it must be built again. Its features and tiles stay the same,
+ * so other threads may cut tiles meanwhile. False: that variant cannot count all its features in one
+ * pass. */
 bool histogram_replace(struct histogram *histogram, unsigned pass, enum histogram_variant variant);
 
 /* Enqueues one pass over tiles [first, first + count) of the `tiles` buffer; counters must have
- * been zeroed before the first pass. One thread at a time, one queue. events, where not NULL, has
- * room for HISTOGRAM_EVENTS and receives those of the commands, the last one's first, NULL where
- * there is no other; the caller releases them. */
+ * been zeroed before the first pass. One thread at a time, one queue. events, if not NULL, has room
+ * for HISTOGRAM_EVENTS and receives the events of the commands, the last command's first, NULL
+ * behind them; the caller releases them. */
 enum status histogram_enqueue(struct histogram *histogram, unsigned pass, struct ocl_queue *queue,
                               cl_mem pixels, cl_mem tiles, uint32_t first, uint32_t count,
                               cl_mem counters, struct ocl_waits waits, cl_event *events,

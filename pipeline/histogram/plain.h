@@ -1,5 +1,5 @@
-/* plain.h: rgb:bins=256 by a plain C loop on host threads, for kernels on CPU devices to be
- * compared with: what a programmer would write, four sub-tables that take turns, and nothing else.
+/* plain.h: rgb:bins=256 in a plain C loop on host threads, the baseline for kernels on CPU devices:
+ * four sub-tables used in turn and no further optimisation.
  */
 #ifndef CLPIPE_HISTOGRAM_PLAIN_H
 #define CLPIPE_HISTOGRAM_PLAIN_H
@@ -19,12 +19,12 @@ struct plain;
 enum status plain_open(struct plain **out, unsigned threads, struct error *err);
 void plain_close(struct plain **plain);
 
-/* Counts all pictures as one, each thread a share of the rows; *seconds by the clock, threads
- * started and joined. */
+/* Counts all pictures into one histogram, each thread a share of the rows. *seconds: wall-clock time,
+ * which includes starting and joining the threads. */
 enum status plain_count(double *seconds, struct plain *plain, const struct plain_pictures *pictures,
                         struct error *err);
 
-/* Counter `bin` of 768 of the last plain_count. */
+/* Counter `bin` (of 768) after the last plain_count. */
 uint64_t plain_counter(const struct plain *plain, unsigned bin);
 
 #endif

@@ -1,14 +1,14 @@
-/* prove.h: kernels that are used are kernels that were seen to count right. */
+/* prove.h: proves kernels before they are used. */
 #ifndef CLPIPE_HISTOGRAM_PROVE_H
 #define CLPIPE_HISTOGRAM_PROVE_H
 
 #include "histogram/histogram.h"
 
-/* Builds the kernels of all passes and has each count the self-test's pictures, once for each
- * device, driver and kernel: what was right is remembered in the cache. One that does not build or
- * counts wrong is passed over with a notice and another variant takes its pass, unless it was asked
- * for: then, and where no variant is left, STATUS_FAILED. STATUS_INTERRUPTED: histogram_abandon.
- * While it runs, other threads may be cutting tiles. */
+/* Builds the kernels of all passes and compares each with the reference on the self-test's pictures,
+ * once for each device, driver and kernel: the cache remembers which are correct. If one does not build
+ * or counts wrong, a notice says so and another variant takes its pass. STATUS_FAILED: the variant
+ * was requested, or none is left. STATUS_INTERRUPTED: histogram_abandon was called. Other threads may
+ * cut tiles meanwhile. */
 enum status histogram_prepare(struct histogram *histogram, struct error *err);
 
 #endif

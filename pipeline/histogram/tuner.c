@@ -28,7 +28,7 @@ static const struct {
 struct best {
     struct histogram_choice choice;
     double rate[CASES];
-    double mean; /* 0: there is none */
+    double mean; /* 0: none yet */
 };
 
 static double geometric_mean(const double rate[CASES])
@@ -109,7 +109,7 @@ static enum status try_variants(struct best *best, const struct tuner *tuner,
     }
     if (status == STATUS_OK && best->mean <= 0)
         return error_set(err, STATUS_FAILED,
-                         "nothing counts %s right on %s: do not use this device", spec,
+                         "no kernel counts %s correctly on %s: do not use this device", spec,
                          tuner->device->name);
     return status;
 }

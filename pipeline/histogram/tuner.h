@@ -1,8 +1,7 @@
-/* tuner.h: finds the fastest way to count a feature on a device, by trying.
+/* tuner.h: finds the fastest variant and shape for a feature on a device by measuring.
  *
- * A choice is a variant and its shape. Each is timed on constant, natural and random pixels, as one
- * large picture and as many small ones, and its counts are compared with plain C. What counts is
- * the geometric mean of the six rates.
+ * Each is timed on constant, natural and random pixels, as one large picture and as many small ones,
+ * and its counts are compared with plain C. The geometric mean of the six rates decides.
  */
 #ifndef CLPIPE_HISTOGRAM_TUNER_H
 #define CLPIPE_HISTOGRAM_TUNER_H
@@ -13,7 +12,7 @@
 
 enum tuner_outcome {
     TUNER_MEASURED,
-    TUNER_SLOW,     /* given up: somewhere several times as slow as the best */
+    TUNER_SLOW,     /* stopped early: several times slower than the best on some pixels */
     TUNER_UNUSABLE, /* the device does not build or run it */
     TUNER_WRONG,    /* it counts wrong */
 };
@@ -34,9 +33,9 @@ struct tuner {
     void *context;
 };
 
-/* Tries variants and shapes for `spec` and fills the tuning's entry of its class: the fastest,
- * where it stays clearly ahead of the usual choice when both are timed in turn, else the usual one.
- * STATUS_INTERRUPTED: stopped. STATUS_FAILED: nothing counts it right. */
+/* Tries variants and shapes for `spec` and fills the tuning's entry of its class: the fastest one if
+ * it is clearly faster than the default when both are timed alternately, else the default.
+ * STATUS_INTERRUPTED: stopped. STATUS_FAILED: no variant counts correctly. */
 enum status tuner_run(struct tuning *tuning, const struct tuner *tuner, const char *spec,
                       struct error *err);
 

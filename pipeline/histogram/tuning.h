@@ -1,9 +1,8 @@
-/* tuning.h: what was measured to be the fastest way to count on a device, kept beside the program
- * cache until its driver or clpipe's kernels are others.
+/* tuning.h: the fastest variants and shapes measured on a device, kept beside the program cache until
+ * the driver or clpipe's kernels change.
  *
- * Features are told apart by what decides how they are best counted: their kind, and whether their
- * table is small or large. A tuning changes speed and never results: whatever it names is proven
- * before it is used (prove.h).
+ * Features are classified by their kind and by whether their table is small or large. A tuning
+ * affects only speed: every kernel is proven before it is used (prove.h).
  */
 #ifndef CLPIPE_HISTOGRAM_TUNING_H
 #define CLPIPE_HISTOGRAM_TUNING_H
@@ -16,7 +15,7 @@
 unsigned tuning_class_of(const struct feature *feature);
 /* "rgb", "joint", "joint-large", ... */
 const char *tuning_class_name(unsigned class);
-/* The feature that is measured for it. */
+/* The spec of the feature that is measured for the class. */
 const char *tuning_class_spec(unsigned class);
 
 struct tuning {
@@ -27,18 +26,16 @@ struct tuning {
     } entry[TUNING_CLASSES];
 };
 
-/* What is kept for the device, nothing measured where there is none; a notice where it is damaged.
- * Any thread. */
+/* Loads the tuning of the device; without one all entries are HISTOGRAM_AUTO. Logs a notice if it is
+ * damaged. Any thread. */
 void tuning_load(struct tuning *out, const struct ocl_device *device);
-/* Keeps it; of several processes at a time the last one's stays. STATUS_FAILED: it cannot be
- * kept, and why. */
+/* Stores it; if several processes do, the last one wins. STATUS_FAILED: it cannot be stored. */
 enum status tuning_save(const struct tuning *tuning, const struct ocl_device *device,
                         struct error *err);
-/* *found: there was one. */
+/* Removes it; *found: there was one. */
 enum status tuning_forget(bool *found, const struct ocl_device *device, struct error *err);
 
-/* How a feature is to be counted: as measured for its class, where the device can, else as usual.
- */
+/* How to count a feature: as measured for its class if the device can, else the default. */
 struct histogram_choice tuning_choice(const struct tuning *tuning, const struct feature *feature,
                                       const struct ocl_device *device);
 

@@ -51,20 +51,20 @@
 struct variant {
     const char *name, *kernel, *reduce;
     bool cpu_only; /* one work-item a tile leaves a GPU empty */
-    bool copies;   /* the kernel keeps as many copies of the table as it is told */
-    /* Bytes of one table: for any feature (table_bytes), as `table` says, or of its counters. */
+    bool copies;   /* the kernel keeps COPIES copies of the table */
+    /* Bytes of one table: table_bytes for any feature, else table(), else those of its counters. */
     uint32_t table_bytes;
     uint64_t (*table)(const struct feature *feature);
-    /* What the tables of a pass may take: so many bytes, or this share of the local memory. */
+    /* The most bytes of a pass's tables: tables_most, or local memory divided by tables_share. */
     uint64_t tables_most;
     uint32_t tables_share;
-    /* Tables lie in local memory, and beside them so many bytes a work-item. */
+    /* Tables lie in local memory, with item_bytes more for each work-item. */
     bool local;
     uint32_t item_bytes;
-    /* What else it asks of a feature and a device; NULL: nothing. */
+    /* Further requirements; NULL: none. */
     bool (*takes)(char *reason, size_t size, const struct feature *feature,
                   const struct ocl_device *device);
-    /* Where it is launched in its own way; `share`: pixels of a launch for a compute unit. */
+    /* Changes the default shape; `share`: pixels of a launch for each compute unit. NULL: keeps it. */
     void (*shape)(struct histogram_shape *shape, uint32_t share, const struct ocl_device *device);
     const char *(*language)(const struct ocl_device *device); /* NULL: OpenCL C 1.2 */
     const char *(*define)(const struct ocl_device *device);   /* NULL: nothing */
@@ -263,7 +263,7 @@ uint64_t histogram_variant_tables_most(enum histogram_variant variant,
     return v->tables_most ? v->tables_most : device->local_memory / v->tables_share;
 }
 
-/* Local memory of a work-group whose tables take so many bytes, unless that is fixed. */
+/* Local memory of a work-group; `tables` counts unless the variant's tables have a fixed size. */
 static uint64_t local_bytes(const struct variant *variant, uint64_t tables, uint32_t group)
 {
     if (!variant->local)
