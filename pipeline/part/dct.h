@@ -1,13 +1,13 @@
-/* dct.h: JPEG pictures as DCT coefficients, and what makes pixels of them.
+/* dct.h: JPEG images as DCT coefficients, and their conversion to pixels.
  *
- * Entropy decoding is what a JPEG costs; what follows (inverse transform, upsampling, colours) is
- * arithmetic that a device does for nothing. So a decoder may hand out coefficients, and kernels
- * make the pixels. Here is how coefficients lie in memory, and the plain C reference of those
- * kernels.
+ * Entropy decoding is the main cost of a JPEG; the rest (inverse transform, upsampling, colours) is
+ * arithmetic that costs a device almost nothing. A decoder may therefore return coefficients, and
+ * kernels compute the pixels. This file defines the layout of coefficients in memory and the plain
+ * C reference of those kernels.
  *
  * Pixels are those of libjpeg-turbo's default decoder (ISLOW transform, fancy upsampling) as its
- * SIMD code computes them, in 16 bits where that does, so hostile coefficients wrap and saturate
- * alike. Where the library computes otherwise (no SIMD) coefficients are not handed out: see
+ * SIMD code computes them, with the same 16-bit steps, so hostile coefficients wrap and saturate
+ * alike. If the library computes differently (no SIMD), decoders return no coefficients: see
  * decode_coefficients_agree.
  */
 #ifndef CLPIPE_PART_DCT_H
@@ -20,37 +20,38 @@
 #define DCT_COMPONENTS 3u
 
 enum dct_colour {
-    DCT_NONE, /* coefficients are not to be had */
+    DCT_NONE, /* no coefficients available */
     DCT_GREY,
     DCT_YCC,
     DCT_RGB,
 };
 
 /* In memory: DCT_COMPONENTS quantization tables of DCT_BLOCK uint16, then the blocks of each
- * component, row by row, left to right, each DCT_BLOCK int16 in natural order. All aligned to 128
- * bytes where the first byte is. */
+ * component, row by row, left to right, each DCT_BLOCK int16 in natural order. All are aligned to
+ * 128 bytes if the first byte is. */
 struct dct_layout {
     enum dct_colour colour;
     uint32_t width, height; /* pixels */
-    uint8_t across, down; /* samples of the first component for one of the others: 1x1, 2x1, 2x2 */
+    uint8_t across, down; /* first component's samples per sample of the others: 1x1, 2x1, 2x2 */
     uint32_t blocks_across[DCT_COMPONENTS], blocks_down[DCT_COMPONENTS]; /* 0: no such component */
 };
 
 #define DCT_TABLE_BYTES (DCT_COMPONENTS * DCT_BLOCK * sizeof(uint16_t))
 
-/* Blocks of one component; of all. */
+/* The number of blocks of one component, and of all. */
 uint64_t dct_component_blocks(const struct dct_layout *layout, unsigned component);
 uint64_t dct_blocks(const struct dct_layout *layout);
 
-/* Bytes of all of it. */
+/* The size of tables and blocks. */
 uint64_t dct_bytes(const struct dct_layout *layout);
 
-/* One block: coefficients and their quantization table to 8 rows of samples, `stride` bytes apart.
+/* Converts the coefficients of one block to 8 rows of samples, `stride` bytes apart.
  */
 void dct_block_samples(uint8_t *samples, size_t stride, const int16_t *coefficients,
                        const uint16_t *quantization);
 
-/* Makes all pixels: height rows of width * 3 bytes. samples: room for 64 * dct_blocks bytes. */
+/* Computes all pixels: height rows of width * 3 bytes. samples: scratch of 64 * dct_blocks
+ * bytes. */
 void dct_pixels(uint8_t *pixels, uint8_t *samples, const void *coefficients,
                 const struct dct_layout *layout);
 

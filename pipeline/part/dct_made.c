@@ -1,4 +1,4 @@
-/* dct_made.c: layouts and coefficients out of random numbers. */
+/* dct_made.c: layouts and coefficients from random numbers. */
 #include "part/dct_made.h"
 
 #include "base/random.h"

@@ -1,4 +1,4 @@
-/* chain.c: opens and proves the steps of a plan, and finds places for parts in arenas and tables. */
+/* chain.c: opens and proves the steps of a plan, and places parts in arenas and tables. */
 #include "staging/chain.h"
 
 #include "base/log.h"

@@ -1,15 +1,15 @@
-/* ring.c: what becomes of a slot that is full: the thread that serves a lane.
+/* ring.c: processing of full slots: the thread that serves a lane.
  *
  *   FREE ──(first part)──> FILLING ──(full | idle device | end)──> SEALED ──(last part in)──> BUSY
  *    ▲      decode threads, under the lock                              lane thread             │
  *    └───────────────────────────────────── the device is done ─────────────────────────────────┘
  *
- * A slot that is filling while its device has nothing to do is sealed after IDLE_NS, so nothing
- * ever waits for company that does not come (the last pictures of a run, a slow disk, a huge
- * picture that keeps every decode thread busy).
+ * A slot that is filling while its device is idle is sealed after IDLE_NS, so no part waits for
+ * others that do not come (the last images of a run, a slow disk, a huge image that keeps every
+ * decode thread busy).
  *
- * A device that fails keeps what it was given: nobody knows how far it came. Nothing of a slot has
- * been delivered before all of it has been counted, so its parts are given back as lost.
+ * How far a failed device got is unknown. No part of a slot is delivered before the whole slot has
+ * been counted, so its parts are given back as lost.
  */
 #include "staging/ring.h"
 

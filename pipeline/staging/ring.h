@@ -1,6 +1,6 @@
-/* ring.h: a lane: one device with its ring of slots and the thread that serves it. Inside staging:
- * staging.c opens and closes lanes and has the decode threads' side, share.c chooses among lanes,
- * ring.c has what becomes of a slot that is full.
+/* ring.h: a lane: one device with its ring of slots and the thread that serves it. Internal to
+ * staging: staging.c opens and closes lanes and serves the decode threads, share.c chooses among
+ * lanes, ring.c processes full slots.
  */
 #ifndef CLPIPE_STAGING_RING_H
 #define CLPIPE_STAGING_RING_H
@@ -22,14 +22,14 @@ struct lane {
     bool started;
     /* Guarded by the staging's lock: */
     struct slot *filling, *ready, *ready_last, *finished;
-    unsigned busy; /* slots that the device has */
-    bool built;    /* the kernels are there, and right */
+    unsigned busy; /* slots on the device */
+    bool built;    /* the kernels are built and proven */
     bool failed;
-    bool emptied; /* after it failed: what its slots held has been given back */
+    bool emptied; /* after it failed: the parts in its slots were given back as lost */
     double seconds[3];
-    /* How fast it is, for share.c: */
+    /* Its speed, for share.c: */
     uint64_t pending;  /* bytes in its slots */
-    double rate;       /* bytes a second from start to end, lately; 0: not known */
+    double rate;       /* recent bytes per second from start to end; 0: unknown */
     int64_t last_end;  /* of its last slot */
     int64_t last_took; /* nanoseconds */
 };
@@ -39,33 +39,33 @@ struct staging {
     struct lane *lane;
     unsigned lane_count;
     uint64_t part_bytes;
-    bool whole; /* a step takes whole pictures only */
+    bool whole; /* a step takes only whole images */
     pthread_mutex_t lock;
-    pthread_cond_t room;  /* a slot became free, or another lane than before may be chosen */
+    pthread_cond_t room;  /* a slot became free, or share_choose may choose another lane */
     pthread_cond_t event; /* for the lane threads: a slot is ready or finished, or the end */
     bool ending, aborted;
 };
 
-/* All with the lock: */
+/* All under the lock: */
 
 /* Hands a sealed slot without outstanding parts to its lane thread. */
 void ring_make_ready(struct slot *slot);
-/* Nothing more goes into the slot that is filling. */
+/* Closes the slot that is filling to further parts. */
 void ring_seal(struct lane *lane);
 /* Opens a free slot for filling, if there is one. */
 void ring_open_slot(struct lane *lane);
-/* Is everything that was filled delivered or given back? */
+/* Have all filled parts been delivered or given back? */
 bool ring_is_empty(const struct lane *lane);
 
 /* The lane thread; argument: its struct lane. */
 void *ring_serve(void *lane);
 
-/* The lane for the next part of *bytes, NULL: for now none. Cuts *bytes to what the lane should
- * have of it. */
+/* The lane for the next part of *bytes; NULL: none at the moment. Reduces *bytes to what the lane
+ * should get. */
 struct lane *share_choose(uint64_t *bytes, const struct staging *staging);
-/* Lanes that have not failed. */
+/* The number of lanes that have not failed. */
 unsigned share_alive(const struct staging *staging);
-/* A slot of `bytes` that the device was given at `started` has been counted. */
+/* Records that a slot of `bytes`, submitted at `started`, has been counted. */
 void share_measure(struct lane *lane, uint64_t bytes, int64_t started);
 
 #endif

@@ -1,17 +1,16 @@
-/* share.c: which of several devices gets the next part.
+/* share.c: chooses among several devices for the next part.
  *
- * The one that would be done with it first: (bytes in its slots + bytes of the part) / its rate,
- * measured from its last slots. A device twice as fast gets twice as much, and one that is a
- * hundred times slower gets nothing that a faster one would have counted sooner, even by waiting
- * for it. So that no device ever holds up the others for longer than HORIZON seconds, with the last
- * pictures of a run or with one that the store waits for, none has more in its slots than it counts
- * in that time.
+ * The part goes to the device that would finish it first: (bytes in its slots + bytes of the part)
+ * / its rate, measured from its last slots. A device twice as fast gets twice as much, and one that
+ * is a hundred times slower gets nothing that a faster one would count sooner, even after a wait.
+ * No device has more in its slots than it counts in HORIZON seconds, so none delays the others for
+ * longer, be it with the last images of a run or with one that the store waits for.
  *
- * A device's rate is found with parts of PROBE_BYTES, one at a time: its first slot does not count,
- * since runtimes put off work until then. One that is not chosen is asked again when it has been
- * idle for PROBE_IDLE times as long as its last slot took, so that a device that was slow for a
- * moment comes back, and a slow one costs little. Nothing goes to a device that still builds its
- * kernels while there are others.
+ * A device's rate is measured with parts of PROBE_BYTES, one at a time; its first slot does not
+ * count, since runtimes defer work until then. A device that is not chosen is probed again when it
+ * has been idle for PROBE_IDLE times as long as its last slot took, so that one that was slow for a
+ * moment comes back, and a slow one costs little. A device that still builds its kernels gets
+ * nothing while there are others.
  *
  * A single device, or the last one that has not failed, gets everything.
  */

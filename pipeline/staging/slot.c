@@ -1,11 +1,11 @@
-/* slot.c: the size of slots, their buffers, and a slot's way through the three queues.
+/* slot.c: the size of slots, their buffers, and their round trip through the three queues.
  *
  * Copied (discrete devices):
  *   upload queue:   write tables, write parts ─ event U
  *   compute queue:  zero the values, steps (wait U) ─ event K
- *   read queue:     read values (wait K) ─ event R, whose callback ends the round
+ *   read queue:     read values (wait K) ─ event R, whose callback ends the round trip
  * Shared memory: unmap tables and parts instead of writing, map them and the values instead of
- * reading; nothing moves.
+ * reading; nothing is copied.
  *
  * Every queue is flushed before another waits on its event (OpenCL 1.2, 5.13).
  */

@@ -1,4 +1,5 @@
-/* slot.h: one slot of a lane: its buffers, and the commands that take it around. Inside staging. */
+/* slot.h: one slot of a lane: its buffers, and the commands of its round trip. Internal to
+ * staging. */
 #ifndef CLPIPE_STAGING_SLOT_H
 #define CLPIPE_STAGING_SLOT_H
 
@@ -14,14 +15,14 @@ struct lane;
 enum slot_state {
     SLOT_FREE,
     SLOT_FILLING, /* the lane's current one */
-    SLOT_SEALED,  /* nothing more goes in; parts may still be outstanding */
+    SLOT_SEALED,  /* accepts no more parts; parts may still be outstanding */
     SLOT_BUSY,    /* the device has it */
 };
 
-/* One array that host and device share. Where they share memory there is one buffer, mapped while
- * the host owns it; else a pinned buffer, always mapped, and its device twin. */
+/* An array on host and device. If they share memory it is one buffer, mapped while the host owns
+ * it; otherwise a pinned buffer, always mapped, and a buffer on the device. */
 struct slot_array {
-    cl_mem device, pinned; /* pinned: NULL where memory is shared */
+    cl_mem device, pinned; /* pinned: NULL if memory is shared */
     void *host;            /* valid while the host owns the slot */
     size_t bytes;
 };
@@ -31,11 +32,11 @@ struct slot {
     enum slot_state state; /* this and the next ten are guarded by the staging's lock */
     uint32_t used_bytes, parts, outstanding;
     struct chain_use use;
-    int64_t opened;    /* when the first part came */
-    int64_t given;     /* when the device got it */
+    int64_t opened;    /* when the first part arrived */
+    int64_t given;     /* when it was submitted to the device */
     struct slot *next; /* in the list of ready or of finished slots */
     cl_int result;     /* of the last command */
-    bool watched;      /* `done` is still to come */
+    bool watched;      /* `done` is pending */
     void **picture;    /* [parts] NULL: cancelled; each written by the part's owner */
     struct slot_array input, values;
     struct slot_array table[STEP_NODES_MAX]; /* of each node of the chain */
@@ -52,24 +53,24 @@ struct slot_shape {
     bool shared;    /* memory is shared with the host */
 };
 
-/* Size and number of a lane's slots, from the options, the bounds and the device's limits. words:
- * of a part's row; arenas: as many slots' worth of memory are needed besides. */
+/* Chooses size and number of a lane's slots, from the options, the memory bounds and the device's
+ * limits. words: of a part's row; arenas: memory of all arenas, in slots. */
 unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
                            const struct ocl_device *device, uint32_t words, uint32_t arenas);
 
-/* Allocates the buffers and hands them to the host. */
+/* Allocates the buffers and maps them on the host. */
 enum status slot_init(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
                       const struct slot_shape *shape, const struct chain *chain, struct error *err);
 /* Releases all; accepts a zeroed slot. The queues must still be open. */
 void slot_clear(struct slot *slot, struct slot_queues queues);
 
-/* Enqueues upload, steps and read-back of what is inside; `done` is called when the host owns the
- * slot again, with the rows of values in values.host. */
+/* Enqueues upload, steps and read-back of the slot; calls `done` when the host owns it again, with
+ * the rows of values in values.host. */
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
                          const struct slot_shape *shape, struct chain *chain,
                          void (*done)(cl_int status, void *context), struct error *err);
 
-/* After done: releases the events; adds device seconds. */
+/* After done: releases the events and adds their device seconds. */
 void slot_release_events(struct slot *slot, struct ocl_context *context, double seconds[3]);
 
 #endif

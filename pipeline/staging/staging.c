@@ -1,7 +1,7 @@
-/* staging.c: opens and closes lanes; the decode threads' side of slots.
+/* staging.c: opens and closes lanes; the interface of slots to decode threads.
  *
- * One lock guards all states; it is held for microseconds, pixels are written without it. A decode
- * thread waits for room only while it holds no part, so a slot that is sealed always becomes ready.
+ * One lock guards all states; it is held for microseconds, and pixels are written without it. A
+ * decode thread waits for space only while it holds no part, so a sealed slot always becomes ready.
  */
 #include "staging/staging.h"
 

@@ -1,20 +1,20 @@
-/* step.h: what a device does with parts, one step after another: the interface of every step.
+/* step.h: the interface of the steps by which a device processes parts.
  *
  *     slot (RGB, DCT) ──> jpeg ──┬──────────> histograms of the picture as decoded ──> values
  *                                └──> blur ──> histograms of the blurred picture ────> values
  *
- * A plan is a list of nodes, made once for a run; each names a step and the node whose output it
- * takes. A step that gives parts writes them to an arena, a buffer on the device that staging
- * allocates and that all slots of the device use in turn: the compute queue is in order. Where a
- * part lies in an arena has nothing to do with where it lies in the slot, and it may be larger
- * there. A step that gives values adds to the words of the part's row.
+ * A plan is a list of nodes, made once for a run; each names a step and the node that is its input.
+ * A step that produces parts writes them to an arena, a buffer on the device that staging allocates
+ * and that all slots of the device use in turn: the compute queue is in order. The position of a
+ * part in an arena is independent of its position in the slot, and it may be larger there. A step
+ * that produces values adds to the words of the part's row.
  *
- * A part whose payload is not what a step takes passes through: the step copies it to its arena.
- * Where no part of a slot has that payload, the step is not run, and its output is its input, which
- * lies the same.
+ * A part whose payload the step does not take passes through: the step copies it to its arena. If
+ * no part of a slot has the payload, the step does not run, and its output is its input, in the
+ * same layout.
  *
  * For each slot a step has a table with entries for the parts, in one or several lists, and running
- * counts: first of the entries of each list, then of whatever it launches work-items for.
+ * counts: first of the entries of each list, then of the units that it launches work-items for.
  */
 #ifndef CLPIPE_STAGING_STEP_H
 #define CLPIPE_STAGING_STEP_H
@@ -31,13 +31,13 @@ struct step;
 struct step_node {
     const struct step *step;
     int input;          /* index of another node; -1: the slot */
-    uint32_t border;    /* columns and rows that the output has less */
+    uint32_t border;    /* columns and rows that the output loses */
     uint32_t parameter; /* the step's own */
     const void *config; /* the step's own; must outlive the plan */
 };
 
 struct step_plan {
-    struct step_node node[STEP_NODES_MAX]; /* a node comes behind its input */
+    struct step_node node[STEP_NODES_MAX]; /* a node comes after its input */
     unsigned count;
     uint32_t words; /* of a picture's row of values */
 };
@@ -57,17 +57,18 @@ struct step_entry {
     uint32_t values;                /* index of the first word of the part's row */
     uint32_t verdict;               /* index of the word that says whether the part is proven */
     const uint32_t *first, *count;  /* the slot's counts before the part; the part's own */
-    bool given_up;                  /* there is nothing to do: its bytes mean nothing */
+    bool given_up;                  /* nothing to do: its bytes are undefined */
 };
 
-/* One slot on its way. */
+/* One slot in processing. */
 struct step_io {
     cl_mem in, out, scratch, table, values;
     uint32_t list_entries;  /* list i begins at entry i * list_entries */
     const uint32_t *counts; /* of the whole slot */
     uint32_t parts;
     struct ocl_waits waits;
-    /* To be set: those of the commands, of needs.events that are NULL; which is the last one's. */
+    /* Set by the step: the events of its commands (needs.events, initially NULL), and the last
+     * one. */
     cl_event *events;
     const cl_event *last;
 };
@@ -75,33 +76,34 @@ struct step_io {
 struct step {
     const char *name;
     enum payload takes, gives;
-    bool whole;   /* takes whole pictures only */
-    bool refuses; /* may set a part's verdict word: the host decides then */
+    bool whole;   /* takes only whole images */
+    bool refuses; /* may set a part's verdict word: then the host decodes the image */
     uint32_t arena_percent, scratch_percent; /* bytes on the device, of those of its input */
     size_t entry_bytes;                      /* of the table */
     const char *upload, *unmap, *map;        /* the table's commands in traces */
-    /* What is done where the step is not possible or wrong, as a notice says it; NULL: a device
-     * that cannot run it cannot be used. */
+    /* What happens instead if the step is not possible or wrong, as worded in a notice; NULL: a
+     * device that cannot run it cannot be used. */
     const char *otherwise;
 
     /* Can the device run it, and should it? NULL: any. */
     bool (*possible)(const struct ocl_device *device, uint32_t parameter);
-    /* launch_bytes: of a slot. STATUS_USAGE: what is asked for cannot be done on this
-     * device. Builds nothing yet. */
+    /* launch_bytes: of a slot. STATUS_USAGE: the request cannot be met on this device. Builds
+     * nothing yet. */
     enum status (*open)(void **state, struct step_needs *needs, struct ocl_context *context,
                         const struct step_node *node, uint64_t launch_bytes, struct error *err);
     void (*close)(void **state);
     /* Builds the kernels. NULL: prove does. */
     enum status (*build)(void *state, struct error *err);
-    /* Compares them with the C reference, unless they are known to be right. STATUS_INTERRUPTED:
+    /* Compares them with the C reference, unless they are recorded as proven. STATUS_INTERRUPTED:
      * abandon was called. Other threads may count and fill meanwhile. */
     enum status (*prove)(void *state, struct error *err);
-    /* The kernels are not needed any more: prove ends soon. Any thread. May be NULL. */
+    /* The kernels are no longer needed: prove should end soon. Any thread. May be NULL. */
     void (*abandon)(void *state);
 
-    /* For a part that it takes: turns the shape of the input into that of the output. NULL: values. */
+    /* For a part that it takes: changes the shape of the input to that of the output. NULL:
+     * values. */
     void (*output)(struct part_shape *shape, const struct step_node *node);
-    /* What a part adds to the counts. Cheap: other threads may be waiting. */
+    /* What a part adds to the counts. Must be fast: other threads may be waiting. */
     void (*count)(uint32_t *count, const void *state, const struct part_shape *in);
     /* Writes the part's entries. Any thread. */
     void (*fill)(void *table, const void *state, uint32_t list_entries,
@@ -109,22 +111,22 @@ struct step {
 
     enum status (*enqueue)(void *state, struct ocl_queue *queue, struct step_io *io,
                            struct error *err);
-    /* Appends what it is to staging's line for -v. May be NULL. */
+    /* Appends a description to staging's line for -v. May be NULL. */
     void (*describe)(const void *state, char *text, size_t size);
-    /* Compares made parts with the C reference, byte by byte; NULL: has no such test. Its name in
-     * the self-test's lines. */
+    /* Compares synthetic parts with the C reference, byte by byte; NULL: no such test.
+     * self_test_name is its name in the output. */
     const char *self_test_name;
     enum status (*self_test)(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                              struct error *err);
 };
 
-/* Appends a node, or finds the one that is the same; -1: there are STEP_NODES_MAX already. */
+/* Appends a node, or finds an equal one; -1: there are already STEP_NODES_MAX. */
 int step_plan_node(struct step_plan *plan, struct step_node node);
 
-/* Columns and rows that parts must overlap, so that the last step has what it needs. */
+/* Columns and rows by which parts must overlap for the last step. */
 uint32_t step_plan_overlap(const struct step_plan *plan);
 
-/* Does a step take whole pictures only? */
+/* Does a step take only whole images? */
 bool step_plan_is_whole(const struct step_plan *plan);
 
 #endif

@@ -1,4 +1,5 @@
-/* jpeg_step.c: the entries of pictures in a slot, and the two kernels that make pixels of them. */
+/* jpeg_step.c: the table entries of images in a slot, and the two kernels that compute their
+ * pixels. */
 #include "steps/jpeg_step.h"
 
 #include "base/random.h"

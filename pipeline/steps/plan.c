@@ -1,4 +1,4 @@
-/* plan.c: the nodes that a run's features need. */
+/* plan.c: makes the nodes that the features of a run need. */
 #include "steps/plan.h"
 
 #include <string.h>

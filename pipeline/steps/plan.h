@@ -1,8 +1,8 @@
-/* plan.h: which steps the features of a run need: the table of steps, and the plan made of it.
+/* plan.h: the steps that the features of a run need: the table of steps, and the plan made from it.
  *
- * For each feature the rows of the table are asked in turn. A row that is needed becomes a node whose
- * input is the one before; features that need the same of a picture share nodes. So the plain and the
- * blurred picture are made of one upload.
+ * Each row of the table says whether a feature needs it. A row that is needed becomes a node whose
+ * input is the previous one; features with the same needs share nodes. The decoded and the blurred
+ * image are thus made from one upload.
  */
 #ifndef CLPIPE_STEPS_PLAN_H
 #define CLPIPE_STEPS_PLAN_H
@@ -10,9 +10,9 @@
 #include "histogram/count_step.h"
 #include "staging/step.h"
 
-/* Where the pixels of JPEG pictures are made of their coefficients. */
+/* Where the pixels of JPEG images are computed from coefficients. */
 enum plan_jpeg {
-    PLAN_JPEG_AUTO, /* on devices that are no CPU */
+    PLAN_JPEG_AUTO, /* on devices other than CPUs */
     PLAN_JPEG_HOST,
     PLAN_JPEG_DEVICE,
 };
@@ -23,7 +23,7 @@ struct plan_config {
     enum plan_jpeg jpeg;
 };
 
-/* Not to be moved: its nodes point into it. */
+/* Must not be moved: its nodes point into it. */
 struct plan {
     struct plan_config config;
     struct step_plan steps;
@@ -32,13 +32,13 @@ struct plan {
 };
 
 struct step_row {
-    const struct step *step; /* NULL behind the last */
+    const struct step *step; /* NULL after the last */
     /* Does the feature need it? Sets the node's border, parameter and config. NULL: no feature
-     * does. */
+     * needs it. */
     bool (*needed)(struct step_node *node, struct plan *plan, const struct feature *feature);
 };
 
-/* In the order in which steps follow each other. */
+/* In the order in which the steps run. */
 extern const struct step_row step_rows[];
 
 /* STATUS_USAGE: the features need too many steps. */

@@ -1,4 +1,4 @@
-/* proof.c: whether kernels are known to be right, and finding out. */
+/* proof.c: looks up whether kernels are proven, and proves them. */
 #include "steps/proof.h"
 
 #include <assert.h>

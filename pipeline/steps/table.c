@@ -1,4 +1,4 @@
-/* table.c: the steps that there are. A new one is a file and a row here. */
+/* table.c: the table of steps. A new step is one file and one row here. */
 #include "steps/blur_step.h"
 #include "steps/jpeg_step.h"
 #include "steps/plan.h"
