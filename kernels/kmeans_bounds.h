@@ -8,7 +8,7 @@
 
 #include "kmeans.h"
 
-/* Stands for every longer distance, so that drifts can be taken from it. */
+/* Stands for every longer distance, so that shifts can be taken from it. */
 #define FARTHEST 0x1p60f
 
 /* What bounds need of data and filter:
@@ -17,7 +17,7 @@
  *   z  what rounding to zero can take from a square
  *   w  the same for a length */
 
-/* Not below the distance of a row, of which `limit` is not below the score. */
+/* An upper bound on the distance of a row, from an upper bound on its score. */
 static inline float near_bound(float limit, float norm, float4 bounds)
 {
     const float square = norm * norm;
@@ -26,7 +26,7 @@ static inline float near_bound(float limit, float norm, float4 bounds)
     return most < INFINITY ? sqrt(fmax(most, 0.0f)) * (1.0f + 0x1p-19f) : INFINITY;
 }
 
-/* Not above the distance of a row, of which `score` is not above the score. */
+/* A lower bound on the distance of a row, from a lower bound on its score. */
 static inline float far_bound(float score, float norm, float4 bounds)
 {
     /* Lanes without a centroid. */
@@ -38,8 +38,9 @@ static inline float far_bound(float score, float norm, float4 bounds)
     return least > 0.0f ? fmin(sqrt(least) * (1.0f - 0x1p-19f), FARTHEST) : 0.0f;
 }
 
-/* Not above the distance to any centroid but the own one, `label`, after a search among some, of
- * which `id` has the least score, `best`, and `second` is the next; `far` is that for the others. */
+/* A lower bound on the distance to any centroid but the own one, `label`, after a search among some:
+ * centroid `id` has the least score, `best`, and `second` is the next; `far` is a lower bound for the
+ * centroids that were not searched. */
 static inline float far_among_some(float far, float best, float second, int id, int label,
                                    float norm, float4 bounds)
 {
@@ -47,7 +48,7 @@ static inline float far_among_some(float far, float best, float second, int id, 
     return id == label ? rest : fmin(rest, far_bound(best, norm, bounds));
 }
 
-/* A row's label after such a search; -1 where it is in doubt. near is what length_bound found for
+/* A row's label after such a search; -1 where it is undecided. near is what length_bound found for
  * the own centroid, or less. near and far follow. */
 static inline int label_among_some(float *near, float *far, float best, float second, int id,
                                    int label, float limit, float norm, float4 bounds)

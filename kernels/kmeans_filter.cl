@@ -101,7 +101,7 @@ static void reduce_lanes(float *best, float *second, int *where, float16 bests, 
     }
 }
 
-/* Assigns `count` rows: those listed in `rows` if use_rows, else 0, 1, ... Rows in doubt go to
+/* Assigns `count` rows: those listed in `rows` if use_rows, else 0, 1, ... Undecided rows go to
  * `flagged` (their number is counts[flagged_count]), with `upper` the score above which no centroid
  * can be the nearest; the others get their label and its bounds.
  *

@@ -1,7 +1,7 @@
 /* kmeans_filter_half.cl: the first filter on NVIDIA GPUs: scores by tensor cores, with rows and
  * centroids rounded to float16 and sums in float32.
  *
- * Of a row that it leaves in doubt it lists the centroids that may be the nearest, and the canonical
+ * For a row that it leaves undecided it lists the centroids that may be the nearest, and the canonical
  * distance decides; so its rounding shows in speed only. Rows with too many such centroids go to the
  * float32 filter (kmeans_filter_tiled.cl). The bound is derived in docs/clustering.md; it takes a
  * tensor core's sum of n terms to be within n * 2^-22 of the sum of their magnitudes, whatever the
@@ -466,11 +466,11 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void list_half(PARAM
     search(ARGUMENTS, true, memory);
 }
 
-/* --- rows in doubt --------------------------------------------------------------------------- */
+/* --- undecided rows -------------------------------------------------------------------------- */
 
 /* Second part of a search among some, where the distance to the own centroid is needed: of the
  * counts[rows_count] rows listed, with what was found. With found_any 0 there was nothing to search.
- * Rows that stay in doubt go to `flagged`. */
+ * Rows that stay undecided go to `flagged`. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_OWN_ITEMS, 1, 1))) void
 settle_rows(__global const float *restrict x, __global const float *restrict centroids,
             __global const float *restrict norms, __global const uint *restrict rows,
@@ -536,7 +536,7 @@ static double lane_sum(__global const float *row, __global const float *centroid
     return sum;
 }
 
-/* Decides rows in doubt by the canonical distance, of the centroids in their slots: KMEANS_LANES
+/* Decides undecided rows by the canonical distance, of the centroids in their slots: KMEANS_LANES
  * work-items to a row. Those with too many centroids, or beyond the room for slots, go to `left`.
  * length_scale is 2^-R: see kmeans_bounds.h. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_OWN_ITEMS, 1, 1))) void

@@ -1,5 +1,5 @@
 /* kmeans_rows.cl: what is done to each row outside the distance kernels, without float64: norms, and
- * what the bounds of a tile's rows say about the centroids of now.
+ * what the bounds of a tile's rows say about the current centroids.
  *
  * -D TILED=0|1   groups have many work-items and share counters in local memory; otherwise one
  */

@@ -5,7 +5,7 @@
 #include "cluster/float16_filter.h"
 #include <stdlib.h>
 
-/* So many rows do not fill a GPU: the float32 filter would take as long as for more. */
+/* This few rows do not fill a GPU: the float32 filter would take as long as for more. */
 #define FEW_ROWS 2048
 
 /* What begin_tile is still to lay out of the pass' centroids: while the first tile's rows are split,

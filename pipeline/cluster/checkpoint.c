@@ -1,4 +1,4 @@
-/* checkpoint.c: one description of the state, by which it is written and taken up. */
+/* checkpoint.c: one description of the state, by which it is written and read. */
 #include "cluster/checkpoint.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Keeping the state takes at most one part in so many of the time. */
+/* Saving the state takes at most 1/SHARE of the time. */
 #define SHARE 50
 
 /* The file: this, the state, and a murmur3 of both. */
@@ -228,7 +228,7 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
         log_message(LOG_NOTICE, "notice: %s %s: it is not used", shown, wrong);
         checkpoint->size = checkpoint->at = 0;
     } else if (status == STATUS_OK) {
-        log_message(LOG_NOTICE, "goes on after %llu iterations, from %s",
+        log_message(LOG_NOTICE, "resuming after %llu iterations, from %s",
                     (unsigned long long)checkpoint->made, shown);
     }
     return status;

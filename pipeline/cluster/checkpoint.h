@@ -1,12 +1,12 @@
-/* checkpoint.h: the state of k-means in a file, so that a run that was killed goes on to the same
- * bits.
+/* checkpoint.h: the state of k-means in a file, so that a run that was killed can be resumed, to
+ * the same bits.
  *
- * Three parts, from the outside in; each belongs to whoever it is about, who points to it before it
- * changes and takes it up again, in this order, after a start:
+ * Three parts, from the outside in; each belongs to the code that changes it, which points to it
+ * before that and reads it back, in this order, after a start:
  *
  *     values   a sweep's values of k that are done, and the best outcome so far
  *     runs     the restarts for one k that are done, and the best outcome so far
- *     run      one restart: first centroids in the making, or after so many iterations
+ *     run      one restart: some of its first centroids, or the centroids after some iterations
  *
  * Of an outcome the centroids are kept: labels and all that follows from them is found again by one
  * assignment. The file is native to the machine's byte order. It is written under a temporary name
@@ -19,8 +19,8 @@
 #include "cluster/sweep.h"
 
 enum checkpoint_stage {
-    CHECKPOINT_SEEDING,  /* so many first centroids are there, maybe none */
-    CHECKPOINT_ITERATING /* so many iterations are done, maybe all */
+    CHECKPOINT_SEEDING,  /* run.seeds first centroids are known, maybe none */
+    CHECKPOINT_ITERATING /* outcome->iterations are done, maybe all */
 };
 
 struct checkpoint_values {
@@ -56,7 +56,7 @@ struct checkpoint {
     uint64_t made;    /* iterations so far, over all restarts and values of k */
     uint64_t resumed; /* those of them that the file held */
     int64_t next;     /* clock_now() when the state is to be kept again */
-    char *loaded;     /* what the file held, of which `at` bytes were taken up */
+    char *loaded;     /* what the file held, of which `at` bytes were read back */
     size_t size, at;
 };
 
@@ -79,10 +79,10 @@ enum status checkpoint_take_run(struct checkpoint *checkpoint, struct error *err
 
 /* Whether it is time to keep the state. */
 bool checkpoint_due(const struct checkpoint *checkpoint);
-/* Writes the file, unless there is something in it that was not taken up yet. Where that fails a
- * notice tells, and the run goes on. */
+/* Writes the file, unless there is something in it that was not read back yet. Where that fails a
+ * notice says so, and the run continues. */
 void checkpoint_save(struct checkpoint *checkpoint);
-/* The same after STATUS_INTERRUPTED; *err tells that the same command goes on from there. */
+/* The same after STATUS_INTERRUPTED; *err says that the same command resumes from there. */
 void checkpoint_save_interrupted(struct checkpoint *checkpoint, struct error *err);
 /* The same where the run did not get as far as checkpoint_open: what there is stays. */
 void checkpoint_untouched(const struct checkpoint_config *config, struct error *err);

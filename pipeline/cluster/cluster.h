@@ -18,7 +18,7 @@ struct cluster_devices {
 enum cluster_metric { METRIC_EUCLIDEAN, METRIC_COSINE, METRIC_HELLINGER };
 enum cluster_init { INIT_KMEANSPP, INIT_KMEANS_PARALLEL, INIT_RANDOM, INIT_GIVEN };
 
-/* Where a run keeps its state, so that the same one goes on from there; see checkpoint.h. */
+/* Where a run saves its state, so that it can be resumed; see checkpoint.h. */
 struct checkpoint_config {
     const char *path;
     double seconds;         /* between two times */
@@ -48,7 +48,7 @@ struct cluster_config {
     void (*progress)(void *context, uint32_t iteration, double inertia, uint64_t moved,
                      double pruned, double seconds);
     /* Called now and then by what comes before the iterations, and by cluster_assign; may be NULL.
-     * `phase` is "rows read", "first centroids" or "rows labelled"; total is 0 while nobody knows
+     * `phase` is "rows read", "first centroids" or "rows labelled"; total is 0 while it is not known
      * it. */
     void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;                     /* of both */
@@ -76,10 +76,10 @@ struct cluster_outcome {
     uint64_t iterations_resumed; /* made before, of all restarts and values of k */
 };
 
-/* Runs, or goes on where config->checkpoint has the state of the same run; the file stays when it
- * is done. Where one of several devices fails the others go on from there, with a notice, or begin
+/* Runs, or resumes where config->checkpoint has the state of the same run; the file stays when it is
+ * done. Where one of several devices fails the others resume from there, with a notice, or begin
  * again if no state is kept. STATUS_USAGE: k < 1; STATUS_FAILED: no rows, k larger than the number
- * of distinct rows, NaN or infinite values (which row), weights that are none, zero rows under
+ * of distinct rows, NaN or infinite values (which row), invalid weights, zero rows under
  * cosine, negative values under hellinger, device errors; STATUS_INTERRUPTED. */
 enum status cluster_run(struct cluster_outcome *out, const struct cluster_devices *devices,
                         const struct matrix_source *source, const struct cluster_config *config,

@@ -2,7 +2,7 @@
  * memory.
  *
  * A call posts where its data is, waits for all ranks, reads or combines, and waits again, so that
- * nobody's data goes while it is read. Between the two waits no rank runs anything else: a rank
+ * no data is freed while another rank reads it. Between the two waits no rank runs anything else: a rank
  * fails before the first wait of a call or after the second one, never in between. */
 #include "cluster/comm_threads.h"
 #include <pthread.h>

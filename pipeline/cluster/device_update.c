@@ -12,7 +12,7 @@
 #define GROUPS_UNIT 32
 /* count_moves, place_moves: groups for each compute unit, while there are rows for them. */
 #define ROW_GROUPS_UNIT 4
-/* Shifts are ranked by comparing all with all; beyond so many the host sorts them sooner. */
+/* The device ranks shifts by comparing each with all; the host sorts more than this sooner. */
 #define RANK_MOST (1u << 17)
 
 static bool can(const struct update *update, const struct filter *filter)

@@ -72,7 +72,7 @@ void engine_close(struct engine *engine)
     shard_close(&engine->shard);
 }
 
-/* From here on there are so many clusters. */
+/* Runs that follow have k clusters. */
 static void use_k(struct engine *engine, uint32_t k)
 {
     engine->config.k = engine->fit.totals.k = engine->shard.update.k = k;

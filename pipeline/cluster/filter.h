@@ -40,7 +40,7 @@ struct filter {
     int exponent;     /* the same for rows and centroids: scores are scaled by 2^(-2 exponent) */
     double gamma;     /* bound on the relative rounding error of a sum */
     cl_float half_scale, growth, tiny; /* of row_norms */
-    cl_float4 bounds;                  /* of kmeans_bounds.h; x is of the centroids of now */
+    cl_float4 bounds;                  /* of kmeans_bounds.h; x is for the centroids taken last */
     bool bounds_usable;                /* bounds on rows' distances: centroids are not too far, and
                                   * differences do not overflow */
     bool no_bound;                     /* rows are too long for one: scores tell nothing */

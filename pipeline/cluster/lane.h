@@ -16,7 +16,7 @@ struct lane_choice {
     bool copies;     /* do not map, even if the device shares memory */
     bool tensor;     /* the float16 filter: by tensor cores, or what stands in for them */
     bool any_prune;  /* ways to prune are taken in turn, whether or not they pay */
-    uint32_t ranks;  /* the device takes part so many times, RUN_RANKS at most (run.h) */
+    uint32_t ranks;  /* how many ranks the device is, RUN_RANKS at most (run.h) */
 };
 
 struct lane {

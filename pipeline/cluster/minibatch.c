@@ -234,7 +234,7 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     if (status == STATUS_OK)
         status = update_read(fit->update, err);
     if (status != STATUS_OK) {
-        /* On the host no row of this batch has been counted: a state to go on from. */
+        /* On the host no row of this batch has been counted: a state to resume from. */
         memcpy(fit->update->counts, batch->counts, k * sizeof *batch->counts);
         if (batch->units)
             memcpy(fit->update->weights, batch->units, k * sizeof *batch->units);

@@ -127,7 +127,7 @@ enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *con
         count = left;
         if (count == 0)
             break;
-        log_message(LOG_NOTICE, "notice: %s; the other devices go on",
+        log_message(LOG_NOTICE, "notice: %s; the other devices continue",
                     error_line(line, sizeof line, err));
         *err = (struct error)ERROR_INIT;
     }

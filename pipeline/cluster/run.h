@@ -7,7 +7,7 @@
 #include "cluster/shard.h"
 #include "cluster/sweep.h"
 
-/* A device takes part so many times, at most, where a test wants it to. */
+/* The most ranks that a test can make of one device. */
 #define RUN_RANKS 4
 
 /* Ranks are devices in threads of this process, the device as often as choice->ranks says. */

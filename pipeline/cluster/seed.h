@@ -6,7 +6,7 @@
 #include "cluster/shard.h"
 
 /* k-means++ (the greedy one), k-means|| or random rows, by config->init, into centroids (k x stride
- * values); `run` counts the restarts. k-means++ keeps its state in the checkpoint, and goes on
+ * values); `run` counts the restarts. k-means++ keeps its state in the checkpoint, and resumes
  * where that has some seeds. All ranks call it. STATUS_FAILED if there are fewer than k distinct rows and that was
  * noticed. */
 enum status seed_centroids(float *centroids, struct shard *shard,

@@ -11,7 +11,7 @@ struct update {
     struct lane *lane;
     struct data *data;
     uint32_t k;
-    uint32_t vectors; /* a work-item takes so many vectors of columns */
+    uint32_t vectors; /* of columns that a work-item takes */
     cl_program program;
     cl_kernel sum, add;
     cl_int *scales;      /* stride */
@@ -45,7 +45,7 @@ bool update_keeps_subnormals(const struct ocl_device *device);
 void update_clear(struct update *update);
 enum status update_reset(struct update *update, struct error *err);
 
-/* Makes the device go on from the host's sums. */
+/* Writes the host's sums to the device. */
 enum status update_write(struct update *update, struct error *err);
 
 /* Moves the rows of an acquired tile from their old labels (-1: none yet) to the new ones; *moved

@@ -10,7 +10,7 @@
 #include "cluster/comm.h"
 #include <stdint.h>
 
-/* Sums of weights, and of weighted values, have so many bits and a sign. */
+/* Sums of weights, and of weighted values, have this many bits and a sign. */
 #define WEIGHTS_SUM_BITS 62
 
 struct weights {

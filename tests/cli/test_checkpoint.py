@@ -75,7 +75,7 @@ def test_killed(vectors, tmp_path, kind, capsys):
         result = subprocess.run(command(vectors, *KINDS[kind], "--checkpoint", "0.001"), cwd=place,
                                 capture_output=True, text=True)
         assert result.returncode == 0, (SEED, result.stderr)
-        taken += "goes on after" in result.stderr
+        taken += "resuming after" in result.stderr
         assert digest(place / "x.h5") == wanted, SEED
         assert os.listdir(place) == ["x.h5"], SEED
         os.unlink(place / "x.h5")
@@ -150,9 +150,9 @@ def test_damaged(vectors, tmp_path):
     data[len(data) // 3] ^= 4
     state.write_bytes(data)
     said = stopped(vectors, tmp_path)
-    assert f"{STATE} is damaged: it is not used" in said and "goes on after" not in said
+    assert f"{STATE} is damaged: it is not used" in said and "resuming after" not in said
     # Overwritten by a good one.
-    assert "goes on after" in stopped(vectors, tmp_path)
+    assert "resuming after" in stopped(vectors, tmp_path)
 
 
 def test_option(vectors, tmp_path):
@@ -175,7 +175,7 @@ def test_of_other_rows(vectors, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     os.rename(tmp_path / "changed.npy", tmp_path / "elsewhere" / "changed.npy")
     said = run(tmp_path, tmp_path / "elsewhere" / "changed.npy", *BUSY, "--max-time", "1", code=4)
-    assert "goes on after" in said
+    assert "resuming after" in said
 
 
 def test_stopped_before_it_is_taken_up(vectors, tmp_path):

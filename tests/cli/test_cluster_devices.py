@@ -113,7 +113,7 @@ def test_goes_on_with_other_devices(place, several, tmp_path):
     process.kill()
     process.wait()
     result = cluster(place, tmp_path / "x.h5", *arguments, env=several[1])
-    assert "goes on after" in result.stderr
+    assert "resuming after" in result.stderr
     assert digest(tmp_path / "x.h5") == digest(tmp_path / "whole.h5")
 
 

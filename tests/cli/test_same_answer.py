@@ -93,7 +93,7 @@ def test_killed(task):
         output.unlink()  # it was done before the kill
     assert state.exists() and not output.exists()
     result = run_clpipe(*command, cwd=directory)
-    assert result.returncode == 0 and "goes on after" in result.stderr, result.stderr
+    assert result.returncode == 0 and "resuming after" in result.stderr, result.stderr
     assert answer(directory, arguments, "killed.h5") == wanted
 
 
