@@ -8,9 +8,9 @@
  */
 #include "decode/jpeg_dct.h"
 
-#include "part/dct_made.h"
 #include "base/random.h"
 #include "decode/decode.h"
+#include "part/dct_synthetic.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -182,9 +182,9 @@ static bool agrees(struct rig *rig, const struct trial *trial, uint32_t *state)
                                       .height = trial->height,
                                       .across = trial->across,
                                       .down = trial->down};
-    dct_made_blocks(&rig->layout);
-    dct_made_coefficients(rig->coefficients, &rig->layout, trial->largest, trial->quantization,
-                          state);
+    dct_synthetic_blocks(&rig->layout);
+    dct_synthetic_coefficients(rig->coefficients, &rig->layout, trial->largest, trial->quantization,
+                               state);
     dct_pixels(rig->pixels, rig->samples, rig->coefficients, &rig->layout);
     const bool same = go_through(rig) && memcmp(rig->pixels, rig->wanted,
                                                 (size_t)3 * trial->width * trial->height) == 0;

@@ -155,7 +155,7 @@ static enum status serve(struct lane *lane, struct error *err)
         } else if (lane->filling && lane->busy == 0) {
             cond_wait_until(&staging->event, &staging->lock, clock_now() + IDLE_NS);
         } else if (lane->busy == 0) {
-            /* Somebody may begin to fill a slot without telling: look now and then. */
+            /* A decode thread that begins to fill a slot does not signal it: look now and then. */
             cond_wait_until(&staging->event, &staging->lock, clock_now() + 2 * IDLE_NS);
         } else {
             pthread_cond_wait(&staging->event, &staging->lock);

@@ -231,7 +231,6 @@ static enum status run_steps(const cl_event **last, struct slot *slot, struct oc
             .values = slot->values.device,
             .list_entries = chain_entries(node, shape->parts),
             .counts = slot->use.count + node->first_count,
-            .parts = slot->parts,
             .waits = {1, &slot->upload_event},
             .events = slot->step_event + node->first_event,
         };

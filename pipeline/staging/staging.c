@@ -294,7 +294,7 @@ static enum status open_lanes(struct staging *staging, struct error *err)
         memset(lane, 0, sizeof *lane);
         if (config->chosen_count > 1) {
             char line[1024];
-            log_message(LOG_NOTICE, "notice: device %s is passed over: %s",
+            log_message(LOG_NOTICE, "notice: device %s is skipped: %s",
                         config->devices->device[config->chosen[i]].name,
                         error_line(line, sizeof line, &failed));
         }

@@ -65,7 +65,6 @@ struct step_io {
     cl_mem in, out, scratch, table, values;
     uint32_t list_entries;  /* list i begins at entry i * list_entries */
     const uint32_t *counts; /* of the whole slot */
-    uint32_t parts;
     struct ocl_waits waits;
     /* Set by the step: the events of its commands (needs.events, initially NULL), and the last
      * one. */

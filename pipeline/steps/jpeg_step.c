@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 #include "jpeg_part.h"
-#include "part/dct_made.h"
+#include "part/dct_synthetic.h"
 #include "steps/proof.h"
 
 #include <assert.h>
@@ -191,7 +191,7 @@ static struct dct_layout make_layout(uint32_t i)
                                 .height = 1 + i * 7 % 61,
                                 .across = across[i % 4],
                                 .down = down[i % 4]};
-    dct_made_blocks(&layout);
+    dct_synthetic_blocks(&layout);
     return layout;
 }
 
@@ -215,7 +215,8 @@ static void make_test(struct test *test)
             break;
         uint8_t *at = test->slot + offset;
         if (in->payload == PAYLOAD_DCT)
-            dct_made_coefficients(at, &in->dct, largest[i % 3], i % 5 == 0 ? 65535 : 32, &state);
+            dct_synthetic_coefficients(at, &in->dct, largest[i % 3], i % 5 == 0 ? 65535 : 32,
+                                       &state);
         for (uint32_t b = 0; in->payload == PAYLOAD_RGB && b < in->bytes; b++)
             at[b] = (uint8_t)(random_next(&state) >> 8);
         part->in_offset = offset;

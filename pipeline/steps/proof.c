@@ -100,7 +100,6 @@ enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
                          .table = entries,
                          .list_entries = count,
                          .counts = counts,
-                         .parts = count,
                          .waits = OCL_NO_WAITS,
                          .events = events};
     if (step->enqueue(state, queue, &io, err) != STATUS_OK)

@@ -50,7 +50,7 @@ static void who_is_done_first(void **state)
     assert_int_equal(choose(&cut, &two, MB), 1);
 }
 
-static void nobody_has_more_than_it_can_do_soon(void **state)
+static void no_lane_has_more_than_it_counts_soon(void **state)
 {
     (void)state;
     struct two two;
@@ -154,7 +154,7 @@ static void rates_are_measured_from_the_second_slot_on(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_is_done_first),
-    cmocka_unit_test(nobody_has_more_than_it_can_do_soon),
+    cmocka_unit_test(no_lane_has_more_than_it_counts_soon),
     cmocka_unit_test(unknown_ones_are_tried_with_little),
     cmocka_unit_test(slow_ones_are_tried_again),
     cmocka_unit_test(while_kernels_are_built),

@@ -340,7 +340,7 @@ static int make_files(void **state)
         snprintf(name, sizeof name, "pictures/%02u.jpg", i);
         write_jpeg(name, 300 + 10 * i, 420 - 12 * i, i % 3 ? 3 : 1, &random);
     }
-    /* Not a whole one: the host's verdict on it is the same, whoever asks first. */
+    /* Truncated: the host decides on it, with or without the step. */
     return truncate(file("pictures/07.jpg"), 9000);
 }
 

@@ -1,9 +1,9 @@
-/* dct_made.c: layouts and coefficients from random numbers. */
-#include "part/dct_made.h"
+/* dct_synthetic.c: layouts and coefficients from random numbers. */
+#include "part/dct_synthetic.h"
 
 #include "base/random.h"
 
-void dct_made_blocks(struct dct_layout *layout)
+void dct_synthetic_blocks(struct dct_layout *layout)
 {
     const uint32_t mcu_across = 8u * layout->across, mcu_down = 8u * layout->down;
     const uint32_t across = (layout->width + mcu_across - 1) / mcu_across;
@@ -20,8 +20,8 @@ static uint32_t below(uint32_t most, uint32_t *state)
     return (random_next(state) >> 8) % most;
 }
 
-void dct_made_coefficients(void *out, const struct dct_layout *layout, uint32_t largest,
-                           uint32_t coarsest, uint32_t *state)
+void dct_synthetic_coefficients(void *out, const struct dct_layout *layout, uint32_t largest,
+                                uint32_t coarsest, uint32_t *state)
 {
     uint16_t *tables = out;
     int16_t *block = (int16_t *)(tables + DCT_COMPONENTS * DCT_BLOCK);
