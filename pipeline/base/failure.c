@@ -1,4 +1,4 @@
-/* failure.c: the closed list of reasons, with their names and advice for users. */
+/* failure.c: the closed list of reasons and their names. */
 #include "base/failure.h"
 #include "base/text.h"
 #include <assert.h>

@@ -32,7 +32,7 @@ enum dct_colour {
 struct dct_layout {
     enum dct_colour colour;
     uint32_t width, height; /* pixels */
-    uint8_t across, down; /* first component's samples per sample of the others: 1x1, 2x1, 2x2 */
+    uint8_t across, down;   /* first component's samples per sample of the others: 1x1, 2x1, 2x2 */
     uint32_t blocks_across[DCT_COMPONENTS], blocks_down[DCT_COMPONENTS]; /* 0: no such component */
 };
 
