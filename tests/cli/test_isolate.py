@@ -296,7 +296,7 @@ def test_every_file_crashes(clpipe, tmp_path, wrong_libpng):
         picture(tmp_path / "pictures" / f"{i}.png", 201)
     result = clpipe("ingest", "pictures", "-o", "a.h5", "--isolate", env=wrong_libpng)
     assert result.returncode == 3
-    assert "decoder-crashed 40" in result.stdout
+    assert "decoder-crashed 40" in result.stderr
 
 
 def test_time_limit(clpipe, pictures, wrong_libpng, tmp_path):

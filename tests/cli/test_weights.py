@@ -181,7 +181,7 @@ def test_hdf5_and_shapes(data, tmp_path):
         assert bits(tmp_path / f"{i}.h5") == wanted
     # They are parameters of the result.
     result = run_clpipe("cluster", data / "rows.npy", "-k", "4", "-o", "0.h5", cwd=tmp_path)
-    assert result.returncode == 2 and "weights is " in result.stderr
+    assert result.returncode == 2 and "weights: the file has" in result.stderr
     again = cluster(data / "rows.npy", "-k", "4", "--weights", "column.npy", "-o", "0.h5",
                     cwd=tmp_path)
     assert again["iterations"] == stored(tmp_path / "0.h5")[1]["iterations"]
