@@ -48,15 +48,15 @@ enum reason codec_check_size(uint64_t width, uint64_t height, const struct decod
 /* Short data: truncated where the file has ended, unreadable where reading failed, else corrupt. */
 enum reason codec_short(const struct input *input, struct failure *failure, const char *message);
 
-/* The row of formats that the first bytes, up to so many, are of (index for format_at), or -1. Names
- * and extensions are never looked at. */
+/* The row of formats (index for format_at) that the first bytes, at most FORMAT_BYTES, belong to,
+ * or -1. Names and extensions are ignored. */
 int format_recognise(const uint8_t *head, size_t size);
 #define FORMAT_BYTES 4096u
 
 /* --- pixels, as docs/features.md defines them ------------------------------------------------ */
 
 /* A sample of 0 to max (at most 2^32 - 1) as 8 bits: (v * 255 + max / 2) / max. The usual largest
- * values are told apart because division by any other takes several times as long. */
+ * values have separate cases because division by a variable takes several times as long. */
 static inline uint8_t pixel_scale(uint32_t v, uint32_t max)
 {
     if (max == 255)

@@ -31,8 +31,8 @@ enum alpha_mode { ALPHA_WHITE, ALPHA_BLACK, ALPHA_DROP };
 struct decode_options {
     enum alpha_mode alpha;
     uint64_t max_pixels; /* of the stored picture; more is REASON_TOO_LARGE */
-    /* Of a progressive or multi-scan JPEG of up to 10 megapixels; larger ones may have fewer in
-     * proportion, but 20 if this says so. More is REASON_TOO_MANY_SCANS. */
+    /* Limit for a progressive or multi-scan JPEG of up to 10 megapixels; proportionally lower for
+     * larger ones, but not below 20 unless this is. More is REASON_TOO_MANY_SCANS. */
     uint32_t max_scans;
     unsigned scale;    /* 1, 2, 4 or 8: JPEG only, the codec's own scaling; others ignore it */
     bool icc;          /* embedded ICC profiles are applied: pixels become sRGB */
@@ -95,8 +95,8 @@ enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint
  * have given, and so is the failure. Ends with decode_end like rows do. */
 enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure);
 
-/* Does the JPEG library here compute pixels as dct_pixels does? Compares a few made pictures, in
- * about a millisecond. Where not, decode_options.coefficients must stay off. */
+/* Does the installed JPEG library compute pixels as dct_pixels does? Compares a few synthetic
+ * images, in about a millisecond. If not, decode_options.coefficients must stay off. */
 bool decode_coefficients_agree(void);
 
 /* After the last row. digest: murmur3 of the whole file (base/hash.h). */

@@ -1,4 +1,4 @@
-/* isolate.h: decoders in processes of their own, for files that nobody vouches for.
+/* isolate.h: decoders in separate processes, for untrusted files.
  *
  *     this process                         template                    workers, one a decoder
  *     isolate_open ─────── fork ──────────> waits
@@ -8,10 +8,10 @@
  *     decode_rows ────────── request ────────────────────────────────> rows into shared memory
  *     the worker is gone: reason, and a new one before the next file
  *
- * The template is forked while there is one thread and no OpenCL: every worker comes from it, also
- * the one that takes the place of a dead one. A worker has no descriptor but the template's
- * /dev/null, its end of a socket, its own memory figures and the files that it was given; it has
- * limits (sandbox.h), and dies with its parents. What it answers is checked as a file would be. */
+ * The template is forked while there is one thread and no OpenCL: it forks every worker, also the
+ * replacement of a dead one. A worker has no descriptors except the template's /dev/null, its end
+ * of a socket, its own memory figures and the files that it was given; it has limits (sandbox.h),
+ * and dies with its parents. Its answers are checked like the content of a file. */
 #ifndef CLPIPE_DECODE_ISOLATE_H
 #define CLPIPE_DECODE_ISOLATE_H
 
@@ -21,14 +21,14 @@ struct isolate;
 
 struct isolate_config {
     struct decode_options options;
-    /* Rows are handed over through that many bytes of shared memory for each worker. */
+    /* Each worker passes rows through this many bytes of shared memory. */
     uint64_t slot_bytes;
-    double max_seconds; /* for one file, of waiting for its worker; 0: no bound */
+    double max_seconds; /* limit on the wait for a worker, per file; 0: none */
     bool headers_only;  /* no rows will be asked for */
-    struct stop *stop;  /* once it is overdue nobody waits for a worker any more; may be NULL */
+    struct stop *stop;  /* once it is overdue, workers are no longer waited for; may be NULL */
 };
 
-/* Forks the template: to be called before there are threads. */
+/* Forks the template: call it before starting threads. */
 enum status isolate_open(struct isolate **out, const struct isolate_config *config,
                          struct error *err);
 

@@ -12,11 +12,11 @@
 #include <sys/types.h>
 
 enum isolate_op {
-    /* With the descriptors of `count` files: their headers, one after the other, and where the
-     * request has `rows` all of each small picture, as long as there is room for them. The first
-     * file that is not over with that is under way, and the last one that is answered. */
+    /* With the descriptors of `count` files: their headers, one after the other, and, if the
+     * request has `rows`, all rows of each small picture, as long as they fit. The first file that
+     * is not finished by that remains open, and is the last one answered. */
     ISOLATE_BEGIN = 1,
-    ISOLATE_ROWS, /* the next `rows`; behind the last one the worker ends the file, too */
+    ISOLATE_ROWS, /* the next `rows`; after the last one the worker ends the file, too */
     ISOLATE_WIDE, /* one row that the shared memory cannot hold: its first bytes */
     ISOLATE_MORE, /* the bytes of that row from `offset` on */
     ISOLATE_ABORT,
@@ -37,8 +37,8 @@ struct isolate_request {
 struct isolate_answer {
     struct failure failure; /* REASON_NONE: done */
     struct image_info info; /* of ISOLATE_BEGIN */
-    /* Of ISOLATE_BEGIN: the header was good, and what was asked next has been done already: all
-     * rows lie in the shared memory, or `failure` is theirs. */
+    /* For ISOLATE_BEGIN: the header was good, and the rows have been decoded ahead: all are in the
+     * shared memory, or `failure` is theirs. */
     uint32_t ahead;
     uint64_t bytes_read, digest[2];
 };

@@ -1,4 +1,4 @@
-/* sandbox.h: what a process that decodes files of strangers cannot do. Inside decode. */
+/* sandbox.h: restrictions of a process that decodes untrusted files. Internal to decode. */
 #ifndef CLPIPE_DECODE_SANDBOX_H
 #define CLPIPE_DECODE_SANDBOX_H
 
@@ -8,9 +8,9 @@ struct sandbox {
     int statm; /* our memory figures */
 };
 
-/* From here on, where the system can do it: no new files, sockets, programs or processes, no
- * writing to files, no executable memory, no core dump, no privileges by running something. Only
- * this process, and for ever. */
+/* Enters the sandbox, as far as the system supports it: no new files, sockets, programs or
+ * processes, no writing to files, no executable memory, no core dump, no privileges by executing
+ * programs. Permanent, for this process only. */
 void sandbox_enter(struct sandbox *sandbox);
 
 /* Allows `bytes` of memory of its own beyond what is there now, memory that is only reserved not

@@ -11,7 +11,7 @@
 
 struct tiff_source {
     struct input *input;
-    struct failure *failure; /* of the call under way */
+    struct failure *failure; /* of the current call */
     bool reading;            /* pixels: errors count */
     bool ended;              /* a read reached beyond the end of the file */
     bool opening;            /* the directory is read */
@@ -19,11 +19,11 @@ struct tiff_source {
     uint64_t position, file_bytes;
 };
 
-/* Opens the first directory; NULL where there is none that can be read. The source stays where it
- * is until the file is closed. */
+/* Opens the first directory; NULL if none can be read. The source must not move until the file is
+ * closed. */
 TIFF *tiff_source_open(struct tiff_source *source);
 
-/* Makes a failure of a message, unless there is one already. */
+/* Makes a failure from a message, unless there is one already. */
 void tiff_source_note(struct tiff_source *source, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* prior.h: earlier work on the items of a walk, found as the walk goes on.
+/* prior.h: earlier work on the items of a walk, found in the order of the walk.
  *
  * Earlier work is a finished file (its images and its failures) and a log (one stretch for each run
  * that wrote to it). Each of these streams is in walk order. Where the order is that of the paths'

@@ -6,13 +6,13 @@
 
 #include "file/result_internal.h"
 
-/* Of a scale at the root; one that is missing is fine. */
+/* Checks a scale at the root; it may be missing. */
 enum status scales_check_scale(struct result *result, const char *name, struct error *err);
 
-/* The same of a scale that is to be deleted: it must have no values. */
+/* The same for a scale that is to be deleted: it must have no values. */
 enum status scales_check_own(struct result *result, const char *name, struct error *err);
 
-/* Of a dataset that has scales; none is fine. */
+/* Checks the scales of a dataset; it may have none. */
 enum status scales_check_dataset(struct result *result, hid_t dataset, struct error *err);
 
 #endif

@@ -16,12 +16,12 @@ struct decoders_config {
     struct readers *readers;
     struct staging *staging; /* NULL in a dry run, like the budget */
     struct budget *budget;   /* of bytes that codecs hold beyond the slots */
-    bool coefficients;       /* decoders hand out those of JPEG pictures for staging */
-    unsigned open_files;     /* a thread holds at most so many */
+    bool coefficients;       /* decoders return those of JPEG pictures for staging */
+    unsigned open_files;     /* the most that a thread holds */
 };
 
-/* Starts as many threads as the configuration says, or, with a notice, as the system gives, but at
- * least one. Where it fails *out is to be closed all the same. */
+/* Starts as many threads as configured, or, with a notice, as the system allows, but at least one.
+ * On failure *out must be closed nevertheless. */
 enum status decoders_open(struct decoders **out, const struct decoders_config *config,
                           struct error *err);
 

@@ -1,9 +1,9 @@
 /* picture.h: one item on its way from the walk to the store.
  *
- * A picture has holders: the thread that decodes it and each of its parts that is under way on a
- * device. The last one to let go sends it on, through the sink: to the store, or back to be decoded
- * again where a device failed that had a part of it, or could not prove one. Until then its fields belong to the decode
- * thread, but for those under the lock. */
+ * A picture has holders: the thread that decodes it and each of its parts that is in progress on a
+ * device. The last one to release it sends it on through the sink: to the store, or back to be
+ * decoded again if a device that had a part of it failed or could not prove one. Until then its
+ * fields belong to the decode thread, except those under the lock. */
 #ifndef CLPIPE_INGEST_PICTURE_H
 #define CLPIPE_INGEST_PICTURE_H
 
@@ -35,7 +35,7 @@ struct picture {
     bool dropped;         /* the run ends without it */
     bool lost;            /* a part's values will not come: it is decoded again */
     bool host_only;       /* a device could not prove a part: pixels are to be made on the host */
-    struct picture *next; /* in a list of whoever owns it */
+    struct picture *next; /* in a list of its owner */
     uint64_t pixels, bytes_read;
     atomic_uint holders;
     pthread_mutex_t lock; /* guards counters, lost and host_only: several lanes

@@ -24,15 +24,15 @@ enum status readers_open(struct readers **out, struct ingest_job *job, struct wa
                          struct store *store, const struct picture_sink *sink, uint64_t window,
                          unsigned open_files, struct error *err);
 
-/* Starts as many threads as the system gives; none is not an error. */
+/* Starts as many threads as the system allows; zero is not an error. */
 void readers_start(struct readers *readers);
 
-/* The next picture for a decode thread, its file open where it is to be decoded; NULL at the end,
- * on a stop and on an error, and without `wait` also where there is none yet: a thread that holds
- * pictures must not wait for others. Any thread. */
+/* The next picture for a decode thread, with its file open if it is to be decoded; NULL at the end,
+ * on a stop and on an error, and without `wait` also if none is ready: a thread that holds pictures
+ * must not wait for others. Any thread. */
 struct picture *readers_take(struct readers *readers, struct readers_waits *waits, bool wait);
 
-/* Takes a picture to be decoded once more, before those that the walk still has. Any thread. */
+/* Queues a picture to be decoded again, before the remaining ones of the walk. Any thread. */
 void readers_again(struct readers *readers, struct picture *picture);
 /* Are there such pictures, to be decoded even if a stop was asked for? Any thread. */
 bool readers_have_again(struct readers *readers);

@@ -4,7 +4,7 @@
  * only (NFS with local_lock, Lustre with localflock) or be missing. Therefore the process that has
  * the lock file writes a line into it and increments a counter in that line every two seconds; a
  * process that finds the line of another machine watches the counter before it takes over. Two
- * processes that find the directory free at the same moment are not told apart. */
+ * processes that find the directory free at the same moment are not detected. */
 #ifndef CLPIPE_LOG_HOLDER_H
 #define CLPIPE_LOG_HOLDER_H
 

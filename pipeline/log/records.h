@@ -75,13 +75,13 @@ struct records_entry {
     uint64_t next; /* offset of the frame after it */
 };
 
-/* Reads the frame at `offset` and checks everything about it. STATUS_END: there is none that is
- * whole. The entry is valid until the next call. */
+/* Reads the frame at `offset` and checks it. STATUS_END: no complete frame follows. The entry is
+ * valid until the next call. */
 enum status records_read(struct records_reader *reader, uint64_t offset,
                          struct records_entry *entry, struct error *err);
 
-/* Where the first whole frame at or behind `offset` begins: the log goes on there after a damaged
- * frame. STATUS_END: there is none. */
+/* The start of the first complete frame at or after `offset`, where the log continues after a
+ * damaged frame. STATUS_END: there is none. */
 enum status records_resync(struct records_reader *reader, uint64_t offset, uint64_t *found,
                            struct error *err);
 

@@ -1,11 +1,11 @@
-/* matrix.h: rows of float32 values, wherever they come from.
+/* matrix.h: rows of float32 values from any source.
  *
  *   npy.h                   a NumPy file
  *   hdf5_matrix.h           a dataset of any HDF5 file
  *   joined.h                the columns of several matrices side by side
  *   file/feature_matrix.h   a feature of a clpipe file, or several joined
  *
- * Each of them fills a struct matrix_source; whoever has it closes it with matrix_close. */
+ * Each of them fills a struct matrix_source, which its owner closes with matrix_close. */
 #ifndef CLPIPE_MATRIX_MATRIX_H
 #define CLPIPE_MATRIX_MATRIX_H
 

@@ -1,8 +1,8 @@
 /* filelist.h: lists of paths, from a file ("@LIST") or from standard input ("-").
  *
  * If any NUL byte occurs in the list, NULs separate its paths (find -print0), else newlines do.
- * Empty paths are passed over. A path is bytes: nothing is trimmed or unescaped; only a leading
- * "./" is dropped and doubled '/' are made one, so that one file has one name. */
+ * Empty paths are skipped. A path is bytes: nothing is trimmed or unescaped; only a leading "./" is
+ * dropped and doubled '/' are made one, so that one file has one name. */
 #ifndef CLPIPE_WALK_FILELIST_H
 #define CLPIPE_WALK_FILELIST_H
 

@@ -27,16 +27,16 @@ struct pathglob;
 enum status pathglob_open(struct pathglob **out, const char *const *include, unsigned include_count,
                           const char *const *exclude, unsigned exclude_count, struct error *err);
 
-/* Of a directory (`path` without a '/' at its end): is it not to be entered; do the include globs
- * take everything below it? */
+/* For a directory (`path` without a trailing '/'): is it excluded; do the include globs take
+ * everything below it? */
 bool pathglob_excludes_directory(const struct pathglob *globs, const char *path, size_t length);
 bool pathglob_includes_directory(const struct pathglob *globs, const char *path, size_t length);
 
-/* Of a file in a directory that is not excluded: is it taken? `included`: the include globs take
+/* For a file in a directory that is not excluded: is it taken? `included`: the include globs take
  * everything below a directory above it. */
 bool pathglob_takes(const struct pathglob *globs, const char *path, size_t length, bool included);
 
-/* The same of a path that stands alone: the directories in it are looked at too. */
+/* The same for a path on its own: checks the directories in it, too. */
 bool pathglob_takes_alone(const struct pathglob *globs, const char *path, size_t length);
 
 /* Accepts NULL and NULLs. */

@@ -18,13 +18,12 @@
  *  - In a list: a missing file is unreadable, a directory not-an-image.
  *
  * A SOURCE that is a symbolic link is always followed. Below it symbolic links to directories are
- * followed only if asked (walk_links_passed counts them otherwise), and a directory reached through one that
- * is the same as a directory above it is passed over: its files are there already.
+ * followed only if asked (walk_links_passed counts them otherwise), and a directory reached through
+ * one that is the same as a directory above it is skipped: its files are already listed.
  *
- * Names that begin with a dot are passed over unless asked for; that does not apply to a SOURCE or
- * to what a list names. Include and exclude globs (rules in pathglob.h) apply to the path relative
- * to its SOURCE, to the last component of a SOURCE that is a file, and to a path in a list as
- * given.
+ * Names that begin with a dot are skipped by default; that does not apply to a SOURCE or to what a
+ * list names. Include and exclude globs (rules in pathglob.h) apply to the path relative to its
+ * SOURCE, to the last component of a SOURCE that is a file, and to a path in a list as given.
  */
 #ifndef CLPIPE_WALK_WALK_H
 #define CLPIPE_WALK_WALK_H
@@ -41,9 +40,9 @@ struct walk_config {
     const char *spool_directory; /* an existing directory for temporary files */
     uint64_t memory;             /* bytes for sorting, at least 1 MiB is used; besides it less than
                                     1 MiB and a few times the longest path */
-    /* Files and directories never to be taken for input: the output, its temporaries, its work
-     * directory. They are known by device and inode where they exist, by directory and name where
-     * not; "NAME.partial" and "NAME.tmp-..." beside one are passed over too. */
+    /* Files and directories that are never input: the output, its temporary files, its work
+     * directory. They are identified by device and inode if they exist, otherwise by directory and
+     * name; "NAME.partial" and "NAME.tmp-..." beside one are skipped, too. */
     const char *const *skip_paths;
     unsigned skip_count;
     bool (*promises_image)(const char *path); /* by its name */
