@@ -15,12 +15,11 @@
  * the bound on its rounding errors small. */
 #define KMEANS_FILTER_COLUMNS 128
 
-/* The float16 filter takes rows in blocks of this many columns and centroids in panels of this many
- * lanes. */
+/* The float16 filter takes rows in blocks of this many columns, and panels of this many centroids. */
 #define KMEANS_HALF_COLUMNS 32
-#define KMEANS_HALF_LANES   128
+#define KMEANS_HALF_PANEL   128
 
-/* Its work-group: work-items, and the rows that they take; and the start of lanes without a centroid:
+/* Its work-group: work-items, and the rows that they take; and the start of places without a centroid:
  * far, and finite, so that its lowest bits may be any. */
 #define KMEANS_HALF_ITEMS 128
 #define KMEANS_HALF_ROWS  128
@@ -62,7 +61,7 @@
 /* Shifts that a group of KMEANS_SCAN_ITEMS ranks. */
 #define KMEANS_RANKED 16
 
-/* Candidates of one round of seeding, at most; also the lanes of their panel. */
+/* Candidates of one round of seeding, at most; also the places of their panel. */
 #define KMEANS_TRIALS_MAX 16
 
 /* Commands after a search do nothing while it has left rows without a label, as counts[unless] tells;

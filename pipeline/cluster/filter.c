@@ -108,7 +108,7 @@ static void choose_tile(struct filter *filter, uint32_t k)
     clGetDeviceInfo(filter->lane->device->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof native,
                     &native, NULL);
     filter->points = native >= 16 ? 8 : native >= 8 ? 4 : 2;
-    /* A second vector halves the loads of x, unless it would be mostly empty lanes. */
+    /* A second vector halves the loads of x, unless it would be mostly empty places. */
     filter->vectors = native >= 16 && (k >= 128 || (k + 15) / 16 % 2 == 0) ? 2 : 1;
     filter->width = 16 * filter->vectors;
 }
@@ -135,7 +135,7 @@ static enum status build(struct filter *filter, struct error *err)
     return lane_open_kernels(kernels, filter->device_layout ? 3 : 2, err);
 }
 
-/* Seeding has 16 lanes. */
+/* Seeding has 16 places. */
 static enum status build_seed(struct filter *filter, struct error *err)
 {
     struct lane *lane = filter->lane;
@@ -163,9 +163,9 @@ static void close_panels(struct panels *panels)
 }
 
 static enum status open_panels(struct panels *panels, struct filter *filter, uint32_t width,
-                               uint32_t lanes, struct error *err)
+                               uint32_t places, struct error *err)
 {
-    *panels = (struct panels){.width = width, .capacity = (lanes + width - 1) / width};
+    *panels = (struct panels){.width = width, .capacity = (places + width - 1) / width};
     size_t ids = (size_t)panels->capacity * width;
     size_t values = ids * ((size_t)filter->data->dimension + 2);
     panels->host = malloc(values * sizeof *panels->host);
@@ -357,25 +357,25 @@ struct layout {
     const float *centroids;
 };
 
-static void lay_out_lane(const struct layout *layout, float *lane, int32_t id)
+static void lay_out_place(const struct layout *layout, float *place, int32_t id)
 {
     const struct filter *filter = layout->filter;
     const uint32_t columns = filter->data->dimension, width = layout->panels->width;
     const double scale = ldexp(1.0, -filter->exponent);
     if (id < 0) {
         for (uint32_t j = 0; j < columns + 2; j++)
-            lane[(size_t)j * width] = j == 0 ? INFINITY : 0;
+            place[(size_t)j * width] = j == 0 ? INFINITY : 0;
         return;
     }
     const float *centroid = layout->centroids + (size_t)id * filter->data->stride;
-    lane[0] = filter->host_start[id];
+    place[0] = filter->host_start[id];
     for (uint32_t j = 0; j < columns; j++) {
         double value = (double)centroid[j] - (double)filter->centre[j];
         float factor = (float)(-2 * value * scale * scale);
         /* A device might flush what is less. */
-        lane[(size_t)(1 + j) * width] = fabsf(factor) < FLT_MIN ? 0 : factor;
+        place[(size_t)(1 + j) * width] = fabsf(factor) < FLT_MIN ? 0 : factor;
     }
-    lane[(size_t)(columns + 1) * width] = -filter->host_slope[id];
+    place[(size_t)(columns + 1) * width] = -filter->host_slope[id];
 }
 
 static void lay_out_panel(void *context, uint64_t panel)
@@ -385,7 +385,7 @@ static void lay_out_panel(void *context, uint64_t panel)
     float *start =
         panels->host + panel * panels->width * ((size_t)layout->filter->data->dimension + 2);
     for (uint32_t l = 0; l < panels->width; l++)
-        lay_out_lane(layout, start + l, panels->host_ids[panel * panels->width + l]);
+        lay_out_place(layout, start + l, panels->host_ids[panel * panels->width + l]);
 }
 
 /* From the device's centroids and bounds. */
@@ -393,31 +393,31 @@ static enum status lay_out_on_device(struct filter *filter, struct panels *panel
                                      struct error *err)
 {
     const cl_uint stride = filter->data->stride, columns = filter->data->dimension;
-    const cl_uint lanes = panels->count * panels->width;
+    const cl_uint places = panels->count * panels->width;
     const cl_double scale = ldexp(1.0, -filter->exponent);
     enum status status =
         ocl_args(filter->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
                  &filter->centre_buffer, sizeof(cl_mem), &panels->ids, sizeof(cl_mem),
                  &filter->start, sizeof(cl_mem), &filter->slope, sizeof(cl_mem), &panels->factors,
                  sizeof stride, &stride, sizeof columns, &columns, sizeof panels->width,
-                 &panels->width, sizeof lanes, &lanes, sizeof scale, &scale, OCL_ARGS_END);
-    const size_t global[2] = {lanes, (size_t)columns + 2};
+                 &panels->width, sizeof places, &places, sizeof scale, &scale, OCL_ARGS_END);
+    const size_t global[2] = {places, (size_t)columns + 2};
     if (status == STATUS_OK)
         status = ocl_enqueue_kernel(filter->lane->compute, "centroid panels", filter->layout, 2,
                                     global, NULL, OCL_NO_WAITS, NULL, err);
     return status;
 }
 
-/* Fills the panels from `ids` (already in host_ids, `lanes` of them) and sends them to the device;
+/* Fills the panels from `ids` (already in host_ids, `places` of them) and sends them to the device;
  * centroids: NULL where the device has them. */
-static enum status lay_out(struct filter *filter, struct panels *panels, uint32_t lanes,
+static enum status lay_out(struct filter *filter, struct panels *panels, uint32_t places,
                            const float *centroids, struct error *err)
 {
-    panels->count = (lanes + panels->width - 1) / panels->width;
+    panels->count = (places + panels->width - 1) / panels->width;
     if (panels->count == 0)
         return STATUS_OK;
     size_t ids = (size_t)panels->count * panels->width;
-    for (size_t l = lanes; l < ids; l++)
+    for (size_t l = places; l < ids; l++)
         panels->host_ids[l] = -1;
     enum status status = lane_send(filter->lane, "centroid ids", panels->ids, 0,
                                    ids * sizeof *panels->host_ids, panels->host_ids, err);
@@ -481,11 +481,11 @@ enum status filter_lay_out(struct filter *filter, const float *centroids, const 
         status = lay_out(filter, &filter->all, k, source, err);
     filter->some.count = 0;
     if (status == STATUS_OK && wanted) {
-        uint32_t lanes = 0;
+        uint32_t places = 0;
         for (uint32_t i = 0; i < k; i++)
             if (wanted[i])
-                filter->some.host_ids[lanes++] = (int32_t)i;
-        status = lay_out(filter, &filter->some, lanes, source, err);
+                filter->some.host_ids[places++] = (int32_t)i;
+        status = lay_out(filter, &filter->some, places, source, err);
     }
     filter->laid_out = status == STATUS_OK;
     return status;

@@ -11,9 +11,9 @@
 #include "cluster/mailbox.h"
 #include "kmeans.h"
 
-/* Centroids laid out for the kernels: panels of `width` lanes, dimension + 2 rows each. */
+/* Centroids laid out for the kernels: panels of `width` places, dimension + 2 rows each. */
 struct panels {
-    cl_mem factors, ids; /* ids: which centroid a lane is, -1 for a lane without one */
+    cl_mem factors, ids; /* ids: which centroid is at a place, -1: none */
     float *host;
     int32_t *host_ids;
     uint32_t width, count, capacity; /* count, capacity: in panels */
@@ -57,7 +57,7 @@ struct filter {
     double *largest;         /* k: largest values less the centre */
     struct panels all, some; /* all centroids; those asked for */
     cl_mem candidates;       /* KMEANS_TRIALS_MAX x stride */
-    struct panels trial;     /* the candidates of seeding, 16 lanes */
+    struct panels trial;     /* the candidates of seeding, 16 places */
 };
 
 /* For data and up to `capacity` centroids. */

@@ -17,9 +17,9 @@
 #define U_SCORE (48 * 0x1p-24)
 #define MARGIN  1.02
 /* Shorter rows keep no tensor core busy; longer ones have no useful bound. */
-#define COLUMNS_MIN 16u
-#define COLUMNS_MAX 65536u
-#define LANES_MIN   32u
+#define COLUMNS_MIN   16u
+#define COLUMNS_MAX   65536u
+#define CENTROIDS_MIN 32u
 /* Of lists, for each row at most. */
 #define LISTS_BYTES 24u
 
@@ -37,7 +37,7 @@
 static void close_panels(struct float16_panels *panels)
 {
     ocl_buffer_release(&panels->values);
-    ocl_buffer_release(&panels->lanes);
+    ocl_buffer_release(&panels->starts);
     ocl_buffer_release(&panels->ids);
     *panels = (struct float16_panels){0};
 }
@@ -45,11 +45,11 @@ static void close_panels(struct float16_panels *panels)
 static enum status open_panels(struct float16_panels *panels, const struct float16_filter *float16,
                                struct error *err)
 {
-    const size_t lanes = ((size_t)float16->filter->capacity + KMEANS_HALF_LANES - 1) /
-                         KMEANS_HALF_LANES * KMEANS_HALF_LANES;
-    const struct lane_buffer wanted[] = {{&panels->values, lanes * float16->columns * 2},
-                                         {&panels->lanes, lanes * 2 * sizeof(float)},
-                                         {&panels->ids, lanes * sizeof(cl_int)}};
+    const size_t places = ((size_t)float16->filter->capacity + KMEANS_HALF_PANEL - 1) /
+                          KMEANS_HALF_PANEL * KMEANS_HALF_PANEL;
+    const struct lane_buffer wanted[] = {{&panels->values, places * float16->columns * 2},
+                                         {&panels->starts, places * 2 * sizeof(float)},
+                                         {&panels->ids, places * sizeof(cl_int)}};
     return lane_open_buffers(float16->filter->lane, wanted, COUNT_OF(wanted), "centroids", err);
 }
 
@@ -67,7 +67,7 @@ enum status float16_open_tile(struct float16_filter *float16, struct tile *tile,
 bool float16_pays(const struct filter *filter)
 {
     const struct data *data = filter->data;
-    const bool large = data->dimension >= COLUMNS_MIN && filter->capacity >= LANES_MIN;
+    const bool large = data->dimension >= COLUMNS_MIN && filter->capacity >= CENTROIDS_MIN;
     const uint32_t columns = columns_of(data);
     uint64_t bytes;
     return filter->lane->tensor && data->resident && !filter->no_bound &&
@@ -112,7 +112,7 @@ static enum status open_buffers(struct float16_filter *float16, struct error *er
                          (float16->room + 1) * sizeof(cl_uint), OCL_NO_WAITS, NULL,
                          err) != STATUS_OK)
         return err->status;
-    /* Lane i of `all` is centroid i. */
+    /* Place i of `all` is centroid i. */
     for (size_t i = 0; i < k; i++)
         float16->host_ids[i] = (int32_t)i;
     return lane_write(lane, "centroid ids", float16->all.ids, 0, k * sizeof *float16->host_ids,
@@ -192,7 +192,7 @@ static enum status lay_out(struct float16_filter *float16, struct float16_panels
                            cl_mem moves, cl_uint used, bool listed, struct error *err)
 {
     struct filter *filter = float16->filter;
-    panels->count = (used + KMEANS_HALF_LANES - 1) / KMEANS_HALF_LANES;
+    panels->count = (used + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL;
     if (panels->count == 0)
         return STATUS_OK;
     const cl_uint stride = filter->data->stride, use_ids = listed ? 1 : 0;
@@ -206,7 +206,7 @@ static enum status lay_out(struct float16_filter *float16, struct float16_panels
     enum status status =
         ocl_args(float16->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
                  &filter->centre_buffer, sizeof squares, &squares, sizeof(cl_mem), &panels->ids,
-                 sizeof(cl_mem), &panels->values, sizeof(cl_mem), &panels->lanes, sizeof(cl_mem),
+                 sizeof(cl_mem), &panels->values, sizeof(cl_mem), &panels->starts, sizeof(cl_mem),
                  &float16->slope, sizeof(cl_mem), &float16->offset, sizeof used, &used,
                  sizeof stride, &stride, sizeof float16->columns, &float16->columns, sizeof use_ids,
                  &use_ids, sizeof step, &step, sizeof from, &from, sizeof(cl_float), &scale[0],
@@ -214,7 +214,7 @@ static enum status lay_out(struct float16_filter *float16, struct float16_panels
                  &unit, sizeof(cl_double), &terms.slope_plain, sizeof(cl_double),
                  &terms.slope_length, sizeof(cl_double), &terms.offset_plain, sizeof(cl_double),
                  &terms.offset_length, sizeof(cl_double), &terms.offset_square, OCL_ARGS_END);
-    const size_t global[2] = {float16->columns / 8, (size_t)panels->count * KMEANS_HALF_LANES};
+    const size_t global[2] = {float16->columns / 8, (size_t)panels->count * KMEANS_HALF_PANEL};
     if (status == STATUS_OK)
         status = ocl_enqueue_kernel(filter->lane->compute, "round centroids", float16->layout, 2,
                                     global, NULL, OCL_NO_WAITS, NULL, err);
@@ -243,12 +243,12 @@ enum status float16_lay_out(struct float16_filter *float16, cl_mem moves, struct
 enum status float16_send_ids(struct float16_filter *float16, const uint8_t *wanted, uint32_t count,
                              struct error *err)
 {
-    uint32_t lanes = 0;
+    uint32_t places = 0;
     for (uint32_t i = 0; i < float16->filter->k; i++)
         if (wanted[i])
-            float16->host_ids[lanes++] = (int32_t)i;
-    while (lanes < count)
-        float16->host_ids[lanes++] = -1;
+            float16->host_ids[places++] = (int32_t)i;
+    while (places < count)
+        float16->host_ids[places++] = -1;
     return count == 0 ? STATUS_OK
                       : lane_send(float16->filter->lane, "centroid ids", float16->some.ids, 0,
                                   count * sizeof *float16->host_ids, float16->host_ids, err);
@@ -312,7 +312,7 @@ static enum status launch(struct float16_filter *float16, struct tile *tile, cl_
     cl_kernel kernel = job->mode == KMEANS_HALF_LIST ? float16->list : float16->assign;
     enum status status = ocl_args(
         kernel, err, sizeof(cl_mem), &tile->float16, sizeof(cl_mem), &job->panels->values,
-        sizeof(cl_mem), &job->panels->lanes, sizeof(cl_mem), &float16->slope, sizeof(cl_mem),
+        sizeof(cl_mem), &job->panels->starts, sizeof(cl_mem), &float16->slope, sizeof(cl_mem),
         &float16->offset, sizeof(cl_mem), &job->panels->ids, sizeof(cl_mem), &tile->norms,
         sizeof(cl_mem), &rows, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds,
         sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem), &job->upper, sizeof(cl_mem),

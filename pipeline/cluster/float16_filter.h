@@ -7,11 +7,11 @@
 
 #include "cluster/filter.h"
 
-/* Centroids as the kernel reads them, in panels of KMEANS_HALF_LANES. */
+/* Centroids as the kernel reads them, in panels of KMEANS_HALF_PANEL. */
 struct float16_panels {
-    cl_mem values;  /* lanes x columns float16 */
-    cl_mem lanes;   /* lanes x (start, slope) */
-    cl_mem ids;     /* lanes: which centroid */
+    cl_mem values;  /* places x columns float16 */
+    cl_mem starts;  /* places x (start, slope) */
+    cl_mem ids;     /* places: which centroid */
     uint32_t count; /* panels */
 };
 

@@ -84,7 +84,7 @@ static void sort_shifts(cl_float *out, cl_float *scratch, const cl_float *shifts
  * threshold is the shift of that rank, or 0 where there is none; so thresholds ascend. */
 static void candidate_ranks(struct prune *prune, uint32_t k)
 {
-    const uint32_t width = prune->tensor ? KMEANS_HALF_LANES : prune->filter->width;
+    const uint32_t width = prune->tensor ? KMEANS_HALF_PANEL : prune->filter->width;
     uint32_t count = 0, moved = width;
     prune->ranks[count++] = k;
     while (moved < k / 2)
@@ -150,7 +150,7 @@ static int choose(const struct prune *prune, uint32_t k)
     const struct costs *costs = !filter->lane->tiled ? &costs_cpu
                                 : prune->tensor      ? &costs_tensor
                                                      : &costs_tiled;
-    const uint32_t width = prune->tensor ? KMEANS_HALF_LANES : filter->width;
+    const uint32_t width = prune->tensor ? KMEANS_HALF_PANEL : filter->width;
     const cl_uint *found = (const cl_uint *)prune->plan.host + KMEANS_PLAN_FOUND;
     const uint32_t count = prune->candidates;
     const double rows = (double)filter->data->share.rows, whole = k + costs->touch;
