@@ -17,8 +17,7 @@ void *allocate(size_t count, size_t size)
     return memory;
 }
 
-/* --- JPEG --------------------------------------------------------------------------------------
- */
+/* --- JPEG ------------------------------------------------------------------------------------ */
 
 /* The canvas as 8-bit samples in stored orientation. */
 static unsigned char *stored_pixels(unsigned *width, unsigned *height, const struct canvas *canvas,
@@ -145,8 +144,7 @@ static void encode_jpeg(struct bytes *out, const struct canvas *canvas, const st
     *out = (struct bytes){data, size};
 }
 
-/* --- PNG ---------------------------------------------------------------------------------------
- */
+/* --- PNG ------------------------------------------------------------------------------------- */
 
 struct png_sink {
     struct bytes bytes;

@@ -155,8 +155,7 @@ static enum status check_stop(struct error *err)
     return error_set(err, STATUS_INTERRUPTED, "interrupted: the table is not complete");
 }
 
-/* --- tables ------------------------------------------------------------------------------------
- */
+/* --- tables ---------------------------------------------------------------------------------- */
 
 static enum status export_images(struct export *export, struct error *err)
 {
@@ -343,8 +342,7 @@ static enum status export_labels_npy(struct export *export, struct error *err)
     return status;
 }
 
-/* --- the command -------------------------------------------------------------------------------
- */
+/* --- the command ----------------------------------------------------------------------------- */
 
 static enum status read_labels(struct export *export, struct error *err)
 {

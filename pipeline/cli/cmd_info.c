@@ -38,8 +38,7 @@ static enum status count_failures(struct overview *overview, struct error *err)
     return STATUS_OK;
 }
 
-/* --- text --------------------------------------------------------------------------------------
- */
+/* --- text ------------------------------------------------------------------------------------ */
 
 static void print_head(struct sink *sink, const struct overview *overview)
 {
@@ -199,8 +198,7 @@ static enum status list_failures(const struct overview *overview, struct error *
     return status == STATUS_OK ? closed : status;
 }
 
-/* --- JSON --------------------------------------------------------------------------------------
- */
+/* --- JSON ------------------------------------------------------------------------------------ */
 
 static void json_features(struct json *json, const struct result *result)
 {

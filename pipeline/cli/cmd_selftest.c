@@ -131,8 +131,7 @@ static enum status test_steps(struct transcript *transcript, struct ocl_context 
     return STATUS_OK;
 }
 
-/* --- the command -------------------------------------------------------------------------------
- */
+/* --- the command ----------------------------------------------------------------------------- */
 
 static enum status test_device(struct transcript *transcript, const struct compute *compute,
                                unsigned chosen, uint64_t *wrong, struct error *err)

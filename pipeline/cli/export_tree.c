@@ -50,8 +50,7 @@ static enum status trouble(struct error *err, int errno_value, const char *call,
                        path_for_message(shown, sizeof shown, path));
 }
 
-/* --- where images are --------------------------------------------------------------------------
- */
+/* --- where images are ------------------------------------------------------------------------ */
 
 static enum status reserve(struct tree *tree, size_t size, struct error *err)
 {
@@ -121,8 +120,7 @@ static enum status locate(struct tree *tree, const struct result *result,
     return STATUS_OK;
 }
 
-/* --- names -------------------------------------------------------------------------------------
- */
+/* --- names ----------------------------------------------------------------------------------- */
 
 /* The entry's name: without "/", without leading "./" and "../", not too long, not empty. With a
  * row number before the extension where `row` is not negative. */
@@ -151,8 +149,7 @@ static void entry_name(char out[NAME_MAX + 1], const char *path, int64_t row)
         snprintf(out, NAME_MAX + 1, "image%s", number);
 }
 
-/* --- entries -----------------------------------------------------------------------------------
- */
+/* --- entries --------------------------------------------------------------------------------- */
 
 static int copy_file(int folder, const char *name, const char *from)
 {
@@ -257,8 +254,7 @@ static enum status add_image(struct tree *tree, const struct result_image *image
     return STATUS_OK;
 }
 
-/* --- the tree ----------------------------------------------------------------------------------
- */
+/* --- the tree -------------------------------------------------------------------------------- */
 
 static enum status check_target(const char *target, struct error *err)
 {

@@ -23,8 +23,7 @@ enum status misuse(struct error *err, const struct command *command, const char 
                      command ? command->name : "", command ? " " : "");
 }
 
-/* --- names -------------------------------------------------------------------------------------
- */
+/* --- names ----------------------------------------------------------------------------------- */
 
 /* Edits (insert, remove, replace, swap neighbours) that turn a into b. */
 static unsigned edits(const char *a, const char *b)
@@ -133,8 +132,7 @@ static enum status unknown_option(const struct command *command, const char *typ
     return misuse(err, command, "unknown option --%s", shown);
 }
 
-/* --- values ------------------------------------------------------------------------------------
- */
+/* --- values ---------------------------------------------------------------------------------- */
 
 /* The index of `word` among "a|b|c", or -1. */
 static int choice_index(const char *words, const char *word)
@@ -302,8 +300,7 @@ const char *option_choice(char *buffer, size_t size, const struct options *optio
     return buffer;
 }
 
-/* --- the line ----------------------------------------------------------------------------------
- */
+/* --- the line -------------------------------------------------------------------------------- */
 
 /* argv[*at] is a long option. */
 static enum status parse_long(struct options *options, int argc, char *const *argv, int *at,

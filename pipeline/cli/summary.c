@@ -93,8 +93,7 @@ uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT])
     return sum;
 }
 
-/* --- ingest ------------------------------------------------------------------------------------
- */
+/* --- ingest ---------------------------------------------------------------------------------- */
 
 static int per_cent(double part, double whole)
 {
@@ -339,8 +338,7 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
     text_show(&text);
 }
 
-/* --- clusters ----------------------------------------------------------------------------------
- */
+/* --- clusters -------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b, void *sizes)
 {

@@ -29,8 +29,7 @@ struct header {
 #define VERSION 1u
 #define ORDER   0x01020304u
 
-/* --- both directions ---------------------------------------------------------------------------
- */
+/* --- both directions ------------------------------------------------------------------------- */
 
 /* Bytes that are written to the end of `data`, or taken from its place `at` on. */
 struct codec {
@@ -145,8 +144,7 @@ static void transfer_run(struct codec *codec, struct checkpoint *checkpoint)
     }
 }
 
-/* --- reading -----------------------------------------------------------------------------------
- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 static enum status identify(struct checkpoint *checkpoint, const void *extra, size_t extra_size,
                             struct error *err)
@@ -312,8 +310,7 @@ enum status checkpoint_take_run(struct checkpoint *checkpoint, struct error *err
     return take(checkpoint, transfer_run, err);
 }
 
-/* --- writing -----------------------------------------------------------------------------------
- */
+/* --- writing --------------------------------------------------------------------------------- */
 
 bool checkpoint_due(const struct checkpoint *checkpoint)
 {

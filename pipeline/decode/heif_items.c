@@ -137,8 +137,7 @@ static bool read_all(struct needs *needs, struct input *input, uint64_t file_byt
     return !needs->too_many;
 }
 
-/* --- circles -----------------------------------------------------------------------------------
- */
+/* --- circles --------------------------------------------------------------------------------- */
 
 struct item {
     uint32_t id, open; /* open: parts that have not been counted yet */

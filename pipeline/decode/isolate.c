@@ -85,8 +85,7 @@ static struct isolated *isolated_of(struct decode *decode)
     return (struct isolated *)decode;
 }
 
-/* --- the template ------------------------------------------------------------------------------
- */
+/* --- the template ---------------------------------------------------------------------------- */
 
 enum status isolate_open(struct isolate **out, const struct isolate_config *config,
                          struct error *err)
@@ -148,8 +147,7 @@ static int ask_template(struct isolate *isolate, const struct template_request *
     return code;
 }
 
-/* --- workers -----------------------------------------------------------------------------------
- */
+/* --- workers --------------------------------------------------------------------------------- */
 
 /* Ends the worker, whatever it is doing; returns the status of wait(), 0 if nobody knows it. The
  * template does it, whose child it is: to everybody else its number may be another's by now. */
@@ -228,8 +226,7 @@ static void isolated_close(struct decode *decode)
     free(isolated);
 }
 
-/* --- one file ----------------------------------------------------------------------------------
- */
+/* --- one file -------------------------------------------------------------------------------- */
 
 /* The worker does not answer: because of `code`. */
 static enum reason crashed(struct isolated *isolated, int code, struct failure *failure)

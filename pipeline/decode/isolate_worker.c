@@ -27,8 +27,7 @@
 /* What a worker has beside its pictures may grow slowly: so often its limit is looked at. */
 #define FILES_A_LIMIT 256
 
-/* --- a worker ----------------------------------------------------------------------------------
- */
+/* --- a worker -------------------------------------------------------------------------------- */
 
 struct worker {
     int socket;
@@ -227,8 +226,7 @@ _Noreturn static void worker_main(int socket, int memory, const struct decode_op
     serve(&worker);
 }
 
-/* --- the template ------------------------------------------------------------------------------
- */
+/* --- the template ---------------------------------------------------------------------------- */
 
 /* Closes what the program was started with, too. */
 static void close_above(int fd)

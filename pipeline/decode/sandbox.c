@@ -43,8 +43,7 @@
 /* A socket, a file, memory figures, and the standard three. */
 #define MOST_FDS 32
 
-/* --- the filter --------------------------------------------------------------------------------
- */
+/* --- the filter ------------------------------------------------------------------------------ */
 
 static const int allowed[] = {
     SYS_read,
@@ -171,8 +170,7 @@ static void filter_calls(void)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all);
 }
 
-/* --- limits ------------------------------------------------------------------------------------
- */
+/* --- limits ---------------------------------------------------------------------------------- */
 
 static void limit(__rlimit_resource_t what, rlim_t most)
 {

@@ -51,8 +51,7 @@ void h5_abandon_file(hid_t file);
 /* The same, and closes the file. */
 void h5_discard_file(hid_t *file);
 
-/* --- writing; the messages name the file's `path` ----------------------------------------------
- */
+/* --- writing; the messages name the file's `path` -------------------------------------------- */
 
 enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
                             struct error *err);
@@ -85,8 +84,7 @@ enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const
 enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char *scale,
                             const char *path, struct error *err);
 
-/* --- reading what others may have written -------------------------------------------------------
- */
+/* --- reading what others may have written ---------------------------------------------------- */
 
 /* True if `name` is a hard link in `parent` to an object of that type; soft and external links,
  * which lead elsewhere, count as missing. */

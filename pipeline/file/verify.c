@@ -31,8 +31,7 @@ static enum status check_scale(struct verify *verify, const char *name, uint64_t
     return STATUS_OK;
 }
 
-/* --- tables ------------------------------------------------------------------------------------
- */
+/* --- tables ---------------------------------------------------------------------------------- */
 
 /* The order of a table's rows: by source, and within a source that is no list by the path. */
 struct order {

@@ -68,8 +68,7 @@ static struct {
     _Atomic uint64_t calls;
 } fault;
 
-/* --- setting up --------------------------------------------------------------------------------
- */
+/* --- setting up ------------------------------------------------------------------------------ */
 
 static int look_at_module(struct dl_phdr_info *info, size_t size, void *first)
 {
@@ -152,8 +151,7 @@ __attribute__((destructor)) static void end(void)
     fclose(file);
 }
 
-/* --- deciding ----------------------------------------------------------------------------------
- */
+/* --- deciding -------------------------------------------------------------------------------- */
 
 static void note(int class, int which, uint64_t offset, uint64_t number)
 {
@@ -220,8 +218,7 @@ static ssize_t admit(enum call_class class, size_t size, const void *address)
     return number ? -1 : (ssize_t)size;
 }
 
-/* --- files -------------------------------------------------------------------------------------
- */
+/* --- files ----------------------------------------------------------------------------------- */
 
 static int do_open(int at, const char *path, int flags, mode_t mode, const void *address)
 {
@@ -364,8 +361,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     return fails(CALL_THREAD, CALLER) ? errno : next(thread, attributes, start, argument);
 }
 
-/* --- memory ------------------------------------------------------------------------------------
- */
+/* --- memory ---------------------------------------------------------------------------------- */
 
 /* dlsym() allocates memory itself. */
 extern void *__libc_malloc(size_t);

@@ -114,8 +114,7 @@ CODE(CALL_FLUSH, clFlush, (cl_command_queue queue), (queue))
 CODE(CALL_FLUSH, clFinish, (cl_command_queue queue), (queue))
 CODE(CALL_FLUSH, clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
 
-/* --- events ------------------------------------------------------------------------------------
- */
+/* --- events ---------------------------------------------------------------------------------- */
 
 struct lie {
     void(CL_CALLBACK *notify)(cl_event, cl_int, void *);

@@ -101,8 +101,7 @@ static void test_truncated(void **state)
     free(good.bytes);
 }
 
-/* --- wrong structure ---------------------------------------------------------------------------
- */
+/* --- wrong structure ------------------------------------------------------------------------- */
 
 /* Replaces a dataset by one of other properties. */
 static void replace(hid_t file, const char *name, hid_t type, int rank, const hsize_t *size,
@@ -472,8 +471,7 @@ static void test_repacked_feature(void **state)
     free(good.bytes);
 }
 
-/* --- wrong bytes -------------------------------------------------------------------------------
- */
+/* --- wrong bytes ----------------------------------------------------------------------------- */
 
 /* Reads a file in a process of its own; the exit status of a crash is -1. */
 static int read_in_child(const char *path, long *kilobytes)

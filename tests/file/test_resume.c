@@ -193,8 +193,7 @@ static void test_torn_tails(void **state)
     free(bytes);
 }
 
-/* --- stops -------------------------------------------------------------------------------------
- */
+/* --- stops ----------------------------------------------------------------------------------- */
 
 /* Writing the file, and reading the log before it, end when they are asked to; the log stays. */
 static void test_stop(void **state)

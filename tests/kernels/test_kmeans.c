@@ -351,8 +351,7 @@ static void test_shapes(void **state)
     for_each_device(check_shapes);
 }
 
-/* --- one tiled launch under Oclgrind -----------------------------------------------------------
- */
+/* --- one tiled launch under Oclgrind --------------------------------------------------------- */
 
 static void check_tiled(struct ocl_context *context, bool fewer)
 {
@@ -383,8 +382,7 @@ static void test_tiled_kernels(void **state)
     for_each_device(check_tiled);
 }
 
-/* --- near-ties ---------------------------------------------------------------------------------
- */
+/* --- near-ties ------------------------------------------------------------------------------- */
 
 /* Rows half-way between two centroids but for one unit in the last place of one value: the filter
  * cannot tell, the answer is defined. */
@@ -509,8 +507,7 @@ static void test_far_centroids(void **state)
     for_each_device(check_rounding);
 }
 
-/* --- first centroids ---------------------------------------------------------------------------
- */
+/* --- first centroids ------------------------------------------------------------------------- */
 
 /* One path's first centroids; the caller frees. */
 static float *first_centroids(struct ocl_context *context, const struct matrix *m, uint32_t k,
