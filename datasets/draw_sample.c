@@ -145,7 +145,7 @@ static void paint(struct canvas *canvas, unsigned scene, unsigned index, struct 
     scene_paint(canvas, scene, (uint64_t)(scene * PER_CLASS + index + 1) * 0x9e3779b97f4a7c15ULL);
 }
 
-/* --- broken files ------------------------------------------------------------------------------ */
+/* --- broken files ---------------------------------------------------------------------------- */
 
 static void big_endian(unsigned char *at, uint32_t value)
 {
@@ -188,7 +188,7 @@ static void write_broken(const char *dest)
     free(canvas.rgb);
 }
 
-/* --- labels ------------------------------------------------------------------------------------ */
+/* --- labels ---------------------------------------------------------------------------------- */
 
 struct label {
     char name[64];

@@ -45,7 +45,7 @@ bool test_brief(void)
     return getenv("CLPIPE_TEST_BRIEF");
 }
 
-/* --- one group, in this process ----------------------------------------------------------------- */
+/* --- one group, in this process -------------------------------------------------------------- */
 
 /* cmocka calls fixtures without a word on whose they are; tests run in order. */
 static struct {
@@ -150,7 +150,7 @@ static int run_group(const struct test_group *group, char **names)
     return failed;
 }
 
-/* --- all groups --------------------------------------------------------------------------------- */
+/* --- all groups ------------------------------------------------------------------------------ */
 
 static int run_apart(const struct test_group *group, char **names)
 {

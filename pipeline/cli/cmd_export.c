@@ -37,8 +37,8 @@ struct export
     uint64_t rows; /* written */
 };
 
-/* --- fields ------------------------------------------------------------------------------------
- * Every table begins with the path and the source that it is relative to. A field knows its name,
+/* --- fields ---------------------------------------------------------------------------------- */
+/* Every table begins with the path and the source that it is relative to. A field knows its name,
  * for JSON, and whether it is the first of its line. */
 
 struct line {

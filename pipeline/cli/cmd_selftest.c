@@ -31,8 +31,8 @@ static void say(const char *line, void *context)
     }
 }
 
-/* --- k-means -----------------------------------------------------------------------------------
- * Points on small integers, so that every distance and sum is exact and the answer can be told
+/* --- k-means --------------------------------------------------------------------------------- */
+/* Points on small integers, so that every distance and sum is exact and the answer can be told
  * beforehand: POINTS_OF_ONE points around each of CENTRES corners, far from each other. */
 
 #define CENTRES       8u

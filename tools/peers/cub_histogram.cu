@@ -101,7 +101,7 @@ static pictures make_pictures(size_t capacity, int shape, int fill)
     return p;
 }
 
-/* --- counting ---------------------------------------------------------------------------------- */
+/* --- counting -------------------------------------------------------------------------------- */
 
 static cudaError_t count_rgb(void *temp, size_t &temp_bytes, const uint8_t *pixels, int pixel_count,
                              int *out)

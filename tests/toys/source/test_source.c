@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- pictures made from their number, in the order of the listing ------------------------------ */
+/* --- pictures made from their number, in the order of the listing ---------------------------- */
 
 #define SIDE 5
 
@@ -88,7 +88,7 @@ static const struct source_kind source_count = {
     .close = close_count,
 };
 
-/* --- pictures in one file, opened by offset ---------------------------------------------------- */
+/* --- pictures in one file, opened by offset -------------------------------------------------- */
 
 struct chain {
     uint64_t bytes;
@@ -152,7 +152,7 @@ const struct source_kind *const source_kinds[] = {
     &source_count, &source_list, &source_directory, &source_chain, &source_file, NULL,
 };
 
-/* --- from sources to rows ---------------------------------------------------------------------- */
+/* --- from sources to rows -------------------------------------------------------------------- */
 
 /* Decodes an item whose pixels must all be `sample`. */
 static void check_item(struct walk *walk, struct decode *decode, const struct walk_item *item,

@@ -183,7 +183,7 @@ const struct step_row step_rows[] = {
     {NULL, NULL},
 };
 
-/* --- a feature is counted behind a step -------------------------------------------------------- */
+/* --- a feature is counted behind a step ------------------------------------------------------ */
 
 #define PICTURES 40u
 #define SIDE     700u
@@ -288,7 +288,7 @@ static void test_a_feature_behind_a_step(void **state)
     ocl_devices_close(&devices);
 }
 
-/* --- what is handed back is decoded by the host ------------------------------------------------ */
+/* --- what is handed back is decoded by the host ---------------------------------------------- */
 
 static char directory[] = "/tmp/toy_step.XXXXXX";
 static char path[4096];
