@@ -295,7 +295,7 @@ static enum status create_temporary(struct output *output, const char *path, str
                        "permissions or name a file in another");
     if (failed == ENOENT)
         return explain(err, failed, "openat", path,
-                       "its directory was removed; create it or name a file in another");
+                       "its directory takes no new files, or was removed; name a file in another");
     if (failed == EEXIST)
         return explain(err, failed, "openat", path,
                        "its directory is full of temporary files of earlier runs; remove the "

@@ -403,10 +403,12 @@ enum status result_open(struct result **out, const char *path, struct error *err
     char shown[256];
     path_for_message(shown, sizeof shown, path);
     struct stat st;
+    if (stat(path, &st) && errno == ENOENT)
+        return error_set(err, STATUS_FAILED, "there is no file %s", shown);
     if (stat(path, &st))
         return error_errno(err, STATUS_FAILED, errno, "stat", "cannot read %s", shown);
     if (!S_ISREG(st.st_mode))
-        return error_set(err, STATUS_FAILED, "cannot read %s: it is no regular file", shown);
+        return error_set(err, STATUS_FAILED, "cannot read %s: it is not a regular file", shown);
     struct result *result = calloc(1, sizeof *result);
     if (!result || !(result->path = strdup(path))) {
         error_memory(err, sizeof *result, "a result");

@@ -70,17 +70,17 @@ static void expect_refused(struct fixture *f, const char *what, int level, const
 static void test_other_files(void **state)
 {
     struct fixture *f = *state;
-    expect_refused(f, "missing", 0, "No such file");
+    expect_refused(f, "missing", 0, "there is no file");
     write_file(f->output, "", 0);
     expect_refused(f, "empty", 0, "not an HDF5 file");
     write_file(f->output, "some text\n", 10);
     expect_refused(f, "text", 0, "not an HDF5 file");
     unlink(f->output);
     assert_int_equal(mkfifo(f->output, 0666), 0);
-    expect_refused(f, "a pipe, which must not be waited for", 0, "no regular file");
+    expect_refused(f, "a pipe, which must not be waited for", 0, "not a regular file");
     unlink(f->output);
     assert_int_equal(mkdir(f->output, 0777), 0);
-    expect_refused(f, "a directory", 0, "no regular file");
+    expect_refused(f, "a directory", 0, "not a regular file");
     rmdir(f->output);
     hid_t file = H5Fcreate(f->output, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(file);
