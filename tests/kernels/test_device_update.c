@@ -191,4 +191,4 @@ static void test_moves(void **state)
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_moves)};
-TEST_GROUP(device_update, test_devices_open, test_devices_close)
+TEST_GROUP_WITHIN(120, device_update, test_devices_open, test_devices_close)

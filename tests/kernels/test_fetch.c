@@ -281,4 +281,4 @@ static void test_large(void **state)
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_slices),
                                           cmocka_unit_test(test_large)};
-TEST_GROUP(fetch, open_devices, close_devices)
+TEST_GROUP_WITHIN(120, fetch, open_devices, close_devices)

@@ -190,4 +190,4 @@ static void test_plan(void **state)
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan)};
-TEST_GROUP(plan, test_devices_open, test_devices_close)
+TEST_GROUP_WITHIN(120, plan, test_devices_open, test_devices_close)

@@ -175,4 +175,4 @@ static int setup(void **state)
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_paths),
                                           cmocka_unit_test(test_agreement)};
-TEST_GROUP(sweep, setup, test_devices_close)
+TEST_GROUP_WITHIN(120, sweep, setup, test_devices_close)
