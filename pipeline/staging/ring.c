@@ -102,13 +102,11 @@ static enum status finish_slot(struct lane *lane, struct slot *slot, struct erro
     pthread_mutex_lock(&staging->lock);
     for (int i = 0; i < 3; i++)
         lane->seconds[i] += seconds[i];
-    if (!counted)
-        return ocl_error(err, slot->result, "event", "device %s failed while counting%s",
-                         ocl_context_device(lane->context)->name,
-                         share_alive(staging) > 1
-                             ? ""
-                             : "; finished work is kept: run the same command again, or choose "
-                               "another device with --device");
+    if (!counted) {
+        ocl_error(err, slot->result, "event", "device %s failed while counting",
+                  ocl_context_device(lane->context)->name);
+        return share_alive(staging) > 1 ? STATUS_FAILED : error_remedy(err, REMEDY_RUN_AGAIN);
+    }
     share_measure(lane, slot->used_bytes, slot->given);
     lane->pending -= slot->used_bytes;
     lane->busy--;

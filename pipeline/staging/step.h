@@ -79,6 +79,8 @@ struct step {
     bool refuses; /* may set a part's verdict word: then the host decodes the image */
     uint32_t arena_percent, scratch_percent; /* bytes on the device, of those of its input */
     size_t entry_bytes;                      /* of the table */
+    const char *fault;                       /* how an error begins where it computes wrong */
+    const char *kernel;                      /* of a step that is one kernel, else NULL */
     const char *upload, *unmap, *map;        /* the table's commands in traces */
     /* What happens instead if the step is not possible or wrong, as worded in a notice; NULL: a
      * device that cannot run it cannot be used. */

@@ -4,10 +4,9 @@
 #include "base/random.h"
 #include "blur_part.h"
 #include "steps/proof.h"
+#include "steps/slot_kernel.h"
 
 #include <stdlib.h>
-
-#define GROUP_MOST 64u
 
 void blur_reference(uint8_t *blurred, size_t blurred_stride, const uint8_t *pixels, size_t stride,
                     uint32_t width, uint32_t height)
@@ -62,58 +61,6 @@ enum status blur_picture(uint8_t *blurred, struct ocl_context *context, struct o
 
 /* --- the step -------------------------------------------------------------------------------- */
 
-struct blur {
-    struct ocl_context *context;
-    cl_program program;
-    cl_kernel kernel;
-};
-
-static enum status open_blur(void **out, struct step_needs *needs, struct ocl_context *context,
-                             const struct step_node *node, uint64_t launch_bytes, struct error *err)
-{
-    (void)node;
-    (void)launch_bytes;
-    struct blur *blur = calloc(1, sizeof *blur);
-    if (!blur)
-        return error_memory(err, sizeof *blur, "the blur");
-    blur->context = context;
-    *out = blur;
-    *needs = (struct step_needs){.lists = 1, .counts = 2, .events = 1};
-    return STATUS_OK;
-}
-
-static void close_blur(void **state)
-{
-    struct blur *blur = *state;
-    if (blur && blur->kernel)
-        clReleaseKernel(blur->kernel);
-    if (blur && blur->program)
-        clReleaseProgram(blur->program);
-    free(blur);
-    *state = NULL;
-}
-
-static enum status build_blur(void *state, struct error *err)
-{
-    struct blur *blur = state;
-    const char *options = ocl_range_option(ocl_context_device(blur->context));
-    if (ocl_program_build(&blur->program, blur->context, "blur_slot", NULL, options, err) !=
-        STATUS_OK)
-        return STATUS_FAILED;
-    return ocl_kernel(&blur->kernel, blur->program, "blur_slot", err);
-}
-
-static enum status prove_blur(void *state, struct error *err)
-{
-    static const char *const programs[] = {"blur_slot", NULL};
-    struct blur *blur = state;
-    const struct proof proof = {.programs = programs,
-                                .options = ocl_range_option(ocl_context_device(blur->context)),
-                                .fault = "kernel blur_slot blurs",
-                                .advice = "; choose another device with --device"};
-    return proof_check(&proof, &blur_step, blur->context, err);
-}
-
 static void shrink(struct part_shape *shape, const struct step_node *node)
 {
     (void)node;
@@ -150,27 +97,6 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
                            .width = rect->x1 - rect->x0,
                            .rows = entry->given_up ? 0 : rect->y1 - rect->y0,
                            .first = entry->first[1]};
-}
-
-static enum status enqueue_blur(void *state, struct ocl_queue *queue, struct step_io *io,
-                                struct error *err)
-{
-    const struct blur *blur = state;
-    const struct ocl_device *device = ocl_context_device(blur->context);
-    const cl_uint count = io->counts[0], all = io->counts[1];
-    if (all == 0)
-        return STATUS_OK;
-    if (ocl_args(blur->kernel, err, sizeof io->in, &io->in, sizeof io->table, &io->table,
-                 sizeof count, &count, sizeof all, &all, sizeof io->out, &io->out,
-                 OCL_ARGS_END) != STATUS_OK)
-        return STATUS_FAILED;
-    size_t local = GROUP_MOST;
-    while (local > device->max_work_group || local > device->max_work_item[0])
-        local /= 2;
-    const size_t global = ocl_range_size(device, all, local);
-    io->last = &io->events[0];
-    return ocl_enqueue_kernel(queue, "blur_slot", blur->kernel, 1, &global, &local, io->waits,
-                              &io->events[0], err);
 }
 
 /* --- self-test ------------------------------------------------------------------------------- */
@@ -237,17 +163,19 @@ const struct step blur_step = {
     .gives = PAYLOAD_RGB,
     .arena_percent = 100,
     .entry_bytes = sizeof(struct blur_part),
+    .fault = "kernel blur_slot blurs",
+    .kernel = "blur_slot",
     .upload = "upload parts",
     .unmap = "unmap parts",
     .map = "map parts",
-    .open = open_blur,
-    .close = close_blur,
-    .build = build_blur,
-    .prove = prove_blur,
+    .open = slot_kernel_open,
+    .close = slot_kernel_close,
+    .build = slot_kernel_build,
+    .prove = slot_kernel_prove,
     .output = shrink,
     .count = count_blocks,
     .fill = fill_entry,
-    .enqueue = enqueue_blur,
+    .enqueue = slot_kernel_enqueue,
     .self_test_name = "blur 3x3",
     .self_test = test_blur,
 };

@@ -73,12 +73,8 @@ static enum status build_jpeg(void *state, struct error *err)
 
 static enum status prove_jpeg(void *state, struct error *err)
 {
-    static const struct proof proof = {.programs = programs,
-                                       .options = OPTIONS,
-                                       .fault = "kernels jpeg_idct and jpeg_pixels are",
-                                       .advice = ""};
     const struct jpeg *jpeg = state;
-    return proof_check(&proof, &jpeg_step, jpeg->context, err);
+    return proof_check(&jpeg_step, programs, OPTIONS, jpeg->context, err);
 }
 
 static void describe_jpeg(const void *state, char *text, size_t size)
@@ -276,6 +272,7 @@ const struct step jpeg_step = {
     .arena_percent = 100,
     .scratch_percent = 50, /* samples */
     .entry_bytes = sizeof(struct jpeg_part),
+    .fault = "kernels jpeg_idct and jpeg_pixels are",
     .upload = "upload parts",
     .unmap = "unmap parts",
     .map = "map parts",

@@ -6,15 +6,23 @@
 
 #define ALIGNMENT 128u
 
-enum status proof_check(const struct proof *proof, const struct step *step,
+static enum status fail_proof(const struct step *step, const struct ocl_device *device,
+                              uint64_t compared, uint64_t wrong, struct error *err)
+{
+    error_set(err, STATUS_FAILED, "%s wrong on %s (%llu of %llu bytes)", step->fault, device->name,
+              (unsigned long long)wrong, (unsigned long long)compared);
+    return step->otherwise ? STATUS_FAILED : error_remedy(err, REMEDY_OTHER_DEVICE);
+}
+
+enum status proof_check(const struct step *step, const char *const *programs, const char *options,
                         struct ocl_context *context, struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(context);
     char key[OCL_KEY];
     uint64_t compared, wrong;
     bool proven = true;
-    for (const char *const *program = proof->programs; *program && proven; program++) {
-        if (ocl_program_key(key, device, *program, NULL, proof->options, err) != STATUS_OK)
+    for (const char *const *program = programs; *program && proven; program++) {
+        if (ocl_program_key(key, device, *program, NULL, options, err) != STATUS_OK)
             return STATUS_FAILED;
         proven = ocl_program_is_proven(key);
     }
@@ -23,11 +31,9 @@ enum status proof_check(const struct proof *proof, const struct step *step,
     if (step->self_test(&compared, &wrong, context, err) != STATUS_OK)
         return STATUS_FAILED;
     if (wrong > 0)
-        return error_set(err, STATUS_FAILED, "%s wrong on %s (%llu of %llu bytes)%s", proof->fault,
-                         device->name, (unsigned long long)wrong, (unsigned long long)compared,
-                         proof->advice);
-    for (const char *const *program = proof->programs; *program; program++) {
-        if (ocl_program_key(key, device, *program, NULL, proof->options, err) == STATUS_OK)
+        return fail_proof(step, device, compared, wrong, err);
+    for (const char *const *program = programs; *program; program++) {
+        if (ocl_program_key(key, device, *program, NULL, options, err) == STATUS_OK)
             ocl_program_set_proven(key);
     }
     return STATUS_OK;

@@ -6,15 +6,9 @@
 
 #include "staging/step.h"
 
-struct proof {
-    const char *const *programs; /* terminated by NULL */
-    const char *options;         /* for the compiler */
-    const char *fault;           /* the start of the error sentence */
-    const char *advice;          /* its end */
-};
-
-/* Runs the step's self-test unless all its programs are recorded as proven. */
-enum status proof_check(const struct proof *proof, const struct step *step,
+/* Runs the step's self-test unless all its programs, built with `options`, are known to be right.
+ * programs: ended by NULL. */
+enum status proof_check(const struct step *step, const char *const *programs, const char *options,
                         struct ocl_context *context, struct error *err);
 
 /* A part to run through a step. */

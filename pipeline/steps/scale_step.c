@@ -2,14 +2,12 @@
 #include "steps/scale_step.h"
 
 #include "base/random.h"
-#include "ocl/ocl_ndrange.h"
 #include "scale_part.h"
 #include "steps/proof.h"
+#include "steps/slot_kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define GROUP_MOST 64u
 
 void scale_size(uint32_t *scaled_width, uint32_t *scaled_height, uint32_t width, uint32_t height,
                 uint32_t side)
@@ -61,60 +59,6 @@ void scale_reference(uint8_t *scaled, size_t scaled_stride, uint32_t scaled_widt
 
 /* --- the step -------------------------------------------------------------------------------- */
 
-struct scale {
-    struct ocl_context *context;
-    const struct step_node *node;
-    cl_program program;
-    cl_kernel kernel;
-};
-
-static enum status open_scale(void **out, struct step_needs *needs, struct ocl_context *context,
-                              const struct step_node *node, uint64_t launch_bytes,
-                              struct error *err)
-{
-    (void)launch_bytes;
-    struct scale *scale = calloc(1, sizeof *scale);
-    if (!scale)
-        return error_memory(err, sizeof *scale, "the scaling of pictures");
-    scale->context = context;
-    scale->node = node;
-    *out = scale;
-    *needs = (struct step_needs){.lists = 1, .counts = 2, .events = 1};
-    return STATUS_OK;
-}
-
-static void close_scale(void **state)
-{
-    struct scale *scale = *state;
-    if (scale && scale->kernel)
-        clReleaseKernel(scale->kernel);
-    if (scale && scale->program)
-        clReleaseProgram(scale->program);
-    free(scale);
-    *state = NULL;
-}
-
-static enum status build_scale(void *state, struct error *err)
-{
-    struct scale *scale = state;
-    const char *options = ocl_range_option(ocl_context_device(scale->context));
-    if (ocl_program_build(&scale->program, scale->context, "scale_slot", NULL, options, err) !=
-        STATUS_OK)
-        return STATUS_FAILED;
-    return ocl_kernel(&scale->kernel, scale->program, "scale_slot", err);
-}
-
-static enum status prove_scale(void *state, struct error *err)
-{
-    static const char *const programs[] = {"scale_slot", NULL};
-    const struct scale *scale = state;
-    const struct proof proof = {.programs = programs,
-                                .options = ocl_range_option(ocl_context_device(scale->context)),
-                                .fault = "kernel scale_slot scales",
-                                .advice = "; choose another device with --device"};
-    return proof_check(&proof, &scale_step, scale->context, err);
-}
-
 /* A part of a picture gives nothing. */
 static void scale_shape(struct part_shape *shape, const struct step_node *node)
 {
@@ -127,9 +71,8 @@ static void scale_shape(struct part_shape *shape, const struct step_node *node)
 /* An entry; its scaled pixels. */
 static void count_pixels(uint32_t *count, const void *state, const struct part_shape *in)
 {
-    const struct scale *scale = state;
     struct part_shape out = *in;
-    scale_shape(&out, scale->node);
+    scale_shape(&out, slot_kernel_node(state));
     count[0] = 1;
     count[1] = (uint32_t)(out.bytes / 3);
 }
@@ -148,27 +91,6 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
                             .scaled_width = out->width,
                             .scaled_height = entry->given_up ? 0 : out->rect.y1,
                             .first = entry->first[1]};
-}
-
-static enum status enqueue_scale(void *state, struct ocl_queue *queue, struct step_io *io,
-                                 struct error *err)
-{
-    const struct scale *scale = state;
-    const struct ocl_device *device = ocl_context_device(scale->context);
-    const cl_uint count = io->counts[0], all = io->counts[1];
-    if (all == 0)
-        return STATUS_OK;
-    if (ocl_args(scale->kernel, err, sizeof io->in, &io->in, sizeof io->table, &io->table,
-                 sizeof count, &count, sizeof all, &all, sizeof io->out, &io->out,
-                 OCL_ARGS_END) != STATUS_OK)
-        return STATUS_FAILED;
-    size_t local = GROUP_MOST;
-    while (local > device->max_work_group || local > device->max_work_item[0])
-        local /= 2;
-    const size_t global = ocl_range_size(device, all, local);
-    io->last = &io->events[0];
-    return ocl_enqueue_kernel(queue, "scale_slot", scale->kernel, 1, &global, &local, io->waits,
-                              &io->events[0], err);
 }
 
 /* --- self-test ------------------------------------------------------------------------------- */
@@ -230,17 +152,19 @@ const struct step scale_step = {
     .whole = true,
     .arena_percent = 100,
     .entry_bytes = sizeof(struct scale_part),
+    .fault = "kernel scale_slot scales",
+    .kernel = "scale_slot",
     .upload = "upload parts",
     .unmap = "unmap parts",
     .map = "map parts",
-    .open = open_scale,
-    .close = close_scale,
-    .build = build_scale,
-    .prove = prove_scale,
+    .open = slot_kernel_open,
+    .close = slot_kernel_close,
+    .build = slot_kernel_build,
+    .prove = slot_kernel_prove,
     .output = scale_shape,
     .count = count_pixels,
     .fill = fill_entry,
-    .enqueue = enqueue_scale,
+    .enqueue = slot_kernel_enqueue,
     .self_test_name = "scaled pixels",
     .self_test = test_scale,
 };

@@ -1,0 +1,24 @@
+/* slot_kernel.h: steps that are one kernel over all parts of a slot. Inside steps.
+ *
+ * The kernel `step->kernel` of the file of that name takes (in, entries, number of entries, number of
+ * work-items, out). The step's counts are entries, one for each part, and work-items; an entry has the
+ * number of its first one, by which a work-item finds its part.
+ */
+#ifndef CLPIPE_STEPS_SLOT_KERNEL_H
+#define CLPIPE_STEPS_SLOT_KERNEL_H
+
+#include "staging/step.h"
+
+/* The step's verbs of these names. */
+enum status slot_kernel_open(void **state, struct step_needs *needs, struct ocl_context *context,
+                             const struct step_node *node, uint64_t launch_bytes,
+                             struct error *err);
+void slot_kernel_close(void **state);
+enum status slot_kernel_build(void *state, struct error *err);
+enum status slot_kernel_prove(void *state, struct error *err);
+enum status slot_kernel_enqueue(void *state, struct ocl_queue *queue, struct step_io *io,
+                                struct error *err);
+
+const struct step_node *slot_kernel_node(const void *state);
+
+#endif
