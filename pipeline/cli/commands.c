@@ -1,22 +1,22 @@
 /* commands.c: the table of commands, with their help texts. */
 #include "cli/commands.h"
 
-#define JOB     "The whole job"
+#define JOB     "All in one step"
 #define STEPS   "Step by step"
-#define RESULTS "Look at results"
+#define RESULTS "Results"
 #define MACHINE "This machine"
 
 const struct command commands[] = {
     {.name = "run",
      .goal = JOB,
      .arguments = "SOURCE... [-k K] [-o F.h5] [OPTIONS]",
-     .summary = "features and clusters of the images in a directory",
-     .about = "Reads every image under the sources, computes its colour features, groups the "
-              "images with k-means and writes everything into one HDF5 file, with a list of the "
-              "files that failed and why. The same command again takes in only what is new; "
-              "interrupted, it goes on from there.\n"
-              "SOURCE is a directory, a file, @LIST (a file with one path for each line, or "
-              "separated by NUL) or - (such a list on standard input).",
+     .summary = "extract features from a directory of images and cluster them",
+     .about =
+         "Decodes every image in the sources, computes its colour features, clusters the images "
+         "with k-means and writes one HDF5 file, which also lists the files that failed and why. "
+         "Run the same command again to add new files, or to resume after an interruption.\n"
+         "SOURCE is a directory, a file, @LIST (a file of paths, one per line or "
+         "separated by NUL) or - (such a list on standard input).",
      .examples = "  clpipe run ~/Pictures\n"
                  "  clpipe run photos scans -k 24 -o archive.h5\n"
                  "  clpipe run photos --feature hsv:bins=8x4x4,grid=3x3 --exclude '*.png'",
@@ -29,12 +29,13 @@ const struct command commands[] = {
     {.name = "ingest",
      .goal = STEPS,
      .arguments = "SOURCE... -o F.h5 [OPTIONS]",
-     .summary = "features of images into a file",
-     .about = "Reads every image under the sources and writes its features into F.h5. An existing "
-              "clpipe file of the same sources and options is updated: only what is new or changed "
-              "is read. Interrupted, the same command goes on from there.\n"
-              "SOURCE is a directory, a file, @LIST (a file with one path for each line, or "
-              "separated by NUL) or - (such a list on standard input).",
+     .summary = "extract features from images into a file",
+     .about =
+         "Decodes every image in the sources and writes its features to F.h5. If F.h5 was made "
+         "from the same sources with the same options, it is updated: only new and changed files "
+         "are read. Run the same command again to resume after an interruption.\n"
+         "SOURCE is a directory, a file, @LIST (a file of paths, one per line or "
+         "separated by NUL) or - (such a list on standard input).",
      .examples = "  clpipe ingest photos -o photos.h5\n"
                  "  clpipe ingest photos -o photos.h5 --feature rgb:bins=8x8x8 --feature gray\n"
                  "  find /data -name '*.jpg' -print0 | clpipe ingest - -o data.h5",
@@ -47,10 +48,10 @@ const struct command commands[] = {
     {.name = "cluster",
      .goal = STEPS,
      .arguments = "INPUT -k K [OPTIONS]",
-     .summary = "group rows by k-means",
-     .about = "INPUT is a clpipe file (the clusters are stored in it), FILE.h5:/dataset of any "
-              "HDF5 file, or FILE.npy (both with -o). A clpipe file is written anew and renamed, "
-              "never changed in place.",
+     .summary = "cluster rows with k-means",
+     .about = "INPUT is a clpipe file, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. "
+              "The clusters are stored in the clpipe file, which is replaced by a new copy and "
+              "never changed in place; for the other inputs, -o names the file to write.",
      .examples = "  clpipe cluster photos.h5 -k 24\n"
                  "  clpipe cluster photos.h5 -k 2:40 --plot k.svg\n"
                  "  clpipe cluster photos.h5 -k 100 --name fine --n-init 5\n"
@@ -64,11 +65,11 @@ const struct command commands[] = {
     {.name = "assign",
      .goal = STEPS,
      .arguments = "C.h5 INPUT [OPTIONS]",
-     .summary = "label rows by the centroids of another file",
+     .summary = "label rows with the centroids of an earlier clustering",
      .about =
-         "Gives each row of INPUT the label of the nearest centroid in C.h5. INPUT is a clpipe "
-         "file of the same feature (the labels are stored in it), FILE.h5:/dataset of any "
-         "HDF5 file, or FILE.npy (both with -o).",
+         "Labels each row of INPUT with its nearest centroid in C.h5. INPUT is a clpipe file with "
+         "the same feature, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. The labels "
+         "are stored in the clpipe file; for the other inputs, -o names the file to write.",
      .examples = "  clpipe ingest new-photos -o new.h5\n"
                  "  clpipe assign photos.h5 new.h5\n"
                  "  clpipe assign groups.h5 new.npy -o labels.h5",
@@ -81,7 +82,7 @@ const struct command commands[] = {
     {.name = "info",
      .goal = RESULTS,
      .arguments = "F.h5 [OPTIONS]",
-     .summary = "what is inside a file, what failed and why",
+     .summary = "show the contents of a file, and what failed and why",
      .operand_name = "F.h5",
      .min_operands = 1,
      .max_operands = 1,
@@ -90,9 +91,9 @@ const struct command commands[] = {
     {.name = "export",
      .goal = RESULTS,
      .arguments = "F.h5 --what features|labels|failures|images|tree [OPTIONS]",
-     .summary = "tables for other programs, or a folder per cluster",
-     .about = "Tables go to standard output or to -o FILE. A tree is a new directory with one "
-              "folder for each cluster, in which every image appears as a link or a copy.",
+     .summary = "write tables for other programs, or a folder per cluster",
+     .about = "Tables are written to standard output or to -o FILE. A tree is a new directory with "
+              "one folder per cluster, which holds a link to each of its images, or a copy.",
      .examples = "  clpipe export photos.h5 --what labels > labels.csv\n"
                  "  clpipe export photos.h5 --what features --format npy -o features.npy\n"
                  "  clpipe export photos.h5 --what tree --to sorted",
@@ -104,8 +105,8 @@ const struct command commands[] = {
     {.name = "verify",
      .goal = RESULTS,
      .arguments = "F.h5 [OPTIONS]",
-     .summary = "check a file for damage and contradictions",
-     .about = "Prints a line for each check that fails, and exits with 1 if there is one.",
+     .summary = "check a file for damage and inconsistencies",
+     .about = "Prints a line for each check that fails, and exits with 1 if one does.",
      .operand_name = "F.h5",
      .min_operands = 1,
      .max_operands = 1,
@@ -114,12 +115,11 @@ const struct command commands[] = {
     {.name = "repair",
      .goal = RESULTS,
      .arguments = "F.h5 [OPTIONS]",
-     .summary = "save the intact rows of a damaged or unfinished file",
-     .about =
-         "Checks F.h5 as verify does and writes a new file with the intact rows; the old one is "
-         "kept as F.h5.damaged. If F.h5 is missing or cannot be read, the finished work in "
-         "F.h5.partial is written. Run the command that made the file again to add what is "
-         "missing. Exits with 1 if something was wrong.",
+     .summary = "recover the intact rows of a damaged or unfinished file",
+     .about = "Checks F.h5 like verify and writes a new file with the intact rows; the old file is "
+              "kept as F.h5.damaged. If F.h5 is missing or unreadable, the new file is made from "
+              "the finished work in F.h5.partial. To restore the missing rows, run the command "
+              "that made the file again. Exits with 1 if a problem was found.",
      .examples = "  clpipe repair photos.h5 --dry-run\n"
                  "  clpipe repair photos.h5\n"
                  "  clpipe repair photos.h5 -o saved.h5",
@@ -139,17 +139,17 @@ const struct command commands[] = {
     {.name = "formats",
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
-     .summary = "list the image formats that this program reads",
+     .summary = "list the image formats that this build reads",
      .operand_name = "",
      .group = {NULL},
      .run = command_formats},
     {.name = "self-test",
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
-     .summary = "compare the results of a device with plain C",
-     .about = "Runs every histogram variant that the device can run, on synthetic images, "
-              "the blur and a small k-means, and compares the results bit by bit. Exits with 1 if "
-              "one is wrong.",
+     .summary = "check the results of a device against plain C",
+     .about = "Runs every histogram variant that the device supports and the other kernels on "
+              "synthetic images, and a small k-means, and compares the results bit by bit. Exits "
+              "with 1 if one differs.",
      .operand_name = "",
      .computes = true,
      .group = {NULL},
@@ -159,10 +159,10 @@ const struct command commands[] = {
      .arguments = "[OPTIONS]",
      .summary = "measure how fast a device computes histograms",
      .about =
-         "Computes histograms of synthetic images with every variant and compares the time, by the "
-         "device's own clock, with that of a kernel that only reads them; on CPU devices "
-         "also with a plain C loop on as many threads. Every count is compared with plain C; "
-         "exits with 1 if one is wrong. Whole ingests are measured by tools/bench.",
+         "Computes histograms of synthetic images with every variant, and compares the time on the "
+         "device's clock with that of a kernel that only reads the pixels; on CPU devices also "
+         "with a plain C loop on the same number of threads. All counts are checked against plain "
+         "C. Exits with 1 if one differs. To measure whole ingests, use tools/bench.",
      .examples = "  clpipe bench\n"
                  "  clpipe bench --device gpu --feature rgb:bins=256 --fill all --shape all",
      .operand_name = "",
@@ -172,13 +172,13 @@ const struct command commands[] = {
     {.name = "tune",
      .goal = MACHINE,
      .arguments = "[OPTIONS]",
-     .summary = "select the fastest kernels for later ingests",
-     .about = "Computes histograms of synthetic images (constant, natural and random, large and "
-              "small) with every variant that suits the device and with work-groups, copies and "
-              "tiles of several sizes. The fastest for each kind of feature is stored until the "
-              "driver or clpipe's kernels change; ingest and run use it unless --histogram-variant "
-              "chooses another. This changes speed, never results. Exits with 1 if a variant gives "
-              "wrong counts; it is then never used.",
+     .summary = "find the fastest histogram kernels of a device",
+     .about = "Computes histograms of synthetic images (constant, natural and random; large and "
+              "small) with every variant that the device supports, with several numbers of "
+              "work-groups and private copies and several tile sizes. The fastest for each kind of "
+              "feature is stored until the driver or clpipe's kernels change; run and ingest use "
+              "it unless --histogram-variant selects another. This affects speed, never results. A "
+              "variant that counts wrong is never used, and the exit status is 1.",
      .examples = "  clpipe tune --device all\n"
                  "  clpipe tune --feature rgb:bins=8x8x8\n"
                  "  clpipe tune --show",
@@ -189,12 +189,12 @@ const struct command commands[] = {
     {.name = "ndrange",
      .goal = MACHINE,
      .arguments = "[WxH] [OPTIONS]",
-     .summary = "work-groups that a device accepts for any range",
-     .about = "Launches a range of W x H work-items (default: 638x478) in four cases, built as "
-              "OpenCL C 1.2 and as 2.0 or 3.0, with the work-group left to the driver and given, "
-              "and prints what the work-items at the corners see, or why the launch was refused. "
-              "With --image, each case blurs an image over its interior and compares the result "
-              "with plain C. Exits with 1 if one is wrong.",
+     .summary = "show how a device runs ranges that work-groups do not divide",
+     .about = "Launches a range of W x H work-items (default: 638x478) in four cases: compiled as "
+              "OpenCL C 1.2 and as 2.0 (or 3.0), each with a work-group size chosen by the driver "
+              "and with the size of --local. Prints what the work-items at the corners see, or why "
+              "the launch was refused. With --image, each case blurs the interior of an image, and "
+              "the result is compared with plain C. Exits with 1 if one differs.",
      .examples = "  clpipe ndrange\n"
                  "  clpipe ndrange 1000x700 --local 32x8\n"
                  "  clpipe ndrange --image photo.jpg --out blurred",

@@ -269,10 +269,10 @@ static void counts_lines(struct text *text, const struct ingest_report *report, 
     if (skipped)
         line(text, "skipped", "%s", skipped_text(count, sizeof count, skipped));
     if (report->images_resumed)
-        line(text, "resumed", "%s done by an earlier run",
+        line(text, "resumed", "%s from an earlier run",
              format_count(count, sizeof count, report->images_resumed));
     if (report->images_unchanged && !unchanged)
-        line(text, "unchanged", "%s of %s were in the file already",
+        line(text, "unchanged", "%s of %s already in the file",
              format_count(count, sizeof count, report->images_unchanged),
              format_count(total, sizeof total, report->summary.images));
 }
@@ -305,7 +305,7 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
     format_duration(time, sizeof time, report->seconds);
     fprintf(text.stream, "\n%s%s%s", bold(&text), images, plain(&text));
     if (unchanged) {
-        fprintf(text.stream, ", nothing new; looked in %s\n", time);
+        fprintf(text.stream, ", nothing new; checked in %s\n", time);
     } else {
         fprintf(text.stream, " in %s", time);
         if (report->seconds > 0 && done) {
@@ -457,14 +457,14 @@ void summary_clusters(const struct clustering_report *result, const struct optio
              format_number_of(rows, sizeof rows, result->iterations, "iteration"),
              result->converged ? "converged" : "not converged (raise --max-iter)", result->inertia);
     else
-        line(&text, "labels", "by given centroids, inertia %.7g", result->inertia);
+        line(&text, "labels", "from given centroids, inertia %.7g", result->inertia);
     if (result->sweep.values)
         line(&text, "why", "k = %u: %s", result->k, result->sweep.reason);
     if (result->has_agreement)
         line(&text, "folders", "%u: purity %.3f, NMI %.3f, ARI %.3f", result->agreement.folders,
              result->agreement.purity, result->agreement.nmi, result->agreement.ari);
     if (result->found)
-        line(&text, "up to date", "the file holds this clustering already");
+        line(&text, "up to date", "the file already holds this clustering");
     else
         line(&text, "time", "%s on %s", format_duration(time, sizeof time, result->seconds),
              result->device);

@@ -113,9 +113,9 @@ enum status usage_command(const struct command *command, struct error *err)
     if (command->computes)
         describe_group(&sink, &group_compute);
     describe_group(&sink, &group_general);
-    describe(&sink, "  -h, --help", "print this", TERM_COLUMN);
+    describe(&sink, "  -h, --help", "print this help", TERM_COLUMN);
     if (!command->computes) {
-        sink_text(&sink, "\nAccepted by every command; no effect here\n ");
+        sink_text(&sink, "\nAccepted by every command, without effect here\n ");
         for (const struct option *row = group_compute.row; row->name; row++)
             sink_printf(&sink, " --%s", row->name);
         sink_text(&sink, "\n");
@@ -233,18 +233,17 @@ enum status usage_program(struct error *err)
     enum status status = sink_open(&sink, NULL, err);
     if (status != STATUS_OK)
         return status;
-    sink_text(&sink, "clpipe: colour features and clusters of images, on any OpenCL device\n"
+    sink_text(&sink, "clpipe: extract colour features from images and cluster them with OpenCL\n"
                      "\nusage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n");
     list_commands(&sink);
-    sink_text(
-        &sink,
-        "\nStart here\n"
-        "  clpipe run ~/Pictures          features and 10 clusters into clpipe.h5\n"
-        "  clpipe info clpipe.h5          what came out, and what failed\n"
-        "\nclpipe help COMMAND, or clpipe COMMAND --help, explains a command and its\n"
-        "options; clpipe --version lists what this program was built with.\n"
-        "\nExit codes: 0 done; 1 done, but some files failed; 2 the command line makes no\n"
-        "sense; 3 could not be done; 4 interrupted, run the same command again to resume.\n");
+    sink_text(&sink,
+              "\nStart here\n"
+              "  clpipe run ~/Pictures          features and 10 clusters, in clpipe.h5\n"
+              "  clpipe info clpipe.h5          what the file holds, and what failed\n"
+              "\nRun clpipe COMMAND --help for a command and its options, clpipe --version for\n"
+              "the libraries of this build.\n"
+              "\nExit status: 0 success; 1 finished, but some files failed; 2 usage error; 3 the\n"
+              "command failed; 4 interrupted: run the same command again to resume.\n");
     return sink_close(&sink, true, err);
 }
 
@@ -255,11 +254,12 @@ void usage_short(void)
     for (const struct command *command = commands; command->name; command++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
                                  command->name);
-    log_message(LOG_ERROR, "no command was given");
-    log_message(LOG_INFO,
-                "usage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n"
-                "  clpipe run DIRECTORY     features and clusters of the images in a directory\n"
-                "commands: %s\n"
-                "see clpipe --help",
-                names);
+    log_message(LOG_ERROR, "no command given");
+    log_message(
+        LOG_INFO,
+        "usage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n"
+        "  clpipe run DIRECTORY     extract features from a directory of images and cluster them\n"
+        "commands: %s\n"
+        "see clpipe --help",
+        names);
 }

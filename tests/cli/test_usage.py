@@ -86,7 +86,7 @@ def test_no_command(clpipe):
     result = clpipe()
     assert result.returncode == 2
     assert result.stdout == ""
-    assert error_lines(result) == ["clpipe: no command was given"]
+    assert error_lines(result) == ["clpipe: no command given"]
     assert "clpipe run" in result.stderr and "clpipe --help" in result.stderr
 
 
