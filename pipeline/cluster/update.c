@@ -336,14 +336,16 @@ enum status update_sum(struct update *totals, const struct update *part, int64_t
     if (!tallies)
         return error_memory(err, all * sizeof *tallies, "sums of clusters");
     memcpy(tallies, part->counts, k * sizeof *tallies);
-    memcpy(tallies + k, part->weights, weights * sizeof *tallies);
+    if (weights)
+        memcpy(tallies + k, part->weights, weights * sizeof *tallies);
     memcpy(tallies + k + weights, values, count * sizeof *tallies);
     enum status status = comm_sum(comm, tallies, tallies, all, err);
     if (status == STATUS_OK)
         status = comm_sum(comm, totals->sums, part->sums, k * totals->data->stride, err);
     if (status == STATUS_OK) {
         memcpy(totals->counts, tallies, k * sizeof *tallies);
-        memcpy(totals->weights, tallies + k, weights * sizeof *tallies);
+        if (weights)
+            memcpy(totals->weights, tallies + k, weights * sizeof *tallies);
         memcpy(values, tallies + k + weights, count * sizeof *tallies);
     }
     free(tallies);
