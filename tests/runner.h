@@ -24,7 +24,7 @@ struct test_group {
     const struct CMUnitTest *tests;
     size_t count;
     CMFixtureFunction setup, teardown;
-    unsigned seconds; /* that a test may take, times CLPIPE_TEST_PATIENCE; then the program ends */
+    unsigned seconds; /* without progress that end a test, times CLPIPE_TEST_PATIENCE */
     struct test_group *next;
 };
 
