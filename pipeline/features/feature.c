@@ -62,14 +62,6 @@ static unsigned parse_product(uint32_t *out, unsigned max, const char *text, uin
     return count;
 }
 
-static bool name_is_valid(const char *name)
-{
-    if (!*name || strlen(name) >= FEATURE_NAME_MAX || name[0] == '.')
-        return false;
-    return name[strspn(
-               name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")] == '\0';
-}
-
 static enum status refuse_option(const char *option, const char *spec, struct error *err)
 {
     return error_set(
@@ -255,7 +247,9 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     if (kind) {
         *kind++ = '\0';
         name = copy;
-        if (!name_is_valid(name))
+        const size_t valid =
+            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+        if (valid == 0 || valid >= FEATURE_NAME_MAX || name[valid] != '\0' || name[0] == '.')
             return error_set(err, STATUS_USAGE,
                              "feature '%s': '%s' is no name; names have 1 to %d of A-Z a-z 0-9 _ . "
                              "- and do not begin with a dot",
@@ -391,11 +385,12 @@ void feature_count_reference(uint32_t *counters, const struct feature *feature,
 
 /* --- codebooks ------------------------------------------------------------------------------- */
 
-static void digest_codebook(char digest[FEATURE_DIGEST], const struct feature_codebook *codebook)
+enum status feature_bind_codebook(struct feature *feature, const struct feature_codebook *codebook,
+                                  struct error *err)
 {
     struct sha256 sha;
     uint8_t bytes[32];
-    char hex[65];
+    char hex[65], digest[FEATURE_DIGEST];
     const uint32_t shape[2] = {codebook->rows, codebook->columns};
     sha256_init(&sha);
     sha256_update(&sha, shape, sizeof shape);
@@ -403,14 +398,7 @@ static void digest_codebook(char digest[FEATURE_DIGEST], const struct feature_co
                   (size_t)codebook->rows * codebook->columns * sizeof *codebook->values);
     sha256_final(&sha, bytes);
     sha256_hex(hex, bytes);
-    snprintf(digest, FEATURE_DIGEST, "%.*s", FEATURE_DIGEST - 1, hex);
-}
-
-enum status feature_bind_codebook(struct feature *feature, const struct feature_codebook *codebook,
-                                  struct error *err)
-{
-    char digest[FEATURE_DIGEST];
-    digest_codebook(digest, codebook);
+    snprintf(digest, sizeof digest, "%.*s", FEATURE_DIGEST - 1, hex);
     if (feature->codebook_digest[0] && strcmp(feature->codebook_digest, digest) != 0)
         return error_set(err, STATUS_FAILED, "feature %s needs the codebook %s, and this is %s",
                          feature->name, feature->codebook_digest, digest);

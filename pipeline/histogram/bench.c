@@ -429,23 +429,6 @@ static struct plain_pictures plain_pictures(const struct bench *bench)
                                    bench->pictures};
 }
 
-/* One launch of the kernels. */
-static enum status time_launch(struct bench *bench, bool warm, struct histogram *histogram,
-                               cl_mem tiles, uint32_t count, cl_mem counters, size_t counter_bytes,
-                               struct error *err)
-{
-    cl_event events[HISTOGRAM_EVENTS] = {NULL};
-    enum status status = ocl_enqueue_fill(bench->queue, "zero", counters, 0, 0, counter_bytes,
-                                          OCL_NO_WAITS, NULL, err);
-    if (status != STATUS_OK)
-        return status;
-    status = histogram_enqueue(histogram, 0, bench->queue, bench->pixels, tiles, 0, count, counters,
-                               OCL_NO_WAITS, events, err);
-    if (status != STATUS_OK)
-        return status;
-    return end_round(bench, warm, events, HISTOGRAM_EVENTS, err);
-}
-
 /* With `plain`, each launch is followed by the plain loop, so that both meet the same machine:
  * other programs and the clock of a CPU change a time by more than kernels differ. */
 static enum status time_launches(struct bench *bench, struct histogram *histogram, cl_mem tiles,
@@ -456,12 +439,15 @@ static enum status time_launches(struct bench *bench, struct histogram *histogra
     begin(bench);
     for (bool warm = false; again(bench); warm = true) {
         double seconds = 0;
-        enum status status =
-            time_launch(bench, warm, histogram, tiles, count, counters, counter_bytes, err);
-        if (status == STATUS_OK && plain)
-            status = plain_count(&seconds, bench->plain, &pictures, err);
-        if (status != STATUS_OK)
-            return status;
+        cl_event events[HISTOGRAM_EVENTS] = {NULL};
+        if (ocl_enqueue_fill(bench->queue, "zero", counters, 0, 0, counter_bytes, OCL_NO_WAITS,
+                             NULL, err) != STATUS_OK ||
+            histogram_enqueue(histogram, 0, bench->queue, bench->pixels, tiles, 0, count, counters,
+                              OCL_NO_WAITS, events, err) != STATUS_OK ||
+            end_round(bench, warm, events, HISTOGRAM_EVENTS, err) != STATUS_OK)
+            return STATUS_FAILED;
+        if (plain && plain_count(&seconds, bench->plain, &pictures, err) != STATUS_OK)
+            return STATUS_FAILED;
         if (warm && plain && bench->seconds[bench->done - 1] > 0)
             bench->ratio[bench->compared++] = seconds / bench->seconds[bench->done - 1];
     }
@@ -533,33 +519,27 @@ out:
 
 /* --- the plain C loop ------------------------------------------------------------------------ */
 
-static enum status check_plain(uint64_t *wrong, const struct bench *bench, struct error *err)
-{
-    struct feature_set features = {0};
-    uint32_t want[768];
-    enum status status = feature_set_add(&features, "rgb:bins=256", NORMALIZE_NONE, err);
-    if (status == STATUS_OK)
-        status = count_picture(want, bench, &features.feature[0], err);
-    *wrong = 0;
-    for (unsigned b = 0; b < 768 && status == STATUS_OK; b++)
-        *wrong += plain_counter(bench->plain, b) != (uint64_t)want[b] * bench->pictures;
-    return status;
-}
-
 enum status bench_plain(struct bench_result *result, struct bench *bench, struct error *err)
 {
     *result = (struct bench_result){0};
     struct plain_pictures pictures = plain_pictures(bench);
-    enum status status = STATUS_OK;
+    struct feature_set features = {0};
+    uint32_t want[768];
+    enum status status = feature_set_add(&features, "rgb:bins=256", NORMALIZE_NONE, err);
+    if (status != STATUS_OK)
+        return status;
     begin(bench);
-    for (bool warm = false; status == STATUS_OK && again(bench); warm = true) {
+    for (bool warm = false; again(bench); warm = true) {
         double seconds = 0;
         status = plain_count(&seconds, bench->plain, &pictures, err);
+        if (status != STATUS_OK)
+            return status;
         if (warm)
             bench->seconds[bench->done++] = seconds;
     }
-    if (status == STATUS_OK)
-        status = check_plain(&result->wrong, bench, err);
     conclude(result, bench);
+    status = count_picture(want, bench, &features.feature[0], err);
+    for (unsigned b = 0; b < 768 && status == STATUS_OK; b++)
+        result->wrong += plain_counter(bench->plain, b) != (uint64_t)want[b] * bench->pictures;
     return status;
 }

@@ -59,19 +59,15 @@ static const struct feature *first_feature(const struct histogram *histogram,
     return &histogram->features->feature[pass->feature[0]];
 }
 
-/* Can features of these kinds be counted by one kernel? */
-static bool share_kernel(const struct feature *a, const struct feature *b)
-{
-    return a->kind->kernel || b->kind->kernel ? a->kind == b->kind : true;
-}
-
-/* Has the pass the grid, the image and the kernel that the feature needs? */
+/* Has the pass the grid, the image and the kernel that the feature needs? A kind's own kernel counts
+ * no other kind. */
 static bool pass_matches(const struct histogram *histogram, const struct pass *pass,
                          const struct feature *feature)
 {
     const struct feature *first = first_feature(histogram, pass);
     return pass->grid_rows == feature->grid_rows && pass->grid_columns == feature->grid_columns &&
-           feature_image_equal(&first->image, &feature->image) && share_kernel(first, feature);
+           feature_image_equal(&first->image, &feature->image) &&
+           (first->kind == feature->kind || (!first->kind->kernel && !feature->kind->kernel));
 }
 
 /* The pass that a feature of that choice goes to, a new one where none has room. */
@@ -390,26 +386,27 @@ uint32_t histogram_tile_count(const struct histogram *histogram, unsigned pass_i
 
 /* --- kernels --------------------------------------------------------------------------------- */
 
-/* Has an earlier feature of the pass the header of feature i? */
-static bool is_included(const struct histogram *histogram, const struct pass *pass, unsigned i)
-{
-    const struct feature *feature = histogram->features->feature;
-    const char *header = feature[pass->feature[i]].kind->header;
-    for (unsigned j = 0; j < i; j++)
-        if (strcmp(header, feature[pass->feature[j]].kind->header) == 0)
-            return true;
-    return false;
-}
+#define PROLOGUE_BYTES (192 * FEATURE_MAX)
 
-/* The lines that kernels/histogram_bins.h asks for. */
-static void write_prologue(char *text, size_t size, const struct histogram *histogram,
-                           const struct pass *pass)
+/* What the compiler gets for a pass beside the kernel's own source: the lines that
+ * kernels/histogram_bins.h asks for, and the options. */
+struct source {
+    char prologue[PROLOGUE_BYTES], options[128];
+};
+
+static void write_source(struct source *source, const struct histogram *histogram,
+                         const struct pass *pass)
 {
     const struct feature *features = histogram->features->feature;
+    char *text = source->prologue;
+    const size_t size = sizeof source->prologue;
     int used = 0;
     for (unsigned i = 0; i < pass->count; i++) {
         const char *header = features[pass->feature[i]].kind->header;
-        if (header && !is_included(histogram, pass, i))
+        bool included = !header;
+        for (unsigned j = 0; j < i && !included; j++)
+            included = strcmp(header, features[pass->feature[j]].kind->header) == 0;
+        if (!included)
             used += snprintf(text + used, size - (size_t)used, "#include \"%s\"\n", header);
     }
     used += snprintf(text + used, size - (size_t)used, "#define PASS_BINS %u\n#define FEATURES(X)",
@@ -424,23 +421,11 @@ static void write_prologue(char *text, size_t size, const struct histogram *hist
     }
     used += snprintf(text + used, size - (size_t)used, "\n");
     assert((size_t)used < size);
-}
-
-#define PROLOGUE_BYTES (192 * FEATURE_MAX)
-
-/* What the compiler gets for a pass beside the kernel's own source. */
-struct source {
-    char prologue[PROLOGUE_BYTES], options[128];
-};
-
-static void write_source(struct source *source, const struct histogram *histogram,
-                         const struct pass *pass)
-{
-    write_prologue(source->prologue, sizeof source->prologue, histogram, pass);
     histogram_variant_options(source->options, sizeof source->options, pass->variant, &pass->shape,
                               ocl_context_device(histogram->context));
-    const size_t used = strlen(source->options);
-    snprintf(source->options + used, sizeof source->options - used, " -DGRID=%d", has_grid(pass));
+    const size_t options = strlen(source->options);
+    snprintf(source->options + options, sizeof source->options - options, " -DGRID=%d",
+             has_grid(pass));
 }
 
 enum status histogram_build_pass(struct histogram *histogram, unsigned index, struct error *err)
@@ -523,22 +508,6 @@ static enum status reserve_buckets(struct histogram *histogram, struct pass *pas
 #define REDUCE_COUNTERS 16u
 #define REDUCE_TILES    256u
 
-static enum status enqueue_reduce(struct pass *pass, struct ocl_queue *queue, cl_mem tiles,
-                                  uint32_t first, uint32_t count, cl_mem counters, cl_event *event,
-                                  struct error *err)
-{
-    enum status status = ocl_args(pass->reduce, err, sizeof pass->buckets, &pass->buckets,
-                                  sizeof tiles, &tiles, sizeof first, &first, sizeof count, &count,
-                                  sizeof counters, &counters, OCL_ARGS_END);
-    if (status != STATUS_OK)
-        return status;
-    const size_t local[2] = {pass->shape.group, 1};
-    const size_t global[2] = {(size_t)pass->shape.group * REDUCE_COUNTERS,
-                              min_u32(count, REDUCE_TILES)};
-    return ocl_enqueue_kernel(queue, histogram_variant_reduce(pass->variant), pass->reduce, 2,
-                              global, local, OCL_NO_WAITS, event, err);
-}
-
 enum status histogram_enqueue(struct histogram *histogram, unsigned pass_index,
                               struct ocl_queue *queue, cl_mem pixels, cl_mem tiles, uint32_t first,
                               uint32_t count, cl_mem counters, struct ocl_waits waits,
@@ -559,7 +528,15 @@ enum status histogram_enqueue(struct histogram *histogram, unsigned pass_index,
     const size_t local = pass->shape.group, global = (size_t)count * pass->shape.group;
     status = ocl_enqueue_kernel(queue, pass_kernel(histogram, pass), pass->kernel, 1, &global,
                                 &local, waits, events ? &events[partial] : NULL, err);
-    if (status == STATUS_OK && partial)
-        status = enqueue_reduce(pass, queue, tiles, first, count, counters, events, err);
-    return status;
+    if (status != STATUS_OK || !partial)
+        return status;
+    status = ocl_args(pass->reduce, err, sizeof pass->buckets, &pass->buckets, sizeof tiles, &tiles,
+                      sizeof first, &first, sizeof count, &count, sizeof counters, &counters,
+                      OCL_ARGS_END);
+    if (status != STATUS_OK)
+        return status;
+    const size_t reduce_local[2] = {local, 1};
+    const size_t reduce_global[2] = {local * REDUCE_COUNTERS, min_u32(count, REDUCE_TILES)};
+    return ocl_enqueue_kernel(queue, histogram_variant_reduce(pass->variant), pass->reduce, 2,
+                              reduce_global, reduce_local, OCL_NO_WAITS, events, err);
 }

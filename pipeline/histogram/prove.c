@@ -39,38 +39,28 @@ static enum status prepare_pass(struct histogram *histogram, unsigned pass, stru
     return STATUS_OK;
 }
 
-/* In the order in which they are tried; whether they can count the pass is histogram_replace's to
- * say. The last ones are slow everywhere and need nothing that a device can lack. */
-static unsigned list_others(enum histogram_variant *list, const struct histogram *histogram,
-                            unsigned pass)
-{
-    const struct histogram_pass planned = histogram_pass(histogram, pass);
-    const struct feature *first = &histogram_features(histogram)->feature[planned.feature[0]];
-    const enum histogram_variant order[] = {
-        histogram_variant_usual(first, ocl_context_device(histogram_context(histogram))),
-        HISTOGRAM_REPLICATED, HISTOGRAM_LOCAL, HISTOGRAM_PRIVATE, HISTOGRAM_GLOBAL};
-    unsigned count = 0;
-    for (unsigned i = 0; i < sizeof order / sizeof *order; i++)
-        if (order[i] != planned.variant && (i == 0 || order[i] != order[0]))
-            list[count++] = order[i];
-    return count;
-}
-
 enum status histogram_prepare(struct histogram *histogram, struct error *err)
 {
     for (unsigned p = 0; p < histogram_passes(histogram); p++) {
-        enum histogram_variant variant = histogram_pass(histogram, p).variant, others[8];
-        const unsigned count = list_others(others, histogram, p);
+        const struct histogram_pass planned = histogram_pass(histogram, p);
+        const struct feature *first = &histogram_features(histogram)->feature[planned.feature[0]];
+        /* The last ones are slow everywhere and need nothing that a device can lack. */
+        const enum histogram_variant order[] = {
+            histogram_variant_usual(first, ocl_context_device(histogram_context(histogram))),
+            HISTOGRAM_REPLICATED, HISTOGRAM_LOCAL, HISTOGRAM_PRIVATE, HISTOGRAM_GLOBAL};
+        enum histogram_variant variant = planned.variant;
         enum status status = prepare_pass(histogram, p, err);
-        const bool asked_for = histogram_wanted(histogram) != HISTOGRAM_AUTO;
-        for (unsigned i = 0; status == STATUS_FAILED && i < count && !asked_for; i++) {
-            if (!histogram_replace(histogram, p, others[i]))
+        for (unsigned i = 0; i < sizeof order / sizeof *order && status == STATUS_FAILED &&
+                             histogram_wanted(histogram) == HISTOGRAM_AUTO;
+             i++) {
+            if (order[i] == planned.variant || (i > 0 && order[i] == order[0]) ||
+                !histogram_replace(histogram, p, order[i]))
                 continue;
             log_message(LOG_NOTICE, "notice: histograms are counted by '%s', not by '%s': %s",
-                        histogram_variant_name(others[i]), histogram_variant_name(variant),
+                        histogram_variant_name(order[i]), histogram_variant_name(variant),
                         err->sentence);
             *err = (struct error)ERROR_INIT;
-            variant = others[i];
+            variant = order[i];
             status = prepare_pass(histogram, p, err);
         }
         if (status != STATUS_OK)

@@ -149,19 +149,6 @@ static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct r
     return status;
 }
 
-/* The tiles of the picture that has the most. */
-static uint32_t most_tiles(const struct histogram *histogram, unsigned pass, uint32_t border,
-                           bool brief)
-{
-    uint32_t most = 1;
-    for (unsigned s = 0; s < SHAPES - brief; s++) {
-        const struct histogram_part part = part_of(s, border);
-        const uint32_t count = histogram_tiles_of(NULL, histogram, pass, &part, TILE_SMALL);
-        most = count > most ? count : most;
-    }
-    return most;
-}
-
 static enum status rig_open(struct rig *rig, struct histogram *histogram, unsigned pass, bool brief,
                             struct error *err)
 {
@@ -174,8 +161,13 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
                         .pass = pass,
                         .features = features,
                         .border = border,
-                        .tile_room = most_tiles(histogram, pass, border, brief),
+                        .tile_room = 1,
                         .tilings = brief ? 1 : 2};
+    for (unsigned s = 0; s < SHAPES - brief; s++) {
+        const struct histogram_part part = part_of(s, border);
+        const uint32_t count = histogram_tiles_of(NULL, histogram, pass, &part, TILE_SMALL);
+        rig->tile_room = count > rig->tile_room ? count : rig->tile_room;
+    }
     const size_t counters = rig->features->counters;
     rig->pixel = malloc(bytes);
     rig->tile = calloc(rig->tile_room, sizeof *rig->tile);
@@ -197,18 +189,6 @@ static enum status rig_open(struct rig *rig, struct histogram *histogram, unsign
                       "counters", err);
 }
 
-static void rig_close(struct rig *rig)
-{
-    ocl_buffer_release(&rig->counters);
-    ocl_buffer_release(&rig->tiles);
-    ocl_buffer_release(&rig->pixels);
-    ocl_queue_close(&rig->queue);
-    free(rig->want);
-    free(rig->got);
-    free(rig->tile);
-    free(rig->pixel);
-}
-
 enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct histogram *histogram,
                                  unsigned pass, bool brief, struct error *err)
 {
@@ -221,7 +201,14 @@ enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct his
         for (int fill = 0; fill < fills && status == STATUS_OK; fill++)
             status = compare_picture(compared, wrong, &rig, &part, (enum fill)fill, err);
     }
-    rig_close(&rig);
+    ocl_buffer_release(&rig.counters);
+    ocl_buffer_release(&rig.tiles);
+    ocl_buffer_release(&rig.pixels);
+    ocl_queue_close(&rig.queue);
+    free(rig.want);
+    free(rig.got);
+    free(rig.tile);
+    free(rig.pixel);
     return status;
 }
 

@@ -31,14 +31,6 @@ struct best {
     double mean; /* 0: none yet */
 };
 
-static double geometric_mean(const double rate[CASES])
-{
-    double sum = 0;
-    for (size_t c = 0; c < CASES; c++)
-        sum += log(rate[c]);
-    return exp(sum / (double)CASES);
-}
-
 /* One case of a trial: *rate, or an outcome that ends it. Not STATUS_OK: stopped. */
 static enum status time_case(double *rate, struct tuner_trial *trial, const struct tuner *tuner,
                              size_t c, struct error *reason, struct error *err)
@@ -76,8 +68,12 @@ static enum status try_choice(struct best *best, const struct tuner *tuner, cons
         if (trial.outcome == TUNER_MEASURED && best->mean > 0 && rate[c] * SLOW < best->rate[c])
             trial.outcome = TUNER_SLOW;
     }
-    if (trial.outcome == TUNER_MEASURED)
-        trial.rate = geometric_mean(rate);
+    if (trial.outcome == TUNER_MEASURED) {
+        double sum = 0;
+        for (size_t c = 0; c < CASES; c++)
+            sum += log(rate[c]);
+        trial.rate = exp(sum / (double)CASES);
+    }
     if (trial.rate > best->mean * gain) {
         best->choice = trial.choice;
         memcpy(best->rate, rate, sizeof rate);
@@ -118,16 +114,7 @@ static enum status try_variants(struct best *best, const struct tuner *tuner,
 
 #define PARAMETERS 3
 
-/* A parameter twice or half as large. */
-static struct histogram_shape neighbour(struct histogram_shape shape, int parameter, bool half)
-{
-    uint32_t *const value[] = {&shape.tile_pixels, &shape.group, &shape.copies};
-    *value[parameter] = half ? *value[parameter] / 2 : *value[parameter] * 2;
-    shape.tile_pixels &= ~127u; /* whole cache lines */
-    return shape;
-}
-
-/* On in one direction for as long as that is faster. */
+/* Doubles or halves a parameter for as long as that is faster. */
 static enum status follow(bool *better, struct best *best, const struct tuner *tuner,
                           const struct feature *feature, const char *spec, int parameter, bool half,
                           struct error *err)
@@ -135,7 +122,10 @@ static enum status follow(bool *better, struct best *best, const struct tuner *t
     *better = false;
     for (;;) {
         const enum histogram_variant variant = best->choice.variant;
-        const struct histogram_shape shape = neighbour(best->choice.shape, parameter, half);
+        struct histogram_shape shape = best->choice.shape;
+        uint32_t *const value[] = {&shape.tile_pixels, &shape.group, &shape.copies};
+        *value[parameter] = half ? *value[parameter] / 2 : *value[parameter] * 2;
+        shape.tile_pixels &= ~127u; /* whole cache lines */
         const double before = best->mean;
         if (!histogram_shape_fits(&shape, variant, feature->cell_bins, tuner->device))
             return STATUS_OK;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define FOLDER     "tuning"
+#define KERNELS    "histogram_"
 #define TITLE      "clpipe tuning 1\n"
 #define LARGE_BINS 1024u
 
@@ -54,11 +55,6 @@ const char *tuning_class_spec(unsigned class)
 }
 
 /* --- the cache ------------------------------------------------------------------------------- */
-
-static void entry_name(char key[OCL_KEY], const struct ocl_device *device)
-{
-    ocl_device_key(key, device, "histogram_");
-}
 
 static bool parse_line(struct tuning *tuning, const char *line, const struct ocl_device *device)
 {
@@ -103,7 +99,7 @@ void tuning_load(struct tuning *out, const struct ocl_device *device)
     char key[OCL_KEY], *text;
     size_t size;
     *out = (struct tuning){0};
-    entry_name(key, device);
+    ocl_device_key(key, device, KERNELS);
     enum ocl_cache_state state = ocl_cache_load(&text, &size, FOLDER, key);
     if (state == OCL_CACHE_DAMAGED || (state == OCL_CACHE_FOUND && !parse(out, text, device))) {
         *out = (struct tuning){0};
@@ -118,7 +114,7 @@ enum status tuning_save(const struct tuning *tuning, const struct ocl_device *de
                         struct error *err)
 {
     char key[OCL_KEY], text[1024];
-    entry_name(key, device);
+    ocl_device_key(key, device, KERNELS);
     size_t used =
         (size_t)snprintf(text, sizeof text, TITLE "%s, driver %s\n", device->name, device->driver);
     for (unsigned c = 0; c < TUNING_CLASSES; c++) {
@@ -135,7 +131,7 @@ enum status tuning_save(const struct tuning *tuning, const struct ocl_device *de
 enum status tuning_forget(bool *found, const struct ocl_device *device, struct error *err)
 {
     char key[OCL_KEY];
-    entry_name(key, device);
+    ocl_device_key(key, device, KERNELS);
     return ocl_cache_remove(found, FOLDER, key, err);
 }
 
