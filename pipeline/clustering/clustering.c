@@ -72,17 +72,6 @@ static bool is_sweep(const struct job *job)
     return job->k.last > job->k.first;
 }
 
-static void choose_metric(struct job *job)
-{
-    if (job->config->metric >= 0)
-        job->cluster.metric = (enum cluster_metric)job->config->metric;
-    else if (strcmp(job->input.about.normalize, "l1") == 0)
-        job->cluster.metric = METRIC_HELLINGER;
-    else
-        job->cluster.metric = METRIC_EUCLIDEAN;
-    snprintf(job->metric, sizeof job->metric, "%s", clustering_metric_names[job->cluster.metric]);
-}
-
 /* Lowers k to the number of different rows. */
 static enum status lower_k(struct job *job, struct error *err)
 {
@@ -224,7 +213,13 @@ static enum status read_options(struct job *job, struct error *err)
     job->cluster.tol = config->tol;
     job->cluster.mini_batch = config->mini_batch;
     job->cluster.method = config->mini_batch ? "mini-batch" : "lloyd";
-    choose_metric(job);
+    if (config->metric >= 0)
+        job->cluster.metric = (enum cluster_metric)config->metric;
+    else if (strcmp(job->input.about.normalize, "l1") == 0)
+        job->cluster.metric = METRIC_HELLINGER;
+    else
+        job->cluster.metric = METRIC_EUCLIDEAN;
+    snprintf(job->metric, sizeof job->metric, "%s", clustering_metric_names[job->cluster.metric]);
     enum status status = config->lower_k ? lower_k(job, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
@@ -294,17 +289,6 @@ static enum status job_open(struct job *job, const struct clustering_config *con
     return target_take(&job->target, &job->input, job->content, &claim, err);
 }
 
-static void job_close(struct job *job)
-{
-    target_close(&job->target);
-    matrix_input_close(&job->input);
-    folders_clear(&job->folders);
-    free(job->initial);
-    free(job->weights);
-    free(job->parameters);
-    free(job->state);
-}
-
 /* --- running --------------------------------------------------------------------------------- */
 
 /* The sweep as the file has it. */
@@ -362,9 +346,8 @@ static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering
                               struct error *err)
 {
     const struct folders *folders = &job->folders;
-    enum status status = STATUS_OK;
-    if (job->input.result)
-        status = folders_read(&job->folders, job->input.result, err);
+    enum status status =
+        job->input.result ? folders_read(&job->folders, job->input.result, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     if (is_sweep(job))
@@ -414,27 +397,6 @@ static enum status store(const struct job *job, const struct cluster_outcome *ou
                                  job->target.replace, err);
 }
 
-/* The report takes the outcome's sizes and nearest rows over. */
-static void report_outcome(struct clustering_report *report, struct cluster_outcome *outcome)
-{
-    report->k = outcome->k;
-    report->dimension = outcome->dimension;
-    report->iterations = outcome->iterations;
-    report->iterations_resumed = outcome->iterations_resumed;
-    report->rows = outcome->rows;
-    report->converged = outcome->converged;
-    report->inertia = outcome->inertia;
-    report->pruned = outcome->pruned;
-    report->seconds_read = outcome->seconds_read;
-    report->seconds_build = outcome->seconds_build;
-    report->seconds_init = outcome->seconds_init;
-    report->seconds_iterate = outcome->seconds_iterate;
-    report->sizes = outcome->sizes;
-    report->nearest = outcome->nearest;
-    outcome->sizes = NULL;
-    outcome->nearest = NULL;
-}
-
 static enum status compute(struct clustering_report *report, struct job *job, struct error *err)
 {
     const struct clustering_machine *machine = &job->config->machine;
@@ -462,7 +424,22 @@ static enum status compute(struct clustering_report *report, struct job *job, st
     status = store(job, &outcome, report, err);
     if (status != STATUS_OK)
         goto out;
-    report_outcome(report, &outcome);
+    report->k = outcome.k;
+    report->dimension = outcome.dimension;
+    report->iterations = outcome.iterations;
+    report->iterations_resumed = outcome.iterations_resumed;
+    report->rows = outcome.rows;
+    report->converged = outcome.converged;
+    report->inertia = outcome.inertia;
+    report->pruned = outcome.pruned;
+    report->seconds_read = outcome.seconds_read;
+    report->seconds_build = outcome.seconds_build;
+    report->seconds_init = outcome.seconds_init;
+    report->seconds_iterate = outcome.seconds_iterate;
+    report->sizes = outcome.sizes;
+    report->nearest = outcome.nearest;
+    outcome.sizes = NULL;
+    outcome.nearest = NULL;
 out:
     cluster_outcome_clear(&outcome);
     clustering_contexts_close(&contexts);
@@ -521,7 +498,13 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
     job.input.result = NULL;
     report->seconds = (double)(clock_now() - start) * 1e-9;
 out:
-    job_close(&job);
+    target_close(&job.target);
+    matrix_input_close(&job.input);
+    folders_clear(&job.folders);
+    free(job.initial);
+    free(job.weights);
+    free(job.parameters);
+    free(job.state);
     return status;
 }
 

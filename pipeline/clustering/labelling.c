@@ -59,17 +59,6 @@ static enum status match_features(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-static enum status read_metric(struct job *job, struct error *err)
-{
-    for (int i = 0; i < 3; i++)
-        if (strcmp(clustering_metric_names[i], job->clusters->metric) == 0) {
-            job->metric = (enum cluster_metric)i;
-            return STATUS_OK;
-        }
-    return error_set(err, STATUS_FAILED, "%s: /clusters/%s has the unknown metric '%s'",
-                     result_path(job->from), job->clusters->name, job->clusters->metric);
-}
-
 static enum status write_parameters(struct job *job, struct error *err)
 {
     struct json json;
@@ -131,9 +120,10 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
     status = match_features(job, err);
     if (status != STATUS_OK)
         return status;
-    status = read_metric(job, err);
-    if (status != STATUS_OK)
-        return status;
+    while (strcmp(clustering_metric_names[job->metric], job->clusters->metric) != 0)
+        if (++job->metric > METRIC_HELLINGER)
+            return error_set(err, STATUS_FAILED, "%s: /clusters/%s has the unknown metric '%s'",
+                             result_path(job->from), job->clusters->name, job->clusters->metric);
     status = allocate(job, err);
     if (status != STATUS_OK)
         return status;
@@ -150,19 +140,6 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
                                        .remedy = REMEDY_REPLACE_LABELS,
                                        .stop = config->machine.stop};
     return target_take(&job->target, &job->to, job->content, &claim, err);
-}
-
-static void job_close(struct job *job)
-{
-    target_close(&job->target);
-    matrix_input_close(&job->to);
-    result_close(&job->from);
-    free(job->parameters);
-    free(job->centroids);
-    free(job->labels);
-    free(job->distances);
-    free(job->sizes);
-    free(job->nearest);
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -246,15 +223,6 @@ out:
     return status;
 }
 
-/* Labels that are there already. */
-static enum status read_found(struct job *job, struct error *err)
-{
-    struct result *holder = target_holder(&job->target, &job->to);
-    const struct result_clusters *old = result_clusters_find(holder, job->clusters->name);
-    job->inertia = old->inertia;
-    return result_clusters_read(holder, old, NULL, NULL, NULL, job->sizes, job->nearest, err);
-}
-
 enum status labelling_run(struct clustering_report *report, const struct labelling_config *config,
                           struct error *err)
 {
@@ -277,7 +245,14 @@ enum status labelling_run(struct clustering_report *report, const struct labelli
         status = error_memory(err, strlen(job.target.output) + 1, "a file name");
         goto out;
     }
-    status = report->found ? read_found(&job, err) : compute(report, &job, err);
+    if (report->found) {
+        struct result *holder = target_holder(&job.target, &job.to);
+        const struct result_clusters *old = result_clusters_find(holder, job.clusters->name);
+        job.inertia = old->inertia;
+        status = result_clusters_read(holder, old, NULL, NULL, NULL, job.sizes, job.nearest, err);
+    } else {
+        status = compute(report, &job, err);
+    }
     if (status != STATUS_OK)
         goto out;
     report->inertia = job.inertia;
@@ -289,6 +264,14 @@ enum status labelling_run(struct clustering_report *report, const struct labelli
     job.to.result = NULL;
     report->seconds = (double)(clock_now() - start) * 1e-9;
 out:
-    job_close(&job);
+    target_close(&job.target);
+    matrix_input_close(&job.to);
+    result_close(&job.from);
+    free(job.parameters);
+    free(job.centroids);
+    free(job.labels);
+    free(job.distances);
+    free(job.sizes);
+    free(job.nearest);
     return status;
 }

@@ -190,16 +190,6 @@ static uint64_t rows_memory(const struct image_info *info, uint32_t overlap, uin
     return row * info->out_height > part_bytes ? row * overlap : 0;
 }
 
-/* Rows of a part: all, or so many that they are half of `bytes`, at least one and the overlap. */
-static uint32_t strip_rows(const struct strips *strips, uint64_t bytes)
-{
-    const uint64_t row = (uint64_t)strips->info->out_width * 3;
-    if (row * strips->info->out_height <= bytes)
-        return strips->info->out_height;
-    const uint64_t rows = bytes / 2 / row;
-    return rows > strips->overlap + 1 ? (uint32_t)rows : strips->overlap + 1;
-}
-
 /* Decodes a picture whose header has been read into slots. false: the run is over. */
 static bool do_rows(struct strips *strips)
 {
@@ -209,7 +199,12 @@ static bool do_rows(struct strips *strips)
     const uint64_t part_bytes = staging_part_bytes(staging);
     if (is_wide(strips->info->out_width, strips->overlap, part_bytes))
         return do_wide(strips, part_bytes);
-    const uint32_t step = strip_rows(strips, part_bytes);
+    /* Rows of a part: all, or as many as fill half of a slot, at least one and the overlap. */
+    const uint64_t row = (uint64_t)strips->info->out_width * 3, rows = part_bytes / 2 / row;
+    const uint32_t least = strips->overlap + 1;
+    const uint32_t step = row * height <= part_bytes ? height
+                          : rows > least             ? (uint32_t)rows
+                                                     : least;
     uint32_t y = 0, bottom = 0;
     bool going = true;
     while (bottom < height && picture->record.failure.reason == REASON_NONE && going) {
@@ -228,18 +223,6 @@ static bool do_rows(struct strips *strips)
     return going;
 }
 
-static void take_info(struct picture *picture, const struct image_info *info)
-{
-    struct store_record *record = &picture->record;
-    bool swapped = info->orientation >= 5;
-    memcpy(record->format, info->format, sizeof record->format);
-    record->width = swapped ? info->height : info->width;
-    record->height = swapped ? info->width : info->height;
-    record->orientation = info->orientation;
-    record->channels = info->channels;
-    picture->pixels = (uint64_t)info->out_width * info->out_height;
-}
-
 /* Everything behind an open file. false: the run is over. */
 static bool do_file(struct decoder *decoder, struct decode *decode, struct picture *picture)
 {
@@ -252,7 +235,14 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
     decoder->busy += clock_seconds_since(start);
     if (reason != REASON_NONE)
         return true;
-    take_info(picture, &info);
+    struct store_record *record = &picture->record;
+    const bool swapped = info.orientation >= 5;
+    memcpy(record->format, info.format, sizeof record->format);
+    record->width = swapped ? info.height : info.width;
+    record->height = swapped ? info.width : info.height;
+    record->orientation = info.orientation;
+    record->channels = info.channels;
+    picture->pixels = (uint64_t)info.out_width * info.out_height;
     if (ingest->dry_run) {
         decode_abort(decode);
         return true;
@@ -353,26 +343,19 @@ static unsigned take_pictures(struct picture **pictures, struct decoder *decoder
     return count;
 }
 
-static enum status open_decode(struct decode **out, const struct decoders_config *config,
-                               struct error *err)
-{
-    const struct ingest_config *ingest = config->job->config;
-    if (ingest->isolate)
-        return decode_open_isolated(out, ingest->isolate, err);
-    struct decode_options options = ingest->decode;
-    options.coefficients = config->coefficients;
-    options.stop = config->job->stop;
-    return decode_open(out, &options, err);
-}
-
 static void decode_pictures(struct decoder *decoder)
 {
     const struct decoders_config *config = &decoder->decoders->config;
+    const struct ingest_config *ingest = config->job->config;
     struct decode *decode = NULL;
     struct error err = ERROR_INIT;
     struct picture *pictures[DECODE_AHEAD_MAX];
     unsigned count;
-    bool going = open_decode(&decode, config, &err) == STATUS_OK;
+    struct decode_options options = ingest->decode;
+    options.coefficients = config->coefficients;
+    options.stop = config->job->stop;
+    bool going = (ingest->isolate ? decode_open_isolated(&decode, ingest->isolate, &err)
+                                  : decode_open(&decode, &options, &err)) == STATUS_OK;
     if (!going)
         ingest_job_fail(config->job, &err);
     while (going && (count = take_pictures(pictures, decoder, decode)) > 0) {
@@ -401,18 +384,6 @@ static void *decoder_main(void *argument)
 
 /* --- all threads ----------------------------------------------------------------------------- */
 
-static int start_decoder(struct decoders *decoders)
-{
-    struct decoder *decoder = &decoders->decoder[decoders->started];
-    *decoder = (struct decoder){.decoders = decoders, .number = decoders->started};
-    pthread_mutex_lock(&decoders->lock);
-    int code = pthread_create(&decoder->thread, NULL, decoder_main, decoder);
-    decoders->running += code == 0;
-    decoders->started += code == 0;
-    pthread_mutex_unlock(&decoders->lock);
-    return code;
-}
-
 enum status decoders_open(struct decoders **out, const struct decoders_config *config,
                           struct error *err)
 {
@@ -427,8 +398,15 @@ enum status decoders_open(struct decoders **out, const struct decoders_config *c
     if (!decoders->decoder)
         return error_memory(err, threads * sizeof *decoders->decoder, "decode threads");
     int code = 0;
-    while (code == 0 && decoders->started < threads)
-        code = start_decoder(decoders);
+    while (code == 0 && decoders->started < threads) {
+        struct decoder *decoder = &decoders->decoder[decoders->started];
+        *decoder = (struct decoder){.decoders = decoders, .number = decoders->started};
+        pthread_mutex_lock(&decoders->lock);
+        code = pthread_create(&decoder->thread, NULL, decoder_main, decoder);
+        decoders->running += code == 0;
+        decoders->started += code == 0;
+        pthread_mutex_unlock(&decoders->lock);
+    }
     if (decoders->started == 0)
         return error_errno(err, STATUS_FAILED, code, "pthread_create", "cannot start a thread");
     if (code != 0)

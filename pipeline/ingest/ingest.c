@@ -108,18 +108,6 @@ static void send_again(void *context, struct picture *picture)
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-static enum status open_store(struct ingest *ingest, struct error *err)
-{
-    const struct ingest_config *config = ingest->config;
-    struct store_config store = config->store;
-    store.content.sources = config->walk.sources;
-    store.content.source_count = config->walk.source_count;
-    store.content.features = &config->features;
-    store.content.decode_scale = config->decode.scale;
-    store.stop = ingest->job.stop;
-    return config->dry_run ? STATUS_OK : store_open(&ingest->store, &store, err);
-}
-
 static void show_walk(void *context, uint64_t found)
 {
     struct ingest *ingest = context;
@@ -162,19 +150,6 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
     ingest->report->stage[STAGE_WALK].busy = clock_seconds_since(start);
     trace_span(config->trace, track, "walk", start, clock_now(), NULL);
     return status;
-}
-
-static void describe_devices(struct ingest *ingest)
-{
-    const struct ingest_devices *devices = &ingest->devices;
-    char *names = ingest->report->device, text[1024];
-    const size_t size = sizeof ingest->report->device;
-    size_t used = 0;
-    staging_describe(ingest->staging, text, sizeof text);
-    log_message(LOG_DEBUG, "%s", text);
-    for (unsigned i = 0; i < devices->count && used < size; i++)
-        used += (size_t)snprintf(names + used, size - used, "%s%s", i ? " + " : "",
-                                 devices->devices->device[devices->chosen[i]].name);
 }
 
 static enum status open_devices(struct ingest *ingest, struct error *err)
@@ -220,7 +195,14 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
     if (taken && !ingest->coefficients)
         log_message(LOG_DEBUG, "this JPEG library computes pixels in a way of its own: they are "
                                "made on the host");
-    describe_devices(ingest);
+    char *names = ingest->report->device, text[1024];
+    const size_t size = sizeof ingest->report->device;
+    size_t used = 0;
+    staging_describe(staging, text, sizeof text);
+    log_message(LOG_DEBUG, "%s", text);
+    for (unsigned i = 0; i < devices->count && used < size; i++)
+        used += (size_t)snprintf(names + used, size - used, "%s%s", i ? " + " : "",
+                                 devices->devices->device[devices->chosen[i]].name);
     return STATUS_OK;
 }
 
@@ -285,12 +267,21 @@ static enum status open_all(struct ingest *ingest, struct error *err)
 {
     struct rlimit files;
     const uint64_t most = getrlimit(RLIMIT_NOFILE, &files) ? RLIM_INFINITY : files.rlim_cur;
-    const unsigned open_files = bounds_open_files(most, ingest->config->threads);
-    enum status status = open_store(ingest, err);
-    if (status == STATUS_OK)
-        status = open_walk_and_devices(ingest, err);
-    if (status == STATUS_OK)
-        status = open_flow(ingest, open_files, err);
+    const struct ingest_config *config = ingest->config;
+    const unsigned open_files = bounds_open_files(most, config->threads);
+    struct store_config store = config->store;
+    store.content.sources = config->walk.sources;
+    store.content.source_count = config->walk.source_count;
+    store.content.features = &config->features;
+    store.content.decode_scale = config->decode.scale;
+    store.stop = ingest->job.stop;
+    enum status status = config->dry_run ? STATUS_OK : store_open(&ingest->store, &store, err);
+    if (status != STATUS_OK)
+        return status;
+    status = open_walk_and_devices(ingest, err);
+    if (status != STATUS_OK)
+        return status;
+    status = open_flow(ingest, open_files, err);
     if (status != STATUS_OK)
         return status;
     const struct decoders_config decoders = {
@@ -329,18 +320,6 @@ static void monitor(struct ingest *ingest)
     }
 }
 
-/* Pictures that a device lost which failed after the walk had ended are at most what its slots
- * hold: decoded here. Another device may fail over them. */
-static void decode_lost_pictures(struct ingest *ingest)
-{
-    for (;;) {
-        staging_settle(ingest->staging);
-        if (!readers_have_again(ingest->readers))
-            return;
-        decoders_run(ingest->decoders);
-    }
-}
-
 /* Joins everything in the order of the flow; the store's log is complete afterwards. */
 static void join_all(struct ingest *ingest, int64_t start)
 {
@@ -349,8 +328,15 @@ static void join_all(struct ingest *ingest, int64_t start)
         decoders_join(ingest->decoders);
     if (ingest->readers)
         readers_join(ingest->readers);
-    if (ingest->staging && ingest->decoders)
-        decode_lost_pictures(ingest);
+    if (ingest->staging && ingest->decoders) {
+        /* Pictures that a device lost which failed after the walk had ended are at most what its
+         * slots hold: decoded here. Another device may fail over them. */
+        staging_settle(ingest->staging);
+        while (readers_have_again(ingest->readers)) {
+            decoders_run(ingest->decoders);
+            staging_settle(ingest->staging);
+        }
+    }
     if (ingest->staging)
         staging_drain(ingest->staging);
     const double wall = clock_seconds_since(start);
@@ -462,22 +448,6 @@ static void *close_staging_main(void *argument)
     return NULL;
 }
 
-/* Concludes while the devices are closed: a driver takes about as long to give its memory back as
- * the file takes to be written. No other thread knows of staging any more. */
-static enum status conclude_and_close_devices(struct ingest *ingest, enum status opened,
-                                              struct error *err)
-{
-    pthread_t thread;
-    const bool apart =
-        ingest->staging && pthread_create(&thread, NULL, close_staging_main, ingest) == 0;
-    if (!apart)
-        staging_close(&ingest->staging);
-    const enum status status = opened == STATUS_OK ? conclude(ingest, err) : opened;
-    if (apart)
-        pthread_join(thread, NULL);
-    return status;
-}
-
 enum status ingest_run(struct ingest_report *report, const struct ingest_config *config,
                        struct error *err)
 {
@@ -503,7 +473,16 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     else
         ingest_job_fail(&ingest.job, &(struct error){.status = opened});
     join_all(&ingest, start);
-    const enum status status = conclude_and_close_devices(&ingest, opened, err);
+    /* The devices are closed meanwhile: a driver takes about as long to give its memory back as
+     * the file takes to be written. No other thread knows of staging any more. */
+    pthread_t closing;
+    const bool apart =
+        ingest.staging && pthread_create(&closing, NULL, close_staging_main, &ingest) == 0;
+    if (!apart)
+        staging_close(&ingest.staging);
+    const enum status status = opened == STATUS_OK ? conclude(&ingest, err) : opened;
+    if (apart)
+        pthread_join(closing, NULL);
 
     recorder_close(&ingest.recorder);
     decoders_close(&ingest.decoders);

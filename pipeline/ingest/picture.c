@@ -44,15 +44,6 @@ void picture_hold(struct picture *picture)
     atomic_fetch_add(&picture->holders, 1);
 }
 
-/* As it was before it was decoded. */
-static void reset_picture(struct picture *picture)
-{
-    free(picture->counters);
-    picture->counters = NULL;
-    picture->lost = false;
-    atomic_store(&picture->holders, 1);
-}
-
 void picture_release(struct picture *picture)
 {
     const struct picture_sink *sink = picture->sink;
@@ -61,7 +52,11 @@ void picture_release(struct picture *picture)
     if (picture->dropped) {
         picture_free(picture);
     } else if (picture->lost && picture->record.failure.reason == REASON_NONE) {
-        reset_picture(picture);
+        /* As it was before it was decoded. */
+        free(picture->counters);
+        picture->counters = NULL;
+        picture->lost = false;
+        atomic_store(&picture->holders, 1);
         sink->again(sink->context, picture);
     } else {
         sink->finished(sink->context, picture);

@@ -42,15 +42,6 @@ enum status matrix_column(float **values, const struct matrix_source *matrix, co
     return STATUS_OK;
 }
 
-/* True if `row` equals one of the `count` rows in `kept`. */
-static bool is_among(const float *kept, uint32_t count, const float *row, size_t columns)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (memcmp(kept + i * columns, row, columns * sizeof *row) == 0)
-            return true;
-    return false;
-}
-
 enum status matrix_distinct(uint32_t *distinct, const struct matrix_source *matrix, uint32_t most,
                             bool roots, struct error *err)
 {
@@ -73,7 +64,10 @@ enum status matrix_distinct(uint32_t *distinct, const struct matrix_source *matr
             float *row = rows + (size_t)i * columns;
             for (size_t j = 0; roots && j < columns; j++)
                 row[j] = sqrtf(row[j]);
-            if (!is_among(kept, count, row, columns))
+            uint32_t same = 0;
+            while (same < count && memcmp(kept + same * columns, row, columns * sizeof *row) != 0)
+                same++;
+            if (same == count)
                 memcpy(kept + count++ * columns, row, columns * sizeof *row);
         }
     }

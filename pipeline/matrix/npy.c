@@ -350,16 +350,6 @@ out:
     return status;
 }
 
-static void swap_bytes(unsigned char *values, size_t count, size_t item)
-{
-    for (size_t i = 0; i < count; i++, values += item)
-        for (size_t low = 0, high = item - 1; low < high; low++, high--) {
-            unsigned char byte = values[low];
-            values[low] = values[high];
-            values[high] = byte;
-        }
-}
-
 /* `count` values from value `first` on, in the file's order. */
 static enum status read_values(struct npy *npy, uint64_t first, uint64_t count, float *out,
                                struct error *err)
@@ -374,8 +364,13 @@ static enum status read_values(struct npy *npy, uint64_t first, uint64_t count, 
         enum status status = read_at(npy, npy->buffer, part * npy->item, offset, err);
         if (status != STATUS_OK)
             return status;
-        if (npy->big_endian)
-            swap_bytes(npy->buffer, part, npy->item);
+        for (size_t i = 0; i < part && npy->big_endian; i++)
+            for (size_t low = i * npy->item, high = low + npy->item - 1; low < high;
+                 low++, high--) {
+                unsigned char byte = npy->buffer[low];
+                npy->buffer[low] = npy->buffer[high];
+                npy->buffer[high] = byte;
+            }
         npy->convert(out, npy->buffer, part);
         out += part;
         count -= part;
