@@ -92,7 +92,7 @@ static void limit_time(const char *test)
     snprintf(limit.line, sizeof limit.line,
              "\nnot ok 0 - %s/%s: hangs, or takes more than %u seconds\n", running.group->name,
              test, limit.seconds);
-    alarm(limit.seconds);
+    alarm((limit.seconds + 1) / 2);
 }
 
 static int begin_test(void **state)
