@@ -4,9 +4,12 @@
 
 #include "base/budget.h"
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static struct budget *open_budget(uint64_t bytes)
 {
@@ -20,6 +23,7 @@ struct taker {
     struct budget *budget;
     uint64_t bytes;
     pthread_t thread;
+    _Atomic pid_t number;
     _Atomic int state; /* 0 waiting, 1 admitted, 2 refused */
     unsigned place;    /* in which it was admitted */
     _Atomic unsigned *places;
@@ -28,6 +32,7 @@ struct taker {
 static void *take(void *argument)
 {
     struct taker *taker = argument;
+    atomic_store(&taker->number, (pid_t)syscall(SYS_gettid));
     bool admitted = budget_take(taker->budget, taker->bytes);
     if (admitted)
         taker->place = atomic_fetch_add(taker->places, 1);
@@ -35,13 +40,19 @@ static void *take(void *argument)
     return NULL;
 }
 
-static void pause_ms(long ms)
+/* Once a taker has told its number it sleeps in budget_take() only. */
+static bool is_blocked(pid_t thread)
 {
-    struct timespec moment = {0, ms * 1000 * 1000};
-    nanosleep(&moment, NULL);
+    char path[64], state = '?';
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+    fclose(file);
+    return state == 'S';
 }
 
-/* Starts a taker and gives it the time to get into the line. */
+/* Starts a taker; returns when it stands in line. */
 static void start(struct taker *taker, struct budget *budget, uint64_t bytes,
                   _Atomic unsigned *places)
 {
@@ -49,8 +60,10 @@ static void start(struct taker *taker, struct budget *budget, uint64_t bytes,
     taker->bytes = bytes;
     taker->places = places;
     atomic_init(&taker->state, 0);
+    atomic_init(&taker->number, 0);
     assert_int_equal(pthread_create(&taker->thread, NULL, take, taker), 0);
-    pause_ms(20);
+    while (atomic_load(&taker->number) == 0 || !is_blocked(atomic_load(&taker->number)))
+        sched_yield();
 }
 
 static void takes_and_gives(void **state)
