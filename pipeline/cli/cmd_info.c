@@ -8,7 +8,6 @@
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "cli/summary.h"
-#include "file/duplicates.h"
 #include "file/identity.h"
 #include "file/result.h"
 #include <stdio.h>
@@ -144,7 +143,7 @@ static enum status print_runs(struct sink *sink, struct result *result, struct e
     uint64_t count = result_run_count(result);
     uint64_t first = count > RUNS_SHOWN ? count - RUNS_SHOWN : 0;
     for (uint64_t i = first; i < count; i++) {
-        struct result_run run;
+        struct store_run run;
         char time[32];
         enum status status = result_run_at(result, i, &run, err);
         if (status != STATUS_OK)
@@ -281,7 +280,7 @@ static enum status json_runs(struct json *json, struct result *result, struct er
 {
     json_open_array(json, "runs");
     for (uint64_t i = 0; i < result_run_count(result); i++) {
-        struct result_run run;
+        struct store_run run;
         enum status status = result_run_at(result, i, &run, err);
         if (status != STATUS_OK)
             return status;

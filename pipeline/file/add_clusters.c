@@ -1,11 +1,9 @@
 /* add_clusters.c: a finished file is never modified: its bytes are shared with or copied to a new one
  * by the file system, where the clustering is added before the new file takes its name. */
 #include "file/add_clusters.h"
-#include "base/clock.h"
 #include "base/output.h"
 #include "base/path.h"
 #include "file/clusters.h"
-#include "version_generated.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,20 +58,6 @@ out:
     return status;
 }
 
-/* The attributes of a file that holds clusterings alone. */
-static enum status put_root(hid_t file, const char *path, struct error *err)
-{
-    int32_t format = SCHEMA_FORMAT;
-    char created[32];
-    clock_iso8601(created, clock_created());
-    if (h5_put_number(file, "clpipe_format", VALUE_I32, &format, path, err) ||
-        h5_put_text(file, "clpipe_version", CLPIPE_VERSION, path, err) ||
-        h5_put_text(file, "created", created, path, err) ||
-        h5_put_text(file, "parameters", "{}", path, err))
-        return STATUS_FAILED;
-    return STATUS_OK;
-}
-
 /* Whether `output` may be written: *existing is it, if it is a clpipe file. */
 static enum status check_output(struct result **existing, const char *output, const char *input,
                                 const struct result_clustering *clustering, bool replace,
@@ -103,14 +87,6 @@ static enum status check_output(struct result **existing, const char *output, co
         return STATUS_USAGE;
     }
     return STATUS_OK;
-}
-
-/* What does not fit could not be read again. */
-static bool texts_fit(const struct result_clustering *c)
-{
-    struct result_clusters read;
-    return strlen(c->feature) < sizeof read.feature && strlen(c->metric) < sizeof read.metric &&
-           strlen(c->init) < sizeof read.init;
 }
 
 /* Whether the clustering may be added to `base`, and the old one of that name be taken out. */
@@ -143,7 +119,10 @@ enum status result_write_clusters(const char *output, const char *input,
     struct output *out = NULL;
     hid_t file = H5I_INVALID_HID;
     char shown[256];
-    assert(texts_fit(clustering));
+    /* Longer ones could not be read again. */
+    assert(strlen(clustering->feature) < sizeof old->feature &&
+           strlen(clustering->metric) < sizeof old->metric &&
+           strlen(clustering->init) < sizeof old->init);
     if (!schema_name_valid(clustering->name))
         return error_set(err, STATUS_USAGE,
                          "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
@@ -166,7 +145,9 @@ enum status result_write_clusters(const char *output, const char *input,
         if (copy_bytes(output_descriptor(out), output, input, err) ||
             h5_open_file(&file, output_temporary(out), true, err))
             goto out;
-    } else if (h5_create_file(&file, output_temporary(out), err) || put_root(file, output, err)) {
+    } else if (h5_create_file(&file, output_temporary(out), err) ||
+               schema_put_root(file, output, err) ||
+               h5_put_text(file, "parameters", "{}", output, err)) {
         goto out;
     }
     if ((old && clusters_remove(file, base, old, output, err)) ||

@@ -55,19 +55,6 @@ static enum status put_text(hid_t object, const char *name, const char *text, co
     return status;
 }
 
-static enum status put_root(struct build *b, struct error *err)
-{
-    int32_t format = SCHEMA_FORMAT;
-    char created[32];
-    clock_iso8601(created, clock_created());
-    if (h5_put_number(b->file, "clpipe_format", VALUE_I32, &format, b->path, err) ||
-        h5_put_text(b->file, "clpipe_version", CLPIPE_VERSION, b->path, err) ||
-        h5_put_text(b->file, "created", created, b->path, err) ||
-        put_text(b->file, "parameters", b->config->content->parameters, b->path, err))
-        return STATUS_FAILED;
-    return STATUS_OK;
-}
-
 static enum value_type value_type_of(const struct feature *feature)
 {
     return feature->normalize == NORMALIZE_NONE ? VALUE_U32 : VALUE_F32;
@@ -244,7 +231,7 @@ static enum status copy_run(struct build *b, hid_t runs, struct result *from, un
                             struct error *err)
 {
     enum status status = STATUS_FAILED;
-    struct result_run run;
+    struct store_run run;
     char name[32], *version = NULL, *finished = NULL;
     snprintf(name, sizeof name, "runs/%llu", (unsigned long long)from->runs[i]);
     hid_t group;
@@ -254,13 +241,7 @@ static enum status copy_run(struct build *b, hid_t runs, struct result *from, un
         vlen_text_attribute(&version, from->vlen, group, "clpipe_version", false, err) ||
         vlen_text_attribute(&finished, from->vlen, group, "finished", false, err))
         goto out;
-    struct store_run copy = {.command = run.command,
-                             .json = run.json,
-                             .device = run.device,
-                             .driver = run.driver,
-                             .host = run.host,
-                             .seconds = run.seconds};
-    status = write_run(b, runs, from->runs[i], &copy, version, finished, err);
+    status = write_run(b, runs, from->runs[i], &run, version, finished, err);
 out:
     free(version);
     free(finished);
@@ -294,7 +275,9 @@ out:
 static enum status write_content(struct build *b, bool keep_clusters, struct error *err)
 {
     struct result *from = b->config->replaced;
-    if (put_root(b, err) || create_features(b, err) || create_tables(b, err))
+    if (schema_put_root(b->file, b->path, err) ||
+        put_text(b->file, "parameters", b->config->content->parameters, b->path, err) ||
+        create_features(b, err) || create_tables(b, err))
         return STATUS_FAILED;
     enum status status = write_rows(b, err);
     if (status)
@@ -310,16 +293,6 @@ static enum status write_content(struct build *b, bool keep_clusters, struct err
                                                    : STATUS_OK;
 }
 
-static void close_build(struct build *b)
-{
-    columns_close(&b->images);
-    columns_close(&b->failures);
-    for (unsigned i = 0; i < FEATURE_MAX; i++) {
-        h5_close(&b->feature[i]);
-        free(b->block[i]);
-    }
-}
-
 enum status build_file(const struct build_config *config, bool keep_clusters, struct error *err)
 {
     struct build b = {
@@ -332,7 +305,12 @@ enum status build_file(const struct build_config *config, bool keep_clusters, st
         status = write_content(&b, keep_clusters, err);
     if (status)
         h5_abandon_file(b.file);
-    close_build(&b);
+    columns_close(&b.images);
+    columns_close(&b.failures);
+    for (unsigned i = 0; i < FEATURE_MAX; i++) {
+        h5_close(&b.feature[i]);
+        free(b.block[i]);
+    }
     if (status) {
         h5_discard_file(&b.file);
         goto out;

@@ -145,11 +145,6 @@ static enum status write_agreement(hid_t group, const struct result_agreement *a
     return STATUS_OK;
 }
 
-static bool has_part(const struct result_clustering *c, int part)
-{
-    return part != PART_WEIGHTS || c->weighted;
-}
-
 /* Creates /clusters/NAME with its attributes and its datasets (not yet written), whose scales are
  * those of the file's images and features where it has them. */
 static enum status create_clustering(hid_t part[PART_COUNT], hid_t file,
@@ -158,7 +153,7 @@ static enum status create_clustering(hid_t part[PART_COUNT], hid_t file,
 {
     enum status status = STATUS_FAILED;
     char axis[PART_COUNT][2][AXIS_NAME_MAX];
-    struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows};
+    struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows, c->weighted};
     hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
     if (make_axes(axis, file, c, path, err))
         goto out;
@@ -174,9 +169,8 @@ static enum status create_clustering(hid_t part[PART_COUNT], hid_t file,
     for (int p = 0; p < PART_COUNT; p++) {
         const struct cluster_part_kind *kind = &cluster_part_kind[p];
         hsize_t size[2];
-        if (!has_part(c, p))
+        if (!cluster_part_dimensions(size, p, &shape))
             continue;
-        cluster_part_dimensions(size, p, &shape);
         if (h5_create_dataset(&part[p], group, kind->name, kind->type, kind->rank, size, path, err))
             goto out;
         for (int a = 0; a < kind->rank; a++)
@@ -210,7 +204,8 @@ static enum status copy_part(hid_t to, hid_t from, enum cluster_part part,
     enum status status = STATUS_FAILED;
     enum value_type type = cluster_part_kind[part].type;
     hsize_t size[2];
-    cluster_part_dimensions(size, part, shape);
+    if (!cluster_part_dimensions(size, part, shape))
+        return STATUS_OK;
     size_t row = value_size(type) * (cluster_part_kind[part].rank == 2 ? size[1] : 1);
     uint64_t block = row < COPY_BYTES ? COPY_BYTES / row : 1;
     void *data = malloc(block * row);
@@ -249,7 +244,7 @@ enum status clusters_copy(hid_t file, const char *path, struct result *from,
         .inertia = clusters->inertia,
         .agreement = clusters->has_agreement ? &clusters->agreement : NULL};
     struct cluster_shape shape = {clusters->k, clusters->dimension, clusters->iterations,
-                                  clusters->rows};
+                                  clusters->rows, clusters->weighted};
     struct result_sweep sweep;
     hid_t part[PART_COUNT] = {0};
     enum status status = STATUS_FAILED;
@@ -259,8 +254,7 @@ enum status clusters_copy(hid_t file, const char *path, struct result *from,
     if (create_clustering(part, file, &clustering, path, err))
         goto out;
     for (int p = 0; p < PART_COUNT; p++)
-        if (has_part(&clustering, p) &&
-            copy_part(part[p], entry->part[p], p, &shape, path, from->path, err))
+        if (copy_part(part[p], entry->part[p], p, &shape, path, from->path, err))
             goto out;
     status = STATUS_OK;
 out:
@@ -276,15 +270,14 @@ enum status clusters_write(hid_t file, const struct result_clustering *c, const 
         [PART_DISTANCES] = c->distances, [PART_SIZES] = c->sizes,
         [PART_NEAREST] = c->nearest,     [PART_HISTORY] = c->inertia_history,
         [PART_WEIGHTS] = c->weights};
-    struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows};
+    struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows, c->weighted};
     hid_t part[PART_COUNT] = {0};
     enum status status = STATUS_FAILED;
     if (create_clustering(part, file, c, path, err))
         goto out;
     for (int p = 0; p < PART_COUNT; p++) {
         hsize_t size[2];
-        cluster_part_dimensions(size, p, &shape);
-        if (has_part(c, p) &&
+        if (cluster_part_dimensions(size, p, &shape) &&
             h5_write_rows(part[p], cluster_part_kind[p].type, 0, size[0], data[p], path, err))
             goto out;
     }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_image(const struct image_row *a, const struct image_row *b)
+static bool same_image(const struct result_image *a, const struct result_image *b)
 {
     return a->width == b->width && a->height == b->height && a->orientation == b->orientation &&
            a->channels == b->channels && a->source == b->source && a->bytes == b->bytes &&

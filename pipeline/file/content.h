@@ -1,8 +1,9 @@
-/* content.h: what a file is made from, and by which run. */
+/* content.h: what a file is made from, a row of it, and by which run. */
 #ifndef CLPIPE_FILE_CONTENT_H
 #define CLPIPE_FILE_CONTENT_H
 
 #include "features/feature.h"
+#include <stdint.h>
 
 /* All that shapes the rows. The pointers belong to the caller. */
 struct content {
@@ -11,6 +12,19 @@ struct content {
     const struct feature_set *features;
     unsigned decode_scale;
     const char *parameters; /* JSON of all options that shape the content, stored to the letter */
+};
+
+/* One row of /images. */
+struct result_image {
+    const char *path;     /* UTF-8 as stored */
+    const char *path_raw; /* the bytes */
+    uint32_t width, height;
+    uint8_t orientation, channels;
+    uint16_t source;
+    uint64_t bytes;
+    int64_t mtime_ns;
+    uint64_t digest[2];
+    char format[8];
 };
 
 /* One member of /runs: the fields are stored as attributes of /runs/N. */

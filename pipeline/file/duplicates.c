@@ -2,7 +2,6 @@
  *
  * Digests are sorted in memory. Where they do not fit, several passes take a part of them each, by
  * their leading bits, which are as good as random. */
-#include "file/duplicates.h"
 #include "file/result_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -19,30 +18,25 @@ static int compare(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct digest));
 }
 
-static unsigned digest_column(void)
-{
-    unsigned c = 0;
-    while (strcmp(image_table.column[c].name, "digest") != 0)
-        c++;
-    return c;
-}
-
 /* Counts the copies among the digests whose part is `part` of `parts`. */
 static enum status count_part(uint64_t *copies, struct result *result, struct digest *kept,
                               uint64_t room, struct digest *block, unsigned part, unsigned parts,
                               struct error *err)
 {
     uint64_t images = rows_count(result->images), count = 0;
+    unsigned column = 0;
+    while (strcmp(image_table.column[column].name, "digest") != 0)
+        column++;
     for (uint64_t first = 0; first < images; first += BLOCK) {
         uint64_t rows = images - first < BLOCK ? images - first : BLOCK;
-        if (h5_read_rows(rows_dataset(result->images, digest_column()), VALUE_U64, first, rows,
-                         block, result->path, err))
+        if (h5_read_rows(rows_dataset(result->images, column), VALUE_U64, first, rows, block,
+                         result->path, err))
             return STATUS_FAILED;
         for (uint64_t i = 0; i < rows; i++) {
             if ((block[i].word[0] >> 32) % parts != part)
                 continue;
             if (count == room)
-                return result_damaged(result, err, "the digests of /images are not random");
+                return h5_damaged(err, result->path, "the digests of /images are not random");
             kept[count++] = block[i];
         }
     }

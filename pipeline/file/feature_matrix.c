@@ -13,11 +13,6 @@
 #define LEAST_WEIGHT    1e-4
 #define GREATEST_WEIGHT 1e6
 
-bool feature_matrix_is_joined(const char *name)
-{
-    return strpbrk(name, "+:") != NULL;
-}
-
 /* --- one feature ----------------------------------------------------------------------------- */
 
 struct feature_rows {
@@ -94,24 +89,6 @@ static enum status add_part(struct parts *parts, const struct result *result, ch
     return STATUS_OK;
 }
 
-/* "NAME[:WEIGHT]+NAME[:WEIGHT]...". */
-static enum status parse_parts(struct parts *parts, const struct result *result, const char *name,
-                               struct error *err)
-{
-    enum status status = STATUS_OK;
-    char *copy = strdup(name);
-    if (!copy)
-        return error_memory(err, strlen(name) + 1, "joined features");
-    for (char *at = copy, *end; status == STATUS_OK && at; at = end) {
-        end = strchr(at, '+');
-        if (end)
-            *end++ = 0;
-        status = add_part(parts, result, at, err);
-    }
-    free(copy);
-    return status;
-}
-
 /* Adds "TEXT:WEIGHT" behind what is there; false: it does not fit. */
 static bool append(char *to, size_t size, const char *text, double weight)
 {
@@ -153,16 +130,27 @@ static enum status open_joined(struct matrix_source *out, struct result_feature 
 {
     struct parts parts = {.count = 0};
     struct joined_part opened[JOINED_MOST];
-    enum status status = parse_parts(&parts, result, name, err);
-    if (status != STATUS_OK)
+    enum status status = STATUS_OK;
+    char *copy = strdup(name);
+    if (!copy)
+        return error_memory(err, strlen(name) + 1, "joined features");
+    /* "NAME[:WEIGHT]+NAME[:WEIGHT]...". */
+    for (char *at = copy, *end; !status && at; at = end) {
+        end = strchr(at, '+');
+        if (end)
+            *end++ = 0;
+        status = add_part(&parts, result, at, err);
+    }
+    free(copy);
+    if (status)
         return status;
     status = describe(about, &parts, err);
-    if (status != STATUS_OK)
+    if (status)
         return status;
     for (unsigned i = 0; i < parts.count; i++) {
         opened[i].weight = parts.weight[i];
         status = open_feature(&opened[i].matrix, result, parts.feature[i], err);
-        if (status != STATUS_OK) {
+        if (status) {
             while (i-- > 0)
                 matrix_close(&opened[i].matrix);
             return status;
@@ -178,10 +166,11 @@ enum status feature_matrix_open(struct matrix_source *out, struct result_feature
 {
     const struct result_feature *feature;
     *out = (struct matrix_source){0};
-    if (name && feature_matrix_is_joined(name) && result_feature_count(result) > 0)
+    /* Only a text that names several features, or one with a weight, has these. */
+    if (name && strpbrk(name, "+:") && result_feature_count(result) > 0)
         return open_joined(out, about, result, name, err);
     enum status status = choose_feature(&feature, result, name, err);
-    if (status != STATUS_OK)
+    if (status)
         return status;
     *about = *feature;
     return open_feature(out, result, feature, err);

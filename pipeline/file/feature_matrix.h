@@ -6,9 +6,6 @@
 #include "file/result.h"
 #include "matrix/matrix.h"
 
-/* True for a text that can only name several features, or one with a weight. */
-bool feature_matrix_is_joined(const char *name);
-
 /* Opens the feature of that name (NULL: the only one), or several joined; the result must outlive
  * the matrix. *about is what the rows are: the feature itself, or for joined ones a feature of kind
  * "joined", whose name is the same however the weights were written. STATUS_USAGE: no such feature,

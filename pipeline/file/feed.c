@@ -162,14 +162,14 @@ static enum status read_log(struct feed *feed, uint64_t offset, struct feed_item
         memcpy(item->failure.reason, reason, strnlen(reason, sizeof item->failure.reason));
         return STATUS_OK;
     }
-    item->image = (struct image_row){.width = record->width,
-                                     .height = record->height,
-                                     .orientation = record->orientation,
-                                     .channels = record->channels,
-                                     .source = record->source,
-                                     .bytes = record->bytes,
-                                     .mtime_ns = record->mtime_ns,
-                                     .digest = {record->digest[0], record->digest[1]}};
+    item->image = (struct result_image){.width = record->width,
+                                        .height = record->height,
+                                        .orientation = record->orientation,
+                                        .channels = record->channels,
+                                        .source = record->source,
+                                        .bytes = record->bytes,
+                                        .mtime_ns = record->mtime_ns,
+                                        .digest = {record->digest[0], record->digest[1]}};
     memcpy(item->image.format, record->format, sizeof item->image.format);
     if (!records_unpack(feed->values, feed->config.features->counters, &feed->entry)) {
         error_set(err, STATUS_FAILED, "the log holds an image with another number of values");

@@ -22,7 +22,7 @@ struct feed_config {
 struct feed_item {
     uint64_t location;
     bool is_image;
-    struct image_row image;
+    struct result_image image;
     struct failure_row failure;
     const char *path;
     uint32_t path_length;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <hdf5_hl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +125,17 @@ enum status h5_fail(struct error *err, const char *call, const char *what, const
     return status;
 }
 
+enum status h5_damaged(struct error *err, const char *path, const char *format, ...)
+{
+    char what[400], shown[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return error_set(err, STATUS_FAILED, "%s is damaged or not clpipe's: %s",
+                     path_for_message(shown, sizeof shown, path), what);
+}
+
 /* The file access properties of everything that clpipe opens or creates. */
 static hid_t access_list(void)
 {
@@ -231,48 +243,41 @@ enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *er
     return ok ? STATUS_OK : h5_fail(err, "H5Dclose", "write", path);
 }
 
-/* The memory and file dataspaces of rows [first, first + count). */
-static bool select_rows(hid_t *memory, hid_t *file, hid_t dataset, uint64_t first, uint64_t count)
+/* Reads rows to `to` or, where that is NULL, writes them from `from`. */
+static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
+                             void *to, const void *from, const char *path, struct error *err)
 {
+    if (count == 0)
+        return STATUS_OK;
     hsize_t size[2] = {0}, start[2] = {first, 0};
-    *memory = H5I_INVALID_HID;
-    *file = H5Dget_space(dataset);
-    int rank = H5Sget_simple_extent_ndims(*file);
-    if (rank < 1 || rank > 2 || H5Sget_simple_extent_dims(*file, size, NULL) != rank)
-        return false;
+    hid_t type_id = make_type(type, false), file = H5Dget_space(dataset), memory = H5I_INVALID_HID;
+    int rank = H5Sget_simple_extent_ndims(file);
+    bool ok = rank >= 1 && rank <= 2 && H5Sget_simple_extent_dims(file, size, NULL) == rank;
     size[0] = count;
-    *memory = H5Screate_simple(rank, size, NULL);
-    return *memory > 0 && H5Sselect_hyperslab(*file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0;
+    if (ok)
+        memory = H5Screate_simple(rank, size, NULL);
+    ok = ok && memory > 0 &&
+         H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
+         (to ? H5Dread(dataset, type_id, memory, file, H5P_DEFAULT, to)
+             : H5Dwrite(dataset, type_id, memory, file, H5P_DEFAULT, from)) >= 0;
+    enum status status =
+        ok ? STATUS_OK : h5_fail(err, to ? "H5Dread" : "H5Dwrite", to ? "read" : "write", path);
+    h5_close(&memory);
+    h5_close(&file);
+    h5_close(&type_id);
+    return status;
 }
 
 enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
                           const void *data, const char *path, struct error *err)
 {
-    if (count == 0)
-        return STATUS_OK;
-    hid_t memory, file, type_id = make_type(type, false);
-    bool ok = select_rows(&memory, &file, dataset, first, count) &&
-              H5Dwrite(dataset, type_id, memory, file, H5P_DEFAULT, data) >= 0;
-    enum status status = ok ? STATUS_OK : h5_fail(err, "H5Dwrite", "write", path);
-    h5_close(&memory);
-    h5_close(&file);
-    h5_close(&type_id);
-    return status;
+    return move_rows(dataset, type, first, count, NULL, data, path, err);
 }
 
 enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
                          void *data, const char *path, struct error *err)
 {
-    if (count == 0)
-        return STATUS_OK;
-    hid_t memory, file, type_id = make_type(type, false);
-    bool ok = select_rows(&memory, &file, dataset, first, count) &&
-              H5Dread(dataset, type_id, memory, file, H5P_DEFAULT, data) >= 0;
-    enum status status = ok ? STATUS_OK : h5_fail(err, "H5Dread", "read", path);
-    h5_close(&memory);
-    h5_close(&file);
-    h5_close(&type_id);
-    return status;
+    return move_rows(dataset, type, first, count, data, NULL, path, err);
 }
 
 enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
@@ -336,7 +341,8 @@ bool h5_is_object(hid_t parent, const char *name, H5O_type_t type)
            H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) >= 0 && object.type == type;
 }
 
-bool h5_type_matches(hid_t stored, enum value_type type)
+/* True if the type, as stored, is a form of `type`. */
+static bool type_matches(hid_t stored, enum value_type type)
 {
     H5T_class_t class = H5Tget_class(stored);
     if (class != value_kinds[type].class)
@@ -355,7 +361,8 @@ bool h5_type_matches(hid_t stored, enum value_type type)
                : H5Tequal(stored, H5T_IEEE_F64LE) > 0 || H5Tequal(stored, H5T_IEEE_F64BE) > 0;
 }
 
-uint64_t h5_file_bytes(hid_t object)
+/* The size of the open file in bytes. */
+static uint64_t file_size(hid_t object)
 {
     hsize_t bytes = 0;
     hid_t file = H5Iget_file_id(object);
@@ -371,7 +378,7 @@ uint64_t h5_file_bytes(hid_t object)
 const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
 {
     const char *wrong = NULL;
-    uint64_t file_bytes = h5_file_bytes(dataset);
+    uint64_t file_bytes = file_size(dataset);
     hid_t list = H5Dget_create_plist(dataset);
     H5D_layout_t layout = H5Pget_layout(list);
     if (H5Pget_external_count(list) > 0) {
@@ -414,17 +421,17 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
                             struct error *err)
 {
     char shown[256];
-    path_for_message(shown, sizeof shown, path);
     *dataset = H5I_INVALID_HID;
     if (!h5_is_object(parent, name, H5O_TYPE_DATASET))
-        return error_set(err, STATUS_FAILED, "%s is damaged: it has no dataset %s", shown, where);
+        return error_set(err, STATUS_FAILED, "%s is damaged: it has no dataset %s",
+                         path_for_message(shown, sizeof shown, path), where);
     *dataset = H5Dopen2(parent, name, H5P_DEFAULT);
     if (*dataset < 0)
         return h5_fail(err, "H5Dopen2", "read", path);
     hid_t stored = H5Dget_type(*dataset), space = H5Dget_space(*dataset);
     const char *wrong = NULL;
     uint64_t elements = 1;
-    if (!h5_type_matches(stored, type)) {
+    if (!type_matches(stored, type)) {
         wrong = "has another type than clpipe writes";
     } else if (H5Sget_simple_extent_type(space) != H5S_SIMPLE ||
                H5Sget_simple_extent_ndims(space) != rank ||
@@ -445,8 +452,7 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
     if (!wrong)
         return STATUS_OK;
     h5_close(dataset);
-    return error_set(err, STATUS_FAILED, "%s is damaged or not clpipe's: %s %s", shown, where,
-                     wrong);
+    return h5_damaged(err, path, "%s %s", where, wrong);
 }
 
 /* Reads a scalar attribute of that class. */
@@ -518,13 +524,10 @@ static enum status finish_listing(struct listing *listing, herr_t result, const 
                                   const char *path, struct error *err)
 {
     struct h5_names *names = listing->names;
-    char shown[256];
     if (result < 0) {
         bool many = names->count == listing->most;
         h5_free_names(names);
-        return many ? error_set(err, STATUS_FAILED,
-                                "%s is damaged or not clpipe's: a group has more than %u members",
-                                path_for_message(shown, sizeof shown, path), listing->most)
+        return many ? h5_damaged(err, path, "a group has more than %u members", listing->most)
                     : h5_fail(err, call, "read", path);
     }
     if (names->count > 1)

@@ -36,6 +36,10 @@ void h5_close(hid_t *id);
 /* Turns the top of HDF5's error stack into STATUS_FAILED "cannot WHAT PATH: ...". */
 enum status h5_fail(struct error *err, const char *call, const char *what, const char *path);
 
+/* STATUS_FAILED "PATH is damaged or not clpipe's: WHAT". */
+enum status h5_damaged(struct error *err, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Creates (truncates) or opens a file. `what` of messages is "write" or "read". */
 enum status h5_create_file(hid_t *file, const char *path, struct error *err);
 enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err);
@@ -102,12 +106,6 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
 /* What is wrong with where and how a dataset's `bytes` bytes are stored, or NULL: its data must lie
  * in this file, and the file be large enough for them. */
 const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element_bytes);
-
-/* True if the type, as stored, is a form of `type`. */
-bool h5_type_matches(hid_t stored, enum value_type type);
-
-/* The size of the open file in bytes. */
-uint64_t h5_file_bytes(hid_t object);
 
 /* A scalar number attribute; false if it is missing or of another kind. Integers of any width are
  * read as int64. */

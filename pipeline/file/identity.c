@@ -229,27 +229,12 @@ static enum status add_values(struct identity *id, hid_t dataset, const struct k
     return STATUS_OK;
 }
 
-/* "image,feature_rgb_256"; "-" for an axis without a scale. */
-static enum status axes_text(char text[AXES_TEXT], struct identity *id, hid_t dataset, int rank,
-                             struct error *err)
-{
-    text[0] = 0;
-    for (int a = 0; a < rank; a++) {
-        char axis[MOST_NAME];
-        if (vlen_axis(axis, sizeof axis, id->vlen, dataset, (unsigned)a, err))
-            return STATUS_FAILED;
-        snprintf(text + strlen(text), AXES_TEXT - strlen(text), "%s%s", a ? "," : "",
-                 *axis ? axis : "-");
-    }
-    return STATUS_OK;
-}
-
 static enum status add_dataset(struct identity *id, hid_t dataset, const char *name,
                                struct error *err)
 {
     hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     struct kind kind;
-    char shape[64], axes[AXES_TEXT], line[MOST_NAME + AXES_TEXT + 128];
+    char shape[64], axes[AXES_TEXT] = "", line[MOST_NAME + AXES_TEXT + 128];
     hsize_t dimensions[MOST_AXES];
     int rank = 0;
     bool scale = false;
@@ -273,8 +258,14 @@ static enum status add_dataset(struct identity *id, hid_t dataset, const char *n
         refuse(id, err, name, wrong);
         goto out;
     }
-    if (axes_text(axes, id, dataset, rank, err))
-        goto out;
+    /* "image,feature_rgb_256"; "-" for an axis without a scale. */
+    for (int a = 0; a < rank; a++) {
+        char axis[MOST_NAME];
+        if (vlen_axis(axis, sizeof axis, id->vlen, dataset, (unsigned)a, err))
+            goto out;
+        snprintf(axes + strlen(axes), sizeof axes - strlen(axes), "%s%s", a ? "," : "",
+                 *axis ? axis : "-");
+    }
     snprintf(line, sizeof line, "dataset %s %s %s %s\n", name, kind.name, shape, axes);
     add(id, line);
     if (add_attributes(id, dataset, false, err))
@@ -287,26 +278,6 @@ out:
     h5_close(&kind.memory);
     h5_close(&space);
     h5_close(&type);
-    return status;
-}
-
-static enum status add_group(struct identity *id, hid_t group, const char *name, int depth,
-                             struct error *err);
-
-static enum status add_member(struct identity *id, hid_t group, const char *member,
-                              const char *name, int depth, struct error *err)
-{
-    bool is_group = h5_is_object(group, member, H5O_TYPE_GROUP);
-    if (!is_group && !h5_is_object(group, member, H5O_TYPE_DATASET))
-        return refuse(id, err, name, "is a link to elsewhere");
-    if (++id->objects > MOST_OBJECTS)
-        return refuse(id, err, name, "is one object too many");
-    hid_t object = H5Oopen(group, member, H5P_DEFAULT);
-    if (object < 0)
-        return h5_fail(err, "H5Oopen", "read", id->path);
-    enum status status =
-        is_group ? add_group(id, object, name, depth + 1, err) : add_dataset(id, object, name, err);
-    h5_close(&object);
     return status;
 }
 
@@ -330,7 +301,24 @@ static enum status add_group(struct identity *id, hid_t group, const char *name,
             refuse(id, err, "a member", "has a longer name than clpipe gives");
             goto out;
         }
-        if (add_member(id, group, names.name[i], path, depth, err))
+        bool is_group = h5_is_object(group, names.name[i], H5O_TYPE_GROUP);
+        if (!is_group && !h5_is_object(group, names.name[i], H5O_TYPE_DATASET)) {
+            refuse(id, err, path, "is a link to elsewhere");
+            goto out;
+        }
+        if (++id->objects > MOST_OBJECTS) {
+            refuse(id, err, path, "is one object too many");
+            goto out;
+        }
+        hid_t object = H5Oopen(group, names.name[i], H5P_DEFAULT);
+        if (object < 0) {
+            h5_fail(err, "H5Oopen", "read", id->path);
+            goto out;
+        }
+        enum status added = is_group ? add_group(id, object, path, depth + 1, err)
+                                     : add_dataset(id, object, path, err);
+        h5_close(&object);
+        if (added)
             goto out;
     }
     status = STATUS_OK;

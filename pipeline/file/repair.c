@@ -14,8 +14,7 @@
 #include "base/path.h"
 #include "file/build.h"
 #include "file/signature.h"
-#include "file/verify.h"
-#include "file/verify_clusters.h"
+#include "file/verify_report.h"
 #include "log/repair_log.h"
 #include "log/workdir.h"
 #include <errno.h>
@@ -25,8 +24,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define ORDER_BLOCK 4096
 
 struct repair {
     const struct repair_config *config;
@@ -80,7 +77,7 @@ static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad,
             goto out;
         if (bad[i])
             continue;
-        uint16_t source = rows == result->images ? ((const struct image_row *)found)->source
+        uint16_t source = rows == result->images ? ((const struct result_image *)found)->source
                                                  : ((const struct failure_row *)found)->source;
         const char *name = result->sources[source];
         bool list = name[0] == '@' || strcmp(name, "-") == 0;
@@ -151,7 +148,7 @@ static enum status read_parts(struct repair *r, struct error *err)
             return status;
         if (made->dimension != feature->dimension ||
             (made->normalize != NORMALIZE_NONE) != feature->is_float) {
-            result_damaged(result, err, "/features/%s contradicts itself", feature->name);
+            h5_damaged(err, result->path, "/features/%s contradicts itself", feature->name);
             return error_remedy(err, REMEDY_START_OVER);
         }
         parts->content.decode_scale = feature->decode_scale;
@@ -293,16 +290,6 @@ static enum status write_output(struct repair *r, struct error *err)
     return status;
 }
 
-static enum status check_output(const struct repair_config *config, struct error *err)
-{
-    struct stat st;
-    char shown[256];
-    if (!config->output || lstat(config->output, &st))
-        return STATUS_OK;
-    return error_set(err, STATUS_FAILED, "%s is there and is not overwritten: name another output",
-                     path_for_message(shown, sizeof shown, config->output));
-}
-
 static bool has_work(const char *input)
 {
     char *name;
@@ -342,9 +329,12 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
     memset(report, 0, sizeof *report);
     struct repair r = {.config = config, .report = report, .log = {.fd = -1}};
     struct stat st;
+    char shown[256];
     enum status status = STATUS_FAILED;
-    if (check_output(config, err))
-        goto out;
+    if (config->output && lstat(config->output, &st) == 0)
+        return error_set(err, STATUS_FAILED,
+                         "%s is there and is not overwritten: name another output",
+                         path_for_message(shown, sizeof shown, config->output));
     /* A file that is only read may lie where nothing can be written. */
     if ((!config->output || has_work(config->input)) &&
         (status = workdir_open(&r.work, config->input, NULL, err)))

@@ -9,7 +9,6 @@
 #include "file/result_internal.h"
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,17 +50,6 @@ const struct column agreement_attribute[AGREEMENT_ATTRIBUTES] = {
     {"ari", VALUE_F64, 1, offsetof(struct result_agreement, ari)},
 };
 
-enum status result_damaged(const struct result *result, struct error *err, const char *format, ...)
-{
-    char what[400], shown[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
-    return error_set(err, STATUS_FAILED, "%s is damaged or not clpipe's: %s",
-                     path_for_message(shown, sizeof shown, result->path), what);
-}
-
 void result_feature_describe(struct result_feature *out, const struct feature *feature,
                              uint32_t decode_scale)
 {
@@ -90,8 +78,9 @@ static enum status read_short_text(void *buffer, size_t size, struct result *res
     if (fits)
         strcpy(buffer, text);
     free(text);
-    return fits ? STATUS_OK
-                : result_damaged(result, err, "its attribute '%s' is longer than it can be", name);
+    return fits
+               ? STATUS_OK
+               : h5_damaged(err, result->path, "its attribute '%s' is longer than it can be", name);
 }
 
 /* A non-negative integer attribute of at most `most`. */
@@ -100,31 +89,44 @@ static enum status read_number(uint32_t *value, struct result *result, hid_t obj
 {
     int64_t found;
     if (!h5_get_integer(object, name, &found) || found < 0 || found > most)
-        return result_damaged(result, err, "its attribute '%s' is missing or out of range", name);
+        return h5_damaged(err, result->path, "its attribute '%s' is missing or out of range", name);
     *value = (uint32_t)found;
     return STATUS_OK;
 }
 
-/* Opens a group at the root, lists it and makes room for `size` bytes for each member; *group is
- * 0 if there is none. */
-static enum status list_group(hid_t *group, struct h5_names *names, void *room, size_t size,
-                              struct result *result, const char *name, unsigned most,
-                              struct error *err)
+/* Opens the members of a group at the root, if it is there, after making room for `size` bytes for
+ * each of them. */
+static enum status open_members(struct result *result, const char *name, unsigned most, void *room,
+                                size_t size,
+                                enum status (*open_member)(struct result *result, hid_t group,
+                                                           const char *name, struct error *err),
+                                struct error *err)
 {
-    *group = 0;
-    *names = (struct h5_names){0};
+    enum status status = STATUS_FAILED;
+    hid_t group;
+    struct h5_names names = {0};
     if (H5Lexists(result->file, name, H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (!h5_is_object(result->file, name, H5O_TYPE_GROUP))
-        return result_damaged(result, err, "/%s is no group of its own", name);
-    if (h5_open_group(group, result->file, name, result->path, err) ||
-        h5_list(names, *group, most, result->path, err))
+        return h5_damaged(err, result->path, "/%s is no group of its own", name);
+    if (h5_open_group(&group, result->file, name, result->path, err))
         return STATUS_FAILED;
-    void *members = calloc(names->count ? names->count : 1, size);
-    if (!members)
-        return error_memory(err, names->count * size, name);
+    if (h5_list(&names, group, most, result->path, err))
+        goto out;
+    void *members = calloc(names.count ? names.count : 1, size);
+    if (!members) {
+        error_memory(err, names.count * size, name);
+        goto out;
+    }
     memcpy(room, &members, sizeof members);
-    return STATUS_OK;
+    for (unsigned i = 0; i < names.count; i++)
+        if (open_member(result, group, names.name[i], err))
+            goto out;
+    status = STATUS_OK;
+out:
+    h5_free_names(&names);
+    h5_close(&group);
+    return status;
 }
 
 static enum status open_root(struct result *result, struct error *err)
@@ -147,7 +149,7 @@ static enum status open_root(struct result *result, struct error *err)
         if (vlen_text_attribute(texts[i], result->vlen, result->file, names[i], true, err))
             return STATUS_FAILED;
         if (!utf8_valid(*texts[i], strlen(*texts[i])))
-            return result_damaged(result, err, "its attribute '%s' is not UTF-8", names[i]);
+            return h5_damaged(err, result->path, "its attribute '%s' is not UTF-8", names[i]);
     }
     return STATUS_OK;
 }
@@ -159,7 +161,7 @@ static enum status open_sources(struct result *result, struct error *err)
                         &count, "/images/sources", result->path, err))
         return STATUS_FAILED;
     if (count > UINT16_MAX + 1)
-        return result_damaged(result, err, "it has more than 65,536 sources");
+        return h5_damaged(err, result->path, "it has more than 65,536 sources");
     result->sources = calloc(count ? count : 1, sizeof *result->sources);
     if (!result->sources)
         return error_memory(err, count * sizeof *result->sources, "sources");
@@ -172,7 +174,7 @@ static enum status open_sources(struct result *result, struct error *err)
             vlen_element(result->vlen, descriptor, 1, &bytes, &length, err))
             return STATUS_FAILED;
         if (!utf8_valid((const char *)bytes, length) || length > MOST_SOURCE_BYTES)
-            return result_damaged(result, err, "a source is no text");
+            return h5_damaged(err, result->path, "a source is no text");
         char *source = strndup((const char *)bytes, length);
         if (!source)
             return error_memory(err, length, "sources");
@@ -205,12 +207,12 @@ static enum status open_feature(struct result *result, hid_t group, const char *
 {
     struct result_feature *feature = &result->features[result->feature_count].feature;
     if (!schema_name_valid(name))
-        return result_damaged(result, err, "a feature has an impossible name");
+        return h5_damaged(err, result->path, "a feature has an impossible name");
     snprintf(feature->name, sizeof feature->name, "%s", name);
     char where[FEATURE_NAME_MAX + 16];
     snprintf(where, sizeof where, "/features/%s", name);
     if (!h5_is_object(group, name, H5O_TYPE_DATASET))
-        return result_damaged(result, err, "%s is no dataset of its own", where);
+        return h5_damaged(err, result->path, "%s is no dataset of its own", where);
     if (read_feature_attributes(feature, result, group, err))
         return STATUS_FAILED;
     /* The normalisation says which of the two types it must be. */
@@ -222,34 +224,12 @@ static enum status open_feature(struct result *result, hid_t group, const char *
         return STATUS_FAILED;
     result->feature_count++;
     if (size[0] != rows_count(result->images))
-        return result_damaged(result, err, "%s has another number of rows than /images", where);
+        return h5_damaged(err, result->path, "%s has another number of rows than /images", where);
     if (size[1] < 1 || size[1] > FEATURE_DIMENSION_MAX)
-        return result_damaged(result, err, "%s has an impossible dimension", where);
+        return h5_damaged(err, result->path, "%s has an impossible dimension", where);
     feature->rows = size[0];
     feature->dimension = (uint32_t)size[1];
     return STATUS_OK;
-}
-
-static enum status open_features(struct result *result, struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    hid_t group;
-    struct h5_names names;
-    if (list_group(&group, &names, &result->features, sizeof *result->features, result, "features",
-                   RESULT_MOST_FEATURES, err))
-        goto out;
-    if (!group) {
-        result_damaged(result, err, "it has no /features");
-        goto out;
-    }
-    for (unsigned i = 0; i < names.count; i++)
-        if (open_feature(result, group, names.name[i], err))
-            goto out;
-    status = STATUS_OK;
-out:
-    h5_free_names(&names);
-    h5_close(&group);
-    return status;
 }
 
 /* How a clustering agrees with the folders of the images, where it says so. */
@@ -261,14 +241,14 @@ static enum status read_agreement(struct result_clusters *c, struct result *resu
     if (!c->has_agreement)
         return STATUS_OK;
     if (!h5_get_integer(group, "folders", &folders) || folders < 2 || folders > UINT32_MAX)
-        return result_damaged(result, err, "its attribute 'folders' is out of range");
+        return h5_damaged(err, result->path, "its attribute 'folders' is out of range");
     c->agreement.folders = (uint32_t)folders;
     for (int i = 0; i < AGREEMENT_ATTRIBUTES; i++) {
         const struct column *measure = &agreement_attribute[i];
         double value;
         if (!h5_get_real(group, measure->name, &value) || !(value >= -1 && value <= 1))
-            return result_damaged(result, err, "its attribute '%s' is missing or out of range",
-                                  measure->name);
+            return h5_damaged(err, result->path, "its attribute '%s' is missing or out of range",
+                              measure->name);
         memcpy((char *)&c->agreement + measure->offset, &value, sizeof value);
     }
     return STATUS_OK;
@@ -290,9 +270,9 @@ static enum status read_clustering_attributes(struct result *result,
         read_number(&converged, result, group, "converged", 1, err))
         return STATUS_FAILED;
     if (!h5_get_integer(group, "seed", &c->seed))
-        return result_damaged(result, err, "its attribute 'seed' is missing");
+        return h5_damaged(err, result->path, "its attribute 'seed' is missing");
     if (!h5_get_real(group, "inertia", &c->inertia))
-        return result_damaged(result, err, "its attribute 'inertia' is missing");
+        return h5_damaged(err, result->path, "its attribute 'inertia' is missing");
     if (vlen_text_attribute(&entry->parameters, result->vlen, group, "parameters", true, err) ||
         read_agreement(c, result, group, err))
         return STATUS_FAILED;
@@ -318,22 +298,21 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
             return STATUS_FAILED;
     }
     if (size[PART_CENTROIDS][1] < 1 || size[PART_CENTROIDS][1] > UINT32_MAX || c->k < 1)
-        return result_damaged(result, err, "/clusters/%s has an impossible size", c->name);
+        return h5_damaged(err, result->path, "/clusters/%s has an impossible size", c->name);
     c->dimension = (uint32_t)size[PART_CENTROIDS][1];
     c->rows = size[PART_LABELS][0];
-    struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows};
+    struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows, c->weighted};
     for (int p = 0; p < PART_COUNT; p++) {
         hsize_t wanted[2];
-        if (p == PART_WEIGHTS && !c->weighted)
-            continue;
-        cluster_part_dimensions(wanted, p, &shape);
-        if (size[p][0] != wanted[0] || (cluster_part_kind[p].rank == 2 && size[p][1] != wanted[1]))
-            return result_damaged(result, err, "/clusters/%s/%s has another size than the rest",
-                                  c->name, cluster_part_kind[p].name);
+        if (cluster_part_dimensions(wanted, p, &shape) &&
+            (size[p][0] != wanted[0] ||
+             (cluster_part_kind[p].rank == 2 && size[p][1] != wanted[1])))
+            return h5_damaged(err, result->path, "/clusters/%s/%s has another size than the rest",
+                              c->name, cluster_part_kind[p].name);
     }
     if (result->has_images && c->rows != rows_count(result->images))
-        return result_damaged(result, err, "/clusters/%s has another number of rows than /images",
-                              c->name);
+        return h5_damaged(err, result->path, "/clusters/%s has another number of rows than /images",
+                          c->name);
     return STATUS_OK;
 }
 
@@ -342,7 +321,7 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
 {
     struct result_cluster_entry *entry = &result->clusters[result->clusters_count];
     if (!schema_name_valid(name) || !h5_is_object(group, name, H5O_TYPE_GROUP))
-        return result_damaged(result, err, "/clusters has a member that is no clustering");
+        return h5_damaged(err, result->path, "/clusters has a member that is no clustering");
     result->clusters_count++;
     snprintf(entry->clusters.name, sizeof entry->clusters.name, "%s", name);
     hid_t member;
@@ -355,45 +334,19 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
     return status;
 }
 
-static enum status open_clusters(struct result *result, struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    hid_t group;
-    struct h5_names names;
-    if (list_group(&group, &names, &result->clusters, sizeof *result->clusters, result, "clusters",
-                   RESULT_MOST_CLUSTERS, err))
-        goto out;
-    for (unsigned i = 0; i < names.count; i++)
-        if (open_clustering(result, group, names.name[i], err))
-            goto out;
-    status = STATUS_OK;
-out:
-    h5_free_names(&names);
-    h5_close(&group);
-    return status;
-}
-
 static int compare_numbers(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-static enum status open_runs(struct result *result, struct error *err)
+static enum status open_run(struct result *result, hid_t group, const char *name, struct error *err)
 {
-    hid_t group;
-    struct h5_names names;
-    enum status status = list_group(&group, &names, &result->runs, sizeof *result->runs, result,
-                                    "runs", RESULT_MOST_RUNS, err);
-    for (unsigned i = 0; !status && i < names.count; i++)
-        if (parse_u64(&result->runs[result->run_count], names.name[i], 0, UINT32_MAX) &&
-            h5_is_object(group, names.name[i], H5O_TYPE_GROUP))
-            result->run_count++;
-    if (result->run_count > 1)
-        qsort(result->runs, result->run_count, sizeof *result->runs, compare_numbers);
-    h5_free_names(&names);
-    h5_close(&group);
-    return status;
+    (void)err;
+    if (parse_u64(&result->runs[result->run_count], name, 0, UINT32_MAX) &&
+        h5_is_object(group, name, H5O_TYPE_GROUP))
+        result->run_count++;
+    return STATUS_OK;
 }
 
 enum status result_open(struct result **out, const char *path, struct error *err)
@@ -425,10 +378,21 @@ enum status result_open(struct result **out, const char *path, struct error *err
     if (result->has_images &&
         (rows_open(&result->images, result->file, result->vlen, &image_table, path, err) ||
          rows_open(&result->failures, result->file, result->vlen, &failure_table, path, err) ||
-         open_sources(result, err) || open_features(result, err)))
+         open_sources(result, err) ||
+         open_members(result, "features", RESULT_MOST_FEATURES, &result->features,
+                      sizeof *result->features, open_feature, err)))
         goto out;
-    if (open_clusters(result, err) || open_runs(result, err))
+    if (result->has_images && !result->features) {
+        h5_damaged(err, result->path, "it has no /features");
         goto out;
+    }
+    if (open_members(result, "clusters", RESULT_MOST_CLUSTERS, &result->clusters,
+                     sizeof *result->clusters, open_clustering, err) ||
+        open_members(result, "runs", RESULT_MOST_RUNS, &result->runs, sizeof *result->runs,
+                     open_run, err))
+        goto out;
+    if (result->run_count > 1)
+        qsort(result->runs, result->run_count, sizeof *result->runs, compare_numbers);
     *out = result;
     result = NULL;
     status = STATUS_OK;
@@ -610,22 +574,12 @@ enum status result_image_at(struct result *result, uint64_t row, struct result_i
     const char *raw;
     if (rows_at(result->images, row, &found, &raw, err))
         return STATUS_FAILED;
-    const struct image_row *from = found;
-    if (from->source >= result->source_count)
-        return result_damaged(result, err, "image %llu has a source that is not in the list",
-                              (unsigned long long)row);
-    *image = (struct result_image){.path = from->path,
-                                   .path_raw = raw,
-                                   .width = from->width,
-                                   .height = from->height,
-                                   .orientation = from->orientation,
-                                   .channels = from->channels,
-                                   .source = from->source,
-                                   .bytes = from->bytes,
-                                   .mtime_ns = from->mtime_ns,
-                                   .digest = {from->digest[0], from->digest[1]}};
-    /* All but the last byte, which stays NUL. */
-    memcpy(image->format, from->format, sizeof image->format - 1);
+    *image = *(const struct result_image *)found;
+    image->path_raw = raw;
+    image->format[sizeof image->format - 1] = 0;
+    if (image->source >= result->source_count)
+        return h5_damaged(err, result->path, "image %llu has a source that is not in the list",
+                          (unsigned long long)row);
     return STATUS_OK;
 }
 
@@ -642,11 +596,11 @@ enum status result_failure_at(struct result *result, uint64_t row, struct result
     memcpy(name, from->reason, sizeof from->reason);
     enum reason reason = reason_from_name(name);
     if (reason == REASON_NONE || reason == REASON_COUNT)
-        return result_damaged(result, err, "failure %llu has a reason that does not exist",
-                              (unsigned long long)row);
+        return h5_damaged(err, result->path, "failure %llu has a reason that does not exist",
+                          (unsigned long long)row);
     if (from->source >= result->source_count)
-        return result_damaged(result, err, "failure %llu has a source that is not in the list",
-                              (unsigned long long)row);
+        return h5_damaged(err, result->path, "failure %llu has a source that is not in the list",
+                          (unsigned long long)row);
     *failure = (struct result_failure){.path = from->path,
                                        .path_raw = raw,
                                        .reason = reason,
@@ -669,12 +623,12 @@ enum status result_clusters_read(struct result *result, const struct result_clus
                                   [PART_SIZES] = sizes,
                                   [PART_NEAREST] = nearest};
     struct cluster_shape shape = {clusters->k, clusters->dimension, clusters->iterations,
-                                  clusters->rows};
+                                  clusters->rows, clusters->weighted};
     for (int p = 0; p < PART_COUNT; p++) {
         hsize_t size[2];
-        cluster_part_dimensions(size, p, &shape);
-        if (to[p] && h5_read_rows(entry->part[p], cluster_part_kind[p].type, 0, size[0], to[p],
-                                  result->path, err))
+        if (to[p] && cluster_part_dimensions(size, p, &shape) &&
+            h5_read_rows(entry->part[p], cluster_part_kind[p].type, 0, size[0], to[p], result->path,
+                         err))
             return STATUS_FAILED;
     }
     return STATUS_OK;
@@ -697,7 +651,7 @@ static enum status read_sweep_column(struct result_sweep *sweep, struct result *
     if (!sweep->values && length <= MOST_SWEEP_VALUES)
         sweep->count = (uint32_t)length;
     if (length != sweep->count || length == 0) {
-        result_damaged(result, err, "%s has an impossible size", where);
+        h5_damaged(err, result->path, "%s has an impossible size", where);
         goto out;
     }
     if (!sweep->values)
@@ -730,7 +684,7 @@ enum status result_sweep_read(struct result_sweep *out, struct result *result,
     if (H5Lexists(result->file, path, H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (!h5_is_object(result->file, path, H5O_TYPE_GROUP))
-        return result_damaged(result, err, "/%s is no group of its own", path);
+        return h5_damaged(err, result->path, "/%s is no group of its own", path);
     if (h5_open_group(&group, result->file, path, result->path, err))
         return STATUS_FAILED;
     sweep.has_folders = H5Lexists(group, "purity", H5P_DEFAULT) > 0;
@@ -757,7 +711,7 @@ void result_sweep_clear(struct result_sweep *sweep)
     *sweep = (struct result_sweep){0};
 }
 
-enum status result_run_at(struct result *result, uint64_t i, struct result_run *run,
+enum status result_run_at(struct result *result, uint64_t i, struct store_run *run,
                           struct error *err)
 {
     assert(i < result->run_count);
@@ -776,12 +730,12 @@ enum status result_run_at(struct result *result, uint64_t i, struct result_run *
             goto out;
         *texts[t] = result->run_text[t];
         if (!utf8_valid(*texts[t], strlen(*texts[t]))) {
-            result_damaged(result, err, "/%s has a text that is not UTF-8", name);
+            h5_damaged(err, result->path, "/%s has a text that is not UTF-8", name);
             goto out;
         }
     }
     if (!h5_get_real(group, "seconds", &run->seconds)) {
-        result_damaged(result, err, "/%s has no attribute 'seconds'", name);
+        h5_damaged(err, result->path, "/%s has no attribute 'seconds'", name);
         goto out;
     }
     status = STATUS_OK;

@@ -5,7 +5,7 @@
  *
  * On top of it, each with a header of its own: rows of one or several features
  * (feature_matrix.h), identities (identity.h),
- * copies of images (duplicates.h), all invariants (verify.h), further clusterings (add_clusters.h).
+ * all invariants (verify.h), further clusterings (add_clusters.h).
  * None of them is known here.
  *
  * One thread per open result; HDF5 itself is not used from two threads. A result is untrusted
@@ -16,8 +16,7 @@
 
 #include "base/error.h"
 #include "base/failure.h"
-#include "features/feature.h"
-#include <stdint.h>
+#include "file/content.h"
 
 struct result;
 
@@ -59,18 +58,7 @@ enum status result_feature_read_counts(struct result *result, const struct resul
                                        uint64_t first, uint64_t count, uint32_t *rows,
                                        struct error *err);
 
-/* One row of /images; strings are valid until the next call. */
-struct result_image {
-    const char *path;     /* UTF-8 as stored */
-    const char *path_raw; /* the bytes */
-    uint32_t width, height;
-    uint8_t orientation, channels;
-    uint16_t source;
-    uint64_t bytes;
-    int64_t mtime_ns;
-    uint64_t digest[2];
-    char format[8];
-};
+/* Strings are valid until the next call. */
 enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
                             struct error *err);
 
@@ -140,13 +128,12 @@ enum status result_sweep_read(struct result_sweep *out, struct result *result,
                               const struct result_clusters *clusters, struct error *err);
 void result_sweep_clear(struct result_sweep *sweep);
 
-/* One /runs/N; strings are valid until the next call. */
-struct result_run {
-    const char *command, *device, *driver, *host, *json;
-    double seconds;
-};
+/* How many images have the same bytes as an earlier one. */
+enum status result_duplicates(struct result *result, uint64_t *copies, struct error *err);
+
 uint64_t result_run_count(const struct result *result);
-enum status result_run_at(struct result *result, uint64_t i, struct result_run *run,
+/* One /runs/N; strings are valid until the next call. */
+enum status result_run_at(struct result *result, uint64_t i, struct store_run *run,
                           struct error *err);
 
 /* What /clusters/NAME is to hold: feature, metric and init as long as result_clusters takes,

@@ -80,8 +80,4 @@ void result_feature_describe(struct result_feature *out, const struct feature *f
 enum status result_feature_read_raw(struct result *result, const struct result_feature *feature,
                                     uint64_t first, uint64_t count, void *rows, struct error *err);
 
-/* STATUS_FAILED "PATH is damaged or not clpipe's: WHAT". */
-enum status result_damaged(const struct result *result, struct error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
 #endif

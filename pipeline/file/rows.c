@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_BLOCK  16
-#define RAW_BLOCK    1024
-#define MOST_COLUMNS TABLE_COLUMNS_MAX
-#define MOST_TEXTS   2 /* text columns of a table */
+#define FIRST_BLOCK 16
+#define RAW_BLOCK   1024
+#define MOST_TEXTS  2 /* text columns of a table */
 
 /* GROUP/path_raw: entry i is row[i] and the bytes from end[i - 1] (0 for the first) to end[i]. */
 struct raw_paths {
@@ -26,7 +25,7 @@ struct rows {
     const struct table *table;
     struct vlen *vlen;
     char *path;
-    hid_t dataset[MOST_COLUMNS];
+    hid_t dataset[TABLE_COLUMNS_MAX];
     uint64_t count;
     /* The block: rows [first, first + loaded). */
     uint64_t first;
@@ -41,9 +40,7 @@ struct rows {
 
 static enum status damaged(struct rows *rows, struct error *err, const char *what)
 {
-    char shown[256];
-    return error_set(err, STATUS_FAILED, "%s is damaged or not clpipe's: /%s %s",
-                     path_for_message(shown, sizeof shown, rows->path), rows->table->group, what);
+    return h5_damaged(err, rows->path, "/%s %s", rows->table->group, what);
 }
 
 static enum status open_raw(struct rows *rows, hid_t group, struct error *err)
@@ -136,7 +133,7 @@ void rows_close(struct rows **rows)
         return;
     struct rows *r = *rows;
     *rows = NULL;
-    for (unsigned c = 0; c < MOST_COLUMNS; c++)
+    for (unsigned c = 0; c < TABLE_COLUMNS_MAX; c++)
         h5_close(&r->dataset[c]);
     h5_close(&r->raw.row);
     h5_close(&r->raw.end);
@@ -152,11 +149,6 @@ void rows_close(struct rows **rows)
 uint64_t rows_count(const struct rows *rows)
 {
     return rows->count;
-}
-
-uint64_t rows_raw_count(const struct rows *rows)
-{
-    return rows->raw.count;
 }
 
 hid_t rows_dataset(const struct rows *rows, unsigned column)

@@ -22,9 +22,6 @@ void rows_close(struct rows **rows);
 
 uint64_t rows_count(const struct rows *rows);
 
-/* Entries of path_raw: paths that are not UTF-8. */
-uint64_t rows_raw_count(const struct rows *rows);
-
 /* Row `row` (below rows_count): the table's row struct, and the bytes of its path. Both are valid
  * until the next call on the same `rows`. */
 enum status rows_at(struct rows *rows, uint64_t row, const void **found, const char **path_raw,

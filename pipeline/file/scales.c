@@ -41,7 +41,7 @@ enum status scales_check_scale(struct result *result, const char *name, struct e
         return h5_fail(err, "H5Dopen2", "read", result->path);
     enum status status = vlen_is_scale(&whole, result->vlen, scale, err);
     if (!status && !(whole && references_whole(scale)))
-        status = result_damaged(result, err, "/%s is no dimension scale", name);
+        status = h5_damaged(err, result->path, "/%s is no dimension scale", name);
     h5_close(&scale);
     return status;
 }
@@ -55,7 +55,7 @@ enum status scales_check_own(struct result *result, const char *name, struct err
     hid_t list = scale > 0 ? H5Dget_create_plist(scale) : H5I_INVALID_HID;
     if (list < 0 || H5Pget_layout(list) != H5D_CONTIGUOUS || H5Dget_offset(scale) != HADDR_UNDEF)
         status =
-            result_damaged(result, err, "/%s has values, which dimension scales have not", name);
+            h5_damaged(err, result->path, "/%s has values, which dimension scales have not", name);
     h5_close(&list);
     h5_close(&scale);
     return status;
@@ -79,7 +79,7 @@ enum status scales_check_dataset(struct result *result, hid_t dataset, struct er
     h5_close(&space);
     h5_close(&attribute);
     if (!whole)
-        return result_damaged(result, err, "a DIMENSION_LIST has another form");
+        return h5_damaged(err, result->path, "a DIMENSION_LIST has another form");
     for (int a = 0; a < rank; a++) {
         char axis[AXIS_NAME_MAX];
         if (vlen_axis(axis, sizeof axis, result->vlen, dataset, (unsigned)a, err) ||

@@ -1,11 +1,13 @@
 /* schema.c: the tables behind schema.h. */
 #include "file/schema.h"
+#include "base/clock.h"
+#include "version_generated.h"
 #include <stdio.h>
 #include <string.h>
 
 #define IMAGE(name, type, width)                                                                   \
     {                                                                                              \
-#name, type, width, offsetof(struct image_row, name)                                       \
+#name, type, width, offsetof(struct result_image, name)                                    \
     }
 #define FAILURE(name, type, width)                                                                 \
     {                                                                                              \
@@ -21,7 +23,7 @@ const struct table image_table = {
     .axis = "image",
     .raw_axis = "image_path_raw",
     .raw_byte_axis = "image_path_raw_byte",
-    .row_size = sizeof(struct image_row),
+    .row_size = sizeof(struct result_image),
     .count = 10,
     .column =
         {
@@ -78,13 +80,26 @@ bool cluster_part_of_rows(enum cluster_part part)
     return part == PART_LABELS || part == PART_DISTANCES || part == PART_WEIGHTS;
 }
 
-void cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
+bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
                              const struct cluster_shape *shape)
 {
     dimensions[0] = cluster_part_of_rows(part) ? shape->rows
                     : part == PART_HISTORY     ? shape->iterations
                                                : shape->k;
     dimensions[1] = part == PART_CENTROIDS ? shape->dimension : NEAREST_COUNT;
+    return part != PART_WEIGHTS || shape->weighted;
+}
+
+enum status schema_put_root(hid_t file, const char *path, struct error *err)
+{
+    int32_t format = SCHEMA_FORMAT;
+    char created[32];
+    clock_iso8601(created, clock_created());
+    if (h5_put_number(file, "clpipe_format", VALUE_I32, &format, path, err) ||
+        h5_put_text(file, "clpipe_version", CLPIPE_VERSION, path, err) ||
+        h5_put_text(file, "created", created, path, err))
+        return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 bool schema_name_valid(const char *name)

@@ -3,25 +3,14 @@
 #ifndef CLPIPE_FILE_SCHEMA_H
 #define CLPIPE_FILE_SCHEMA_H
 
-#include "features/feature.h"
+#include "file/content.h"
 #include "file/h5.h"
 #include <stddef.h>
 
 /* The attribute clpipe_format of files that this program writes and reads. */
 #define SCHEMA_FORMAT 1
 
-/* A row of /images or /failures in memory. */
-struct image_row {
-    const char *path; /* UTF-8 */
-    uint32_t width, height;
-    uint8_t orientation, channels;
-    uint16_t source;
-    uint64_t bytes;
-    int64_t mtime_ns;
-    uint64_t digest[2];
-    char format[8];
-};
-
+/* A row of /failures in memory; one of /images is a struct result_image without its path_raw. */
 struct failure_row {
     const char *path;
     char reason[16];
@@ -81,6 +70,7 @@ enum cluster_part {
 struct cluster_shape {
     uint32_t k, dimension, iterations;
     uint64_t rows;
+    bool weighted;
 };
 
 extern const struct cluster_part_kind {
@@ -91,8 +81,12 @@ extern const struct cluster_part_kind {
 
 /* Whether the part has a value for each row. */
 bool cluster_part_of_rows(enum cluster_part part);
-void cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
+/* False: the clustering has no such part. */
+bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
                              const struct cluster_shape *shape);
+
+/* Writes the attributes of a file's root, but for its parameters. */
+enum status schema_put_root(hid_t file, const char *path, struct error *err);
 
 /* A name that can be a dataset's: [A-Za-z0-9_.-]+, shorter than FEATURE_NAME_MAX, not "." or "..".
  */

@@ -148,20 +148,6 @@ static struct result *usable(const struct store *store)
     return store->config.fresh || store->config.old_parameters ? NULL : store->replaced;
 }
 
-static enum status open_prior(struct store *store, struct error *err)
-{
-    struct prior_config config = {.sources = store->config.content.sources,
-                                  .source_count = store->config.content.source_count,
-                                  .retry_failed = store->config.retry_failed,
-                                  .finished = usable(store),
-                                  .log = journal_log(store->journal),
-                                  .log_path = journal_path(store->journal),
-                                  .counters = store->features.counters,
-                                  .stretches = journal_earlier(store->journal),
-                                  .directory = workdir_descriptor(store->work)};
-    return prior_open(&store->prior, &config, err);
-}
-
 enum status store_open(struct store **out, const struct store_config *config, struct error *err)
 {
     *out = NULL;
@@ -173,7 +159,16 @@ enum status store_open(struct store **out, const struct store_config *config, st
         (status = journal_open(&store->journal, store->work, store->features.counters, err)) ||
         (status = check_output(store, err)) || (status = begin_journal(store, err)))
         goto out;
-    status = open_prior(store, err);
+    struct prior_config prior = {.sources = store->config.content.sources,
+                                 .source_count = store->config.content.source_count,
+                                 .retry_failed = store->config.retry_failed,
+                                 .finished = usable(store),
+                                 .log = journal_log(store->journal),
+                                 .log_path = journal_path(store->journal),
+                                 .counters = store->features.counters,
+                                 .stretches = journal_earlier(store->journal),
+                                 .directory = workdir_descriptor(store->work)};
+    status = prior_open(&store->prior, &prior, err);
 out:
     if (status)
         store_close(&store);
@@ -247,18 +242,6 @@ static void tell_dropped(const struct store *store, struct store_summary *summar
     }
 }
 
-static void summarize(struct store_summary *summary, const struct journal_tally *tally)
-{
-    *summary = (struct store_summary){.images = tally->by_reason[REASON_NONE],
-                                      .not_images = tally->by_reason[REASON_NOT_AN_IMAGE],
-                                      .pixels = tally->pixels,
-                                      .bytes = tally->bytes};
-    memcpy(summary->by_reason, tally->by_reason, sizeof summary->by_reason);
-    for (int r = 0; r < REASON_COUNT; r++)
-        if (r != REASON_NONE && r != REASON_NOT_AN_IMAGE)
-            summary->failures += tally->by_reason[r];
-}
-
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err)
 {
@@ -277,7 +260,14 @@ enum status store_finish(struct store *store, const struct store_run *run,
                                         &build.feed.log_end, &tally, err);
     if (status)
         return status;
-    summarize(summary, &tally);
+    *summary = (struct store_summary){.images = tally.by_reason[REASON_NONE],
+                                      .not_images = tally.by_reason[REASON_NOT_AN_IMAGE],
+                                      .pixels = tally.pixels,
+                                      .bytes = tally.bytes};
+    memcpy(summary->by_reason, tally.by_reason, sizeof summary->by_reason);
+    for (int r = 0; r < REASON_COUNT; r++)
+        if (r != REASON_NONE && r != REASON_NOT_AN_IMAGE)
+            summary->failures += tally.by_reason[r];
     build.images = summary->images;
     build.failures = summary->failures + summary->not_images;
     build.raw_images = tally.raw_images;

@@ -2,13 +2,18 @@
  * when it was opened; here it is about values, order and the scales on the axes. */
 #include "file/verify.h"
 #include "base/path.h"
-#include "file/verify_clusters.h"
-#include "file/verify_features.h"
+#include "features/kind.h"
+#include "file/verify_report.h"
 #include "log/workdir.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define BLOCK_BYTES (4u << 20)
+/* What rounding each value to float32 can add up to, and room. */
+#define TOLERANCE 1e-6
 
 /* A scale must have the length of the axes it is on. */
 static enum status check_scale(struct verify *verify, const char *name, uint64_t length,
@@ -94,7 +99,7 @@ static enum status check_images(struct verify *verify, struct error *err)
         const char *path;
         if (rows_at(result->images, i, &found, &path, err))
             goto out;
-        const struct image_row *row = found;
+        const struct result_image *row = found;
         if (row->source >= result->source_count)
             verify_row(&source, i);
         if (!in_order(verify, &before, i, row->source, path))
@@ -175,18 +180,139 @@ static enum status check_table_axes(struct verify *verify, const struct rows *ro
     return STATUS_OK;
 }
 
-static enum status check_feature(struct verify *verify, const struct result_feature *feature,
+/* --- features -------------------------------------------------------------------------------- */
+
+struct problems {
+    struct verify_rows range, sum;
+};
+
+/* The feature that a file's attributes describe; false if they contradict each other. */
+static bool parse_feature(struct feature *feature, const struct result_feature *stored)
+{
+    struct feature_set set = {.count = 0};
+    struct error error = ERROR_INIT;
+    struct result_feature described;
+    if (feature_set_add(&set, stored->spec, NORMALIZE_L1, &error) || set.count != 1)
+        return false;
+    *feature = set.feature[0];
+    result_feature_describe(&described, feature, stored->decode_scale);
+    bool same = described.dimension == stored->dimension;
+    for (int t = 0; t < RESULT_FEATURE_TEXTS; t++)
+        same = same && strcmp((const char *)&described + result_feature_text[t].offset,
+                              (const char *)stored + result_feature_text[t].offset) == 0;
+    return same;
+}
+
+/* Rows of `size` that belong to cell `cell` of `cells`. */
+static uint64_t cell_extent(uint64_t size, uint64_t cell, uint64_t cells)
+{
+    return ((cell + 1) * size + cells - 1) / cells - (cell * size + cells - 1) / cells;
+}
+
+/* Checks one histogram of `bins` values of a cell with `pixels` pixels (UINT64_MAX: unknown). */
+static void check_histogram(struct problems *problems, const struct feature *feature,
+                            const void *values, uint32_t bins, uint64_t pixels, uint64_t row)
+{
+    if (feature->normalize == NORMALIZE_NONE) {
+        const uint32_t *counts = values;
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < bins; i++)
+            sum += counts[i];
+        if (pixels != UINT64_MAX && sum != pixels)
+            verify_row(&problems->sum, row);
+        return;
+    }
+    const float *shares = values;
+    double sum = 0;
+    bool in_range = true;
+    for (uint32_t i = 0; i < bins; i++) {
+        double share = shares[i];
+        in_range = in_range && share >= 0 && share <= 1;
+        sum += feature->normalize == NORMALIZE_L1 ? share : share * share;
+    }
+    if (!in_range)
+        verify_row(&problems->range, row);
+    bool empty = sum == 0 && (pixels == 0 || pixels == UINT64_MAX);
+    bool full = fabs(sum - 1) <= TOLERANCE && pixels != 0;
+    if (in_range && !empty && !full)
+        verify_row(&problems->sum, row);
+}
+
+static void check_row(struct problems *problems, const struct feature *feature,
+                      const uint8_t *values, const struct result_image *image, bool full_size,
+                      uint64_t row)
+{
+    /* Every pixel of a cell is counted once in each of the cell's histograms. How many pixels a cell
+     * has is known for pictures that were decoded at full size. */
+    const uint32_t histograms = feature_histograms(feature);
+    const uint32_t bins = histograms ? feature->cell_bins / histograms : 0;
+    uint64_t sums = problems->sum.count, ranges = problems->range.count;
+    uint32_t border = feature_image_border(&feature->image);
+    uint64_t height = image->height > border ? image->height - border : 0;
+    uint64_t width = image->width > border ? image->width - border : 0;
+    for (uint32_t r = 0; r < feature->grid_rows; r++) {
+        for (uint32_t c = 0; c < feature->grid_columns; c++) {
+            uint64_t pixels = full_size ? cell_extent(height, r, feature->grid_rows) *
+                                              cell_extent(width, c, feature->grid_columns)
+                                        : UINT64_MAX;
+            for (uint32_t h = 0; h < histograms; h++, values += 4 * (size_t)bins)
+                check_histogram(problems, feature, values, bins, pixels, row);
+        }
+    }
+    /* A row counts once. */
+    problems->sum.count = problems->sum.count > sums ? sums + 1 : sums;
+    problems->range.count = problems->range.count > ranges ? ranges + 1 : ranges;
+}
+
+static enum status check_feature(struct verify *verify, const struct result_feature *stored,
                                  struct error *err)
 {
     char where[FEATURE_NAME_MAX + 16], axis[AXIS_NAME_MAX];
-    snprintf(where, sizeof where, "/features/%s", feature->name);
-    axis_name(axis, "feature", feature->name);
-    if (check_scale(verify, axis, feature->dimension, err) ||
-        verify_axis(verify, result_feature_dataset(feature), where, 0, image_table.axis, err) ||
-        verify_axis(verify, result_feature_dataset(feature), where, 1, axis, err))
+    struct feature feature;
+    snprintf(where, sizeof where, "/features/%s", stored->name);
+    axis_name(axis, "feature", stored->name);
+    if (check_scale(verify, axis, stored->dimension, err) ||
+        verify_axis(verify, result_feature_dataset(stored), where, 0, image_table.axis, err) ||
+        verify_axis(verify, result_feature_dataset(stored), where, 1, axis, err))
         return STATUS_FAILED;
-    return verify_feature(verify, feature, err);
+    if (!parse_feature(&feature, stored)) {
+        verify_broken(verify, "%s: its attributes and its dimension contradict each other", where);
+        return STATUS_OK;
+    }
+    struct result *result = verify->result;
+    size_t row_bytes = 4 * (size_t)stored->dimension;
+    uint64_t block = row_bytes < BLOCK_BYTES ? BLOCK_BYTES / row_bytes : 1;
+    uint8_t *values = malloc(block * row_bytes);
+    if (!values)
+        return error_memory(err, block * row_bytes, "rows");
+    struct problems problems = {.range = {.bad = verify->bad_images},
+                                .sum = {.bad = verify->bad_images}};
+    enum status status = STATUS_FAILED;
+    for (uint64_t first = 0; first < stored->rows; first += block) {
+        uint64_t count = stored->rows - first < block ? stored->rows - first : block;
+        if (result_feature_read_raw(result, stored, first, count, values, err))
+            goto out;
+        for (uint64_t i = 0; i < count; i++) {
+            const void *image;
+            const char *path;
+            if (rows_at(result->images, first + i, &image, &path, err))
+                goto out;
+            check_row(&problems, &feature, values + i * row_bytes, image, stored->decode_scale == 1,
+                      first + i);
+        }
+    }
+    status = STATUS_OK;
+out:
+    free(values);
+    verify_report_rows(verify, &problems.range, where, "has values that are not from 0 to 1");
+    verify_report_rows(verify, &problems.sum, where,
+                       feature.normalize == NORMALIZE_NONE
+                           ? "has counts that do not add up to the pixels of their cells"
+                           : "has values that do not add up to 1 (0 in a cell without pixels)");
+    return status;
 }
+
+/* --- all of it -------------------------------------------------------------------------------- */
 
 enum status verify_content(struct verify *verify, struct error *err)
 {
@@ -207,33 +333,25 @@ enum status verify_content(struct verify *verify, struct error *err)
     return STATUS_OK;
 }
 
-/* Work that a run has left unfinished. */
-static void check_leftover(struct verify *verify)
-{
-    char shown[256];
-    struct stat st;
-    char *name;
-    if (workdir_name(&name, verify->result->path, NULL))
-        return;
-    if (lstat(name, &st) == 0)
-        verify_broken(verify,
-                      "%s is there: a run is under way, or was ended early; the same command "
-                      "goes on from there",
-                      path_for_message(shown, sizeof shown, name));
-    free(name);
-}
-
 enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
                           void *context, uint64_t *count, struct error *err)
 {
     enum status status = STATUS_FAILED;
     struct verify verify = {.result = result, .broken = broken, .context = context};
+    char shown[256], *name;
+    struct stat st;
     if (result->has_images && verify_content(&verify, err))
         goto out;
     for (unsigned i = 0; i < result->clusters_count; i++)
         if (verify_clustering(&verify, &result->clusters[i], err))
             goto out;
-    check_leftover(&verify);
+    /* Work that a run has left unfinished. */
+    if (workdir_name(&name, result->path, NULL) == STATUS_OK && lstat(name, &st) == 0)
+        verify_broken(&verify,
+                      "%s is there: a run is under way, or was ended early; the same command "
+                      "goes on from there",
+                      path_for_message(shown, sizeof shown, name));
+    free(name);
     status = STATUS_OK;
 out:
     *count = verify.count;

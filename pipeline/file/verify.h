@@ -1,21 +1,12 @@
-/* verify.h: every invariant of a file, checked on top of its reader.
- *
- *   result_verify ─> verify_content ─> tables, scales, verify_feature (verify_features.h)
- *                 ─> verify_clustering (verify_clusters.h), for each clustering
- */
+/* verify.h: every invariant of a file, checked on top of its reader. */
 #ifndef CLPIPE_FILE_VERIFY_H
 #define CLPIPE_FILE_VERIFY_H
 
 #include "file/result.h"
 
-struct verify;
-
 /* Checks every invariant and calls `broken` with a line for each that does not hold; *count is the
  * number of calls. */
 enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
                           void *context, uint64_t *count, struct error *err);
-
-/* Images, failures and features; not clusterings. */
-enum status verify_content(struct verify *verify, struct error *err);
 
 #endif

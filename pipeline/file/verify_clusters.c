@@ -1,8 +1,8 @@
 /* verify_clusters.c: labels, sizes, distances and the rows nearest to each centroid. */
-#include "file/verify_clusters.h"
 #include "base/hash.h"
 #include "file/feature_matrix.h"
 #include "file/parameters.h"
+#include "file/verify_report.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -61,32 +61,6 @@ static enum status load(struct clustering *k, struct error *err)
     return STATUS_OK;
 }
 
-/* The stored inertia against the sum of weights times distances. Weights count as multiples of a
- * unit (docs/clustering.md), so `heaviest`, the largest weight times the sum of distances, has a
- * part in the tolerance. Older files had the digest of weights alone. */
-static void check_inertia(struct clustering *k, double sum, double heaviest)
-{
-    const struct result_clusters *c = k->c;
-    if (!c->weighted && *k->weights_digest)
-        return;
-    if (!(fabs(sum - c->inertia) <=
-          INERTIA_TOLERANCE * (sum + DBL_MIN) + (c->weighted ? WEIGHT_UNIT * heaviest : 0)))
-        verify_broken(k->verify, "%s: the inertia is %.9g, the %sdistances add up to %.9g",
-                      k->where, c->inertia, c->weighted ? "weighted " : "", sum);
-}
-
-static void check_weights_digest(struct clustering *k, const struct murmur3 *state)
-{
-    char wanted[64];
-    uint64_t digest[2];
-    murmur3_final(state, digest);
-    snprintf(wanted, sizeof wanted, "murmur3-%016llx%016llx", (unsigned long long)digest[0],
-             (unsigned long long)digest[1]);
-    if (strcmp(k->weights_digest, wanted) != 0)
-        verify_broken(k->verify, "%s/weights: these are not the weights that it was made with",
-                      k->where);
-}
-
 /* What one pass over the rows finds. */
 struct row_pass {
     struct verify_rows label, distance, weight;
@@ -116,14 +90,26 @@ static void check_row(struct clustering *k, struct row_pass *pass, uint64_t row,
 static void report_rows(struct clustering *k, const struct row_pass *pass)
 {
     const struct result_clusters *c = k->c;
+    char digest_text[64];
+    uint64_t digest[2];
     verify_report_rows(k->verify, &pass->label, k->where, "has a label that is no cluster");
     verify_report_rows(k->verify, &pass->distance, k->where, "has a distance that is no distance");
     verify_report_rows(k->verify, &pass->weight, k->where, "has a weight that is no weight");
     if (pass->label.count || pass->distance.count || pass->weight.count)
         return;
-    if (c->weighted)
-        check_weights_digest(k, &pass->digest);
-    check_inertia(k, pass->sum, pass->largest * pass->plain);
+    murmur3_final(&pass->digest, digest);
+    snprintf(digest_text, sizeof digest_text, "murmur3-%016llx%016llx",
+             (unsigned long long)digest[0], (unsigned long long)digest[1]);
+    if (c->weighted && strcmp(k->weights_digest, digest_text) != 0)
+        verify_broken(k->verify, "%s/weights: these are not the weights that it was made with",
+                      k->where);
+    /* Weights count as multiples of a unit (docs/clustering.md), so the largest one times the sum of
+     * distances has a part in the tolerance. Older files had the digest of weights alone. */
+    double tolerance = INERTIA_TOLERANCE * (pass->sum + DBL_MIN) +
+                       (c->weighted ? WEIGHT_UNIT * pass->largest * pass->plain : 0);
+    if ((c->weighted || !*k->weights_digest) && !(fabs(pass->sum - c->inertia) <= tolerance))
+        verify_broken(k->verify, "%s: the inertia is %.9g, the %sdistances add up to %.9g",
+                      k->where, c->inertia, c->weighted ? "weighted " : "", pass->sum);
     for (uint32_t i = 0; i < c->k; i++)
         if (k->members[i] != k->sizes[i]) {
             verify_broken(k->verify, "%s/sizes: cluster %u has %llu rows, not %llu", k->where, i,

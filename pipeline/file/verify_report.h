@@ -1,4 +1,7 @@
-/* verify_report.h: how the parts of verify say what is wrong. */
+/* verify_report.h: the parts of verify, and how they say what is wrong.
+ *
+ *   result_verify ─> verify_content: tables, scales, features
+ *                 ─> verify_clustering, for each clustering */
 #ifndef CLPIPE_FILE_VERIFY_REPORT_H
 #define CLPIPE_FILE_VERIFY_REPORT_H
 
@@ -13,6 +16,12 @@ struct verify {
      * itself (not with its place among the others); may be NULL. */
     uint8_t *bad_images, *bad_failures;
 };
+
+/* Images, failures and features. */
+enum status verify_content(struct verify *verify, struct error *err);
+/* One clustering, its sweep, and that it was made from the rows of its feature. */
+enum status verify_clustering(struct verify *verify, const struct result_cluster_entry *entry,
+                              struct error *err);
 
 /* Reports one broken invariant. */
 void verify_broken(struct verify *verify, const char *format, ...)

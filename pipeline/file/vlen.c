@@ -53,13 +53,6 @@ static uint64_t get(const uint8_t *at, int bytes)
     return value;
 }
 
-static enum status damaged(struct vlen *vlen, struct error *err, const char *what)
-{
-    char shown[256];
-    return error_set(err, STATUS_FAILED, "%s is damaged or not clpipe's: %s",
-                     path_for_message(shown, sizeof shown, vlen->path), what);
-}
-
 /* pread() of exactly `size` bytes. */
 static enum status read_at(struct vlen *vlen, uint64_t address, void *data, size_t size,
                            struct error *err)
@@ -70,7 +63,7 @@ static enum status read_at(struct vlen *vlen, uint64_t address, void *data, size
         if (n < 0 && errno == EINTR)
             continue;
         if (n == 0)
-            return damaged(vlen, err, "a text lies beyond the end of the file");
+            return h5_damaged(err, vlen->path, "a text lies beyond the end of the file");
         if (n < 0) {
             char shown[256];
             return error_errno(err, STATUS_FAILED, errno, "pread", "cannot read %s",
@@ -103,7 +96,7 @@ enum status vlen_open(struct vlen **out, hid_t file, const char *path, struct er
     }
     if (H5Pget_sizes(list, &offset_size, &length_size) < 0 || offset_size != 8 ||
         length_size != 8 || H5Pget_userblock(list, &userblock) < 0 || userblock != 0) {
-        damaged(vlen, err, "it has another form of HDF5 than clpipe writes");
+        h5_damaged(err, vlen->path, "it has another form of HDF5 than clpipe writes");
         goto out;
     }
     vlen->descriptor = *descriptor;
@@ -140,8 +133,8 @@ enum status vlen_descriptors(struct vlen *vlen, hid_t dataset, uint64_t first, u
     h5_close(&list);
     haddr_t at = H5Dget_offset(dataset);
     if (layout != H5D_CONTIGUOUS || at == HADDR_UNDEF)
-        return damaged(vlen, err,
-                       "its texts are stored in another layout than clpipe writes (contiguous)");
+        return h5_damaged(err, vlen->path,
+                          "its texts are stored in another layout than clpipe writes (contiguous)");
     return read_at(vlen, at + first * VLEN_DESCRIPTOR, descriptors, count * VLEN_DESCRIPTOR, err);
 }
 
@@ -158,9 +151,9 @@ static enum status load_collection(struct collection **out, struct vlen *vlen, u
         return STATUS_FAILED;
     uint64_t size = get(header + 8, 8);
     if (memcmp(header, "GCOL", 4) || header[4] != 1 || size < COLLECTION_HEADER)
-        return damaged(vlen, err, "a text points to where no texts are");
+        return h5_damaged(err, vlen->path, "a text points to where no texts are");
     if (size > MOST_COLLECTION)
-        return damaged(vlen, err, "a text is longer than 16 MiB");
+        return h5_damaged(err, vlen->path, "a text is longer than 16 MiB");
     if (size > collection->capacity) {
         uint8_t *more = realloc(collection->data, size);
         if (!more)
@@ -203,7 +196,7 @@ enum status vlen_element(struct vlen *vlen, const uint8_t descriptor[VLEN_DESCRI
     if (length == 0)
         return STATUS_OK;
     if (length * unit > VLEN_MOST_BYTES)
-        return damaged(vlen, err, "a text is longer than 16 MiB");
+        return h5_damaged(err, vlen->path, "a text is longer than 16 MiB");
     struct collection *collection;
     if (load_collection(&collection, vlen, address, err))
         return STATUS_FAILED;
@@ -213,7 +206,7 @@ enum status vlen_element(struct vlen *vlen, const uint8_t descriptor[VLEN_DESCRI
         at = find_object(collection, COLLECTION_HEADER, index);
     /* HDF5 itself would copy what is there, however long. */
     if (!at || get(collection->data + at + 8, 8) != length * unit)
-        return damaged(vlen, err, "a text is not where its row says");
+        return h5_damaged(err, vlen->path, "a text is not where its row says");
     collection->last = at;
     *bytes = collection->data + at + OBJECT_HEADER;
     *count = (uint32_t)length;
@@ -274,19 +267,19 @@ enum status vlen_attribute(struct vlen *vlen, hid_t object, const char *name, ui
 {
     enum status status = STATUS_FAILED;
     uint8_t prefix[16], *data = NULL;
-    char what[128];
     H5O_info_t info;
     if (H5Oget_info(object, &info) < 0)
         return h5_fail(err, "H5Oget_info", "read", vlen->path);
     if (read_at(vlen, info.addr, prefix, sizeof prefix, err))
         return STATUS_FAILED;
     if (prefix[0] != 1)
-        return damaged(vlen, err, "it was rewritten in a newer form of HDF5; clpipe cannot use it");
+        return h5_damaged(err, vlen->path,
+                          "it was rewritten in a newer form of HDF5; clpipe cannot use it");
     struct header_blocks blocks = {1, {{info.addr + 16, get(prefix + 8, 4)}}};
     for (unsigned b = 0; b < blocks.count; b++) {
         uint64_t bytes = blocks.block[b].size;
         if (bytes > MOST_HEADER_BYTES) {
-            damaged(vlen, err, "an object's header has an impossible size");
+            h5_damaged(err, vlen->path, "an object's header has an impossible size");
             goto out;
         }
         free(data);
@@ -304,8 +297,7 @@ enum status vlen_attribute(struct vlen *vlen, hid_t object, const char *name, ui
             goto out;
         }
     }
-    snprintf(what, sizeof what, "its attribute '%s' is stored in an unknown form", name);
-    damaged(vlen, err, what);
+    h5_damaged(err, vlen->path, "its attribute '%s' is stored in an unknown form", name);
 out:
     free(data);
     return status;
@@ -315,11 +307,8 @@ enum status vlen_text_attribute(char **text, struct vlen *vlen, hid_t object, co
                                 bool required, struct error *err)
 {
     *text = NULL;
-    char what[128];
-    if (H5Aexists(object, name) <= 0) {
-        snprintf(what, sizeof what, "it has no attribute '%s'", name);
-        return required ? damaged(vlen, err, what) : STATUS_OK;
-    }
+    if (H5Aexists(object, name) <= 0)
+        return required ? h5_damaged(err, vlen->path, "it has no attribute '%s'", name) : STATUS_OK;
     hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     bool text_class = attribute > 0 && H5Tget_class(type) == H5T_STRING &&
@@ -328,8 +317,7 @@ enum status vlen_text_attribute(char **text, struct vlen *vlen, hid_t object, co
     size_t size = text_class ? H5Tget_size(type) : 0;
     enum status status = STATUS_FAILED;
     if (!text_class || size > VLEN_MOST_BYTES) {
-        snprintf(what, sizeof what, "its attribute '%s' is no text", name);
-        damaged(vlen, err, what);
+        h5_damaged(err, vlen->path, "its attribute '%s' is no text", name);
         goto out;
     }
     if (variable) {

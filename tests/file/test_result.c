@@ -29,7 +29,7 @@ static int read_all(const char *path, struct error *error)
     struct result *result = (struct result *)error;
     struct result_image image;
     struct result_failure failure;
-    struct result_run run;
+    struct store_run run;
     uint64_t broken;
     char hex[65];
     enum status status = result_open(&result, path, error);

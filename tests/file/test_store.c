@@ -64,7 +64,7 @@ static void check_rows(struct fixture *f, uint64_t count)
     assert_int_equal(result_images(result), images);
     assert_int_equal(result_failures(result), failures);
     assert_int_equal(result_run_count(result), 1);
-    struct result_run run;
+    struct store_run run;
     assert_ok(result_run_at(result, 0, &run, &error));
     assert_string_equal(run.command, test_run.command);
     assert_string_equal(run.host, "test");

@@ -144,7 +144,7 @@ static void test_added_removed_changed(void **state)
     struct result *result;
     assert_ok(result_open(&result, f->output, &error));
     assert_int_equal(result_run_count(result), 6);
-    struct result_run last;
+    struct store_run last;
     assert_ok(result_run_at(result, 5, &last, &error));
     assert_string_equal(last.command, test_run.command);
     result_close(&result);

@@ -4,7 +4,6 @@
  * looked for here is what we make of the values: of datasets, and of the heaps that hold texts. */
 #include "fuzz.h"
 
-#include "file/duplicates.h"
 #include "file/h5.h"
 #include "file/identity.h"
 #include "file/result.h"
@@ -77,7 +76,7 @@ static void read_rows(struct result *result)
     struct error err = ERROR_INIT;
     struct result_image image;
     struct result_failure failure;
-    struct result_run run;
+    struct store_run run;
     for (uint64_t i = 0; i < rows_that_fit(result_images(result), 64); i++) {
         if (result_image_at(result, i, &image, &err) == STATUS_OK)
             fuzz_check(strlen(image.path) + 1 > 0 && strlen(image.path_raw) + 1 > 0);
