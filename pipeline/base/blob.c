@@ -41,15 +41,10 @@ struct blob blob_of_memory(void *memory, uint64_t bytes)
     return (struct blob){.fd = -1, .bytes = bytes, .memory = memory, .close = free_memory};
 }
 
-/* A whole file is read to its current end: it may have grown, which must be detected. */
-static bool is_whole_file(const struct blob *blob)
-{
-    return blob->fd >= 0 && blob->offset == 0 && blob->bytes == blob->file_bytes;
-}
-
 ssize_t blob_read(const struct blob *blob, void *out, size_t size, uint64_t position)
 {
-    if (!is_whole_file(blob)) {
+    /* A whole file is read to its current end: it may have grown, which must be detected. */
+    if (blob->fd < 0 || blob->offset > 0 || blob->bytes != blob->file_bytes) {
         const uint64_t left = position < blob->bytes ? blob->bytes - position : 0;
         size = size < left ? size : (size_t)left;
     }

@@ -3,7 +3,6 @@
  * Strictly first come, first served, even if a later, smaller request would fit at once: otherwise
  * a stream of small images would keep a large one waiting forever. */
 #include "base/budget.h"
-#include "base/clock.h"
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,18 +25,8 @@ enum status budget_open(struct budget **out, uint64_t bytes, struct error *err)
     if (!budget)
         return error_memory(err, sizeof *budget, "a budget");
     budget->total = bytes;
-    const char *call = "pthread_mutex_init";
-    int failed = pthread_mutex_init(&budget->lock, NULL);
-    if (!failed) {
-        call = "pthread_cond_init";
-        failed = cond_init_monotonic(&budget->changed);
-        if (failed)
-            pthread_mutex_destroy(&budget->lock);
-    }
-    if (failed) {
-        free(budget);
-        return error_errno(err, STATUS_FAILED, failed, call, "cannot create a budget");
-    }
+    pthread_mutex_init(&budget->lock, NULL);
+    pthread_cond_init(&budget->changed, NULL);
     *out = budget;
     return STATUS_OK;
 }

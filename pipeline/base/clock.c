@@ -44,17 +44,13 @@ int64_t clock_process_start(void)
     return start;
 }
 
-int cond_init_monotonic(pthread_cond_t *cond)
+void cond_init_monotonic(pthread_cond_t *cond)
 {
     pthread_condattr_t attributes;
-    int failed = pthread_condattr_init(&attributes);
-    if (failed)
-        return failed;
-    failed = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    if (!failed)
-        failed = pthread_cond_init(cond, &attributes);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attributes);
     pthread_condattr_destroy(&attributes);
-    return failed;
 }
 
 void cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline)

@@ -20,9 +20,8 @@ int64_t clock_process_start(void);
  * systems can store) become the nearest representable one. */
 int64_t clock_file_time(const struct timespec *time);
 
-/* Initialises a condition variable that waits on CLOCK_MONOTONIC; returns pthread's error number.
- */
-int cond_init_monotonic(pthread_cond_t *cond);
+/* Initialises a condition variable that waits on CLOCK_MONOTONIC. */
+void cond_init_monotonic(pthread_cond_t *cond);
 
 /* Waits on such a condition variable until woken or until clock_now() >= deadline. */
 void cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline);

@@ -52,12 +52,6 @@ static bool read_line(char *line, size_t size, const char *root, const char *dir
     return read;
 }
 
-static unsigned whole_cpus(uint64_t quota, uint64_t period)
-{
-    uint64_t cpus = quota / period + (quota % period != 0);
-    return cpus < 1 ? 1 : cpus > MOST_CPUS ? MOST_CPUS : (unsigned)cpus;
-}
-
 /* The quota that one cgroup directory sets, or 0. */
 static unsigned directory_quota(const char *root, const char *directory, bool v2)
 {
@@ -82,7 +76,8 @@ static unsigned directory_quota(const char *root, const char *directory, bool v2
             !parse_u64(&period, line, 1, UINT64_MAX))
             return 0;
     }
-    return whole_cpus(quota, period);
+    const uint64_t cpus = quota / period + (quota % period != 0);
+    return cpus < MOST_CPUS ? (unsigned)cpus : MOST_CPUS;
 }
 
 /* The smallest quota from mount/cgroup up to the mount itself, or 0. */

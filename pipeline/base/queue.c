@@ -1,6 +1,5 @@
 /* queue.c: the bounded queue: a ring under one lock, with a condition for each side. */
 #include "base/queue.h"
-#include "base/clock.h"
 #include <assert.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -35,28 +34,11 @@ enum status queue_open(struct queue **out, size_t capacity, size_t item_size, qu
     queue->item_size = item_size;
     queue->drop = drop;
     queue->context = context;
-
-    const char *call = "pthread_mutex_init";
-    int failed = pthread_mutex_init(&queue->lock, NULL);
-    if (failed)
-        goto no_lock;
-    call = "pthread_cond_init";
-    failed = cond_init_monotonic(&queue->not_empty);
-    if (failed)
-        goto no_not_empty;
-    failed = cond_init_monotonic(&queue->not_full);
-    if (failed)
-        goto no_not_full;
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->not_empty, NULL);
+    pthread_cond_init(&queue->not_full, NULL);
     *out = queue;
     return STATUS_OK;
-
-no_not_full:
-    pthread_cond_destroy(&queue->not_empty);
-no_not_empty:
-    pthread_mutex_destroy(&queue->lock);
-no_lock:
-    free(queue);
-    return error_errno(err, STATUS_FAILED, failed, call, "cannot create a queue");
 }
 
 static void *slot(struct queue *queue, size_t index)
@@ -83,39 +65,21 @@ enum queue_result queue_send(struct queue *queue, const void *item)
     return result;
 }
 
-/* Removes the oldest item, or returns why there is none: TIMEOUT if one may still arrive. */
-static enum queue_result take(struct queue *queue, void *item)
-{
-    if (queue->aborted)
-        return QUEUE_ABORTED;
-    if (queue->length == 0)
-        return queue->finished ? QUEUE_END : QUEUE_TIMEOUT;
-    memcpy(item, slot(queue, 0), queue->item_size);
-    queue->head = (queue->head + 1) % queue->capacity;
-    queue->length--;
-    pthread_cond_signal(&queue->not_full);
-    return QUEUE_OK;
-}
-
 enum queue_result queue_receive(struct queue *queue, void *item)
 {
-    enum queue_result result;
+    enum queue_result result = QUEUE_OK;
     pthread_mutex_lock(&queue->lock);
-    while ((result = take(queue, item)) == QUEUE_TIMEOUT)
+    while (queue->length == 0 && !queue->finished && !queue->aborted)
         pthread_cond_wait(&queue->not_empty, &queue->lock);
-    pthread_mutex_unlock(&queue->lock);
-    return result;
-}
-
-enum queue_result queue_receive_for(struct queue *queue, void *item, int64_t nanoseconds)
-{
-    int64_t now = clock_now();
-    int64_t deadline = nanoseconds > INT64_MAX - now ? INT64_MAX : now + nanoseconds;
-    enum queue_result result;
-    pthread_mutex_lock(&queue->lock);
-    while ((result = take(queue, item)) == QUEUE_TIMEOUT && now < deadline) {
-        cond_wait_until(&queue->not_empty, &queue->lock, deadline);
-        now = clock_now();
+    if (queue->aborted) {
+        result = QUEUE_ABORTED;
+    } else if (queue->length == 0) {
+        result = QUEUE_END;
+    } else {
+        memcpy(item, slot(queue, 0), queue->item_size);
+        queue->head = (queue->head + 1) % queue->capacity;
+        queue->length--;
+        pthread_cond_signal(&queue->not_full);
     }
     pthread_mutex_unlock(&queue->lock);
     return result;

@@ -16,7 +16,6 @@ enum queue_result {
     QUEUE_OK = 0,
     QUEUE_END,     /* receive: finished and empty; send: the queue was finished */
     QUEUE_ABORTED, /* the run is over */
-    QUEUE_TIMEOUT, /* receive_for only: no item arrived in time */
 };
 
 /* Frees what an item holds; the queue owns the item itself. Called by queue_close. */
@@ -31,9 +30,6 @@ enum queue_result queue_send(struct queue *queue, const void *item);
 
 /* Copies the oldest item to *item; blocks while empty. OK, END or ABORTED. */
 enum queue_result queue_receive(struct queue *queue, void *item);
-
-/* The same, waiting at most `nanoseconds` (0: poll). OK, END, ABORTED or TIMEOUT. */
-enum queue_result queue_receive_for(struct queue *queue, void *item, int64_t nanoseconds);
 
 /* Any thread; may be called more than once. */
 void queue_finish(struct queue *queue);

@@ -59,16 +59,13 @@ enum status trace_open(struct trace **out, const char *path, struct error *err)
         return error_memory(err, strlen(path) + 1, "the trace");
     }
     enum status status = output_open(&trace->output, path, err);
-    int failed = status ? 0 : pthread_mutex_init(&trace->lock, NULL);
-    if (failed)
-        status =
-            error_errno(err, STATUS_FAILED, failed, "pthread_mutex_init", "cannot create a trace");
     if (status) {
         output_close(&trace->output);
         free(trace->path);
         free(trace);
         return status;
     }
+    pthread_mutex_init(&trace->lock, NULL);
     json_open_object(&trace->json, NULL);
     json_string(&trace->json, "displayTimeUnit", "ns");
     json_open_array(&trace->json, "traceEvents");

@@ -19,9 +19,6 @@
 
 /* --- errors ---------------------------------------------------------------------------------- */
 
-/* "CL_OUT_OF_RESOURCES"; "CL_ERROR_-9999" for a code without a name (thread-local storage). */
-const char *ocl_error_name(cl_int code);
-
 /* Fills *err (STATUS_FAILED, native, name, call) with a formatted sentence. */
 enum status ocl_error(struct error *err, cl_int code, const char *call, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -90,7 +87,6 @@ enum status ocl_context_open(struct ocl_context **out, const struct ocl_device *
 void ocl_context_close(struct ocl_context **context);
 const struct ocl_device *ocl_context_device(const struct ocl_context *context);
 cl_context ocl_context_handle(const struct ocl_context *context);
-struct trace *ocl_context_trace(const struct ocl_context *context);
 
 /* An in-order queue with profiling; `track` is its name in traces and errors. */
 enum status ocl_queue_open(struct ocl_queue **out, struct ocl_context *context, const char *track,
@@ -199,13 +195,6 @@ enum status ocl_wait(struct ocl_queue *queue, cl_event event, struct error *err)
 enum status ocl_on_complete(struct ocl_context *context, cl_event event,
                             void (*done)(cl_int status, void *context), void *done_context,
                             struct error *err);
-
-/* When a completed command was queued, submitted to the device, started and ended, in clock_now()
- * nanoseconds; false if not available. */
-struct ocl_times {
-    int64_t queued, submitted, started, ended;
-};
-bool ocl_event_times(struct ocl_times *times, struct ocl_context *context, cl_event event);
 
 /* Seconds that a completed command ran on the device; 0 if not available. */
 double ocl_event_seconds(struct ocl_context *context, cl_event event);

@@ -157,16 +157,6 @@ static bool entry_path(char *path, size_t size, const char *folder, const char *
     return length > 0 && (size_t)length < size;
 }
 
-/* mkdir -p of the directory that `path` lies in. */
-static void make_parents(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-}
-
 static void digest_entry(uint8_t digest[32], const void *data, size_t size)
 {
     struct sha256 sha;
@@ -214,22 +204,21 @@ enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folde
     return state;
 }
 
-static enum status no_cache(struct error *err)
-{
-    return error_set(err, STATUS_FAILED,
-                     "there is no cache: CLPIPE_NO_CACHE is set, or no directory for it was found; "
-                     "set CLPIPE_CACHE_DIR to a writable one");
-}
-
 enum status ocl_cache_save(const char *folder, const char *name, const void *data, size_t size,
                            struct error *err)
 {
     char path[PATH_BYTES], temporary[PATH_BYTES + 96], host[64] = "";
     if (!entry_path(path, sizeof path, folder, name))
-        return no_cache(err);
+        return error_set(err, STATUS_FAILED,
+                         "there is no cache: CLPIPE_NO_CACHE is set, or no directory for it was "
+                         "found; set CLPIPE_CACHE_DIR to a writable one");
     gethostname(host, sizeof host - 1);
     snprintf(temporary, sizeof temporary, "%s.%s.%ld", path, host, (long)getpid());
-    make_parents(temporary);
+    for (char *slash = strchr(temporary + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(temporary, 0700);
+        *slash = '/';
+    }
     int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_errno(err, STATUS_FAILED, errno, "open", "cannot write %s", temporary);

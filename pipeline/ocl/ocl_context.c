@@ -91,11 +91,6 @@ cl_context ocl_context_handle(const struct ocl_context *context)
     return context->handle;
 }
 
-struct trace *ocl_context_trace(const struct ocl_context *context)
-{
-    return context->trace;
-}
-
 /* The clock of timestamps is measured on the first queue. */
 static void calibrate(struct ocl_context *context, cl_command_queue queue)
 {
@@ -203,7 +198,13 @@ void ocl_buffer_release(cl_mem *buffer)
     *buffer = NULL;
 }
 
-bool ocl_event_times(struct ocl_times *times, struct ocl_context *context, cl_event event)
+/* When a completed command was queued, submitted to the device, started and ended, in clock_now()
+ * nanoseconds; false if not available. */
+struct times {
+    int64_t queued, submitted, started, ended;
+};
+
+static bool event_times(struct times *times, struct ocl_context *context, cl_event event)
 {
     static const cl_profiling_info what[] = {CL_PROFILING_COMMAND_QUEUED,
                                              CL_PROFILING_COMMAND_SUBMIT,
@@ -223,9 +224,8 @@ bool ocl_event_times(struct ocl_times *times, struct ocl_context *context, cl_ev
 
 double ocl_event_seconds(struct ocl_context *context, cl_event event)
 {
-    struct ocl_times times;
-    return ocl_event_times(&times, context, event) ? (double)(times.ended - times.started) * 1e-9
-                                                   : 0;
+    struct times times;
+    return event_times(&times, context, event) ? (double)(times.ended - times.started) * 1e-9 : 0;
 }
 
 /* --- completion ------------------------------------------------------------------------------ */
@@ -286,8 +286,8 @@ static void count_traced(struct ocl_context *context, int change)
 static void trace_completed(cl_int status, void *context)
 {
     struct traced *traced = context;
-    struct ocl_times times;
-    if (status == CL_COMPLETE && ocl_event_times(&times, traced->context, traced->event))
+    struct times times;
+    if (status == CL_COMPLETE && event_times(&times, traced->context, traced->event))
         trace_command(traced->context->trace, traced->track, traced->tag, times.queued,
                       times.submitted, times.started, times.ended);
     clReleaseEvent(traced->event);

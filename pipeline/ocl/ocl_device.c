@@ -232,21 +232,15 @@ static bool contains_ignoring_case(const char *text, const char *part)
     return false;
 }
 
-/* Mesa's and Google's software renderers compute correctly, but many times slower than a runtime
- * for CPUs; some report themselves as GPUs. */
-static bool is_software_renderer(const struct ocl_device *device)
-{
-    static const char *const names[] = {"llvmpipe", "softpipe", "swrast", "SwiftShader"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (contains_ignoring_case(device->name, names[i]))
-            return true;
-    return false;
-}
-
 static int rank(const struct ocl_device *device)
 {
-    return is_software_renderer(device)                ? 0
-           : device->type & CL_DEVICE_TYPE_GPU         ? 4
+    /* Mesa's and Google's software renderers compute correctly, but many times slower than a
+     * runtime for CPUs; some report themselves as GPUs. */
+    static const char *const renderers[] = {"llvmpipe", "softpipe", "swrast", "SwiftShader"};
+    for (size_t i = 0; i < sizeof renderers / sizeof *renderers; i++)
+        if (contains_ignoring_case(device->name, renderers[i]))
+            return 0;
+    return device->type & CL_DEVICE_TYPE_GPU           ? 4
            : device->type & CL_DEVICE_TYPE_ACCELERATOR ? 3
            : device->type & CL_DEVICE_TYPE_CPU         ? 2
                                                        : 1;

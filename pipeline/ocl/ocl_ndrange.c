@@ -50,21 +50,22 @@ enum status ocl_ndrange_probe(struct ocl_ndrange_corner corner[OCL_NDRANGE_CORNE
     cl_kernel kernel = NULL;
     cl_mem buffer = NULL;
     memset(corner, 0, bytes);
-    enum status status =
-        ocl_program_build(&program, context, "ndrange_probe", NULL, ocl_ndrange_option(range), err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&kernel, program, "ndrange_probe", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&buffer, context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes,
-                            corner, "the corners of a range", err);
-    if (status == STATUS_OK)
-        status = ocl_args(kernel, err, sizeof buffer, &buffer, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_kernel(queue, "ndrange_probe", kernel, 2, range->global,
-                                    range->local[0] ? range->local : NULL, OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_read(queue, "corners", buffer, true, 0, bytes, corner, OCL_NO_WAITS,
-                                  NULL, err);
+    enum status status = STATUS_FAILED;
+    if (ocl_program_build(&program, context, "ndrange_probe", NULL, ocl_ndrange_option(range),
+                          err) != STATUS_OK ||
+        ocl_kernel(&kernel, program, "ndrange_probe", err) != STATUS_OK)
+        goto out;
+    if (ocl_buffer(&buffer, context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, corner,
+                   "the corners of a range", err) != STATUS_OK ||
+        ocl_args(kernel, err, sizeof buffer, &buffer, OCL_ARGS_END) != STATUS_OK)
+        goto out;
+    if (ocl_enqueue_kernel(queue, "ndrange_probe", kernel, 2, range->global,
+                           range->local[0] ? range->local : NULL, OCL_NO_WAITS, NULL,
+                           err) != STATUS_OK)
+        goto out;
+    status =
+        ocl_enqueue_read(queue, "corners", buffer, true, 0, bytes, corner, OCL_NO_WAITS, NULL, err);
+out:
     ocl_buffer_release(&buffer);
     if (kernel)
         clReleaseKernel(kernel);

@@ -88,15 +88,6 @@ static struct range *find(const struct range *launch)
     return NULL;
 }
 
-static bool covers(const struct range *known, const struct range *launch)
-{
-    for (int d = 0; d < 3; d++) {
-        if (launch->global[d] > known->global[d])
-            return false;
-    }
-    return true;
-}
-
 static void remember(const struct range *launch)
 {
     struct range *known = find(launch);
@@ -152,7 +143,9 @@ cl_int ocl_pocl_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensi
     const bool told = describe(&launch, kernel, dimensions, global, local);
     pthread_rwlock_rdlock(&lock);
     const struct range *known = told ? find(&launch) : NULL;
-    const bool covered = known && covers(known, &launch);
+    bool covered = known;
+    for (int d = 0; d < 3 && covered; d++)
+        covered = launch.global[d] <= known->global[d];
     cl_int code = CL_SUCCESS;
     if (covered)
         code = clEnqueueNDRangeKernel(queue, kernel, dimensions, NULL, global, local, waits.count,

@@ -36,13 +36,10 @@ static enum status append_prologue(FILE *source, const char *prologue, struct er
     while (*prologue) {
         const size_t length = strcspn(prologue, "\n") + 1;
         char header[64];
-        enum status status = STATUS_OK;
-        if (sscanf(prologue, "#include \"%63[^\"]\"", header) == 1)
-            status = append_embedded(source, header, err);
-        else
+        if (sscanf(prologue, "#include \"%63[^\"]\"", header) != 1)
             fprintf(source, "%.*s", (int)length, prologue);
-        if (status != STATUS_OK)
-            return status;
+        else if (append_embedded(source, header, err) != STATUS_OK)
+            return STATUS_FAILED;
         prologue += length;
     }
     return STATUS_OK;
@@ -209,14 +206,10 @@ static void save_binary(cl_program program, const char *entry)
     free(binary);
 }
 
-static bool has_3(const struct ocl_device *device)
-{
-    return strncmp(device->version, "OpenCL 3", 8) == 0;
-}
-
 const char *ocl_copy_option(const struct ocl_device *device)
 {
-    return device->pocl_major && has_3(device) ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
+    const bool version_3 = strncmp(device->version, "OpenCL 3", 8) == 0;
+    return device->pocl_major && version_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
 }
 
 static enum status make_program(cl_program *out, struct ocl_context *context, const char *name,

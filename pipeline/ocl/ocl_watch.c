@@ -46,17 +46,6 @@ static struct watched *take_completed(struct ocl_watch *watch)
     return completed;
 }
 
-static void tell(struct watched *completed)
-{
-    while (completed) {
-        struct watched *item = completed;
-        completed = item->next;
-        item->done(ocl_watch_state(item->event), item->context);
-        clReleaseEvent(item->event);
-        free(item);
-    }
-}
-
 static void *watch_main(void *argument)
 {
     struct ocl_watch *watch = argument;
@@ -68,9 +57,15 @@ static void *watch_main(void *argument)
         }
         struct watched *completed = take_completed(watch);
         pthread_mutex_unlock(&watch->lock);
-        tell(completed);
         if (!completed)
             nanosleep(&(struct timespec){.tv_nsec = WATCH_NS}, NULL);
+        while (completed) {
+            struct watched *item = completed;
+            completed = item->next;
+            item->done(ocl_watch_state(item->event), item->context);
+            clReleaseEvent(item->event);
+            free(item);
+        }
         pthread_mutex_lock(&watch->lock);
     }
     pthread_mutex_unlock(&watch->lock);

@@ -298,7 +298,7 @@ static void clock_runs_forward(void **state)
     }
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t cond;
-    assert_int_equal(cond_init_monotonic(&cond), 0);
+    cond_init_monotonic(&cond);
     pthread_mutex_lock(&lock);
     int64_t deadline = clock_now() + 20 * 1000 * 1000;
     while (clock_now() < deadline)

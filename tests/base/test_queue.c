@@ -2,7 +2,6 @@
 
 #include "runner.h"
 
-#include "base/clock.h"
 #include "base/queue.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -127,7 +126,6 @@ static void finish_drains_then_ends(void **state)
     assert_int_equal(queue_receive(queue, &value), QUEUE_OK);
     assert_int_equal(value, 1);
     assert_int_equal(queue_receive(queue, &value), QUEUE_END);
-    assert_int_equal(queue_receive_for(queue, &value, 0), QUEUE_END);
     queue_abort(queue);
     assert_int_equal(queue_receive(queue, &value), QUEUE_ABORTED);
     queue_close(&queue);
@@ -202,33 +200,6 @@ static void ending_wakes_everyone(void **state)
     wakes(false, queue_finish, QUEUE_END);
 }
 
-static void *late_send(void *argument)
-{
-    struct timespec moment = {0, 30 * 1000 * 1000};
-    nanosleep(&moment, NULL);
-    int value = 42;
-    return (void *)(intptr_t)queue_send(argument, &value);
-}
-
-static void receive_for_waits_that_long(void **state)
-{
-    (void)state;
-    struct queue *queue = open_queue(1, sizeof(int), NULL, NULL);
-    int value = 0;
-    assert_int_equal(queue_receive_for(queue, &value, 0), QUEUE_TIMEOUT);
-    int64_t start = clock_now();
-    assert_int_equal(queue_receive_for(queue, &value, 50 * 1000 * 1000), QUEUE_TIMEOUT);
-    int64_t waited = clock_now() - start;
-    assert_true(waited >= 50 * 1000 * 1000);
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, late_send, queue), 0);
-    /* The largest wait there is must not overflow into none. */
-    assert_int_equal(queue_receive_for(queue, &value, INT64_MAX), QUEUE_OK);
-    assert_int_equal(value, 42);
-    pthread_join(thread, NULL);
-    queue_close(&queue);
-}
-
 static void refuses_what_cannot_be(void **state)
 {
     (void)state;
@@ -242,7 +213,6 @@ static void refuses_what_cannot_be(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(keeps_order_and_wraps),   cmocka_unit_test(many_threads_lose_nothing),
     cmocka_unit_test(finish_drains_then_ends), cmocka_unit_test(abort_leaves_items_to_drop),
-    cmocka_unit_test(ending_wakes_everyone),   cmocka_unit_test(receive_for_waits_that_long),
-    cmocka_unit_test(refuses_what_cannot_be),
+    cmocka_unit_test(ending_wakes_everyone),   cmocka_unit_test(refuses_what_cannot_be),
 };
 TEST_GROUP(queue, NULL, NULL)
