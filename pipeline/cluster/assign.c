@@ -67,10 +67,10 @@ enum status assign_centroids(struct assign *assign, bool *incremental, const flo
 {
     assign->exact->centroids = centroids;
     assign->device_centroids = NULL;
-    enum status status = prune_plan(incremental, &assign->prune, shifts, k, err);
-    if (status == STATUS_OK)
-        status = filter_set_centroids(assign->filter, centroids, k, measured, err);
-    return status == STATUS_OK ? begin_pass(assign, incremental, err) : status;
+    if (prune_plan(incremental, &assign->prune, shifts, k, err) != STATUS_OK ||
+        filter_set_centroids(assign->filter, centroids, k, measured, err) != STATUS_OK)
+        return err->status;
+    return begin_pass(assign, incremental, err);
 }
 
 enum status assign_use_centroids(struct assign *assign, bool *incremental, uint32_t k,
@@ -122,9 +122,9 @@ enum status assign_prepare_next(struct assign *assign, struct error *err)
 enum status assign_begin_tile(struct assign *assign, struct tile *tile, bool incremental,
                               struct error *err)
 {
-    enum status status = counters_begin_tile(&assign->counters, err);
-    return status == STATUS_OK ? assign->assigner->begin_tile(assign->state, tile, incremental, err)
-                               : status;
+    if (counters_begin_tile(&assign->counters, err) != STATUS_OK)
+        return err->status;
+    return assign->assigner->begin_tile(assign->state, tile, incremental, err);
 }
 
 enum status assign_end_tile(bool *left, struct assign *assign, struct tile *tile, bool incremental,
@@ -142,11 +142,13 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
                         struct error *err)
 {
     bool left;
-    enum status status = assign_begin_tile(assign, tile, incremental, err);
+    if (assign_begin_tile(assign, tile, incremental, err) != STATUS_OK)
+        return err->status;
     /* Nothing has been counted where float32 searches all rows. */
-    if (status == STATUS_OK && (incremental || assign_in_one_wait(assign)))
-        status = counters_read(&assign->counters, err);
-    return status == STATUS_OK ? assign_end_tile(&left, assign, tile, incremental, err) : status;
+    if (((incremental || assign_in_one_wait(assign))) &&
+        counters_read(&assign->counters, err) != STATUS_OK)
+        return err->status;
+    return assign_end_tile(&left, assign, tile, incremental, err);
 }
 
 /* --- distances ------------------------------------------------------------------------------- */

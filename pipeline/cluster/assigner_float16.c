@@ -40,12 +40,14 @@ static enum status open_tensor(void **out, struct assign *assign, struct error *
     if (!tensor)
         return error_memory(err, sizeof *tensor, "centroids");
     tensor->assign = assign;
-    enum status status = float16_open(&tensor->filter, assign->filter, err);
+    if (float16_open(&tensor->filter, assign->filter, err) != STATUS_OK)
+        return err->status;
     /* The rows' copies stay with the tiles, for all filters. */
-    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+    for (uint32_t i = 0; i < data->tile_count; i++)
         if (!data->tiles[i].float16)
-            status = float16_open_tile(&tensor->filter, &data->tiles[i], err);
-    return status;
+            if (float16_open_tile(&tensor->filter, &data->tiles[i], err) != STATUS_OK)
+                return err->status;
+    return STATUS_OK;
 }
 
 static bool usable(void *state)

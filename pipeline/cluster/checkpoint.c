@@ -152,9 +152,8 @@ static enum status identify(struct checkpoint *checkpoint, const void *extra, si
     const struct checkpoint_config *config = checkpoint->config;
     char rows[65];
     struct sha256 state;
-    enum status status = config->rows(config->context, rows, err);
-    if (status != STATUS_OK)
-        return status;
+    if (config->rows(config->context, rows, err) != STATUS_OK)
+        return err->status;
     sha256_init(&state);
     sha256_update(&state, CLPIPE_VERSION, sizeof CLPIPE_VERSION);
     sha256_update(&state, rows, strlen(rows) + 1);

@@ -121,9 +121,8 @@ enum status cluster_assign(int32_t *labels, float *distances, const struct clust
                            const struct matrix_source *source, const float *centroids, uint32_t k,
                            const struct cluster_config *config, struct error *err)
 {
-    enum status status = cluster_check(source, config, k, err);
-    if (status != STATUS_OK)
-        return status;
+    if (cluster_check(source, config, k, err) != STATUS_OK)
+        return err->status;
     for (uint32_t i = 0; i < k; i++)
         for (uint32_t j = 0; j < source->dimension; j++)
             if (!isfinite(centroids[(size_t)i * source->dimension + j]))

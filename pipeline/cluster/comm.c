@@ -48,14 +48,14 @@ enum status comm_fold(struct comm *comm, double *sums, size_t count, double *bef
                       void (*add)(void *context, double *sums), void *context, struct error *err)
 {
     const size_t bytes = count * sizeof *sums;
-    enum status status = comm_receive(comm, sums, bytes, err);
-    if (status != STATUS_OK)
-        return status;
+    if (comm_receive(comm, sums, bytes, err) != STATUS_OK)
+        return err->status;
     if (before)
         *before = sums[0];
     add(context, sums);
-    status = comm_send(comm, sums, bytes, err);
-    return status == STATUS_OK ? comm_broadcast(comm, sums, bytes, comm->size - 1, err) : status;
+    if (comm_send(comm, sums, bytes, err) != STATUS_OK)
+        return err->status;
+    return comm_broadcast(comm, sums, bytes, comm->size - 1, err);
 }
 
 void comm_fail(struct comm *comm, const struct error *err)

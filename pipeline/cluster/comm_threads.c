@@ -88,9 +88,8 @@ static enum status sum(struct comm *comm, int64_t *sums, const int64_t *values, 
                        struct error *err)
 {
     const struct team *team = team_of(comm);
-    enum status status = post(comm, values, sums, err);
-    if (status != STATUS_OK)
-        return status;
+    if (post(comm, values, sums, err) != STATUS_OK)
+        return err->status;
     uint64_t begin, end;
     comm_part(&begin, &end, comm, comm->rank, count);
     for (uint64_t i = begin; i < end; i++) {
@@ -106,9 +105,8 @@ static enum status sum(struct comm *comm, int64_t *sums, const int64_t *values, 
 static enum status maximum(struct comm *comm, float *values, size_t count, struct error *err)
 {
     const struct team *team = team_of(comm);
-    enum status status = post(comm, values, values, err);
-    if (status != STATUS_OK)
-        return status;
+    if (post(comm, values, values, err) != STATUS_OK)
+        return err->status;
     uint64_t begin, end;
     comm_part(&begin, &end, comm, comm->rank, count);
     for (uint64_t i = begin; i < end; i++) {

@@ -349,13 +349,13 @@ static enum status load_in_turn(struct data *data, size_t slot_rows, struct erro
 static enum status open_facts(struct data *data, const struct cluster_config *config,
                               struct error *err)
 {
-    enum status status = column_stats_open(&data->stats, data->dimension, err);
-    if (status == STATUS_OK)
-        status = weights_open(&data->weights, data->comm, config->weights, data->share.first,
-                              data->share.rows, method_samples(config), config->k, err);
-    if (status == STATUS_OK && data->weights.of_row)
-        status = column_stats_open(&data->weighted, data->dimension, err);
-    return status;
+    if (column_stats_open(&data->stats, data->dimension, err) != STATUS_OK ||
+        weights_open(&data->weights, data->comm, config->weights, data->share.first,
+                     data->share.rows, method_samples(config), config->k, err) != STATUS_OK ||
+        (data->weights.of_row &&
+         column_stats_open(&data->weighted, data->dimension, err) != STATUS_OK))
+        return err->status;
+    return STATUS_OK;
 }
 
 enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
@@ -443,6 +443,7 @@ static enum status request_tile(struct data *data, unsigned slot, struct error *
 
 static enum status begin(struct data *data, bool backwards, struct error *err)
 {
+    data->tile = NULL;
     data->next_tile = 0;
     data->backwards = backwards;
     if (data->resident)
@@ -450,11 +451,13 @@ static enum status begin(struct data *data, bool backwards, struct error *err)
     struct stream *stream = data->stream;
     stream->requested = 0;
     stream->staged_count = stream->outstanding = 0;
-    enum status status = reader_open(&stream->reader, data->source, &data->transform,
-                                     data->lane->workers, NULL, DATA_SLOTS, err);
-    for (unsigned i = 0; i < DATA_SLOTS && i < data->tile_count && status == STATUS_OK; i++)
-        status = request_tile(data, i, err);
-    return status;
+    if (reader_open(&stream->reader, data->source, &data->transform, data->lane->workers, NULL,
+                    DATA_SLOTS, err) != STATUS_OK)
+        return err->status;
+    for (unsigned i = 0; i < DATA_SLOTS && i < data->tile_count; i++)
+        if (request_tile(data, i, err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
 }
 
 enum status data_begin(struct data *data, struct error *err)
@@ -472,9 +475,8 @@ static enum status stage(struct data *data, struct error *err)
 {
     struct stream *stream = data->stream;
     struct fill fill;
-    enum status status = reader_take(stream->reader, &fill, err);
-    if (status != STATUS_OK)
-        return status;
+    if (reader_take(stream->reader, &fill, err) != STATUS_OK)
+        return err->status;
     unsigned at = stream->order[0];
     memmove(stream->order, stream->order + 1, sizeof stream->order - sizeof stream->order[0]);
     stream->outstanding--;
@@ -482,54 +484,54 @@ static enum status stage(struct data *data, struct error *err)
     struct slot *slot = &stream->slots[at];
     if (data->lane->zero_copy)
         return unmap_slot(data, slot, err);
-    status = ocl_enqueue_write(data->lane->upload, "upload rows", slot->device, false, 0,
-                               fill.rows * row_bytes(data), slot->host, OCL_NO_WAITS,
-                               &slot->uploaded, err);
-    return status == STATUS_OK ? ocl_flush(data->lane->upload, err) : status;
+    if (ocl_enqueue_write(data->lane->upload, "upload rows", slot->device, false, 0,
+                          fill.rows * row_bytes(data), slot->host, OCL_NO_WAITS, &slot->uploaded,
+                          err) != STATUS_OK)
+        return err->status;
+    return ocl_flush(data->lane->upload, err);
+}
+
+/* Gives the slot of streamed data back to the reader. */
+static enum status release_tile(struct data *data, struct error *err)
+{
+    struct stream *stream = data->stream;
+    const unsigned at = stream->staged[0];
+    memmove(stream->staged, stream->staged + 1, sizeof stream->staged - sizeof stream->staged[0]);
+    stream->staged_count--;
+    data->tile->x = NULL;
+    data->tile = NULL;
+    if (data->lane->zero_copy &&
+        map_slot(data, &stream->slots[at], stream->slot_bytes, err) != STATUS_OK)
+        return err->status;
+    return stream->requested < data->tile_count ? request_tile(data, at, err) : STATUS_OK;
 }
 
 enum status data_next(struct data *data, struct tile **tile, struct error *err)
 {
-    enum status status = lane_check_stop(data->lane, err);
-    if (status != STATUS_OK)
-        return status;
+    if ((data->tile && !data->resident && release_tile(data, err) != STATUS_OK) ||
+        lane_check_stop(data->lane, err) != STATUS_OK)
+        return err->status;
     if (data->next_tile == data->tile_count)
         return STATUS_END;
-    *tile = tile_after(data, data->next_tile++);
+    *tile = data->tile = tile_after(data, data->next_tile++);
     if (data->resident)
         return STATUS_OK;
     struct stream *stream = data->stream;
-    while (status == STATUS_OK &&
-           (stream->staged_count == 0 || (stream->outstanding > 0 && reader_ready(stream->reader))))
-        status = stage(data, err);
-    if (status != STATUS_OK)
-        return status;
+    while (stream->staged_count == 0 || (stream->outstanding > 0 && reader_ready(stream->reader)))
+        if (stage(data, err) != STATUS_OK)
+            return err->status;
     struct slot *slot = &stream->slots[stream->staged[0]];
     (*tile)->x = slot->device;
     return wait_upload(data, slot, err);
 }
 
-enum status data_done(struct data *data, struct tile *tile, struct error *err)
+enum status data_end(struct data *data, enum status status)
 {
-    if (data->resident)
-        return STATUS_OK;
-    struct stream *stream = data->stream;
-    unsigned at = stream->staged[0];
-    memmove(stream->staged, stream->staged + 1, sizeof stream->staged - sizeof stream->staged[0]);
-    stream->staged_count--;
-    tile->x = NULL;
-    enum status status = STATUS_OK;
-    if (data->lane->zero_copy)
-        status = map_slot(data, &stream->slots[at], stream->slot_bytes, err);
-    if (status == STATUS_OK && stream->requested < data->tile_count)
-        status = request_tile(data, at, err);
-    return status;
-}
-
-void data_end(struct data *data)
-{
+    if (status == STATUS_END)
+        status = STATUS_OK;
+    data->tile = NULL;
     if (data->resident || !data->stream)
-        return;
+        return status;
     /* After an error slots may be in any state: all are the host's again for the next pass. */
     struct stream *stream = data->stream;
     struct error ignored = ERROR_INIT;
@@ -539,6 +541,7 @@ void data_end(struct data *data)
         if (stream->slots[i].host_buffer && !stream->slots[i].host)
             map_slot(data, &stream->slots[i], stream->slot_bytes, &ignored);
     }
+    return status;
 }
 
 struct tile *data_tile_of(struct data *data, uint64_t row)

@@ -61,6 +61,7 @@ struct data {
     uint64_t spare;        /* device bytes that resident rows leave of what may be used */
     struct fetch fetch;    /* what the device has of each row, to the host */
     struct stream *stream; /* slots and the reader; NULL for resident data */
+    struct tile *tile;     /* that data_next gave last */
     uint32_t next_tile;    /* of this pass: how many came before */
     bool backwards;        /* this pass begins with the last tile */
 };
@@ -72,10 +73,11 @@ enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
                       const struct data_share *share, struct error *err);
 void data_close(struct data *data);
 
-/* A pass over all tiles: begin, then next and done in turn, then end (also after an error). The
- * tile's `x` may be used by commands of the compute queue enqueued between next and done; when done
- * is called they must have been waited for, unless the data is resident. next gives STATUS_END
- * after the last tile and STATUS_INTERRUPTED when a stop was asked for. */
+/* A pass over all tiles: begin, then next until it is not STATUS_OK, then end. A tile is the caller's
+ * until the following call of next or end. Its `x` may be used by commands of the compute queue, which
+ * must have been waited for by then, unless the data is resident. next gives STATUS_END after the
+ * last tile and STATUS_INTERRUPTED when a stop was asked for; end, which is called after an error,
+ * too, makes STATUS_OK of STATUS_END and returns any other status as it is. */
 enum status data_begin(struct data *data, struct error *err);
 /* The same, for passes that may take tiles in any order: where they are read again, every other
  * pass goes backwards, so that it begins with what the page cache still has of the one before. In
@@ -92,8 +94,7 @@ static inline uint32_t data_backwards(uint32_t before, uint32_t count, uint32_t 
     return first - ((before - last) / span + 1) * span + (before - last) % span;
 }
 enum status data_next(struct data *data, struct tile **tile, struct error *err);
-enum status data_done(struct data *data, struct tile *tile, struct error *err);
-void data_end(struct data *data);
+enum status data_end(struct data *data, enum status status);
 
 /* Copies rows of the share (stride values each) to host memory; not during a pass of data that is
  * not resident.

@@ -138,19 +138,17 @@ static enum status launch_sum(struct device_update *device, struct tile *tile, s
 {
     const struct update *update = device->update;
     const cl_uint stride = update->data->stride;
-    enum status status =
-        ocl_args(device->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &update->scale_buffer,
+    if (ocl_args(device->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &update->scale_buffer,
                  sizeof(cl_mem), &update->entries, sizeof(cl_mem), &device->entry_clusters,
                  sizeof(cl_mem), &device->counts.buffer, sizeof(cl_mem), &update->totals,
-                 sizeof stride, &stride, sizeof update->k, &update->k, OCL_ARGS_END);
+                 sizeof stride, &stride, sizeof update->k, &update->k, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
     const size_t columns = (stride + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
     const size_t spans = (2 * (size_t)tile->rows + KMEANS_MOVES_SPAN - 1) / KMEANS_MOVES_SPAN;
     size_t workers = update->lane->device->compute_units * GROUPS_UNIT / columns + 1;
     const size_t global[2] = {columns * COLUMNS, workers < spans ? workers : spans};
-    if (status == STATUS_OK)
-        status = ocl_enqueue_kernel(update->lane->compute, "sum moves", device->sum, 2, global,
-                                    local, OCL_NO_WAITS, NULL, err);
-    return status;
+    return ocl_enqueue_kernel(update->lane->compute, "sum moves", device->sum, 2, global, local,
+                              OCL_NO_WAITS, NULL, err);
 }
 
 /* How a tile's rows are dealt out to the groups of count_moves and place_moves. */
@@ -189,29 +187,30 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
     const uint64_t items = ((uint64_t)rows + deal.each - 1) / deal.each;
     const cl_mem left = unless ? unless->counts : device->counts.buffer;
     const cl_uint at = unless ? unless->index : KMEANS_ALWAYS;
-    enum status status = ocl_args(
-        device->count, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->summed_labels,
-        sizeof(cl_mem), &device->joined, sizeof(cl_mem), &device->left, sizeof left, &left,
-        sizeof at, &at, sizeof rows, &rows, sizeof deal.each, &deal.each, sizeof deal.bins,
-        &deal.bins, deal.bytes, (void *)NULL, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = lane_launch(lane, "count moves", device->count, items, GROUP, err);
-    if (status == STATUS_OK)
-        status = ocl_args(device->scan, err, sizeof(cl_mem), &device->joined, sizeof(cl_mem),
-                          &device->left, sizeof(cl_mem), &device->cursors, sizeof(cl_mem),
-                          &device->counts.buffer, sizeof k, &k, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = lane_launch(lane, "scan moves", device->scan, KMEANS_SCAN_ITEMS, KMEANS_SCAN_ITEMS,
-                             err);
-    if (status == STATUS_OK)
-        status = ocl_args(device->place, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                          &tile->summed_labels, sizeof(cl_mem), &device->cursors, sizeof(cl_mem),
-                          &update->entries, sizeof(cl_mem), &device->entry_clusters, sizeof left,
-                          &left, sizeof at, &at, sizeof rows, &rows, sizeof deal.each, &deal.each,
-                          sizeof deal.bins, &deal.bins, deal.bytes, (void *)NULL, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = lane_launch(lane, "place moves", device->place, items, GROUP, err);
-    return status == STATUS_OK ? launch_sum(device, tile, err) : status;
+    if (ocl_args(device->count, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                 &tile->summed_labels, sizeof(cl_mem), &device->joined, sizeof(cl_mem),
+                 &device->left, sizeof left, &left, sizeof at, &at, sizeof rows, &rows,
+                 sizeof deal.each, &deal.each, sizeof deal.bins, &deal.bins, deal.bytes,
+                 (void *)NULL, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    if (lane_launch(lane, "count moves", device->count, items, GROUP, err) != STATUS_OK)
+        return err->status;
+    if (ocl_args(device->scan, err, sizeof(cl_mem), &device->joined, sizeof(cl_mem), &device->left,
+                 sizeof(cl_mem), &device->cursors, sizeof(cl_mem), &device->counts.buffer, sizeof k,
+                 &k, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    if (lane_launch(lane, "scan moves", device->scan, KMEANS_SCAN_ITEMS, KMEANS_SCAN_ITEMS, err) !=
+        STATUS_OK)
+        return err->status;
+    if (ocl_args(device->place, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                 &tile->summed_labels, sizeof(cl_mem), &device->cursors, sizeof(cl_mem),
+                 &update->entries, sizeof(cl_mem), &device->entry_clusters, sizeof left, &left,
+                 sizeof at, &at, sizeof rows, &rows, sizeof deal.each, &deal.each, sizeof deal.bins,
+                 &deal.bins, deal.bytes, (void *)NULL, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    if (lane_launch(lane, "place moves", device->place, items, GROUP, err) != STATUS_OK)
+        return err->status;
+    return launch_sum(device, tile, err);
 }
 
 enum status device_update_centroids(struct device_update *device, struct prune *prune,
@@ -223,19 +222,20 @@ enum status device_update_centroids(struct device_update *device, struct prune *
     const cl_uint stride = data->stride, columns = data->dimension, k = update->k;
     const cl_uint cosine = data->transform.metric == METRIC_COSINE;
     const cl_double shift_scale = prune_shift_scale(prune);
-    enum status status =
-        ocl_args(device->centroids, err, sizeof(cl_mem), &update->totals, sizeof(cl_mem),
+    if (ocl_args(device->centroids, err, sizeof(cl_mem), &update->totals, sizeof(cl_mem),
                  &device->counts.buffer, sizeof(cl_mem), &device->units, sizeof(cl_mem),
                  &device->means, sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem),
                  &filter->centroids, sizeof(cl_mem), &device->moves.buffer, sizeof(cl_mem),
                  &prune->shifts, sizeof k, &k, sizeof stride, &stride, sizeof columns, &columns,
-                 sizeof cosine, &cosine, sizeof shift_scale, &shift_scale, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = lane_launch(update->lane, "move centroids", device->centroids,
-                             (uint64_t)k * KMEANS_LANES, KMEANS_LANES, err);
-    if (status == STATUS_OK && prune->tensor && filter->bounds_usable && k <= RANK_MOST)
-        status = prune_plan_ahead(prune, k, unless, err);
-    return status;
+                 sizeof cosine, &cosine, sizeof shift_scale, &shift_scale,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    if (lane_launch(update->lane, "move centroids", device->centroids, (uint64_t)k * KMEANS_LANES,
+                    KMEANS_LANES, err) != STATUS_OK ||
+        (prune->tensor && filter->bounds_usable && k <= RANK_MOST &&
+         prune_plan_ahead(prune, k, unless, err) != STATUS_OK))
+        return err->status;
+    return STATUS_OK;
 }
 
 void device_update_count(uint64_t *moved, struct device_update *device)
@@ -288,11 +288,13 @@ enum status device_update_store(struct device_update *device, const int32_t *lab
     cl_int *counts = device->counts.host;
     for (uint32_t c = 0; c < update->k; c++)
         counts[c] = (cl_int)update->counts[c];
-    enum status status = lane_write(update->lane, "counts", device->counts.buffer, 0,
-                                    update->k * sizeof *counts, counts, err);
-    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
-        status =
-            lane_write(update->lane, "labels", data->tiles[i].summed_labels, 0,
-                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].offset, err);
-    return status;
+    if (lane_write(update->lane, "counts", device->counts.buffer, 0, update->k * sizeof *counts,
+                   counts, err) != STATUS_OK)
+        return err->status;
+    for (uint32_t i = 0; i < data->tile_count; i++)
+        if (lane_write(update->lane, "labels", data->tiles[i].summed_labels, 0,
+                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].offset,
+                       err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
 }

@@ -61,19 +61,17 @@ static enum status label_rows(struct exact *exact, struct tile *tile, cl_mem row
     struct filter *filter = exact->filter;
     if (count == 0)
         return STATUS_OK;
-    enum status status = filter_lay_out_all(filter, exact->centroids, err);
-    if (status != STATUS_OK)
-        return status;
+    if (filter_lay_out_all(filter, exact->centroids, err) != STATUS_OK)
+        return err->status;
     const struct panels *all = &filter->all;
     const cl_uint stride = exact->data->stride, columns = exact->data->dimension;
-    status = ocl_args(device->label, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &all->factors,
-                      sizeof(cl_mem), &all->ids, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
-                      &tile->norms, sizeof(cl_mem), &filter->centre_buffer, sizeof rows, &rows,
-                      sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds,
-                      sizeof limit, &limit, sizeof stride, &stride, sizeof columns, &columns,
-                      sizeof all->count, &all->count, sizeof all->width, &all->width, OCL_ARGS_END);
-    if (status != STATUS_OK)
-        return status;
+    if (ocl_args(device->label, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &all->factors,
+                 sizeof(cl_mem), &all->ids, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
+                 &tile->norms, sizeof(cl_mem), &filter->centre_buffer, sizeof rows, &rows,
+                 sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds, sizeof limit,
+                 &limit, sizeof stride, &stride, sizeof columns, &columns, sizeof all->count,
+                 &all->count, sizeof all->width, &all->width, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
     const size_t group = exact->lane->tiled ? filter->width : 1;
     return lane_launch(exact->lane, "assign exact", device->label, (uint64_t)count * group, group,
                        err);
@@ -94,16 +92,15 @@ static enum status label_distances(struct exact *exact, struct tile *tile, uint3
 {
     const struct device *device = (struct device *)exact;
     const cl_uint rows = tile->rows, stride = exact->data->stride;
-    enum status status =
-        ocl_args(device->distances, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
+    if (ocl_args(device->distances, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
                  &exact->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                 &device->values, sizeof rows, &rows, sizeof stride, &stride, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = launch_tile(exact, "distances", device->distances, tile, err);
-    return status == STATUS_OK
-               ? fetch_slices(&exact->data->fetch, "distances", device->values,
-                              tile->rows * sizeof(double), slices, take, context, err)
-               : status;
+                 &device->values, sizeof rows, &rows, sizeof stride, &stride,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    if (launch_tile(exact, "distances", device->distances, tile, err) != STATUS_OK)
+        return err->status;
+    return fetch_slices(&exact->data->fetch, "distances", device->values,
+                        tile->rows * sizeof(double), slices, take, context, err);
 }
 
 static enum status other_distances(struct exact *exact, struct tile *tile, double *distances,
@@ -111,18 +108,18 @@ static enum status other_distances(struct exact *exact, struct tile *tile, doubl
 {
     const struct device *device = (struct device *)exact;
     const cl_uint rows = tile->rows, stride = exact->data->stride;
-    enum status status =
-        lane_write(exact->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, err);
-    if (status == STATUS_OK)
-        status = ocl_args(device->others, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
-                          &exact->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                          &device->values, sizeof rows, &rows, sizeof stride, &stride, sizeof k, &k,
-                          OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = launch_tile(exact, "other distances", device->others, tile, err);
-    return status == STATUS_OK ? fetch_copy(&exact->data->fetch, "distances", device->values,
-                                            rows * sizeof *distances, distances, err)
-                               : status;
+    if (lane_write(exact->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, err) !=
+        STATUS_OK)
+        return err->status;
+    if (ocl_args(device->others, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
+                 &exact->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                 &device->values, sizeof rows, &rows, sizeof stride, &stride, sizeof k, &k,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    if (launch_tile(exact, "other distances", device->others, tile, err) != STATUS_OK)
+        return err->status;
+    return fetch_copy(&exact->data->fetch, "distances", device->values, rows * sizeof *distances,
+                      distances, err);
 }
 
 const struct exact_ops exact_device = {

@@ -45,9 +45,8 @@ static enum status map_and_run(struct job *job, struct tile *tile,
 {
     struct data *data = job->exact->data;
     float *rows;
-    enum status status = data_map(&rows, data, tile, err);
-    if (status != STATUS_OK)
-        return status;
+    if (data_map(&rows, data, tile, err) != STATUS_OK)
+        return err->status;
     job->rows = rows;
     workers_run(job->exact->lane->workers, part, job, (job->count + ROWS_PART - 1) / ROWS_PART);
     return data_unmap(data, tile, rows, err);

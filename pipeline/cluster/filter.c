@@ -395,17 +395,16 @@ static enum status lay_out_on_device(struct filter *filter, struct panels *panel
     const cl_uint stride = filter->data->stride, columns = filter->data->dimension;
     const cl_uint places = panels->count * panels->width;
     const cl_double scale = ldexp(1.0, -filter->exponent);
-    enum status status =
-        ocl_args(filter->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
+    if (ocl_args(filter->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
                  &filter->centre_buffer, sizeof(cl_mem), &panels->ids, sizeof(cl_mem),
                  &filter->start, sizeof(cl_mem), &filter->slope, sizeof(cl_mem), &panels->factors,
                  sizeof stride, &stride, sizeof columns, &columns, sizeof panels->width,
-                 &panels->width, sizeof places, &places, sizeof scale, &scale, OCL_ARGS_END);
+                 &panels->width, sizeof places, &places, sizeof scale, &scale,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
     const size_t global[2] = {places, (size_t)columns + 2};
-    if (status == STATUS_OK)
-        status = ocl_enqueue_kernel(filter->lane->compute, "centroid panels", filter->layout, 2,
-                                    global, NULL, OCL_NO_WAITS, NULL, err);
-    return status;
+    return ocl_enqueue_kernel(filter->lane->compute, "centroid panels", filter->layout, 2, global,
+                              NULL, OCL_NO_WAITS, NULL, err);
 }
 
 /* Fills the panels from `ids` (already in host_ids, `places` of them) and sends them to the device;

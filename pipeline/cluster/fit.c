@@ -202,12 +202,10 @@ enum status fit_move_centroids(struct fit *fit, double *shift, bool inertia, str
     comm_part(&begin, &end, fit->comm, fit->comm->rank, k);
     struct move_job job = {fit, begin, inertia};
     workers_run(fit->lane->workers, move_cluster, &job, end - begin);
-    enum status status = comm_gather_parts(fit->comm, fit->move, k, sizeof *fit->move, err);
-    if (status == STATUS_OK)
-        status = comm_gather_parts(fit->comm, fit->centroids, k,
-                                   fit->data->stride * sizeof *fit->centroids, err);
-    if (status != STATUS_OK)
-        return status;
+    if (comm_gather_parts(fit->comm, fit->move, k, sizeof *fit->move, err) != STATUS_OK ||
+        comm_gather_parts(fit->comm, fit->centroids, k, fit->data->stride * sizeof *fit->centroids,
+                          err) != STATUS_OK)
+        return err->status;
     *shift = follow_moves(fit, true);
     fit->measured = true;
     return STATUS_OK;
@@ -359,10 +357,10 @@ enum status fit_run(struct fit *fit, struct cluster_outcome *out, struct error *
     bool labels_current;
     fit->measured = false;
     fit->labels = out->labels;
-    enum status status = iterate(fit, out, &labels_current, err);
-    if (status == STATUS_OK && !fit->method->labels_rows)
-        status = fit_forget_labels(fit, err);
-    return status == STATUS_OK ? finish(fit, out, labels_current, err) : status;
+    if (iterate(fit, out, &labels_current, err) != STATUS_OK ||
+        (!fit->method->labels_rows && fit_forget_labels(fit, err) != STATUS_OK))
+        return err->status;
+    return finish(fit, out, labels_current, err);
 }
 
 enum status fit_complete(struct fit *fit, struct cluster_outcome *out, struct error *err)
@@ -373,8 +371,9 @@ enum status fit_complete(struct fit *fit, struct cluster_outcome *out, struct er
     memset(fit->centroids, 0, out->k * stride * sizeof *fit->centroids);
     for (size_t c = 0; c < out->k; c++)
         memcpy(fit->centroids + c * stride, out->centroids + c * out->dimension, bytes);
-    enum status status = fit_forget_labels(fit, err);
-    return status == STATUS_OK ? finish(fit, out, false, err) : status;
+    if (fit_forget_labels(fit, err) != STATUS_OK)
+        return err->status;
+    return finish(fit, out, false, err);
 }
 
 /* --- labels alone ---------------------------------------------------------------------------- */
@@ -416,11 +415,8 @@ enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct
         if (status == STATUS_OK)
             status = fetch_copy(&data->fetch, "labels", tile->labels, tile->rows * sizeof *labels,
                                 labels + tile->offset, err);
-        if (status == STATUS_OK) {
+        if (status == STATUS_OK)
             tell_labelled(fit, tile);
-            status = data_done(data, tile, err);
-        }
     }
-    data_end(data);
-    return status == STATUS_END ? STATUS_OK : status;
+    return data_end(data, status);
 }

@@ -203,8 +203,7 @@ static enum status lay_out(struct float16_filter *float16, struct float16_panels
     cl_float scale[2];
     split_scale(scale, -filter->exponent);
     scale[0] = -scale[0];
-    enum status status =
-        ocl_args(float16->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
+    if (ocl_args(float16->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
                  &filter->centre_buffer, sizeof squares, &squares, sizeof(cl_mem), &panels->ids,
                  sizeof(cl_mem), &panels->values, sizeof(cl_mem), &panels->starts, sizeof(cl_mem),
                  &float16->slope, sizeof(cl_mem), &float16->offset, sizeof used, &used,
@@ -213,12 +212,12 @@ static enum status lay_out(struct float16_filter *float16, struct float16_panels
                  sizeof(cl_float), &scale[1], sizeof square_scale, &square_scale, sizeof unit,
                  &unit, sizeof(cl_double), &terms.slope_plain, sizeof(cl_double),
                  &terms.slope_length, sizeof(cl_double), &terms.offset_plain, sizeof(cl_double),
-                 &terms.offset_length, sizeof(cl_double), &terms.offset_square, OCL_ARGS_END);
+                 &terms.offset_length, sizeof(cl_double), &terms.offset_square,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
     const size_t global[2] = {float16->columns / 8, (size_t)panels->count * KMEANS_HALF_PANEL};
-    if (status == STATUS_OK)
-        status = ocl_enqueue_kernel(filter->lane->compute, "round centroids", float16->layout, 2,
-                                    global, NULL, OCL_NO_WAITS, NULL, err);
-    return status;
+    return ocl_enqueue_kernel(filter->lane->compute, "round centroids", float16->layout, 2, global,
+                              NULL, OCL_NO_WAITS, NULL, err);
 }
 
 bool float16_usable(const struct float16_filter *float16)
@@ -310,22 +309,22 @@ static enum status launch(struct float16_filter *float16, struct tile *tile, cl_
     const size_t global[2] = {groups * KMEANS_HALF_ITEMS, most > 0 ? most : 1};
     cl_mem rows = job->rows ? job->rows : float16->flagged;
     cl_kernel kernel = job->mode == KMEANS_HALF_LIST ? float16->list : float16->assign;
-    enum status status = ocl_args(
-        kernel, err, sizeof(cl_mem), &tile->float16, sizeof(cl_mem), &job->panels->values,
-        sizeof(cl_mem), &job->panels->starts, sizeof(cl_mem), &float16->slope, sizeof(cl_mem),
-        &float16->offset, sizeof(cl_mem), &job->panels->ids, sizeof(cl_mem), &tile->norms,
-        sizeof(cl_mem), &rows, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds,
-        sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem), &job->upper, sizeof(cl_mem),
-        &float16->flagged, sizeof(cl_mem), &float16->outcomes, sizeof(cl_mem), &float16->outcomes,
-        sizeof(cl_mem), &float16->taken, sizeof(cl_mem), &counts, sizeof(cl_uint),
-        &job->flagged_count, sizeof(cl_uint), &job->rows_count, sizeof(cl_uint), &job->most_rows,
-        sizeof float16->columns, &float16->columns, sizeof(cl_uint), &job->panels->count,
-        sizeof use_rows, &use_rows, sizeof(cl_uint), &job->mode, sizeof factor, &factor,
-        sizeof slack, &slack, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_kernel(filter->lane->compute, job->tag, kernel, 2, global, local,
-                                    OCL_NO_WAITS, NULL, err);
-    return status;
+    if (ocl_args(kernel, err, sizeof(cl_mem), &tile->float16, sizeof(cl_mem), &job->panels->values,
+                 sizeof(cl_mem), &job->panels->starts, sizeof(cl_mem), &float16->slope,
+                 sizeof(cl_mem), &float16->offset, sizeof(cl_mem), &job->panels->ids,
+                 sizeof(cl_mem), &tile->norms, sizeof(cl_mem), &rows, sizeof(cl_mem), &tile->labels,
+                 sizeof(cl_mem), &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds,
+                 sizeof(cl_mem), &job->upper, sizeof(cl_mem), &float16->flagged, sizeof(cl_mem),
+                 &float16->outcomes, sizeof(cl_mem), &float16->outcomes, sizeof(cl_mem),
+                 &float16->taken, sizeof(cl_mem), &counts, sizeof(cl_uint), &job->flagged_count,
+                 sizeof(cl_uint), &job->rows_count, sizeof(cl_uint), &job->most_rows,
+                 sizeof float16->columns, &float16->columns, sizeof(cl_uint), &job->panels->count,
+                 sizeof use_rows, &use_rows, sizeof(cl_uint), &job->mode, sizeof factor, &factor,
+                 sizeof slack, &slack, sizeof filter->bounds, &filter->bounds,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return ocl_enqueue_kernel(filter->lane->compute, job->tag, kernel, 2, global, local,
+                              OCL_NO_WAITS, NULL, err);
 }
 
 /* A kernel whose groups take listed rows in turn, at most `rows` of them. */

@@ -106,18 +106,20 @@ enum status lane_read(struct lane *lane, const char *tag, cl_mem buffer, size_t 
     /* NVIDIA's driver tells of an event's end 0.2 ms late, but returns from a blocking read at
      * once. */
     const bool blocking = lane->device->nvidia;
-    enum status status = ocl_enqueue_read(lane->compute, tag, buffer, blocking, offset, bytes, host,
-                                          OCL_NO_WAITS, &event, err);
-    return status == STATUS_OK ? wait_and_release(lane, event, err) : status;
+    if (ocl_enqueue_read(lane->compute, tag, buffer, blocking, offset, bytes, host, OCL_NO_WAITS,
+                         &event, err) != STATUS_OK)
+        return err->status;
+    return wait_and_release(lane, event, err);
 }
 
 enum status lane_write(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
                        size_t bytes, const void *host, struct error *err)
 {
     cl_event event = NULL;
-    enum status status = ocl_enqueue_write(lane->compute, tag, buffer, false, offset, bytes, host,
-                                           OCL_NO_WAITS, &event, err);
-    return status == STATUS_OK ? wait_and_release(lane, event, err) : status;
+    if (ocl_enqueue_write(lane->compute, tag, buffer, false, offset, bytes, host, OCL_NO_WAITS,
+                          &event, err) != STATUS_OK)
+        return err->status;
+    return wait_and_release(lane, event, err);
 }
 
 enum status lane_send(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,

@@ -40,11 +40,9 @@ static enum status lloyd_iterate(struct method_step *step, void *method, uint32_
     const struct lloyd *lloyd = method;
     double shift = 0;
     bool relocated = false;
-    enum status status = fit_assign(lloyd->fit, true, &step->moved, err);
-    if (status == STATUS_OK)
-        status = fit_update(lloyd->fit, &step->inertia, &shift, &relocated, err);
-    if (status != STATUS_OK)
-        return status;
+    if (fit_assign(lloyd->fit, true, &step->moved, err) != STATUS_OK ||
+        fit_update(lloyd->fit, &step->inertia, &shift, &relocated, err) != STATUS_OK)
+        return err->status;
     step->pruned = lloyd->fit->pruned_now;
     /* Equal labels give equal sums: nothing can change any more, and the shift is 0. So whether
      * rows moved is no part of the state that a run resumes from. */

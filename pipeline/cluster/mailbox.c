@@ -11,13 +11,11 @@ enum status mailbox_open(struct mailbox *mailbox, struct lane *lane, size_t byte
     mailbox->host = calloc(1, mailbox->capacity);
     if (!mailbox->host)
         return error_memory(err, mailbox->capacity, "what the device reports");
-    enum status status = ocl_buffer(&mailbox->buffer, lane->ocl, CL_MEM_READ_WRITE,
-                                    mailbox->capacity, NULL, "what the device reports", err);
+    if (ocl_buffer(&mailbox->buffer, lane->ocl, CL_MEM_READ_WRITE, mailbox->capacity, NULL,
+                   "what the device reports", err) != STATUS_OK)
+        return err->status;
     /* All of it is read, whatever of it has been written by then. */
-    if (status == STATUS_OK)
-        status =
-            lane_write(lane, "mailbox", mailbox->buffer, 0, mailbox->capacity, mailbox->host, err);
-    return status;
+    return lane_write(lane, "mailbox", mailbox->buffer, 0, mailbox->capacity, mailbox->host, err);
 }
 
 void mailbox_close(struct mailbox *mailbox)

@@ -404,20 +404,6 @@ static void sum_simplified(void *context, uint64_t part)
         canonical_block_sum(block, rows);
 }
 
-static enum status simplified_of_tile(struct other_job *job, struct tile *tile, struct error *err)
-{
-    struct shard *shard = job->measures->shard;
-    struct exact *exact = shard->assign.exact;
-    const uint32_t blocks = (tile->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    job->tile = tile;
-    enum status status =
-        exact->ops->other_distances(exact, tile, shard->tile_distances,
-                                    job->outcome->labels + tile->offset, job->outcome->k, err);
-    if (status == STATUS_OK)
-        workers_run(shard->lane->workers, sum_simplified, job, blocks);
-    return status;
-}
-
 static void add_simplified(void *context, double *sums)
 {
     const struct measures *measures = context;
@@ -434,6 +420,7 @@ static enum status simplified(double *out, struct measures *measures,
     struct other_job job = {
         .measures = measures, .outcome = outcome, .cluster_weight = cluster_weight};
     struct shard *shard = measures->shard;
+    struct exact *exact = shard->assign.exact;
     struct data *data = &shard->data;
     struct tile *tile;
     bool incremental;
@@ -443,16 +430,18 @@ static enum status simplified(double *out, struct measures *measures,
     if (status == STATUS_OK)
         status = data_begin_at_either_end(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
-        status = simplified_of_tile(&job, tile, err);
+        job.tile = tile;
+        status = exact->ops->other_distances(exact, tile, shard->tile_distances,
+                                             outcome->labels + tile->offset, outcome->k, err);
         if (status == STATUS_OK)
-            status = data_done(data, tile, err);
+            workers_run(shard->lane->workers, sum_simplified, &job,
+                        (tile->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS);
     }
-    data_end(data);
-    if (status == STATUS_END)
-        status = comm_fold(shard->comm, &sum, 1, NULL, add_simplified, measures, err);
-    if (status == STATUS_OK)
-        *out = sum / measures->weight;
-    return status;
+    if (data_end(data, status) != STATUS_OK ||
+        comm_fold(shard->comm, &sum, 1, NULL, add_simplified, measures, err) != STATUS_OK)
+        return err->status;
+    *out = sum / measures->weight;
+    return STATUS_OK;
 }
 
 /* --- measures of the centroids --------------------------------------------------------------- */

@@ -75,10 +75,9 @@ static enum status open_batch(struct minibatch *batch, struct error *err)
         return error_memory(err, rows * sizeof *batch->rows, "a batch");
     for (uint32_t i = 0; i < batch->piece; i++)
         batch->none[i] = -1;
-    enum status status = open_tile(batch, err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&batch->gather, fit->assign->filter->rows_program, "gather_rows", err);
-    return status;
+    if (open_tile(batch, err) != STATUS_OK)
+        return err->status;
+    return ocl_kernel(&batch->gather, fit->assign->filter->rows_program, "gather_rows", err);
 }
 
 static void minibatch_close(void **method)
@@ -139,17 +138,16 @@ static enum status gather(struct minibatch *batch, const struct tile *tile, cons
     const cl_uint stride = batch->fit->data->stride;
     for (cl_uint i = 0; i < count; i++)
         batch->list[i] = (cl_uint)(rows[i] - tile->first);
-    enum status status = lane_write(lane, "rows of a batch", batch->device_list, 0,
-                                    count * sizeof *batch->list, batch->list, err);
-    if (status == STATUS_OK)
-        status = ocl_args(batch->gather, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
-                          &batch->device_list, sizeof(cl_mem), &batch->tile.x, sizeof to, &to,
-                          sizeof stride, &stride, OCL_ARGS_END);
+    if (lane_write(lane, "rows of a batch", batch->device_list, 0, count * sizeof *batch->list,
+                   batch->list, err) != STATUS_OK)
+        return err->status;
+    if (ocl_args(batch->gather, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &batch->device_list,
+                 sizeof(cl_mem), &batch->tile.x, sizeof to, &to, sizeof stride, &stride,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
     const size_t global[2] = {stride / KMEANS_LANES, count};
-    if (status == STATUS_OK)
-        status = ocl_enqueue_kernel(lane->compute, "gather rows", batch->gather, 2, global, NULL,
-                                    OCL_NO_WAITS, NULL, err);
-    return status;
+    return ocl_enqueue_kernel(lane->compute, "gather rows", batch->gather, 2, global, NULL,
+                              OCL_NO_WAITS, NULL, err);
 }
 
 /* Fills the piece with `count` of the batch's rows. */

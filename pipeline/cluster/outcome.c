@@ -115,11 +115,8 @@ static enum status measure_tiles(struct measure_job *job, struct shard *shard, s
     while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
         job->tile = tile;
         status = assign_take_distances(&shard->assign, tile, job->slices, measure_slice, job, err);
-        if (status == STATUS_OK)
-            status = data_done(&shard->data, tile, err);
     }
-    data_end(&shard->data);
-    return status == STATUS_END ? STATUS_OK : status;
+    return data_end(&shard->data, status);
 }
 
 static void add_blocks(void *context, double *sums)

@@ -214,14 +214,15 @@ enum status prune_plan_ahead(struct prune *prune, uint32_t k, const struct devic
 
 enum status prune_list(struct prune *prune, cl_mem ids, uint32_t k, struct error *err)
 {
-    enum status status =
-        ocl_args(prune->list, err, sizeof(cl_mem), &prune->shifts, sizeof ids, &ids, sizeof k, &k,
+    if (ocl_args(prune->list, err, sizeof(cl_mem), &prune->shifts, sizeof ids, &ids, sizeof k, &k,
                  sizeof prune->moved_count, &prune->moved_count, sizeof prune->threshold,
-                 &prune->threshold, OCL_ARGS_END);
-    if (status == STATUS_OK && prune->moved_count > 0)
-        status = lane_launch(prune->filter->lane, "list moved", prune->list, KMEANS_SCAN_ITEMS,
-                             KMEANS_SCAN_ITEMS, err);
-    return status;
+                 &prune->threshold, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    if (prune->moved_count > 0 &&
+        lane_launch(prune->filter->lane, "list moved", prune->list, KMEANS_SCAN_ITEMS,
+                    KMEANS_SCAN_ITEMS, err) != STATUS_OK)
+        return err->status;
+    return STATUS_OK;
 }
 
 /* Ranks the host's shifts. */
@@ -251,17 +252,13 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *shi
     for (uint32_t c = 0; c < k; c++)
         prune->host_shifts[c] = float_up(shifts[c] * scale);
     plan_on_host(prune, k);
-    enum status status = lane_send(filter->lane, "shifts", prune->shifts, 0,
-                                   k * sizeof *prune->host_shifts, prune->host_shifts, err);
-    if (status == STATUS_OK)
-        status = lane_send(filter->lane, "plan", prune->plan.buffer, 0, prune->plan.bytes,
-                           prune->plan.host, err);
-    if (status == STATUS_OK)
-        status = shift_bounds_of_tiles(prune, NULL, err);
-    if (status == STATUS_OK)
-        status = mailbox_read_part(&prune->filter->mailbox, "plan", &prune->plan, err);
-    if (status != STATUS_OK)
-        return status;
+    if (lane_send(filter->lane, "shifts", prune->shifts, 0, k * sizeof *prune->host_shifts,
+                  prune->host_shifts, err) != STATUS_OK ||
+        lane_send(filter->lane, "plan", prune->plan.buffer, 0, prune->plan.bytes, prune->plan.host,
+                  err) != STATUS_OK ||
+        shift_bounds_of_tiles(prune, NULL, err) != STATUS_OK ||
+        mailbox_read_part(&prune->filter->mailbox, "plan", &prune->plan, err) != STATUS_OK)
+        return err->status;
     prune_choose(incremental, prune, k);
     for (uint32_t c = 0; c < k && *incremental; c++)
         prune->moved[c] = prune->host_shifts[c] > prune->threshold;
@@ -273,14 +270,13 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *shi
 enum status prune_split(struct prune *prune, struct tile *tile, cl_mem full, cl_mem partial,
                         cl_mem counts, struct error *err)
 {
-    enum status status = ocl_args(
-        prune->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds,
-        sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem), &prune->shifts, sizeof full, &full,
-        sizeof partial, &partial, sizeof counts, &counts, sizeof tile->rows, &tile->rows,
-        sizeof prune->threshold, &prune->threshold, sizeof prune->most, &prune->most, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = launch_rows(prune, "split rows", prune->split, tile, err);
-    return status;
+    if (ocl_args(prune->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                 &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem),
+                 &prune->shifts, sizeof full, &full, sizeof partial, &partial, sizeof counts,
+                 &counts, sizeof tile->rows, &tile->rows, sizeof prune->threshold,
+                 &prune->threshold, sizeof prune->most, &prune->most, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return launch_rows(prune, "split rows", prune->split, tile, err);
 }
 
 enum status prune_own(struct prune *prune, struct tile *tile, cl_mem partial, cl_mem counts,
@@ -288,14 +284,15 @@ enum status prune_own(struct prune *prune, struct tile *tile, cl_mem partial, cl
 {
     struct filter *filter = prune->filter;
     const cl_uint stride = filter->data->stride;
-    enum status status = ocl_args(
-        prune->own, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centroids,
-        sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds, sizeof partial,
-        &partial, sizeof counts, &counts, sizeof stride, &stride, sizeof filter->half_scale,
-        &filter->half_scale, sizeof filter->growth, &filter->growth, sizeof filter->tiny,
-        &filter->tiny, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
-    if (status == STATUS_OK && most > 0)
-        status = lane_launch(filter->lane, "own distances", prune->own,
-                             (uint64_t)most * KMEANS_LANES, KMEANS_OWN_ITEMS, err);
-    return status;
+    if (ocl_args(prune->own, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centroids,
+                 sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds, sizeof partial,
+                 &partial, sizeof counts, &counts, sizeof stride, &stride,
+                 sizeof filter->half_scale, &filter->half_scale, sizeof filter->growth,
+                 &filter->growth, sizeof filter->tiny, &filter->tiny, sizeof filter->bounds,
+                 &filter->bounds, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    if (most > 0 && lane_launch(filter->lane, "own distances", prune->own,
+                                (uint64_t)most * KMEANS_LANES, KMEANS_OWN_ITEMS, err) != STATUS_OK)
+        return err->status;
+    return STATUS_OK;
 }

@@ -50,13 +50,9 @@ static enum status measure_rows(struct fit *fit, double *distances, struct error
     struct data *data = fit->data;
     struct tile *tile;
     enum status status = data_begin_at_either_end(data, err);
-    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
+    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK)
         status = assign_tile_distances(fit->assign, tile, distances + tile->offset, err);
-        if (status == STATUS_OK)
-            status = data_done(data, tile, err);
-    }
-    data_end(data);
-    return status == STATUS_END ? STATUS_OK : status;
+    return data_end(data, status);
 }
 
 static void far_rows_close(struct far_rows *far)
@@ -117,9 +113,8 @@ static enum status refill(struct far_rows *far, struct error *err)
 static enum status next_row(struct far_row *row, struct far_rows *far, struct error *err)
 {
     const uint32_t size = far->fit->comm->size;
-    enum status status = refill(far, err);
-    if (status != STATUS_OK)
-        return status;
+    if (refill(far, err) != STATUS_OK)
+        return err->status;
     uint32_t best = 0;
     for (uint32_t rank = 1; rank < size; rank++)
         if (by_distance(&far->given[(size_t)rank * far->batch + far->used[rank]],
@@ -139,13 +134,12 @@ static enum status relabel_own_row(struct fit *fit, const struct far_row *row, c
     const uint32_t at = (uint32_t)(row->row - tile->first);
     const int32_t label = (int32_t)cluster;
     fit->labels[tile->offset + at] = label;
-    enum status status =
-        lane_write(fit->lane, "label", tile->labels, at * sizeof label, sizeof label, &label, err);
-    if (status == STATUS_OK)
-        status = assign_forget_row(fit->assign, tile, at, err);
-    return status == STATUS_OK ? update_move_row(&fit->shard->update, values, row->weight,
-                                                 (uint32_t)row->label, cluster, err)
-                               : status;
+    if (lane_write(fit->lane, "label", tile->labels, at * sizeof label, sizeof label, &label,
+                   err) != STATUS_OK ||
+        assign_forget_row(fit->assign, tile, at, err) != STATUS_OK)
+        return err->status;
+    return update_move_row(&fit->shard->update, values, row->weight, (uint32_t)row->label, cluster,
+                           err);
 }
 
 /* Gives one row to an empty cluster. */

@@ -348,8 +348,9 @@ static enum status open_parallel(struct parallel *parallel, struct shard *shard,
         !parallel->distances || !parallel->labels)
         return error_memory(err, capacity * data->stride * 4 + rows * 12,
                             "candidates of k-means||");
-    enum status status = filter_open(&parallel->filter, data, parallel->capacity, err);
-    return status == STATUS_OK ? assign_open(&parallel->assign, &parallel->filter, err) : status;
+    if (filter_open(&parallel->filter, data, parallel->capacity, err) != STATUS_OK)
+        return err->status;
+    return assign_open(&parallel->assign, &parallel->filter, err);
 }
 
 static void close_parallel(struct parallel *parallel)
@@ -387,11 +388,8 @@ static enum status label_rows(struct parallel *parallel, struct error *err)
             status = fetch_copy(&data->fetch, "labels", tile->labels,
                                 tile->rows * sizeof *parallel->labels,
                                 parallel->labels + tile->offset, err);
-        if (status == STATUS_OK)
-            status = data_done(data, tile, err);
     }
-    data_end(data);
-    return status == STATUS_END ? STATUS_OK : status;
+    return data_end(data, status);
 }
 
 /* The weight of the rows nearest to each candidate, row after row. */
@@ -421,16 +419,16 @@ static enum status label_by_candidates(struct parallel *parallel, double *remain
 {
     struct comm *comm = parallel->data->comm;
     const float *of_row = parallel->data->weights.of_row;
-    enum status status = label_rows(parallel, err);
-    if (status != STATUS_OK)
-        return status;
+    if (label_rows(parallel, err) != STATUS_OK)
+        return err->status;
     for (uint64_t i = 0; i < parallel->data->share.rows && of_row; i++)
         parallel->distances[i] *= (double)of_row[i];
     memset(parallel->weights, 0, parallel->capacity * sizeof *parallel->weights);
     *remaining = 0;
-    status = comm_fold(comm, parallel->weights, parallel->count, NULL, add_nearest, parallel, err);
-    return status == STATUS_OK ? comm_fold(comm, remaining, 1, NULL, add_distances, parallel, err)
-                               : status;
+    if (comm_fold(comm, parallel->weights, parallel->count, NULL, add_nearest, parallel, err) !=
+        STATUS_OK)
+        return err->status;
+    return comm_fold(comm, remaining, 1, NULL, add_distances, parallel, err);
 }
 
 /* Those of the rank's rows that a round picks, each by its own random number; *farthest is one of

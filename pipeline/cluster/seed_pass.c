@@ -217,15 +217,14 @@ static enum status filter_tile(struct seeding *seeding, struct tile *tile, struc
     struct seed_tile *own = of_tile(seeding, tile);
     const cl_uint rows = tile->rows, stride = seeding->data->stride;
     const cl_uint columns = seeding->data->dimension;
-    enum status status = filter_norms(filter, tile, err);
-    if (status == STATUS_OK)
-        status = ocl_args(filter->seed, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
-                          &filter->trial.factors, sizeof(cl_mem), &tile->norms, sizeof(cl_mem),
-                          &filter->centre_buffer, sizeof(cl_mem), &own->thresholds, sizeof(cl_mem),
-                          &own->mask, sizeof rows, &rows, sizeof stride, &stride, sizeof columns,
-                          &columns, OCL_ARGS_END);
-    if (status != STATUS_OK)
-        return status;
+    if (filter_norms(filter, tile, err) != STATUS_OK)
+        return err->status;
+    if (ocl_args(filter->seed, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
+                 &filter->trial.factors, sizeof(cl_mem), &tile->norms, sizeof(cl_mem),
+                 &filter->centre_buffer, sizeof(cl_mem), &own->thresholds, sizeof(cl_mem),
+                 &own->mask, sizeof rows, &rows, sizeof stride, &stride, sizeof columns, &columns,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
     const bool tiled = seeding->lane->tiled;
     const size_t group = tiled ? 256 : 1, points = tiled ? 16 : filter->points;
     return lane_launch(seeding->lane, "seed filter", filter->seed,
@@ -242,19 +241,18 @@ static enum status exact_tile(struct seeding *seeding, struct tile *tile, const 
     const cl_uint rows = tile->rows, stride = seeding->data->stride;
     const cl_uint weighted = own->weights ? 1 : 0;
     cl_mem weights = own->weights ? own->weights : own->distances;
-    enum status status =
-        ocl_args(seeding->exact, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
+    if (ocl_args(seeding->exact, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
                  sizeof(cl_mem), &own->mask, sizeof(cl_mem), &own->distances, sizeof(cl_mem),
                  &weights, sizeof(cl_mem), &seeding->block_sums, sizeof rows, &rows, sizeof stride,
-                 &stride, sizeof trials, &trials, sizeof weighted, &weighted, OCL_ARGS_END);
+                 &stride, sizeof trials, &trials, sizeof weighted, &weighted,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
     const size_t group = seeding->lane->tiled ? filter->width : 1;
-    if (status == STATUS_OK)
-        status = lane_launch(seeding->lane, "seed exact", seeding->exact, blocks_of(rows) * group,
-                             group, err);
-    if (status == STATUS_OK)
-        status = lane_read(seeding->lane, "seed sums", seeding->block_sums, 0,
-                           blocks_of(rows) * TRIALS * sizeof(double), sums_of(seeding, tile), err);
-    return status;
+    if (lane_launch(seeding->lane, "seed exact", seeding->exact, blocks_of(rows) * group, group,
+                    err) != STATUS_OK)
+        return err->status;
+    return lane_read(seeding->lane, "seed sums", seeding->block_sums, 0,
+                     blocks_of(rows) * TRIALS * sizeof(double), sums_of(seeding, tile), err);
 }
 
 static enum status commit_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
@@ -266,14 +264,13 @@ static enum status commit_tile(struct seeding *seeding, struct tile *tile, const
     struct seed_tile *own = of_tile(seeding, tile);
     const cl_uint rows = tile->rows, stride = seeding->data->stride, all = first ? 1 : 0;
     const cl_double scale = ldexp(1.0, -2 * filter->exponent);
-    enum status status = ocl_args(
-        seeding->commit, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
-        sizeof(cl_mem), &own->mask, sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem),
-        &own->distances, sizeof(cl_mem), &own->thresholds, sizeof rows, &rows, sizeof stride,
-        &stride, sizeof trial, &trial, sizeof all, &all, sizeof scale, &scale, OCL_ARGS_END);
-    return status == STATUS_OK
-               ? lane_launch(seeding->lane, "seed commit", seeding->commit, rows, 64, err)
-               : status;
+    if (ocl_args(seeding->commit, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
+                 &filter->candidates, sizeof(cl_mem), &own->mask, sizeof(cl_mem),
+                 &filter->centre_buffer, sizeof(cl_mem), &own->distances, sizeof(cl_mem),
+                 &own->thresholds, sizeof rows, &rows, sizeof stride, &stride, sizeof trial, &trial,
+                 sizeof all, &all, sizeof scale, &scale, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return lane_launch(seeding->lane, "seed commit", seeding->commit, rows, 64, err);
 }
 
 /* Commits are over: the tile may go, and other candidates may come. */
@@ -303,13 +300,9 @@ static enum status run_pass(struct seeding *seeding, const struct seed_job *job,
         status = filter_set_candidates(seeding->assign->filter, job->candidates, job->count, err);
     if (status == STATUS_OK)
         status = data_begin_at_either_end(data, err);
-    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
+    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK)
         status = job->tile(job, seeding, tile, err);
-        if (status == STATUS_OK)
-            status = data_done(data, tile, err);
-    }
-    data_end(data);
-    return status == STATUS_END ? STATUS_OK : status;
+    return data_end(data, status);
 }
 
 struct remaining_job {
@@ -346,26 +339,29 @@ static enum status add_up(struct seeding *seeding, uint32_t trial, struct error 
 static enum status evaluate_tile(const struct seed_job *job, struct seeding *seeding,
                                  struct tile *tile, struct error *err)
 {
-    enum status status = filter_tile(seeding, tile, err);
-    return status == STATUS_OK ? exact_tile(seeding, tile, job->candidates, job->count, err)
-                               : status;
+    if (filter_tile(seeding, tile, err) != STATUS_OK)
+        return err->status;
+    return exact_tile(seeding, tile, job->candidates, job->count, err);
 }
 
 static enum status first_tile(const struct seed_job *job, struct seeding *seeding,
                               struct tile *tile, struct error *err)
 {
-    enum status status = commit_tile(seeding, tile, job->candidates, 0, true, err);
+    if (commit_tile(seeding, tile, job->candidates, 0, true, err) != STATUS_OK)
+        return err->status;
     /* The seed is nowhere nearer than itself: the sums are of what is. */
-    return status == STATUS_OK ? evaluate_tile(job, seeding, tile, err) : status;
+    return evaluate_tile(job, seeding, tile, err);
 }
 
 static enum status restore_tile(const struct seed_job *job, struct seeding *seeding,
                                 struct tile *tile, struct error *err)
 {
-    enum status status = filter_tile(seeding, tile, err);
-    for (uint32_t i = 0; i < job->count && status == STATUS_OK; i++)
-        status = commit_tile(seeding, tile, job->candidates, i, false, err);
-    return status == STATUS_OK ? wait_commit(seeding, tile, err) : status;
+    if (filter_tile(seeding, tile, err) != STATUS_OK)
+        return err->status;
+    for (uint32_t i = 0; i < job->count; i++)
+        if (commit_tile(seeding, tile, job->candidates, i, false, err) != STATUS_OK)
+            return err->status;
+    return wait_commit(seeding, tile, err);
 }
 
 /* A pass for each KMEANS_TRIALS_MAX seeds: the filter leaves out the rows that none of them can be
@@ -412,8 +408,9 @@ enum status seeding_take(struct seeding *seeding, const float *candidates, uint3
                          struct error *err)
 {
     const struct seed_job job = {take_tile, candidates, trial, false};
-    enum status status = run_pass(seeding, &job, err);
-    return status == STATUS_OK ? add_up(seeding, trial, err) : status;
+    if (run_pass(seeding, &job, err) != STATUS_OK)
+        return err->status;
+    return add_up(seeding, trial, err);
 }
 
 double seeding_remaining(const struct seeding *seeding)

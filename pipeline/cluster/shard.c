@@ -58,23 +58,19 @@ enum status shard_open(struct shard *shard, const struct rank *rank,
     struct data_share share;
     struct cluster_config own = *config;
     char token = 0;
-    enum status status = find_range(&share, shard, rows, err);
-    if (status != STATUS_OK)
-        return status;
+    if (find_range(&share, shard, rows, err) != STATUS_OK)
+        return err->status;
     own.memory = (uint64_t)((double)config->memory * ((double)share.rows / (double)rows));
-    status = data_open(&shard->data, rank->comm, rank->lane, rank->source, &own, &share, err);
+    if (data_open(&shard->data, rank->comm, rank->lane, rank->source, &own, &share, err) !=
+        STATUS_OK)
+        return err->status;
     /* One rank after another: a program that the first has built is in the cache for devices like
      * its own. */
-    if (status == STATUS_OK)
-        status = comm_receive(shard->comm, &token, sizeof token, err);
-    if (status == STATUS_OK)
-        status = filter_open(&shard->filter, &shard->data, config->k, err);
-    if (status == STATUS_OK)
-        status = assign_open(&shard->assign, &shard->filter, err);
-    if (status == STATUS_OK)
-        status = comm_send(shard->comm, &token, sizeof token, err);
-    if (status != STATUS_OK)
-        return status;
+    if (comm_receive(shard->comm, &token, sizeof token, err) != STATUS_OK ||
+        filter_open(&shard->filter, &shard->data, config->k, err) != STATUS_OK ||
+        assign_open(&shard->assign, &shard->filter, err) != STATUS_OK ||
+        comm_send(shard->comm, &token, sizeof token, err) != STATUS_OK)
+        return err->status;
     const size_t most = shard->data.tile_rows;
     shard->tile_labels = malloc(most * sizeof *shard->tile_labels);
     shard->tile_distances = malloc(most * sizeof *shard->tile_distances);
@@ -87,12 +83,12 @@ enum status shard_open_update(struct shard *shard, const struct cluster_config *
                               struct error *err)
 {
     char token = 0;
-    enum status status = comm_receive(shard->comm, &token, sizeof token, err);
-    if (status == STATUS_OK)
-        status = update_open(&shard->update, &shard->data, config->k, method_samples(config), err);
-    if (status == STATUS_OK)
-        status = device_update_open(&shard->device_update, &shard->update, &shard->filter, err);
-    return status == STATUS_OK ? comm_send(shard->comm, &token, sizeof token, err) : status;
+    if (comm_receive(shard->comm, &token, sizeof token, err) != STATUS_OK ||
+        update_open(&shard->update, &shard->data, config->k, method_samples(config), err) !=
+            STATUS_OK ||
+        device_update_open(&shard->device_update, &shard->update, &shard->filter, err) != STATUS_OK)
+        return err->status;
+    return comm_send(shard->comm, &token, sizeof token, err);
 }
 
 void shard_close(struct shard *shard)

@@ -73,11 +73,8 @@ static enum status assign_tiles(struct shard *shard, int32_t *labels, bool incre
             status = shard->device_update.used
                          ? device_update_tile(&shard->device_update, tile, NULL, err)
                          : sum_on_host(shard, tile, labels + tile->offset, err);
-        if (status == STATUS_OK)
-            status = data_done(&shard->data, tile, err);
     }
-    data_end(&shard->data);
-    return status == STATUS_END ? STATUS_OK : status;
+    return data_end(&shard->data, status);
 }
 
 /* A stop is looked for before the centroids move, never afterwards: then the iteration counts. */

@@ -124,9 +124,8 @@ enum status update_open(struct update *update, struct data *data, uint32_t k, ui
 {
     struct lane *lane = data->lane;
     *update = (struct update){.lane = lane, .data = data, .k = k};
-    enum status status = choose_scales(update, samples, err);
-    if (status != STATUS_OK)
-        return status;
+    if (choose_scales(update, samples, err) != STATUS_OK)
+        return err->status;
     const uint32_t vectors = data->stride / 16;
     update->vectors = lane->tiled ? 1 : vectors % 4 == 0 ? 4 : vectors % 2 == 0 ? 2 : 1;
     const bool weighted = data->weights.of_row;
@@ -153,8 +152,9 @@ enum status update_open_totals(struct update *totals, const struct update *part,
                                struct error *err)
 {
     *totals = (struct update){.lane = part->lane, .data = part->data, .k = part->k};
-    enum status status = choose_scales(totals, samples, err);
-    return status == STATUS_OK ? open_sums(totals, err) : status;
+    if (choose_scales(totals, samples, err) != STATUS_OK)
+        return err->status;
+    return open_sums(totals, err);
 }
 
 void update_close(struct update *update)
@@ -252,36 +252,33 @@ static enum status run_batch(struct update *update, struct tile *tile, uint32_t 
 {
     struct lane *lane = update->lane;
     const cl_uint stride = update->data->stride;
-    enum status status = lane_write(lane, "segments", update->segments, 0,
-                                    (segments + 1) * sizeof(cl_uint), update->host_segments, err);
-    if (status == STATUS_OK)
-        status = lane_write(lane, "segments", update->begins, 0, (clusters + 1) * sizeof(cl_uint),
-                            update->host_begins, err);
-    if (status == STATUS_OK)
-        status = lane_write(lane, "segments", update->clusters, 0, clusters * sizeof(cl_uint),
-                            update->host_clusters, err);
-    if (status == STATUS_OK)
-        status = ocl_args(update->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
-                          &update->scale_buffer, sizeof(cl_mem), &update->entries, sizeof(cl_mem),
-                          &update->segments, sizeof(cl_mem), &update->partial, sizeof(cl_mem),
-                          tile->weights ? &tile->weights : &update->scale_buffer, sizeof stride,
-                          &stride, OCL_ARGS_END);
+    if (lane_write(lane, "segments", update->segments, 0, (segments + 1) * sizeof(cl_uint),
+                   update->host_segments, err) != STATUS_OK ||
+        lane_write(lane, "segments", update->begins, 0, (clusters + 1) * sizeof(cl_uint),
+                   update->host_begins, err) != STATUS_OK ||
+        lane_write(lane, "segments", update->clusters, 0, clusters * sizeof(cl_uint),
+                   update->host_clusters, err) != STATUS_OK)
+        return err->status;
+    if (ocl_args(update->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &update->scale_buffer,
+                 sizeof(cl_mem), &update->entries, sizeof(cl_mem), &update->segments,
+                 sizeof(cl_mem), &update->partial, sizeof(cl_mem),
+                 tile->weights ? &tile->weights : &update->scale_buffer, sizeof stride, &stride,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
     const size_t local[2] = {lane->tiled ? GROUP_TILED : 1, 1};
     size_t columns = lane->tiled ? stride : stride / 16 / update->vectors;
     size_t global[2] = {(columns + local[0] - 1) / local[0] * local[0], segments};
-    if (status == STATUS_OK)
-        status = ocl_enqueue_kernel(lane->compute, "sum segments", update->sum, 2, global, local,
-                                    OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK)
-        status = ocl_args(update->add, err, sizeof(cl_mem), &update->partial, sizeof(cl_mem),
-                          &update->begins, sizeof(cl_mem), &update->clusters, sizeof(cl_mem),
-                          &update->totals, sizeof stride, &stride, OCL_ARGS_END);
+    if (ocl_enqueue_kernel(lane->compute, "sum segments", update->sum, 2, global, local,
+                           OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        return err->status;
+    if (ocl_args(update->add, err, sizeof(cl_mem), &update->partial, sizeof(cl_mem),
+                 &update->begins, sizeof(cl_mem), &update->clusters, sizeof(cl_mem),
+                 &update->totals, sizeof stride, &stride, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
     const size_t add_local[2] = {GROUP_TILED, 1};
     size_t add_global[2] = {(stride + GROUP_TILED - 1) / GROUP_TILED * GROUP_TILED, clusters};
-    if (status == STATUS_OK)
-        status = ocl_enqueue_kernel(lane->compute, "add segments", update->add, 2, add_global,
-                                    add_local, OCL_NO_WAITS, NULL, err);
-    return status;
+    return ocl_enqueue_kernel(lane->compute, "add segments", update->add, 2, add_global, add_local,
+                              OCL_NO_WAITS, NULL, err);
 }
 
 enum status update_tile(uint64_t *moved, struct update *update, struct tile *tile,

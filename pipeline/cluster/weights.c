@@ -33,11 +33,9 @@ static enum status find_largest(float *largest, bool *equal, struct comm *comm, 
         if (given[i] != given[0])
             different = 1;
     }
-    enum status status = comm_maximum(comm, largest, 1, err);
-    if (status == STATUS_OK)
-        status = comm_sum(comm, &different, &different, 1, err);
-    if (status != STATUS_OK)
-        return status;
+    if (comm_maximum(comm, largest, 1, err) != STATUS_OK ||
+        comm_sum(comm, &different, &different, 1, err) != STATUS_OK)
+        return err->status;
     *equal = different == 0;
     return *largest > 0 ? STATUS_OK : error_set(err, STATUS_FAILED, "the weight of every row is 0");
 }
