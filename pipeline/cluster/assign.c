@@ -89,11 +89,6 @@ enum status assign_use_centroids(struct assign *assign, bool *incremental, uint3
     return begin_pass(assign, incremental, err);
 }
 
-bool assign_is_planned(const struct assign *assign)
-{
-    return assign->prune.plan_ready;
-}
-
 /* --- a tile ---------------------------------------------------------------------------------- */
 
 enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t row,
@@ -104,19 +99,9 @@ enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t
                       sizeof unknown, &unknown, err);
 }
 
-bool assign_in_one_wait(const struct assign *assign)
-{
-    return assign->assigner->in_one_wait;
-}
-
 struct device_count assign_rows_left(const struct assign *assign)
 {
     return (struct device_count){counters_buffer(&assign->counters), COUNT_LEFT};
-}
-
-enum status assign_prepare_next(struct assign *assign, struct error *err)
-{
-    return counters_zero_next(&assign->counters, err);
 }
 
 enum status assign_begin_tile(struct assign *assign, struct tile *tile, bool incremental,
@@ -145,7 +130,7 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
     if (assign_begin_tile(assign, tile, incremental, err) != STATUS_OK)
         return err->status;
     /* Nothing has been counted where float32 searches all rows. */
-    if (((incremental || assign_in_one_wait(assign))) &&
+    if (((incremental || assign->assigner->in_one_wait)) &&
         counters_read(&assign->counters, err) != STATUS_OK)
         return err->status;
     return assign_end_tile(&left, assign, tile, incremental, err);

@@ -51,11 +51,9 @@ enum status assign_centroids(struct assign *assign, bool *incremental, const flo
                              uint32_t k, const double *shifts, bool measured, struct error *err);
 
 /* The same for centroids that are on the device: see filter_use_centroids; moves: what
- * move_centroids gave of them. Where assign_is_planned, shifts are not looked at. */
+ * move_centroids gave of them. Where prune.plan_ready, shifts are not looked at. */
 enum status assign_use_centroids(struct assign *assign, bool *incremental, uint32_t k,
                                  const double *shifts, cl_mem moves, struct error *err);
-/* The device has chosen already what the next pass prunes (prune_plan_ahead). */
-bool assign_is_planned(const struct assign *assign);
 
 /* The label of a row of a tile is not what it was assigned to any more. */
 enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t row,
@@ -66,18 +64,15 @@ enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t
 enum status assign_tile(struct assign *assign, struct tile *tile, bool incremental,
                         struct error *err);
 
-/* The same in two parts, where assign_in_one_wait: the first enqueues it; the second, once the
+/* The same in two parts, where assigner->in_one_wait: the first enqueues it; the second, once the
  * mailbox was read, labels the rows that the first one's commands left, and tells whether there were
  * any. Until then assign_rows_left has their number on the device, for commands that are to do
- * nothing then. assign_prepare_next may be called in between, to have less to wait for when the next
- * tile comes. */
-bool assign_in_one_wait(const struct assign *assign);
+ * nothing then. */
 enum status assign_begin_tile(struct assign *assign, struct tile *tile, bool incremental,
                               struct error *err);
 enum status assign_end_tile(bool *left, struct assign *assign, struct tile *tile, bool incremental,
                             struct error *err);
 struct device_count assign_rows_left(const struct assign *assign);
-enum status assign_prepare_next(struct assign *assign, struct error *err);
 
 /* The canonical distance of each row of an acquired tile to its label's centroid. */
 enum status assign_tile_distances(struct assign *assign, struct tile *tile, double *distances,

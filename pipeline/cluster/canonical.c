@@ -60,6 +60,17 @@ double canonical_block_sum(double values[KMEANS_BLOCK_ROWS], uint32_t count)
     return values[0];
 }
 
+void canonical_add_blocks(double *sum, const double *values, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i += KMEANS_BLOCK_ROWS) {
+        double block[KMEANS_BLOCK_ROWS];
+        const uint64_t left = count - i;
+        const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
+        memcpy(block, values + i, rows * sizeof *block);
+        *sum += canonical_block_sum(block, rows);
+    }
+}
+
 /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, 2011). */
 double canonical_random(uint64_t seed, uint32_t stream, uint64_t counter)
 {

@@ -18,6 +18,9 @@ double canonical_distance(const float *x, const float *c, uint32_t stride);
  * value i takes value i + 128, i + 64, ... i + 1. */
 double canonical_block_sum(double values[KMEANS_BLOCK_ROWS], uint32_t count);
 
+/* Adds `count` values, a block sum for each KMEANS_BLOCK_ROWS of them, to *sum. */
+void canonical_add_blocks(double *sum, const double *values, uint64_t count);
+
 /* A number in [0, 1), a multiple of 2^-53, for each (seed, stream, counter): Philox4x32-10. */
 double canonical_random(uint64_t seed, uint32_t stream, uint64_t counter);
 

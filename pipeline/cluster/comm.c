@@ -58,6 +58,26 @@ enum status comm_fold(struct comm *comm, double *sums, size_t count, double *bef
     return comm_broadcast(comm, sums, bytes, comm->size - 1, err);
 }
 
+struct own_values {
+    const double *values;
+    uint64_t count;
+};
+
+static void add_values(void *context, double *sums)
+{
+    const struct own_values *own = context;
+    for (uint64_t i = 0; i < own->count; i++)
+        sums[0] += own->values[i];
+}
+
+enum status comm_fold_values(struct comm *comm, double *sum, double *before, const double *values,
+                             uint64_t count, struct error *err)
+{
+    struct own_values own = {values, count};
+    *sum = 0;
+    return comm_fold(comm, sum, 1, before, add_values, &own, err);
+}
+
 void comm_fail(struct comm *comm, const struct error *err)
 {
     if (comm->size > 1)

@@ -65,6 +65,10 @@ enum status comm_send(struct comm *comm, const void *data, size_t bytes, struct 
 enum status comm_fold(struct comm *comm, double *sums, size_t count, double *before,
                       void (*add)(void *context, double *sums), void *context, struct error *err);
 
+/* The same of one sum that begins with 0, of the rank's own `count` values one by one. */
+enum status comm_fold_values(struct comm *comm, double *sum, double *before, const double *values,
+                             uint64_t count, struct error *err);
+
 /* Ends all ranks' calls, those to come included, with this rank's error. */
 void comm_fail(struct comm *comm, const struct error *err);
 

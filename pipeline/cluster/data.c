@@ -114,26 +114,24 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
     tile->rows = left < data->tile_rows ? (uint32_t)left : data->tile_rows;
     cl_mem_flags flags = CL_MEM_READ_WRITE | (data->lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0);
     size_t each = (size_t)tile->rows * sizeof(float);
-    enum status status = ocl_buffer(&tile->labels, ocl, flags, each, NULL, "labels", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&tile->upper_bounds, ocl, flags, each, NULL, "bounds", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&tile->lower_bounds, ocl, flags, each, NULL, "bounds", err);
+    if (ocl_buffer(&tile->labels, ocl, flags, each, NULL, "labels", err) != STATUS_OK ||
+        ocl_buffer(&tile->upper_bounds, ocl, flags, each, NULL, "bounds", err) != STATUS_OK ||
+        ocl_buffer(&tile->lower_bounds, ocl, flags, each, NULL, "bounds", err) != STATUS_OK)
+        return err->status;
     /* A row that has had no bounds yet has a near one that decides. */
-    if (status == STATUS_OK)
-        status = ocl_enqueue_fill(data->lane->compute, "no bounds", tile->lower_bounds, 0, 0, each,
-                                  OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&tile->norms, ocl, flags, each, NULL, "norms", err);
-    if (status == STATUS_OK && data->resident)
-        status = ocl_buffer(&tile->x, ocl, flags, tile_bytes(data, tile), NULL, "rows", err);
-    if (status != STATUS_OK || !data->weights.of_row)
-        return status;
+    if (ocl_enqueue_fill(data->lane->compute, "no bounds", tile->lower_bounds, 0, 0, each,
+                         OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        return err->status;
+    if (ocl_buffer(&tile->norms, ocl, flags, each, NULL, "norms", err) != STATUS_OK ||
+        (data->resident &&
+         ocl_buffer(&tile->x, ocl, flags, tile_bytes(data, tile), NULL, "rows", err) != STATUS_OK))
+        return err->status;
+    if (!data->weights.of_row)
+        return STATUS_OK;
     tile->host_weights = data->weights.of_row + tile->offset;
-    status = ocl_buffer(&tile->weights, ocl, flags, each, NULL, "weights", err);
-    return status == STATUS_OK
-               ? lane_write(data->lane, "weights", tile->weights, 0, each, tile->host_weights, err)
-               : status;
+    if (ocl_buffer(&tile->weights, ocl, flags, each, NULL, "weights", err) != STATUS_OK)
+        return err->status;
+    return lane_write(data->lane, "weights", tile->weights, 0, each, tile->host_weights, err);
 }
 
 /* --- slots ----------------------------------------------------------------------------------- */
@@ -187,20 +185,20 @@ static enum status open_stream(struct data *data, size_t rows, bool twins, struc
         return error_memory(err, sizeof *stream, "reading rows");
     struct ocl_context *ocl = data->lane->ocl;
     stream->slot_bytes = rows * row_bytes(data);
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < DATA_SLOTS && status == STATUS_OK; i++) {
+    for (unsigned i = 0; i < DATA_SLOTS; i++) {
         struct slot *slot = &stream->slots[i];
-        status = ocl_buffer(&slot->host_buffer, ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                            stream->slot_bytes, NULL, "rows on the host", err);
-        if (status == STATUS_OK && twins && !data->lane->zero_copy)
-            status = ocl_buffer(&slot->device, ocl, CL_MEM_READ_ONLY, stream->slot_bytes, NULL,
-                                "rows", err);
-        else
+        if (ocl_buffer(&slot->host_buffer, ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                       stream->slot_bytes, NULL, "rows on the host", err) != STATUS_OK)
+            return err->status;
+        if (!twins || data->lane->zero_copy)
             slot->device = slot->host_buffer;
-        if (status == STATUS_OK)
-            status = map_slot(data, slot, stream->slot_bytes, err);
+        else if (ocl_buffer(&slot->device, ocl, CL_MEM_READ_ONLY, stream->slot_bytes, NULL, "rows",
+                            err) != STATUS_OK)
+            return err->status;
+        if (map_slot(data, slot, stream->slot_bytes, err) != STATUS_OK)
+            return err->status;
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* --- loading --------------------------------------------------------------------------------- */
@@ -216,11 +214,17 @@ static enum status wait_upload(struct data *data, struct slot *slot, struct erro
     return status;
 }
 
-static void tell_progress(const struct data *data, const struct fill *fill)
+/* Takes what was read from the reader, unless a stop was asked for, and tells of it. */
+static enum status take_fill(const struct data *data, struct reader *reader, struct fill *fill,
+                             struct error *err)
 {
     const struct cluster_config *config = data->config;
+    if (reader_take(reader, fill, err) != STATUS_OK ||
+        lane_check_stop(data->lane, err) != STATUS_OK)
+        return err->status;
     if (config->phase)
         config->phase(config->progress_context, "rows read", fill->first + fill->rows, data->rows);
+    return STATUS_OK;
 }
 
 /* Reads all rows through the slots; copies them to the tiles where those are resident and not
@@ -230,40 +234,37 @@ static enum status load_through_slots(struct data *data, size_t slot_rows, struc
 {
     struct stream *stream = data->stream;
     const uint64_t fills = (data->share.rows + slot_rows - 1) / slot_rows;
-    enum status status = STATUS_OK;
-    for (uint64_t asked = 0, taken = 0; taken < fills && status == STATUS_OK;) {
+    for (uint64_t asked = 0, taken = 0; taken < fills;) {
         if (asked < fills && asked - taken < DATA_SLOTS) {
             struct slot *slot = &stream->slots[asked % DATA_SLOTS];
             uint64_t begin = asked * slot_rows, left = data->share.rows - begin;
             struct fill fill = {data->share.first + begin,
                                 (uint32_t)(left < slot_rows ? left : slot_rows), slot->host};
-            status = wait_upload(data, slot, err);
-            if (status == STATUS_OK)
-                status = reader_request(reader, &fill, err);
+            if (wait_upload(data, slot, err) != STATUS_OK ||
+                reader_request(reader, &fill, err) != STATUS_OK)
+                return err->status;
             asked++;
             continue;
         }
         struct fill fill;
         struct slot *slot = &stream->slots[taken++ % DATA_SLOTS];
-        status = reader_take(reader, &fill, err);
-        if (status == STATUS_OK)
-            status = lane_check_stop(data->lane, err);
-        if (status == STATUS_OK)
-            tell_progress(data, &fill);
+        if (take_fill(data, reader, &fill, err) != STATUS_OK)
+            return err->status;
+        if (!data->resident)
+            continue;
         /* A fill lies within one tile: resident tiles are whole numbers of fills. */
-        if (status == STATUS_OK && data->resident) {
-            struct tile *tile = data_tile_of(data, fill.first);
-            status = ocl_enqueue_write(data->lane->upload, "load rows", tile->x, false,
-                                       (size_t)(fill.first - tile->first) * row_bytes(data),
-                                       fill.rows * row_bytes(data), fill.to, OCL_NO_WAITS,
-                                       &slot->uploaded, err);
-            if (status == STATUS_OK)
-                status = ocl_flush(data->lane->upload, err);
-        }
+        struct tile *tile = data_tile_of(data, fill.first);
+        if (ocl_enqueue_write(data->lane->upload, "load rows", tile->x, false,
+                              (size_t)(fill.first - tile->first) * row_bytes(data),
+                              fill.rows * row_bytes(data), fill.to, OCL_NO_WAITS, &slot->uploaded,
+                              err) != STATUS_OK ||
+            ocl_flush(data->lane->upload, err) != STATUS_OK)
+            return err->status;
     }
-    for (unsigned i = 0; i < DATA_SLOTS && status == STATUS_OK; i++)
-        status = wait_upload(data, &stream->slots[i], err);
-    return status;
+    for (unsigned i = 0; i < DATA_SLOTS; i++)
+        if (wait_upload(data, &stream->slots[i], err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
 }
 
 /* Reads all rows straight into the mapped tiles. */
@@ -286,11 +287,7 @@ static enum status load_in_place(struct data *data, size_t slot_rows, struct rea
                                 (float *)host + (size_t)done * data->stride};
             status = reader_request(reader, &fill, err);
             if (status == STATUS_OK)
-                status = reader_take(reader, &fill, err);
-            if (status == STATUS_OK)
-                status = lane_check_stop(data->lane, err);
-            if (status == STATUS_OK)
-                tell_progress(data, &fill);
+                status = take_fill(data, reader, &fill, err);
             done += rows;
         }
         struct error ignored = ERROR_INIT;
@@ -308,16 +305,14 @@ static enum status load(struct data *data, size_t slot_rows, struct error *err)
     const bool in_place = data->resident && data->lane->zero_copy;
     const struct reader_stats stats = {&data->stats, &data->weighted, data->weights.of_row,
                                        data->share.first};
-    struct reader *reader = NULL;
-    enum status status = STATUS_OK;
-    if (!in_place)
-        status = open_stream(data, slot_rows, !data->resident, err);
-    if (status == STATUS_OK)
-        status = reader_open(&reader, data->source, &data->transform, data->lane->workers, &stats,
-                             DATA_SLOTS, err);
-    if (status == STATUS_OK)
-        status = in_place ? load_in_place(data, slot_rows, reader, err)
-                          : load_through_slots(data, slot_rows, reader, err);
+    struct reader *reader;
+    if (!in_place && open_stream(data, slot_rows, !data->resident, err) != STATUS_OK)
+        return err->status;
+    if (reader_open(&reader, data->source, &data->transform, data->lane->workers, &stats,
+                    DATA_SLOTS, err) != STATUS_OK)
+        return err->status;
+    enum status status = in_place ? load_in_place(data, slot_rows, reader, err)
+                                  : load_through_slots(data, slot_rows, reader, err);
     reader_close(&reader);
     if (data->resident)
         close_stream(data);
@@ -329,32 +324,22 @@ static enum status load_in_turn(struct data *data, size_t slot_rows, struct erro
 {
     struct column_stats *all[] = {&data->stats, &data->weighted};
     const size_t count = data->weights.of_row ? 2 : 1;
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+    struct comm *comm = data->comm;
+    for (size_t i = 0; i < count; i++) {
         all[i]->rows = data->share.first;
-        status = comm_receive(data->comm, all[i]->sum, all[i]->bytes, err);
+        if (comm_receive(comm, all[i]->sum, all[i]->bytes, err) != STATUS_OK)
+            return err->status;
     }
-    if (status == STATUS_OK)
-        status = load(data, slot_rows, err);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = comm_send(data->comm, all[i]->sum, all[i]->bytes, err);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        all[i]->rows = data->rows;
-        status = comm_broadcast(data->comm, all[i]->sum, all[i]->bytes, data->comm->size - 1, err);
-    }
-    return status;
-}
-
-/* What is known of all rows. */
-static enum status open_facts(struct data *data, const struct cluster_config *config,
-                              struct error *err)
-{
-    if (column_stats_open(&data->stats, data->dimension, err) != STATUS_OK ||
-        weights_open(&data->weights, data->comm, config->weights, data->share.first,
-                     data->share.rows, method_samples(config), config->k, err) != STATUS_OK ||
-        (data->weights.of_row &&
-         column_stats_open(&data->weighted, data->dimension, err) != STATUS_OK))
+    if (load(data, slot_rows, err) != STATUS_OK)
         return err->status;
+    for (size_t i = 0; i < count; i++)
+        if (comm_send(comm, all[i]->sum, all[i]->bytes, err) != STATUS_OK)
+            return err->status;
+    for (size_t i = 0; i < count; i++) {
+        all[i]->rows = data->rows;
+        if (comm_broadcast(comm, all[i]->sum, all[i]->bytes, comm->size - 1, err) != STATUS_OK)
+            return err->status;
+    }
     return STATUS_OK;
 }
 
@@ -375,24 +360,33 @@ enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
     data->stride = (data->dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
     data->transform = (struct transform){config->metric, data->dimension, data->stride, "row"};
     size_t slot_rows = 0;
-    enum status status = plan(data, config, &slot_rows, err);
-    if (status == STATUS_OK)
-        status = open_facts(data, config, err);
-    if (status == STATUS_OK) {
-        data->tiles = calloc(data->tile_count, sizeof *data->tiles);
-        if (!data->tiles)
-            status = error_memory(err, data->tile_count * sizeof *data->tiles, "tiles");
+    enum status status = STATUS_FAILED;
+    if (plan(data, config, &slot_rows, err) != STATUS_OK ||
+        column_stats_open(&data->stats, data->dimension, err) != STATUS_OK ||
+        weights_open(&data->weights, comm, config->weights, share->first, share->rows,
+                     method_samples(config), config->k, err) != STATUS_OK ||
+        (data->weights.of_row &&
+         column_stats_open(&data->weighted, data->dimension, err) != STATUS_OK))
+        goto out;
+    data->tiles = calloc(data->tile_count, sizeof *data->tiles);
+    if (!data->tiles) {
+        error_memory(err, data->tile_count * sizeof *data->tiles, "tiles");
+        goto out;
     }
-    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
-        status = open_tile(data, i, err);
-    if (status == STATUS_OK)
-        status = fetch_open(&data->fetch, lane, data->tile_rows * sizeof(double), err);
-    if (status == STATUS_OK)
-        status = load_in_turn(data, slot_rows, err);
+    for (uint32_t i = 0; i < data->tile_count; i++)
+        if (open_tile(data, i, err) != STATUS_OK)
+            goto out;
+    if (fetch_open(&data->fetch, lane, data->tile_rows * sizeof(double), err) != STATUS_OK ||
+        load_in_turn(data, slot_rows, err) != STATUS_OK)
+        goto out;
     data->config = NULL;
     data->seconds_read = clock_seconds_since(start);
-    if (status != STATUS_OK)
+    status = STATUS_OK;
+out:
+    if (status != STATUS_OK) {
+        status = err->status;
         data_close(data);
+    }
     return status;
 }
 

@@ -252,11 +252,6 @@ void device_update_count(uint64_t *moved, struct device_update *device)
     device->no_rows = false;
 }
 
-const struct centroid_move *device_update_centroid_moves(const struct device_update *device)
-{
-    return device->moves.host;
-}
-
 /* --- to the host and back -------------------------------------------------------------------- */
 
 enum status device_update_read_centroids(struct device_update *device, float *centroids,

@@ -46,9 +46,6 @@ enum status device_update_centroids(struct device_update *device, struct prune *
 /* Once the mailbox was read: how many rows moved, and update->counts. */
 void device_update_count(uint64_t *moved, struct device_update *device);
 
-/* After a pass that left no cluster empty: k of them. */
-const struct centroid_move *device_update_centroid_moves(const struct device_update *device);
-
 /* Brings the centroids (k x stride) to the host. */
 enum status device_update_read_centroids(struct device_update *device, float *centroids,
                                          struct error *err);

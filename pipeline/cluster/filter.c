@@ -135,22 +135,6 @@ static enum status build(struct filter *filter, struct error *err)
     return lane_open_kernels(kernels, filter->device_layout ? 3 : 2, err);
 }
 
-/* Seeding has 16 places. */
-static enum status build_seed(struct filter *filter, struct error *err)
-{
-    struct lane *lane = filter->lane;
-    cl_program program = filter->assign_program;
-    enum status status = STATUS_OK;
-    if (!lane->tiled && filter->vectors != 1) {
-        char options[128];
-        snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=1",
-                 filter->centred ? 1 : 0, filter->points);
-        status = lane_build(&filter->seed_program, lane, "kmeans_filter", options, err);
-        program = filter->seed_program;
-    }
-    return status == STATUS_OK ? ocl_kernel(&filter->seed, program, "seed_filter", err) : status;
-}
-
 /* --- buffers --------------------------------------------------------------------------------- */
 
 static void close_panels(struct panels *panels)
@@ -177,43 +161,23 @@ static enum status open_panels(struct panels *panels, struct filter *filter, uin
     return lane_open_buffers(filter->lane, wanted, COUNT_OF(wanted), "centroids", err);
 }
 
-/* What lengths and distances of rows need beside their float32 sums. */
-static void bound_lengths(struct filter *filter)
+/* The longest chain of operations of a score (the tiled kernel has one for all columns), and what
+ * lengths and distances of rows need beside their float32 sums. */
+static void set_bounds(struct filter *filter)
 {
+    const uint32_t columns = filter->data->dimension;
     const double stride = filter->data->stride, flushed = ldexp(ETA, -filter->row_exponent);
+    const double chain =
+        16 + (filter->lane->tiled ? columns
+                                  : KMEANS_FILTER_COLUMNS + columns / KMEANS_FILTER_COLUMNS + 1);
+    filter->no_bound = chain * U > CHAIN_MAX || filter->data->stride > STRIDE_MAX;
+    filter->gamma = filter->no_bound ? 0.5 : chain * U / (1 - chain * U);
     filter->half_scale = (float)ldexp(1.0, -filter->row_exponent / 2);
     filter->growth = float_up(1 + 4 * filter->gamma);
     filter->tiny = float_up(stride * 0x1p-120);
     filter->bounds.s[1] = (cl_float)(1 - 8 * filter->gamma - 0x1p-15);
     filter->bounds.s[2] = float_up(stride * (0x1p-118 + 3 * flushed + flushed * flushed));
     filter->bounds.s[3] = float_up(4 * sqrt(stride) * (flushed + 0x1p-60));
-}
-
-/* Measures and bounds of centroids on the host. */
-static enum status open_host(struct filter *filter, struct error *err)
-{
-    const size_t each = filter->capacity > KMEANS_TRIALS_MAX ? filter->capacity : KMEANS_TRIALS_MAX;
-    filter->host_start = malloc(each * sizeof *filter->host_start);
-    filter->host_slope = malloc(each * sizeof *filter->host_slope);
-    filter->host_offset = malloc(each * sizeof *filter->host_offset);
-    filter->squares = malloc(each * sizeof *filter->squares);
-    filter->largest = malloc(each * sizeof *filter->largest);
-    if (filter->host_start && filter->host_slope && filter->host_offset && filter->squares &&
-        filter->largest)
-        return STATUS_OK;
-    return error_memory(err, each * sizeof *filter->squares, "centroids");
-}
-
-/* The longest chain of operations of a score; the tiled kernel has one chain for all columns. */
-static void bound_scores(struct filter *filter)
-{
-    const struct data *data = filter->data;
-    const double chain =
-        16 + (filter->lane->tiled
-                  ? data->dimension
-                  : KMEANS_FILTER_COLUMNS + data->dimension / KMEANS_FILTER_COLUMNS + 1);
-    filter->no_bound = chain * U > CHAIN_MAX || data->stride > STRIDE_MAX;
-    filter->gamma = filter->no_bound ? 0.5 : chain * U / (1 - chain * U);
 }
 
 enum status filter_open(struct filter *filter, struct data *data, uint32_t capacity,
@@ -228,15 +192,23 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
         return err->status;
     choose_tile(filter, capacity);
     filter->device_layout = lane->tiled && !lane->host_exact;
-    bound_scores(filter);
-    bound_lengths(filter);
+    set_bounds(filter);
+    const size_t each = capacity > KMEANS_TRIALS_MAX ? capacity : KMEANS_TRIALS_MAX;
+    filter->host_start = malloc(each * sizeof *filter->host_start);
+    filter->host_slope = malloc(each * sizeof *filter->host_slope);
+    filter->host_offset = malloc(each * sizeof *filter->host_offset);
+    filter->squares = malloc(each * sizeof *filter->squares);
+    filter->largest = malloc(each * sizeof *filter->largest);
+    if (!filter->host_start || !filter->host_slope || !filter->host_offset || !filter->squares ||
+        !filter->largest)
+        return error_memory(err, each * sizeof *filter->squares, "centroids");
     const size_t bounds = capacity * sizeof(float);
     const struct lane_buffer wanted[] = {{&filter->centroids, capacity * row},
                                          {&filter->start, bounds},
                                          {&filter->slope, bounds},
                                          {&filter->offset, bounds},
                                          {&filter->centre_buffer, row}};
-    if (open_host(filter, err) != STATUS_OK || build(filter, err) != STATUS_OK ||
+    if (build(filter, err) != STATUS_OK ||
         mailbox_open(&filter->mailbox, lane, MAILBOX_CLUSTER * (size_t)capacity + MAILBOX_REST,
                      MAILBOX_PARTS, err) != STATUS_OK ||
         open_panels(&filter->all, filter, filter->width, capacity, err) != STATUS_OK ||
@@ -312,16 +284,6 @@ static void measure(struct filter *filter, const float *centroids, uint32_t coun
 {
     struct measure_job job = {filter, centroids};
     workers_run(filter->lane->workers, measure_part, &job, count);
-}
-
-/* The exponent that rows and these centroids stay below. */
-static int common_exponent(const struct filter *filter, uint32_t k)
-{
-    double largest = 0;
-    for (uint32_t i = 0; i < k; i++)
-        largest = fmax(largest, filter->largest[i]);
-    int exponent = exponent_above(largest);
-    return exponent > filter->row_exponent ? exponent : filter->row_exponent;
 }
 
 /* Starts, slopes and offsets, from squares as measured. */
@@ -418,24 +380,27 @@ static enum status lay_out(struct filter *filter, struct panels *panels, uint32_
     size_t ids = (size_t)panels->count * panels->width;
     for (size_t l = places; l < ids; l++)
         panels->host_ids[l] = -1;
-    enum status status = lane_send(filter->lane, "centroid ids", panels->ids, 0,
-                                   ids * sizeof *panels->host_ids, panels->host_ids, err);
-    if (status == STATUS_OK && !centroids)
+    if (lane_send(filter->lane, "centroid ids", panels->ids, 0, ids * sizeof *panels->host_ids,
+                  panels->host_ids, err) != STATUS_OK)
+        return err->status;
+    if (!centroids)
         return lay_out_on_device(filter, panels, err);
     struct layout layout = {filter, panels, centroids};
-    if (status == STATUS_OK)
-        workers_run(filter->lane->workers, lay_out_panel, &layout, panels->count);
-    if (status == STATUS_OK)
-        status = lane_send(filter->lane, "centroid panels", panels->factors, 0,
-                           ids * ((size_t)filter->data->dimension + 2) * sizeof *panels->host,
-                           panels->host, err);
-    return status;
+    workers_run(filter->lane->workers, lay_out_panel, &layout, panels->count);
+    return lane_send(filter->lane, "centroid panels", panels->factors, 0,
+                     ids * ((size_t)filter->data->dimension + 2) * sizeof *panels->host,
+                     panels->host, err);
 }
 
-/* What follows from the measures of k centroids. */
-static void take(struct filter *filter, uint32_t k)
+void filter_use_centroids(struct filter *filter, uint32_t k)
 {
-    const int exponent = common_exponent(filter, k), spread = exponent - filter->row_exponent;
+    double largest = 0;
+    for (uint32_t i = 0; i < k; i++)
+        largest = fmax(largest, filter->largest[i]);
+    /* Rows and these centroids stay below it. */
+    int exponent = exponent_above(largest);
+    exponent = exponent > filter->row_exponent ? exponent : filter->row_exponent;
+    const int spread = exponent - filter->row_exponent;
     filter->exponent = exponent;
     filter->k = k;
     filter->bounds.s[0] = (cl_float)ldexp(1.0, 2 * spread);
@@ -448,14 +413,9 @@ enum status filter_set_centroids(struct filter *filter, const float *centroids, 
 {
     if (!measured)
         measure(filter, centroids, k);
-    take(filter, k);
+    filter_use_centroids(filter, k);
     return lane_send(filter->lane, "centroids", filter->centroids, 0,
                      (size_t)k * filter->data->stride * sizeof *centroids, centroids, err);
-}
-
-void filter_use_centroids(struct filter *filter, uint32_t k)
-{
-    take(filter, k);
 }
 
 enum status filter_lay_out(struct filter *filter, const float *centroids, const uint8_t *wanted,
@@ -463,31 +423,28 @@ enum status filter_lay_out(struct filter *filter, const float *centroids, const 
 {
     const uint32_t k = filter->k;
     const float *source = filter->device_layout ? NULL : centroids;
+    const size_t bytes = k * sizeof(float);
+    struct lane *lane = filter->lane;
+    uint32_t places = 0;
     bound(filter, k);
-    const struct {
-        cl_mem buffer;
-        const float *host;
-    } bounds[] = {{filter->start, filter->host_start},
-                  {filter->slope, filter->host_slope},
-                  {filter->offset, filter->host_offset}};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0] && status == STATUS_OK; i++)
-        status = lane_send(filter->lane, "error bounds", bounds[i].buffer, 0, k * sizeof(float),
-                           bounds[i].host, err);
-    for (uint32_t i = 0; i < k; i++)
-        filter->all.host_ids[i] = (int32_t)i;
-    if (status == STATUS_OK)
-        status = lay_out(filter, &filter->all, k, source, err);
+    filter->laid_out = false;
     filter->some.count = 0;
-    if (status == STATUS_OK && wanted) {
-        uint32_t places = 0;
-        for (uint32_t i = 0; i < k; i++)
-            if (wanted[i])
-                filter->some.host_ids[places++] = (int32_t)i;
-        status = lay_out(filter, &filter->some, places, source, err);
+    for (uint32_t i = 0; i < k; i++) {
+        filter->all.host_ids[i] = (int32_t)i;
+        if (wanted && wanted[i])
+            filter->some.host_ids[places++] = (int32_t)i;
     }
-    filter->laid_out = status == STATUS_OK;
-    return status;
+    if (lane_send(lane, "error bounds", filter->start, 0, bytes, filter->host_start, err) !=
+            STATUS_OK ||
+        lane_send(lane, "error bounds", filter->slope, 0, bytes, filter->host_slope, err) !=
+            STATUS_OK ||
+        lane_send(lane, "error bounds", filter->offset, 0, bytes, filter->host_offset, err) !=
+            STATUS_OK ||
+        lay_out(filter, &filter->all, k, source, err) != STATUS_OK ||
+        (wanted && lay_out(filter, &filter->some, places, source, err) != STATUS_OK))
+        return err->status;
+    filter->laid_out = true;
+    return STATUS_OK;
 }
 
 enum status filter_lay_out_all(struct filter *filter, const float *centroids, struct error *err)
@@ -495,21 +452,31 @@ enum status filter_lay_out_all(struct filter *filter, const float *centroids, st
     return filter->laid_out ? STATUS_OK : filter_lay_out(filter, centroids, NULL, err);
 }
 
+/* What seeding needs; it has 16 places. */
+static enum status open_seed(struct filter *filter, struct error *err)
+{
+    struct lane *lane = filter->lane;
+    const bool own = !lane->tiled && filter->vectors != 1;
+    char options[128];
+    snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=1",
+             filter->centred ? 1 : 0, filter->points);
+    if (own && lane_build(&filter->seed_program, lane, "kmeans_filter", options, err) != STATUS_OK)
+        return err->status;
+    if (ocl_kernel(&filter->seed, own ? filter->seed_program : filter->assign_program,
+                   "seed_filter", err) != STATUS_OK ||
+        open_panels(&filter->trial, filter, KMEANS_TRIALS_MAX, KMEANS_TRIALS_MAX, err) != STATUS_OK)
+        return err->status;
+    return ocl_buffer(&filter->candidates, lane->ocl, CL_MEM_READ_ONLY,
+                      KMEANS_TRIALS_MAX * filter->data->stride * sizeof(float), NULL, "candidates",
+                      err);
+}
+
 enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,
                                   struct error *err)
 {
     const size_t row = filter->data->stride * sizeof *candidates;
-    enum status status = STATUS_OK;
-    if (!filter->seed) {
-        status = build_seed(filter, err);
-        if (status == STATUS_OK)
-            status = open_panels(&filter->trial, filter, KMEANS_TRIALS_MAX, KMEANS_TRIALS_MAX, err);
-        if (status == STATUS_OK)
-            status = ocl_buffer(&filter->candidates, filter->lane->ocl, CL_MEM_READ_ONLY,
-                                KMEANS_TRIALS_MAX * row, NULL, "candidates", err);
-    }
-    if (status != STATUS_OK)
-        return status;
+    if (!filter->seed && open_seed(filter, err) != STATUS_OK)
+        return err->status;
     /* Candidates are rows: they stay below the rows' exponent. */
     filter->laid_out = false;
     filter->exponent = filter->row_exponent;
@@ -518,11 +485,10 @@ enum status filter_set_candidates(struct filter *filter, const float *candidates
         filter->trial.host_ids[i] = (int32_t)i;
     measure(filter, candidates, count);
     bound(filter, count);
-    status = lay_out(filter, &filter->trial, count, candidates, err);
-    if (status == STATUS_OK)
-        status = lane_send(filter->lane, "candidates", filter->candidates, 0, count * row,
-                           candidates, err);
-    return status;
+    if (lay_out(filter, &filter->trial, count, candidates, err) != STATUS_OK)
+        return err->status;
+    return lane_send(filter->lane, "candidates", filter->candidates, 0, count * row, candidates,
+                     err);
 }
 
 enum status filter_norms(struct filter *filter, struct tile *tile, struct error *err)

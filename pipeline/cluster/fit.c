@@ -26,10 +26,9 @@ enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_
     if (!several && shard->device_update.used)
         fit->device_update = &shard->device_update;
     if (several && checkpoint) {
-        enum status status =
-            update_open_totals(&fit->totals, &shard->update, method_samples(config), err);
-        if (status != STATUS_OK)
-            return status;
+        if (update_open_totals(&fit->totals, &shard->update, method_samples(config), err) !=
+            STATUS_OK)
+            return err->status;
         fit->update = &fit->totals;
     }
     size_t bytes = (size_t)config->k * data->stride * sizeof(float);
@@ -79,10 +78,10 @@ enum status fit_read_device(struct fit *fit, bool sums, struct error *err)
     if (!fit->host_stale)
         return STATUS_OK;
     fit->host_stale = false;
-    enum status status = device_update_fetch(&shard->device_update, fit->labels,
-                                             fit->device_update ? fit->centroids : NULL, err);
-    return status == STATUS_OK && sums && fit->device_update ? update_read(&shard->update, err)
-                                                             : status;
+    if (device_update_fetch(&shard->device_update, fit->labels,
+                            fit->device_update ? fit->centroids : NULL, err) != STATUS_OK)
+        return err->status;
+    return sums && fit->device_update ? update_read(&shard->update, err) : STATUS_OK;
 }
 
 enum status fit_read_state(struct fit *fit, struct error *err)
@@ -90,18 +89,6 @@ enum status fit_read_state(struct fit *fit, struct error *err)
     return fit->host_stale && fit->device_update
                ? device_update_read_centroids(fit->device_update, fit->centroids, err)
                : STATUS_OK;
-}
-
-/* An iteration is done: keeps the state if it is time. */
-static void keep_state(struct fit *fit)
-{
-    struct error err = ERROR_INIT;
-    fit->checkpoint->made++;
-    if (!checkpoint_due(fit->checkpoint))
-        return;
-    /* A device that fails here fails in what comes next, too. */
-    if (fit_read_state(fit, &err) == STATUS_OK)
-        checkpoint_save(fit->checkpoint);
 }
 
 /* --- passes ---------------------------------------------------------------------------------- */
@@ -112,16 +99,15 @@ enum status fit_assign(struct fit *fit, bool move, uint64_t *moved, struct error
     const uint64_t scored = fit->assign->scored;
     bool incremental;
     enum { MOVED, SCORED };
-    enum status status = use_centroids(fit, &incremental, err);
-    if (status == STATUS_OK)
-        status = shard_assign(shard, fit->labels, incremental, move && fit->device_update, err);
-    if (status == STATUS_OK && !fit->device_update)
-        status = update_read(&shard->update, err);
+    if (use_centroids(fit, &incremental, err) != STATUS_OK ||
+        shard_assign(shard, fit->labels, incremental, move && fit->device_update, err) !=
+            STATUS_OK ||
+        (!fit->device_update && update_read(&shard->update, err) != STATUS_OK))
+        return err->status;
     int64_t counts[2] = {(int64_t)shard->moved, (int64_t)(fit->assign->scored - scored)};
-    if (status == STATUS_OK && fit->update == &fit->totals)
-        status = update_sum(fit->update, &shard->update, counts, 2, err);
-    if (status != STATUS_OK)
-        return status;
+    if (fit->update == &fit->totals &&
+        update_sum(fit->update, &shard->update, counts, 2, err) != STATUS_OK)
+        return err->status;
     *moved = (uint64_t)counts[MOVED];
     fit->has_labels = true;
     fit->measured = false;
@@ -139,13 +125,14 @@ enum status fit_forget_labels(struct fit *fit, struct error *err)
     fit->has_labels = fit->host_stale = false;
     fit->passes = fit->pruned = 0;
     memset(fit->shifts, 0, fit->config->k * sizeof *fit->shifts);
-    enum status status = update_reset(&shard->update, err);
+    if (update_reset(&shard->update, err) != STATUS_OK)
+        return err->status;
     /* Where the device keeps labels, the host's are written before they are read. */
-    if (status == STATUS_OK && shard->device_update.used)
+    if (shard->device_update.used)
         return device_update_reset(&shard->device_update, err);
     for (uint64_t i = 0; i < fit->data->share.rows; i++)
         fit->labels[i] = -1;
-    return status;
+    return STATUS_OK;
 }
 
 /* --- centroids ------------------------------------------------------------------------------- */
@@ -219,17 +206,7 @@ static double inertia_of_moves(const struct fit *fit)
     return total > 0 ? total * fit->data->weights.unit : 0;
 }
 
-/* Gives rows to empty clusters; after an error centroids are as they were. */
-static enum status relocate(struct fit *fit, struct error *err)
-{
-    memcpy(fit->saved, fit->centroids, bytes_of_centroids(fit));
-    enum status status = relocate_rows(fit, err);
-    if (status != STATUS_OK)
-        memcpy(fit->centroids, fit->saved, bytes_of_centroids(fit));
-    return status;
-}
-
-/* The same on the host. The inertia is that of the clusters before any is given a row. */
+/* Moves the centroids on the host. The inertia is that of the clusters before any is given a row. */
 static enum status update_on_host(struct fit *fit, double *inertia, double *shift, bool empty,
                                   struct error *err)
 {
@@ -256,17 +233,13 @@ enum status fit_update(struct fit *fit, double *inertia, double *shift, bool *re
 {
     *relocated = relocate_count_empty(fit) > 0;
     if (fit->host_stale && fit->device_update && !*relocated) {
-        memcpy(fit->move, device_update_centroid_moves(fit->device_update),
-               fit->config->k * sizeof *fit->move);
-        *shift = follow_moves(fit, !assign_is_planned(fit->assign));
+        memcpy(fit->move, fit->device_update->moves.host, fit->config->k * sizeof *fit->move);
+        *shift = follow_moves(fit, !fit->assign->prune.plan_ready);
         *inertia = inertia_of_moves(fit);
         return STATUS_OK;
     }
-    if (fit->device_update || *relocated) {
-        enum status status = fit_read_device(fit, true, err);
-        if (status != STATUS_OK)
-            return status;
-    }
+    if ((fit->device_update || *relocated) && fit_read_device(fit, true, err) != STATUS_OK)
+        return err->status;
     return update_on_host(fit, inertia, shift, *relocated, err);
 }
 
@@ -318,7 +291,11 @@ static enum status iterate(struct fit *fit, struct cluster_outcome *out, bool *l
         if (config->progress && fit->comm->rank == 0)
             config->progress(config->progress_context, i + 1, step.inertia, step.moved, step.pruned,
                              clock_seconds_since(start));
-        keep_state(fit);
+        fit->checkpoint->made++;
+        /* A device that fails here fails in what comes next, too. */
+        struct error ignored = ERROR_INIT;
+        if (checkpoint_due(fit->checkpoint) && fit_read_state(fit, &ignored) == STATUS_OK)
+            checkpoint_save(fit->checkpoint);
     }
     fit->method->close(&method);
     return status;
@@ -329,27 +306,31 @@ static enum status finish(struct fit *fit, struct cluster_outcome *out, bool lab
                           struct error *err)
 {
     const uint32_t stride = fit->data->stride;
-    enum status status = STATUS_OK;
     /* The last assignment; a cluster that it leaves empty gets a row, whose distance falls to zero
      * and no other grows, so this ends. */
-    while (status == STATUS_OK && !labels_current) {
+    while (!labels_current) {
         uint64_t moved;
-        status = fit_assign(fit, false, &moved, err);
-        labels_current = status == STATUS_OK && relocate_count_empty(fit) == 0;
-        if (status == STATUS_OK && !labels_current)
-            status = fit_read_device(fit, true, err);
-        if (status == STATUS_OK && !labels_current)
-            status = relocate(fit, err);
+        if (fit_assign(fit, false, &moved, err) != STATUS_OK)
+            return err->status;
+        labels_current = relocate_count_empty(fit) == 0;
+        if (labels_current)
+            break;
+        if (fit_read_device(fit, true, err) != STATUS_OK)
+            return err->status;
+        memcpy(fit->saved, fit->centroids, bytes_of_centroids(fit));
+        if (relocate_rows(fit, err) != STATUS_OK) {
+            memcpy(fit->centroids, fit->saved, bytes_of_centroids(fit));
+            return err->status;
+        }
     }
-    if (status == STATUS_OK)
-        status = fit_read_device(fit, false, err);
-    if (status == STATUS_OK)
-        status = outcome_measure(out, fit->shard, fit->update->counts, err);
+    if (fit_read_device(fit, false, err) != STATUS_OK ||
+        outcome_measure(out, fit->shard, fit->update->counts, err) != STATUS_OK)
+        return err->status;
     out->pruned = fit->passes > 0 ? fit->pruned / fit->passes : 0;
-    for (uint32_t c = 0; c < out->k && status == STATUS_OK; c++)
+    for (uint32_t c = 0; c < out->k; c++)
         memcpy(out->centroids + (size_t)c * out->dimension, fit->centroids + (size_t)c * stride,
                out->dimension * sizeof *out->centroids);
-    return status;
+    return STATUS_OK;
 }
 
 enum status fit_run(struct fit *fit, struct cluster_outcome *out, struct error *err)
@@ -386,27 +367,16 @@ static void round_slice(void *context, const struct fetch_slice *slice)
         rounded[i] = (float)distances[i];
 }
 
-/* Rank 0 tells for all. */
-static void tell_labelled(const struct fit *fit, const struct tile *tile)
-{
-    const struct cluster_config *config = fit->config;
-    const uint64_t own = fit->data->share.rows, all = fit->data->rows;
-    const uint64_t done = tile->offset + tile->rows;
-    if (config->phase && fit->comm->rank == 0)
-        config->phase(config->progress_context, "rows labelled",
-                      done == own ? all : (uint64_t)((double)done / (double)own * (double)all),
-                      all);
-}
-
 enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct error *err)
 {
     struct data *data = fit->data;
+    const struct cluster_config *config = fit->config;
     const uint32_t slices = fetch_takers(fit->lane);
     struct tile *tile;
     bool incremental;
-    enum status status = use_centroids(fit, &incremental, err);
-    if (status == STATUS_OK)
-        status = data_begin(data, err);
+    if (use_centroids(fit, &incremental, err) != STATUS_OK)
+        return err->status;
+    enum status status = data_begin(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK) {
         status = assign_tile(fit->assign, tile, false, err);
         if (status == STATUS_OK)
@@ -415,8 +385,12 @@ enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct
         if (status == STATUS_OK)
             status = fetch_copy(&data->fetch, "labels", tile->labels, tile->rows * sizeof *labels,
                                 labels + tile->offset, err);
-        if (status == STATUS_OK)
-            tell_labelled(fit, tile);
+        /* Rank 0 tells for all. */
+        const uint64_t own = data->share.rows, all = data->rows, done = tile->offset + tile->rows;
+        if (status == STATUS_OK && config->phase && fit->comm->rank == 0)
+            config->phase(config->progress_context, "rows labelled",
+                          done == own ? all : (uint64_t)((double)done / (double)own * (double)all),
+                          all);
     }
     return data_end(data, status);
 }

@@ -102,17 +102,6 @@ static void draw_by_weight(struct drawing *drawing, const double *targets, uint3
     }
 }
 
-/* All rows of weight. */
-static void take_rows_of_weight(struct drawing *drawing)
-{
-    const struct data_share *share = &drawing->measures->shard->data.share;
-    for (uint64_t row = 0; row < share->rows; row++)
-        if (weight_of(drawing->measures, row) > 0) {
-            drawing->rows[drawing->taken] = share->first + row;
-            drawing->times[drawing->taken++] = weight_of(drawing->measures, row);
-        }
-}
-
 /* Puts the ranks' parts of the sample together. */
 static enum status gather_sample(struct measures *measures, const struct drawing *own,
                                  struct error *err)
@@ -123,7 +112,9 @@ static enum status gather_sample(struct measures *measures, const struct drawing
         return error_memory(err, 2 * comm->size * sizeof *ends, "ranks");
     ends[comm->rank] = own->taken;
     enum status status = comm_gather_each(comm, ends, sizeof *ends, err);
-    for (uint32_t rank = 0; rank < comm->size && status == STATUS_OK; rank++) {
+    if (status != STATUS_OK)
+        goto out;
+    for (uint32_t rank = 0; rank < comm->size; rank++) {
         if (rank == comm->rank) {
             memcpy(measures->rows + all, own->rows, own->taken * sizeof *own->rows);
             memcpy(measures->sample_weight + all, own->times, own->taken * sizeof *own->times);
@@ -132,10 +123,10 @@ static enum status gather_sample(struct measures *measures, const struct drawing
         ends[rank] = all * sizeof(uint64_t);
     }
     measures->sample = (uint32_t)all;
-    if (status == STATUS_OK)
-        status = comm_gather(comm, measures->rows, ends, err);
+    status = comm_gather(comm, measures->rows, ends, err);
     if (status == STATUS_OK)
         status = comm_gather(comm, measures->sample_weight, ends, err);
+out:
     free(ends);
     return status;
 }
@@ -192,7 +183,11 @@ static enum status choose_sample(struct measures *measures, uint32_t most, uint6
         qsort(targets, most, sizeof *targets, compare_numbers);
         draw_by_weight(&own, targets, most);
     } else {
-        take_rows_of_weight(&own);
+        for (uint64_t row = 0; row < data->share.rows; row++)
+            if (weight_of(measures, row) > 0) {
+                own.rows[own.taken] = data->share.first + row;
+                own.times[own.taken++] = weight_of(measures, row);
+            }
     }
     status = gather_sample(measures, &own, err);
 out:
@@ -228,23 +223,25 @@ static enum status open_sample(struct measures *measures, uint64_t seed, struct 
 {
     const struct data *data = &measures->shard->data;
     const uint32_t most = MEASURES_SAMPLE_VALUES / data->stride;
-    enum status status =
-        choose_sample(measures, most < MEASURES_SAMPLE ? most : MEASURES_SAMPLE, seed, err);
-    if (status != STATUS_OK)
-        return status;
+    if (choose_sample(measures, most < MEASURES_SAMPLE ? most : MEASURES_SAMPLE, seed, err) !=
+        STATUS_OK)
+        return err->status;
     const uint32_t sample = measures->sample;
     const size_t bytes = (size_t)sample * data->stride * sizeof(float);
     const size_t pairs = pairs_of(sample, sample);
-    struct pair_job job = {measures, NULL, data->stride};
+    enum status status = STATUS_FAILED;
     float *values = malloc(bytes + 1);
     measures->apart = malloc((pairs + 1) * sizeof *measures->apart);
-    if (!values || !measures->apart)
-        status = error_memory(err, bytes + pairs * sizeof *measures->apart, "a sample of rows");
-    if (status == STATUS_OK)
-        status = shard_rows(measures->shard, values, measures->rows, sample, err);
-    job.values = values;
-    if (status == STATUS_OK)
-        workers_run(measures->shard->lane->workers, measure_pairs, &job, sample);
+    if (!values || !measures->apart) {
+        error_memory(err, bytes + pairs * sizeof *measures->apart, "a sample of rows");
+        goto out;
+    }
+    status = shard_rows(measures->shard, values, measures->rows, sample, err);
+    if (status != STATUS_OK)
+        goto out;
+    struct pair_job job = {measures, values, data->stride};
+    workers_run(measures->shard->lane->workers, measure_pairs, &job, sample);
+out:
     free(values);
     return status;
 }
@@ -308,32 +305,6 @@ static void measure_sampled(void *context, uint64_t part)
     job->values[i] = others > 0 ? weight[i] * silhouette_of(sums[own] / others, nearest) : 0;
 }
 
-/* Sums pairwise within blocks, blocks in order; `values` are overwritten. */
-static double sum_in_blocks(double *values, uint64_t count)
-{
-    double sum = 0;
-    for (uint64_t i = 0; i < count; i += KMEANS_BLOCK_ROWS) {
-        double block[KMEANS_BLOCK_ROWS];
-        const uint64_t left = count - i;
-        const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
-        memcpy(block, values + i, rows * sizeof *block);
-        sum += canonical_block_sum(block, rows);
-    }
-    return sum;
-}
-
-/* The labels of the sample's rows, of which each rank has its own. */
-static enum status gather_labels(int64_t *labels, struct measures *measures,
-                                 const struct cluster_outcome *outcome, struct error *err)
-{
-    struct shard *shard = measures->shard;
-    for (uint32_t i = 0; i < measures->sample; i++)
-        labels[i] = shard_has_row(shard, measures->rows[i])
-                        ? outcome->labels[measures->rows[i] - shard->data.share.first]
-                        : 0;
-    return comm_sum(shard->comm, labels, labels, measures->sample, err);
-}
-
 /* As scikit-learn has it: a row alone in its cluster counts as 0; there must be two clusters, and
  * fewer than rows (of which one of less weight than 1 is one, too). */
 static enum status silhouette(double *out, struct measures *measures,
@@ -342,14 +313,18 @@ static enum status silhouette(double *out, struct measures *measures,
     const uint32_t sample = measures->sample;
     uint32_t *number = calloc(outcome->k, sizeof *number); /* of a cluster, from 1 on */
     struct sample_job *job = calloc(1, sizeof *job);
-    int64_t labels[MEASURES_SAMPLE];
+    int64_t labels[MEASURES_SAMPLE] = {0};
     enum status status = STATUS_FAILED;
     *out = NAN;
     if (!number || !job) {
         error_memory(err, sizeof *job, "the silhouette");
         goto out;
     }
-    status = gather_labels(labels, measures, outcome, err);
+    /* Each rank has the labels of its own rows. */
+    for (uint32_t i = 0; i < sample; i++)
+        if (shard_has_row(measures->shard, measures->rows[i]))
+            labels[i] = outcome->labels[measures->rows[i] - measures->shard->data.share.first];
+    status = comm_sum(measures->shard->comm, labels, labels, sample, err);
     if (status != STATUS_OK)
         goto out;
     job->measures = measures;
@@ -366,7 +341,9 @@ static enum status silhouette(double *out, struct measures *measures,
     }
     if (job->clusters > 1 && job->clusters < count) {
         workers_run(measures->shard->lane->workers, measure_sampled, job, sample);
-        *out = sum_in_blocks(job->values, sample) / all;
+        *out = 0;
+        canonical_add_blocks(out, job->values, sample);
+        *out /= all;
     }
 out:
     free(number);
@@ -404,13 +381,6 @@ static void sum_simplified(void *context, uint64_t part)
         canonical_block_sum(block, rows);
 }
 
-static void add_simplified(void *context, double *sums)
-{
-    const struct measures *measures = context;
-    for (uint64_t i = 0; i < measures->blocks; i++)
-        sums[0] += measures->sums[i];
-}
-
 /* The silhouette with distances to centroids in place of those to all rows (Hruschka, de Castro
  * and Campello 2004); of all rows. `centroids` are padded. */
 static enum status simplified(double *out, struct measures *measures,
@@ -424,7 +394,7 @@ static enum status simplified(double *out, struct measures *measures,
     struct data *data = &shard->data;
     struct tile *tile;
     bool incremental;
-    double sum = 0;
+    double sum;
     enum status status =
         assign_centroids(&shard->assign, &incremental, centroids, outcome->k, NULL, false, err);
     if (status == STATUS_OK)
@@ -438,7 +408,8 @@ static enum status simplified(double *out, struct measures *measures,
                         (tile->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS);
     }
     if (data_end(data, status) != STATUS_OK ||
-        comm_fold(shard->comm, &sum, 1, NULL, add_simplified, measures, err) != STATUS_OK)
+        comm_fold_values(shard->comm, &sum, NULL, measures->sums, measures->blocks, err) !=
+            STATUS_OK)
         return err->status;
     *out = sum / measures->weight;
     return STATUS_OK;
@@ -556,25 +527,29 @@ enum status measures_take(struct cluster_measures *out, struct measures *measure
     const size_t bytes = outcome->k * data->stride * sizeof(float);
     float *centroids = calloc(1, bytes);
     double *weight = calloc(outcome->k, sizeof *weight);
-    enum status status = STATUS_OK;
-    if (!centroids || !weight)
-        status = error_memory(err, bytes, "centroids");
-    for (uint32_t c = 0; c < outcome->k && status == STATUS_OK; c++)
+    enum status status = STATUS_FAILED;
+    if (!centroids || !weight) {
+        error_memory(err, bytes, "centroids");
+        goto out;
+    }
+    for (uint32_t c = 0; c < outcome->k; c++)
         memcpy(centroids + (size_t)c * data->stride,
                outcome->centroids + (size_t)c * data->dimension,
                data->dimension * sizeof *centroids);
     struct cluster_sums sums = {measures, outcome};
-    if (status == STATUS_OK)
-        status = comm_fold(measures->shard->comm, weight, outcome->k, NULL, add_cluster_weights,
-                           &sums, err);
-    if (status == STATUS_OK)
-        status = silhouette(&out->silhouette, measures, outcome, err);
-    if (status == STATUS_OK)
-        status = simplified(&out->simplified_silhouette, measures, outcome, weight, centroids, err);
-    if (status == STATUS_OK)
-        status = davies_bouldin(&out->davies_bouldin, measures, outcome, weight, centroids, err);
-    if (status == STATUS_OK)
-        out->calinski_harabasz = calinski_harabasz(measures, outcome, weight, centroids);
+    if (comm_fold(measures->shard->comm, weight, outcome->k, NULL, add_cluster_weights, &sums,
+                  err) != STATUS_OK ||
+        silhouette(&out->silhouette, measures, outcome, err) != STATUS_OK ||
+        simplified(&out->simplified_silhouette, measures, outcome, weight, centroids, err) !=
+            STATUS_OK ||
+        davies_bouldin(&out->davies_bouldin, measures, outcome, weight, centroids, err) !=
+            STATUS_OK) {
+        status = err->status;
+        goto out;
+    }
+    out->calinski_harabasz = calinski_harabasz(measures, outcome, weight, centroids);
+    status = STATUS_OK;
+out:
     free(centroids);
     free(weight);
     return status;

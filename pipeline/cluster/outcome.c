@@ -29,8 +29,7 @@ static void keep_nearest(struct nearest_row *three, double distance, int64_t row
 struct measure_job {
     const struct tile *tile;
     const struct cluster_outcome *out;
-    double *sums; /* of the rank's blocks */
-    uint64_t blocks;
+    double *sums;                /* of the rank's blocks */
     struct nearest_row *nearest; /* k x 3 for each slice */
     struct nearest_row *own;     /* k x 3, of all slices */
     uint32_t k, slices;
@@ -87,56 +86,21 @@ static void merge_slices(void *context, uint64_t part)
         }
 }
 
-/* One for each thread that takes some, unless their tables would be large beside the rows. */
-static uint32_t measure_slices(const struct shard *shard, uint32_t k)
-{
-    const uint64_t most = shard->data.tile_rows / ((uint64_t)k * 3) + 1;
-    const uint32_t takers = fetch_takers(shard->lane);
-    return most < takers ? (uint32_t)most : takers;
-}
-
-/* The sums count no rows of weight 0. */
-static enum status count_labels(struct cluster_outcome *out, const uint64_t *counts,
-                                const struct shard *shard, struct error *err)
-{
-    memcpy(out->sizes, counts, out->k * sizeof *out->sizes);
-    if (!shard->data.weights.of_row)
-        return STATUS_OK;
-    memset(out->sizes, 0, out->k * sizeof *out->sizes);
-    for (uint64_t i = 0; i < out->rows; i++)
-        out->sizes[out->labels[i]]++;
-    return comm_sum(shard->comm, (int64_t *)out->sizes, (int64_t *)out->sizes, out->k, err);
-}
-
-static enum status measure_tiles(struct measure_job *job, struct shard *shard, struct error *err)
-{
-    struct tile *tile;
-    enum status status = data_begin(&shard->data, err);
-    while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
-        job->tile = tile;
-        status = assign_take_distances(&shard->assign, tile, job->slices, measure_slice, job, err);
-    }
-    return data_end(&shard->data, status);
-}
-
-static void add_blocks(void *context, double *sums)
-{
-    const struct measure_job *job = context;
-    for (uint64_t i = 0; i < job->blocks; i++)
-        sums[0] += job->sums[i];
-}
-
 enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
                             const uint64_t *counts, struct error *err)
 {
     struct comm *comm = shard->comm;
     struct workers *workers = shard->lane->workers;
-    const uint32_t k = out->k, slices = measure_slices(shard, k);
+    const uint32_t k = out->k, takers = fetch_takers(shard->lane);
     const size_t each = (size_t)k * 3;
+    /* One slice for each thread that takes some, unless their tables would be large beside the
+     * rows. */
+    const uint64_t most = shard->data.tile_rows / each + 1;
+    const uint32_t slices = most < takers ? (uint32_t)most : takers;
     enum status status = STATUS_FAILED;
     struct measure_job job = {.out = out, .k = k, .slices = slices};
-    job.blocks = (shard->data.share.rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    job.sums = malloc(job.blocks * sizeof *job.sums);
+    const uint64_t blocks = (shard->data.share.rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    job.sums = malloc(blocks * sizeof *job.sums);
     job.nearest = malloc(slices * each * sizeof *job.nearest);
     struct nearest_row *nearest = malloc(comm->size * each * sizeof *nearest); /* of each rank */
     if (!job.sums || !job.nearest || !nearest) {
@@ -147,12 +111,17 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
     for (size_t i = 0; i < each; i++)
         job.own[i] = no_row;
     workers_run(workers, forget_slice, &job, slices);
-    status = measure_tiles(&job, shard, err);
+    struct tile *tile;
+    status = data_begin(&shard->data, err);
+    while (status == STATUS_OK && (status = data_next(&shard->data, &tile, err)) == STATUS_OK) {
+        job.tile = tile;
+        status = assign_take_distances(&shard->assign, tile, slices, measure_slice, &job, err);
+    }
+    status = data_end(&shard->data, status);
     if (status != STATUS_OK)
         goto out;
     workers_run(workers, merge_slices, &job, (k + MERGE_CLUSTERS - 1) / MERGE_CLUSTERS);
-    out->inertia = 0;
-    status = comm_fold(comm, &out->inertia, 1, NULL, add_blocks, &job, err);
+    status = comm_fold_values(comm, &out->inertia, NULL, job.sums, blocks, err);
     out->inertia *= shard->data.weights.unit;
     if (status == STATUS_OK)
         status = comm_gather_each(comm, nearest, each * sizeof *nearest, err);
@@ -163,7 +132,14 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
             keep_nearest(nearest + i % each / 3 * 3, nearest[i].distance, nearest[i].row);
     for (size_t i = 0; i < each; i++)
         out->nearest[i] = nearest[i].row;
-    status = count_labels(out, counts, shard, err);
+    memcpy(out->sizes, counts, k * sizeof *out->sizes);
+    if (!shard->data.weights.of_row)
+        goto out;
+    /* The sums count no rows of weight 0. */
+    memset(out->sizes, 0, k * sizeof *out->sizes);
+    for (uint64_t i = 0; i < out->rows; i++)
+        out->sizes[out->labels[i]]++;
+    status = comm_sum(comm, (int64_t *)out->sizes, (int64_t *)out->sizes, k, err);
 out:
     free(job.sums);
     free(job.nearest);

@@ -44,25 +44,6 @@ uint32_t relocate_count_empty(const struct fit *fit)
     return empty;
 }
 
-/* The canonical distances of the rank's rows to their centroids. */
-static enum status measure_rows(struct fit *fit, double *distances, struct error *err)
-{
-    struct data *data = fit->data;
-    struct tile *tile;
-    enum status status = data_begin_at_either_end(data, err);
-    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK)
-        status = assign_tile_distances(fit->assign, tile, distances + tile->offset, err);
-    return data_end(data, status);
-}
-
-static void far_rows_close(struct far_rows *far)
-{
-    free(far->distances);
-    free(far->rows);
-    free(far->given);
-    free(far->used);
-}
-
 static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t empty,
                                  struct error *err)
 {
@@ -79,7 +60,12 @@ static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t
         return error_memory(err, share->rows * sizeof *far->rows, "relocating empty clusters");
     for (uint32_t rank = 0; rank < size; rank++)
         far->used[rank] = far->batch;
-    if (measure_rows(fit, far->distances, err) != STATUS_OK)
+    struct data *data = fit->data;
+    struct tile *tile;
+    enum status status = data_begin_at_either_end(data, err);
+    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK)
+        status = assign_tile_distances(fit->assign, tile, far->distances + tile->offset, err);
+    if (data_end(data, status) != STATUS_OK)
         return err->status;
     for (uint64_t i = 0; i < share->rows; i++)
         if (far->distances[i] > 0 && !(weights && weights[i] == 0))
@@ -126,22 +112,6 @@ static enum status next_row(struct far_row *row, struct far_rows *far, struct er
     return STATUS_OK;
 }
 
-/* What follows on the rank that has the row. */
-static enum status relabel_own_row(struct fit *fit, const struct far_row *row, const float *values,
-                                   uint32_t cluster, struct error *err)
-{
-    struct tile *tile = data_tile_of(fit->data, row->row);
-    const uint32_t at = (uint32_t)(row->row - tile->first);
-    const int32_t label = (int32_t)cluster;
-    fit->labels[tile->offset + at] = label;
-    if (lane_write(fit->lane, "label", tile->labels, at * sizeof label, sizeof label, &label,
-                   err) != STATUS_OK ||
-        assign_forget_row(fit->assign, tile, at, err) != STATUS_OK)
-        return err->status;
-    return update_move_row(&fit->shard->update, values, row->weight, (uint32_t)row->label, cluster,
-                           err);
-}
-
 /* Gives one row to an empty cluster. */
 static enum status give_row(struct fit *fit, const struct far_row *row, const float *values,
                             uint32_t cluster, struct error *err)
@@ -150,21 +120,21 @@ static enum status give_row(struct fit *fit, const struct far_row *row, const fl
     float *centroid = fit->centroids + (size_t)cluster * stride;
     fit->shifts[cluster] += sqrt(canonical_distance(values, centroid, stride));
     memcpy(centroid, values, stride * sizeof *values);
-    if (shard_has_row(fit->shard, row->row) &&
-        relabel_own_row(fit, row, values, cluster, err) != STATUS_OK)
-        return err->status;
+    if (shard_has_row(fit->shard, row->row)) {
+        struct tile *tile = data_tile_of(fit->data, row->row);
+        const uint32_t at = (uint32_t)(row->row - tile->first);
+        const int32_t label = (int32_t)cluster;
+        fit->labels[tile->offset + at] = label;
+        if (lane_write(fit->lane, "label", tile->labels, at * sizeof label, sizeof label, &label,
+                       err) != STATUS_OK ||
+            assign_forget_row(fit->assign, tile, at, err) != STATUS_OK ||
+            update_move_row(&fit->shard->update, values, row->weight, (uint32_t)row->label, cluster,
+                            err) != STATUS_OK)
+            return err->status;
+    }
     return fit->update == &fit->totals ? update_move_row(fit->update, values, row->weight,
                                                          (uint32_t)row->label, cluster, err)
                                        : STATUS_OK;
-}
-
-static bool is_new(const float *values, uint32_t given, uint32_t stride)
-{
-    for (uint32_t g = 0; g < given; g++)
-        if (canonical_distance(values + (size_t)given * stride, values + (size_t)g * stride,
-                               stride) == 0)
-            return false;
-    return true;
 }
 
 enum status relocate_rows(struct fit *fit, struct error *err)
@@ -189,7 +159,13 @@ enum status relocate_rows(struct fit *fit, struct error *err)
             continue;
         float *value = values + (size_t)given * stride;
         status = shard_rows(fit->shard, value, &row.row, 1, err);
-        if (status != STATUS_OK || !is_new(values, given, stride))
+        if (status != STATUS_OK)
+            break;
+        uint32_t same = 0; /* a row given before */
+        while (same < given &&
+               canonical_distance(value, values + (size_t)same * stride, stride) != 0)
+            same++;
+        if (same < given)
             continue;
         while (counts[cluster] > 0)
             cluster++;
@@ -204,7 +180,10 @@ enum status relocate_rows(struct fit *fit, struct error *err)
     if (status == STATUS_OK && fit->shard->device_update.used)
         status = device_update_store(&fit->shard->device_update, fit->labels, err);
 out:
-    far_rows_close(&far);
+    free(far.distances);
+    free(far.rows);
+    free(far.given);
+    free(far.used);
     free(values);
     return status;
 }

@@ -55,31 +55,18 @@ static uint64_t weighted_choice(const double *weights, uint64_t n, double random
     return last;
 }
 
-struct weight_scan {
-    const double *weights;
-    uint64_t n;
-};
-
-static void add_weights(void *context, double *sums)
-{
-    const struct weight_scan *scan = context;
-    for (uint64_t i = 0; i < scan->n; i++)
-        sums[0] += scan->weights[i];
-}
-
 /* weighted_choice among the rows of all ranks, of which this one has n from `first` on. */
 static enum status choose_row(uint64_t *row, struct comm *comm, const double *weights,
                               uint64_t first, uint64_t n, double random, struct error *err)
 {
-    struct weight_scan scan = {weights, n};
     struct choice {
         bool reached, positive; /* the target, by a row; `last` is one that could be taken */
         uint64_t row, last;
     } *choices = calloc(comm->size, sizeof *choices);
     if (!choices)
         return error_memory(err, comm->size * sizeof *choices, "ranks");
-    double total = 0, reached;
-    enum status status = comm_fold(comm, &total, 1, &reached, add_weights, &scan, err);
+    double total, reached;
+    enum status status = comm_fold_values(comm, &total, &reached, weights, n, err);
     struct choice *own = &choices[comm->rank];
     for (uint64_t i = 0; i < n && status == STATUS_OK && !own->reached; i++) {
         if (!(weights[i] > 0))
@@ -404,13 +391,7 @@ static void add_nearest(void *context, double *sums)
 static void add_distances(void *context, double *sums)
 {
     const struct parallel *parallel = context;
-    const uint64_t n = parallel->data->share.rows;
-    for (uint64_t i = 0; i < n; i += KMEANS_BLOCK_ROWS) {
-        double block[KMEANS_BLOCK_ROWS];
-        uint32_t rows = n - i < KMEANS_BLOCK_ROWS ? (uint32_t)(n - i) : KMEANS_BLOCK_ROWS;
-        memcpy(block, parallel->distances + i, rows * sizeof *block);
-        sums[0] += canonical_block_sum(block, rows);
-    }
+    canonical_add_blocks(sums, parallel->distances, parallel->data->share.rows);
 }
 
 /* Labels all rows; *remaining is the sum of their weighted distances. */

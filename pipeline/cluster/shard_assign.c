@@ -1,5 +1,6 @@
 /* shard_assign.c: tile by tile; or one tile, all of it enqueued before the only wait. */
 #include "cluster/shard_assign.h"
+#include "cluster/assigner.h"
 #include <string.h>
 
 /* --- sums on the host ------------------------------------------------------------------------ */
@@ -9,17 +10,16 @@ static enum status sum_on_host(struct shard *shard, struct tile *tile, int32_t *
                                struct error *err)
 {
     uint64_t moved = 0;
-    enum status status = fetch_copy(&shard->data.fetch, "labels", tile->labels,
-                                    tile->rows * sizeof *labels, shard->tile_labels, err);
-    if (status == STATUS_OK)
-        status = update_tile(&moved, &shard->update, tile, labels, shard->tile_labels, err);
+    if (fetch_copy(&shard->data.fetch, "labels", tile->labels, tile->rows * sizeof *labels,
+                   shard->tile_labels, err) != STATUS_OK ||
+        update_tile(&moved, &shard->update, tile, labels, shard->tile_labels, err) != STATUS_OK)
+        return err->status;
     /* The sums' commands must be over before the tile goes. */
-    if (status == STATUS_OK && !shard->data.resident)
-        status = update_wait(&shard->update, err);
-    if (status == STATUS_OK)
-        memcpy(labels, shard->tile_labels, tile->rows * sizeof *labels);
+    if (!shard->data.resident && update_wait(&shard->update, err) != STATUS_OK)
+        return err->status;
+    memcpy(labels, shard->tile_labels, tile->rows * sizeof *labels);
     shard->moved += moved;
-    return status;
+    return STATUS_OK;
 }
 
 /* --- sums on the device ---------------------------------------------------------------------- */
@@ -29,12 +29,13 @@ static enum status sum_on_host(struct shard *shard, struct tile *tile, int32_t *
 static enum status move_and_read(struct shard *shard, bool move, const struct device_count *left,
                                  struct error *err)
 {
-    enum status status = STATUS_OK;
-    if (move)
-        status = device_update_centroids(&shard->device_update, &shard->assign.prune, left, err);
-    if (status == STATUS_OK)
-        status = assign_prepare_next(&shard->assign, err);
-    return status == STATUS_OK ? mailbox_read(&shard->filter.mailbox, err) : status;
+    if (move && device_update_centroids(&shard->device_update, &shard->assign.prune, left, err) !=
+                    STATUS_OK)
+        return err->status;
+    /* Less to wait for when the next pass comes. */
+    if (counters_zero_next(&shard->assign.counters, err) != STATUS_OK)
+        return err->status;
+    return mailbox_read(&shard->filter.mailbox, err);
 }
 
 /* The only tile: labels, sums and the move are enqueued at once. If the device has left rows without
@@ -45,20 +46,18 @@ static enum status assign_only_tile(struct shard *shard, struct tile *tile, bool
     struct assign *assign = &shard->assign;
     struct device_update *update = &shard->device_update;
     bool any_left = false;
-    enum status status = assign_begin_tile(assign, tile, incremental, err);
+    if (assign_begin_tile(assign, tile, incremental, err) != STATUS_OK)
+        return err->status;
     const struct device_count left = assign_rows_left(assign);
-    if (status == STATUS_OK)
-        status = device_update_tile(update, tile, &left, err);
-    if (status == STATUS_OK)
-        status = move_and_read(shard, move, &left, err);
-    if (status == STATUS_OK)
-        status = assign_end_tile(&any_left, assign, tile, incremental, err);
-    if (status == STATUS_OK && any_left) {
-        status = device_update_tile(update, tile, NULL, err);
-        if (status == STATUS_OK)
-            status = move_and_read(shard, move, NULL, err);
-    }
-    return status;
+    if (device_update_tile(update, tile, &left, err) != STATUS_OK ||
+        move_and_read(shard, move, &left, err) != STATUS_OK ||
+        assign_end_tile(&any_left, assign, tile, incremental, err) != STATUS_OK)
+        return err->status;
+    if (!any_left)
+        return STATUS_OK;
+    if (device_update_tile(update, tile, NULL, err) != STATUS_OK)
+        return err->status;
+    return move_and_read(shard, move, NULL, err);
 }
 
 /* Labels the tiles, and has the sums follow. */
@@ -82,18 +81,17 @@ enum status shard_assign(struct shard *shard, int32_t *labels, bool incremental,
                          struct error *err)
 {
     const bool on_device = shard->device_update.used;
-    enum status status = lane_check_stop(shard->lane, err);
     shard->moved = 0;
-    if (status != STATUS_OK)
-        return status;
-    if (on_device && shard->data.tile_count == 1 && assign_in_one_wait(&shard->assign)) {
-        status = assign_only_tile(shard, &shard->data.tiles[0], incremental, move, err);
-    } else {
-        status = assign_tiles(shard, labels, incremental, err);
-        if (status == STATUS_OK && on_device)
-            status = move_and_read(shard, move, NULL, err);
+    if (lane_check_stop(shard->lane, err) != STATUS_OK)
+        return err->status;
+    if (on_device && shard->data.tile_count == 1 && shard->assign.assigner->in_one_wait) {
+        if (assign_only_tile(shard, &shard->data.tiles[0], incremental, move, err) != STATUS_OK)
+            return err->status;
+    } else if (assign_tiles(shard, labels, incremental, err) != STATUS_OK ||
+               (on_device && move_and_read(shard, move, NULL, err) != STATUS_OK)) {
+        return err->status;
     }
-    if (status == STATUS_OK && on_device)
+    if (on_device)
         device_update_count(&shard->moved, &shard->device_update);
-    return status;
+    return STATUS_OK;
 }
