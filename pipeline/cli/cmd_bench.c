@@ -20,10 +20,7 @@ struct selection {
 };
 
 struct table {
-    struct sink sink;
-    struct json json;
-    const struct ocl_device *device; /* measured now */
-    bool to_sink;
+    struct transcript to;
     uint64_t wrong;
 };
 
@@ -61,14 +58,7 @@ static enum status select_work(struct selection *out, const struct options *opti
         .variant = HISTOGRAM_VARIANTS,
         .insist = options->variant && options->features.count > 0,
     };
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < out->spec_count && status == STATUS_OK; i++) {
-        struct feature_set one = {0};
-        status = feature_set_add(&one, out->specs[i], NORMALIZE_NONE, err);
-        if (status == STATUS_OK && one.feature[0].image.blur)
-            status = misuse(err, options->command, "the blur of '%s' is not measured here",
-                            out->specs[i]);
-    }
+    enum status status = compute_check_specs(out->specs, out->spec_count, options, err);
     if (status == STATUS_OK && options->fill)
         status = parse_names(&out->fills, options->fill, "fill", bench_fill_name, options, err);
     if (status == STATUS_OK && options->shape)
@@ -89,42 +79,33 @@ static void show(struct table *table, const char *what, const char *feature, con
                  const char *fill, const struct bench_result *result, double read)
 {
     const double rate = rate_of(result);
-    if (table->to_sink) {
-        sink_printf(&table->sink, "%-10s %-18s %-8s %-9s %7.1f %10.3f %8.2f", what, feature, shape,
-                    fill, (double)result->bytes * 1e-6, result->seconds * 1e3, rate * 1e-9);
-        if (read > 0)
-            sink_printf(&table->sink, " %5.1f %%", rate / read * 100);
-        if (result->plain_ratio > 0)
-            sink_printf(&table->sink, " %8.2f", result->plain_ratio);
-        if (result->wrong)
-            sink_printf(&table->sink, "  WRONG: %llu counters", (unsigned long long)result->wrong);
-        sink_text(&table->sink, "\n");
-        sink_flush(&table->sink); /* the next one takes a while */
-    }
-    json_open_object(&table->json, NULL);
-    json_string(&table->json, "what", what);
-    json_string(&table->json, "feature", feature);
-    json_string(&table->json, "shape", shape);
-    json_string(&table->json, "fill", fill);
-    json_uint(&table->json, "bytes", result->bytes);
-    json_uint(&table->json, "pictures", result->pictures);
-    json_double(&table->json, "seconds", result->seconds);
-    json_double(&table->json, "bytes_per_second", rate);
+    struct sink *sink = &table->to.sink;
+    sink_printf(sink, "%-10s %-18s %-8s %-9s %7.1f %10.3f %8.2f", what, feature, shape, fill,
+                (double)result->bytes * 1e-6, result->seconds * 1e3, rate * 1e-9);
     if (read > 0)
-        json_double(&table->json, "share_of_read", rate / read);
+        sink_printf(sink, " %5.1f %%", rate / read * 100);
     if (result->plain_ratio > 0)
-        json_double(&table->json, "plain_ratio", result->plain_ratio);
-    json_uint(&table->json, "wrong", result->wrong);
-    json_close_object(&table->json);
+        sink_printf(sink, " %8.2f", result->plain_ratio);
+    if (result->wrong)
+        sink_printf(sink, "  WRONG: %llu counters", (unsigned long long)result->wrong);
+    sink_text(sink, "\n");
+    sink_flush(sink); /* the next one takes a while */
+    json_open_object(&table->to.json, NULL);
+    json_string(&table->to.json, "what", what);
+    json_string(&table->to.json, "feature", feature);
+    json_string(&table->to.json, "shape", shape);
+    json_string(&table->to.json, "fill", fill);
+    json_uint(&table->to.json, "bytes", result->bytes);
+    json_uint(&table->to.json, "pictures", result->pictures);
+    json_double(&table->to.json, "seconds", result->seconds);
+    json_double(&table->to.json, "bytes_per_second", rate);
+    if (read > 0)
+        json_double(&table->to.json, "share_of_read", rate / read);
+    if (result->plain_ratio > 0)
+        json_double(&table->to.json, "plain_ratio", result->plain_ratio);
+    json_uint(&table->to.json, "wrong", result->wrong);
+    json_close_object(&table->to.json);
     table->wrong += result->wrong;
-}
-
-/* Said once, not for each fill and shape. */
-static void show_passed_over(struct table *table, const char *what, const char *feature,
-                             const char *reason)
-{
-    if (table->to_sink)
-        sink_printf(&table->sink, "%-10s %-18s passed over: %s\n", what, feature, reason);
 }
 
 /* --- measuring ------------------------------------------------------------------------------- */
@@ -156,9 +137,9 @@ static enum status measure_variants(struct table *table, struct bench *bench,
             enum status status = feature_set_add(&one, selection->specs[f], NORMALIZE_NONE, err);
             if (status == STATUS_OK && !selection->insist &&
                 !histogram_variant_takes(reason, sizeof reason, variant, &one.feature[0], device)) {
-                if (first)
-                    show_passed_over(table, histogram_variant_name(variant), selection->specs[f],
-                                     reason);
+                if (first) /* once, not for each fill and shape */
+                    sink_printf(&table->to.sink, "%-10s %-18s passed over: %s\n",
+                                histogram_variant_name(variant), selection->specs[f], reason);
                 continue;
             }
             if (status == STATUS_OK)
@@ -180,24 +161,26 @@ static enum status measure_fill(struct table *table, struct bench *bench,
     const char *shape_name = bench_shape_name(shape), *fill_name = bench_fill_name(fill);
     struct bench_result result;
     enum status status = bench_fill(bench, (enum bench_shape)shape, (enum bench_fill)fill, err);
-    if (status == STATUS_OK)
-        status = bench_read(&result, bench, err);
+    if (status != STATUS_OK)
+        return status;
+    status = bench_read(&result, bench, err);
     if (status != STATUS_OK)
         return status;
     const double read = rate_of(&result);
     show(table, "read only", "-", shape_name, fill_name, &result, 0);
     status = bench_upload(&result, bench, err);
-    if (status == STATUS_OK && result.bytes)
+    if (status != STATUS_OK)
+        return status;
+    if (result.bytes)
         show(table, "upload", "-", shape_name, fill_name, &result, 0);
-    if (status == STATUS_OK && device->type & CL_DEVICE_TYPE_CPU) {
+    if (device->type & CL_DEVICE_TYPE_CPU) {
         status = bench_plain(&result, bench, err);
-        if (status == STATUS_OK)
-            show(table, "plain C", "rgb:bins=256", shape_name, fill_name, &result, read);
+        if (status != STATUS_OK)
+            return status;
+        show(table, "plain C", "rgb:bins=256", shape_name, fill_name, &result, read);
     }
-    if (status == STATUS_OK)
-        status = measure_variants(table, bench, selection, device, shape_name, fill_name, read,
-                                  first, err);
-    return status;
+    return measure_variants(table, bench, selection, device, shape_name, fill_name, read, first,
+                            err);
 }
 
 static enum status measure_device(struct table *table, const struct compute *compute,
@@ -214,19 +197,17 @@ static enum status measure_device(struct table *table, const struct compute *com
         .rounds = (unsigned)options->rounds,
         .threads = device->compute_units > 0 ? device->compute_units : 1,
     };
-    table->device = device;
-    if (table->to_sink) {
-        sink_clean(&table->sink, device->name);
-        sink_text(&table->sink, ", driver ");
-        sink_clean(&table->sink, device->driver);
-        sink_printf(&table->sink, "\n%-10s %-18s %-8s %-9s %7s %10s %8s %7s%s\n", "what", "feature",
-                    "shape", "fill", "MB", "median ms", "GB/s", "of read", cpu ? "  x plain" : "");
-        sink_flush(&table->sink);
-    }
-    json_open_object(&table->json, NULL);
-    report_bytes(&table->json, "device", device->name);
-    report_bytes(&table->json, "driver", device->driver);
-    json_open_array(&table->json, "measured");
+    struct sink *sink = &table->to.sink;
+    sink_clean(sink, device->name);
+    sink_text(sink, ", driver ");
+    sink_clean(sink, device->driver);
+    sink_printf(sink, "\n%-10s %-18s %-8s %-9s %7s %10s %8s %7s%s\n", "what", "feature", "shape",
+                "fill", "MB", "median ms", "GB/s", "of read", cpu ? "  x plain" : "");
+    sink_flush(sink);
+    json_open_object(&table->to.json, NULL);
+    report_bytes(&table->to.json, "device", device->name);
+    report_bytes(&table->to.json, "driver", device->driver);
+    json_open_array(&table->to.json, "measured");
     enum status status = ocl_context_open(&context, device, compute->trace, err);
     if (status == STATUS_OK)
         status = bench_open(&bench, context, &config, err);
@@ -239,8 +220,8 @@ static enum status measure_device(struct table *table, const struct compute *com
             first = false;
         }
     }
-    json_close_array(&table->json);
-    json_close_object(&table->json);
+    json_close_array(&table->to.json);
+    json_close_object(&table->to.json);
     bench_close(&bench);
     ocl_context_close(&context);
     return status;
@@ -250,22 +231,22 @@ enum status command_bench(const struct options *options, struct error *err)
 {
     struct compute compute = {0};
     struct selection selection;
-    struct table table = {.to_sink = !json_owns_stdout(options)};
+    struct table table = {.wrong = 0};
     signals_install(0);
     enum status status = select_work(&selection, options, err);
     if (status != STATUS_OK)
         return status;
     status = compute_open(&compute, options, true, err);
-    if (status == STATUS_OK && table.to_sink)
-        status = sink_open(&table.sink, NULL, err);
+    if (status == STATUS_OK)
+        status = transcript_open(&table.to, options, err);
     if (status != STATUS_OK)
         return compute_close(&compute, status, err);
-    json_init(&table.json, false);
-    json_open_array(&table.json, NULL);
+    json_init(&table.to.json, false);
+    json_open_array(&table.to.json, NULL);
     for (unsigned i = 0; status == STATUS_OK && i < compute.count; i++)
         status = measure_device(&table, &compute, compute.chosen[i], &selection, options, err);
-    json_close_array(&table.json);
-    status = report_end(options, &table.json, &table.sink, status, err);
+    json_close_array(&table.to.json);
+    status = report_end(options, &table.to.json, &table.to.sink, status, err);
     if (status == STATUS_OK && table.wrong > 0) {
         log_message(LOG_ERROR, "%llu wrong counters: do not use this device",
                     (unsigned long long)table.wrong);

@@ -15,15 +15,6 @@ static bool is_chosen(const unsigned *chosen, unsigned count, unsigned index)
     return false;
 }
 
-static unsigned widest_name(const struct ocl_devices *devices)
-{
-    size_t widest = 6;
-    for (unsigned i = 0; i < devices->count; i++)
-        if (strlen(devices->device[i].name) > widest)
-            widest = strlen(devices->device[i].name);
-    return (unsigned)(widest > 48 ? 48 : widest);
-}
-
 static enum status print_table(const struct ocl_devices *devices, const unsigned *chosen,
                                unsigned count, struct error *err)
 {
@@ -31,7 +22,11 @@ static enum status print_table(const struct ocl_devices *devices, const unsigned
     enum status status = sink_open(&sink, NULL, err);
     if (status != STATUS_OK)
         return status;
-    int width = (int)widest_name(devices);
+    int width = 6; /* of the longest name */
+    for (unsigned i = 0; i < devices->count; i++)
+        if ((int)strlen(devices->device[i].name) > width)
+            width = (int)strlen(devices->device[i].name);
+    width = width > 48 ? 48 : width;
     sink_printf(&sink, "   #  type  %-*s  %10s  %5s  platform\n", width, "device", "memory",
                 "units");
     for (unsigned i = 0; i < devices->count; i++) {

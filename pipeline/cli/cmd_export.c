@@ -47,17 +47,6 @@ struct line {
     bool first, lines_of_json;
 };
 
-static void line_begin(struct line *line, struct export *export)
-{
-    line->export = export;
-    line->first = true;
-    line->lines_of_json = export->format == FORMAT_JSONL;
-    if (line->lines_of_json) {
-        json_init(&line->json, true);
-        json_open_object(&line->json, NULL);
-    }
-}
-
 static void line_end(struct line *line)
 {
     if (line->lines_of_json) {
@@ -124,28 +113,34 @@ static void field_float(struct line *line, const char *name, float value)
     sink_text(&line->export->sink, text);
 }
 
-static void header(struct export *export, const char *const *names)
+/* `feature`: its values have columns, too; or NULL. */
+static void header(struct export *export, const char *const *names,
+                   const struct result_feature *feature)
 {
     if (export->format == FORMAT_JSONL)
         return;
     for (int i = 0; names[i]; i++)
         sink_printf(&export->sink, "%.*s%s", i > 0, &export->separator, names[i]);
+    for (uint32_t i = 0; feature && i < feature->dimension; i++)
+        sink_printf(&export->sink, "%c%s_%u", export->separator, feature->name, i);
+    sink_text(&export->sink, "\n");
 }
 
-/* "path" and "source" of an image. */
-static enum status field_origin(struct line *line, uint64_t row, struct result_image *image,
-                                struct error *err)
+/* Begins with "path" and "source" where the rows are files. */
+static void line_begin(struct line *line, struct export *export, const char *path, unsigned source)
 {
-    struct export *export = line->export;
-    enum status status = result_image_at(export->result, row, image, err);
-    if (status != STATUS_OK)
-        return status;
-    field_text(line, "path", image->path);
+    *line = (struct line){
+        .export = export, .first = true, .lines_of_json = export->format == FORMAT_JSONL};
+    if (line->lines_of_json) {
+        json_init(&line->json, true);
+        json_open_object(&line->json, NULL);
+    }
+    if (!path)
+        return;
+    field_text(line, "path", path);
     field_text(line, "source",
-               image->source < result_source_count(export->result)
-                   ? result_source(export->result, image->source)
-                   : "");
-    return STATUS_OK;
+               source < result_source_count(export->result) ? result_source(export->result, source)
+                                                            : "");
 }
 
 static enum status check_stop(struct error *err)
@@ -162,23 +157,18 @@ static enum status export_images(struct export *export, struct error *err)
     static const char *const names[] = {"path",        "source",   "width",  "height",
                                         "orientation", "channels", "format", "bytes",
                                         "mtime_ns",    "digest",   NULL};
-    enum status status = STATUS_OK;
-    header(export, names);
-    if (export->format != FORMAT_JSONL)
-        sink_text(&export->sink, "\n");
+    header(export, names, NULL);
     for (uint64_t row = 0; row < result_images(export->result) && !export->sink.closed; row++) {
         struct result_image image;
         struct line line;
         char format[sizeof image.format + 1], digest[40];
-        line_begin(&line, export);
-        status = check_stop(err);
-        if (status == STATUS_OK)
-            status = field_origin(&line, row, &image, err);
-        if (status != STATUS_OK) {
-            if (line.lines_of_json)
-                json_clear(&line.json);
+        enum status status = check_stop(err);
+        if (status != STATUS_OK)
             return status;
-        }
+        status = result_image_at(export->result, row, &image, err);
+        if (status != STATUS_OK)
+            return status;
+        line_begin(&line, export, image.path, image.source);
         snprintf(format, sizeof format, "%.*s", (int)sizeof image.format, image.format);
         snprintf(digest, sizeof digest, "%016" PRIx64 "%016" PRIx64, image.digest[0],
                  image.digest[1]);
@@ -199,23 +189,17 @@ static enum status export_failures(struct export *export, struct error *err)
 {
     static const char *const names[] = {"path",  "source", "reason", "message",
                                         "bytes", "errno",  NULL};
-    header(export, names);
-    if (export->format != FORMAT_JSONL)
-        sink_text(&export->sink, "\n");
+    header(export, names, NULL);
     for (uint64_t row = 0; row < result_failures(export->result) && !export->sink.closed; row++) {
         struct result_failure failure;
         struct line line;
         enum status status = check_stop(err);
-        if (status == STATUS_OK)
-            status = result_failure_at(export->result, row, &failure, err);
         if (status != STATUS_OK)
             return status;
-        line_begin(&line, export);
-        field_text(&line, "path", failure.path);
-        field_text(&line, "source",
-                   failure.source < result_source_count(export->result)
-                       ? result_source(export->result, failure.source)
-                       : "");
+        status = result_failure_at(export->result, row, &failure, err);
+        if (status != STATUS_OK)
+            return status;
+        line_begin(&line, export, failure.path, failure.source);
         field_text(&line, "reason", reason_name(failure.reason));
         field_text(&line, "message", failure.message);
         field_uint(&line, "bytes", failure.bytes);
@@ -231,21 +215,16 @@ static enum status export_labels(struct export *export, struct error *err)
     /* Clusters of a file of their own have rows but no images. */
     bool named = result_images(export->result) == export->clusters->rows;
     static const char *const numbered[] = {"row", "label", "distance", NULL};
-    header(export, named ? names : numbered);
-    if (export->format != FORMAT_JSONL)
-        sink_text(&export->sink, "\n");
+    header(export, named ? names : numbered, NULL);
     for (uint64_t row = 0; row < export->clusters->rows && !export->sink.closed; row++) {
-        struct result_image image;
+        struct result_image image = {.path = NULL};
         struct line line;
-        line_begin(&line, export);
         enum status status = check_stop(err);
         if (status == STATUS_OK && named)
-            status = field_origin(&line, row, &image, err);
-        if (status != STATUS_OK) {
-            if (line.lines_of_json)
-                json_clear(&line.json);
+            status = result_image_at(export->result, row, &image, err);
+        if (status != STATUS_OK)
             return status;
-        }
+        line_begin(&line, export, image.path, image.source);
         if (!named)
             field_uint(&line, "row", row);
         field_int(&line, "label", export->labels[row]);
@@ -255,30 +234,16 @@ static enum status export_labels(struct export *export, struct error *err)
     return STATUS_OK;
 }
 
-/* Reads rows of the feature as they are stored: 4 bytes a value. */
-static enum status read_values(struct export *export, uint64_t first, uint64_t count, void *values,
-                               struct error *err)
-{
-    if (export->feature.is_float)
-        return matrix_read(&export->matrix, first, count, values, err);
-    return result_feature_read_counts(export->result,
-                                      result_feature_find(export->result, export->feature.name),
-                                      first, count, values, err);
-}
-
 static enum status feature_line(struct export *export, uint64_t row, const void *values,
                                 struct error *err)
 {
     const struct result_feature *feature = &export->feature;
     struct result_image image;
     struct line line;
-    line_begin(&line, export);
-    enum status status = field_origin(&line, row, &image, err);
-    if (status != STATUS_OK) {
-        if (line.lines_of_json)
-            json_clear(&line.json);
+    enum status status = result_image_at(export->result, row, &image, err);
+    if (status != STATUS_OK)
         return status;
-    }
+    line_begin(&line, export, image.path, image.source);
     if (line.lines_of_json)
         json_open_array(&line.json, feature->name);
     for (uint32_t i = 0; i < feature->dimension; i++) {
@@ -304,20 +269,22 @@ static enum status export_features(struct export *export, struct error *err)
     if (!values)
         return error_memory(err, (size_t)step * row_bytes, "rows of a feature");
     enum status status = STATUS_OK;
-    if (npy) {
+    if (npy)
         status = npy_write_header(export->sink.fd, feature->is_float ? "<f4" : "<u4", feature->rows,
                                   feature->dimension, export->sink.path, err);
-    } else if (export->format != FORMAT_JSONL) {
-        header(export, names);
-        for (uint32_t i = 0; i < feature->dimension; i++)
-            sink_printf(&export->sink, "%c%s_%u", export->separator, feature->name, i);
-        sink_text(&export->sink, "\n");
-    }
+    else
+        header(export, names, feature);
     for (uint64_t at = 0; status == STATUS_OK && at < feature->rows && !export->sink.closed;) {
         uint64_t take = feature->rows - at < step ? feature->rows - at : step;
         status = check_stop(err);
-        if (status == STATUS_OK)
-            status = read_values(export, at, take, values, err);
+        if (status != STATUS_OK)
+            break;
+        /* As they are stored: 4 bytes a value. */
+        status = feature->is_float
+                     ? matrix_read(&export->matrix, at, take, (void *)values, err)
+                     : result_feature_read_counts(
+                           export->result, result_feature_find(export->result, feature->name), at,
+                           take, (void *)values, err);
         if (status == STATUS_OK && npy) {
             sink_write(&export->sink, values, (size_t)take * row_bytes);
             export->rows += take;
@@ -334,12 +301,12 @@ static enum status export_labels_npy(struct export *export, struct error *err)
 {
     enum status status =
         npy_write_header(export->sink.fd, "<i4", export->clusters->rows, 0, export->sink.path, err);
-    if (status == STATUS_OK) {
-        sink_write(&export->sink, export->labels,
-                   (size_t) export->clusters->rows * sizeof *export->labels);
-        export->rows = export->clusters->rows;
-    }
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    sink_write(&export->sink, export->labels,
+               (size_t) export->clusters->rows * sizeof *export->labels);
+    export->rows = export->clusters->rows;
+    return STATUS_OK;
 }
 
 /* --- the command ----------------------------------------------------------------------------- */
@@ -439,8 +406,9 @@ static enum status check_output(const char *output, struct error *err)
 static enum status make_table(struct export *export, struct error *err)
 {
     enum status status = check_output(export->output, err);
-    if (status == STATUS_OK)
-        status = sink_open(&export->sink, export->output, err);
+    if (status != STATUS_OK)
+        return status;
+    status = sink_open(&export->sink, export->output, err);
     if (status != STATUS_OK)
         return status;
     status = write_table(export, err);
@@ -481,22 +449,6 @@ static enum status make_tree(struct export *export, struct error *err)
     return counts.missing ? STATUS_PARTIAL : STATUS_OK;
 }
 
-static enum status report(const struct export *export, struct error *err)
-{
-    const struct options *options = export->options;
-    struct json json;
-    char word[32];
-    if (!options->json)
-        return STATUS_OK;
-    json_init(&json, false);
-    json_open_object(&json, NULL);
-    json_string(&json, "what", option_choice(word, sizeof word, options, "what"));
-    json_uint(&json, "rows", export->rows);
-    report_bytes(&json, "output", options->what == WHAT_TREE ? options->to : export->output);
-    json_close_object(&json);
-    return report_write(options, &json, err);
-}
-
 enum status command_export(const struct options *options, struct error *err)
 {
     struct export export = {.options = options};
@@ -506,17 +458,28 @@ enum status command_export(const struct options *options, struct error *err)
     export.separator = export.format == FORMAT_TSV ? '\t' : ',';
     signals_install(0);
     enum status status = check_options(&export, err);
-    if (status == STATUS_OK)
-        status = result_open(&export.result, options->operand[0], err);
-    if (status == STATUS_OK && options->what == WHAT_FEATURES)
+    if (status != STATUS_OK)
+        return status;
+    status = result_open(&export.result, options->operand[0], err);
+    if (status != STATUS_OK)
+        return status;
+    if (options->what == WHAT_FEATURES)
         status = feature_matrix_open(&export.matrix, &export.feature, export.result,
                                      options->feature, err);
-    if (status == STATUS_OK && (options->what == WHAT_LABELS || options->what == WHAT_TREE))
+    else if (options->what == WHAT_LABELS || options->what == WHAT_TREE)
         status = read_labels(&export, err);
     if (status == STATUS_OK)
         status = options->what == WHAT_TREE ? make_tree(&export, err) : make_table(&export, err);
-    if (status == STATUS_OK || status == STATUS_PARTIAL) {
-        enum status written = report(&export, err);
+    if ((status == STATUS_OK || status == STATUS_PARTIAL) && options->json) {
+        struct json json;
+        char word[32];
+        json_init(&json, false);
+        json_open_object(&json, NULL);
+        json_string(&json, "what", option_choice(word, sizeof word, options, "what"));
+        json_uint(&json, "rows", export.rows);
+        report_bytes(&json, "output", options->what == WHAT_TREE ? options->to : export.output);
+        json_close_object(&json);
+        enum status written = report_write(options, &json, err);
         if (written != STATUS_OK)
             status = written;
     }

@@ -6,20 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned widest_extensions(void)
-{
-    const struct format *format;
-    size_t widest = 0;
-    for (unsigned i = 0; (format = format_at(i)); i++)
-        if (strlen(format->extensions) > widest)
-            widest = strlen(format->extensions);
-    return (unsigned)widest;
-}
-
 static void print_rows(struct sink *sink, bool readable)
 {
     const struct format *format;
-    int width = (int)widest_extensions();
+    int width = 0; /* of the longest list of extensions */
+    for (unsigned i = 0; (format = format_at(i)); i++)
+        if ((int)strlen(format->extensions) > width)
+            width = (int)strlen(format->extensions);
     for (unsigned i = 0; (format = format_at(i)); i++) {
         if ((format->library != NULL) != readable)
             continue;

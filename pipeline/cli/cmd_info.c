@@ -62,27 +62,17 @@ static void print_head(struct sink *sink, const struct overview *overview)
                     format_count(count, sizeof count, overview->duplicates));
 }
 
-static void print_features(struct sink *sink, const struct result *result)
-{
-    for (unsigned i = 0; i < result_feature_count(result); i++) {
-        const struct result_feature *feature = result_feature_at(result, i);
-        sink_printf(sink, "  %-9s %-14s %u values of %s, %s\n", i ? "" : "features", feature->name,
-                    feature->dimension, feature->is_float ? "float32" : "uint32", feature->spec);
-    }
-}
-
 static void print_failures(struct sink *sink, const struct overview *overview)
 {
-    char count[80], word[64];
+    char count[80];
     uint64_t failed = failures_counted(overview->by_reason);
     sink_printf(sink, "  %-9s %s\n", "failed", format_count(count, sizeof count, failed));
     for (int i = REASON_NONE + 1; i < REASON_COUNT; i++) {
         if (!overview->by_reason[i] || i == REASON_NOT_AN_IMAGE)
             continue;
-        snprintf(word, sizeof word, "%s", reason_name((enum reason)i));
         sink_printf(sink, "  %9s   %s: %s\n",
-                    format_count(count, sizeof count, overview->by_reason[i]), word,
-                    remedy_of_reason((enum reason)i));
+                    format_count(count, sizeof count, overview->by_reason[i]),
+                    reason_name((enum reason)i), remedy_of_reason((enum reason)i));
     }
     if (overview->by_reason[REASON_NOT_AN_IMAGE])
         sink_printf(sink, "  %-9s %s\n", "skipped",
@@ -165,7 +155,11 @@ static enum status print_overview(const struct overview *overview, struct error 
     if (status != STATUS_OK)
         return status;
     print_head(&sink, overview);
-    print_features(&sink, overview->result);
+    for (unsigned i = 0; i < result_feature_count(overview->result); i++) {
+        const struct result_feature *feature = result_feature_at(overview->result, i);
+        sink_printf(&sink, "  %-9s %-14s %u values of %s, %s\n", i ? "" : "features", feature->name,
+                    feature->dimension, feature->is_float ? "float32" : "uint32", feature->spec);
+    }
     if (result_failures(overview->result) > 0)
         print_failures(&sink, overview);
     status = print_clusters(&sink, overview->result, err);
@@ -346,8 +340,9 @@ static enum status print_digest(struct result *result, struct error *err)
     char digest[65];
     struct sink sink;
     enum status status = result_identity(result, digest, err);
-    if (status == STATUS_OK)
-        status = sink_open(&sink, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    status = sink_open(&sink, NULL, err);
     if (status != STATUS_OK)
         return status;
     sink_printf(&sink, "%s\n", digest);

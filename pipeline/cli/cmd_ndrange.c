@@ -26,8 +26,7 @@ struct probe {
     const struct ocl_device *device;
     struct ocl_context *context;
     struct ocl_queue *queue;
-    struct sink sink; /* closed where the JSON owns standard output */
-    struct json json;
+    struct transcript to;
     size_t global[2], local[2];
     struct picture_file picture; /* of --image; pixels NULL: none */
     uint8_t *blurred, *expected; /* of the picture's interior */
@@ -80,29 +79,19 @@ static char *bmp_path(char path[PREFIX_MOST + 16], const struct probe *probe, un
     return path;
 }
 
-/* The image is not overwritten with its own blur. */
-static enum status check_outputs(const struct probe *probe, struct error *err)
-{
-    struct stat image, out;
-    char path[PREFIX_MOST + 16];
-    for (unsigned i = 0; i < CASES; i++) {
-        if (stat(probe->options->image, &image) == 0 && stat(bmp_path(path, probe, i), &out) == 0 &&
-            image.st_dev == out.st_dev && image.st_ino == out.st_ino)
-            return misuse(err, probe->options->command, "--out would overwrite the image");
-    }
-    return STATUS_OK;
-}
-
 /* The range is the interior of the image. */
 static enum status read_picture(struct probe *probe, struct error *err)
 {
     const struct options *options = probe->options;
     if (!options->image)
         return STATUS_OK;
-    enum status status = check_outputs(probe, err);
-    if (status != STATUS_OK)
-        return status;
-    status = picture_file_read(&probe->picture, options->image, err);
+    struct stat image, out;
+    char path[PREFIX_MOST + 16];
+    for (unsigned i = 0; i < CASES; i++)
+        if (stat(options->image, &image) == 0 && stat(bmp_path(path, probe, i), &out) == 0 &&
+            image.st_dev == out.st_dev && image.st_ino == out.st_ino)
+            return misuse(err, options->command, "--out would overwrite the image");
+    enum status status = picture_file_read(&probe->picture, options->image, err);
     if (status != STATUS_OK)
         return status;
     const struct picture_file *picture = &probe->picture;
@@ -133,30 +122,30 @@ static void json_pair(struct json *json, const char *key, uint64_t x, uint64_t y
 
 static void tell_corners(struct probe *probe, const struct ocl_ndrange_corner *corner)
 {
-    sink_printf(&probe->sink, "  %-14s %-16s %-16s %s\n", "corner", "global id", "local size",
+    sink_printf(&probe->to.sink, "  %-14s %-16s %-16s %s\n", "corner", "global id", "local size",
                 "enqueued local size");
-    json_open_array(&probe->json, "corners");
+    json_open_array(&probe->to.json, "corners");
     for (unsigned i = 0; i < OCL_NDRANGE_CORNERS; i++) {
         const uint32_t *id = corner[i].global_id, *local = corner[i].local_size;
         const uint32_t *enqueued = corner[i].enqueued_local_size;
         char id_text[32], local_text[32], enqueued_text[32] = "undefined";
-        json_open_object(&probe->json, NULL);
-        json_string(&probe->json, "corner", corner_name[i]);
-        json_pair(&probe->json, "global_id", id[0], id[1]);
-        json_pair(&probe->json, "local_size", local[0], local[1]);
+        json_open_object(&probe->to.json, NULL);
+        json_string(&probe->to.json, "corner", corner_name[i]);
+        json_pair(&probe->to.json, "global_id", id[0], id[1]);
+        json_pair(&probe->to.json, "local_size", local[0], local[1]);
         if (enqueued[0] > 0) {
-            json_pair(&probe->json, "enqueued_local_size", enqueued[0], enqueued[1]);
+            json_pair(&probe->to.json, "enqueued_local_size", enqueued[0], enqueued[1]);
             snprintf(enqueued_text, sizeof enqueued_text, "%ux%u", enqueued[0], enqueued[1]);
         } else {
-            json_null(&probe->json, "enqueued_local_size");
+            json_null(&probe->to.json, "enqueued_local_size");
         }
-        json_close_object(&probe->json);
+        json_close_object(&probe->to.json);
         snprintf(id_text, sizeof id_text, "%u,%u", id[0], id[1]);
         snprintf(local_text, sizeof local_text, "%ux%u", local[0], local[1]);
-        sink_printf(&probe->sink, "  %-14s %-16s %-16s %s\n", corner_name[i], id_text, local_text,
-                    enqueued_text);
+        sink_printf(&probe->to.sink, "  %-14s %-16s %-16s %s\n", corner_name[i], id_text,
+                    local_text, enqueued_text);
     }
-    json_close_array(&probe->json);
+    json_close_array(&probe->to.json);
 }
 
 static void tell_refusal(struct probe *probe, const struct ocl_ndrange *range,
@@ -165,10 +154,10 @@ static void tell_refusal(struct probe *probe, const struct ocl_ndrange *range,
     char why[sizeof refused->sentence], code[sizeof refused->name + 16];
     ocl_ndrange_why(why, sizeof why, range, probe->device, refused);
     snprintf(code, sizeof code, "%s (%d)", refused->name, refused->native);
-    json_string(&probe->json, "error", refused->name);
-    json_int(&probe->json, "code", refused->native);
-    report_bytes(&probe->json, "reason", why);
-    sink_printf(&probe->sink, "  refused: %s: %s\n", code, why);
+    json_string(&probe->to.json, "error", refused->name);
+    json_int(&probe->to.json, "code", refused->native);
+    report_bytes(&probe->to.json, "reason", why);
+    sink_printf(&probe->to.sink, "  refused: %s: %s\n", code, why);
 }
 
 /* --- the cases ------------------------------------------------------------------------------- */
@@ -192,11 +181,11 @@ static enum status blur(struct probe *probe, unsigned number, const struct ocl_n
         return status;
     const bool right = memcmp(probe->blurred, probe->expected, bytes) == 0;
     probe->wrong += !right;
-    report_bytes(&probe->json, "image", path);
-    json_bool(&probe->json, "equals_plain_c", right);
-    sink_text(&probe->sink, "  blurred into ");
-    sink_clean(&probe->sink, path);
-    sink_printf(&probe->sink, ", %s plain C\n", right ? "equal to" : "WRONG: differs from");
+    report_bytes(&probe->to.json, "image", path);
+    json_bool(&probe->to.json, "equals_plain_c", right);
+    sink_text(&probe->to.sink, "  blurred into ");
+    sink_clean(&probe->to.sink, path);
+    sink_printf(&probe->to.sink, ", %s plain C\n", right ? "equal to" : "WRONG: differs from");
     return STATUS_OK;
 }
 
@@ -213,16 +202,16 @@ static enum status try_case(struct probe *probe, unsigned number, struct error *
     char local[64] = "NULL";
     if (given)
         snprintf(local, sizeof local, "%zux%zu", range.local[0], range.local[1]);
-    sink_printf(&probe->sink, "\ncase %u: OpenCL C %s, local size %s\n", number, range.c_version,
+    sink_printf(&probe->to.sink, "\ncase %u: OpenCL C %s, local size %s\n", number, range.c_version,
                 local);
-    json_open_object(&probe->json, NULL);
-    json_string(&probe->json, "opencl_c", range.c_version);
+    json_open_object(&probe->to.json, NULL);
+    json_string(&probe->to.json, "opencl_c", range.c_version);
     if (given)
-        json_pair(&probe->json, "local", range.local[0], range.local[1]);
+        json_pair(&probe->to.json, "local", range.local[0], range.local[1]);
     else
-        json_null(&probe->json, "local");
+        json_null(&probe->to.json, "local");
     enum status status = ocl_ndrange_probe(corner, probe->context, probe->queue, &range, &refused);
-    json_bool(&probe->json, "launched", status == STATUS_OK);
+    json_bool(&probe->to.json, "launched", status == STATUS_OK);
     if (status == STATUS_OK) {
         tell_corners(probe, corner);
         if (probe->picture.pixels)
@@ -234,8 +223,8 @@ static enum status try_case(struct probe *probe, unsigned number, struct error *
         if (status != STATUS_OK)
             *err = refused;
     }
-    json_close_object(&probe->json);
-    sink_flush(&probe->sink);
+    json_close_object(&probe->to.json);
+    sink_flush(&probe->to.sink);
     return status;
 }
 
@@ -243,21 +232,21 @@ static enum status try_cases(struct probe *probe, struct error *err)
 {
     enum status status = STATUS_OK;
     const struct ocl_device *device = probe->device;
-    json_open_object(&probe->json, NULL);
-    report_bytes(&probe->json, "device", device->name);
-    json_bool(&probe->json, "non_uniform_groups", device->non_uniform_groups);
-    json_pair(&probe->json, "global", probe->global[0], probe->global[1]);
-    sink_printf(&probe->sink, "range of %zu x %zu work-items on ", probe->global[0],
+    json_open_object(&probe->to.json, NULL);
+    report_bytes(&probe->to.json, "device", device->name);
+    json_bool(&probe->to.json, "non_uniform_groups", device->non_uniform_groups);
+    json_pair(&probe->to.json, "global", probe->global[0], probe->global[1]);
+    sink_printf(&probe->to.sink, "range of %zu x %zu work-items on ", probe->global[0],
                 probe->global[1]);
-    sink_clean(&probe->sink, device->name);
-    sink_printf(&probe->sink, "\n%s\n",
+    sink_clean(&probe->to.sink, device->name);
+    sink_printf(&probe->to.sink, "\n%s\n",
                 device->non_uniform_groups ? "The device supports non-uniform work-groups."
                                            : "The device supports uniform work-groups only.");
-    json_open_array(&probe->json, "cases");
+    json_open_array(&probe->to.json, "cases");
     for (unsigned i = 0; i < CASES && status == STATUS_OK; i++)
         status = try_case(probe, i, err);
-    json_close_array(&probe->json);
-    json_close_object(&probe->json);
+    json_close_array(&probe->to.json);
+    json_close_object(&probe->to.json);
     return status;
 }
 
@@ -265,7 +254,6 @@ enum status command_ndrange(const struct options *options, struct error *err)
 {
     struct compute compute = {0};
     struct probe probe = {.options = options};
-    json_init(&probe.json, false);
     enum status status = read_sizes(&probe, err);
     if (status != STATUS_OK)
         goto out;
@@ -282,20 +270,18 @@ enum status command_ndrange(const struct options *options, struct error *err)
     status = ocl_queue_open(&probe.queue, probe.context, "probe", err);
     if (status != STATUS_OK)
         goto out;
-    probe.sink.closed = json_owns_stdout(options);
-    if (!probe.sink.closed)
-        status = sink_open(&probe.sink, NULL, err);
+    status = transcript_open(&probe.to, options, err);
     if (status != STATUS_OK)
         goto out;
+    json_init(&probe.to.json, false);
     status = try_cases(&probe, err);
-    status = report_end(options, &probe.json, &probe.sink, status, err);
+    status = report_end(options, &probe.to.json, &probe.to.sink, status, err);
     if (status == STATUS_OK && probe.wrong > 0) {
         log_message(LOG_ERROR, "%u of the images differ from plain C: do not use this device",
                     probe.wrong);
         status = STATUS_PARTIAL;
     }
 out:
-    json_clear(&probe.json);
     ocl_queue_close(&probe.queue);
     ocl_context_close(&probe.context);
     picture_file_clear(&probe.picture);

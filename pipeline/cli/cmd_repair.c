@@ -2,26 +2,11 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/path.h"
-#include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
 #include "file/repair.h"
 #include <unistd.h>
-
-/* Where failed checks go, as in verify. */
-struct findings {
-    struct sink sink; /* closed where the JSON owns standard output */
-    struct json json;
-};
-
-static void broken(const char *line, void *context)
-{
-    struct findings *findings = context;
-    report_bytes(&findings->json, NULL, line);
-    sink_clean(&findings->sink, line);
-    sink_text(&findings->sink, "\n");
-}
 
 static void tell(const struct repair_report *report, const struct options *options)
 {
@@ -79,7 +64,7 @@ static void write_report(struct json *json, const struct repair_report *report,
 
 enum status command_repair(const struct options *options, struct error *err)
 {
-    struct findings findings = {.sink = {.closed = json_owns_stdout(options)}};
+    struct transcript findings;
     struct repair_report report;
     char host[128] = "";
     gethostname(host, sizeof host - 1);
@@ -88,9 +73,9 @@ enum status command_repair(const struct options *options, struct error *err)
                                    .output = options->output,
                                    .dry_run = options->dry_run,
                                    .run = &run,
-                                   .broken = broken,
+                                   .broken = transcript_line,
                                    .context = &findings};
-    enum status status = findings.sink.closed ? STATUS_OK : sink_open(&findings.sink, NULL, err);
+    enum status status = transcript_open(&findings, options, err);
     if (status != STATUS_OK)
         return status;
     json_init(&findings.json, false);

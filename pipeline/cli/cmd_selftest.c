@@ -1,6 +1,5 @@
 /* cmd_selftest.c: clpipe self-test: a device's answers against plain C. */
 #include "base/log.h"
-#include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/report_json.h"
@@ -13,22 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where lines go: standard output, and the JSON report. */
-struct transcript {
-    struct sink sink;
-    struct json json;
-    bool to_sink;
-};
-
 static void say(const char *line, void *context)
 {
     struct transcript *transcript = context;
-    report_bytes(&transcript->json, NULL, line);
-    if (transcript->to_sink) {
-        sink_clean(&transcript->sink, line);
-        sink_text(&transcript->sink, "\n");
-        sink_flush(&transcript->sink); /* the next test takes a while */
-    }
+    transcript_line(line, transcript);
+    sink_flush(&transcript->sink); /* the next test takes a while */
 }
 
 /* --- k-means --------------------------------------------------------------------------------- */
@@ -139,18 +127,21 @@ static enum status test_device(struct transcript *transcript, const struct compu
     struct ocl_context *context = NULL;
     const struct ocl_device *device = &compute->devices.device[chosen];
     enum status status = ocl_context_open(&context, device, compute->trace, err);
-    if (status == STATUS_OK) {
-        char line[400];
-        snprintf(line, sizeof line, "%s, driver %s", device->name, device->driver);
-        say(line, transcript);
-        uint64_t here = 0;
-        status = histogram_self_test(context, false, say, transcript, &here, err);
-        *wrong += here;
-    }
-    if (status == STATUS_OK)
-        status = test_steps(transcript, context, wrong, err);
-    if (status == STATUS_OK)
-        status = test_clustering(transcript, context, compute->threads, wrong, err);
+    if (status != STATUS_OK)
+        return status;
+    char line[400];
+    snprintf(line, sizeof line, "%s, driver %s", device->name, device->driver);
+    say(line, transcript);
+    uint64_t here = 0;
+    status = histogram_self_test(context, false, say, transcript, &here, err);
+    *wrong += here;
+    if (status != STATUS_OK)
+        goto out;
+    status = test_steps(transcript, context, wrong, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = test_clustering(transcript, context, compute->threads, wrong, err);
+out:
     ocl_context_close(&context);
     return status;
 }
@@ -158,12 +149,12 @@ static enum status test_device(struct transcript *transcript, const struct compu
 enum status command_self_test(const struct options *options, struct error *err)
 {
     struct compute compute = {0};
-    struct transcript transcript = {.to_sink = !json_owns_stdout(options)};
+    struct transcript transcript;
     uint64_t wrong = 0;
     signals_install(0);
     enum status status = compute_open(&compute, options, true, err);
-    if (status == STATUS_OK && transcript.to_sink)
-        status = sink_open(&transcript.sink, NULL, err);
+    if (status == STATUS_OK)
+        status = transcript_open(&transcript, options, err);
     if (status != STATUS_OK)
         return compute_close(&compute, status, err);
     json_init(&transcript.json, false);

@@ -12,73 +12,54 @@
 #include <string.h>
 
 struct table {
-    struct sink sink;
-    struct json json;
-    bool to_sink;
+    struct transcript to;
     unsigned wrong; /* trials that counted wrong */
 };
 
 /* --- lines ----------------------------------------------------------------------------------- */
 
-static void show_device(struct table *table, const struct ocl_device *device)
-{
-    if (table->to_sink) {
-        sink_clean(&table->sink, device->name);
-        sink_text(&table->sink, ", driver ");
-        sink_clean(&table->sink, device->driver);
-        sink_text(&table->sink, "\n");
-    }
-    json_open_object(&table->json, NULL);
-    report_bytes(&table->json, "device", device->name);
-    report_bytes(&table->json, "driver", device->driver);
-}
-
 static void show_head(struct table *table, const char *last)
 {
-    if (table->to_sink)
-        sink_printf(&table->sink, "%-18s %-10s %10s %6s %11s %s\n", "feature", "variant",
-                    "work-group", "copies", "tile pixels", last);
+    sink_printf(&table->to.sink, "%-18s %-10s %10s %6s %11s %s\n", "feature", "variant",
+                "work-group", "copies", "tile pixels", last);
 }
 
 static void show_choice(struct table *table, const char *feature,
                         const struct histogram_choice *choice)
 {
     const char *variant = histogram_variant_name(choice->variant);
-    if (table->to_sink)
-        sink_printf(&table->sink, "%-18s %-10s %10u %6u %11u ", feature, variant,
-                    choice->shape.group, choice->shape.copies, choice->shape.tile_pixels);
-    json_string(&table->json, "feature", feature);
-    json_string(&table->json, "variant", variant);
-    json_uint(&table->json, "group", choice->shape.group);
-    json_uint(&table->json, "copies", choice->shape.copies);
-    json_uint(&table->json, "tile_pixels", choice->shape.tile_pixels);
+    sink_printf(&table->to.sink, "%-18s %-10s %10u %6u %11u ", feature, variant,
+                choice->shape.group, choice->shape.copies, choice->shape.tile_pixels);
+    json_string(&table->to.json, "feature", feature);
+    json_string(&table->to.json, "variant", variant);
+    json_uint(&table->to.json, "group", choice->shape.group);
+    json_uint(&table->to.json, "copies", choice->shape.copies);
+    json_uint(&table->to.json, "tile_pixels", choice->shape.tile_pixels);
 }
 
 static void show_trial(void *context, const struct tuner_trial *trial)
 {
     static const char *const outcome[] = {"measured", "slow", "unusable", "wrong"};
     struct table *table = context;
-    json_open_object(&table->json, NULL);
+    json_open_object(&table->to.json, NULL);
     show_choice(table, trial->spec, &trial->choice);
-    json_string(&table->json, "outcome", outcome[trial->outcome]);
+    json_string(&table->to.json, "outcome", outcome[trial->outcome]);
     if (trial->outcome == TUNER_MEASURED)
-        json_double(&table->json, "bytes_per_second", trial->rate);
+        json_double(&table->to.json, "bytes_per_second", trial->rate);
     if (trial->outcome == TUNER_UNUSABLE)
-        report_bytes(&table->json, "reason", trial->reason);
-    json_close_object(&table->json);
+        report_bytes(&table->to.json, "reason", trial->reason);
+    json_close_object(&table->to.json);
     table->wrong += trial->outcome == TUNER_WRONG;
-    if (!table->to_sink)
-        return;
     if (trial->outcome == TUNER_MEASURED) {
-        sink_printf(&table->sink, "%8.2f\n", trial->rate * 1e-9);
+        sink_printf(&table->to.sink, "%8.2f\n", trial->rate * 1e-9);
     } else if (trial->outcome == TUNER_UNUSABLE) {
-        sink_text(&table->sink, " passed over: ");
-        sink_clean(&table->sink, trial->reason);
-        sink_text(&table->sink, "\n");
+        sink_text(&table->to.sink, " passed over: ");
+        sink_clean(&table->to.sink, trial->reason);
+        sink_text(&table->to.sink, "\n");
     } else {
-        sink_text(&table->sink, trial->outcome == TUNER_SLOW ? "    slow\n" : "   WRONG\n");
+        sink_text(&table->to.sink, trial->outcome == TUNER_SLOW ? "    slow\n" : "   WRONG\n");
     }
-    sink_flush(&table->sink); /* the next one takes a while */
+    sink_flush(&table->to.sink); /* the next one takes a while */
 }
 
 /* Of an ingest with the same --memory. */
@@ -93,7 +74,7 @@ static enum status show_tuning(struct table *table, const struct tuning *tuning,
                                struct error *err)
 {
     show_head(table, "   speed");
-    json_open_array(&table->json, "tuned");
+    json_open_array(&table->to.json, "tuned");
     enum status status = STATUS_OK;
     for (unsigned c = 0; c < TUNING_CLASSES && status == STATUS_OK; c++) {
         struct feature_set one = {0};
@@ -105,18 +86,18 @@ static enum status show_tuning(struct table *table, const struct tuning *tuning,
         if (choice.shape.group == 0)
             choice.shape = histogram_variant_shape(choice.variant, one.feature[0].cell_bins,
                                                    slot_bytes(device, options), device);
-        json_open_object(&table->json, NULL);
+        json_open_object(&table->to.json, NULL);
         show_choice(table, tuning_class_name(c), &choice);
-        json_bool(&table->json, "measured", choice.tuned);
+        json_bool(&table->to.json, "measured", choice.tuned);
         if (gain)
-            json_double(&table->json, "gain", gain * 1e-3);
-        json_close_object(&table->json);
-        if (table->to_sink && gain)
-            sink_printf(&table->sink, "%8.2f x usual\n", gain * 1e-3);
-        else if (table->to_sink)
-            sink_text(&table->sink, choice.tuned ? "the usual one fails\n" : "not measured\n");
+            json_double(&table->to.json, "gain", gain * 1e-3);
+        json_close_object(&table->to.json);
+        if (gain)
+            sink_printf(&table->to.sink, "%8.2f x usual\n", gain * 1e-3);
+        else
+            sink_text(&table->to.sink, choice.tuned ? "the usual one fails\n" : "not measured\n");
     }
-    json_close_array(&table->json);
+    json_close_array(&table->to.json);
     return status;
 }
 
@@ -141,7 +122,7 @@ static enum status measure(struct table *table, struct tuning *tuning,
     if (status == STATUS_OK)
         status = bench_open(&tuner.bench, context, &config, err);
     show_head(table, "    GB/s");
-    json_open_array(&table->json, "tried");
+    json_open_array(&table->to.json, "tried");
     const struct text_list *specs = &options->features;
     const unsigned count = specs->count ? specs->count : TUNING_CLASSES;
     for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
@@ -151,7 +132,7 @@ static enum status measure(struct table *table, struct tuning *tuning,
         if (status == STATUS_OK)
             status = tuning_save(tuning, device, err);
     }
-    json_close_array(&table->json);
+    json_close_array(&table->to.json);
     bench_close(&tuner.bench);
     ocl_context_close(&context);
     return status;
@@ -164,22 +145,29 @@ static enum status tune_device(struct table *table, const struct compute *comput
     struct tuning tuning;
     bool found = false;
     enum status status = STATUS_OK;
-    show_device(table, device);
+    struct sink *sink = &table->to.sink;
+    sink_clean(sink, device->name);
+    sink_text(sink, ", driver ");
+    sink_clean(sink, device->driver);
+    sink_text(sink, "\n");
+    json_open_object(&table->to.json, NULL);
+    report_bytes(&table->to.json, "device", device->name);
+    report_bytes(&table->to.json, "driver", device->driver);
     if (options->forget) {
         status = tuning_forget(&found, device, err);
-        if (table->to_sink && status == STATUS_OK)
-            sink_text(&table->sink, found ? "forgotten\n" : "nothing was kept\n");
-        json_bool(&table->json, "forgotten", found);
+        if (status == STATUS_OK)
+            sink_text(sink, found ? "forgotten\n" : "nothing was kept\n");
+        json_bool(&table->to.json, "forgotten", found);
     } else {
         tuning_load(&tuning, device);
         if (!options->show)
             status = measure(table, &tuning, compute, device, options, err);
-        if (table->to_sink && !options->show && status == STATUS_OK)
-            sink_text(&table->sink, "kept:\n");
+        if (!options->show && status == STATUS_OK)
+            sink_text(sink, "kept:\n");
         if (status == STATUS_OK)
             status = show_tuning(table, &tuning, device, options, err);
     }
-    json_close_object(&table->json);
+    json_close_object(&table->to.json);
     return status;
 }
 
@@ -194,37 +182,28 @@ static enum status check_options(const struct options *options, struct error *er
     if (measures && (options->show || options->forget))
         return misuse(err, options->command, "--%s measures nothing",
                       options->show ? "show" : "forget");
-    for (unsigned i = 0; i < options->features.count; i++) {
-        struct feature_set one = {0};
-        enum status status = feature_set_add(&one, options->features.text[i], NORMALIZE_NONE, err);
-        if (status != STATUS_OK)
-            return status;
-        if (one.feature[0].image.blur)
-            return misuse(err, options->command, "the blur of '%s' is not measured here",
-                          options->features.text[i]);
-    }
-    return STATUS_OK;
+    return compute_check_specs(options->features.text, options->features.count, options, err);
 }
 
 enum status command_tune(const struct options *options, struct error *err)
 {
     struct compute compute = {0};
-    struct table table = {.to_sink = !json_owns_stdout(options)};
+    struct table table = {.wrong = 0};
     signals_install(0);
     enum status status = check_options(options, err);
     if (status != STATUS_OK)
         return status;
     status = compute_open(&compute, options, true, err);
-    if (status == STATUS_OK && table.to_sink)
-        status = sink_open(&table.sink, NULL, err);
+    if (status == STATUS_OK)
+        status = transcript_open(&table.to, options, err);
     if (status != STATUS_OK)
         return compute_close(&compute, status, err);
-    json_init(&table.json, false);
-    json_open_array(&table.json, NULL);
+    json_init(&table.to.json, false);
+    json_open_array(&table.to.json, NULL);
     for (unsigned i = 0; status == STATUS_OK && i < compute.count; i++)
         status = tune_device(&table, &compute, compute.chosen[i], options, err);
-    json_close_array(&table.json);
-    status = report_end(options, &table.json, &table.sink, status, err);
+    json_close_array(&table.to.json);
+    status = report_end(options, &table.to.json, &table.to.sink, status, err);
     if (status == STATUS_OK && table.wrong > 0) {
         log_message(LOG_ERROR, "%u of the kernels tried counted wrong; they are never taken",
                     table.wrong);

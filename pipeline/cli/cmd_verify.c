@@ -1,35 +1,20 @@
 /* cmd_verify.c: clpipe verify: whether a file is as it must be. */
 #include "base/parse.h"
 #include "base/path.h"
-#include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
 #include "file/result.h"
 #include "file/verify.h"
 
-/* Where failed checks go: standard output, and the JSON report. */
-struct verdict {
-    struct sink sink; /* closed where the JSON owns standard output */
-    struct json json;
-};
-
-static void broken(const char *line, void *context)
-{
-    struct verdict *verdict = context;
-    report_bytes(&verdict->json, NULL, line);
-    sink_clean(&verdict->sink, line);
-    sink_text(&verdict->sink, "\n");
-}
-
 enum status command_verify(const struct options *options, struct error *err)
 {
     struct result *result = NULL;
-    struct verdict verdict = {.sink = {.closed = json_owns_stdout(options)}};
+    struct transcript verdict;
     uint64_t count = 0;
     enum status status = result_open(&result, options->operand[0], err);
-    if (status == STATUS_OK && !verdict.sink.closed)
-        status = sink_open(&verdict.sink, NULL, err);
+    if (status == STATUS_OK)
+        status = transcript_open(&verdict, options, err);
     if (status != STATUS_OK) {
         result_close(&result);
         return status;
@@ -38,7 +23,7 @@ enum status command_verify(const struct options *options, struct error *err)
     json_open_object(&verdict.json, NULL);
     report_bytes(&verdict.json, "file", options->operand[0]);
     json_open_array(&verdict.json, "broken");
-    status = result_verify(result, broken, &verdict, &count, err);
+    status = result_verify(result, transcript_line, &verdict, &count, err);
     json_close_array(&verdict.json);
     json_bool(&verdict.json, "ok", count == 0);
     json_close_object(&verdict.json);

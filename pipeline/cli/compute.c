@@ -14,10 +14,10 @@ enum status compute_find_devices(struct compute *compute, const struct options *
                                  struct error *err)
 {
     enum status status = ocl_devices_open(&compute->devices, compute->threads, err);
-    if (status == STATUS_OK)
-        status = ocl_devices_select(compute->chosen, &compute->count, COMPUTE_DEVICES,
-                                    &compute->devices, options->device, err);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    return ocl_devices_select(compute->chosen, &compute->count, COMPUTE_DEVICES, &compute->devices,
+                              options->device, err);
 }
 
 enum status compute_open(struct compute *out, const struct options *options, bool device,
@@ -71,4 +71,18 @@ enum status compute_variant(enum histogram_variant *out, const char *option, con
                  histogram_variant_name((enum histogram_variant)v));
     }
     return misuse(err, options->command, "--%s %s is none of %s", option, name, names);
+}
+
+enum status compute_check_specs(const char *const *specs, unsigned count,
+                                const struct options *options, struct error *err)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct feature_set one = {0};
+        enum status status = feature_set_add(&one, specs[i], NORMALIZE_NONE, err);
+        if (status != STATUS_OK)
+            return status;
+        if (one.feature[0].image.blur)
+            return misuse(err, options->command, "the blur of '%s' is not measured here", specs[i]);
+    }
+    return STATUS_OK;
 }

@@ -42,6 +42,10 @@ enum status compute_close(struct compute *compute, enum status status, struct er
 enum status compute_variant(enum histogram_variant *out, const char *option, const char *name,
                             const struct options *options, struct error *err);
 
+/* STATUS_USAGE unless each spec is a feature that bench and tune measure: one without blur. */
+enum status compute_check_specs(const char *const *specs, unsigned count,
+                                const struct options *options, struct error *err);
+
 /* --threads, or what this process may use. */
 unsigned compute_threads(const struct options *options);
 

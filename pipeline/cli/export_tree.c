@@ -52,18 +52,6 @@ static enum status trouble(struct error *err, int errno_value, const char *call,
 
 /* --- where images are ------------------------------------------------------------------------ */
 
-static enum status reserve(struct tree *tree, size_t size, struct error *err)
-{
-    if (size <= tree->path_size)
-        return STATUS_OK;
-    char *grown = realloc(tree->path, size);
-    if (!grown)
-        return error_memory(err, size, "a file name");
-    tree->path = grown;
-    tree->path_size = size;
-    return STATUS_OK;
-}
-
 /* \xHH, as bytes that are not UTF-8 stand in the file, back into bytes; in place. */
 static void unescape(char *text)
 {
@@ -109,9 +97,14 @@ static enum status locate(struct tree *tree, const struct result *result,
     if (status != STATUS_OK)
         return status;
     const char *source = tree->source, *path = image->path_raw;
-    status = reserve(tree, strlen(tree->working) + strlen(source) + strlen(path) + 3, err);
-    if (status != STATUS_OK)
-        return status;
+    const size_t size = strlen(tree->working) + strlen(source) + strlen(path) + 3;
+    if (size > tree->path_size) {
+        char *grown = realloc(tree->path, size);
+        if (!grown)
+            return error_memory(err, size, "a file name");
+        tree->path = grown;
+        tree->path_size = size;
+    }
     bool list = source[0] == '@' || strcmp(source, "-") == 0;
     bool directory = !list && tree->source_is_directory;
     const char *first = list ? path : source;
@@ -191,15 +184,12 @@ static int copy_file(int folder, const char *name, const char *from)
 
 static int make_entry(const struct tree *tree, const char *name)
 {
-    switch (tree->link) {
-    case LINK_SYMBOLIC:
-        return symlinkat(tree->path, tree->folder, name) == 0 ? 0 : errno;
-    case LINK_HARD:
-        return linkat(AT_FDCWD, tree->path, tree->folder, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
-    case LINK_COPY:
+    if (tree->link == LINK_COPY)
         return copy_file(tree->folder, name, tree->path);
-    }
-    return EINVAL;
+    const int failed = tree->link == LINK_HARD
+                           ? linkat(AT_FDCWD, tree->path, tree->folder, name, AT_SYMLINK_FOLLOW)
+                           : symlinkat(tree->path, tree->folder, name);
+    return failed ? errno : 0;
 }
 
 static enum status enter_folder(struct tree *tree, int32_t cluster, struct error *err)
@@ -217,14 +207,11 @@ static enum status enter_folder(struct tree *tree, int32_t cluster, struct error
         return error_memory(err, size, "a file name");
     snprintf(path, size, "%s/%s", tree->temporary, name);
     enum status status = STATUS_OK;
+    tree->folder_of = cluster;
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
         status = trouble(err, errno, "mkdir", path);
-    if (status == STATUS_OK) {
-        tree->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        tree->folder_of = cluster;
-        if (tree->folder < 0)
-            status = trouble(err, errno, "open", path);
-    }
+    else if ((tree->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        status = trouble(err, errno, "open", path);
     free(path);
     return status;
 }
@@ -376,18 +363,21 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct re
             return error_set(err, STATUS_INTERRUPTED,
                              "interrupted: nothing was left behind, the same command starts over");
         enum status status = result_image_at(result, row, &image, err);
-        if (status == STATUS_OK && (labels[row] < 0 || (uint32_t)labels[row] >= k ||
-                                    image.source >= result_source_count(result)))
-            status = error_set(err, STATUS_FAILED,
-                               "row %llu has no valid label or source: the file is damaged, see "
-                               "clpipe verify",
-                               (unsigned long long)row);
-        if (status == STATUS_OK)
-            status = locate(tree, result, &image, err);
-        if (status == STATUS_OK)
-            status = enter_folder(tree, labels[row], err);
-        if (status == STATUS_OK)
-            status = add_image(tree, &image, row, &missing, err);
+        if (status != STATUS_OK)
+            return status;
+        if (labels[row] < 0 || (uint32_t)labels[row] >= k ||
+            image.source >= result_source_count(result))
+            return error_set(err, STATUS_FAILED,
+                             "row %llu has no valid label or source: the file is damaged, see "
+                             "clpipe verify",
+                             (unsigned long long)row);
+        status = locate(tree, result, &image, err);
+        if (status != STATUS_OK)
+            return status;
+        status = enter_folder(tree, labels[row], err);
+        if (status != STATUS_OK)
+            return status;
+        status = add_image(tree, &image, row, &missing, err);
         if (status != STATUS_OK)
             return status;
         if (missing && counts->missing++ == 0)
@@ -420,12 +410,10 @@ enum status export_tree(struct tree_counts *counts, struct result *result,
         status = enter_folder(&tree, (int32_t)i, err);
     if (status == STATUS_OK)
         status = fill(&tree, counts, result, labels, clusters->k, err);
-    if (status == STATUS_OK) {
-        if (rename(tree.temporary, tree.target) != 0)
-            status = trouble(err, errno, "rename", tree.target);
-        else
-            tree.temporary[0] = 0;
-    }
+    if (status == STATUS_OK && rename(tree.temporary, tree.target) != 0)
+        status = trouble(err, errno, "rename", tree.target);
+    else if (status == STATUS_OK)
+        tree.temporary[0] = 0;
     end(&tree);
     return status;
 }

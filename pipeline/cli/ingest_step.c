@@ -23,12 +23,8 @@ static enum status read_features(struct ingest_plan *plan, const struct options 
                                  struct error *err)
 {
     const struct option *row = option_find(options->command, "feature", 7);
-    const char *const *spec = options->features.text;
-    unsigned count = options->features.count;
-    if (count == 0) {
-        spec = &row->initial;
-        count = 1;
-    }
+    const unsigned given = options->features.count, count = given ? given : 1;
+    const char *const *spec = given ? options->features.text : &row->initial;
     plan->features.blur = options->blur ? BLUR_SIZE : 0;
     for (unsigned i = 0; i < count; i++) {
         enum status status = feature_set_add(&plan->features, spec[i],
@@ -112,14 +108,6 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 
-static enum status add_feature(struct feature_set *features, const char *name, const char *spec,
-                               struct error *err)
-{
-    char named[FEATURE_NAME_MAX + sizeof((struct feature *)0)->spec + 1];
-    snprintf(named, sizeof named, "%s=%s", name, spec);
-    return feature_set_add(features, named, NORMALIZE_L1, err);
-}
-
 /* The features of a file in the order in which they were given, which its groups do not keep. */
 static enum status old_features(struct feature_set *features, const struct result *result,
                                 struct error *err)
@@ -163,8 +151,11 @@ static enum status add_to_file(struct ingest_plan *plan, const struct options *o
     for (unsigned i = 0; status == STATUS_OK && i < plan->features.count; i++) {
         const struct feature *feature = &plan->features.feature[i];
         const struct result_feature *there = result_feature_find(result, feature->name);
-        if (!there || strcmp(there->spec, feature->spec) != 0)
-            status = add_feature(&all, feature->name, feature->spec, err);
+        if (there && strcmp(there->spec, feature->spec) == 0)
+            continue;
+        char named[sizeof feature->name + sizeof feature->spec + 1];
+        snprintf(named, sizeof named, "%s=%s", feature->name, feature->spec);
+        status = feature_set_add(&all, named, NORMALIZE_L1, err);
     }
     result_close(&result);
     plan->features = all;
@@ -185,17 +176,22 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
                          "again, or leave out --icc apply");
     enum status status = compute_variant(&out->variant, "histogram-variant",
                                          options->histogram_variant, options, err);
-    if (status == STATUS_OK)
-        status = read_features(out, options, err);
-    if (status == STATUS_OK)
-        status = look_for_sources(options, err);
-    if (status == STATUS_OK && options->add && options->fresh)
-        return misuse(err, options->command, "--add and --fresh contradict each other");
-    if (status == STATUS_OK && options->add && options->output &&
-        access(options->output, F_OK) == 0)
+    if (status != STATUS_OK)
+        goto out;
+    status = read_features(out, options, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = look_for_sources(options, err);
+    if (status != STATUS_OK)
+        goto out;
+    if (options->add && options->fresh)
+        status = misuse(err, options->command, "--add and --fresh contradict each other");
+    else if (options->add && options->output && access(options->output, F_OK) == 0)
         status = add_to_file(out, options, err);
-    if (status == STATUS_OK)
-        status = write_parameters(&out->parameters, &out->features, options, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = write_parameters(&out->parameters, &out->features, options, err);
+out:
     if (status != STATUS_OK)
         ingest_plan_close(out);
     return status;

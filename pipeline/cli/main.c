@@ -16,26 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A file that we open must not become somebody's standard output. */
-static void keep_standard_descriptors(void)
-{
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 &&
-            open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
-            _exit(STATUS_FAILED);
-}
-
-/* What codecs free goes back to the system. Left to itself glibc raises both thresholds to the
- * sizes that it meets and keeps dozens of megabytes for each decode thread, which no bound counts.
- */
-static void give_back_freed_memory(void)
-{
-#ifdef __GLIBC__
-    mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    mallopt(M_TRIM_THRESHOLD, 4 << 20);
-#endif
-}
-
 /* True if -h or --help stands anywhere before "--". */
 static bool wants_help(int argc, char *const *argv)
 {
@@ -68,12 +48,6 @@ static enum status print_help(int argc, char *const *argv, struct error *err)
     return command ? usage_command(command, err) : unknown_command(argv[2], nearest, err);
 }
 
-static bool is_version(const char *word)
-{
-    return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ||
-           strcmp(word, "version") == 0;
-}
-
 static enum status dispatch(int argc, char *const *argv, struct error *err)
 {
     const char *nearest = NULL;
@@ -90,7 +64,8 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
         return usage_command(command, err);
     if (wants_help(argc, argv) && argv[1][0] == '-')
         return usage_program(err);
-    if (is_version(argv[1])) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0 ||
+        strcmp(argv[1], "version") == 0) {
         if (argc > 2)
             return misuse(err, NULL, "%s takes no arguments", argv[1]);
         return print_version(err);
@@ -100,12 +75,13 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
 
     struct options options;
     enum status status = options_parse(&options, command, argc, argv, err);
-    if (status == STATUS_OK) {
-        log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
-        status = report_check(&options, err);
-    }
+    if (status != STATUS_OK)
+        goto out;
+    log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
+    status = report_check(&options, err);
     if (status == STATUS_OK)
         status = command->run(&options, err);
+out:
     options_clear(&options);
     return status;
 }
@@ -113,8 +89,18 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
 int main(int argc, char **argv)
 {
     clock_process_start();
-    keep_standard_descriptors();
-    give_back_freed_memory();
+    /* A file that we open must not become somebody's standard output. */
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            _exit(STATUS_FAILED);
+#ifdef __GLIBC__
+    /* What codecs free goes back to the system. Left to itself glibc raises both thresholds to the
+     * sizes that it meets and keeps dozens of megabytes for each decode thread, which no bound
+     * counts. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 4 << 20);
+#endif
     signal(SIGPIPE, SIG_IGN);
     /* A file size limit is an error like a full disk, not a reason to be killed. */
     signal(SIGXFSZ, SIG_IGN);

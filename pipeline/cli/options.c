@@ -148,16 +148,6 @@ static int choice_index(const char *words, const char *word)
     }
 }
 
-static bool list_append(struct text_list *list, const char *text)
-{
-    const char **grown = realloc(list->text, (list->count + 1u) * sizeof *grown);
-    if (!grown)
-        return false;
-    list->text = grown;
-    list->text[list->count++] = text;
-    return true;
-}
-
 /* "A", "A:B" or "A:B:STEP" with A < B. */
 static bool parse_range(struct number_range *out, const char *text, uint64_t min, uint64_t max)
 {
@@ -201,10 +191,15 @@ static enum status set_value(struct options *options, const struct option *row, 
     case OPTION_TEXT:
         *(const char **)place = text;
         return STATUS_OK;
-    case OPTION_LIST:
-        if (!list_append(place, text))
+    case OPTION_LIST: {
+        struct text_list *list = place;
+        const char **grown = realloc(list->text, (list->count + 1u) * sizeof *grown);
+        if (!grown)
             return error_memory(err, sizeof text, "the command line");
+        list->text = grown;
+        list->text[list->count++] = text;
         return STATUS_OK;
+    }
     case OPTION_NUMBER:
         if (parse_u64(place, text, row->min, row->max ? row->max : UINT64_MAX))
             return STATUS_OK;
@@ -245,22 +240,6 @@ static enum status set_value(struct options *options, const struct option *row, 
     }
     assert(!"every type of value is handled above");
     return STATUS_FAILED;
-}
-
-static void set_defaults(struct options *options)
-{
-    const struct option_group *group;
-    for (unsigned i = 0; (group = option_group_at(options->command, i)); i++)
-        for (const struct option *row = group->row; row->name; row++) {
-            if (row->type == OPTION_CHOICE)
-                *(int *)((char *)options + row->offset) = -1;
-            /* A list's default holds only while nothing was given: its reader applies it. */
-            if (row->initial && row->type != OPTION_LIST) {
-                enum status status = set_value(options, row, row->name, row->initial, NULL);
-                assert(status == STATUS_OK);
-                (void)status;
-            }
-        }
 }
 
 static enum status mark_given(struct options *options, const struct option *row, struct error *err)
@@ -384,7 +363,18 @@ enum status options_parse(struct options *out, const struct command *command, in
 {
     memset(out, 0, sizeof *out);
     out->command = command;
-    set_defaults(out);
+    const struct option_group *group;
+    for (unsigned i = 0; (group = option_group_at(command, i)); i++)
+        for (const struct option *row = group->row; row->name; row++) {
+            if (row->type == OPTION_CHOICE)
+                *(int *)((char *)out + row->offset) = -1;
+            /* A list's default holds only while nothing was given: its reader applies it. */
+            if (row->initial && row->type != OPTION_LIST) {
+                enum status status = set_value(out, row, row->name, row->initial, NULL);
+                assert(status == STATUS_OK);
+                (void)status;
+            }
+        }
     out->operand = calloc((size_t)argc + 1, sizeof *out->operand);
     out->command_line = quote_command(argc, argv);
     if (!out->operand || !out->command_line)

@@ -96,6 +96,16 @@ static void plain_line(const struct progress *progress, const char *text)
         write_all(STDERR_FILENO, line, (size_t)length, "standard error", NULL);
 }
 
+static void show_parts(const struct progress *progress, const struct part *part, unsigned count)
+{
+    char line[600];
+    join_parts(line, sizeof line, part, count, progress->live ? terminal_columns() : sizeof line);
+    if (progress->live)
+        log_status_line(line);
+    else
+        plain_line(progress, line);
+}
+
 /* True if the plain form is due: after a while, or at a tenth of the way. */
 static bool plain_due(struct progress *progress, double seconds, double fraction)
 {
@@ -129,13 +139,6 @@ static void update_rates(struct progress *progress, const struct ingest_progress
     progress->last_bytes = report->bytes_done;
 }
 
-static double fraction_of(const struct ingest_progress *report)
-{
-    if (report->bytes_total)
-        return (double)report->bytes_done / (double)report->bytes_total;
-    return report->total ? (double)report->done / (double)report->total : 0;
-}
-
 static double seconds_left(const struct progress *progress, const struct ingest_progress *report)
 {
     if (report->bytes_total && progress->bytes_rate > 0)
@@ -158,7 +161,11 @@ void progress_ingest(void *context, const struct ingest_progress *report)
         progress->has_rate = false;
     }
     update_rates(progress, report);
-    double fraction = fraction_of(report);
+    double fraction = 0;
+    if (report->bytes_total)
+        fraction = (double)report->bytes_done / (double)report->bytes_total;
+    else if (report->total)
+        fraction = (double)report->done / (double)report->total;
     if (progress->plain && !plain_due(progress, report->seconds, fraction))
         return;
 
@@ -201,12 +208,7 @@ void progress_ingest(void *context, const struct ingest_progress *report)
             part[5].rank = 2;
         }
     }
-    char line[600];
-    join_parts(line, sizeof line, part, PARTS, progress->live ? terminal_columns() : sizeof line);
-    if (progress->live)
-        log_status_line(line);
-    else
-        plain_line(progress, line);
+    show_parts(progress, part, PARTS);
 }
 
 void progress_phase(void *context, const char *phase, uint64_t done, uint64_t total)
@@ -246,7 +248,7 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
         return;
     progress->shown_seconds = passed;
     char count[32];
-    struct part part[6] = {{{0}, 0}};
+    struct part part[PARTS] = {{{0}, 0}};
     snprintf(part[0].text, sizeof part[0].text, "k-means: %siteration %u of at most %u",
              progress->sweep, iteration, progress->max_iter);
     snprintf(part[1].text, sizeof part[1].text, "%s moved",
@@ -264,12 +266,7 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
     part[4].rank = 4;
     snprintf(part[5].text, sizeof part[5].text, "%.0f %% pruned", pruned * 100);
     part[5].rank = 5;
-    char line[400];
-    join_parts(line, sizeof line, part, 6, progress->live ? terminal_columns() : sizeof line);
-    if (progress->live)
-        log_status_line(line);
-    else
-        plain_line(progress, line);
+    show_parts(progress, part, PARTS);
 }
 
 void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count)
@@ -299,11 +296,9 @@ void progress_step(void *context, const char *text)
         plain_line(progress, text);
     if (!progress->live)
         return;
-    char line[200];
     struct part part = {{0}, 0};
     snprintf(part.text, sizeof part.text, "%s", text);
-    join_parts(line, sizeof line, &part, 1, terminal_columns());
-    log_status_line(line);
+    show_parts(progress, &part, 1);
 }
 
 void progress_end(struct progress *progress)

@@ -6,28 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_plain(const char *word)
+char *quote_word(char *buffer, size_t size, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-./,:=@%+";
-    return word[0] && word[strspn(word, plain)] == 0;
-}
-
-static bool is_text(const char *word)
-{
-    for (const unsigned char *at = (const unsigned char *)word; *at; at++)
-        if (*at < ' ' || *at == 127)
-            return false;
-    return utf8_valid(word, strlen(word));
-}
-
-char *quote_word(char *buffer, size_t size, const char *word)
-{
-    if (is_plain(word)) {
+    if (word[0] && word[strspn(word, plain)] == 0) {
         snprintf(buffer, size, "%s", word);
         return buffer;
     }
-    bool text = is_text(word);
+    bool text = utf8_valid(word, strlen(word));
+    for (const unsigned char *at = (const unsigned char *)word; *at; at++)
+        text = text && *at >= ' ' && *at != 127;
     size_t used = (size_t)snprintf(buffer, size, "%s", text ? "'" : "$'");
     for (const unsigned char *at = (const unsigned char *)word; *at && used + 8 < size; at++) {
         char *put = buffer + used;

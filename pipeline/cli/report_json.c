@@ -2,6 +2,7 @@
 #include "cli/report_json.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "cli/clean.h"
 #include "cli/summary.h"
 #include <ctype.h>
 #include <errno.h>
@@ -131,17 +132,12 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
     json_close_object(json);
 }
 
-static void agreement_values(struct json *json, const struct result_agreement *agreement)
-{
-    json_double(json, "purity", agreement->purity);
-    json_double(json, "nmi", agreement->nmi);
-    json_double(json, "ari", agreement->ari);
-}
-
 void report_agreement(struct json *json, const struct result_agreement *agreement)
 {
     json_uint(json, "folders", agreement->folders);
-    agreement_values(json, agreement);
+    json_double(json, "purity", agreement->purity);
+    json_double(json, "nmi", agreement->nmi);
+    json_double(json, "ari", agreement->ari);
 }
 
 void report_sweep(struct json *json, const struct result_sweep *sweep)
@@ -162,8 +158,11 @@ void report_sweep(struct json *json, const struct result_sweep *sweep)
         json_double(json, "simplified_silhouette", value->simplified_silhouette);
         json_double(json, "davies_bouldin", value->davies_bouldin);
         json_double(json, "calinski_harabasz", value->calinski_harabasz);
-        if (sweep->has_folders)
-            agreement_values(json, &value->agreement);
+        if (sweep->has_folders) {
+            json_double(json, "purity", value->agreement.purity);
+            json_double(json, "nmi", value->agreement.nmi);
+            json_double(json, "ari", value->agreement.ari);
+        }
         json_close_object(json);
     }
     json_close_array(json);
@@ -229,4 +228,19 @@ enum status report_end(const struct options *options, struct json *json, struct 
         return report_write(options, json, err);
     json_clear(json);
     return status;
+}
+
+enum status transcript_open(struct transcript *out, const struct options *options,
+                            struct error *err)
+{
+    *out = (struct transcript){.sink = {.closed = json_owns_stdout(options)}};
+    return out->sink.closed ? STATUS_OK : sink_open(&out->sink, NULL, err);
+}
+
+void transcript_line(const char *line, void *context)
+{
+    struct transcript *transcript = context;
+    report_bytes(&transcript->json, NULL, line);
+    sink_clean(&transcript->sink, line);
+    sink_text(&transcript->sink, "\n");
 }

@@ -33,4 +33,16 @@ enum status report_end(const struct options *options, struct json *json, struct 
 /* json_string of bytes that may not be UTF-8; NULL becomes null. */
 void report_bytes(struct json *json, const char *key, const char *bytes);
 
+/* What a command prints, and its JSON report. */
+struct transcript {
+    struct sink sink; /* closed where the JSON owns standard output: it drops everything */
+    struct json json; /* begun by the command, ended by report_end or report_write */
+};
+
+/* Opens standard output, unless the JSON owns it. */
+enum status transcript_open(struct transcript *out, const struct options *options,
+                            struct error *err);
+/* A line on standard output, and an element of the open array of the JSON; context: a transcript. */
+void transcript_line(const char *line, void *context);
+
 #endif

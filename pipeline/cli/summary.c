@@ -60,11 +60,6 @@ static const char *bold(const struct text *text)
     return text->colour ? "\033[1m" : "";
 }
 
-static const char *red(const struct text *text)
-{
-    return text->colour ? "\033[31m" : "";
-}
-
 static const char *plain(const struct text *text)
 {
     return text->colour ? "\033[0m" : "";
@@ -95,11 +90,6 @@ uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT])
 
 /* --- ingest ---------------------------------------------------------------------------------- */
 
-static int per_cent(double part, double whole)
-{
-    return whole > 0 ? (int)lround(100 * part / whole) : 0;
-}
-
 static const struct stage_times *stage_named(const struct ingest_report *report, const char *name)
 {
     for (unsigned i = 0; i < INGEST_STAGES; i++)
@@ -110,7 +100,8 @@ static const struct stage_times *stage_named(const struct ingest_report *report,
 
 static int busy_per_cent(const struct stage_times *stage)
 {
-    return per_cent(stage->busy, stage->busy + stage->starved + stage->blocked);
+    const double whole = stage->busy + stage->starved + stage->blocked;
+    return whole > 0 ? (int)lround(100 * stage->busy / whole) : 0;
 }
 
 static const char *what_to_change(const char *bound, const struct ingest_report *report,
@@ -244,17 +235,6 @@ static const char *stop_text(void)
     }
 }
 
-static void output_line(struct text *text, const struct ingest_report *report, const char *output)
-{
-    char shown[300], size[32];
-    struct stat st;
-    path_for_message(shown, sizeof shown, output);
-    if (stat(output, &st) == 0)
-        line(text, "file", "%s (%s%s)", shown,
-             format_bytes(size, sizeof size, (uint64_t)st.st_size),
-             report->summary.unchanged ? ", unchanged" : "");
-}
-
 static void counts_lines(struct text *text, const struct ingest_report *report, bool unchanged)
 {
     char count[80], total[32], reasons[300];
@@ -263,8 +243,8 @@ static void counts_lines(struct text *text, const struct ingest_report *report, 
     uint64_t skipped = by_reason[REASON_NOT_AN_IMAGE];
     if (failed) {
         reasons_text(reasons, sizeof reasons, by_reason);
-        line(text, "failed", "%s%s%s   %s", red(text), format_count(count, sizeof count, failed),
-             plain(text), reasons);
+        line(text, "failed", "%s%s%s   %s", text->colour ? "\033[31m" : "",
+             format_count(count, sizeof count, failed), plain(text), reasons);
     }
     if (skipped)
         line(text, "skipped", "%s", skipped_text(count, sizeof count, skipped));
@@ -329,7 +309,12 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
     if (bottleneck[0] && !unchanged)
         line(&text, "speed", "%s", bottleneck);
     if (finished) {
-        output_line(&text, report, options->output);
+        char file[300], size[32];
+        struct stat st;
+        if (stat(options->output, &st) == 0)
+            line(&text, "file", "%s (%s%s)", path_for_message(file, sizeof file, options->output),
+                 format_bytes(size, sizeof size, (uint64_t)st.st_size),
+                 unchanged ? ", unchanged" : "");
         if (failures_counted(report->summary.by_reason))
             command_line(&text, "details", "info", options->output, " --failures");
         if (next)
@@ -357,15 +342,6 @@ static unsigned summary_width(const struct text *text)
     return 120;
 }
 
-/* Characters of UTF-8 text, and so about the columns it takes; no more than `room` fit. */
-static size_t columns_of(const char *text)
-{
-    size_t count = 0;
-    for (; *text; text++)
-        count += ((unsigned char)*text & 0xc0) != 0x80;
-    return count;
-}
-
 /* The three rows nearest to a centroid, by name where there are names. */
 static void nearest_text(char *out, size_t size, const int64_t nearest[3], struct result *images,
                          size_t room)
@@ -382,8 +358,11 @@ static void nearest_text(char *out, size_t size, const int64_t nearest[3], struc
             path_for_message(name, room < sizeof name ? room : sizeof name, image.path);
         else
             snprintf(name, sizeof name, "row %lld", (long long)nearest[i]);
+        size_t columns = 0; /* about as many as there are characters; no more than `room` */
+        for (const char *at = name; *at; at++)
+            columns += ((unsigned char)*at & 0xc0) != 0x80;
         used += (size_t)snprintf(out + used, size - used, "%s%*s", name,
-                                 i < 2 ? (int)(room + 1 - columns_of(name)) : 0, "");
+                                 i < 2 ? (int)(room + 1 - columns) : 0, "");
     }
     while (used > 0 && used < size && out[used - 1] == ' ')
         out[--used] = 0;

@@ -61,41 +61,22 @@ static void describe(struct sink *sink, const char *term, const char *text, unsi
     wrap(sink, text, at, column);
 }
 
-/* Paragraphs, one for each line of `text`. */
-static void paragraphs(struct sink *sink, const char *text)
-{
-    while (*text) {
-        size_t length = strcspn(text, "\n");
-        char *paragraph = strndup(text, length);
-        sink_text(sink, "\n");
-        if (paragraph)
-            wrap(sink, paragraph, 0, 0);
-        free(paragraph);
-        text += length;
-        text += strspn(text, "\n");
-    }
-}
-
-static void describe_option(struct sink *sink, const struct option *row)
-{
-    char term[160], letter[8] = "    ", text[700];
-    if (row->letter)
-        snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    snprintf(term, sizeof term, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",
-             row->value ? row->value : "");
-    const char *initial = row->note ? row->note : row->initial;
-    if (initial)
-        snprintf(text, sizeof text, "%s [default:%c%s]", row->help, HARD_SPACE, initial);
-    else
-        snprintf(text, sizeof text, "%s", row->help);
-    describe(sink, term, text, TERM_COLUMN);
-}
-
 static void describe_group(struct sink *sink, const struct option_group *group)
 {
     sink_printf(sink, "\n%s\n", group->title);
-    for (const struct option *row = group->row; row->name; row++)
-        describe_option(sink, row);
+    for (const struct option *row = group->row; row->name; row++) {
+        char term[160], letter[8] = "    ", text[700];
+        if (row->letter)
+            snprintf(letter, sizeof letter, "-%c, ", row->letter);
+        snprintf(term, sizeof term, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",
+                 row->value ? row->value : "");
+        const char *initial = row->note ? row->note : row->initial;
+        if (initial)
+            snprintf(text, sizeof text, "%s [default:%c%s]", row->help, HARD_SPACE, initial);
+        else
+            snprintf(text, sizeof text, "%s", row->help);
+        describe(sink, term, text, TERM_COLUMN);
+    }
 }
 
 enum status usage_command(const struct command *command, struct error *err)
@@ -106,8 +87,16 @@ enum status usage_command(const struct command *command, struct error *err)
         return status;
     sink_printf(&sink, "clpipe %s: %s\n\nusage: clpipe %s %s\n", command->name, command->summary,
                 command->name, command->arguments);
-    if (command->about)
-        paragraphs(&sink, command->about);
+    for (const char *text = command->about; text && *text;) { /* a paragraph for each line */
+        size_t length = strcspn(text, "\n");
+        char *paragraph = strndup(text, length);
+        sink_text(&sink, "\n");
+        if (paragraph)
+            wrap(&sink, paragraph, 0, 0);
+        free(paragraph);
+        text += length;
+        text += strspn(text, "\n");
+    }
     for (unsigned i = 0; i < OPTION_GROUPS && command->group[i]; i++)
         describe_group(&sink, command->group[i]);
     if (command->computes)
@@ -214,19 +203,6 @@ out:
     return status;
 }
 
-static void list_commands(struct sink *sink)
-{
-    const char *goal = "";
-    for (const struct command *command = commands; command->name; command++) {
-        if (strcmp(goal, command->goal) != 0)
-            sink_printf(sink, "\n%s\n", command->goal);
-        goal = command->goal;
-        char term[64];
-        snprintf(term, sizeof term, "  %s", command->name);
-        describe(sink, term, command->summary, 14);
-    }
-}
-
 enum status usage_program(struct error *err)
 {
     struct sink sink;
@@ -235,7 +211,15 @@ enum status usage_program(struct error *err)
         return status;
     sink_text(&sink, "clpipe: extract colour features from images and cluster them with OpenCL\n"
                      "\nusage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n");
-    list_commands(&sink);
+    const char *goal = "";
+    for (const struct command *command = commands; command->name; command++) {
+        if (strcmp(goal, command->goal) != 0)
+            sink_printf(&sink, "\n%s\n", command->goal);
+        goal = command->goal;
+        char term[64];
+        snprintf(term, sizeof term, "  %s", command->name);
+        describe(&sink, term, command->summary, 14);
+    }
     sink_text(&sink,
               "\nStart here\n"
               "  clpipe run ~/Pictures          features and 10 clusters, in clpipe.h5\n"
