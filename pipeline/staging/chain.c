@@ -81,18 +81,12 @@ void chain_close(struct chain *chain)
     memset(chain, 0, sizeof *chain);
 }
 
-static uint64_t input_bytes(const struct chain *chain, const struct chain_node *node,
-                            uint64_t slot_bytes)
-{
-    return node->input < 0 ? slot_bytes : chain->node[node->input].arena_bytes;
-}
-
 enum status chain_allocate(struct chain *chain, struct ocl_context *context, uint64_t slot_bytes,
                            struct error *err)
 {
     for (unsigned i = 0; i < chain->count; i++) {
         struct chain_node *node = &chain->node[i];
-        const uint64_t bytes = input_bytes(chain, node, slot_bytes);
+        const uint64_t bytes = node->input < 0 ? slot_bytes : chain->node[node->input].arena_bytes;
         const uint64_t scratch = share(bytes, node->step->scratch_percent);
         node->arena_bytes = share(bytes, node->step->arena_percent);
         if (node->arena_bytes > UINT32_MAX) /* offsets have 32 bits */
@@ -176,11 +170,6 @@ void chain_size(struct chain_part *part, const struct chain *chain, const struct
     }
 }
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
-}
-
 uint32_t chain_entries(const struct chain_node *node, uint32_t parts)
 {
     return node->needs.entries ? node->needs.entries : parts;
@@ -209,7 +198,8 @@ void chain_place(struct chain_part *part, const struct chain *chain, const struc
         use->taken[i] += input_shape(part, node, shape)->payload == node->step->takes;
         part->offset[i] = (uint32_t)use->arena[i];
         if (node->arena_bytes > 0)
-            use->arena[i] = aligned(use->arena[i] + part->out[i].bytes);
+            use->arena[i] = (use->arena[i] + part->out[i].bytes + PART_ALIGNMENT - 1) /
+                            PART_ALIGNMENT * PART_ALIGNMENT;
     }
     memcpy(part->first, use->count, chain->counts * sizeof *part->first);
     for (uint32_t c = 0; c < chain->counts; c++)

@@ -35,12 +35,6 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static bool wants_probe(const struct lane *lane, int64_t now)
-{
-    return lane->pending == 0 &&
-           (lane->rate == 0 || now - lane->last_end > PROBE_IDLE * lane->last_took);
-}
-
 struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
 {
     const bool several = share_alive(staging) > 1;
@@ -55,7 +49,8 @@ struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
             return lane;
         if (!lane->built)
             continue;
-        if (!probe && wants_probe(lane, now))
+        if (!probe && lane->pending == 0 &&
+            (lane->rate == 0 || now - lane->last_end > PROBE_IDLE * lane->last_took))
             probe = lane;
         if (lane->rate == 0)
             continue;

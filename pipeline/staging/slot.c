@@ -76,24 +76,15 @@ static enum status array_init(struct slot_array *array, struct ocl_context *cont
                               struct ocl_queue *queue, size_t bytes, bool shared,
                               cl_map_flags flags, const char *what, struct error *err)
 {
+    const cl_mem_flags pinned = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
     array->bytes = bytes;
-    enum status status = STATUS_OK;
-    cl_mem mapped;
-    if (shared) {
-        status = ocl_buffer(&array->device, context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                            bytes, NULL, what, err);
-        mapped = array->device;
-    } else {
-        status = ocl_buffer(&array->device, context, CL_MEM_READ_WRITE, bytes, NULL, what, err);
-        if (status == STATUS_OK)
-            status = ocl_buffer(&array->pinned, context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                bytes, NULL, what, err);
-        mapped = array->pinned;
-    }
-    if (status == STATUS_OK)
-        status = ocl_enqueue_map(&array->host, queue, "map", mapped, true, flags, 0, bytes,
-                                 OCL_NO_WAITS, NULL, err);
-    return status;
+    if (ocl_buffer(&array->device, context, shared ? pinned : CL_MEM_READ_WRITE, bytes, NULL, what,
+                   err) != STATUS_OK)
+        return STATUS_FAILED;
+    if (!shared && ocl_buffer(&array->pinned, context, pinned, bytes, NULL, what, err) != STATUS_OK)
+        return STATUS_FAILED;
+    return ocl_enqueue_map(&array->host, queue, "map", shared ? array->device : array->pinned, true,
+                           flags, 0, bytes, OCL_NO_WAITS, NULL, err);
 }
 
 static void array_clear(struct slot_array *array, struct ocl_queue *queue)
@@ -172,13 +163,12 @@ static enum status give_inputs(struct slot *slot, struct ocl_queue *queue,
 {
     for (unsigned i = 0; i < chain->count; i++) {
         const struct chain_node *node = &chain->node[i];
-        enum status status = STATUS_OK;
-        if (shape->shared)
-            status = unmap(&slot->table[i], queue, node->step->unmap, NULL, err);
-        else if (chain_runs(node, i, &slot->use))
-            status = upload_table(slot, i, queue, shape, node, err);
-        if (status != STATUS_OK)
-            return status;
+        if (shape->shared &&
+            unmap(&slot->table[i], queue, node->step->unmap, NULL, err) != STATUS_OK)
+            return STATUS_FAILED;
+        if (!shape->shared && chain_runs(node, i, &slot->use) &&
+            upload_table(slot, i, queue, shape, node, err) != STATUS_OK)
+            return STATUS_FAILED;
     }
     if (shape->shared)
         return unmap(&slot->input, queue, "unmap pixels", &slot->upload_event, err);
@@ -250,31 +240,23 @@ enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct 
                          void (*done)(cl_int status, void *context), struct error *err)
 {
     const size_t bytes = (size_t)slot->parts * chain->words * sizeof(uint32_t);
-    enum status status = STATUS_OK;
     /* The compute queue is in order: its last command stands for all. */
     const cl_event *last = &slot->upload_event;
-    if (shape->shared)
-        status = unmap(&slot->values, queues.compute, "unmap counters", NULL, err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_fill(queues.compute, "zero counters", slot->values.device, 0, 0, bytes,
-                                  OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK)
-        status = give_inputs(slot, queues.upload, shape, chain, err);
-    if (status == STATUS_OK)
-        status = ocl_flush(queues.upload, err);
-    if (status == STATUS_OK)
-        status = run_steps(&last, slot, queues.compute, shape, chain, err);
-    if (status == STATUS_OK)
-        status = ocl_flush(queues.compute, err);
-    if (status == STATUS_OK)
-        status = take_back(slot, queues.read, shape, chain, (struct ocl_waits){1, last}, err);
-    if (status != STATUS_OK)
-        return status;
+    if (shape->shared &&
+        unmap(&slot->values, queues.compute, "unmap counters", NULL, err) != STATUS_OK)
+        return STATUS_FAILED;
+    if (ocl_enqueue_fill(queues.compute, "zero counters", slot->values.device, 0, 0, bytes,
+                         OCL_NO_WAITS, NULL, err) != STATUS_OK ||
+        give_inputs(slot, queues.upload, shape, chain, err) != STATUS_OK ||
+        ocl_flush(queues.upload, err) != STATUS_OK ||
+        run_steps(&last, slot, queues.compute, shape, chain, err) != STATUS_OK ||
+        ocl_flush(queues.compute, err) != STATUS_OK ||
+        take_back(slot, queues.read, shape, chain, (struct ocl_waits){1, last}, err) != STATUS_OK)
+        return STATUS_FAILED;
     slot->watched = true; /* cleared by `done`, which may come before the next line ends */
-    status = ocl_on_complete(context, slot->read_event, done, slot, err);
-    if (status != STATUS_OK) {
+    if (ocl_on_complete(context, slot->read_event, done, slot, err) != STATUS_OK) {
         slot->watched = false;
-        return status;
+        return STATUS_FAILED;
     }
     return ocl_flush(queues.read, err);
 }

@@ -231,21 +231,17 @@ static enum status open_lane(struct lane *lane, struct staging *staging, unsigne
     const struct staging_config *config = &staging->config;
     const struct ocl_device *device = &config->devices->device[index];
     lane->staging = staging;
-    enum status status = chain_init(&lane->chain, config->plan, device, err);
-    if (status == STATUS_OK)
-        status = ocl_context_open(&lane->context, device, config->trace, err);
-    if (status == STATUS_OK)
-        status = ocl_queue_open(&lane->queues.upload, lane->context, "upload", err);
-    if (status == STATUS_OK)
-        status = ocl_queue_open(&lane->queues.compute, lane->context, "compute", err);
-    if (status == STATUS_OK)
-        status = ocl_queue_open(&lane->queues.read, lane->context, "read back", err);
+    if (chain_init(&lane->chain, config->plan, device, err) != STATUS_OK ||
+        ocl_context_open(&lane->context, device, config->trace, err) != STATUS_OK ||
+        ocl_queue_open(&lane->queues.upload, lane->context, "upload", err) != STATUS_OK ||
+        ocl_queue_open(&lane->queues.compute, lane->context, "compute", err) != STATUS_OK ||
+        ocl_queue_open(&lane->queues.read, lane->context, "read back", err) != STATUS_OK)
+        return STATUS_FAILED;
     slot_shape_choose(&lane->shape, config, device, lane->chain.words, lane->chain.slot_sizes);
-    if (status == STATUS_OK)
-        status = chain_open(&lane->chain, lane->context, lane->shape.bytes, err);
-    if (status == STATUS_OK)
-        status = open_slots(lane, config, err);
-    return status;
+    const enum status status = chain_open(&lane->chain, lane->context, lane->shape.bytes, err);
+    if (status != STATUS_OK)
+        return status;
+    return open_slots(lane, config, err);
 }
 
 static void close_lane(struct lane *lane)

@@ -31,25 +31,26 @@ enum status blur_picture(uint8_t *blurred, struct ocl_context *context, struct o
     cl_program program = NULL;
     cl_kernel kernel = NULL;
     cl_mem in = NULL, out = NULL;
-    enum status status =
-        ocl_program_build(&program, context, "blur_picture", NULL, ocl_ndrange_option(range), err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&kernel, program, "blur_picture", err);
-    if (status == STATUS_OK)
-        status = ocl_buffer(&in, context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, in_bytes,
-                            (void *)(uintptr_t)pixels, "a picture", err);
-    if (status == STATUS_OK)
-        status =
-            ocl_buffer(&out, context, CL_MEM_READ_WRITE, out_bytes, NULL, "a blurred picture", err);
-    if (status == STATUS_OK)
-        status = ocl_args(kernel, err, sizeof in, &in, sizeof out, &out, sizeof width, &width,
-                          sizeof height, &height, OCL_ARGS_END);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_kernel(queue, "blur_picture", kernel, 2, range->global,
-                                    range->local[0] ? range->local : NULL, OCL_NO_WAITS, NULL, err);
-    if (status == STATUS_OK)
-        status = ocl_enqueue_read(queue, "read picture", out, true, 0, out_bytes, blurred,
-                                  OCL_NO_WAITS, NULL, err);
+    enum status status = STATUS_FAILED;
+    if (ocl_program_build(&program, context, "blur_picture", NULL, ocl_ndrange_option(range),
+                          err) != STATUS_OK ||
+        ocl_kernel(&kernel, program, "blur_picture", err) != STATUS_OK)
+        goto out;
+    if (ocl_buffer(&in, context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, in_bytes,
+                   (void *)(uintptr_t)pixels, "a picture", err) != STATUS_OK ||
+        ocl_buffer(&out, context, CL_MEM_READ_WRITE, out_bytes, NULL, "a blurred picture", err) !=
+            STATUS_OK)
+        goto out;
+    if (ocl_args(kernel, err, sizeof in, &in, sizeof out, &out, sizeof width, &width, sizeof height,
+                 &height, OCL_ARGS_END) != STATUS_OK)
+        goto out;
+    if (ocl_enqueue_kernel(queue, "blur_picture", kernel, 2, range->global,
+                           range->local[0] ? range->local : NULL, OCL_NO_WAITS, NULL,
+                           err) != STATUS_OK)
+        goto out;
+    status = ocl_enqueue_read(queue, "read picture", out, true, 0, out_bytes, blurred, OCL_NO_WAITS,
+                              NULL, err);
+out:
     ocl_buffer_release(&out);
     ocl_buffer_release(&in);
     if (kernel)
@@ -68,21 +69,16 @@ static void shrink(struct part_shape *shape, const struct step_node *node)
     part_set_rgb(shape);
 }
 
-static uint32_t blocks(const struct part_shape *out)
-{
-    const uint32_t rows = out->rect.y1 - out->rect.y0;
-    return (out->stride + BLUR_BLOCK_BYTES - 1) / BLUR_BLOCK_BYTES *
-           ((rows + BLUR_BLOCK_ROWS - 1) / BLUR_BLOCK_ROWS);
-}
-
 /* An entry; its blocks. */
 static void count_blocks(uint32_t *count, const void *state, const struct part_shape *in)
 {
     (void)state;
     struct part_shape out = *in;
     shrink(&out, NULL);
+    const uint32_t rows = out.rect.y1 - out.rect.y0;
     count[0] = 1;
-    count[1] = blocks(&out);
+    count[1] = (out.stride + BLUR_BLOCK_BYTES - 1) / BLUR_BLOCK_BYTES *
+               ((rows + BLUR_BLOCK_ROWS - 1) / BLUR_BLOCK_ROWS);
 }
 
 static void fill_entry(void *table, const void *state, uint32_t list_entries,
@@ -104,11 +100,24 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 #define TEST_PARTS 40u
 #define TEST_BYTES (128u << 10)
 
-/* Parts of growing widths and heights behind each other, up to TEST_BYTES; returns how many. */
-static uint32_t make_parts(struct proof_part *parts)
+static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                             struct error *err)
 {
-    uint32_t count = 0, offset = 0;
-    for (; count < TEST_PARTS; count++) {
+    static const struct step_node node = {.step = &blur_step};
+    struct proof_part parts[TEST_PARTS] = {{.in_offset = 0}};
+    uint32_t count = 0, state = RANDOM_START;
+    *compared = *wrong = 0;
+    uint8_t *pixels = calloc(3, 2 * (size_t)TEST_BYTES);
+    if (!pixels)
+        return error_memory(err, 6 * (size_t)TEST_BYTES, "the self-test");
+    uint8_t *blurred = pixels + 2 * TEST_BYTES, *wanted = blurred + 2 * TEST_BYTES;
+    /* Random bytes, white ones in between: the largest sum. */
+    for (uint32_t i = 0; i < TEST_BYTES; i++) {
+        random_next(&state);
+        pixels[i] = i >> 9 & 1 ? 255 : (uint8_t)(state >> 9);
+    }
+    /* Parts of growing widths and heights behind each other. */
+    for (uint32_t offset = 0; count < TEST_PARTS; count++) {
         struct part_shape *in = &parts[count].in;
         in->width = in->rect.x1 = 1 + count * count / 4 + BLUR_BORDER;
         in->height = in->rect.y1 = 1 + count * 7 % 37 + BLUR_BORDER;
@@ -118,31 +127,6 @@ static uint32_t make_parts(struct proof_part *parts)
             break;
         offset += (uint32_t)in->bytes;
     }
-    return count;
-}
-
-/* Random bytes, white ones in between: the largest sum. */
-static void make_pixels(uint8_t *pixels)
-{
-    uint32_t state = RANDOM_START;
-    for (uint32_t i = 0; i < TEST_BYTES; i++) {
-        random_next(&state);
-        pixels[i] = i >> 9 & 1 ? 255 : (uint8_t)(state >> 9);
-    }
-}
-
-static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             struct error *err)
-{
-    static const struct step_node node = {.step = &blur_step};
-    struct proof_part parts[TEST_PARTS] = {{.in_offset = 0}};
-    const uint32_t count = make_parts(parts);
-    *compared = *wrong = 0;
-    uint8_t *pixels = calloc(3, 2 * (size_t)TEST_BYTES);
-    if (!pixels)
-        return error_memory(err, 6 * (size_t)TEST_BYTES, "the self-test");
-    uint8_t *blurred = pixels + 2 * TEST_BYTES, *wanted = blurred + 2 * TEST_BYTES;
-    make_pixels(pixels);
     const enum status status =
         proof_run(blurred, parts, count, &node, context, pixels, 2 * TEST_BYTES, err);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {

@@ -152,15 +152,12 @@ static enum status enqueue_jpeg(void *state, struct ocl_queue *queue, struct ste
         const size_t global = (size_t)io->counts[1 + i] * JPEG_GROUP;
         if (global == 0)
             continue;
-        enum status status =
-            ocl_args(jpeg->kernel[i], err, sizeof io->in, &io->in, sizeof io->table, &io->table,
+        if (ocl_args(jpeg->kernel[i], err, sizeof io->in, &io->in, sizeof io->table, &io->table,
                      sizeof *io->counts, io->counts, sizeof io->scratch, &io->scratch,
-                     i == 0 ? OCL_ARGS_END : sizeof io->out, &io->out, OCL_ARGS_END);
-        if (status == STATUS_OK)
-            status = ocl_enqueue_kernel(queue, programs[i], jpeg->kernel[i], 1, &global, &local,
-                                        io->waits, &io->events[i], err);
-        if (status != STATUS_OK)
-            return status;
+                     i == 0 ? OCL_ARGS_END : sizeof io->out, &io->out, OCL_ARGS_END) != STATUS_OK ||
+            ocl_enqueue_kernel(queue, programs[i], jpeg->kernel[i], 1, &global, &local, io->waits,
+                               &io->events[i], err) != STATUS_OK)
+            return STATUS_FAILED;
         io->last = &io->events[i];
     }
     return STATUS_OK;
@@ -221,21 +218,6 @@ static void make_test(struct test *test)
     }
 }
 
-static void compare(uint64_t *compared, uint64_t *wrong, const struct test *test)
-{
-    for (uint32_t i = 0; i < test->count; i++) {
-        const struct proof_part *part = &test->part[i];
-        const uint8_t *in = test->slot + part->in_offset, *wanted = in;
-        if (part->in.payload == PAYLOAD_DCT) {
-            dct_pixels(test->wanted, test->samples, in, &part->in.dct);
-            wanted = test->wanted;
-        }
-        for (uint64_t b = 0; b < part->out.bytes; b++)
-            *wrong += test->pixels[part->out_offset + b] != wanted[b];
-        *compared += part->out.bytes;
-    }
-}
-
 static enum status test_jpeg(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                              struct error *err)
 {
@@ -258,8 +240,17 @@ static enum status test_jpeg(uint64_t *compared, uint64_t *wrong, struct ocl_con
     make_test(test);
     const enum status status = proof_run(test->pixels, test->part, test->count, &node, context,
                                          test->slot, TEST_BYTES, err);
-    if (status == STATUS_OK)
-        compare(compared, wrong, test);
+    for (uint32_t i = 0; i < test->count && status == STATUS_OK; i++) {
+        const struct proof_part *part = &test->part[i];
+        const uint8_t *in = test->slot + part->in_offset, *wanted = in;
+        if (part->in.payload == PAYLOAD_DCT) {
+            dct_pixels(test->wanted, test->samples, in, &part->in.dct);
+            wanted = test->wanted;
+        }
+        for (uint64_t b = 0; b < part->out.bytes; b++)
+            *wrong += test->pixels[part->out_offset + b] != wanted[b];
+        *compared += part->out.bytes;
+    }
     free(memory);
     free(test);
     return status;

@@ -98,16 +98,6 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 #define TEST_SIDE  13u
 #define TEST_BYTES (128u << 10)
 
-/* Random bytes, white ones and black ones in between: the largest and the smallest sums. */
-static void make_pixels(uint8_t *pixels)
-{
-    uint32_t state = RANDOM_START;
-    for (uint32_t i = 0; i < TEST_BYTES; i++) {
-        random_next(&state);
-        pixels[i] = i >> 9 & 1 ? (uint8_t)(0 - (i >> 10 & 1)) : (uint8_t)(state >> 9);
-    }
-}
-
 static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                               struct error *err)
 {
@@ -122,7 +112,12 @@ static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_co
     if (!pixels)
         return error_memory(err, 3 * (size_t)TEST_BYTES, "the self-test");
     uint8_t *scaled = pixels + TEST_BYTES, *wanted = scaled + TEST_BYTES;
-    make_pixels(pixels);
+    /* Random bytes, white ones and black ones in between: the largest and the smallest sums. */
+    uint32_t state = RANDOM_START;
+    for (uint32_t i = 0; i < TEST_BYTES; i++) {
+        random_next(&state);
+        pixels[i] = i >> 9 & 1 ? (uint8_t)(0 - (i >> 10 & 1)) : (uint8_t)(state >> 9);
+    }
     for (uint32_t i = 0, offset = 0; i < PARTS; i++) {
         struct part_shape *in = &parts[i].in;
         in->width = in->rect.x1 = sizes[i][0];
