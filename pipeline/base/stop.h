@@ -5,6 +5,7 @@
 #define CLPIPE_BASE_STOP_H
 
 #include "base/clock.h"
+#include "base/error.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +29,14 @@ struct stop {
 static inline enum stop_cause stop_requested(struct stop *stop)
 {
     return (enum stop_cause)atomic_load_explicit(&stop->cause, memory_order_acquire);
+}
+
+/* STATUS_INTERRUPTED "interrupted while WHAT" once a stop was requested. `stop` may be NULL. */
+static inline enum status stop_check(struct stop *stop, const char *what, struct error *err)
+{
+    return stop && stop_requested(stop) != STOP_NONE
+               ? error_set(err, STATUS_INTERRUPTED, "interrupted while %s", what)
+               : STATUS_OK;
 }
 
 /* The first cause wins. */

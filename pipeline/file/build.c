@@ -164,19 +164,6 @@ static enum status flush_values(struct build *b, struct error *err)
     return STATUS_OK;
 }
 
-static enum status write_image(struct build *b, const struct feed_item *item, struct error *err)
-{
-    for (unsigned i = 0; i < b->features->count; i++) {
-        const struct feature *feature = &b->features->feature[i];
-        size_t bytes = 4 * (size_t)feature->dimension;
-        memcpy(b->block[i] + b->filled * bytes,
-               (const uint8_t *)item->values + 4 * (size_t)feature->offset, bytes);
-    }
-    if (++b->filled == b->block_rows && flush_values(b, err))
-        return STATUS_FAILED;
-    return columns_add(b->images, &item->image, item->path, item->path_length, err);
-}
-
 static enum status write_rows(struct build *b, struct error *err)
 {
     struct feed *feed;
@@ -186,10 +173,20 @@ static enum status write_rows(struct build *b, struct error *err)
     if (status)
         return status;
     while (!(status = feed_next_location(feed, &location, err))) {
-        if ((status = feed_read(feed, location, &item, err)) ||
-            (status = item.is_image ? write_image(b, &item, err)
-                                    : columns_add(b->failures, &item.failure, item.path,
-                                                  item.path_length, err)))
+        if ((status = feed_read(feed, location, &item, err)))
+            goto out;
+        for (unsigned i = 0; item.is_image && i < b->features->count; i++) {
+            const struct feature *feature = &b->features->feature[i];
+            size_t bytes = 4 * (size_t)feature->dimension;
+            memcpy(b->block[i] + b->filled * bytes,
+                   (const uint8_t *)item.values + 4 * (size_t)feature->offset, bytes);
+        }
+        if (item.is_image && ++b->filled == b->block_rows && (status = flush_values(b, err)))
+            goto out;
+        status = columns_add(item.is_image ? b->images : b->failures,
+                             item.is_image ? (const void *)&item.image : &item.failure, item.path,
+                             item.path_length, err);
+        if (status)
             goto out;
     }
     if (status != STATUS_END)

@@ -73,9 +73,8 @@ void feed_close(struct feed **feed)
 
 enum status feed_next_location(struct feed *feed, uint64_t *location, struct error *err)
 {
-    struct stop *stop = feed->config.stop;
-    if (stop && stop_requested(stop) != STOP_NONE)
-        return error_set(err, STATUS_INTERRUPTED, "interrupted while writing the file");
+    if (stop_check(feed->config.stop, "writing the file", err))
+        return STATUS_INTERRUPTED;
     if (feed->order_at == feed->order_filled) {
         uint64_t left = feed->config.records - feed->order_next;
         if (left == 0)

@@ -28,15 +28,12 @@ struct slot {
 };
 
 struct prior {
-    bool *ordered; /* for each source: sorted by the bytes of its paths */
-    unsigned source_count;
-    bool retry_failed;
-    struct result *finished;
+    struct prior_config config; /* what it points to: only while opening, but for `finished` */
+    bool *ordered;              /* for each source: sorted by the bytes of its paths */
     struct stream *stream; /* the finished file's first, then the log's from the latest run back */
     unsigned stream_count;
     uint64_t records; /* of all */
     struct records_reader random;
-    int directory;
     struct slot *table;
     uint64_t slots; /* a power of two */
     bool no_table;  /* it was tried, and could not be made */
@@ -52,10 +49,7 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
         prior_close(&prior);
         return error_memory(err, most * sizeof *prior->stream, "earlier work");
     }
-    prior->source_count = config->source_count;
-    prior->retry_failed = config->retry_failed;
-    prior->finished = config->finished;
-    prior->directory = config->directory;
+    prior->config = *config;
     for (unsigned i = 0; i < config->source_count; i++)
         prior->ordered[i] = config->sources[i][0] != '@' && strcmp(config->sources[i], "-") != 0;
     uint64_t rows[2] = {config->finished ? result_images(config->finished) : 0,
@@ -117,7 +111,7 @@ static enum status read_record(struct prior *prior, struct records_reader *reade
         *next = entry.next;
     } else if (kind == LOCATION_IMAGE) {
         struct result_image image;
-        if (result_image_at(prior->finished, position, &image, err))
+        if (result_image_at(prior->config.finished, position, &image, err))
             return STATUS_FAILED;
         *record = (struct store_record){.source = image.source,
                                         .path = image.path_raw,
@@ -132,7 +126,7 @@ static enum status read_record(struct prior *prior, struct records_reader *reade
         memcpy(record->format, image.format, sizeof record->format);
     } else {
         struct result_failure failure;
-        if (result_failure_at(prior->finished, position, &failure, err))
+        if (result_failure_at(prior->config.finished, position, &failure, err))
             return STATUS_FAILED;
         *record = (struct store_record){.source = failure.source,
                                         .path = failure.path_raw,
@@ -193,7 +187,7 @@ static bool still_holds(const struct prior *prior, const struct store_record *re
         /* These say nothing about the content. */
         return false;
     default:
-        return !prior->retry_failed;
+        return !prior->config.retry_failed;
     }
 }
 
@@ -217,11 +211,11 @@ static bool map_table(struct prior *prior)
     while (prior->slots < 2 * prior->records)
         prior->slots *= 2;
     size_t bytes = prior->slots * sizeof *prior->table;
-    int fd = openat(prior->directory, "index", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                    0600);
+    int fd = openat(prior->config.directory, "index",
+                    O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     int failed = fd < 0 ? errno : 0;
     if (fd >= 0) {
-        unlinkat(prior->directory, "index", 0);
+        unlinkat(prior->config.directory, "index", 0);
         /* Its space must be there: a mapping cannot report that a disk is full. */
         failed = posix_fallocate(fd, 0, (off_t)bytes);
     }
@@ -252,7 +246,7 @@ static void build_table(struct prior *prior)
         stream->loaded = false;
         for (stream->at = stream->start; stream_load(prior, stream); stream_advance(stream)) {
             const struct store_record *record = &stream->record;
-            if (record->source >= prior->source_count || prior->ordered[record->source])
+            if (record->source >= prior->config.source_count || prior->ordered[record->source])
                 continue;
             uint64_t hash = hash_item(record->source, record->path, record->path_length);
             uint64_t place = hash & (prior->slots - 1);

@@ -40,26 +40,13 @@ struct appender {
     struct error error; /* status STATUS_OK: none yet */
 };
 
-static bool work_to_do(const struct appender *a)
-{
-    return a->closing || a->full || a->filling.length >= PIECE_BYTES || a->wanted > a->durable;
-}
-
-static enum status sync_file(struct appender *a, struct error *err)
-{
-    if (fdatasync(a->fd) == 0 || errno == EINVAL || errno == ENOTSUP)
-        return STATUS_OK;
-    char shown[256];
-    return error_errno(err, STATUS_FAILED, errno, "fdatasync", "cannot write %s",
-                       path_for_message(shown, sizeof shown, a->path));
-}
-
 static void *append_thread(void *context)
 {
     struct appender *a = context;
     pthread_mutex_lock(&a->lock);
     for (;;) {
-        while (!work_to_do(a)) {
+        while (!a->closing && !a->full && a->filling.length < PIECE_BYTES &&
+               a->wanted <= a->durable) {
             if (a->oldest == 0)
                 pthread_cond_wait(&a->work, &a->lock);
             else if (clock_now() >= a->oldest + SYNC_AFTER)
@@ -86,8 +73,11 @@ static void *append_thread(void *context)
 
         struct error error = ERROR_INIT;
         enum status status = write_all(a->fd, a->writing.data, a->writing.length, a->path, &error);
-        if (!status && sync)
-            status = sync_file(a, &error);
+        if (!status && sync && fdatasync(a->fd) && errno != EINVAL && errno != ENOTSUP) {
+            char shown[256];
+            status = error_errno(&error, STATUS_FAILED, errno, "fdatasync", "cannot write %s",
+                                 path_for_message(shown, sizeof shown, a->path));
+        }
         if (status) {
             /* What was written before is worth keeping all the same. */
             fdatasync(a->fd);

@@ -115,41 +115,32 @@ static enum status cut_log(struct journal *journal, uint64_t size, struct error 
                        path_for_message(shown, sizeof shown, journal->path));
 }
 
-static enum status resume_log(struct journal *journal, struct stop *stop, struct error *err)
-{
-    char shown[256];
-    struct stretches *earlier = &journal->earlier;
-    enum status status = stretches_scan(earlier, journal->log, journal->path, journal->counters,
-                                        journal->start, stop, err);
-    if (status)
-        return status;
-    journal->holds_work = earlier->records > 0;
-    if (earlier->damaged > 0)
-        log_message(LOG_NOTICE,
-                    "%s: %llu bytes in the middle are damaged; what they held is done again",
-                    path_for_message(shown, sizeof shown, journal->path),
-                    (unsigned long long)earlier->damaged);
-    return cut_log(journal, earlier->end, err);
-}
-
-static enum status begin_log(struct journal *journal, const char *signature, struct error *err)
-{
-    journal->holds_work = false;
-    if (cut_log(journal, 0, err) ||
-        records_write_header(journal->log, signature, journal->path, err))
-        return STATUS_FAILED;
-    off_t at = lseek(journal->log, 0, SEEK_CUR);
-    journal->earlier.end = at > 0 ? (uint64_t)at : 0;
-    return workdir_sync(journal->workdir, err);
-}
-
 enum status journal_begin(struct journal *journal, const char *signature, bool resume,
                           struct stop *stop, struct error *err)
 {
     struct records_frame mark = {0};
     uint64_t offset;
-    enum status status =
-        resume ? resume_log(journal, stop, err) : begin_log(journal, signature, err);
+    char shown[256];
+    struct stretches *earlier = &journal->earlier;
+    enum status status = STATUS_FAILED;
+    if (resume) {
+        status = stretches_scan(earlier, journal->log, journal->path, journal->counters,
+                                journal->start, stop, err);
+        if (status)
+            return status;
+        if (earlier->damaged > 0)
+            log_message(LOG_NOTICE,
+                        "%s: %llu bytes in the middle are damaged; what they held is done again",
+                        path_for_message(shown, sizeof shown, journal->path),
+                        (unsigned long long)earlier->damaged);
+        status = cut_log(journal, earlier->end, err);
+    } else if (!cut_log(journal, 0, err) &&
+               !records_write_header(journal->log, signature, journal->path, err)) {
+        off_t at = lseek(journal->log, 0, SEEK_CUR);
+        earlier->end = at > 0 ? (uint64_t)at : 0;
+        status = workdir_sync(journal->workdir, err);
+    }
+    journal->holds_work = earlier->records > 0;
     if (status)
         return status;
     if (appender_open(&journal->appender, journal->log, journal->earlier.end, journal->path, err) ||

@@ -322,12 +322,6 @@ static enum status fetch(struct records_reader *reader, uint64_t offset, size_t 
     return STATUS_OK;
 }
 
-/* Most bytes of a payload that we write ourselves. */
-static uint64_t payload_bound(const struct records_reader *reader)
-{
-    return 1024 + RECORDS_MOST_PATH + packed_bound(reader->counters);
-}
-
 /* Takes a record's payload apart; `there` bytes of its `length` are in memory. */
 static bool parse(struct records_entry *entry, const uint8_t *payload, uint64_t length,
                   uint64_t there)
@@ -345,38 +339,34 @@ static bool parse(struct records_entry *entry, const uint8_t *payload, uint64_t 
     record->bytes = head.bytes;
     record->mtime_ns = head.mtime_ns;
     record->failure.reason = head.reason;
-    if (head.reason == REASON_NONE) {
-        struct image_head body;
-        if (there - at < sizeof body)
-            return false;
-        memcpy(&body, payload + at, sizeof body);
-        at += sizeof body;
-        if (there - at < head.path_length || length - at - head.path_length != body.packed)
-            return false;
-        record->path = (const char *)payload + at;
-        at += head.path_length;
-        record->width = body.width;
-        record->height = body.height;
-        record->orientation = body.orientation;
-        record->channels = body.channels;
-        memcpy(record->format, body.format, sizeof record->format);
-        memcpy(record->digest, body.digest, sizeof record->digest);
-        entry->packed = there == length ? payload + at : NULL;
-        entry->packed_size = body.packed;
-        return true;
-    }
-    struct failure_head body;
-    if (there - at < sizeof body)
+    struct image_head image = {.width = 0};
+    struct failure_head failure = {.error_number = 0};
+    const bool is_image = head.reason == REASON_NONE;
+    const size_t size = is_image ? sizeof image : sizeof failure;
+    if (there - at < size)
         return false;
-    memcpy(&body, payload + at, sizeof body);
-    at += sizeof body;
-    if (there - at < head.path_length || length - at - head.path_length != body.message_length ||
-        body.message_length >= sizeof record->failure.message || there < length)
+    memcpy(is_image ? (void *)&image : (void *)&failure, payload + at, size);
+    at += size;
+    const uint32_t rest = is_image ? image.packed : failure.message_length;
+    if (there - at < head.path_length || length - at - head.path_length != rest)
         return false;
     record->path = (const char *)payload + at;
     at += head.path_length;
-    record->failure.error_number = body.error_number;
-    memcpy(record->failure.message, payload + at, body.message_length);
+    if (is_image) {
+        record->width = image.width;
+        record->height = image.height;
+        record->orientation = image.orientation;
+        record->channels = image.channels;
+        memcpy(record->format, image.format, sizeof record->format);
+        memcpy(record->digest, image.digest, sizeof record->digest);
+        entry->packed = there == length ? payload + at : NULL;
+        entry->packed_size = rest;
+        return true;
+    }
+    if (rest >= sizeof record->failure.message || there < length)
+        return false;
+    record->failure.error_number = failure.error_number;
+    memcpy(record->failure.message, payload + at, rest);
     return true;
 }
 
@@ -392,7 +382,8 @@ static enum status read_frame(struct records_reader *reader, uint64_t offset,
     if (status)
         return status;
     memcpy(&head, data, sizeof head);
-    if (head.length < 1 || head.length > payload_bound(reader) ||
+    const uint64_t most = 1024 + RECORDS_MOST_PATH + packed_bound(reader->counters);
+    if (head.length < 1 || head.length > most || /* longer ones are not ours */
         head.length > reader->log_end - offset - sizeof head)
         return STATUS_END;
     entry->next = offset + sizeof head + head.length;

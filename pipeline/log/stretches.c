@@ -16,11 +16,8 @@ enum status stretches_scan(struct stretches *stretches, int fd, const char *path
     enum status status = STATUS_FAILED;
     bool gap = false;
     for (;;) {
-        if (stop && stop_requested(stop) != STOP_NONE) {
-            status = error_set(err, STATUS_INTERRUPTED,
-                               "interrupted while reading the log of an earlier run");
+        if ((status = stop_check(stop, "reading the log of an earlier run", err)))
             goto out;
-        }
         status = records_read(&reader, stretches->end, &entry, err);
         if (status == STATUS_END) {
             uint64_t found;

@@ -53,9 +53,7 @@ struct extsort {
 
 static enum status look_at_stop(struct extsort *sort, struct error *err)
 {
-    if (sort->stop && stop_requested(sort->stop) != STOP_NONE)
-        return error_set(err, STATUS_INTERRUPTED, "interrupted while sorting the list of files");
-    return STATUS_OK;
+    return stop_check(sort->stop, "sorting the list of files", err);
 }
 
 static enum status count_for_stop(struct extsort *sort, struct error *err)

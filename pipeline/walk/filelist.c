@@ -30,13 +30,6 @@ struct filelist {
     uint64_t count;
 };
 
-static enum status look_at_stop(const struct filelist *list, struct error *err)
-{
-    if (list->stop && stop_requested(list->stop) != STOP_NONE)
-        return error_set(err, STATUS_INTERRUPTED, "interrupted while reading a list of files");
-    return STATUS_OK;
-}
-
 static const char *list_name(char shown[256], const struct filelist *list)
 {
     if (strcmp(list->source, "-") == 0)
@@ -73,7 +66,7 @@ static enum status copy_list(struct filelist *list, int fd, char *chunk, struct 
     char shown[256];
     for (;;) {
         struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-        enum status status = look_at_stop(list, err);
+        enum status status = stop_check(list->stop, "reading a list of files", err);
         if (status != STATUS_OK)
             return status;
         if (poll(&poll_fd, 1, POLL_MS) != 1)
@@ -194,27 +187,22 @@ static enum status read_and_sort(struct filelist *list, const char *spool_direct
     if (!chunk)
         return error_memory(err, CHUNK, "reading a list of files");
     enum status status = open_list(&fd, list, err);
-    if (status == STATUS_OK)
-        status = spool_open(&list->text, spool_directory, err);
-    if (status == STATUS_OK)
-        status = copy_list(list, fd, chunk, err);
+    if (status || (status = spool_open(&list->text, spool_directory, err)) ||
+        (status = copy_list(list, fd, chunk, err)) ||
+        (status = extsort_open(&list->by_path, spool_directory, memory / 2, list->stop, err)) ||
+        (status = split_list(list, chunk, err)))
+        goto out;
+    spool_close(&list->text);
+    if ((status = extsort_finish(list->by_path, err)) ||
+        (status = extsort_open(&list->by_index, spool_directory, memory / 2, list->stop, err)) ||
+        (status = drop_duplicates(list, err)))
+        goto out;
+    extsort_close(&list->by_path);
+    status = extsort_finish(list->by_index, err);
+out:
     if (fd >= 0 && fd != STDIN_FILENO)
         close(fd);
-    if (status == STATUS_OK)
-        status = extsort_open(&list->by_path, spool_directory, memory / 2, list->stop, err);
-    if (status == STATUS_OK)
-        status = split_list(list, chunk, err);
     free(chunk);
-    spool_close(&list->text);
-    if (status == STATUS_OK)
-        status = extsort_finish(list->by_path, err);
-    if (status == STATUS_OK)
-        status = extsort_open(&list->by_index, spool_directory, memory / 2, list->stop, err);
-    if (status == STATUS_OK)
-        status = drop_duplicates(list, err);
-    extsort_close(&list->by_path);
-    if (status == STATUS_OK)
-        status = extsort_finish(list->by_index, err);
     return status;
 }
 

@@ -162,14 +162,14 @@ static enum status list_directory(struct source *source, struct source_listing *
         return status;
     status =
         extsort_open(&sorting.sort, listing->spool_directory, listing->memory, listing->stop, err);
-    if (status == STATUS_OK)
+    if (!status)
         status = tree_walk(listing, fd, sort_entry, &sorting, err);
     if (fd != source->fd)
         close(fd);
-    if (status == STATUS_OK)
-        status = extsort_finish(sorting.sort, err);
-    if (status == STATUS_OK)
-        status = add_sorted(&sorting, err);
+    if (status || (status = extsort_finish(sorting.sort, err)))
+        goto out;
+    status = add_sorted(&sorting, err);
+out:
     extsort_close(&sorting.sort);
     return status;
 }

@@ -47,14 +47,6 @@ struct tree {
     struct bytes child; /* the entry's path */
 };
 
-static enum status look_at_stop(struct tree *tree, struct error *err)
-{
-    struct stop *stop = tree->listing->stop;
-    if (stop && stop_requested(stop) != STOP_NONE)
-        return error_set(err, STATUS_INTERRUPTED, "interrupted while listing directories");
-    return STATUS_OK;
-}
-
 /* --- descriptors of directories seen last ---------------------------------------------------- */
 
 static int recall(struct tree *tree, const char *path, size_t length)
@@ -238,7 +230,7 @@ static enum status read_entries(struct tree *tree, DIR *stream, struct error *er
             break;
         if (++tree->since_stop >= STOP_EVERY) {
             tree->since_stop = 0;
-            if ((status = look_at_stop(tree, err)) != STATUS_OK)
+            if ((status = stop_check(tree->listing->stop, "listing directories", err)))
                 return status;
         }
         const char *name = entry->d_name;
@@ -326,7 +318,7 @@ enum status tree_walk(struct source_listing *listing, int root, entry_fn found, 
     while (status == STATUS_OK) {
         status = pending_pop(tree.pending, &tree.path, &tree.flags, err);
         if (status == STATUS_OK)
-            status = look_at_stop(&tree, err);
+            status = stop_check(listing->stop, "listing directories", err);
         if (status == STATUS_OK)
             status = read_directory(&tree, err);
     }

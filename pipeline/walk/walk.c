@@ -82,15 +82,6 @@ static enum status write_item(struct source_listing *listing, const char *path, 
     return STATUS_OK;
 }
 
-static enum status list_source(struct walking *walking, struct source *source, struct error *err)
-{
-    struct stop *stop = walking->config->stop;
-    if (stop && stop_requested(stop) != STOP_NONE)
-        return error_set(err, STATUS_INTERRUPTED, "interrupted while listing the sources");
-    const enum status status = source->kind->list(source, &walking->listing, err);
-    return status == STATUS_END ? STATUS_OK : status;
-}
-
 static enum status list_sources(struct walk *walk, const struct walk_config *config,
                                 struct error *err)
 {
@@ -118,9 +109,14 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
         .config = config,
     };
     for (; walking.source < walk->source_count && walk->count < walk->limit; walking.source++) {
-        status = list_source(&walking, &walk->sources[walking.source], err);
+        struct source *source = &walk->sources[walking.source];
+        status = stop_check(config->stop, "listing the sources", err);
         if (status != STATUS_OK)
             goto out;
+        status = source->kind->list(source, &walking.listing, err);
+        if (status != STATUS_OK && status != STATUS_END)
+            goto out;
+        status = STATUS_OK;
     }
     walk->links_passed = walking.listing.links_passed;
 out:
@@ -202,15 +198,6 @@ static enum status open_sources(struct walk *walk, const struct walk_config *con
         status = open_source(&walk->sources[i], options->sources[i], &walk->shared, config, err);
     }
     return status;
-}
-
-static void close_source(struct source *source)
-{
-    if (source->kind && source->kind->close)
-        source->kind->close(source);
-    if (source->fd >= 0)
-        close(source->fd);
-    free(source->name);
 }
 
 enum status walk_open(struct walk **out, const struct walk_config *config, struct error *err)
@@ -315,8 +302,14 @@ void walk_close(struct walk **walk)
 {
     if (!walk || !*walk)
         return;
-    for (unsigned i = 0; i < (*walk)->source_count; i++)
-        close_source(&(*walk)->sources[i]);
+    for (unsigned i = 0; i < (*walk)->source_count; i++) {
+        struct source *source = &(*walk)->sources[i];
+        if (source->kind && source->kind->close)
+            source->kind->close(source);
+        if (source->fd >= 0)
+            close(source->fd);
+        free(source->name);
+    }
     free((*walk)->sources);
     if ((*walk)->shared.working_directory >= 0)
         close((*walk)->shared.working_directory);
