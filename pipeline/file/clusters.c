@@ -133,18 +133,6 @@ out:
     return status;
 }
 
-static enum status write_agreement(hid_t group, const struct result_agreement *agreement,
-                                   const char *path, struct error *err)
-{
-    if (h5_put_number(group, "folders", VALUE_U32, &agreement->folders, path, err))
-        return STATUS_FAILED;
-    for (int i = 0; i < AGREEMENT_ATTRIBUTES; i++)
-        if (h5_put_number(group, agreement_attribute[i].name, VALUE_F64,
-                          (const char *)agreement + agreement_attribute[i].offset, path, err))
-            return STATUS_FAILED;
-    return STATUS_OK;
-}
-
 /* Creates /clusters/NAME with its attributes and its datasets (not yet written), whose scales are
  * those of the file's images and features where it has them. */
 static enum status create_clustering(hid_t part[PART_COUNT], hid_t file,
@@ -177,8 +165,14 @@ static enum status create_clustering(hid_t part[PART_COUNT], hid_t file,
             if (h5_attach_scale(file, part[p], (unsigned)a, axis[p][a], path, err))
                 goto out;
     }
-    if ((c->agreement && write_agreement(group, c->agreement, path, err)) ||
-        (c->sweep && write_sweep(file, group, c->name, c->sweep, path, err)))
+    if (c->agreement &&
+        h5_put_number(group, "folders", VALUE_U32, &c->agreement->folders, path, err))
+        goto out;
+    for (int i = 0; c->agreement && i < AGREEMENT_ATTRIBUTES; i++)
+        if (h5_put_number(group, agreement_attribute[i].name, VALUE_F64,
+                          (const char *)c->agreement + agreement_attribute[i].offset, path, err))
+            goto out;
+    if (c->sweep && write_sweep(file, group, c->name, c->sweep, path, err))
         goto out;
     status = STATUS_OK;
 out:

@@ -196,22 +196,6 @@ out:
     return status;
 }
 
-/* Reads rows [first, first + count) of a dataset into the buffer, as they are serialised. */
-static enum status read_rows(struct identity *id, hid_t dataset, const struct kind *kind,
-                             const hsize_t dimensions[MOST_AXES], int rank, uint64_t first,
-                             uint64_t count, struct error *err)
-{
-    if (kind->text)
-        return vlen_descriptors(id->vlen, dataset, first, count, (uint8_t *)id->buffer, err);
-    hsize_t start[MOST_AXES] = {first, 0}, size[MOST_AXES] = {count, dimensions[1]};
-    hid_t memory = H5Screate_simple(rank, size, NULL), file = H5Dget_space(dataset);
-    bool ok = H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
-              H5Dread(dataset, kind->memory, memory, file, H5P_DEFAULT, id->buffer) >= 0;
-    h5_close(&memory);
-    h5_close(&file);
-    return ok ? STATUS_OK : h5_fail(err, "H5Dread", "read", id->path);
-}
-
 static enum status add_values(struct identity *id, hid_t dataset, const struct kind *kind,
                               const hsize_t dimensions[MOST_AXES], int rank, struct error *err)
 {
@@ -219,12 +203,22 @@ static enum status add_values(struct identity *id, hid_t dataset, const struct k
     uint64_t block = row < BUFFER_BYTES ? BUFFER_BYTES / row : 1;
     for (uint64_t first = 0; first < dimensions[0]; first += block) {
         uint64_t count = dimensions[0] - first < block ? dimensions[0] - first : block;
-        if (read_rows(id, dataset, kind, dimensions, rank, first, count, err))
-            return STATUS_FAILED;
-        if (!kind->text)
-            sha256_update(&id->sha, id->buffer, count * row);
-        else if (add_texts(id, (const uint8_t *)id->buffer, count * dimensions[1], err))
-            return STATUS_FAILED;
+        if (kind->text) {
+            uint8_t *texts = (uint8_t *)id->buffer;
+            if (vlen_descriptors(id->vlen, dataset, first, count, texts, err) ||
+                add_texts(id, texts, count * dimensions[1], err))
+                return STATUS_FAILED;
+            continue;
+        }
+        hsize_t start[MOST_AXES] = {first, 0}, size[MOST_AXES] = {count, dimensions[1]};
+        hid_t memory = H5Screate_simple(rank, size, NULL), file = H5Dget_space(dataset);
+        bool ok = H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
+                  H5Dread(dataset, kind->memory, memory, file, H5P_DEFAULT, id->buffer) >= 0;
+        h5_close(&memory);
+        h5_close(&file);
+        if (!ok)
+            return h5_fail(err, "H5Dread", "read", id->path);
+        sha256_update(&id->sha, id->buffer, count * row);
     }
     return STATUS_OK;
 }

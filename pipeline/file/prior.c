@@ -28,7 +28,7 @@ struct slot {
 };
 
 struct prior {
-    struct prior_config config; /* what it points to: only while opening, but for `finished` */
+    struct prior_config config; /* of what it points to, only `finished` is still there */
     bool *ordered;              /* for each source: sorted by the bytes of its paths */
     struct stream *stream; /* the finished file's first, then the log's from the latest run back */
     unsigned stream_count;

@@ -19,8 +19,7 @@
 #include <sys/stat.h>
 
 struct store {
-    struct store_config config; /* with copies of everything */
-    struct feature_set features;
+    struct store_config config;
     struct workdir *work;
     struct journal *journal;
     struct result *replaced; /* the file under the final name, or NULL */
@@ -29,23 +28,6 @@ struct store {
 };
 
 /* --- opening --------------------------------------------------------------------------------- */
-
-static enum status copy_config(struct store *store, const struct store_config *config,
-                               struct error *err)
-{
-    struct content *content = &store->config.content;
-    store->config = *config;
-    store->features = *config->content.features;
-    content->features = &store->features;
-    char **sources = calloc(content->source_count + 1, sizeof *sources);
-    content->sources = (const char *const *)sources;
-    store->config.output = strdup(config->output);
-    content->parameters = strdup(config->content.parameters);
-    bool ok = sources && store->config.output && content->parameters;
-    for (unsigned i = 0; ok && i < content->source_count; i++)
-        ok = (sources[i] = strdup(config->content.sources[i])) != NULL;
-    return ok ? STATUS_OK : error_memory(err, strlen(config->content.parameters), "the options");
-}
 
 /* Refuses a file that was made with other parameters. */
 static enum status check_parameters(struct store *store, const char *shown, struct error *err)
@@ -155,8 +137,10 @@ enum status store_open(struct store **out, const struct store_config *config, st
     struct store *store = calloc(1, sizeof *store);
     if (!store)
         return error_memory(err, sizeof *store, "the store");
-    if (copy_config(store, config, err) || (status = claim_output(store, err)) ||
-        (status = journal_open(&store->journal, store->work, store->features.counters, err)) ||
+    store->config = *config;
+    if ((status = claim_output(store, err)) ||
+        (status = journal_open(&store->journal, store->work,
+                               store->config.content.features->counters, err)) ||
         (status = check_output(store, err)) || (status = begin_journal(store, err)))
         goto out;
     struct prior_config prior = {.sources = store->config.content.sources,
@@ -165,7 +149,7 @@ enum status store_open(struct store **out, const struct store_config *config, st
                                  .finished = usable(store),
                                  .log = journal_log(store->journal),
                                  .log_path = journal_path(store->journal),
-                                 .counters = store->features.counters,
+                                 .counters = store->config.content.features->counters,
                                  .stretches = journal_earlier(store->journal),
                                  .directory = workdir_descriptor(store->work)};
     status = prior_open(&store->prior, &prior, err);
@@ -198,12 +182,12 @@ enum status store_put(struct store *store, const struct store_record *record, st
     if (record->origin || record->failure.reason != REASON_NONE)
         return journal_put(store->journal, record, NULL, err);
     assert(record->counters);
-    size_t bytes = 4 * (size_t)store->features.counters;
+    size_t bytes = 4 * (size_t)store->config.content.features->counters;
     uint8_t *values = malloc(bytes);
     if (!values)
         return error_memory(err, bytes, "an image's values");
-    for (unsigned i = 0; i < store->features.count; i++) {
-        const struct feature *feature = &store->features.feature[i];
+    for (unsigned i = 0; i < store->config.content.features->count; i++) {
+        const struct feature *feature = &store->config.content.features->feature[i];
         feature_store_values(values + 4 * (size_t)feature->offset, feature,
                              record->counters + feature->offset);
     }
@@ -250,7 +234,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
                                  .content = &store->config.content,
                                  .feed = {.log = journal_log(store->journal),
                                           .log_path = journal_path(store->journal),
-                                          .features = &store->features,
+                                          .features = store->config.content.features,
                                           .finished = usable(store),
                                           .stop = store->config.stop},
                                  .replaced = store->replaced,
@@ -305,11 +289,5 @@ void store_close(struct store **store)
         workdir_close(&s->work, false);
     else
         workdir_release(&s->work);
-    char **sources = (char **)(uintptr_t)s->config.content.sources;
-    for (unsigned i = 0; sources && i < s->config.content.source_count; i++)
-        free(sources[i]);
-    free(sources);
-    free((char *)(uintptr_t)s->config.output);
-    free((char *)(uintptr_t)s->config.content.parameters);
     free(s);
 }

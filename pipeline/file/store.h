@@ -23,6 +23,7 @@
 
 struct store;
 
+/* What it points to must outlive the store. */
 struct store_config {
     const char *output; /* final name, "F.h5" */
     struct content content;

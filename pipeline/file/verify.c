@@ -180,7 +180,7 @@ static enum status check_table_axes(struct verify *verify, const struct rows *ro
     return STATUS_OK;
 }
 
-/* --- features -------------------------------------------------------------------------------- */
+/* --- features ------------------------------------------------------------------------------- */
 
 struct problems {
     struct verify_rows range, sum;
@@ -312,7 +312,7 @@ out:
     return status;
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- all of it ------------------------------------------------------------------------------- */
 
 enum status verify_content(struct verify *verify, struct error *err)
 {

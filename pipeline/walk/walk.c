@@ -170,19 +170,6 @@ static enum status find_source_kind(struct source *source, const struct walk_con
     return error_errno(err, STATUS_FAILED, number, "stat", "cannot look at the source %s", shown);
 }
 
-static enum status open_source(struct source *source, const char *name,
-                               struct source_shared *shared, const struct walk_config *config,
-                               struct error *err)
-{
-    *source = (struct source){.name = strdup(name), .shared = shared, .fd = -1};
-    if (!source->name)
-        return error_memory(err, strlen(name) + 1, "a source's name");
-    const enum status status = find_source_kind(source, config, err);
-    if (status != STATUS_OK || !source->kind->prepare)
-        return status;
-    return source->kind->prepare(source, err);
-}
-
 /* Every source is looked at before the first one is listed, so that a misspelt one is known at
  * once. */
 static enum status open_sources(struct walk *walk, const struct walk_config *config,
@@ -192,12 +179,19 @@ static enum status open_sources(struct walk *walk, const struct walk_config *con
     walk->sources = calloc(options->source_count, sizeof *walk->sources);
     if (!walk->sources)
         return error_memory(err, options->source_count * sizeof *walk->sources, "the sources");
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && walk->source_count < options->source_count) {
-        const unsigned i = walk->source_count++;
-        status = open_source(&walk->sources[i], options->sources[i], &walk->shared, config, err);
+    while (walk->source_count < options->source_count) {
+        const char *name = options->sources[walk->source_count];
+        struct source *source = &walk->sources[walk->source_count++];
+        *source = (struct source){.name = strdup(name), .shared = &walk->shared, .fd = -1};
+        if (!source->name)
+            return error_memory(err, strlen(name) + 1, "a source's name");
+        enum status status = find_source_kind(source, config, err);
+        if (status == STATUS_OK && source->kind->prepare)
+            status = source->kind->prepare(source, err);
+        if (status != STATUS_OK)
+            return status;
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status walk_open(struct walk **out, const struct walk_config *config, struct error *err)
