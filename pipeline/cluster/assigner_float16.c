@@ -70,18 +70,17 @@ static enum status lay_out(struct tensor *tensor, struct error *err)
     struct float16_filter *filter = &tensor->filter;
     struct prune *prune = &assign->prune;
     const enum layout due = tensor->layout;
-    enum status status = STATUS_OK;
     tensor->layout = LAID_OUT;
-    if (due != LAID_OUT)
-        status = float16_lay_out(filter, assign->device_centroids, err);
-    if (due != ALL_AND_MOVED_DUE || status != STATUS_OK)
+    if (due != LAID_OUT && float16_lay_out(filter, assign->device_centroids, err) != STATUS_OK)
+        return err->status;
+    if (due != ALL_AND_MOVED_DUE)
+        return STATUS_OK;
+    enum status status = prune->moved_on_device
+                             ? prune_list(prune, filter->some.ids, assign->filter->k, err)
+                             : float16_send_ids(filter, prune->moved, prune->moved_count, err);
+    if (status != STATUS_OK)
         return status;
-    status = prune->moved_on_device
-                 ? prune_list(prune, filter->some.ids, assign->filter->k, err)
-                 : float16_send_ids(filter, prune->moved, prune->moved_count, err);
-    return status == STATUS_OK
-               ? float16_lay_out_some(filter, assign->device_centroids, prune->moved_count, err)
-               : status;
+    return float16_lay_out_some(filter, assign->device_centroids, prune->moved_count, err);
 }
 
 static enum status begin_tile(void *state, struct tile *tile, bool incremental, struct error *err)
@@ -90,20 +89,17 @@ static enum status begin_tile(void *state, struct tile *tile, bool incremental, 
     struct assign *assign = tensor->assign;
     struct float16_filter *filter = &tensor->filter;
     cl_mem counts = counters_buffer(&assign->counters);
-    enum status status = float16_round(filter, tile, err);
-    if (status == STATUS_OK && incremental)
-        status = prune_split(&assign->prune, tile, assign->all, assign->moved, counts, err);
-    if (status == STATUS_OK)
-        status = lay_out(tensor, err);
-    if (status == STATUS_OK && incremental)
-        status = float16_search_some(filter, tile, assign->moved, COUNT_MOVED, assign->all, counts,
-                                     COUNT_RETRY, COUNT_ALL, err);
-    if (status == STATUS_OK)
-        status = float16_search(filter, tile, incremental ? assign->all : NULL, COUNT_ALL,
-                                assign->limits, counts, COUNT_FLOAT16_UNDECIDED, err);
-    return status == STATUS_OK ? float16_decide(filter, tile, assign->limits, assign->moved, counts,
-                                                COUNT_FLOAT16_UNDECIDED, COUNT_LEFT, err)
-                               : status;
+    if (float16_round(filter, tile, err) != STATUS_OK ||
+        (incremental &&
+         prune_split(&assign->prune, tile, assign->all, assign->moved, counts, err) != STATUS_OK) ||
+        lay_out(tensor, err) != STATUS_OK ||
+        (incremental && float16_search_some(filter, tile, assign->moved, COUNT_MOVED, assign->all,
+                                            counts, COUNT_RETRY, COUNT_ALL, err) != STATUS_OK) ||
+        float16_search(filter, tile, incremental ? assign->all : NULL, COUNT_ALL, assign->limits,
+                       counts, COUNT_FLOAT16_UNDECIDED, err) != STATUS_OK)
+        return err->status;
+    return float16_decide(filter, tile, assign->limits, assign->moved, counts,
+                          COUNT_FLOAT16_UNDECIDED, COUNT_LEFT, err);
 }
 
 static enum status end_tile(bool *left, void *state, struct tile *tile, bool incremental,

@@ -15,12 +15,6 @@
 /* The device ranks shifts by comparing each with all; the host sorts more than this sooner. */
 #define RANK_MOST (1u << 17)
 
-static bool can(const struct update *update, const struct filter *filter)
-{
-    return filter->device_layout && !update->weights && update->lane->device->int64_atomics &&
-           update->data->resident && update->data->share.rows <= INT32_MAX;
-}
-
 static enum status open_kernels(struct device_update *device, struct error *err)
 {
     struct lane *lane = device->update->lane;
@@ -69,9 +63,10 @@ enum status device_update_open(struct device_update *device, struct update *upda
                                struct filter *filter, struct error *err)
 {
     *device = (struct device_update){.update = update, .filter = filter};
-    if (!can(update, filter))
-        return STATUS_OK;
     struct data *data = update->data;
+    if (!filter->device_layout || update->weights || !update->lane->device->int64_atomics ||
+        !data->resident || data->share.rows > INT32_MAX)
+        return STATUS_OK;
     enum status status = STATUS_FAILED;
     double *means = calloc(data->stride, sizeof *means);
     if (!means) {

@@ -78,23 +78,18 @@ static void use_k(struct engine *engine, uint32_t k)
     engine->config.k = engine->fit.totals.k = engine->shard.update.k = k;
 }
 
-static enum status first_centroids(struct fit *fit, struct error *err)
-{
-    const struct cluster_config *config = fit->config;
-    if (config->init == INIT_GIVEN)
-        return seed_given(fit->centroids, fit->data, config, err);
-    return seed_centroids(fit->centroids, fit->shard, config, fit->run, fit->checkpoint, err);
-}
-
 /* One restart, or the rest of it that checkpoint->run does not have yet. */
 static enum status run_once(struct fit *fit, struct cluster_outcome *out, struct error *err)
 {
+    const struct cluster_config *config = fit->config;
     struct checkpoint *checkpoint = fit->checkpoint;
     const double built = fit->lane->seconds_build;
     int64_t start = clock_now();
     enum status status = STATUS_OK;
     if (checkpoint->run.stage == CHECKPOINT_SEEDING) {
-        status = first_centroids(fit, err);
+        status = config->init == INIT_GIVEN ? seed_given(fit->centroids, fit->data, config, err)
+                                            : seed_centroids(fit->centroids, fit->shard, config,
+                                                             fit->run, checkpoint, err);
         if (status == STATUS_OK) {
             checkpoint->run.stage = CHECKPOINT_ITERATING;
             checkpoint->run.seeds = out->k;
@@ -180,19 +175,18 @@ enum status engine_complete(struct cluster_outcome *out, struct engine *engine, 
     struct cluster_outcome whole;
     use_k(engine, out->k);
     enum status status = open_own_outcome(&whole, engine, err);
-    if (status == STATUS_OK) {
-        memcpy(whole.centroids, out->centroids,
-               (size_t)whole.k * whole.dimension * sizeof *whole.centroids);
-        whole.inertia_history = out->inertia_history;
-        whole.iterations = out->iterations;
-        whole.converged = out->converged;
-        out->inertia_history = NULL;
-    }
+    if (status != STATUS_OK)
+        goto out;
+    memcpy(whole.centroids, out->centroids,
+           (size_t)whole.k * whole.dimension * sizeof *whole.centroids);
+    whole.inertia_history = out->inertia_history;
+    whole.iterations = out->iterations;
+    whole.converged = out->converged;
+    out->inertia_history = NULL;
     cluster_outcome_clear(out);
-    if (status == STATUS_OK) {
-        *out = whole;
-        status = fit_complete(&engine->fit, out, err);
-    }
+    *out = whole;
+    status = fit_complete(&engine->fit, out, err);
+out:
     if (status != STATUS_OK)
         cluster_outcome_clear(out);
     return status;

@@ -160,28 +160,24 @@ static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t 
     piece->has_norms = piece->has_float16 = false;
     for (uint32_t i = 0; i < count && batch->weights; i++)
         batch->weights[i] = data->weights.of_row[rows[i]];
-    if (batch->weights) {
-        enum status status = lane_write(data->lane, "weights of a batch", piece->weights, 0,
-                                        count * sizeof *batch->weights, batch->weights, err);
-        if (status != STATUS_OK)
-            return status;
-    }
+    if (batch->weights &&
+        lane_write(data->lane, "weights of a batch", piece->weights, 0,
+                   count * sizeof *batch->weights, batch->weights, err) != STATUS_OK)
+        return err->status;
     if (!data->resident) {
-        enum status status = data_rows(data, batch->values, rows, count, err);
-        if (status == STATUS_OK)
-            status = lane_write(data->lane, "rows of a batch", piece->x, 0,
-                                (size_t)count * data->stride * sizeof *batch->values, batch->values,
-                                err);
-        return status;
+        if (data_rows(data, batch->values, rows, count, err) != STATUS_OK)
+            return err->status;
+        return lane_write(data->lane, "rows of a batch", piece->x, 0,
+                          (size_t)count * data->stride * sizeof *batch->values, batch->values, err);
     }
-    enum status status = STATUS_OK;
-    for (uint32_t from = 0, to; from < count && status == STATUS_OK; from = to) {
+    for (uint32_t from = 0, to; from < count; from = to) {
         const struct tile *tile = data_tile_of(data, rows[from]);
         for (to = from + 1; to < count && rows[to] < tile->first + tile->rows; to++)
             ;
-        status = gather(batch, tile, rows + from, from, to - from, err);
+        if (gather(batch, tile, rows + from, from, to - from, err) != STATUS_OK)
+            return err->status;
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* Assigns one piece and adds its rows to the sums; *inertia grows by theirs. */
@@ -191,19 +187,16 @@ static enum status do_piece(struct minibatch *batch, double *inertia, struct err
     struct shard *shard = fit->shard;
     struct tile *tile = &batch->tile;
     uint64_t moved;
-    enum status status = assign_tile(fit->assign, tile, false, err);
-    if (status == STATUS_OK)
-        status = assign_tile_distances(fit->assign, tile, shard->tile_distances, err);
-    if (status == STATUS_OK)
-        status = lane_read(fit->lane, "labels", tile->labels, 0,
-                           tile->rows * sizeof *shard->tile_labels, shard->tile_labels, err);
-    if (status == STATUS_OK)
-        status = update_tile(&moved, fit->update, tile, batch->none, shard->tile_labels, err);
-    if (status == STATUS_OK)
-        status = update_wait(fit->update, err);
-    for (uint32_t i = 0; i < tile->rows && status == STATUS_OK; i++)
+    if (assign_tile(fit->assign, tile, false, err) != STATUS_OK ||
+        assign_tile_distances(fit->assign, tile, shard->tile_distances, err) != STATUS_OK ||
+        lane_read(fit->lane, "labels", tile->labels, 0, tile->rows * sizeof *shard->tile_labels,
+                  shard->tile_labels, err) != STATUS_OK ||
+        update_tile(&moved, fit->update, tile, batch->none, shard->tile_labels, err) != STATUS_OK ||
+        update_wait(fit->update, err) != STATUS_OK)
+        return err->status;
+    for (uint32_t i = 0; i < tile->rows; i++)
         *inertia += shard->tile_distances[i] * (batch->weights ? (double)batch->weights[i] : 1);
-    return status;
+    return STATUS_OK;
 }
 
 /* One batch; *shift is the sum of the centroids' squared moves. */

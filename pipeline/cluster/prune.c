@@ -129,18 +129,17 @@ static enum status shift_bounds_of_tiles(struct prune *prune, const struct devic
     const cl_mem left = unless ? unless->counts : prune->plan.buffer;
     const cl_uint at = unless ? unless->index : KMEANS_ALWAYS;
     struct data *data = prune->filter->data;
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < data->tile_count; i++) {
         const struct tile *tile = &data->tiles[i];
-        status = ocl_args(prune->shift_bounds, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                          &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem),
-                          &prune->shifts, sizeof left, &left, sizeof at, &at, sizeof(cl_mem),
-                          &prune->plan.buffer, sizeof tile->rows, &tile->rows,
-                          sizeof prune->candidates, &prune->candidates, OCL_ARGS_END);
-        if (status == STATUS_OK)
-            status = launch_rows(prune, "shift bounds", prune->shift_bounds, tile, err);
+        if (ocl_args(prune->shift_bounds, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                     &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem),
+                     &prune->shifts, sizeof left, &left, sizeof at, &at, sizeof(cl_mem),
+                     &prune->plan.buffer, sizeof tile->rows, &tile->rows, sizeof prune->candidates,
+                     &prune->candidates, OCL_ARGS_END) != STATUS_OK ||
+            launch_rows(prune, "shift bounds", prune->shift_bounds, tile, err) != STATUS_OK)
+            return err->status;
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* The cheapest candidate; -1 where a search of everything is. */
@@ -225,21 +224,6 @@ enum status prune_list(struct prune *prune, cl_mem ids, uint32_t k, struct error
     return STATUS_OK;
 }
 
-/* Ranks the host's shifts. */
-static void plan_on_host(struct prune *prune, uint32_t k)
-{
-    cl_uint *plan = prune->plan.host, moved = 0;
-    sort_shifts(prune->sorted, prune->scratch, prune->host_shifts, k);
-    candidate_ranks(prune, k);
-    while (moved < k && prune->sorted[moved] > 0)
-        moved++;
-    memset(plan, 0, prune->plan.bytes);
-    plan[KMEANS_PLAN_MOVED] = moved;
-    for (uint32_t j = 0; j < prune->candidates; j++)
-        if (prune->ranks[j] < k)
-            memcpy(&plan[j], &prune->sorted[prune->ranks[j]], sizeof *plan);
-}
-
 enum status prune_plan(bool *incremental, struct prune *prune, const double *shifts, uint32_t k,
                        struct error *err)
 {
@@ -251,7 +235,16 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *shi
     const double scale = prune_shift_scale(prune);
     for (uint32_t c = 0; c < k; c++)
         prune->host_shifts[c] = float_up(shifts[c] * scale);
-    plan_on_host(prune, k);
+    cl_uint *plan = prune->plan.host, moved = 0;
+    sort_shifts(prune->sorted, prune->scratch, prune->host_shifts, k);
+    candidate_ranks(prune, k);
+    while (moved < k && prune->sorted[moved] > 0)
+        moved++;
+    memset(plan, 0, prune->plan.bytes);
+    plan[KMEANS_PLAN_MOVED] = moved;
+    for (uint32_t j = 0; j < prune->candidates; j++)
+        if (prune->ranks[j] < k)
+            memcpy(&plan[j], &prune->sorted[prune->ranks[j]], sizeof *plan);
     if (lane_send(filter->lane, "shifts", prune->shifts, 0, k * sizeof *prune->host_shifts,
                   prune->host_shifts, err) != STATUS_OK ||
         lane_send(filter->lane, "plan", prune->plan.buffer, 0, prune->plan.bytes, prune->plan.host,

@@ -55,14 +55,6 @@ struct ranks {
     struct workers *workers; /* the host's threads, which all ranks share */
 };
 
-/* Names the device in an error that came from it. */
-static void name_device(struct error *err, const struct ocl_device *device)
-{
-    char subject[200];
-    snprintf(subject, sizeof subject, "device %u (%s)", device->index, device->name);
-    error_subject(err, subject);
-}
-
 static enum status run_rank(void *context, struct comm *comm, struct error *err)
 {
     struct ranks *ranks = context;
@@ -93,10 +85,14 @@ static enum status run_once(uint32_t *failed, struct ranks *ranks, uint32_t coun
         status = comm_run_threads(failed, count, run_rank, ranks, err);
     workers_close(&ranks->workers);
     pthread_mutex_destroy(&locked.mutex);
-    if (status != STATUS_FAILED || !cluster_device_failed(err))
+    if (status != STATUS_FAILED || !cluster_device_failed(err)) {
         *failed = UINT32_MAX;
-    else if (count > 1)
-        name_device(err, ocl_context_device(ranks->contexts[*failed]));
+    } else if (count > 1) {
+        const struct ocl_device *device = ocl_context_device(ranks->contexts[*failed]);
+        char subject[200];
+        snprintf(subject, sizeof subject, "device %u (%s)", device->index, device->name);
+        error_subject(err, subject);
+    }
     return status;
 }
 

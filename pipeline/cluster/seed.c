@@ -223,19 +223,6 @@ static enum status random_rows(float *centroids, struct shard *shard,
 
 /* --- k-means++ ------------------------------------------------------------------------------- */
 
-static uint32_t trials_for(uint32_t k)
-{
-    uint32_t trials = 2 + (uint32_t)log((double)k);
-    return trials < KMEANS_TRIALS_MAX ? trials : KMEANS_TRIALS_MAX;
-}
-
-static void keep_seeds(struct checkpoint *checkpoint, uint32_t seeds)
-{
-    checkpoint->run.seeds = seeds;
-    if (checkpoint_due(checkpoint))
-        checkpoint_save(checkpoint);
-}
-
 /* Greedy k-means++: of 2 + floor(ln k) rows drawn in proportion to weight and squared distance, the
  * one that leaves least is taken (ties to the first). */
 static enum status plus_plus(float *centroids, struct shard *shard, const double *weights,
@@ -243,7 +230,8 @@ static enum status plus_plus(float *centroids, struct shard *shard, const double
                              struct checkpoint *checkpoint, struct error *err)
 {
     const struct data *data = &shard->data;
-    const uint32_t k = config->k, trials = trials_for(k);
+    const uint32_t k = config->k, wanted = 2 + (uint32_t)log((double)k);
+    const uint32_t trials = wanted < KMEANS_TRIALS_MAX ? wanted : KMEANS_TRIALS_MAX;
     const uint32_t resumed = checkpoint ? checkpoint->run.seeds : 0;
     const size_t stride = data->stride;
     struct seeding seeding = {0};
@@ -286,8 +274,11 @@ static enum status plus_plus(float *centroids, struct shard *shard, const double
         if (status != STATUS_OK)
             break;
         memcpy(centroids + c * stride, candidates + best * stride, stride * sizeof *centroids);
-        if (checkpoint)
-            keep_seeds(checkpoint, c + 1);
+        if (checkpoint) {
+            checkpoint->run.seeds = c + 1;
+            if (checkpoint_due(checkpoint))
+                checkpoint_save(checkpoint);
+        }
     }
 out:
     lane_settle(shard->lane);
@@ -338,19 +329,6 @@ static enum status open_parallel(struct parallel *parallel, struct shard *shard,
     if (filter_open(&parallel->filter, data, parallel->capacity, err) != STATUS_OK)
         return err->status;
     return assign_open(&parallel->assign, &parallel->filter, err);
-}
-
-static void close_parallel(struct parallel *parallel)
-{
-    lane_settle(parallel->shard->lane);
-    assign_close(&parallel->assign);
-    filter_close(&parallel->filter);
-    free(parallel->candidates);
-    free(parallel->shifts);
-    free(parallel->rows);
-    free(parallel->distances);
-    free(parallel->weights);
-    free(parallel->labels);
 }
 
 /* Labels the rank's rows by the candidates so far, of which only those of infinite shift are new.
@@ -582,7 +560,15 @@ static enum status parallel_rows(float *centroids, struct shard *shard,
         status = gather_candidates(&parallel, config, stream + STREAM_PARALLEL, err);
     if (status == STATUS_OK)
         status = recluster(centroids, &parallel, config, stream + STREAM_RECLUSTER, err);
-    close_parallel(&parallel);
+    lane_settle(shard->lane);
+    assign_close(&parallel.assign);
+    filter_close(&parallel.filter);
+    free(parallel.candidates);
+    free(parallel.shifts);
+    free(parallel.rows);
+    free(parallel.distances);
+    free(parallel.weights);
+    free(parallel.labels);
     return status;
 }
 

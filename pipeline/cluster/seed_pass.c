@@ -12,81 +12,6 @@ static uint64_t blocks_of(uint64_t rows)
     return (rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
 }
 
-static enum status open_tile(struct seed_tile *out, const struct seeding *seeding,
-                             const struct tile *tile, struct error *err)
-{
-    struct lane *lane = seeding->lane;
-    const double *weights = seeding->weights;
-    const size_t rows = tile->rows;
-    const struct lane_buffer wanted[] = {
-        {&out->thresholds, rows * sizeof(float)},
-        {&out->mask, rows * sizeof(cl_uint)},
-        {&out->distances, rows * sizeof(double)}, /* not where the host keeps them */
-        {&out->weights, rows * sizeof(double)},   /* likewise */
-    };
-    const size_t count = seeding->host_distances ? 2 : weights ? 4 : 3;
-    if (lane_open_buffers(lane, wanted, count, "seeding", err) != STATUS_OK)
-        return err->status;
-    return count == 4 ? lane_write(lane, "weights", out->weights, 0, rows * sizeof(double),
-                                   weights + tile->offset, err)
-                      : STATUS_OK;
-}
-
-enum status seeding_open(struct seeding *seeding, struct shard *shard, const double *weights,
-                         struct error *err)
-{
-    struct data *data = &shard->data;
-    struct lane *lane = shard->lane;
-    *seeding = (struct seeding){.shard = shard,
-                                .assign = &shard->assign,
-                                .data = data,
-                                .lane = lane,
-                                .blocks = blocks_of(data->share.rows),
-                                .weights = weights};
-    const size_t bytes = seeding->blocks * TRIALS * sizeof(double);
-    seeding->sums = malloc(bytes);
-    seeding->upto = malloc(seeding->blocks * sizeof *seeding->upto);
-    seeding->reached = malloc(shard->comm->size * sizeof *seeding->reached);
-    seeding->tiles = calloc(data->tile_count, sizeof *seeding->tiles);
-    const bool on_host = !shard->assign.exact->program;
-    if (on_host)
-        seeding->host_distances = malloc(data->share.rows * sizeof *seeding->host_distances);
-    if (!seeding->sums || !seeding->upto || !seeding->reached || !seeding->tiles ||
-        (on_host && !seeding->host_distances))
-        return error_memory(err, bytes, "seeding");
-    const cl_program program = seeding->assign->exact->program;
-    const struct lane_kernel kernels[] = {{&seeding->exact, program, "seed_exact"},
-                                          {&seeding->commit, program, "seed_commit"}};
-    const struct lane_buffer sums = {&seeding->block_sums,
-                                     blocks_of(data->tile_rows) * TRIALS * sizeof(double)};
-    if (program && (lane_open_kernels(kernels, COUNT_OF(kernels), err) != STATUS_OK ||
-                    lane_open_buffers(lane, &sums, 1, "seeding", err) != STATUS_OK))
-        return err->status;
-    for (uint32_t i = 0; i < data->tile_count; i++)
-        if (open_tile(&seeding->tiles[i], seeding, &data->tiles[i], err) != STATUS_OK)
-            return err->status;
-    return STATUS_OK;
-}
-
-void seeding_close(struct seeding *seeding)
-{
-    for (uint32_t i = 0; seeding->tiles && i < seeding->data->tile_count; i++) {
-        ocl_buffer_release(&seeding->tiles[i].distances);
-        ocl_buffer_release(&seeding->tiles[i].thresholds);
-        ocl_buffer_release(&seeding->tiles[i].mask);
-        ocl_buffer_release(&seeding->tiles[i].weights);
-    }
-    cl_kernel *const kernels[] = {&seeding->exact, &seeding->commit};
-    lane_close_kernels(kernels, COUNT_OF(kernels));
-    ocl_buffer_release(&seeding->block_sums);
-    free(seeding->tiles);
-    free(seeding->sums);
-    free(seeding->upto);
-    free(seeding->reached);
-    free(seeding->host_distances);
-    *seeding = (struct seeding){0};
-}
-
 static struct seed_tile *of_tile(struct seeding *seeding, const struct tile *tile)
 {
     return &seeding->tiles[tile - seeding->data->tiles];
@@ -182,34 +107,191 @@ static enum status host_tile(struct seeding *seeding, struct tile *tile, const f
         .trials = trials,
     };
     float *mapped = NULL;
-    pass.thresholds = malloc(rows * sizeof *pass.thresholds);
-    pass.mask = malloc(rows * sizeof *pass.mask);
-    enum status status = STATUS_OK;
-    if (!pass.thresholds || !pass.mask)
-        status = error_memory(err, rows * sizeof *pass.mask, "seeding");
-    if (status == STATUS_OK)
-        status = lane_read(lane, "thresholds", own->thresholds, 0, rows * sizeof(float),
-                           pass.thresholds, err);
-    if (status == STATUS_OK)
-        status = lane_read(lane, "mask", own->mask, 0, rows * sizeof(cl_uint), pass.mask, err);
-    if (status == STATUS_OK)
-        status = data_map(&mapped, seeding->data, tile, err);
-    if (status == STATUS_OK) {
-        pass.rows = mapped;
-        workers_run(lane->workers, part, &pass, blocks_of(tile->rows));
-        status = data_unmap(seeding->data, tile, mapped, err);
+    const size_t thresholds = rows * sizeof *pass.thresholds, masks = rows * sizeof *pass.mask;
+    pass.thresholds = malloc(thresholds);
+    pass.mask = malloc(masks);
+    enum status status = STATUS_FAILED;
+    if (!pass.thresholds || !pass.mask) {
+        error_memory(err, rows * sizeof *pass.mask, "seeding");
+        goto out;
     }
+    if (lane_read(lane, "thresholds", own->thresholds, 0, thresholds, pass.thresholds, err) !=
+            STATUS_OK ||
+        lane_read(lane, "mask", own->mask, 0, masks, pass.mask, err) != STATUS_OK ||
+        data_map(&mapped, seeding->data, tile, err) != STATUS_OK) {
+        status = err->status;
+        goto out;
+    }
+    pass.rows = mapped;
+    workers_run(lane->workers, part, &pass, blocks_of(tile->rows));
+    status = data_unmap(seeding->data, tile, mapped, err);
     if (status == STATUS_OK)
-        status = lane_write(lane, "thresholds", own->thresholds, 0, rows * sizeof(float),
-                            pass.thresholds, err);
+        status =
+            lane_write(lane, "thresholds", own->thresholds, 0, thresholds, pass.thresholds, err);
     if (status == STATUS_OK)
-        status = lane_write(lane, "mask", own->mask, 0, rows * sizeof(cl_uint), pass.mask, err);
+        status = lane_write(lane, "mask", own->mask, 0, masks, pass.mask, err);
+out:
     free(pass.thresholds);
     free(pass.mask);
     return status;
 }
 
-/* --- a tile ---------------------------------------------------------------------------------- */
+static enum status evaluate_on_host(struct seeding *seeding, struct tile *tile,
+                                    const float *candidates, uint32_t trials, struct error *err)
+{
+    return host_tile(seeding, tile, candidates, trials, evaluate_block, err);
+}
+
+static enum status commit_on_host(struct seeding *seeding, struct tile *tile,
+                                  const float *candidates, uint32_t trial, bool first,
+                                  struct error *err)
+{
+    return host_tile(seeding, tile, candidates, first ? TRIALS : trial, commit_block, err);
+}
+
+static enum status read_from_host(double *distances, struct seeding *seeding, uint64_t offset,
+                                  uint32_t rows, struct error *err)
+{
+    (void)err;
+    memcpy(distances, seeding->host_distances + offset, rows * sizeof *distances);
+    return STATUS_OK;
+}
+
+static const struct seed_ops host_ops = {evaluate_on_host, commit_on_host, read_from_host};
+
+/* --- on the device --------------------------------------------------------------------------- */
+
+static enum status evaluate_on_device(struct seeding *seeding, struct tile *tile,
+                                      const float *candidates, uint32_t trials, struct error *err)
+{
+    (void)candidates;
+    struct filter *filter = seeding->assign->filter;
+    struct seed_tile *own = of_tile(seeding, tile);
+    const cl_uint rows = tile->rows, stride = seeding->data->stride;
+    const cl_uint weighted = own->weights ? 1 : 0;
+    cl_mem weights = own->weights ? own->weights : own->distances;
+    if (ocl_args(seeding->exact, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
+                 sizeof(cl_mem), &own->mask, sizeof(cl_mem), &own->distances, sizeof(cl_mem),
+                 &weights, sizeof(cl_mem), &seeding->block_sums, sizeof rows, &rows, sizeof stride,
+                 &stride, sizeof trials, &trials, sizeof weighted, &weighted,
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    const size_t group = seeding->lane->tiled ? filter->width : 1;
+    if (lane_launch(seeding->lane, "seed exact", seeding->exact, blocks_of(rows) * group, group,
+                    err) != STATUS_OK)
+        return err->status;
+    return lane_read(seeding->lane, "seed sums", seeding->block_sums, 0,
+                     blocks_of(rows) * TRIALS * sizeof(double), sums_of(seeding, tile), err);
+}
+
+static enum status commit_on_device(struct seeding *seeding, struct tile *tile,
+                                    const float *candidates, uint32_t trial, bool first,
+                                    struct error *err)
+{
+    (void)candidates;
+    struct filter *filter = seeding->assign->filter;
+    struct seed_tile *own = of_tile(seeding, tile);
+    const cl_uint rows = tile->rows, stride = seeding->data->stride, all = first ? 1 : 0;
+    const cl_double scale = ldexp(1.0, -2 * filter->exponent);
+    if (ocl_args(seeding->commit, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
+                 &filter->candidates, sizeof(cl_mem), &own->mask, sizeof(cl_mem),
+                 &filter->centre_buffer, sizeof(cl_mem), &own->distances, sizeof(cl_mem),
+                 &own->thresholds, sizeof rows, &rows, sizeof stride, &stride, sizeof trial, &trial,
+                 sizeof all, &all, sizeof scale, &scale, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return lane_launch(seeding->lane, "seed commit", seeding->commit, rows, 64, err);
+}
+
+static enum status read_from_device(double *distances, struct seeding *seeding, uint64_t offset,
+                                    uint32_t rows, struct error *err)
+{
+    const struct tile *tile = data_tile_of(seeding->data, seeding->data->share.first + offset);
+    return lane_read(seeding->lane, "seed distances", of_tile(seeding, tile)->distances,
+                     (size_t)(offset - tile->offset) * sizeof *distances, rows * sizeof *distances,
+                     distances, err);
+}
+
+static const struct seed_ops device_ops = {evaluate_on_device, commit_on_device, read_from_device};
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+static enum status open_tile(struct seed_tile *out, const struct seeding *seeding,
+                             const struct tile *tile, struct error *err)
+{
+    struct lane *lane = seeding->lane;
+    const double *weights = seeding->weights;
+    const size_t rows = tile->rows;
+    const struct lane_buffer wanted[] = {
+        {&out->thresholds, rows * sizeof(float)},
+        {&out->mask, rows * sizeof(cl_uint)},
+        {&out->distances, rows * sizeof(double)}, /* not where the host keeps them */
+        {&out->weights, rows * sizeof(double)},   /* likewise */
+    };
+    const size_t count = seeding->host_distances ? 2 : weights ? 4 : 3;
+    if (lane_open_buffers(lane, wanted, count, "seeding", err) != STATUS_OK)
+        return err->status;
+    return count == 4 ? lane_write(lane, "weights", out->weights, 0, rows * sizeof(double),
+                                   weights + tile->offset, err)
+                      : STATUS_OK;
+}
+
+enum status seeding_open(struct seeding *seeding, struct shard *shard, const double *weights,
+                         struct error *err)
+{
+    struct data *data = &shard->data;
+    struct lane *lane = shard->lane;
+    *seeding = (struct seeding){.shard = shard,
+                                .assign = &shard->assign,
+                                .data = data,
+                                .lane = lane,
+                                .blocks = blocks_of(data->share.rows),
+                                .weights = weights};
+    const size_t bytes = seeding->blocks * TRIALS * sizeof(double);
+    seeding->sums = malloc(bytes);
+    seeding->upto = malloc(seeding->blocks * sizeof *seeding->upto);
+    seeding->reached = malloc(shard->comm->size * sizeof *seeding->reached);
+    seeding->tiles = calloc(data->tile_count, sizeof *seeding->tiles);
+    const bool on_host = !shard->assign.exact->program;
+    seeding->ops = on_host ? &host_ops : &device_ops;
+    if (on_host)
+        seeding->host_distances = malloc(data->share.rows * sizeof *seeding->host_distances);
+    if (!seeding->sums || !seeding->upto || !seeding->reached || !seeding->tiles ||
+        (on_host && !seeding->host_distances))
+        return error_memory(err, bytes, "seeding");
+    const cl_program program = seeding->assign->exact->program;
+    const struct lane_kernel kernels[] = {{&seeding->exact, program, "seed_exact"},
+                                          {&seeding->commit, program, "seed_commit"}};
+    const struct lane_buffer sums = {&seeding->block_sums,
+                                     blocks_of(data->tile_rows) * TRIALS * sizeof(double)};
+    if (program && (lane_open_kernels(kernels, COUNT_OF(kernels), err) != STATUS_OK ||
+                    lane_open_buffers(lane, &sums, 1, "seeding", err) != STATUS_OK))
+        return err->status;
+    for (uint32_t i = 0; i < data->tile_count; i++)
+        if (open_tile(&seeding->tiles[i], seeding, &data->tiles[i], err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
+}
+
+void seeding_close(struct seeding *seeding)
+{
+    for (uint32_t i = 0; seeding->tiles && i < seeding->data->tile_count; i++) {
+        ocl_buffer_release(&seeding->tiles[i].distances);
+        ocl_buffer_release(&seeding->tiles[i].thresholds);
+        ocl_buffer_release(&seeding->tiles[i].mask);
+        ocl_buffer_release(&seeding->tiles[i].weights);
+    }
+    cl_kernel *const kernels[] = {&seeding->exact, &seeding->commit};
+    lane_close_kernels(kernels, COUNT_OF(kernels));
+    ocl_buffer_release(&seeding->block_sums);
+    free(seeding->tiles);
+    free(seeding->sums);
+    free(seeding->upto);
+    free(seeding->reached);
+    free(seeding->host_distances);
+    *seeding = (struct seeding){0};
+}
+
+/* --- passes ---------------------------------------------------------------------------------- */
 
 static enum status filter_tile(struct seeding *seeding, struct tile *tile, struct error *err)
 {
@@ -231,56 +313,12 @@ static enum status filter_tile(struct seeding *seeding, struct tile *tile, struc
                        (rows + points - 1) / points * group, group, err);
 }
 
-static enum status exact_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
-                              cl_uint trials, struct error *err)
-{
-    if (seeding->host_distances)
-        return host_tile(seeding, tile, candidates, trials, evaluate_block, err);
-    struct filter *filter = seeding->assign->filter;
-    struct seed_tile *own = of_tile(seeding, tile);
-    const cl_uint rows = tile->rows, stride = seeding->data->stride;
-    const cl_uint weighted = own->weights ? 1 : 0;
-    cl_mem weights = own->weights ? own->weights : own->distances;
-    if (ocl_args(seeding->exact, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
-                 sizeof(cl_mem), &own->mask, sizeof(cl_mem), &own->distances, sizeof(cl_mem),
-                 &weights, sizeof(cl_mem), &seeding->block_sums, sizeof rows, &rows, sizeof stride,
-                 &stride, sizeof trials, &trials, sizeof weighted, &weighted,
-                 OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    const size_t group = seeding->lane->tiled ? filter->width : 1;
-    if (lane_launch(seeding->lane, "seed exact", seeding->exact, blocks_of(rows) * group, group,
-                    err) != STATUS_OK)
-        return err->status;
-    return lane_read(seeding->lane, "seed sums", seeding->block_sums, 0,
-                     blocks_of(rows) * TRIALS * sizeof(double), sums_of(seeding, tile), err);
-}
-
-static enum status commit_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
-                               cl_uint trial, bool first, struct error *err)
-{
-    if (seeding->host_distances)
-        return host_tile(seeding, tile, candidates, first ? TRIALS : trial, commit_block, err);
-    struct filter *filter = seeding->assign->filter;
-    struct seed_tile *own = of_tile(seeding, tile);
-    const cl_uint rows = tile->rows, stride = seeding->data->stride, all = first ? 1 : 0;
-    const cl_double scale = ldexp(1.0, -2 * filter->exponent);
-    if (ocl_args(seeding->commit, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
-                 &filter->candidates, sizeof(cl_mem), &own->mask, sizeof(cl_mem),
-                 &filter->centre_buffer, sizeof(cl_mem), &own->distances, sizeof(cl_mem),
-                 &own->thresholds, sizeof rows, &rows, sizeof stride, &stride, sizeof trial, &trial,
-                 sizeof all, &all, sizeof scale, &scale, OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    return lane_launch(seeding->lane, "seed commit", seeding->commit, rows, 64, err);
-}
-
 /* Commits are over: the tile may go, and other candidates may come. */
 static enum status wait_commit(struct seeding *seeding, const struct tile *tile, struct error *err)
 {
     cl_uint one;
     return lane_read(seeding->lane, "mask", of_tile(seeding, tile)->mask, 0, sizeof one, &one, err);
 }
-
-/* --- passes ---------------------------------------------------------------------------------- */
 
 /* What a pass does to each tile. */
 struct seed_job {
@@ -295,11 +333,10 @@ static enum status run_pass(struct seeding *seeding, const struct seed_job *job,
 {
     struct data *data = seeding->data;
     struct tile *tile;
-    enum status status = STATUS_OK;
-    if (job->set)
-        status = filter_set_candidates(seeding->assign->filter, job->candidates, job->count, err);
-    if (status == STATUS_OK)
-        status = data_begin_at_either_end(data, err);
+    if (job->set && filter_set_candidates(seeding->assign->filter, job->candidates, job->count,
+                                          err) != STATUS_OK)
+        return err->status;
+    enum status status = data_begin_at_either_end(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK)
         status = job->tile(job, seeding, tile, err);
     return data_end(data, status);
@@ -341,13 +378,13 @@ static enum status evaluate_tile(const struct seed_job *job, struct seeding *see
 {
     if (filter_tile(seeding, tile, err) != STATUS_OK)
         return err->status;
-    return exact_tile(seeding, tile, job->candidates, job->count, err);
+    return seeding->ops->evaluate(seeding, tile, job->candidates, job->count, err);
 }
 
 static enum status first_tile(const struct seed_job *job, struct seeding *seeding,
                               struct tile *tile, struct error *err)
 {
-    if (commit_tile(seeding, tile, job->candidates, 0, true, err) != STATUS_OK)
+    if (seeding->ops->commit(seeding, tile, job->candidates, 0, true, err) != STATUS_OK)
         return err->status;
     /* The seed is nowhere nearer than itself: the sums are of what is. */
     return evaluate_tile(job, seeding, tile, err);
@@ -359,7 +396,7 @@ static enum status restore_tile(const struct seed_job *job, struct seeding *seed
     if (filter_tile(seeding, tile, err) != STATUS_OK)
         return err->status;
     for (uint32_t i = 0; i < job->count; i++)
-        if (commit_tile(seeding, tile, job->candidates, i, false, err) != STATUS_OK)
+        if (seeding->ops->commit(seeding, tile, job->candidates, i, false, err) != STATUS_OK)
             return err->status;
     return wait_commit(seeding, tile, err);
 }
@@ -399,7 +436,8 @@ enum status seeding_evaluate(struct seeding *seeding, double *remaining, const f
 static enum status take_tile(const struct seed_job *job, struct seeding *seeding, struct tile *tile,
                              struct error *err)
 {
-    enum status status = commit_tile(seeding, tile, job->candidates, job->count, false, err);
+    enum status status =
+        seeding->ops->commit(seeding, tile, job->candidates, job->count, false, err);
     return status == STATUS_OK && !seeding->data->resident ? wait_commit(seeding, tile, err)
                                                            : status;
 }
@@ -456,18 +494,12 @@ static enum status draw_row(uint64_t *row, struct seeding *seeding, double targe
     const uint64_t at = block * KMEANS_BLOCK_ROWS, left = data->share.rows - at;
     const uint64_t first = data->share.first + at;
     const uint32_t rows = left < KMEANS_BLOCK_ROWS ? (uint32_t)left : KMEANS_BLOCK_ROWS;
-    const struct tile *tile = data_tile_of(data, first);
     double values[KMEANS_BLOCK_ROWS];
-    enum status status = STATUS_OK;
-    if (seeding->host_distances)
-        memcpy(values, seeding->host_distances + at, rows * sizeof *values);
-    else
-        status = lane_read(seeding->lane, "seed distances", of_tile(seeding, tile)->distances,
-                           (size_t)(first - tile->first) * sizeof *values, rows * sizeof *values,
-                           values, err);
+    if (seeding->ops->read(values, seeding, at, rows, err) != STATUS_OK)
+        return err->status;
     double reached = block > 0 ? seeding->upto[block - 1] : seeding->before;
     *row = first;
-    for (uint32_t i = 0; i < rows && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < rows; i++) {
         double value = seeding->weights ? values[i] * seeding->weights[at + i] : values[i];
         if (value > 0)
             *row = first + i;
@@ -475,7 +507,7 @@ static enum status draw_row(uint64_t *row, struct seeding *seeding, double targe
         if (value > 0 && reached > target)
             break;
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const double *random,

@@ -16,7 +16,24 @@ struct seed_tile {
     cl_mem weights;    /* float64 a row, or NULL */
 };
 
+struct seeding;
+
+/* Where rows have their distances: on the device, or on the host where that has no float64. */
+struct seed_ops {
+    /* For each row the least distance to the candidates that the mask names and the seeds, summed up
+     * for each block. */
+    enum status (*evaluate)(struct seeding *seeding, struct tile *tile, const float *candidates,
+                            uint32_t trials, struct error *err);
+    /* Takes one candidate; all: the first one, for all rows. */
+    enum status (*commit)(struct seeding *seeding, struct tile *tile, const float *candidates,
+                          uint32_t trial, bool all, struct error *err);
+    /* The distances of `rows` rows from that at `offset` of the share on. */
+    enum status (*read)(double *distances, struct seeding *seeding, uint64_t offset, uint32_t rows,
+                        struct error *err);
+};
+
 struct seeding {
+    const struct seed_ops *ops;
     struct shard *shard;
     struct assign *assign;
     struct data *data;

@@ -82,18 +82,6 @@ bool cluster_sweep_prefers(const struct cluster_sweep *sweep, uint32_t i)
     return isnan(most) || score >= most;
 }
 
-/* The outcome of value i ends up in `best` if that is the first one or the suggestion changes. */
-static void keep_better(struct cluster_outcome *best, struct cluster_outcome *outcome,
-                        struct cluster_sweep *sweep, uint32_t i)
-{
-    if (best->labels && !cluster_sweep_prefers(sweep, i))
-        return;
-    struct cluster_outcome swap = *best;
-    *best = *outcome;
-    *outcome = swap;
-    sweep->suggested = i;
-}
-
 /* How well the clusters agree with the classes, of all rows. */
 static enum status agree(struct cluster_agreement *agreement, const struct engine *engine,
                          const struct cluster_outcome *outcome,
@@ -149,7 +137,12 @@ static enum status run_value(struct cluster_outcome *best, struct cluster_sweep 
         value->inertia = outcome.inertia;
         const double init = best->seconds_init + outcome.seconds_init;
         const double iterate = best->seconds_iterate + outcome.seconds_iterate;
-        keep_better(best, &outcome, sweep, i);
+        if (!best->labels || cluster_sweep_prefers(sweep, i)) {
+            struct cluster_outcome swap = *best;
+            *best = outcome;
+            outcome = swap;
+            sweep->suggested = i;
+        }
         best->seconds_init = init;
         best->seconds_iterate = iterate;
         checkpoint->values.done++;

@@ -235,15 +235,6 @@ static void stats_part(void *context, uint64_t number)
     job->parts[number] = part;
 }
 
-/* What the parts of one block begin with: the sums of its rows that came before. */
-static void load_parts(const struct column_stats *stats, struct column_part *parts)
-{
-    for (uint32_t j = 0; j < stats->dimension; j++) {
-        parts[j / COLUMNS_PART].sum[j % COLUMNS_PART] = stats->block_sum[j];
-        parts[j / COLUMNS_PART].squares[j % COLUMNS_PART] = stats->block_squares[j];
-    }
-}
-
 /* Takes over the sums of one block's rows; where it is whole they go into the sums of all. */
 static void keep_parts(struct column_stats *stats, const struct column_part *parts, bool whole)
 {
@@ -281,7 +272,11 @@ enum status column_stats_add(struct column_stats *stats, struct workers *workers
         now = now < count ? now : count;
         const uint32_t blocks = (now + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
         memset(parts, 0, (size_t)groups * blocks * sizeof *parts);
-        load_parts(stats, parts);
+        /* The sums of the block's rows that came before. */
+        for (uint32_t j = 0; j < stats->dimension; j++) {
+            parts[j / COLUMNS_PART].sum[j % COLUMNS_PART] = stats->block_sum[j];
+            parts[j / COLUMNS_PART].squares[j % COLUMNS_PART] = stats->block_squares[j];
+        }
         struct column_job job = {stats, rows, weights, now, stride, groups, parts};
         workers_run(workers, stats_part, &job, groups * blocks);
         for (uint32_t block = 0; block < blocks; block++)
