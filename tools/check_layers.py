@@ -39,7 +39,7 @@ STAGE_INCLUDES = {
 JOBS = ("ingest", "clustering")
 
 # Folders inside which circles are still to be taken apart. None is to be added.
-KNOWN_CIRCLES = ("cluster",)
+KNOWN_CIRCLES = ()
 
 HDF5_FOLDERS = ("file", "matrix")
 HDF5 = re.compile(r"#\s*include\s*<hdf5|\bH5[A-Z]{1,2}[a-z]\w*\s*\(")

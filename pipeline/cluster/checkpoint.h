@@ -14,9 +14,8 @@
 #ifndef CLPIPE_CLUSTER_CHECKPOINT_H
 #define CLPIPE_CLUSTER_CHECKPOINT_H
 
-#include "cluster/cluster.h"
+#include "cluster/cluster_types.h"
 #include "cluster/comm.h"
-#include "cluster/sweep.h"
 
 enum checkpoint_stage {
     CHECKPOINT_SEEDING,  /* run.seeds first centroids are known, maybe none */

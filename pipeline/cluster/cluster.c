@@ -19,17 +19,6 @@ void cluster_config_default(struct cluster_config *config)
     };
 }
 
-void cluster_outcome_clear(struct cluster_outcome *outcome)
-{
-    free(outcome->centroids);
-    free(outcome->labels);
-    free(outcome->distances);
-    free(outcome->sizes);
-    free(outcome->nearest);
-    free(outcome->inertia_history);
-    *outcome = (struct cluster_outcome){0};
-}
-
 /* --- clustering ------------------------------------------------------------------------------ */
 
 struct clustering {

@@ -11,7 +11,7 @@
 #ifndef CLPIPE_CLUSTER_DATA_H
 #define CLPIPE_CLUSTER_DATA_H
 
-#include "cluster/cluster.h"
+#include "cluster/cluster_types.h"
 #include "cluster/fetch.h"
 #include "cluster/transform.h"
 #include "cluster/weights.h"

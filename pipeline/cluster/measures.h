@@ -2,8 +2,8 @@
 #ifndef CLPIPE_CLUSTER_MEASURES_H
 #define CLPIPE_CLUSTER_MEASURES_H
 
+#include "cluster/cluster_types.h"
 #include "cluster/shard.h"
-#include "cluster/sweep.h"
 
 /* Rows of the sample, at most; fewer where they would hold more than this many values. */
 #define MEASURES_SAMPLE        2048

@@ -6,7 +6,7 @@
 #ifndef CLPIPE_CLUSTER_METHOD_H
 #define CLPIPE_CLUSTER_METHOD_H
 
-#include "cluster/cluster.h"
+#include "cluster/cluster_types.h"
 
 struct fit;
 

@@ -146,3 +146,14 @@ out:
     free(nearest);
     return status;
 }
+
+void cluster_outcome_clear(struct cluster_outcome *outcome)
+{
+    free(outcome->centroids);
+    free(outcome->labels);
+    free(outcome->distances);
+    free(outcome->sizes);
+    free(outcome->nearest);
+    free(outcome->inertia_history);
+    *outcome = (struct cluster_outcome){0};
+}

@@ -3,9 +3,8 @@
 #ifndef CLPIPE_CLUSTER_RUN_H
 #define CLPIPE_CLUSTER_RUN_H
 
-#include "cluster/cluster.h"
+#include "cluster/cluster_types.h"
 #include "cluster/shard.h"
-#include "cluster/sweep.h"
 
 /* The most ranks that a test can make of one device. */
 #define RUN_RANKS 4

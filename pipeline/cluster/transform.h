@@ -4,7 +4,7 @@
 #define CLPIPE_CLUSTER_TRANSFORM_H
 
 #include "base/error.h"
-#include "cluster/cluster.h"
+#include "cluster/cluster_types.h"
 #include "cluster/workers.h"
 #include <stdint.h>
 

@@ -1,6 +1,7 @@
 /* test_fit.c: when centroids have converged. */
 #include "runner.h"
 
+#include "cluster/cluster.h"
 #include "cluster/fit.h"
 
 #define ROWS   4

@@ -3,6 +3,7 @@
  * well: there it takes less data. */
 #include "runner.h"
 
+#include "cluster/cluster.h"
 #include "cluster/shard.h"
 #include "kmeans.h"
 #include "test_devices.h"

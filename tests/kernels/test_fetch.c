@@ -3,6 +3,7 @@
 #include "runner.h"
 
 #include "cluster/canonical.h"
+#include "cluster/cluster.h"
 #include "cluster/run.h"
 #include "kmeans.h"
 

@@ -2,6 +2,7 @@
  * lists, against plain C. Run it under oclgrind as well: there it takes less data. */
 #include "runner.h"
 
+#include "cluster/cluster.h"
 #include "cluster/shard.h"
 #include "kmeans.h"
 #include "test_devices.h"

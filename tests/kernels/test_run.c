@@ -2,7 +2,9 @@
  * the same bits. */
 #include "runner.h"
 
+#include "cluster/cluster.h"
 #include "cluster/run.h"
+#include "cluster/sweep.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,9 @@
  * without, and each k gives what cluster_run gives. */
 #include "runner.h"
 
+#include "cluster/cluster.h"
 #include "cluster/run.h"
+#include "cluster/sweep.h"
 #include "test_devices.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
  * the place of methods.c's. */
 #include "runner.h"
 
+#include "cluster/cluster.h"
 #include "cluster/fit.h"
 #include "cluster/run.h"
 
@@ -125,7 +126,10 @@ static int setup(void **state)
     struct error err = ERROR_INIT;
     if (ocl_devices_open(&devices, 2, &err) != STATUS_OK || devices.count == 0)
         return -1;
-    return ocl_context_open((struct ocl_context **)state, &devices.device[0], NULL, &err) == STATUS_OK ? 0 : -1;
+    return ocl_context_open((struct ocl_context **)state, &devices.device[0], NULL, &err) ==
+                   STATUS_OK
+               ? 0
+               : -1;
 }
 
 static int teardown(void **state)
