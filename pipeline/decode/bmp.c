@@ -44,22 +44,11 @@ static uint32_t get32(const uint8_t *p)
     return get16(p) | get16(p + 2) << 16;
 }
 
-static void *bmp_create(void)
-{
-    return calloc(1, sizeof(struct bmp));
-}
-
 static void bmp_reset(void *state)
 {
     struct bmp *bmp = state;
     free(bmp->indices);
     bmp->indices = NULL;
-}
-
-static void bmp_destroy(void *state)
-{
-    bmp_reset(state);
-    free(state);
 }
 
 /* --- the header ------------------------------------------------------------------------------ */
@@ -330,18 +319,9 @@ static enum reason bmp_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
     return REASON_NONE;
 }
 
-static enum reason bmp_end(void *state, struct failure *failure)
-{
-    (void)state;
-    (void)failure;
-    return REASON_NONE;
-}
-
 const struct codec codec_bmp = {
-    .create = bmp_create,
-    .destroy = bmp_destroy,
+    .state_bytes = sizeof(struct bmp),
     .begin = bmp_begin,
     .rows = bmp_rows,
-    .end = bmp_end,
     .reset = bmp_reset,
 };

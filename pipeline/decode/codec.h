@@ -7,9 +7,9 @@
 #include <stdbool.h>
 
 struct codec {
-    /* Creates the per-thread state; NULL if there is no memory. */
-    void *(*create)(void);
-    void (*destroy)(void *state);
+    size_t state_bytes;         /* of the state, one for each thread that meets the format */
+    void (*init)(void *state);  /* a zeroed one; NULL: zeros will do */
+    void (*clear)(void *state); /* frees what reset keeps; NULL: nothing */
     /* Reads the header from the start of the file. */
     enum reason (*begin)(void *state, struct input *input, const struct decode_options *options,
                          uint64_t file_bytes, struct image_info *info, struct failure *failure);
@@ -18,9 +18,9 @@ struct codec {
                         struct failure *failure);
     /* All DCT coefficients instead of rows, where begin has filled info->dct; NULL: never does. */
     enum reason (*coefficients)(void *state, void *dst, struct failure *failure);
-    /* After the last row: is what is behind it in order? */
+    /* After the last row: is what is behind it in order? NULL: it does not matter. */
     enum reason (*end)(void *state, struct failure *failure);
-    /* Back to idle from any point; frees what grew with the picture. */
+    /* Back to idle from any point; frees what grew with the picture. NULL: nothing does. */
     void (*reset)(void *state);
 };
 

@@ -111,8 +111,13 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
         return failure_set(failure, REASON_UNSUPPORTED, "%s", row->notes);
     assert((unsigned)format < FORMATS_MAX);
     void **state = &local->state[format];
-    if (!*state && !(*state = codec->create()))
-        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a decoder");
+    if (!*state) {
+        *state = calloc(1, codec->state_bytes);
+        if (!*state)
+            return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a decoder");
+        if (codec->init)
+            codec->init(*state);
+    }
     memset(info->format, 0, sizeof info->format);
     memcpy(info->format, row->name, strnlen(row->name, sizeof info->format - 1));
     local->codec = codec;
@@ -124,7 +129,7 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
 static void local_abort(struct decode *decode)
 {
     struct local *local = local_of(decode);
-    if (local->codec)
+    if (local->codec && local->codec->reset)
         local->codec->reset(local->current);
     local->codec = NULL;
 }
@@ -165,7 +170,7 @@ static enum reason local_end(struct decode *decode, uint64_t digest[2], struct f
     struct local *local = local_of(decode);
     struct input *input = &local->input;
     assert(local->codec);
-    if (local->codec->end(local->current, failure) != REASON_NONE)
+    if (local->codec->end && local->codec->end(local->current, failure) != REASON_NONE)
         return blame_change(local, failure);
     input_skip(input, UINT64_MAX);
     if (input->error_number)
@@ -179,26 +184,6 @@ static enum reason local_end(struct decode *decode, uint64_t digest[2], struct f
     return REASON_NONE;
 }
 
-static enum status local_ready(struct decode *decode, struct error *err)
-{
-    (void)decode;
-    (void)err;
-    return STATUS_OK;
-}
-
-static unsigned local_ahead(const struct decode *decode)
-{
-    (void)decode;
-    return 1;
-}
-
-static void local_announce(struct decode *decode, const struct decode_file *files, unsigned count)
-{
-    (void)decode;
-    (void)files;
-    (void)count;
-}
-
 static uint64_t local_bytes_read(const struct decode *decode)
 {
     return ((const struct local *)decode)->input.total;
@@ -208,8 +193,14 @@ static void local_close(struct decode *decode)
 {
     struct local *local = local_of(decode);
     for (unsigned i = 0; i < FORMATS_MAX; i++) {
-        if (local->state[i])
-            format_codec(i)->destroy(local->state[i]);
+        if (!local->state[i])
+            continue;
+        const struct codec *codec = format_codec(i);
+        if (codec->reset)
+            codec->reset(local->state[i]);
+        if (codec->clear)
+            codec->clear(local->state[i]);
+        free(local->state[i]);
     }
     input_clear(&local->input);
     free(local);
@@ -219,9 +210,6 @@ enum status decode_open(struct decode **out, const struct decode_options *option
                         struct error *err)
 {
     static const struct decoder_ops ops = {
-        .ready = local_ready,
-        .ahead = local_ahead,
-        .announce = local_announce,
         .begin = local_begin,
         .rows = local_rows,
         .coefficients = local_coefficients,
@@ -247,17 +235,18 @@ enum status decode_open(struct decode **out, const struct decode_options *option
 
 enum status decode_ready(struct decode *decode, struct error *err)
 {
-    return decode->ops->ready(decode, err);
+    return decode->ops->ready ? decode->ops->ready(decode, err) : STATUS_OK;
 }
 
 unsigned decode_ahead(const struct decode *decode)
 {
-    return decode->ops->ahead(decode);
+    return decode->ops->ahead ? decode->ops->ahead(decode) : 1;
 }
 
 void decode_announce(struct decode *decode, const struct decode_file *files, unsigned count)
 {
-    decode->ops->announce(decode, files, count);
+    if (decode->ops->announce)
+        decode->ops->announce(decode, files, count);
 }
 
 enum reason decode_begin(struct decode *decode, const struct blob *blob, const char *path,

@@ -8,6 +8,7 @@
 #include "decode/decode.h"
 
 struct decoder_ops {
+    /* These three are NULL where there is nothing to start and no file is taken ahead. */
     enum status (*ready)(struct decode *decode, struct error *err);
     unsigned (*ahead)(const struct decode *decode);
     void (*announce)(struct decode *decode, const struct decode_file *files, unsigned count);

@@ -228,12 +228,6 @@ const struct codec *format_codec(unsigned i)
     return i < FORMATS ? rows[i].codec : NULL;
 }
 
-static bool has_magic(const struct magic *magic, const uint8_t *head, size_t size)
-{
-    return magic->size > 0 && size >= magic->offset + magic->size &&
-           memcmp(head + magic->offset, magic->bytes, magic->size) == 0;
-}
-
 int format_recognise(const uint8_t *head, size_t size)
 {
     int found = -1;
@@ -241,7 +235,8 @@ int format_recognise(const uint8_t *head, size_t size)
     for (unsigned i = 0; i < FORMATS; i++) {
         for (unsigned m = 0; m < MAGIC_MAX; m++) {
             const struct magic *magic = &rows[i].magic[m];
-            if (magic->size > longest && has_magic(magic, head, size)) {
+            if (magic->size > longest && size >= magic->offset + magic->size &&
+                memcmp(head + magic->offset, magic->bytes, magic->size) == 0) {
                 found = (int)i;
                 longest = magic->size;
             }

@@ -35,11 +35,6 @@ const char *codec_gif_library(void)
 #undef TEXT_
 }
 
-static void *gif_create(void)
-{
-    return calloc(1, sizeof(struct gif));
-}
-
 static void gif_reset(void *state)
 {
     struct gif *gif = state;
@@ -49,12 +44,6 @@ static void gif_reset(void *state)
     free(gif->lines);
     gif->file = NULL;
     gif->lines = NULL;
-}
-
-static void gif_destroy(void *state)
-{
-    gif_reset(state);
-    free(state);
 }
 
 /* Behind the end of the file there is one empty block: a frame that lacks only its end mark is
@@ -232,18 +221,9 @@ static enum reason gif_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
     return REASON_NONE;
 }
 
-static enum reason gif_end(void *state, struct failure *failure)
-{
-    (void)state;
-    (void)failure;
-    return REASON_NONE;
-}
-
 const struct codec codec_gif = {
-    .create = gif_create,
-    .destroy = gif_destroy,
+    .state_bytes = sizeof(struct gif),
     .begin = gif_begin,
     .rows = gif_rows,
-    .end = gif_end,
     .reset = gif_reset,
 };

@@ -115,11 +115,11 @@ static void register_decoders(void)
     heif_register_decoder_plugin(&heif_av1_decoder);
 }
 
-static void *heif_create(void)
+static void heif_start(void *state)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)state;
     pthread_once(&once, register_decoders);
-    return calloc(1, sizeof(struct heif));
 }
 
 static void heif_reset(void *state)
@@ -139,12 +139,9 @@ static void heif_reset(void *state)
     heif->alphas = NULL;
 }
 
-static void heif_destroy(void *state)
+static void heif_clear(void *state)
 {
-    struct heif *heif = state;
-    heif_reset(heif);
-    icc_close(&heif->icc);
-    free(heif);
+    icc_close(&((struct heif *)state)->icc);
 }
 
 /* libheif's own limit is a width, of which it takes the square. */
@@ -312,18 +309,11 @@ static enum reason heif_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
     return REASON_NONE;
 }
 
-static enum reason heif_end(void *state, struct failure *failure)
-{
-    (void)state;
-    (void)failure;
-    return REASON_NONE;
-}
-
 const struct codec codec_heif = {
-    .create = heif_create,
-    .destroy = heif_destroy,
+    .state_bytes = sizeof(struct heif),
+    .init = heif_start,
+    .clear = heif_clear,
     .begin = heif_begin,
     .rows = heif_rows,
-    .end = heif_end,
     .reset = heif_reset,
 };

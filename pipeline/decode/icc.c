@@ -110,17 +110,6 @@ static bool is_for(cmsHPROFILE profile, enum icc_space space)
             kind == cmsSigColorSpaceClass);
 }
 
-/* Its floating-point stages are counted in the tag itself: to read a list of them takes lcms2 the
- * square of its length. */
-static bool is_long(cmsHPROFILE profile)
-{
-    uint8_t head[16] = {0};
-    if (!cmsIsTag(profile, cmsSigDToB0Tag))
-        return false;
-    cmsReadRawTag(profile, cmsSigDToB0Tag, head, sizeof head);
-    return head[12] || head[13] || head[14] || head[15] > STAGES_MOST;
-}
-
 static void build(struct transform *t)
 {
     static const cmsUInt32Number formats[] = {
@@ -133,7 +122,13 @@ static void build(struct transform *t)
         return;
     cmsHPROFILE from = cmsOpenProfileFromMemTHR(t->context, t->profile, (cmsUInt32Number)t->size);
     cmsHPROFILE to = cmsCreate_sRGBProfileTHR(t->context);
-    if (from && to && is_for(from, t->space) && !is_long(from))
+    /* Its floating-point stages are counted in the tag itself: to read a list of them takes lcms2
+     * the square of its length. */
+    uint8_t head[16] = {0};
+    if (from && cmsIsTag(from, cmsSigDToB0Tag))
+        cmsReadRawTag(from, cmsSigDToB0Tag, head, sizeof head);
+    const bool is_long = head[12] || head[13] || head[14] || head[15] > STAGES_MOST;
+    if (from && to && is_for(from, t->space) && !is_long)
         t->transform = cmsCreateTransformTHR(t->context, from, formats[t->space], to, TYPE_RGB_8,
                                              INTENT_PERCEPTUAL, 0);
     if (from)
@@ -152,17 +147,6 @@ static void drop(struct transform *t)
     *t = (struct transform){0};
 }
 
-/* The one that has not been used for longest, or an empty one. */
-static struct transform *oldest(struct icc *icc)
-{
-    struct transform *found = &icc->kept[0];
-    for (size_t i = 1; i < KEPT; i++) {
-        if (icc->kept[i].used < found->used)
-            found = &icc->kept[i];
-    }
-    return found;
-}
-
 static struct transform *find(struct icc *icc, const void *profile, size_t size,
                               enum icc_space space)
 {
@@ -179,7 +163,11 @@ static struct transform *find(struct icc *icc, const void *profile, size_t size,
 static struct transform *add(struct icc *icc, const void *profile, size_t size,
                              enum icc_space space)
 {
-    struct transform *t = oldest(icc);
+    struct transform *t = &icc->kept[0]; /* not used for longest, or empty */
+    for (size_t i = 1; i < KEPT; i++) {
+        if (icc->kept[i].used < t->used)
+            t = &icc->kept[i];
+    }
     drop(t);
     t->profile = malloc(size);
     if (!t->profile)

@@ -196,14 +196,6 @@ _Noreturn static void serve(struct worker *worker)
     _exit(code == EPIPE ? 0 : WORKER_STARVED);
 }
 
-/* With our parent dies everybody who could want something. */
-static void die_with(pid_t parent)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(0);
-}
-
 /* The stop word of the options was forked with us, and will never say anything. */
 _Noreturn static void worker_main(int socket, int memory, const struct decode_options *given,
                                   uint64_t slot_bytes, pid_t template)
@@ -211,7 +203,10 @@ _Noreturn static void worker_main(int socket, int memory, const struct decode_op
     struct worker worker = {.socket = socket, .file = BLOB_NOTHING, .slot_bytes = slot_bytes};
     struct decode_options options = *given;
     options.stop = NULL;
-    die_with(template);
+    /* With our parent dies everybody who could want something. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != template)
+        _exit(0);
     prctl(PR_SET_NAME, "clpipe-decode");
     void *shared =
         mmap(NULL, ISOLATE_BOARD + slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
@@ -240,37 +235,6 @@ static void close_above(int fd)
         close((int)at);
 }
 
-static void keep_only(int control)
-{
-    for (int fd = 3; fd < control; fd++)
-        close(fd);
-    close_above(control);
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = 0; fd <= 2 && nothing >= 0; fd++)
-        dup2(nothing, fd);
-    if (nothing > 2)
-        close(nothing);
-}
-
-static void fork_worker(struct template_answer *answer, int control, int fds[ISOLATE_FDS],
-                        const struct decode_options *options, uint64_t slot_bytes)
-{
-    pid_t self = getpid();
-    answer->pid = fds[0] >= 0 && fds[1] >= 0 ? fork() : -1;
-    answer->error_number = answer->pid < 0 ? errno : 0;
-    if (answer->pid == 0) {
-        close(control);
-        worker_main(fds[0], fds[1], options, slot_bytes, self);
-    }
-}
-
-/* One that is ending by itself keeps its own status. */
-static void end_worker(struct template_answer *answer, pid_t pid)
-{
-    if (pid <= 0 || kill(pid, SIGKILL) != 0 || waitpid(pid, &answer->error_number, 0) != pid)
-        answer->error_number = 0;
-}
-
 void template_main(int control, const struct decode_options *options, uint64_t slot_bytes)
 {
     /* What ends a job politely goes to all of its processes; the one that matters tells us. */
@@ -280,7 +244,14 @@ void template_main(int control, const struct decode_options *options, uint64_t s
     signal(SIGCHLD,
            SIG_DFL); /* whoever started us may have ignored it: nobody could be waited for */
     prctl(PR_SET_NAME, "clpipe-isolate");
-    keep_only(control);
+    for (int fd = 3; fd < control; fd++)
+        close(fd);
+    close_above(control);
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd <= 2 && nothing >= 0; fd++)
+        dup2(nothing, fd);
+    if (nothing > 2)
+        close(nothing);
     /* Libraries that load parts of themselves do it now: a worker cannot open them. */
     for (unsigned i = 0; format_at(i); i++)
         ;
@@ -288,10 +259,18 @@ void template_main(int control, const struct decode_options *options, uint64_t s
     int fds[ISOLATE_FDS];
     while (wire_receive(control, &request, sizeof request, fds, ISOLATE_FDS) == 0) {
         struct template_answer answer = {.pid = request.pid};
-        if (request.op == TEMPLATE_FORK)
-            fork_worker(&answer, control, fds, options, slot_bytes);
-        else
-            end_worker(&answer, request.pid);
+        if (request.op == TEMPLATE_FORK) {
+            pid_t self = getpid();
+            answer.pid = fds[0] >= 0 && fds[1] >= 0 ? fork() : -1;
+            answer.error_number = answer.pid < 0 ? errno : 0;
+            if (answer.pid == 0) {
+                close(control);
+                worker_main(fds[0], fds[1], options, slot_bytes, self);
+            }
+        } else if (request.pid <= 0 || kill(request.pid, SIGKILL) != 0 ||
+                   waitpid(request.pid, &answer.error_number, 0) != request.pid) {
+            answer.error_number = 0; /* one that is ending by itself keeps its own status */
+        }
         for (int i = 0; i < ISOLATE_FDS; i++)
             if (fds[i] >= 0)
                 close(fds[i]);

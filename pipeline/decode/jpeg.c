@@ -144,17 +144,15 @@ static void on_error(j_common_ptr common)
     fail(jpeg, reason_of_error(jpeg, common->err->msg_code));
 }
 
-/* Warnings that leave every pixel as it should be. */
-static bool is_benign(int code)
-{
-    return code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_EXTRANEOUS_DATA ||
-           code == JWRN_JPEG_EOF || code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_ICC;
-}
-
 static void on_message(j_common_ptr common, int level)
 {
     struct jpeg *jpeg = common->client_data;
-    if (level < 0 && !is_benign(common->err->msg_code))
+    const int code = common->err->msg_code;
+    /* Warnings that leave every pixel as it should be. */
+    const bool benign = code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
+                        code == JWRN_EXTRANEOUS_DATA || code == JWRN_JPEG_EOF ||
+                        code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_ICC;
+    if (level < 0 && !benign)
         fail(jpeg, jpeg->ended ? REASON_TRUNCATED : REASON_CORRUPT);
 }
 
@@ -197,7 +195,7 @@ static void on_progress(j_common_ptr common)
 
 /* --- the source ------------------------------------------------------------------------------ */
 
-static void source_init(j_decompress_ptr info)
+static void source_nothing(j_decompress_ptr info)
 {
     (void)info;
 }
@@ -234,11 +232,6 @@ static void source_skip(j_decompress_ptr info, long count)
     input_skip(jpeg->input, (uint64_t)count - left);
     info->src->next_input_byte = jpeg->input->buffer + jpeg->input->position;
     info->src->bytes_in_buffer = jpeg->input->end - jpeg->input->position;
-}
-
-static void source_term(j_decompress_ptr info)
-{
-    (void)info;
 }
 
 /* --- segments -------------------------------------------------------------------------------- */
@@ -364,35 +357,25 @@ static bool create_decompressor(struct jpeg *jpeg)
     return true;
 }
 
-static void *jpeg_create(void)
+static void jpeg_init(void *state)
 {
-    struct jpeg *jpeg = calloc(1, sizeof *jpeg);
-    if (!jpeg)
-        return NULL;
+    struct jpeg *jpeg = state;
     jpeg->info.err = jpeg_std_error(&jpeg->errors);
     jpeg->errors.error_exit = on_error;
     jpeg->errors.emit_message = on_message;
     jpeg->errors.output_message = on_output;
     jpeg->info.client_data = jpeg;
-    jpeg->source = (struct jpeg_source_mgr){.init_source = source_init,
+    jpeg->source = (struct jpeg_source_mgr){.init_source = source_nothing,
                                             .fill_input_buffer = source_fill,
                                             .skip_input_data = source_skip,
                                             .resync_to_restart = jpeg_resync_to_restart,
-                                            .term_source = source_term};
+                                            .term_source = source_nothing};
     jpeg->progress.progress_monitor = on_progress;
-    return jpeg;
 }
 
-static void jpeg_destroy_state(void *state)
+static void jpeg_clear(void *state)
 {
-    struct jpeg *jpeg = state;
-    if (!jpeg)
-        return;
-    jpeg_destroy_decompress(&jpeg->info);
-    free(jpeg->cmyk);
-    drop_chunks(jpeg);
-    icc_close(&jpeg->icc);
-    free(jpeg);
+    icc_close(&((struct jpeg *)state)->icc);
 }
 
 static void jpeg_reset(void *state)
@@ -492,12 +475,6 @@ static void convert_cmyk(uint8_t *dst, const uint8_t *src, uint32_t width, bool 
     }
 }
 
-static void invert(uint8_t *samples, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        samples[i] = 255 - samples[i];
-}
-
 /* Was everything sent? Only asked of files of several scans that ended without an end marker: every
  * component must have been in some scan and, in progressive files, all bits of all coefficients. */
 static bool is_complete(const struct jpeg_decompress_struct *info)
@@ -542,7 +519,8 @@ static enum reason read_rows(struct jpeg *jpeg, uint8_t *dst, size_t stride, uin
             return failure_set(failure, REASON_CORRUPT, "the decoder gave no rows");
         uint32_t width = jpeg->info.output_width;
         if (jpeg->cmyk && jpeg->managed && !jpeg->info.saw_Adobe_marker)
-            invert(jpeg->cmyk, 4 * (size_t)width);
+            for (size_t i = 0; i < 4 * (size_t)width; i++)
+                jpeg->cmyk[i] = 255 - jpeg->cmyk[i];
         if (jpeg->cmyk && !jpeg->managed)
             convert_cmyk(dst, jpeg->cmyk, width, jpeg->info.saw_Adobe_marker != 0);
         for (uint32_t i = 0; i < got && jpeg->managed; i++)
@@ -643,8 +621,9 @@ static enum reason jpeg_end(void *state, struct failure *failure)
 }
 
 const struct codec codec_jpeg = {
-    .create = jpeg_create,
-    .destroy = jpeg_destroy_state,
+    .state_bytes = sizeof(struct jpeg),
+    .init = jpeg_init,
+    .clear = jpeg_clear,
     .begin = jpeg_begin,
     .rows = jpeg_rows,
     .coefficients = jpeg_coefficients,

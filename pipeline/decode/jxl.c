@@ -85,11 +85,6 @@ static void release_block(void *state, void *at)
     free(block - 1);
 }
 
-static void *jxl_create(void)
-{
-    return calloc(1, sizeof(struct jxl));
-}
-
 static void jxl_reset(void *state)
 {
     struct jxl *jxl = state;
@@ -102,12 +97,9 @@ static void jxl_reset(void *state)
     jxl->pixels = jxl->alphas = NULL;
 }
 
-static void jxl_destroy(void *state)
+static void jxl_clear(void *state)
 {
-    struct jxl *jxl = state;
-    jxl_reset(jxl);
-    icc_close(&jxl->icc);
-    free(jxl);
+    icc_close(&((struct jxl *)state)->icc);
 }
 
 /* --- input ----------------------------------------------------------------------------------- */
@@ -316,18 +308,10 @@ static enum reason jxl_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
     return REASON_NONE;
 }
 
-static enum reason jxl_end(void *state, struct failure *failure)
-{
-    (void)state;
-    (void)failure;
-    return REASON_NONE;
-}
-
 const struct codec codec_jxl = {
-    .create = jxl_create,
-    .destroy = jxl_destroy,
+    .state_bytes = sizeof(struct jxl),
+    .clear = jxl_clear,
     .begin = jxl_begin,
     .rows = jxl_rows,
-    .end = jxl_end,
     .reset = jxl_reset,
 };

@@ -19,16 +19,6 @@ struct pfm {
     uint8_t piece[PIECE * 12];
 };
 
-static void *pfm_create(void)
-{
-    return calloc(1, sizeof(struct pfm));
-}
-
-static void pfm_reset(void *state)
-{
-    (void)state;
-}
-
 /* The next word of the header and the one blank behind it; false where there is none. */
 static bool read_word(char *word, size_t room, struct input *input)
 {
@@ -122,18 +112,8 @@ static enum reason pfm_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
     return REASON_NONE;
 }
 
-static enum reason pfm_end(void *state, struct failure *failure)
-{
-    (void)state;
-    (void)failure;
-    return REASON_NONE;
-}
-
 const struct codec codec_pfm = {
-    .create = pfm_create,
-    .destroy = free,
+    .state_bytes = sizeof(struct pfm),
     .begin = pfm_begin,
     .rows = pfm_rows,
-    .end = pfm_end,
-    .reset = pfm_reset,
 };

@@ -91,11 +91,6 @@ static void on_read(png_structp read, png_bytep out, size_t size)
     png_error(read, "the file ends early");
 }
 
-static void *png_create(void)
-{
-    return calloc(1, sizeof(struct png));
-}
-
 static void png_reset(void *state)
 {
     struct png *png = state;
@@ -108,12 +103,9 @@ static void png_reset(void *state)
     png->info = NULL;
 }
 
-static void png_destroy(void *state)
+static void png_clear(void *state)
 {
-    struct png *png = state;
-    png_reset(png);
-    icc_close(&png->icc);
-    free(png);
+    icc_close(&((struct png *)state)->icc);
 }
 
 /* The header's size against --max-pixels, before anything else is believed. It has to come first:
@@ -449,18 +441,10 @@ static enum reason png_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
     return REASON_NONE;
 }
 
-static enum reason png_end(void *state, struct failure *failure)
-{
-    (void)state;
-    (void)failure;
-    return REASON_NONE;
-}
-
 const struct codec codec_png = {
-    .create = png_create,
-    .destroy = png_destroy,
+    .state_bytes = sizeof(struct png),
+    .clear = png_clear,
     .begin = png_begin,
     .rows = png_rows,
-    .end = png_end,
     .reset = png_reset,
 };

@@ -19,16 +19,6 @@ struct pnm {
     uint8_t piece[PIECE];
 };
 
-static void *pnm_create(void)
-{
-    return calloc(1, sizeof(struct pnm));
-}
-
-static void pnm_reset(void *state)
-{
-    (void)state;
-}
-
 /* --- words ----------------------------------------------------------------------------------- */
 
 static bool is_blank(int c)
@@ -268,18 +258,8 @@ static enum reason pnm_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
     return REASON_NONE;
 }
 
-static enum reason pnm_end(void *state, struct failure *failure)
-{
-    (void)state;
-    (void)failure;
-    return REASON_NONE;
-}
-
 const struct codec codec_pnm = {
-    .create = pnm_create,
-    .destroy = free,
+    .state_bytes = sizeof(struct pnm),
     .begin = pnm_begin,
     .rows = pnm_rows,
-    .end = pnm_end,
-    .reset = pnm_reset,
 };

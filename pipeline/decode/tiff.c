@@ -55,11 +55,6 @@ const char *codec_tiff_library(void)
     return text;
 }
 
-static void *tiff_create(void)
-{
-    return calloc(1, sizeof(struct tiff));
-}
-
 static void tiff_reset(void *state)
 {
     struct tiff *tiff = state;
@@ -78,12 +73,9 @@ static void tiff_reset(void *state)
     tiff->data = tiff->inks = tiff->alphas = NULL;
 }
 
-static void tiff_destroy(void *state)
+static void tiff_clear(void *state)
 {
-    struct tiff *tiff = state;
-    tiff_reset(tiff);
-    icc_close(&tiff->icc);
-    free(tiff);
+    icc_close(&((struct tiff *)state)->icc);
 }
 
 /* --- the directory --------------------------------------------------------------------------- */
@@ -459,18 +451,10 @@ static enum reason tiff_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
     return REASON_NONE;
 }
 
-static enum reason tiff_end(void *state, struct failure *failure)
-{
-    (void)state;
-    (void)failure;
-    return REASON_NONE;
-}
-
 const struct codec codec_tiff = {
-    .create = tiff_create,
-    .destroy = tiff_destroy,
+    .state_bytes = sizeof(struct tiff),
+    .clear = tiff_clear,
     .begin = tiff_begin,
     .rows = tiff_rows,
-    .end = tiff_end,
     .reset = tiff_reset,
 };

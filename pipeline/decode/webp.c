@@ -43,11 +43,6 @@ const char *codec_webp_library(void)
     return text;
 }
 
-static void *webp_create(void)
-{
-    return calloc(1, sizeof(struct webp));
-}
-
 static void webp_reset(void *state)
 {
     struct webp *webp = state;
@@ -58,12 +53,9 @@ static void webp_reset(void *state)
     webp->direct = false;
 }
 
-static void webp_destroy(void *state)
+static void webp_clear(void *state)
 {
-    struct webp *webp = state;
-    webp_reset(webp);
-    icc_close(&webp->icc);
-    free(webp);
+    icc_close(&((struct webp *)state)->icc);
 }
 
 static uint32_t get24(const uint8_t *p)
@@ -297,18 +289,10 @@ static enum reason webp_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
     return REASON_NONE;
 }
 
-static enum reason webp_end(void *state, struct failure *failure)
-{
-    (void)state;
-    (void)failure;
-    return REASON_NONE;
-}
-
 const struct codec codec_webp = {
-    .create = webp_create,
-    .destroy = webp_destroy,
+    .state_bytes = sizeof(struct webp),
+    .clear = webp_clear,
     .begin = webp_begin,
     .rows = webp_rows,
-    .end = webp_end,
     .reset = webp_reset,
 };
