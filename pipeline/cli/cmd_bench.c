@@ -40,7 +40,8 @@ static enum status parse_names(unsigned *mask, const char *text, const char *opt
         snprintf(names + used, sizeof names - used, ", %s", name_of(i));
     }
     if (!found)
-        return misuse(err, options->command, "--%s %s is none of %s", option, text, names);
+        return misuse(err, options->command, "--%s %s is unknown; choose one of %s", option, text,
+                      names);
     *mask = found;
     return STATUS_OK;
 }
@@ -248,8 +249,9 @@ enum status command_bench(const struct options *options, struct error *err)
     json_close_array(&table.to.json);
     status = report_end(options, &table.to.json, &table.to.sink, status, err);
     if (status == STATUS_OK && table.wrong > 0) {
-        log_message(LOG_ERROR, "%llu wrong counters: do not use this device",
-                    (unsigned long long)table.wrong);
+        char wrong[40];
+        log_message(LOG_ERROR, "%s: do not use this device; choose another with --device",
+                    format_number_of(wrong, sizeof wrong, table.wrong, "wrong counter"));
         status = STATUS_PARTIAL;
     }
     return compute_close(&compute, status, err);

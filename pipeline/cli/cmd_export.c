@@ -147,7 +147,8 @@ static enum status check_stop(struct error *err)
 {
     if (stop_requested(signals_stop()) == STOP_NONE)
         return STATUS_OK;
-    return error_set(err, STATUS_INTERRUPTED, "interrupted: the table is not complete");
+    return error_set(err, STATUS_INTERRUPTED,
+                     "interrupted: the table is incomplete; run the same command again");
 }
 
 /* --- tables ---------------------------------------------------------------------------------- */
@@ -343,21 +344,21 @@ static enum status check_options(const struct export *export, struct error *err)
     bool tree = options->what == WHAT_TREE;
     if (options->what < 0)
         return misuse(err, options->command,
-                      "what to export is missing: --what features, labels, failures, images or "
-                      "tree");
+                      "--what is missing: give features, labels, failures, images or tree");
     if (tree && !options->to)
-        return misuse(err, options->command, "--what tree needs --to DIR, the directory to make");
+        return misuse(err, options->command,
+                      "--what tree requires --to DIR, the directory to create");
     if (tree && (options->output || options_given(options, "format")))
-        return misuse(err, options->command, "--what tree takes --to, not -o or --format");
+        return misuse(err, options->command, "--what tree uses --to, not -o or --format");
     if (!tree && (options->to || options_given(options, "link")))
-        return misuse(err, options->command, "--to and --link are for --what tree");
+        return misuse(err, options->command, "--to and --link require --what tree");
     if (export->format == FORMAT_NPY && options->what != WHAT_FEATURES &&
         options->what != WHAT_LABELS)
         return misuse(err, options->command,
-                      "--format npy holds numbers, features or labels: choose csv, tsv or jsonl");
+                      "--format npy is only for features and labels: choose csv, tsv or jsonl");
     if (!tree && !export->output && json_owns_stdout(options))
         return misuse(err, options->command,
-                      "the table and --json - both want standard output: give -o FILE");
+                      "the table and --json - cannot both use standard output: give -o FILE");
     return STATUS_OK;
 }
 
@@ -434,9 +435,11 @@ static enum status make_tree(struct export *export, struct error *err)
     char images[40], folders[40], shown[256];
     if (result_images(export->result) == 0 ||
         export->clusters->rows != result_images(export->result))
-        return error_set(err, STATUS_FAILED, "%s: /clusters/%s is not about images of this file",
-                         path_for_message(shown, sizeof shown, export->options->operand[0]),
-                         export->clusters->name);
+        return error_set(
+            err, STATUS_FAILED,
+            "%s: /clusters/%s does not label the images of this file; export it with --what labels",
+            path_for_message(shown, sizeof shown, export->options->operand[0]),
+            export->clusters->name);
     enum status status = export_tree(&counts, export->result, export->clusters, export->labels,
                                      export->options, err);
     if (status != STATUS_OK)

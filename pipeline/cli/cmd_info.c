@@ -354,7 +354,7 @@ enum status command_info(const struct options *options, struct error *err)
     struct overview overview = {0};
     struct stat st;
     if (options->failures && options->digest && !options->json)
-        return misuse(err, options->command, "--failures and --digest are two questions: ask one");
+        return misuse(err, options->command, "--failures and --digest cannot be combined");
     enum status status = result_open(&overview.result, options->operand[0], err);
     if (status == STATUS_OK && stat(options->operand[0], &st) == 0)
         overview.file_bytes = (uint64_t)st.st_size;

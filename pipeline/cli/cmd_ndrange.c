@@ -57,19 +57,18 @@ static enum status read_sizes(struct probe *probe, struct error *err)
     probe->global[0] = DEFAULT_GLOBAL_X;
     probe->global[1] = DEFAULT_GLOBAL_Y;
     if (!options->image != !options->out_prefix)
-        return misuse(err, options->command, "--image and --out belong together");
+        return misuse(err, options->command, "--image and --out must be given together");
     if (options->image && range)
-        return misuse(err, options->command, "the interior of --image is the range: leave out %s",
-                      range);
+        return misuse(err, options->command, "--image sets the range: leave out %s", range);
     if (options->out_prefix && strlen(options->out_prefix) > PREFIX_MOST)
-        return misuse(err, options->command, "the name of --out is too long");
+        return misuse(err, options->command, "the PREFIX of --out is too long");
     if (range && (!parse_pair(probe->global, range) ||
                   probe->global[0] * probe->global[1] > WORK_ITEMS_MOST))
         return misuse(err, options->command,
-                      "a range is WxH, like 638x478, with at most %llu work-items",
+                      "the range must be WxH, such as 638x478, with at most %llu work-items",
                       WORK_ITEMS_MOST);
     if (!parse_pair(probe->local, options->local_size))
-        return misuse(err, options->command, "--local is AxB, like 16x16");
+        return misuse(err, options->command, "--local must be AxB, such as 16x16");
     return STATUS_OK;
 }
 
@@ -96,7 +95,8 @@ static enum status read_picture(struct probe *probe, struct error *err)
         return status;
     const struct picture_file *picture = &probe->picture;
     if (picture->width <= BLUR_BORDER || picture->height <= BLUR_BORDER)
-        return error_set(err, STATUS_USAGE, "an image of %u x %u pixels has no interior to blur",
+        return error_set(err, STATUS_USAGE,
+                         "the image has only %u x %u pixels; the blur needs at least 3 x 3",
                          picture->width, picture->height);
     const size_t width = picture->width - BLUR_BORDER, height = picture->height - BLUR_BORDER;
     probe->global[0] = width;
@@ -277,8 +277,8 @@ enum status command_ndrange(const struct options *options, struct error *err)
     status = try_cases(&probe, err);
     status = report_end(options, &probe.to.json, &probe.to.sink, status, err);
     if (status == STATUS_OK && probe.wrong > 0) {
-        log_message(LOG_ERROR, "%u of the images differ from plain C: do not use this device",
-                    probe.wrong);
+        log_message(LOG_ERROR, "%u of %u cases differ from plain C: do not use this device",
+                    probe.wrong, (unsigned)CASES);
         status = STATUS_PARTIAL;
     }
 out:

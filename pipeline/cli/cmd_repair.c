@@ -30,12 +30,12 @@ static void tell(const struct repair_report *report, const struct options *optio
                  report->written ? "" : "; nothing was written");
     if (report->images_lost || report->failures_lost)
         summary_line(options,
-                     "  lost        %s, %s: the command that made the file reads them again",
+                     "  lost        %s, %s: to restore them, run the command that made the file",
                      format_number_of(images, sizeof images, report->images_lost, "image"),
                      format_number_of(failures, sizeof failures, report->failures_lost, "failure"));
     if (report->clusters_lost)
         summary_line(
-            options, "  lost        %s: make them again with clpipe cluster",
+            options, "  lost        %s: run clpipe cluster again",
             format_number_of(clusterings, sizeof clusterings, report->clusters_lost, "clustering"));
     if (report->kept[0])
         summary_line(options, "  damaged     %s",

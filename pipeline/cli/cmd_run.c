@@ -9,10 +9,20 @@
 #include "decode/isolate.h"
 #include <string.h>
 
+static const char *names_of(char *text, size_t size, const struct feature_set *features)
+{
+    size_t used = 0;
+    for (unsigned i = 0; i < features->count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+                                 features->feature[i].name);
+    return text;
+}
+
 /* A feature that run does not compute is known to be missing before hours of work. */
 static enum status check_cluster_feature(const struct ingest_plan *plan,
                                          const struct options *options, struct error *err)
 {
+    char names[256];
     /* It may be several, joined: NAME[:WEIGHT]+NAME[:WEIGHT]. */
     for (const char *at = options->feature; at && *at;) {
         const size_t length = strcspn(at, ":+");
@@ -22,9 +32,8 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
                     strncmp(plan->features.feature[i].name, at, length) == 0;
         if (!found)
             return misuse(err, options->command,
-                          "--cluster-feature %.*s is none of the features of this run (the first "
-                          "is %s)",
-                          (int)length, at, plan->features.feature[0].name);
+                          "--cluster-feature %.*s: this run computes only %s", (int)length, at,
+                          names_of(names, sizeof names, &plan->features));
         at += strcspn(at, "+");
         at += *at == '+';
     }

@@ -1,5 +1,6 @@
 /* cmd_selftest.c: clpipe self-test: a device's answers against plain C. */
 #include "base/log.h"
+#include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/report_json.h"
@@ -167,12 +168,12 @@ enum status command_self_test(const struct options *options, struct error *err)
     json_close_object(&transcript.json);
     status = report_end(options, &transcript.json, &transcript.sink, status, err);
     if (status == STATUS_OK && wrong > 0) {
-        log_message(LOG_ERROR,
-                    "%llu wrong value%s: do not use this device, choose another with --device",
-                    (unsigned long long)wrong, wrong == 1 ? "" : "s");
+        char values[40];
+        log_message(LOG_ERROR, "%s: do not use this device; choose another with --device",
+                    format_number_of(values, sizeof values, wrong, "wrong value"));
         status = STATUS_PARTIAL;
     } else if (status == STATUS_OK) {
-        summary_line(options, "all answers are right");
+        summary_line(options, "all results are correct");
     }
     return compute_close(&compute, status, err);
 }

@@ -1,5 +1,6 @@
 /* cmd_tune.c: clpipe tune: which kernels are the fastest here, kept for every later ingest. */
 #include "base/log.h"
+#include "base/parse.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
@@ -53,7 +54,7 @@ static void show_trial(void *context, const struct tuner_trial *trial)
     if (trial->outcome == TUNER_MEASURED) {
         sink_printf(&table->to.sink, "%8.2f\n", trial->rate * 1e-9);
     } else if (trial->outcome == TUNER_UNUSABLE) {
-        sink_text(&table->to.sink, " passed over: ");
+        sink_text(&table->to.sink, " skipped: ");
         sink_clean(&table->to.sink, trial->reason);
         sink_text(&table->to.sink, "\n");
     } else {
@@ -156,7 +157,7 @@ static enum status tune_device(struct table *table, const struct compute *comput
     if (options->forget) {
         status = tuning_forget(&found, device, err);
         if (status == STATUS_OK)
-            sink_text(sink, found ? "forgotten\n" : "nothing was kept\n");
+            sink_text(sink, found ? "discarded\n" : "nothing was stored\n");
         json_bool(&table->to.json, "forgotten", found);
     } else {
         tuning_load(&tuning, device);
@@ -178,9 +179,10 @@ static enum status check_options(const struct options *options, struct error *er
     const bool measures = options_given(options, "feature") || options_given(options, "bytes") ||
                           options_given(options, "rounds");
     if (options->show && options->forget)
-        return misuse(err, options->command, "--show and --forget exclude each other");
+        return misuse(err, options->command, "--show and --forget cannot be combined");
     if (measures && (options->show || options->forget))
-        return misuse(err, options->command, "--%s measures nothing",
+        return misuse(err, options->command,
+                      "--%s cannot be combined with --feature, --bytes or --rounds",
                       options->show ? "show" : "forget");
     return compute_check_specs(options->features.text, options->features.count, options, err);
 }
@@ -205,8 +207,9 @@ enum status command_tune(const struct options *options, struct error *err)
     json_close_array(&table.to.json);
     status = report_end(options, &table.to.json, &table.to.sink, status, err);
     if (status == STATUS_OK && table.wrong > 0) {
-        log_message(LOG_ERROR, "%u of the kernels tried counted wrong; they are never taken",
-                    table.wrong);
+        char kernels[40];
+        log_message(LOG_ERROR, "%s counted wrong and will not be used",
+                    format_number_of(kernels, sizeof kernels, table.wrong, "kernel"));
         status = STATUS_PARTIAL;
     }
     return compute_close(&compute, status, err);

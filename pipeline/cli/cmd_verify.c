@@ -36,7 +36,7 @@ enum status command_verify(const struct options *options, struct error *err)
     if (count == 0)
         summary_line(options, "%s: no problems found", shown);
     else
-        summary_line(options, "%s: %s failed; clpipe repair saves the rows that are right", shown,
+        summary_line(options, "%s: %s failed; clpipe repair recovers the intact rows", shown,
                      format_number_of(checks, sizeof checks, count, "check"));
     return count == 0 ? STATUS_OK : STATUS_PARTIAL;
 }

@@ -38,8 +38,8 @@ enum status compute_context(struct ocl_context **out, const struct compute *comp
 {
     const struct ocl_device *device = &compute->devices.device[compute->chosen[0]];
     if (compute->count > 1)
-        log_message(LOG_NOTICE, "of the %u chosen devices only %s is used here", compute->count,
-                    device->name);
+        log_message(LOG_NOTICE, "%u devices were chosen, but this command uses only %s",
+                    compute->count, device->name);
     return ocl_context_open(out, device, compute->trace, err);
 }
 
@@ -70,7 +70,8 @@ enum status compute_variant(enum histogram_variant *out, const char *option, con
         snprintf(names + used, sizeof names - used, "%s%s", v ? ", " : "",
                  histogram_variant_name((enum histogram_variant)v));
     }
-    return misuse(err, options->command, "--%s %s is none of %s", option, name, names);
+    return misuse(err, options->command, "--%s %s is unknown; choose one of %s", option, name,
+                  names);
 }
 
 enum status compute_check_specs(const char *const *specs, unsigned count,
@@ -82,7 +83,7 @@ enum status compute_check_specs(const char *const *specs, unsigned count,
         if (status != STATUS_OK)
             return status;
         if (one.feature[0].image.blur)
-            return misuse(err, options->command, "the blur of '%s' is not measured here", specs[i]);
+            return misuse(err, options->command, "'%s': blurred features cannot be measured", specs[i]);
     }
     return STATUS_OK;
 }

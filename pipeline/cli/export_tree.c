@@ -46,7 +46,7 @@ struct tree {
 static enum status trouble(struct error *err, int errno_value, const char *call, const char *path)
 {
     char shown[256];
-    return error_errno(err, STATUS_FAILED, errno_value, call, "cannot make %s",
+    return error_errno(err, STATUS_FAILED, errno_value, call, "cannot create %s",
                        path_for_message(shown, sizeof shown, path));
 }
 
@@ -251,11 +251,12 @@ static enum status check_target(const char *target, struct error *err)
     if (lstat(target, &st) != 0)
         return STATUS_OK; /* new; what else is wrong, mkdir says */
     if (!S_ISDIR(st.st_mode))
-        return error_set(err, STATUS_FAILED, "%s is there already and no directory: name another",
+        return error_set(err, STATUS_FAILED, "%s exists and is not a directory: name another",
                          shown);
     DIR *stream = opendir(target);
     if (!stream)
-        return error_errno(err, STATUS_FAILED, errno, "opendir", "cannot look into %s", shown);
+        return error_errno(err, STATUS_FAILED, errno, "opendir", "cannot read the directory %s",
+                           shown);
     bool empty = true;
     for (struct dirent *entry; empty && (entry = readdir(stream));)
         empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
@@ -361,7 +362,7 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct re
         bool missing = false;
         if (stop_requested(signals_stop()) != STOP_NONE)
             return error_set(err, STATUS_INTERRUPTED,
-                             "interrupted: nothing was left behind, the same command starts over");
+                             "interrupted: nothing was written; run the same command again");
         enum status status = result_image_at(result, row, &image, err);
         if (status != STATUS_OK)
             return status;
@@ -386,13 +387,13 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct re
     }
     if (counts->made == 0)
         return error_set(err, STATUS_FAILED,
-                         "none of the images is where it was (%s is not there): run this in the "
-                         "directory in which clpipe read them",
+                         "none of the images was found (%s is missing): run this in the directory "
+                         "from which clpipe read them",
                          first[0] ? first : "an image");
     if (counts->missing)
-        log_message(LOG_NOTICE, "%llu image%s not there any more: %s%s",
-                    (unsigned long long)counts->missing, counts->missing == 1 ? " is" : "s are",
-                    first, counts->missing == 1 ? "" : " and others");
+        log_message(LOG_NOTICE, "%llu image%s missing: %s%s", (unsigned long long)counts->missing,
+                    counts->missing == 1 ? " is" : "s are", first,
+                    counts->missing == 1 ? "" : " and others");
     return STATUS_OK;
 }
 

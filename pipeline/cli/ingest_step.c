@@ -169,7 +169,7 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
 {
     memset(out, 0, sizeof *out);
     if (!options->output && !options->dry_run)
-        return misuse(err, options->command, "the file to write is missing: give -o F.h5");
+        return misuse(err, options->command, "the output is missing: give -o F.h5");
     if (options->icc && !decode_icc_library())
         return error_set(err, STATUS_FAILED,
                          "this build cannot apply ICC profiles: install liblcms2-dev and build "
@@ -185,7 +185,7 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
     if (status != STATUS_OK)
         goto out;
     if (options->add && options->fresh)
-        status = misuse(err, options->command, "--add and --fresh contradict each other");
+        status = misuse(err, options->command, "--add and --fresh cannot be combined");
     else if (options->add && options->output && access(options->output, F_OK) == 0)
         status = add_to_file(out, options, err);
     if (status != STATUS_OK)
@@ -224,8 +224,8 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
     *out = NULL;
     if (!options->isolate && options->max_decode_seconds > 0)
         return misuse(err, options->command,
-                      "--max-decode-seconds needs --isolate: only a decoder in a process of its "
-                      "own can be stopped");
+                      "--max-decode-seconds requires --isolate: only a decoder in a separate "
+                      "process can be stopped");
     if (!options->isolate)
         return STATUS_OK;
     read_decode(&config.options, options);
@@ -290,9 +290,9 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     enum status status = ingest_run(report, &config, err);
     progress_end(progress);
     if (report->links_passed > 0)
-        log_message(LOG_NOTICE,
-                    "%llu symbolic link%s to directories not followed (--follow-symlinks does)",
-                    (unsigned long long)report->links_passed, report->links_passed == 1 ? "" : "s");
+        log_message(LOG_NOTICE, "%llu symbolic link%s not followed (use --follow-symlinks)",
+                    (unsigned long long)report->links_passed,
+                    report->links_passed == 1 ? " to a directory was" : "s to directories were");
     return status;
 }
 

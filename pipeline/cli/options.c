@@ -204,36 +204,35 @@ static enum status set_value(struct options *options, const struct option *row, 
         if (parse_u64(place, text, row->min, row->max ? row->max : UINT64_MAX))
             return STATUS_OK;
         if (row->max)
-            return misuse(err, command, "%s wants a number from %llu to %llu, not '%s'", typed,
+            return misuse(err, command, "%s expects a number from %llu to %llu, not '%s'", typed,
                           (unsigned long long)row->min, (unsigned long long)row->max, shown);
-        return misuse(err, command, "%s wants a number from %llu on, not '%s'", typed,
+        return misuse(err, command, "%s expects a number of at least %llu, not '%s'", typed,
                       (unsigned long long)row->min, shown);
     case OPTION_NUMBERS:
         if (parse_range(place, text, row->min, row->max))
             return STATUS_OK;
         return misuse(
             err, command,
-            "%s wants a number from %llu to %llu, or two of them, smaller first, as A:B or "
-            "A:B:STEP, not '%s'",
+            "%s expects a number from %llu to %llu, or a range A:B or A:B:STEP of them, not '%s'",
             typed, (unsigned long long)row->min, (unsigned long long)row->max, shown);
     case OPTION_SIZE:
         if (parse_size(place, text))
             return STATUS_OK;
-        return misuse(err, command, "%s wants a size like 64M or 2G, not '%s'", typed, shown);
+        return misuse(err, command, "%s expects a size such as 64M or 2G, not '%s'", typed, shown);
     case OPTION_SECONDS:
     case OPTION_EVERY:
         if (parse_seconds(place, text))
             return STATUS_OK;
-        return misuse(err, command, "%s wants a time like 90, 15m or 01:30:00, not '%s'", typed,
-                      shown);
+        return misuse(err, command, "%s expects a time such as 90, 15m or 01:30:00, not '%s'",
+                      typed, shown);
     case OPTION_REAL:
         if (parse_double(place, text))
             return STATUS_OK;
-        return misuse(err, command, "%s wants a number from 0 on, not '%s'", typed, shown);
+        return misuse(err, command, "%s expects a number of at least 0, not '%s'", typed, shown);
     case OPTION_CHOICE: {
         int index = choice_index(row->value, text);
         if (index < 0)
-            return misuse(err, command, "%s is one of %s, not '%s'", typed, row->value, shown);
+            return misuse(err, command, "%s must be one of %s, not '%s'", typed, row->value, shown);
         *(int *)place = index;
         return STATUS_OK;
     }
@@ -308,7 +307,7 @@ static enum status parse_long(struct options *options, int argc, char *const *ar
     if (row->type == OPTION_EVERY && (none || !parse_seconds(&time, argv[*at + 1])))
         return set_value(options, row, typed, row->initial, err);
     if (none)
-        return misuse(err, options->command, "%s wants a value: %s", typed, row->value);
+        return misuse(err, options->command, "%s requires a value: %s", typed, row->value);
     return set_value(options, row, typed, argv[++*at], err);
 }
 
@@ -334,7 +333,7 @@ static enum status parse_short(struct options *options, int argc, char *const *a
         if (text[1])
             return set_value(options, row, typed, text + 1 + (text[1] == '='), err);
         if (*at + 1 >= argc)
-            return misuse(err, options->command, "%s wants a value: %s", typed, row->value);
+            return misuse(err, options->command, "%s requires a value: %s", typed, row->value);
         return set_value(options, row, typed, argv[++*at], err);
     }
     return STATUS_OK;
@@ -345,11 +344,11 @@ static enum status check_operands(const struct options *options, struct error *e
     const struct command *command = options->command;
     char shown[256];
     if (options->operand_count < command->min_operands)
-        return misuse(err, command, "%s is missing: clpipe %s %s", command->operand_name,
+        return misuse(err, command, "%s is missing; usage: clpipe %s %s", command->operand_name,
                       command->name, command->arguments);
     if (options->operand_count > command->max_operands)
         return misuse(
-            err, command, "'%s' is one argument too many: clpipe %s %s",
+            err, command, "unexpected argument '%s'; usage: clpipe %s %s",
             path_for_message(shown, sizeof shown, options->operand[command->max_operands]),
             command->name, command->arguments);
     for (unsigned i = 0; i < options->operand_count; i++)

@@ -46,25 +46,24 @@ enum status picture_file_read(struct picture_file *out, const char *path, struct
     struct stat st = {0};
     if (fd < 0)
         return error_errno(err, errno == ENOENT || errno == ENOTDIR ? STATUS_USAGE : STATUS_FAILED,
-                           errno, "open", "cannot read the picture %s", shown);
+                           errno, "open", "cannot read the image %s", shown);
     struct decode *decode = NULL;
     struct failure failure = {.reason = REASON_NONE};
     struct decode_options options;
     decode_options_default(&options);
     enum status status = STATUS_OK;
     if (fstat(fd, &st) != 0)
-        status =
-            error_errno(err, STATUS_FAILED, errno, "fstat", "cannot read the picture %s", shown);
+        status = error_errno(err, STATUS_FAILED, errno, "fstat", "cannot read the image %s", shown);
     else if (!S_ISREG(st.st_mode))
-        status = error_set(err, STATUS_FAILED, "%s is no regular file", shown);
+        status = error_set(err, STATUS_FAILED, "%s is not a regular file", shown);
     if (status == STATUS_OK)
         status = decode_open(&decode, &options, err);
     struct blob blob = blob_of_file(fd, (uint64_t)st.st_size, clock_file_time(&st.st_mtim));
     if (status == STATUS_OK)
         status = decode_all(out, decode, &blob, path, &failure, err);
     if (status == STATUS_OK && failure.reason != REASON_NONE)
-        status = error_set(err, STATUS_FAILED, "%s is no picture that can be read: %s (%s)", shown,
-                           failure.message, reason_name(failure.reason));
+        status = error_set(err, STATUS_FAILED, "cannot decode %s: %s (%s)", shown, failure.message,
+                           reason_name(failure.reason));
     decode_close(&decode);
     blob_close(&blob);
     if (status != STATUS_OK)
@@ -105,7 +104,7 @@ enum status picture_file_write_bmp(const char *path, const struct picture_file *
     const uint32_t height = swapped ? picture->width : picture->height;
     const uint64_t stride = ((uint64_t)width * 3 + 3) / 4 * 4;
     if (stride * height > UINT32_MAX - BMP_HEADER)
-        return error_set(err, STATUS_FAILED, "a picture of %u x %u pixels is too large for a BMP",
+        return error_set(err, STATUS_FAILED, "an image of %u x %u pixels is too large for BMP",
                          width, height);
     uint8_t header[BMP_HEADER] = {'B', 'M'};
     put_u32(header + 2, (uint32_t)(BMP_HEADER + stride * height));

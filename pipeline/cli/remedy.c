@@ -44,28 +44,28 @@ const char *remedy_of_reason(enum reason reason)
                             "when nothing else changes the directory.",
         [REASON_CHANGED] = "The file changed while it was read: run again with "
                            "--retry-failed when it is no longer written to.",
-        [REASON_EMPTY] = "The file has no bytes: an interrupted copy or download; fetch it "
-                         "again or delete it.",
-        [REASON_UNKNOWN_FORMAT] = "The name says image but the content is of no format that clpipe "
-                                  "knows: see what it is with file(1).",
+        [REASON_EMPTY] = "The file has no bytes, as after an interrupted copy or download: fetch "
+                         "it again or delete it.",
+        [REASON_UNKNOWN_FORMAT] = "The name is that of an image, but clpipe does not recognise the "
+                                  "content: check it with file(1).",
         [REASON_UNSUPPORTED] =
             "This build cannot decode this format or variant: see clpipe formats, "
             "or convert the file.",
-        [REASON_CORRUPT] = "The data contradicts itself: restore the file from a good "
-                           "copy.",
+        [REASON_CORRUPT] = "The data is inconsistent: restore the file from a good copy.",
         [REASON_TRUNCATED] = "The data ends early: copy or download the file again.",
-        [REASON_TOO_LARGE] = "The image has more pixels than --max-pixels allows: raise "
-                             "it if the file is to be trusted.",
+        [REASON_TOO_LARGE] =
+            "The image has more pixels than --max-pixels allows: raise it if you trust the file.",
         [REASON_TOO_MANY_SCANS] =
             "The progressive JPEG has more scans than --max-scans allows: raise "
             "it if the file is to be trusted.",
-        [REASON_TIMEOUT] = "Decoding took longer than the time limit that was asked for: "
-                           "raise it or leave it out.",
-        [REASON_OUT_OF_MEMORY] = "The decoder could not get memory: run again with "
+        [REASON_TIMEOUT] =
+            "Decoding took longer than --max-decode-seconds: raise the limit or leave it out.",
+        [REASON_OUT_OF_MEMORY] = "The decoder ran out of memory: run again with "
                                  "--retry-failed and fewer --threads.",
-        [REASON_DECODER_CRASHED] = "The decoder died on this file: treat the file as hostile, and "
-                                   "update the image libraries.",
-        [REASON_NOT_AN_IMAGE] = "Neither name nor content says image: skipped.",
+        [REASON_DECODER_CRASHED] =
+            "The decoder crashed on this file: treat the file as malicious, and "
+            "update the image libraries.",
+        [REASON_NOT_AN_IMAGE] = "Neither the name nor the content is that of an image: skipped.",
     };
     return text[reason];
 }

@@ -53,7 +53,7 @@ static enum status check_target(const struct options *options, const char *optio
         for (unsigned i = 0; i < options->operand_count; i++)
             taken = taken || same_file(&st, options->operand[i]);
         if (taken)
-            return misuse(err, options->command, "%s %s is a file that this command works on",
+            return misuse(err, options->command, "%s %s is an input or output of this command",
                           option, shown);
         if (!looks_like_json(path))
             return error_set(err, STATUS_FAILED,

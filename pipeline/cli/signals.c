@@ -74,10 +74,10 @@ void signals_install(double seconds)
     int failed = pthread_create(&thread, NULL, watch, NULL);
     if (failed) {
         pthread_sigmask(SIG_UNBLOCK, &waited, NULL);
-        log_message(
-            LOG_NOTICE,
-            "notice: no thread to wait for signals (%s): an interrupt ends the program at once",
-            strerror(failed));
+        log_message(LOG_NOTICE,
+                    "notice: cannot start the thread that handles signals (%s): an interrupt ends "
+                    "the program at once",
+                    strerror(failed));
         return;
     }
     pthread_detach(thread);

@@ -27,10 +27,11 @@ enum status svg_check(const struct options *options, struct error *err)
         return STATUS_OK;
     path_for_message(shown, sizeof shown, options->plot);
     if (stat(options->plot, &st) == 0 && S_ISREG(st.st_mode) && !looks_like_svg(options->plot))
-        return error_set(err, STATUS_FAILED,
-                         "--plot: %s exists and is no SVG, so it is not overwritten; name another "
-                         "file",
-                         shown);
+        return error_set(
+            err, STATUS_FAILED,
+            "--plot: %s exists and is not an SVG, so it is not overwritten; name another "
+            "file",
+            shown);
     if ((options->json && strcmp(options->json, options->plot) == 0) ||
         (options->profile && strcmp(options->profile, options->plot) == 0) ||
         (options->output && strcmp(options->output, options->plot) == 0))

@@ -227,7 +227,7 @@ void sweep_plot_text(FILE *stream, const struct result_sweep *sweep, uint32_t k,
 enum status sweep_plot_check(const struct options *options, struct error *err)
 {
     if (options->plot && options->k.last == options->k.first)
-        return misuse(err, options->command, "--plot draws several values of k: give -k A:B");
+        return misuse(err, options->command, "--plot requires several values of k: give -k A:B");
     return svg_check(options, err);
 }
 

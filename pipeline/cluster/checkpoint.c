@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "version_generated.h"
 #include <errno.h>
@@ -193,7 +194,7 @@ static const char *judge(struct checkpoint *checkpoint)
     memcpy(&header, checkpoint->loaded, sizeof header);
     if (memcmp(header.magic, MAGIC, sizeof header.magic) != 0 || header.version != VERSION ||
         header.order != ORDER)
-        return "is of another version of clpipe or kind of machine";
+        return "was written by another version of clpipe or on another kind of machine";
     checkpoint->size -= sizeof digest;
     murmur3_init(&state);
     murmur3_update(&state, checkpoint->loaded, checkpoint->size);
@@ -201,7 +202,7 @@ static const char *judge(struct checkpoint *checkpoint)
     if (memcmp(digest, checkpoint->loaded + checkpoint->size, sizeof digest) != 0)
         return "is damaged";
     if (memcmp(header.identity, checkpoint->identity, sizeof header.identity) != 0)
-        return "is of other rows, other options or another version of clpipe";
+        return "belongs to other rows, other options or another version of clpipe";
     checkpoint->at = sizeof header;
     checkpoint->made = checkpoint->resumed = header.made;
     return NULL;
@@ -219,14 +220,15 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
     status = read_file(checkpoint, fd, err);
     close(fd);
     const char *wrong = status == STATUS_OK ? judge(checkpoint) : NULL;
-    char shown[256];
+    char shown[256], iterations[40];
     path_for_message(shown, sizeof shown, config->path);
     if (wrong) {
-        log_message(LOG_NOTICE, "notice: %s %s: it is not used", shown, wrong);
+        log_message(LOG_NOTICE, "notice: %s %s; it is ignored", shown, wrong);
         checkpoint->size = checkpoint->at = 0;
     } else if (status == STATUS_OK) {
-        log_message(LOG_NOTICE, "resuming after %llu iterations, from %s",
-                    (unsigned long long)checkpoint->made, shown);
+        log_message(LOG_NOTICE, "resuming after %s, from %s",
+                    format_number_of(iterations, sizeof iterations, checkpoint->made, "iteration"),
+                    shown);
     }
     return status;
 }
@@ -286,11 +288,11 @@ static enum status take(struct checkpoint *checkpoint,
     part(&codec, checkpoint);
     checkpoint->at = codec.at;
     if (codec.failed)
-        return error_set(
-            err, STATUS_FAILED,
-            "%s holds no state that can be gone on from, or memory is short; remove it",
-            checkpoint->config ? path_for_message(shown, sizeof shown, checkpoint->config->path)
-                               : "the state of the run");
+        return error_set(err, STATUS_FAILED,
+                         "cannot resume from %s: it is invalid, or memory is exhausted; remove it",
+                         checkpoint->config
+                             ? path_for_message(shown, sizeof shown, checkpoint->config->path)
+                             : "the state of the run");
     return STATUS_OK;
 }
 
@@ -355,7 +357,7 @@ static bool save(struct checkpoint *checkpoint)
     const int64_t start = clock_now();
     const bool saved = write_state(checkpoint, &err) == STATUS_OK;
     if (!saved)
-        log_message(LOG_NOTICE, "notice: the state of the run was not kept: %s",
+        log_message(LOG_NOTICE, "notice: cannot save the state of the run: %s",
                     error_line(text, sizeof text, &err));
     const int64_t end = clock_now(), pause = (int64_t)(checkpoint->config->seconds * 1e9);
     checkpoint->next = end + (pause > (end - start) * SHARE ? pause : (end - start) * SHARE);
@@ -370,15 +372,15 @@ void checkpoint_save(struct checkpoint *checkpoint)
 void checkpoint_save_interrupted(struct checkpoint *checkpoint, struct error *err)
 {
     const struct checkpoint_run *run = &checkpoint->run;
-    char seeds[64] = "";
+    char seeds[64] = "", iterations[40];
     if (run->stage == CHECKPOINT_SEEDING && run->seeds > 0)
-        snprintf(seeds, sizeof seeds, " and %u of %u first centroids", run->seeds, run->outcome->k);
+        snprintf(seeds, sizeof seeds, " and %u of %u initial centroids", run->seeds,
+                 run->outcome->k);
     if (save(checkpoint))
-        error_set(
-            err, STATUS_INTERRUPTED,
-            "clustering was interrupted after %llu iterations%s; the same command goes on from "
-            "there",
-            (unsigned long long)checkpoint->made, seeds);
+        error_set(err, STATUS_INTERRUPTED,
+                  "clustering was interrupted after %s%s; run the same command again to resume",
+                  format_number_of(iterations, sizeof iterations, checkpoint->made, "iteration"),
+                  seeds);
 }
 
 void checkpoint_untouched(const struct checkpoint_config *config, struct error *err)
@@ -386,6 +388,6 @@ void checkpoint_untouched(const struct checkpoint_config *config, struct error *
     char shown[256];
     if (config && access(config->path, F_OK) == 0)
         error_set(err, STATUS_INTERRUPTED,
-                  "clustering was interrupted; the same command goes on from %s, as it was",
+                  "clustering was interrupted; run the same command again to resume from %s",
                   path_for_message(shown, sizeof shown, config->path));
 }

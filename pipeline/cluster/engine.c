@@ -45,7 +45,7 @@ enum status engine_open(struct engine *engine, const struct rank *rank,
         return status;
     if (k > source->rows)
         return error_set(err, STATUS_FAILED,
-                         "k is %u and larger than the number of rows, which is %llu", k,
+                         "k is %u, larger than the number of rows (%llu); choose a smaller k", k,
                          (unsigned long long)source->rows);
     /* Memory that is not available shows before the rows are read. */
     struct cluster_outcome trial;

@@ -44,8 +44,7 @@ void lane_close(struct lane *lane)
 enum status lane_check_stop(const struct lane *lane, struct error *err)
 {
     if (lane->stop && stop_requested(lane->stop) != STOP_NONE)
-        return error_set(err, STATUS_INTERRUPTED,
-                         "clustering was interrupted; nothing of it is stored");
+        return error_set(err, STATUS_INTERRUPTED, "clustering was interrupted; nothing was stored");
     return STATUS_OK;
 }
 

@@ -17,8 +17,8 @@ enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAM
 static enum status too_few(uint32_t k, uint64_t distinct, struct error *err)
 {
     return error_set(err, STATUS_FAILED,
-                     "k is %u, and there are only %llu distinct rows; choose a smaller k", k,
-                     (unsigned long long)distinct);
+                     "k is %u, larger than the number of distinct rows (%llu); choose a smaller k",
+                     k, (unsigned long long)distinct);
 }
 
 enum status seed_given(float *centroids, const struct data *data,

@@ -72,7 +72,7 @@ static enum status to_roots(const struct row_job *job, float *to, const float *f
 {
     for (uint32_t j = 0; j < job->transform->dimension; j++) {
         if (from[j] < 0) {
-            refuse(job, row, j, "is negative, which the hellinger metric cannot take,", err);
+            refuse(job, row, j, "is negative (invalid for the hellinger metric)", err);
             return error_remedy(err, REMEDY_OTHER_METRIC);
         }
         to[j] = (float)sqrt((double)from[j]);
@@ -90,8 +90,7 @@ static enum status to_unit(const struct row_job *job, float *to, const float *fr
     const double square = canonical_lane_sum(sum);
     if (square == 0) {
         error_set(err, STATUS_FAILED,
-                  "%s %llu (counted from 0) is all zeros and has no direction, which the cosine "
-                  "metric needs",
+                  "%s %llu (counted from 0) is all zeros, for which the cosine metric is undefined",
                   job->transform->what, (unsigned long long)(job->first + row));
         return error_remedy(err, REMEDY_OTHER_METRIC);
     }

@@ -26,7 +26,7 @@ static enum status find_largest(float *largest, bool *equal, struct comm *comm, 
     for (uint64_t i = first; i < first + n; i++) {
         if (!(given[i] >= 0) || isinf(given[i]))
             return error_set(err, STATUS_FAILED,
-                             "the weight of row %llu is %g; weights are finite numbers from 0 on",
+                             "the weight of row %llu is %g; weights must be finite and at least 0",
                              (unsigned long long)i, (double)given[i]);
         if (given[i] > *largest)
             *largest = given[i];
@@ -92,8 +92,9 @@ enum status weights_open(struct weights *weights, struct comm *comm, const float
     weights->total = ldexp((double)(uint64_t)sums[SUM], -weights->scale);
     if ((uint64_t)sums[POSITIVE] < k)
         return error_set(err, STATUS_FAILED,
-                         "k is %u, and only %lld rows have a weight above 0; choose a smaller k", k,
-                         (long long)sums[POSITIVE]);
+                         "k is %u, larger than the number of rows with a weight above 0 (%lld); "
+                         "choose a smaller k",
+                         k, (long long)sums[POSITIVE]);
     return STATUS_OK;
 }
 

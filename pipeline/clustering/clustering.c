@@ -54,12 +54,12 @@ enum status clustering_check_name(const char *name, struct error *err)
     if (name[strspn(name, allowed)])
         status =
             error_set(err, STATUS_USAGE,
-                      "a name is made of letters, digits, '_', '-' and '.', unlike '%s'", shown);
+                      "'%s' is not a valid name: use letters, digits, '_', '-' and '.'", shown);
     else if (strlen(name) >= FEATURE_NAME_MAX)
-        status = error_set(err, STATUS_USAGE, "a name has at most %d characters, '%s' has %zu",
+        status = error_set(err, STATUS_USAGE, "a name has at most %d characters; '%s' has %zu",
                            FEATURE_NAME_MAX - 1, shown, strlen(name));
     else if (strspn(name, ".") == strlen(name))
-        status = error_set(err, STATUS_USAGE, "a name cannot be '%s'", shown);
+        status = error_set(err, STATUS_USAGE, "'%s' is not a valid name", shown);
     if (status != STATUS_OK)
         error_remedy(err, REMEDY_OTHER_NAME);
     return status;
@@ -110,7 +110,8 @@ static enum status read_initial(struct job *job, const char *path, struct error 
     char shown[256];
     path_for_message(shown, sizeof shown, path);
     if (stat(path, &st) != 0) {
-        error_set(err, STATUS_USAGE, "there is no file %s with first centroids", shown);
+        error_set(err, STATUS_USAGE, "cannot read the initial centroids: there is no file %s",
+                  shown);
         error_remedy(err, REMEDY_FIRST_CENTROIDS);
         return STATUS_USAGE;
     }
@@ -147,8 +148,7 @@ static enum status choose_init(struct job *job, struct error *err)
             return STATUS_OK;
         }
     if (is_sweep(job))
-        return error_set(err, STATUS_USAGE,
-                         "a file of first centroids is for one k, and there are several");
+        return error_set(err, STATUS_USAGE, "a file of initial centroids requires a single k");
     return read_initial(job, init, err);
 }
 
@@ -162,7 +162,7 @@ static enum status read_weights(struct job *job, struct error *err)
     if (status != STATUS_OK)
         return status;
     if (count != rows)
-        return error_set(err, STATUS_USAGE, "%s holds %llu weights, and there are %llu rows",
+        return error_set(err, STATUS_USAGE, "%s holds %llu weights, but there are %llu rows",
                          path_for_message(shown, sizeof shown, path), (unsigned long long)count,
                          (unsigned long long)rows);
     digest_text(job->weights_digest, sizeof job->weights_digest, "murmur3", job->weights,

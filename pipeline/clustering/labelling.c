@@ -47,14 +47,14 @@ static enum status match_features(const struct job *job, struct error *err)
     path_for_message(to, sizeof to, job->to.path);
     if (job->to.source.dimension != clusters->dimension)
         return error_set(err, STATUS_FAILED,
-                         "%s has %u values in %s, the centroids in %s have %u: make the same "
-                         "feature of both",
+                         "%s has %u values in %s, but the centroids in %s have %u: compute the "
+                         "same feature for both",
                          job->to.about.name, job->to.source.dimension, to, from,
                          clusters->dimension);
     if (spec[0] && job->to.about.spec[0] && strcmp(spec, job->to.about.spec) != 0)
         return error_set(err, STATUS_FAILED,
-                         "the centroids in %s are of %s, the rows in %s are %s: make the same "
-                         "feature of both",
+                         "the centroids in %s are of %s, but the rows in %s are of %s: compute the "
+                         "same feature for both",
                          from, spec, to, job->to.about.spec);
     return STATUS_OK;
 }

@@ -16,7 +16,7 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
     for (unsigned i = 0; i < devices->count; i++) {
         const struct ocl_device *device = &devices->devices->device[devices->chosen[i]];
         if (out->count == most) {
-            log_message(LOG_NOTICE, "notice: only %s is used here, out of %u chosen devices",
+            log_message(LOG_NOTICE, "notice: only %s is used, although %u devices were chosen",
                         out->names, devices->count);
             break;
         }

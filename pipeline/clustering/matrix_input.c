@@ -82,7 +82,7 @@ static enum status open_clpipe(struct matrix_input *input, const char *feature, 
     if (hdf5_is_foreign(input->path, example, sizeof example)) {
         path_for_message(shown, sizeof shown, input->path);
         return error_set(err, STATUS_USAGE,
-                         "%s is an HDF5 file but not one of clpipe's: name the dataset, as in "
+                         "%s is an HDF5 file, but not a clpipe file: name the dataset, as in "
                          "%s:%s",
                          shown, shown, example[0] ? example : "/dataset");
     }
@@ -108,11 +108,11 @@ static enum status open_dataset(struct matrix_input *input, const char *dataset,
         !hdf5_is_foreign(input->path, example, sizeof example) &&
         result_open(&input->result, input->path, NULL) == STATUS_OK) {
         if (feature && strcmp(feature, dataset + 10) != 0)
-            return refuse_feature(err, "INPUT names another feature already");
+            return refuse_feature(err, "INPUT already names another feature");
         return feature_matrix_open(&input->rows, &input->about, input->result, dataset + 10, err);
     }
     if (feature)
-        return refuse_feature(err, "INPUT names a dataset already");
+        return refuse_feature(err, "INPUT already names a dataset");
     name_after(input, dataset);
     return hdf5_matrix_open(&input->rows, input->path, dataset, err);
 }
@@ -193,7 +193,7 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
     if (found && !S_ISREG(st.st_mode))
         return error_set(err, STATUS_FAILED,
                          S_ISDIR(st.st_mode)
-                             ? "%s is a directory: make features of it first, with clpipe ingest"
+                             ? "%s is a directory: compute its features first, with clpipe ingest"
                              : "%s is not a regular file",
                          shown);
     input->path = split ? strndup(text, split) : strdup(text);
@@ -204,10 +204,10 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
     const struct container *container = recognise(text);
     if (container)
         return container->open(input, feature, usual, err);
-    return error_set(err, STATUS_FAILED,
-                     "%s is neither HDF5 nor .npy: INPUT is a clpipe file, FILE.h5:/dataset or "
-                     "FILE.npy",
-                     shown);
+    return error_set(
+        err, STATUS_FAILED,
+        "%s is neither HDF5 nor .npy: INPUT must be a clpipe file, FILE.h5:/dataset or FILE.npy",
+        shown);
 }
 
 enum status matrix_input_open(struct matrix_input *out, const char *input, const char *feature,

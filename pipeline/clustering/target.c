@@ -23,7 +23,7 @@ enum status target_open(struct target *out, const struct matrix_input *input, co
     char shown[256];
     *out = (struct target){0};
     if (!wanted && !input->result) {
-        error_set(err, STATUS_USAGE, "the result for this INPUT needs a file of its own");
+        error_set(err, STATUS_USAGE, "the result for this INPUT requires a separate file");
         error_remedy(err, REMEDY_OWN_OUTPUT);
         return STATUS_USAGE;
     }
@@ -42,7 +42,7 @@ enum status target_open(struct target *out, const struct matrix_input *input, co
                          shown);
     if (result_images(out->holder) > 0 || result_feature_count(out->holder) > 0)
         return error_set(err, STATUS_USAGE,
-                         "%s holds images of its own, so it is not overwritten; name another file",
+                         "%s holds other images, so it is not overwritten; name another file",
                          shown);
     out->base = wanted;
     return STATUS_OK;
@@ -73,7 +73,7 @@ static enum status look_for_clusters(struct target *target, struct matrix_input 
     target->replace = !target->found;
     if (target->found || claim->replace)
         return STATUS_OK;
-    error_set(err, STATUS_USAGE, "%s already holds /clusters/%s made otherwise (%s)",
+    error_set(err, STATUS_USAGE, "%s already holds a different /clusters/%s (%s)",
               path_for_message(shown, sizeof shown, target->output), claim->name, difference);
     error_remedy(err, claim->remedy);
     return STATUS_USAGE;

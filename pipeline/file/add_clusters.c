@@ -76,13 +76,13 @@ static enum status check_output(struct result **existing, const char *output, co
     struct error why = ERROR_INIT;
     if (result_open(existing, output, &why))
         return error_set(err, STATUS_FAILED,
-                         "%s is there and is not overwritten (%s): name another output", shown,
+                         "%s exists and is not overwritten (%s): name another output", shown,
                          why.sentence);
     if (!input && (*existing)->has_images)
         return error_set(err, STATUS_USAGE, "%s holds features of other data: name another output",
                          shown);
     if (!replace && (input || result_clusters_find(*existing, clustering->name))) {
-        error_set(err, STATUS_USAGE, "%s is there already", shown);
+        error_set(err, STATUS_USAGE, "%s already exists", shown);
         error_remedy(err, REMEDY_REPLACE_OUTPUT);
         return STATUS_USAGE;
     }
@@ -98,7 +98,7 @@ static enum status check_base(const struct result_clusters **old, struct result 
     path_for_message(shown, sizeof shown, base->path);
     *old = result_clusters_find(base, clustering->name);
     if (*old && !replace) {
-        error_set(err, STATUS_USAGE, "%s holds clusters '%s' already", shown, clustering->name);
+        error_set(err, STATUS_USAGE, "%s already holds clusters '%s'", shown, clustering->name);
         error_remedy(err, REMEDY_REPLACE);
         return STATUS_USAGE;
     }

@@ -119,7 +119,7 @@ enum status h5_fail(struct error *err, const char *call, const char *what, const
     if (native)
         return error_errno(err, STATUS_FAILED, native, call, "cannot %s %s", what, shown);
     enum status status = error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown,
-                                   *description ? description : "HDF5 does not say why");
+                                   *description ? description : "HDF5 gives no reason");
     if (err)
         snprintf(err->call, sizeof err->call, "%s", call);
     return status;
@@ -132,7 +132,7 @@ enum status h5_damaged(struct error *err, const char *path, const char *format, 
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return error_set(err, STATUS_FAILED, "%s is damaged or not clpipe's: %s",
+    return error_set(err, STATUS_FAILED, "%s is damaged or not a clpipe file: %s",
                      path_for_message(shown, sizeof shown, path), what);
 }
 

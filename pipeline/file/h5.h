@@ -36,7 +36,7 @@ void h5_close(hid_t *id);
 /* Turns the top of HDF5's error stack into STATUS_FAILED "cannot WHAT PATH: ...". */
 enum status h5_fail(struct error *err, const char *call, const char *what, const char *path);
 
-/* STATUS_FAILED "PATH is damaged or not clpipe's: WHAT". */
+/* STATUS_FAILED "PATH is damaged or not a clpipe file: WHAT". */
 enum status h5_damaged(struct error *err, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

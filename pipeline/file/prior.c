@@ -228,7 +228,7 @@ static bool map_table(struct prior *prior)
     if (failed) {
         log_message(
             LOG_NOTICE,
-            "notice: no index of earlier work (%s): items of lists in another order are done again",
+            "notice: cannot index earlier work (%s): files of reordered lists are decoded again",
             strerror(failed));
         return false;
     }

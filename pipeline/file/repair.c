@@ -247,10 +247,10 @@ static enum status keep_damaged(struct repair *r, struct error *err)
     int failed = errno;
     kept[0] = 0;
     if (failed == EEXIST)
-        return error_set(err, STATUS_FAILED,
-                         "%s.damaged is there from an earlier repair: move it away, or name "
-                         "another output",
-                         shown);
+        return error_set(
+            err, STATUS_FAILED,
+            "%s.damaged exists from an earlier repair: move it away, or name another output",
+            shown);
     return error_errno(err, STATUS_FAILED, failed, "link",
                        "cannot keep the damaged file as %s.damaged; name another output", shown);
 }
@@ -310,7 +310,7 @@ static enum status look(struct repair *r, struct error *err)
         if (r->result->has_images)
             return look_at_result(r, err);
         return error_set(err, STATUS_FAILED,
-                         "%s holds clusters alone, which are not repaired: cluster again", shown);
+                         "%s holds only clusters, which cannot be repaired: cluster again", shown);
     }
     if (r->log.fd < 0) {
         error_set(err, STATUS_FAILED, "nothing can be saved: %s",
@@ -333,7 +333,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
     enum status status = STATUS_FAILED;
     if (config->output && lstat(config->output, &st) == 0)
         return error_set(err, STATUS_FAILED,
-                         "%s is there and is not overwritten: name another output",
+                         "%s exists and is not overwritten: name another output",
                          path_for_message(shown, sizeof shown, config->output));
     /* A file that is only read may lie where nothing can be written. */
     if ((!config->output || has_work(config->input)) &&

@@ -135,7 +135,7 @@ static enum status open_root(struct result *result, struct error *err)
     path_for_message(shown, sizeof shown, result->path);
     int64_t format;
     if (!h5_get_integer(result->file, "clpipe_format", &format))
-        return error_set(err, STATUS_FAILED, "%s is an HDF5 file, but not one of clpipe's", shown);
+        return error_set(err, STATUS_FAILED, "%s is an HDF5 file, but not a clpipe file", shown);
     if (format != SCHEMA_FORMAT)
         return error_set(err, STATUS_FAILED,
                          "%s has format %lld, this clpipe reads format %d: use the clpipe that "

@@ -63,10 +63,10 @@ static enum status check_output(struct store *store, struct error *err)
     struct error why = ERROR_INIT;
     if (result_open(&store->replaced, config->output, &why)) {
         char line[1024];
-        return error_set(err, STATUS_FAILED,
-                         "%s is there and is not overwritten: move it away or name another output "
-                         "(%s)",
-                         shown, error_line(line, sizeof line, &why));
+        return error_set(
+            err, STATUS_FAILED,
+            "%s exists and is not overwritten: move it away or name another output (%s)", shown,
+            error_line(line, sizeof line, &why));
     }
     if (config->fresh)
         return STATUS_OK;
@@ -220,7 +220,7 @@ static void tell_dropped(const struct store *store, struct store_summary *summar
         const struct result_clusters *c = &old->clusters[i].clusters;
         summary->clusters_dropped = true;
         log_message(LOG_NOTICE,
-                    "clusters '%s' were made from other rows and are dropped (k %u, feature %s, "
+                    "clusters '%s' are removed because the images changed (k %u, feature %s, "
                     "metric %s, init %s, seed %lld)",
                     c->name, c->k, c->feature, c->metric, c->init, (long long)c->seed);
     }

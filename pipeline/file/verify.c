@@ -160,7 +160,7 @@ out:
                        "names a source that is not in the list");
     verify_report_rows(verify, &reason, "/failures/reason", "has a reason that does not exist");
     verify_report_rows(verify, &raw, "/failures/path", "does not agree with path_raw, or is empty");
-    verify_report_rows(verify, &message, "/failures/message", "says nothing");
+    verify_report_rows(verify, &message, "/failures/message", "is empty");
     return status;
 }
 
@@ -347,10 +347,10 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
             goto out;
     /* Work that a run has left unfinished. */
     if (workdir_name(&name, result->path, NULL) == STATUS_OK && lstat(name, &st) == 0)
-        verify_broken(&verify,
-                      "%s is there: a run is under way, or was ended early; the same command "
-                      "goes on from there",
-                      path_for_message(shown, sizeof shown, name));
+        verify_broken(
+            &verify,
+            "%s exists: a run is in progress or was interrupted; the same command resumes it",
+            path_for_message(shown, sizeof shown, name));
     free(name);
     status = STATUS_OK;
 out:

@@ -92,9 +92,9 @@ static void report_rows(struct clustering *k, const struct row_pass *pass)
     const struct result_clusters *c = k->c;
     char digest_text[64];
     uint64_t digest[2];
-    verify_report_rows(k->verify, &pass->label, k->where, "has a label that is no cluster");
-    verify_report_rows(k->verify, &pass->distance, k->where, "has a distance that is no distance");
-    verify_report_rows(k->verify, &pass->weight, k->where, "has a weight that is no weight");
+    verify_report_rows(k->verify, &pass->label, k->where, "has a label that is not a cluster");
+    verify_report_rows(k->verify, &pass->distance, k->where, "has an invalid distance");
+    verify_report_rows(k->verify, &pass->weight, k->where, "has an invalid weight");
     if (pass->label.count || pass->distance.count || pass->weight.count)
         return;
     murmur3_final(&pass->digest, digest);
@@ -249,7 +249,7 @@ out:
     free(row);
     free(point);
     verify_report_rows(k->verify, &wrong, k->where,
-                       "has another nearest centroid or distance than stored (of a sample)");
+                       "does not match its stored label or distance (in a sample)");
     return status;
 }
 
@@ -356,7 +356,7 @@ static enum status check_sweep(struct clustering *k, struct error *err)
     if (!right)
         verify_broken(verify, "%s/sweep: a measure has a value that it cannot have", k->where);
     if (!own)
-        verify_broken(verify, "%s/sweep: the clustering is none of its values", k->where);
+        verify_broken(verify, "%s/sweep: the k of the clustering is missing", k->where);
     result_sweep_clear(&sweep);
     return STATUS_OK;
 }
@@ -372,7 +372,7 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
         goto out;
     for (size_t i = 0; i < (size_t)k.c->k * k.c->dimension; i++)
         if (!isfinite(k.centroids[i])) {
-            verify_broken(verify, "%s/centroids: cluster %zu has a value that is no number",
+            verify_broken(verify, "%s/centroids: cluster %zu has a value that is not a number",
                           k.where, i / k.c->dimension);
             break;
         }

@@ -29,7 +29,7 @@ static enum status prepare_pass(struct histogram *histogram, unsigned pass, stru
     if (status != STATUS_OK)
         return status;
     if (wrong > 0) {
-        error_set(err, STATUS_FAILED, "kernel %s counts wrong on %s (%llu of %llu counters)",
+        error_set(err, STATUS_FAILED, "kernel %s gives wrong counts on %s (%llu of %llu counters)",
                   histogram_pass(histogram, pass).kernel,
                   ocl_context_device(histogram_context(histogram))->name, (unsigned long long)wrong,
                   (unsigned long long)compared);
@@ -56,7 +56,7 @@ enum status histogram_prepare(struct histogram *histogram, struct error *err)
             if (order[i] == planned.variant || (i > 0 && order[i] == order[0]) ||
                 !histogram_replace(histogram, p, order[i]))
                 continue;
-            log_message(LOG_NOTICE, "notice: histograms are counted by '%s', not by '%s': %s",
+            log_message(LOG_NOTICE, "notice: histogram variant '%s' is used instead of '%s': %s",
                         histogram_variant_name(order[i]), histogram_variant_name(variant),
                         err->sentence);
             *err = (struct error)ERROR_INIT;

@@ -179,7 +179,7 @@ static enum status compare_with_usual(double *gain, const struct best *best,
             if (status != STATUS_OK)
                 return status;
             if (other.outcome != TUNER_MEASURED)
-                return error_set(err, STATUS_FAILED, "what counts %s the fastest on %s failed: %s",
+                return error_set(err, STATUS_FAILED, "the fastest kernel for %s on %s failed: %s",
                                  spec, tuner->device->name, reason.sentence);
             if (one.outcome != TUNER_MEASURED)
                 return STATUS_OK;

@@ -31,6 +31,7 @@
 #include "base/cpus.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "ingest/bounds.h"
 #include "ingest/decoder.h"
@@ -90,7 +91,7 @@ static void lane_failed(void *context, const struct error *err, unsigned alive)
     if (alive == 0)
         ingest_job_fail(&ingest->job, err);
     else
-        log_message(LOG_NOTICE, "notice: %s; going on without it",
+        log_message(LOG_NOTICE, "notice: %s; continuing without it",
                     error_line(line, sizeof line, err));
 }
 
@@ -193,8 +194,9 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
     const bool taken = staging_takes(staging, PAYLOAD_DCT);
     ingest->coefficients = taken && decode_coefficients_agree();
     if (taken && !ingest->coefficients)
-        log_message(LOG_DEBUG, "this JPEG library computes pixels in a way of its own: they are "
-                               "made on the host");
+        log_message(
+            LOG_DEBUG,
+            "this JPEG library computes pixels differently: JPEG files are decoded on the host");
     char *names = ingest->report->device, text[1024];
     const size_t size = sizeof ingest->report->device;
     size_t used = 0;
@@ -364,9 +366,9 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
     path_for_message(source, sizeof source, config->walk.sources[0]);
     const char *more = config->walk.source_count > 1 ? " and the other sources" : "";
     if (report->images_failed == 0)
-        return error_set(err, STATUS_FAILED,
-                         "no image under %s%s (%llu other files); nothing is written", source, more,
-                         (unsigned long long)report->files_not_images);
+        return error_set(
+            err, STATUS_FAILED, "no image under %s%s (%s); nothing is written", source, more,
+            format_number_of(reasons, sizeof reasons, report->files_not_images, "other file"));
     size_t used = 0;
     for (int r = 1; r < REASON_COUNT && used < sizeof reasons; r++) {
         if (report->by_reason[r] && r != REASON_NOT_AN_IMAGE)

@@ -93,11 +93,11 @@ enum status holder_watch(bool *works, int directory, const char *name, bool lock
     close(lock);
     if (strcmp(before, "-") == 0 || (locked && is_ours(before)))
         return STATUS_OK;
-    log_message(LOG_NOTICE, "%s has work of %s: looking for %d s whether it goes on",
+    log_message(LOG_NOTICE, "%s is in use by %s: waiting %d s to see whether it is still running",
                 path_for_message(shown, sizeof shown, path), who, (int)(WATCH / SECOND));
     for (int64_t end = clock_now() + WATCH; !*works && clock_now() < end;) {
         if (stop && stop_requested(stop))
-            return error_set(err, STATUS_INTERRUPTED, "stopped while %s was looked at", shown);
+            return error_set(err, STATUS_INTERRUPTED, "interrupted while checking %s", shown);
         nanosleep(&(struct timespec){.tv_nsec = LOOK}, NULL);
         /* Opening is what makes a network file system ask its server. */
         lock = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

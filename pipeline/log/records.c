@@ -117,7 +117,7 @@ enum status records_read_header(char **signature, uint64_t *start, int fd, const
         goto out;
     }
     if (memcmp(header.magic, MAGIC, sizeof header.magic) != 0) {
-        error_set(err, STATUS_FAILED, "%s is not a log of clpipe", shown);
+        error_set(err, STATUS_FAILED, "%s is not a clpipe log", shown);
         error_remedy(err, REMEDY_START_OVER);
         goto out;
     }

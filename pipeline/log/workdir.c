@@ -34,7 +34,7 @@ static enum status fail(struct error *err, const char *call, const char *path, i
     path_for_message(shown, sizeof shown, path);
     if (errno_value == ENOTDIR || errno_value == EEXIST)
         return error_set(err, STATUS_FAILED,
-                         "cannot keep unfinished work in %s: it is no directory; move it away",
+                         "cannot keep unfinished work in %s: it is not a directory; move it away",
                          shown);
     if (errno_value == ENOENT)
         return error_set(err, STATUS_FAILED,

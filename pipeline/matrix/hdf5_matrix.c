@@ -129,14 +129,12 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool
     path_for_message(shown_name, sizeof shown_name, name);
     matrix->file = open_file(matrix->path);
     if (matrix->file < 0)
-        return error_set(err, STATUS_FAILED,
-                         "%s cannot be opened as an HDF5 file: it is another format, or damaged",
-                         shown);
+        return error_set(err, STATUS_FAILED, "%s is not an HDF5 file, or is damaged", shown);
     matrix->dataset = H5Dopen2(matrix->file, name, H5P_DEFAULT);
     if (matrix->dataset < 0) {
         list_matrices(text, sizeof text, matrix->file, MOST_NAMED);
         if (!text[0])
-            return error_set(err, STATUS_FAILED, "%s holds no dataset %s and no matrix at all",
+            return error_set(err, STATUS_FAILED, "%s holds no dataset %s and no other matrix",
                              shown, shown_name);
         return error_set(err, STATUS_FAILED, "%s holds no dataset %s; its matrices: %s", shown,
                          shown_name, text);
@@ -166,8 +164,8 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
     char shown[256];
     if (!good)
         return error_set(err, STATUS_FAILED,
-                         "%s: rows %llu to %llu cannot be read: the file is damaged, or packed "
-                         "with a filter that this HDF5 lacks",
+                         "%s: rows %llu to %llu cannot be read: the file is damaged, or compressed "
+                         "with a filter that this HDF5 library lacks",
                          path_for_message(shown, sizeof shown, matrix->path),
                          (unsigned long long)first, (unsigned long long)(first + count - 1));
     return STATUS_OK;

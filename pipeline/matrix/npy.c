@@ -249,8 +249,7 @@ static enum status read_at(struct npy *npy, void *out, size_t size, uint64_t off
         if (got < 0)
             return error_errno(err, STATUS_FAILED, errno, "pread", "cannot read %s", npy->path);
         if (got == 0)
-            return error_set(err, STATUS_FAILED, "%s ended early: it was cut while being read",
-                             npy->path);
+            return error_set(err, STATUS_FAILED, "%s was truncated while it was read", npy->path);
         to += got;
         offset += (uint64_t)got;
         size -= (size_t)got;
@@ -295,8 +294,8 @@ static enum status adopt(struct npy *npy, struct header *header, uint64_t size, 
                          (unsigned long long)header->shape[1]);
     if (bytes > size - npy->data)
         return error_set(err, STATUS_FAILED,
-                         "%s is truncated: its header promises %llu x %llu values (%llu bytes) and "
-                         "%llu bytes are there",
+                         "%s is truncated: its header promises %llu x %llu values (%llu bytes), "
+                         "but it has %llu bytes",
                          npy->path, (unsigned long long)header->shape[0],
                          (unsigned long long)header->shape[1], (unsigned long long)bytes,
                          (unsigned long long)(size - npy->data));
@@ -325,7 +324,7 @@ static enum status read_header(struct npy *npy, struct error *err)
     if (size < 10 || memcmp(start, "\223NUMPY", 6) != 0)
         return error_set(err, STATUS_FAILED, "%s is not a .npy file", npy->path);
     if (start[6] < 1 || start[6] > 3 || start[7] != 0)
-        return error_set(err, STATUS_FAILED, "%s is .npy format %u.%u; 1.0 to 3.0 are known",
+        return error_set(err, STATUS_FAILED, "%s has .npy format %u.%u; supported are 1.0 to 3.0",
                          npy->path, start[6], start[7]);
     uint64_t prefix = start[6] == 1 ? 10 : 12;
     uint64_t length = load(start + 8, start[6] == 1 ? 2 : 4);

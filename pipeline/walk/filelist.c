@@ -135,8 +135,8 @@ static enum status split_list(struct filelist *list, char *chunk, struct error *
             size_t length = end ? (size_t)(end - chunk) - at : filled - at;
             if (path.length + length > FILELIST_PATH_MAX)
                 status = error_set(err, STATUS_FAILED,
-                                   "%s has a path longer than 1 MiB: it is no list of paths, one "
-                                   "per line or NUL-separated",
+                                   "%s has a path longer than 1 MiB: it is not a list of paths, "
+                                   "one per line or NUL-separated",
                                    list_name(shown, list));
             else
                 status = bytes_append(&path, chunk + at, length, err);

@@ -161,13 +161,13 @@ static enum status find_source_kind(struct source *source, const struct walk_con
         return STATUS_OK;
     path_for_message(shown, sizeof shown, name);
     if (number == 0)
-        return error_set(err, STATUS_USAGE, "the source %s is of no known kind", shown);
+        return error_set(err, STATUS_USAGE, "the source %s is of an unknown kind", shown);
     if (number == ENOENT || number == ENOTDIR || number == ELOOP)
         return error_errno(err, STATUS_USAGE, number, "stat",
-                           link ? "the source %s is a symbolic link that leads nowhere"
-                                : "the source %s is not there (spelled wrong, or not mounted?)",
+                           link ? "the source %s is a broken symbolic link"
+                                : "the source %s does not exist (misspelled, or not mounted?)",
                            shown);
-    return error_errno(err, STATUS_FAILED, number, "stat", "cannot look at the source %s", shown);
+    return error_errno(err, STATUS_FAILED, number, "stat", "cannot read the source %s", shown);
 }
 
 /* Every source is looked at before the first one is listed, so that a misspelt one is known at

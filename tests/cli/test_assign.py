@@ -56,7 +56,7 @@ def test_rows_that_are_no_images(made, tmp_path, source, more):
     assert again.returncode == 0 and "up to date" in again.stdout
     # Other rows under that name need --force.
     other = ["assign", made / "c.h5", made / "rows.npy", "-o", "r.h5"]
-    check_one_error(run_clpipe(*other, cwd=tmp_path), 2, "r.h5", "made otherwise", "--force")
+    check_one_error(run_clpipe(*other, cwd=tmp_path), 2, "r.h5", "a different", "--force")
     assert run_clpipe(*other, "--force", cwd=tmp_path).returncode == 0
     assert numpy.array_equal(labels_in(tmp_path / "r.h5")["labels"],
                              labels_in(made / "c.h5")["labels"])
@@ -83,7 +83,7 @@ def test_refused(made, tmp_path, photos):
             ("narrow.npy", ["-o", "r.h5"], 3, ["18", "19"]),
             ("nan.npy", ["-o", "r.h5"], 3, ["row 0", "NaN"]),
             (made / "new.npy", ["-o", "mine.txt"], 3, ["mine.txt", "not a clpipe file"]),
-            (made / "new.npy", ["-o", "p.h5"], 2, ["images of its own"]),
+            (made / "new.npy", ["-o", "p.h5"], 2, ["holds other images"]),
             (made / "new.npy", ["-o", "r.h5", "--feature", "x"], 2, ["--feature"]),
             ("absent.npy", ["-o", "r.h5"], 2, ["no file absent.npy"])]:
         result = run_clpipe("assign", made / "c.h5", rows, *more, cwd=tmp_path)

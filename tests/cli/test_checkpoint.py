@@ -113,20 +113,24 @@ def stopped(vectors, place, name="SIGTERM"):
     return said
 
 
+def iterations(said):
+    return int(said.split("interrupted after ")[1].split()[0].replace(",", ""))
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT", "--max-time"])
 def test_stopped(vectors, tmp_path, name):
     said = stopped(vectors, tmp_path, name)
-    assert "the same command goes on from there" in said
+    assert "run the same command again to resume" in said
     assert os.listdir(tmp_path) == [STATE]
-    made = int(said.split("interrupted after ")[1].split()[0])
+    made = iterations(said)
     said = stopped(vectors, tmp_path, name)
-    assert f"after {made} iterations" in said
-    assert int(said.split("interrupted after ")[1].split()[0]) > made
+    assert f"after {made:,} iterations" in said
+    assert iterations(said) > made
 
 
 def test_never(vectors, tmp_path):
     said = run(tmp_path, vectors, *BUSY, "--max-time", "1", "--checkpoint", "0", code=4)
-    assert "nothing of it is stored" in said
+    assert "nothing was stored" in said
     assert os.listdir(tmp_path) == []
 
 
@@ -138,7 +142,7 @@ def test_of_other_options(vectors, tmp_path):
     result = subprocess.run(command(vectors, "-k", "3", "--max-iter", "3"), cwd=tmp_path,
                             capture_output=True, text=True)
     assert result.returncode == 0
-    assert f"{STATE} is of other rows, other options" in result.stderr
+    assert f"{STATE} belongs to other rows, other options" in result.stderr
     assert json.loads(result.stdout)["iterations_resumed"] == 0
     assert os.listdir(tmp_path) == ["x.h5"]
 
@@ -150,7 +154,7 @@ def test_damaged(vectors, tmp_path):
     data[len(data) // 3] ^= 4
     state.write_bytes(data)
     said = stopped(vectors, tmp_path)
-    assert f"{STATE} is damaged: it is not used" in said and "resuming after" not in said
+    assert f"{STATE} is damaged; it is ignored" in said and "resuming after" not in said
     # Overwritten by a good one.
     assert "resuming after" in stopped(vectors, tmp_path)
 
@@ -160,7 +164,7 @@ def test_option(vectors, tmp_path):
     run(tmp_path, "--checkpoint", vectors, "-k", "2", "--checkpoint")
     assert os.listdir(tmp_path) == ["x.h5"]
     said = run(tmp_path, vectors, "-k", "2", "--checkpoint=soon", code=2)
-    assert "--checkpoint wants a time like" in said
+    assert "--checkpoint expects a time such as" in said
 
 
 def test_of_other_rows(vectors, tmp_path):
@@ -183,5 +187,5 @@ def test_stopped_before_it_is_taken_up(vectors, tmp_path):
     stopped(vectors, tmp_path)
     before = (tmp_path / STATE).read_bytes()
     said = run(tmp_path, vectors, *BUSY, "--max-time", "0.01", code=4)
-    assert "the same command goes on from" in said
+    assert "run the same command again to resume from" in said
     assert (tmp_path / STATE).read_bytes() == before

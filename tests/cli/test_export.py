@@ -208,7 +208,7 @@ def test_tree_overwrites_nothing(clpipe, tmp_path, sorted_photos):
     (tmp_path / "empty").mkdir()
     tree = ["export", "r.h5", "--what", "tree", "--to"]
     check_one_error(clpipe(*tree, "full"), 3, "full", "not empty")
-    check_one_error(clpipe(*tree, "file"), 3, "file", "no directory")
+    check_one_error(clpipe(*tree, "file"), 3, "file", "not a directory")
     check_one_error(clpipe(*tree, "missing/tree"), 3, "missing/tree")
     assert (tmp_path / "full" / "mine").read_text() == "mine"
     assert (tmp_path / "file").read_text() == "mine"
@@ -221,12 +221,12 @@ def test_tree_of_images_that_are_gone(clpipe, tmp_path, sorted_photos):
     (tmp_path / "elsewhere").mkdir()
     result = clpipe("export", tmp_path / "r.h5", "--what", "tree", "--to", "tree",
                     cwd=tmp_path / "elsewhere")
-    check_one_error(result, 3, "run this in the directory in which")
+    check_one_error(result, 3, "run this in the directory from which")
     assert os.listdir(tmp_path / "elsewhere") == []
     (tmp_path / "photos" / "red" / "00.png").unlink()
     result = clpipe("export", "r.h5", "--what", "tree", "--to", "tree")
     assert result.returncode == 1
-    assert "1 image is not there any more" in result.stderr and "red/00.png" in result.stderr
+    assert "1 image is missing" in result.stderr and "red/00.png" in result.stderr
     assert sum(len(names) for _, _, names in os.walk(tmp_path / "tree")) == \
         len(sorted_photos) - 1
 
@@ -284,7 +284,7 @@ def test_the_extension_is_the_format(clpipe, finished, tmp_path, what, name):
     ask = ["export", finished, "--what", what, "--feature", "counts", "--name", "kmeans"]
     result = clpipe(*ask, "-o", name)
     if name == "t.npy" and what in ("images", "failures"):
-        check_one_error(result, 2, "npy holds numbers")
+        check_one_error(result, 2, "npy is only for features and labels")
         return
     assert result.returncode == 0, result.stderr
     first = (tmp_path / name).read_bytes()
@@ -313,7 +313,7 @@ def test_verify(clpipe, finished, tmp_path):
     result = clpipe("verify", damaged)
     assert result.returncode == 1, result.stderr
     assert "counts" in result.stdout
-    assert "clpipe repair saves the rows that are right" in result.stdout.splitlines()[-1]
+    assert "clpipe repair recovers the intact rows" in result.stdout.splitlines()[-1]
     report = json.loads(clpipe("verify", damaged, "--json", "-").stdout)
     assert report["ok"] is False and len(report["broken"]) == len(result.stdout.splitlines()) - 1
 

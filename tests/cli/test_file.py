@@ -299,7 +299,7 @@ def test_update_equals_a_new_file(clpipe, tmp_path, identity):
     (photos / "cut.jpg").write_bytes((photos / "green" / "07.jpg").read_bytes()[:500])
     result = clpipe("ingest", "photos", "-o", "updated.h5", "--json", "-")
     assert result.returncode == 1
-    assert "'kmeans' were made from other rows" in result.stderr
+    assert "'kmeans' are removed because the images changed" in result.stderr
     assert '"images_unchanged": 11' in result.stdout and '"images_ok": 13' in result.stdout
     assert clpipe("ingest", "photos", "-o", "fresh.h5").returncode == 1
     assert digest(tmp_path / "updated.h5") == digest(tmp_path / "fresh.h5")

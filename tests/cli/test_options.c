@@ -95,14 +95,14 @@ static void test_misuse(void **state)
         {{"run"}, "SOURCE is missing"},
         {{"run", "x", "--treads", "3"}, "did you mean --threads?"},
         {{"run", "x", "--what", "y"}, "is an option of clpipe export"},
-        {{"cluster", "x", "y"}, "'y' is one argument too many"},
+        {{"cluster", "x", "y"}, "unexpected argument 'y'"},
         {{"cluster", "x", "-k", "0"}, "from 1 to"},
         {{"cluster", "x", "-k", "9:2"}, "not '9:2'"},
         {{"cluster", "x", "-k", "1:2:3:4"}, "not '1:2:3:4'"},
-        {{"cluster", "x", "-k"}, "wants a value"},
-        {{"run", "x", "--memory", "much"}, "a size like"},
+        {{"cluster", "x", "-k"}, "requires a value"},
+        {{"run", "x", "--memory", "much"}, "a size such as"},
         {{"run", "x", "--strict=yes"}, "takes no value"},
-        {{"run", "x", "--metric", "l2"}, "is one of euclidean|cosine|hellinger"},
+        {{"run", "x", "--metric", "l2"}, "must be one of euclidean|cosine|hellinger"},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct options options;

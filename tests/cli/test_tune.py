@@ -88,15 +88,15 @@ def check_identity(cached, result, identity):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("miscount, by", [
-    ("wrong:histogram_private", ["'replicated', not by 'private': kernel histogram_private counts "
+    ("wrong:histogram_private", ["'replicated' is used instead of 'private': kernel histogram_private gives "
                                  "wrong"]),
-    ("unbuilt:histogram_private", ["'replicated', not by 'private': kernel histogram_private does "
+    ("unbuilt:histogram_private", ["'replicated' is used instead of 'private': kernel histogram_private does "
                                    "not build"]),
     ("wrong:histogram_private unbuilt:histogram_replicated",
-     ["'replicated', not by 'private'", "'local', not by 'replicated'"]),
+     ["'replicated' is used instead of 'private'", "'local' is used instead of 'replicated'"]),
     ("wrong:histogram_private wrong:histogram_replicated unbuilt:histogram_local",
-     ["'replicated', not by 'private'", "'local', not by 'replicated'",
-      "'global', not by 'local'"]),
+     ["'replicated' is used instead of 'private'", "'local' is used instead of 'replicated'",
+      "'global' is used instead of 'local'"]),
 ])
 def test_a_kernel_that_fails_is_passed_over(cached, photos, identity, miscount, by):
     result = ingest(cached, photos, miscount=miscount)
@@ -195,7 +195,7 @@ def test_what_was_measured_is_kept_and_used(tuned, photos, identity):
     forgotten = tuned("tune", "--device", "cpu", "--forget")
     assert forgotten.returncode == 0 and "forgotten" in forgotten.stdout
     assert list((tuned.cache / "tuning").iterdir()) == []
-    assert "nothing was kept" in tuned("tune", "--device", "cpu", "--forget").stdout
+    assert "nothing was stored" in tuned("tune", "--device", "cpu", "--forget").stdout
     assert "tuned" not in ingest(tuned, photos, "-v").stderr
 
 
@@ -326,8 +326,8 @@ def check_one_error_beside_the_head(result, part):
 
 def test_misuse(cached):
     check_one_error(cached("tune", "--show", "--forget"), 2, "--show and --forget")
-    check_one_error(cached("tune", "--show", "--rounds", 3), 2, "--show measures nothing")
-    check_one_error(cached("tune", "--forget", "--feature", "gray"), 2, "--forget measures nothing")
+    check_one_error(cached("tune", "--show", "--rounds", 3), 2, "--show cannot be combined with")
+    check_one_error(cached("tune", "--forget", "--feature", "gray"), 2, "--forget cannot be combined with")
     check_one_error(cached("tune", "--feature", "lab"), 2, "lab")
     check_one_error(cached("tune", "--feature", "gray:bins=8,blur=3"), 2, "blur")
     check_one_error(cached("tune", "photos"), 2, "photos")

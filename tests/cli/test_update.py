@@ -70,7 +70,7 @@ def test_add_to_what_has_changed(mixed, tmp_path, monkeypatch):
     assert run_clpipe("cluster", "x.h5", "-k", 3).returncode == 0
     shutil.copy2(mixed / "red" / "03.jpg", tmp_path / "photos" / "red" / "03.jpg")
     result = run_clpipe("ingest", "photos", "-o", "x.h5", "--feature", SECOND, "--add")
-    assert result.returncode == 1 and "'kmeans' were made from other rows" in result.stderr
+    assert result.returncode == 1 and "'kmeans' are removed because the images changed" in result.stderr
     ingest("photos", "both.h5", "--feature", FIRST, "--feature", SECOND, code=1)
     assert digest("x.h5") == digest("both.h5")
 

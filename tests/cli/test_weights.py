@@ -188,13 +188,13 @@ def test_hdf5_and_shapes(data, tmp_path):
 
 
 @pytest.mark.parametrize("values, code, said", [
-    (numpy.ones(2999), 2, "holds 2999 weights, and there are 3000 rows"),
+    (numpy.ones(2999), 2, "holds 2999 weights, but there are 3000 rows"),
     (numpy.ones((3000, 2)), 3, "has 2 columns; expected 1"),
     (numpy.r_[numpy.ones(2999), -1], 3, "the weight of row 2999 is -1"),
     (numpy.r_[numpy.nan, numpy.ones(2999)], 3, "the weight of row 0 is nan"),
     (numpy.r_[numpy.ones(2999), 1e300], 3, "the weight of row 2999 is inf"),
     (numpy.zeros(3000), 3, "the weight of every row is 0"),
-    (numpy.r_[numpy.zeros(2998), 1, 2], 3, "k is 3, and only 2 rows have a weight above 0"),
+    (numpy.r_[numpy.zeros(2998), 1, 2], 3, "k is 3, larger than the number of rows with a weight above 0 (2)"),
     (numpy.ones(3000) > 0, 3, "holds values of type"),
 ], ids=["short", "columns", "negative", "nan", "infinite", "zeros", "few", "bool"])
 def test_refused(data, tmp_path, values, code, said):
@@ -245,7 +245,7 @@ def test_verify_knows_them(data, tmp_path):
     assert code == 1 and "/clusters/kmeans/weights: these are not the weights" in said
     assert "the weighted distances add up to" in said
     code, said = verified(negative)
-    assert code == 1 and "has a weight that is no weight" in said and "17" in said
+    assert code == 1 and "has an invalid weight" in said and "17" in said
     assert verified(of_before)[0] == 0
     assert verified(lambda group: None)[0] == 0
 

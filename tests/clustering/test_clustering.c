@@ -11,11 +11,11 @@ static void test_names(void **state)
     static const char *const good[] = {"kmeans", "a", "k-7_b.c", "..a"};
     static const struct {
         const char *name, *said;
-    } bad[] = {{"a/b", "unlike 'a/b'"},
-               {"my name", "unlike 'my name'"},
-               {".", "cannot be '.'"},
-               {"..", "cannot be '..'"},
-               {"", "cannot be ''"}};
+    } bad[] = {{"a/b", "'a/b' is not a valid name"},
+               {"my name", "'my name' is not a valid name"},
+               {".", "'.' is not a valid name"},
+               {"..", "'..' is not a valid name"},
+               {"", "'' is not a valid name"}};
     char longest[FEATURE_NAME_MAX + 1];
     struct error err = ERROR_INIT;
     memset(longest, 'n', sizeof longest);

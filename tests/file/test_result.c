@@ -84,7 +84,7 @@ static void test_other_files(void **state)
     rmdir(f->output);
     hid_t file = H5Fcreate(f->output, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(file);
-    expect_refused(f, "an empty HDF5 file", 0, "not one of clpipe's");
+    expect_refused(f, "an empty HDF5 file", 0, "not a clpipe file");
 }
 
 static void test_truncated(void **state)

@@ -307,7 +307,7 @@ static void test_foreign_files_refused(void **state)
     }
     /* The work directory's name is somebody's file. */
     write_file(f->work, text, strlen(text));
-    refused(f, STATUS_FAILED, "no directory");
+    refused(f, STATUS_FAILED, "not a directory");
     assert_int_equal(access(f->work, F_OK), 0);
     unlink(f->work);
     f->config.output = "/nonexistent/directory/out.h5";
@@ -389,7 +389,7 @@ static void test_damaged_log_refused(void **state)
     log[40] ^= 1;
     log[0] ^= 1;
     write_file(f->log, log, size);
-    refused(f, STATUS_FAILED, "not a log of clpipe");
+    refused(f, STATUS_FAILED, "not a clpipe log");
     log[0] ^= 1;
     log[8] ^= 2; /* the version */
     write_file(f->log, log, size);

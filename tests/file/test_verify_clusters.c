@@ -79,16 +79,16 @@ static void test_verify_finds(void **state)
         {"images/source", H5T_NATIVE_UINT16, 60, 0, &source, "not in the list"},
         {"failures/source", H5T_NATIVE_UINT16, 1, 0, &source, "not in the list"},
         {"images/path_raw/bytes", H5T_NATIVE_UINT8, 3, 0, &nine, "does not agree with path_raw"},
-        {"clusters/kmeans/labels", H5T_NATIVE_INT32, 4, 0, &label, "label that is no cluster"},
+        {"clusters/kmeans/labels", H5T_NATIVE_INT32, 4, 0, &label, "label that is not a cluster"},
         {"clusters/kmeans/labels", H5T_NATIVE_INT32, (hsize_t)c.nearest[0], 0, &other_label,
          "sizes"},
-        {"clusters/kmeans/distances", H5T_NATIVE_FLOAT, 4, 0, &nan_value, "no distance"},
+        {"clusters/kmeans/distances", H5T_NATIVE_FLOAT, 4, 0, &nan_value, "an invalid distance"},
         {"clusters/kmeans/distances", H5T_NATIVE_FLOAT, 4, 0, &big, "distances add up"},
         {"clusters/kmeans/sizes", H5T_NATIVE_UINT64, 0, 0, &members, "sizes: cluster 0"},
         {"clusters/kmeans/nearest", H5T_NATIVE_INT64, 1, 1, &row, "nearest: the rows of cluster 1"},
         {"clusters/kmeans/nearest", H5T_NATIVE_INT64, 1, 0, &wrong_row, "rows of cluster 1"},
-        {"clusters/kmeans/centroids", H5T_NATIVE_FLOAT, 1, 2, &nan_value, "no number"},
-        {"clusters/kmeans/centroids", H5T_NATIVE_FLOAT, 1, 2, &half, "nearest centroid"},
+        {"clusters/kmeans/centroids", H5T_NATIVE_FLOAT, 1, 2, &nan_value, "not a number"},
+        {"clusters/kmeans/centroids", H5T_NATIVE_FLOAT, 1, 2, &half, "does not match its stored label"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_file(f->output, good, size);
@@ -133,7 +133,7 @@ static void test_verify_finds(void **state)
     /* Unfinished work beside it. */
     write_file(f->output, good, size);
     assert_int_equal(mkdir(f->work, 0777), 0);
-    expect_broken(f->output, "out.h5.partial is there");
+    expect_broken(f->output, "out.h5.partial exists");
     rmdir(f->work);
     free(good);
     clustered_clear(&c);
