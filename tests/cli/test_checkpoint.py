@@ -43,7 +43,8 @@ def run(place, *args, code=0):
     return json.loads(result.stdout) if code == 0 else result.stderr
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind if kind == "n-init" else pytest.param(kind, marks=pytest.mark.slow)
+                                  for kind in KINDS])
 def test_killed(vectors, tmp_path, kind, capsys):
     draw = random.Random(SEED)
     # The first builds kernels.

@@ -292,6 +292,7 @@ def test_max_iter(mixture, tmp_path, iterations):
         check_against(tmp_path / "r.h5", rows.astype(float), lloyd(rows, rows[::500], iterations))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tol", [1e-2, 0.2])
 def test_tol_stops_where_scikit_learn_does(mixture, tmp_path, tol):
     directory, rows = mixture

@@ -20,6 +20,7 @@ def lines_of(text):
     return [re.sub(r"^(  time +).*", r"\1", line.rstrip()) for line in text.splitlines()]
 
 
+@pytest.mark.slow
 def test_vectors_of_your_own(tmp_path, program):
     blocks = re.findall(r"^```(python)?\n(.*?)^```$", section("Vectors of your own"), re.M | re.S)
     commands = 0

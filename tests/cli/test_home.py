@@ -110,6 +110,7 @@ def test_a_home_on_an_unfit_disk(program, place, options):
         subprocess.run(["umount", home], check=True)
 
 
+@pytest.mark.slow
 def test_a_good_home_is_used(program, place):
     (place / "home").mkdir()
     os.chmod(place / "home", 0o777)

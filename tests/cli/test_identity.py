@@ -82,6 +82,7 @@ def test_any_threads_and_slots(clpipe, album, expected, tmp_path, threads):
         assert digest(tmp_path / name) == digest(expected), slots
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["private", "local", "replicated", "partial", "staged",
                                      "global"])
 def test_any_variant(clpipe, album, expected, tmp_path, variant):

@@ -162,6 +162,7 @@ def test_reasons(generated):
     assert {path: found.get(path) for path in expected} == expected
 
 
+@pytest.mark.slow
 def test_isolated(tmp_path, generated):
     """Decoders in processes of their own come to the same, to the bit."""
     files = generated[0]
@@ -180,6 +181,7 @@ def test_manifest_isolated(tmp_path, program):
         run_clpipe("info", tmp_path / "plain.h5", "--digest").stdout != ""
 
 
+@pytest.mark.slow
 def test_manifest_by_coefficients(tmp_path, program, generated):
     """Where JPEG's pixels are made changes nothing, failures and their messages included."""
     for output, options in (("host.h5", ["host"]), ("device.h5", ["device", "--threads", 3])):
@@ -202,6 +204,7 @@ def test_pixel_limit(clpipe, tmp_path, generated):
         assert found == {names[0]: big, names[1]: big, names[2]: (1, 1), names[3]: big}
 
 
+@pytest.mark.slow
 def test_special_entries(program, tmp_path):
     """Links, FIFOs, sockets, odd names and deep trees neither block the run nor end it."""
     rows = make_tree(tmp_path / "tree", "--no-bombs")

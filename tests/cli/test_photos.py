@@ -44,6 +44,7 @@ def counts(tmp_path_factory):
         yield h5
 
 
+@pytest.mark.slow
 def test_every_file_is_there_in_order(counts):
     expected = sorted(MANIFEST, key=lambda p: p.encode())
     assert paths(counts) == expected

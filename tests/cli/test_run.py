@@ -142,6 +142,7 @@ def test_clusters_in_a_file_of_their_own(clpipe, finished, tmp_path):
         assert len(labels.stdout.splitlines()) == 14
 
 
+@pytest.mark.slow
 def test_a_run_that_builds_kernels_blames_no_stage(clpipe, photos, tmp_path):
     (tmp_path / "cold").mkdir()
     cold = {"POCL_CACHE_DIR": tmp_path / "cold", "CLPIPE_CACHE_DIR": tmp_path / "cold"}

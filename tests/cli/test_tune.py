@@ -161,6 +161,7 @@ def seal(lines, title="clpipe tuning 1"):
     return b"clpipe-binary-1\n" + struct.pack("<Q", len(text)) + hashlib.sha256(text).digest() + text
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_kept_and_used(tuned, photos, identity):
     (device,) = tuned.report
     tried = device["tried"]
