@@ -382,5 +382,6 @@ def test_identity(clpipe, tmp_path):
     assert clpipe("info", "plain.h5", "--digest").stdout not in digests
     check_one_error(clpipe("ingest", source, "-o", "plain.h5", "--icc", "apply"), 2,
                     "icc: this file has none; the command asks for apply")
-    check_one_error(clpipe("ingest", source, "-o", "a.h5"), 2, 'icc is "apply" there')
+    check_one_error(clpipe("ingest", source, "-o", "a.h5"), 2,
+                    "icc: this file has apply; the command asks for none")
     assert clpipe("ingest", source, "-o", "plain.h5", "--icc", "ignore", "-q").returncode == 0
