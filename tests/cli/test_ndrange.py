@@ -127,7 +127,7 @@ def test_pictures_are_written_upright(clpipe, tmp_path, orientation):
 
 def test_what_cannot_be_blurred(clpipe, tmp_path):
     draw(tmp_path / "small.png", 2, 50)
-    check_one_error(clpipe("ndrange", "--image", "small.png", "--out", "b"), 2, "50 x 2", "interior")
+    check_one_error(clpipe("ndrange", "--image", "small.png", "--out", "b"), 2, "50 x 2", "at least 3 x 3")
     draw(tmp_path / "b_3.png", 8, 8).rename(tmp_path / "b_3.bmp")
     check_one_error(clpipe("ndrange", "--image", "b_3.bmp", "--out", "b"), 2, "overwrite the image")
     check_one_error(clpipe("ndrange", "--image", "b_3.bmp", "--out", "c", "8x8"), 2, "leave out 8x8")

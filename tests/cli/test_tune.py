@@ -113,7 +113,7 @@ def test_a_kernel_that_fails_is_passed_over(cached, photos, identity, miscount, 
 
 
 def test_a_variant_that_was_asked_for_is_not_replaced(cached, photos):
-    for how, part in [("wrong", "counts wrong"), ("unbuilt", "does not build")]:
+    for how, part in [("wrong", "gives wrong counts"), ("unbuilt", "does not build")]:
         result = ingest(cached, photos, "--histogram-variant", "local",
                         miscount=f"{how}:histogram_local")
         check_one_error(result, 3, f"kernel histogram_local {part}", "--device")
@@ -125,7 +125,7 @@ def test_no_kernel_left(cached, photos):
         f"wrong:histogram_{name}" for name in ["private", "replicated", "local", "global"]))
     assert result.returncode == 3
     errors = [line for line in error_lines(result) if line not in notices(result)]
-    assert len(errors) == 1 and "counts wrong" in errors[0], result.stderr
+    assert len(errors) == 1 and "gives wrong counts" in errors[0], result.stderr
 
 
 def test_a_wrong_blur_is_not_used(cached, photos):
@@ -194,7 +194,7 @@ def test_what_was_measured_is_kept_and_used(tuned, photos, identity):
     assert "tuned" not in asked.stderr
 
     forgotten = tuned("tune", "--device", "cpu", "--forget")
-    assert forgotten.returncode == 0 and "forgotten" in forgotten.stdout
+    assert forgotten.returncode == 0 and "discarded" in forgotten.stdout
     assert list((tuned.cache / "tuning").iterdir()) == []
     assert "nothing was stored" in tuned("tune", "--device", "cpu", "--forget").stdout
     assert "tuned" not in ingest(tuned, photos, "-v").stderr
@@ -221,7 +221,7 @@ def test_a_winner_that_counts_wrong_is_passed_over(tuned, photos, identity):
     result = ingest(tuned, photos, miscount="wrong:histogram_packed")
     check_identity(tuned, result, identity)
     (line,) = notices(result)
-    assert "by 'private', not by 'packed': kernel histogram_packed counts wrong" in line
+    assert "'private' is used instead of 'packed': kernel histogram_packed gives wrong counts" in line
 
 
 def damage(path, how):
