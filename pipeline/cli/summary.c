@@ -41,16 +41,18 @@ static bool text_open(struct text *text, const struct options *options)
     return text->stream != NULL;
 }
 
-/* A reader that has closed the pipe has seen enough. */
+/* The work is done and durable when its summary cannot be written, so that is no error; and a reader
+ * that has closed the pipe has seen enough. */
 static void text_show(struct text *text)
 {
     struct error err = ERROR_INIT;
+    char line[1024];
     if (fclose(text->stream) == 0) {
         log_status_line(NULL);
         if (write_all(text->descriptor, text->bytes, text->size, "the summary", &err) !=
                 STATUS_OK &&
             err.native != EPIPE)
-            log_error(&err);
+            log_message(LOG_NOTICE, "notice: %s", error_line(line, sizeof line, &err));
     }
     free(text->bytes);
 }

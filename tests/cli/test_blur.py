@@ -190,7 +190,7 @@ def test_blurred_and_not_do_not_mix(clpipe, pictures, tmp_path):
                            "rgb:blur=3"), 2, "the name rgb_256 is taken")
     check_one_error(clpipe("ingest", pictures, "-o", "g.h5", "--feature", "rgb:blur=5"), 2, "blur=5")
     check_one_error(clpipe("ingest", pictures, "-o", "g.h5", "--blur", "5"), 2, "off|3")
-    check_one_error(clpipe("bench", "--feature", "rgb:blur=3"), 2, "not measured")
+    check_one_error(clpipe("bench", "--feature", "rgb:blur=3"), 2, "cannot be measured")
     # Neither are labels of the one for the other.
     clpipe("ingest", pictures, "-o", "b.h5", "--blur", "3")
     clpipe("ingest", pictures, "-o", "c.h5")

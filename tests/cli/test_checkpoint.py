@@ -175,7 +175,7 @@ def test_of_other_rows(vectors, tmp_path):
     values[777, 3] += 1
     numpy.save(tmp_path / "changed.npy", values)
     said = run(tmp_path, tmp_path / "changed.npy", *BUSY, "--max-time", "1", code=4)
-    assert "is of other rows" in said
+    assert "belongs to other rows" in said
     # The name of the input is one of the options.
     (tmp_path / "elsewhere").mkdir()
     os.rename(tmp_path / "changed.npy", tmp_path / "elsewhere" / "changed.npy")

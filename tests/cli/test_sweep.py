@@ -316,7 +316,7 @@ def test_plot_as_svg(swept, tmp_path):
         numpy.argsort([-value["silhouette"] for value in values]))
     # What else may be under that name stays.
     (tmp_path / "notes").write_text("mine")
-    check_one_error(run_clpipe(*common, "--plot", "notes", cwd=tmp_path), 3, "notes", "no SVG")
+    check_one_error(run_clpipe(*common, "--plot", "notes", cwd=tmp_path), 3, "notes", "not an SVG")
     assert (tmp_path / "notes").read_text() == "mine"
     check_one_error(run_clpipe(*common[:2], "-k", "3", "-o", "n.h5", "--plot", "n.svg",
                                cwd=tmp_path), 2, "--plot", "A:B")
@@ -395,10 +395,10 @@ def test_broken_sweep_is_found(mixture, tmp_path):
 
 
 @pytest.mark.parametrize("options, parts", [
-    (["-k", "4:2"], ["-k wants", "A:B", "'4:2'"]), (["-k", "2:2"], ["-k wants"]),
-    (["-k", "0:2"], ["-k wants"]), (["-k", "2:"], ["-k wants"]), (["-k", "2:4:0"], ["-k wants"]),
-    (["-k", "2:4:1:1"], ["-k wants"]), (["-k", "2:99999999999"], ["-k wants"]),
-    (["-k", "2:4", "--init", "rows.npy"], ["one k"]),
+    (["-k", "4:2"], ["-k expects", "A:B", "'4:2'"]), (["-k", "2:2"], ["-k expects"]),
+    (["-k", "0:2"], ["-k expects"]), (["-k", "2:"], ["-k expects"]), (["-k", "2:4:0"], ["-k expects"]),
+    (["-k", "2:4:1:1"], ["-k expects"]), (["-k", "2:99999999999"], ["-k expects"]),
+    (["-k", "2:4", "--init", "rows.npy"], ["single k"]),
 ])
 def test_misuse(mixture, tmp_path, options, parts):
     shutil.copy(mixture[0] / "rows.npy", tmp_path)
