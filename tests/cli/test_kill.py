@@ -387,9 +387,12 @@ def test_stop_while_a_picture_takes_long(whole, tmp_path):
     values = numpy.random.default_rng(2).integers(0, 256, (2000, 2000, 3), dtype="uint8")
     Image.fromarray(values).save(place / "pictures" / "green" / "large.png", compress_level=0)
     environment = {**os.environ, "LD_PRELOAD": str(tmp_path / "slow.so")}
-    process = subprocess.Popen([str(CLPIPE), *COMMANDS["ingest"], "--threads", "2", "-q"],
-                               cwd=place, env=environment, stdin=subprocess.DEVNULL)
-    wait_until((place / "reading").exists)
+    said = tmp_path / "said"
+    with open(said, "w") as file:
+        process = subprocess.Popen([str(CLPIPE), *COMMANDS["ingest"], "--threads", "2", "--progress", "always"],
+                                   cwd=place, env=environment, stdin=subprocess.DEVNULL, stderr=file)
+    # All others are done.
+    wait_until(lambda: f" {PICTURES + 5}/" in said.read_text() and (place / "reading").exists())
     process.terminate()
     assert process.wait(60) == 4
     (place / "reading").unlink()
