@@ -103,10 +103,8 @@ def stopped(vectors, place, name="SIGTERM"):
     if name != "--max-time":
         process = subprocess.Popen(command(vectors, *BUSY, "--checkpoint", "0.001"), cwd=place, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        seen = {before}
-        while len(seen) < 40 and process.poll() is None:  # seeds first, then iterations
-            time.sleep(0.001)
-            seen.add(stored())
+        while stored() == before and process.poll() is None:
+            time.sleep(0.005)
         process.send_signal(getattr(signal, name))
         _, said = process.communicate(timeout=60)
         assert process.returncode == 4, said
