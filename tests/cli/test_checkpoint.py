@@ -124,7 +124,7 @@ def test_stopped(vectors, tmp_path, name):
     made = iterations(said)
     said = stopped(vectors, tmp_path, name)
     assert f"after {made:,} iterations" in said
-    assert iterations(said) > made
+    assert iterations(said) >= made
 
 
 def test_never(vectors, tmp_path):
