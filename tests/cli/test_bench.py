@@ -17,6 +17,7 @@ ANY = ["local", "replicated", "partial", "staged", "global"]
 SMALL = ["--device", "cpu", "--bytes", "1M", "--rounds", 1]
 
 
+@pytest.mark.slow
 def test_every_variant(clpipe):
     result = clpipe("bench", *SMALL, "--fill", "all", "--feature", "rgb:bins=256", "--feature",
                     "hsv,grid=2x3", "--json", "-")
@@ -39,6 +40,7 @@ def test_every_variant(clpipe):
     assert sum("plain_ratio" in row for row in counted) == (len(any_feature) + 1) * 5
 
 
+@pytest.mark.slow
 def test_what_a_variant_cannot_count_is_passed_over(clpipe):
     result = clpipe("bench", *SMALL, "--fill", "all", "--feature", "hsv")
     assert result.returncode == 0, result.stderr
@@ -58,6 +60,7 @@ def test_shapes(clpipe):
     assert all(line[-1] == "%" for line in lines if line[0] == "auto")
 
 
+@pytest.mark.slow
 def test_device_memory_bounds_the_pixels(clpipe):
     result = clpipe("bench", "--device", "cpu", "--bytes", "64M", "--device-memory", "4M", "--rounds",
                     1, "--fill", "constant", "--feature", "gray", "--json", "-")

@@ -149,6 +149,7 @@ def test_photographs(clpipe, tmp_path):
     assert clpipe("verify", "f.h5").returncode == 0
 
 
+@pytest.mark.slow
 def test_blurred_and_not_in_one_run(clpipe, pictures, large, tmp_path):
     """The same counts as in two runs: of pictures with few rows and columns, in strips and in pieces
     of rows, with JPEG pixels made on the device, and added to what is there."""

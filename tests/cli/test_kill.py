@@ -304,7 +304,7 @@ def wait_for_more(place, process, kept):
     ("SIGTERM to isolated decoders", ["--isolate"], stop_by(signal.SIGTERM)),
     ("SIGUSR1", [], stop_by(signal.SIGUSR1)),
     ("SIGINT", [], stop_by(signal.SIGINT)),
-    ("--max-time", ["--max-time", "8"], None),
+    ("--max-time", ["--max-time", "4"], None),
 ])
 def test_stop_under_load(many, tmp_path, name, args, stop):
     # 200 kB for each picture: some of the log is written soon.

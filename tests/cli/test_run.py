@@ -413,6 +413,7 @@ def test_formats(clpipe):
         assert row["name"] in result.stdout
 
 
+@pytest.mark.slow
 def test_self_test(clpipe):
     result = clpipe("self-test", "--json", "report.json")
     assert result.returncode == 0, result.stdout + result.stderr

@@ -249,8 +249,8 @@ def slow(*names):
     return [pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("name", ["ingest", "cluster", *slow("devices", "isolated", "update", "resume",
-                                                             "assign", "export", "tree")])
+@pytest.mark.parametrize("name", ["ingest", *slow("cluster", "devices", "isolated", "update", "resume", "assign",
+                                                  "export", "tree")])
 def test_every_call_fails(starts, tmp_path, capsys, name):
     start, args, *env = starts[name]
     job = Job(name, start, args, tmp_path, *env)
