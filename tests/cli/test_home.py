@@ -54,7 +54,7 @@ def as_stranger(place, *args, **variables):
                    "OCL_ICD_VENDORS": str(place / "vendors"), **variables}
     environment = {k: str(v) for k, v in {**os.environ, **environment}.items() if v is not None}
     return subprocess.run([str(CLPIPE), *map(str, args)], cwd=place, capture_output=True, text=True,
-                          preexec_fn=give_up, timeout=60, stdin=subprocess.DEVNULL, env=environment)
+                          preexec_fn=give_up, timeout=300, stdin=subprocess.DEVNULL, env=environment)
 
 
 @pytest.mark.slow
