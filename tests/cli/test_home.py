@@ -26,10 +26,10 @@ def place(tmp_path, photos):
         for parent in CLPIPE.parents:
             if not os.stat(parent).st_mode & stat.S_IXOTH:
                 pytest.skip(f"{parent} is closed to other users")
-        parent = tmp_path
-        while parent != parent.parent and not os.stat(parent).st_mode & stat.S_IXOTH:
-            os.chmod(parent, 0o755)
-            parent = parent.parent
+        # All of them: another pytest closes the common one again.
+        for parent in (tmp_path, *tmp_path.parents):
+            if not os.stat(parent).st_mode & stat.S_IXOTH:
+                os.chmod(parent, 0o755)
     shutil.copytree(photos, tmp_path / "photos")
     (tmp_path / "vendors").mkdir()  # PoCL alone, whatever else this machine has
     shutil.copy(POCL, tmp_path / "vendors")
