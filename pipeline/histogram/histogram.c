@@ -1,5 +1,6 @@
 /* histogram.c: plans passes, makes tiles, builds and launches the kernels. */
 #include "histogram/histogram.h"
+#include "base/minmax.h"
 
 #include "features/kind.h"
 #include "histogram/tuning.h"
@@ -42,16 +43,6 @@ struct histogram {
     unsigned count;
     atomic_bool abandoned;
 };
-
-static uint32_t max_u32(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 static const struct feature *first_feature(const struct histogram *histogram,
                                            const struct pass *pass)

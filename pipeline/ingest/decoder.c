@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "decode/isolate.h"
 
 #include <stdio.h>
@@ -128,11 +129,6 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
     picture_hold(picture);
     staging_submit(staging, &part, picture);
     return true;
-}
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
 }
 
 /* A picture whose rows, with those around them that are looked at, do not fit into a slot: rows are

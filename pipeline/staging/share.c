@@ -17,6 +17,7 @@
 #include "staging/ring.h"
 
 #include "base/clock.h"
+#include "base/minmax.h"
 
 #define HORIZON     0.2
 #define PROBE_BYTES (32ull << 10)
@@ -28,11 +29,6 @@ unsigned share_alive(const struct staging *staging)
     for (unsigned i = 0; i < staging->lane_count; i++)
         alive += !staging->lane[i].failed;
     return alive;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
@@ -61,7 +57,7 @@ struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
         }
     }
     if (probe && probe != best) {
-        *bytes = smaller(*bytes, PROBE_BYTES);
+        *bytes = min_u64(*bytes, PROBE_BYTES);
         return probe;
     }
     if (!best || least <= HORIZON)
@@ -69,7 +65,7 @@ struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
     if (best->pending > 0)
         return NULL;
     const uint64_t most = (uint64_t)(HORIZON * best->rate);
-    *bytes = smaller(*bytes, most > PROBE_BYTES ? most : PROBE_BYTES);
+    *bytes = min_u64(*bytes, most > PROBE_BYTES ? most : PROBE_BYTES);
     return best;
 }
 

@@ -11,6 +11,8 @@
  */
 #include "staging/slot.h"
 
+#include "base/minmax.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,16 +23,6 @@
 #define PARTS_MAX          4096u
 
 /* --- size ------------------------------------------------------------------------------------ */
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Counters take up to a quarter of a slot's bytes more. */
 static uint64_t bytes_within(uint64_t host_memory, unsigned buffers)
