@@ -400,14 +400,10 @@ static enum status store(const struct job *job, const struct cluster_outcome *ou
 static enum status compute(struct clustering_report *report, struct job *job, struct error *err)
 {
     const struct clustering_machine *machine = &job->config->machine;
-    struct clustering_devices found;
     struct clustering_contexts contexts = {.count = 0};
     struct cluster_outcome outcome = {0};
-    enum status status = machine->find_devices(machine->find_devices_context, &found, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = clustering_contexts_open(&contexts, &found,
-                                      job->cluster.mini_batch ? 1 : CLUSTERING_DEVICES, err);
+    enum status status = clustering_contexts_open(
+        &contexts, machine, job->cluster.mini_batch ? 1 : CLUSTERING_DEVICES, err);
     if (status != STATUS_OK)
         goto out;
     const struct cluster_devices devices = {contexts.context, contexts.count};

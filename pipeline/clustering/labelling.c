@@ -192,16 +192,12 @@ static enum status store(const struct job *job, struct error *err)
 static enum status compute(struct clustering_report *report, struct job *job, struct error *err)
 {
     const struct clustering_machine *machine = &job->config->machine;
-    struct clustering_devices found;
     struct clustering_contexts contexts = {.count = 0};
     struct cluster_config config;
     clustering_config_of(&config, machine);
     config.k = job->clusters->k;
     config.metric = job->metric;
-    enum status status = machine->find_devices(machine->find_devices_context, &found, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = clustering_contexts_open(&contexts, &found, CLUSTERING_DEVICES, err);
+    enum status status = clustering_contexts_open(&contexts, machine, CLUSTERING_DEVICES, err);
     if (status != STATUS_OK)
         goto out;
     const struct cluster_devices devices = {contexts.context, contexts.count};

@@ -6,18 +6,22 @@
 const char *const clustering_metric_names[3] = {"euclidean", "cosine", "hellinger"};
 
 enum status clustering_contexts_open(struct clustering_contexts *out,
-                                     const struct clustering_devices *devices, unsigned most,
+                                     const struct clustering_machine *machine, unsigned most,
                                      struct error *err)
 {
     struct error failed = ERROR_INIT;
     char line[1200];
     size_t used = 0;
+    struct clustering_devices found;
     *out = (struct clustering_contexts){0};
-    for (unsigned i = 0; i < devices->count; i++) {
-        const struct ocl_device *device = &devices->devices->device[devices->chosen[i]];
+    enum status status = machine->find_devices(machine->find_devices_context, &found, err);
+    if (status != STATUS_OK)
+        return status;
+    for (unsigned i = 0; i < found.count; i++) {
+        const struct ocl_device *device = &found.devices->device[found.chosen[i]];
         if (out->count == most) {
             log_message(LOG_NOTICE, "notice: only %s is used, although %u devices were chosen",
-                        out->names, devices->count);
+                        out->names, found.count);
             break;
         }
         /* A GPU would wait for a CPU, however small the CPU's share of the rows. */
@@ -26,9 +30,9 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
                         device->index, device->name, ocl_context_device(out->context[0])->name);
             continue;
         }
-        if (ocl_context_open(&out->context[out->count], device, devices->trace, &failed) !=
+        if (ocl_context_open(&out->context[out->count], device, found.trace, &failed) !=
             STATUS_OK) {
-            if (devices->count > 1)
+            if (found.count > 1)
                 log_message(LOG_NOTICE, "notice: device %s is skipped: %s", device->name,
                             error_line(line, sizeof line, &failed));
             continue;

@@ -49,10 +49,10 @@ struct clustering_contexts {
     char names[256]; /* joined by " + " */
 };
 
-/* Opens contexts on the chosen devices of the first one's type, at most `most`. One that cannot be
- * opened is skipped. Notices name those that are left out. */
+/* Finds the machine's devices and opens contexts on those of the first one's type, at most `most`.
+ * One that cannot be opened is skipped. Notices name those that are left out. */
 enum status clustering_contexts_open(struct clustering_contexts *out,
-                                     const struct clustering_devices *devices, unsigned most,
+                                     const struct clustering_machine *machine, unsigned most,
                                      struct error *err);
 /* Closes those that are open; accepts a zeroed struct. */
 void clustering_contexts_close(struct clustering_contexts *contexts);
