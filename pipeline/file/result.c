@@ -592,10 +592,8 @@ enum status result_failure_at(struct result *result, uint64_t row, struct result
     if (rows_at(result->failures, row, &found, &raw, err))
         return STATUS_FAILED;
     const struct failure_row *from = found;
-    char name[sizeof from->reason + 1] = "";
-    memcpy(name, from->reason, sizeof from->reason);
-    enum reason reason = reason_from_name(name);
-    if (reason == REASON_NONE || reason == REASON_COUNT)
+    enum reason reason;
+    if (!failure_row_reason(&reason, from))
         return h5_damaged(err, result->path, "failure %llu has a reason that does not exist",
                           (unsigned long long)row);
     if (from->source >= result->source_count)

@@ -75,6 +75,14 @@ char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name
     return buffer;
 }
 
+bool failure_row_reason(enum reason *reason, const struct failure_row *row)
+{
+    char name[sizeof row->reason + 1] = "";
+    memcpy(name, row->reason, sizeof row->reason);
+    *reason = reason_from_name(name);
+    return *reason != REASON_NONE && *reason != REASON_COUNT;
+}
+
 bool cluster_part_of_rows(enum cluster_part part)
 {
     return part == PART_LABELS || part == PART_DISTANCES || part == PART_WEIGHTS;

@@ -3,6 +3,7 @@
 #ifndef CLPIPE_FILE_SCHEMA_H
 #define CLPIPE_FILE_SCHEMA_H
 
+#include "base/failure.h"
 #include "file/content.h"
 #include "file/h5.h"
 #include <stddef.h>
@@ -20,6 +21,9 @@ struct failure_row {
     uint16_t source;
     int64_t mtime_ns;
 };
+
+/* The reason of a row of /failures; false: it has none, or one that does not exist. */
+bool failure_row_reason(enum reason *reason, const struct failure_row *row);
 
 struct column {
     const char *name;

@@ -138,10 +138,8 @@ static enum status check_failures(struct verify *verify, struct error *err)
         if (rows_at(result->failures, i, &found, &path, err))
             goto out;
         const struct failure_row *row = found;
-        char name[sizeof row->reason + 1] = "";
-        memcpy(name, row->reason, sizeof row->reason);
-        enum reason number = reason_from_name(name);
-        if (number == REASON_NONE || number == REASON_COUNT)
+        enum reason named;
+        if (!failure_row_reason(&named, row))
             verify_row(&reason, i);
         if (row->source >= result->source_count)
             verify_row(&source, i);
