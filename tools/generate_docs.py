@@ -22,11 +22,12 @@ def options_of(command, common):
 
 
 def words_of(option, command):
-    """The words that the option's value can be."""
+    """The words that the option's value can be: those of "a|b|FILE.npy", or a list in its help."""
     if option["name"] in EXAMPLES and command in SPEC_COMMANDS:
         return EXAMPLES[option["name"]]
     listed = re.search(r"\(([a-z0-9-]+(?:, [a-z0-9-]+)+)\)", option["help"])
-    words = option.get("words") or (listed[1].split(", ") if listed else [])
+    value = option.get("value", "")
+    words = value.split("|") if "|" in value else listed[1].split(", ") if listed else []
     return [word for word in words if not word.isupper() and "." not in word]
 
 

@@ -116,21 +116,6 @@ enum status usage_command(const struct command *command, struct error *err)
 
 /* --- for programs ---------------------------------------------------------------------------- */
 
-/* "a|b|c" as an array of the words that can be typed: not FILE.npy and its like. */
-static void list_words(struct json *json, const char *value)
-{
-    json_open_array(json, "words");
-    while (strchr(value, '|') || *value) {
-        char word[64];
-        const size_t length = strcspn(value, "|");
-        snprintf(word, sizeof word, "%.*s", (int)length, value);
-        if (strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 0 || !strpbrk(word, "."))
-            json_string(json, NULL, word);
-        value += length + (value[length] == '|');
-    }
-    json_close_array(json);
-}
-
 static void list_option(struct json *json, const struct option *row)
 {
     const char letter[2] = {row->letter, '\0'};
@@ -140,8 +125,6 @@ static void list_option(struct json *json, const struct option *row)
         json_string(json, "letter", letter);
     if (row->value)
         json_string(json, "value", row->value);
-    if (row->value && strchr(row->value, '|'))
-        list_words(json, row->value);
     if (row->note || row->initial)
         json_string(json, "default", row->note ? row->note : row->initial);
     json_string(json, "help", row->help);
