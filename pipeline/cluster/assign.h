@@ -72,6 +72,7 @@ enum status assign_begin_tile(struct assign *assign, struct tile *tile, bool inc
                               struct error *err);
 enum status assign_end_tile(bool *left, struct assign *assign, struct tile *tile, bool incremental,
                             struct error *err);
+/* See assign_begin_tile. */
 struct device_count assign_rows_left(const struct assign *assign);
 
 /* The canonical distance of each row of an acquired tile to its label's centroid. */

@@ -71,6 +71,7 @@ struct data {
 enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
                       const struct matrix_source *source, const struct cluster_config *config,
                       const struct data_share *share, struct error *err);
+/* Waits for the reader and frees everything; accepts a zeroed struct and what a failed open left. */
 void data_close(struct data *data);
 
 /* A pass over all tiles: begin, then next until it is not STATUS_OK, then end. A tile is the caller's
@@ -83,6 +84,9 @@ enum status data_begin(struct data *data, struct error *err);
  * pass goes backwards, so that it begins with what the page cache still has of the one before. In
  * one direction alone the cache drops each part just before it is wanted. */
 enum status data_begin_at_either_end(struct data *data, struct error *err);
+enum status data_next(struct data *data, struct tile **tile, struct error *err);
+enum status data_end(struct data *data, enum status status);
+
 /* Which of `count` tiles comes after `before` others in a pass backwards: the last `span` of them
  * from the first to the last, then those before. Not tile by tile, where the system would read
  * ahead for nothing at each step back. */
@@ -93,8 +97,6 @@ static inline uint32_t data_backwards(uint32_t before, uint32_t count, uint32_t 
         return first + before;
     return first - ((before - last) / span + 1) * span + (before - last) % span;
 }
-enum status data_next(struct data *data, struct tile **tile, struct error *err);
-enum status data_end(struct data *data, enum status status);
 
 /* Copies rows of the share (stride values each) to host memory; not during a pass of data that is
  * not resident.
