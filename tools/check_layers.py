@@ -33,6 +33,8 @@ STAGE_INCLUDES = {
     "matrix": (),
     "file": ("log", "features", "matrix"),
     "cluster": ("ocl", "kernels", "matrix"),
+    "thumbs": ("part", "decode", "file", "features", "cluster"),
+    "layout": ("matrix", "cluster"),
 }
 
 # Folders that wire stages.
