@@ -33,8 +33,9 @@ STAGE_INCLUDES = {
     "matrix": (),
     "file": ("log", "features", "matrix"),
     "cluster": ("ocl", "kernels", "matrix"),
+    "search": ("ocl", "kernels", "matrix", "cluster"),
     "thumbs": ("part", "decode", "file", "features", "cluster"),
-    "layout": ("matrix", "cluster"),
+    "layout": ("matrix", "cluster", "search"),
 }
 
 # Folders that wire stages.

@@ -1,0 +1,12 @@
+/* all_pairs.h: the nearest rows of every row. */
+#ifndef CLPIPE_SEARCH_ALL_PAIRS_H
+#define CLPIPE_SEARCH_ALL_PAIRS_H
+
+#include "search/block_reader.h"
+#include "search/nearest.h"
+
+/* *lists: source->rows x config->n, in order, the caller's to free; out: its counts and times. */
+enum status all_pairs(struct nearest **lists, struct neighbours *out, struct block_reader *reader,
+                      struct error *err);
+
+#endif

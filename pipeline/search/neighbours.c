@@ -1,0 +1,155 @@
+/* neighbours.c: checks, chooses how rows are compared, and hands the answer over. */
+#include "search/neighbours.h"
+#include "base/clock.h"
+#include "base/minmax.h"
+#include "search/all_pairs.h"
+#include "search/scan.h"
+#include <math.h>
+#include <stdlib.h>
+
+void neighbours_clear(struct neighbours *neighbours)
+{
+    free(neighbours->rows);
+    free(neighbours->squared);
+    *neighbours = (struct neighbours){0};
+}
+
+/* Lists become the answer. */
+static enum status hand_over(struct neighbours *out, const struct nearest *lists, uint64_t queries,
+                             uint32_t n, struct error *err)
+{
+    const size_t count = (size_t)queries * n;
+    out->queries = queries;
+    out->n = n;
+    out->rows = malloc(count * sizeof *out->rows);
+    out->squared = malloc(count * sizeof *out->squared);
+    if (!out->rows || !out->squared)
+        return error_memory(err, count * (sizeof *out->rows + sizeof *out->squared), "neighbours");
+    for (size_t i = 0; i < count; i++) {
+        const bool none = lists[i].row == NEAREST_NONE;
+        out->rows[i] = none ? -1 : (int64_t)lists[i].row;
+        out->squared[i] = none ? (double)NAN : lists[i].squared;
+    }
+    return STATUS_OK;
+}
+
+/* What both kinds of search begin with. */
+static enum status begin(struct workers **workers, struct block_reader *reader,
+                         const struct matrix_source *source, const struct neighbours_config *config,
+                         struct error *err)
+{
+    if (config->n == 0)
+        return error_set(err, STATUS_USAGE, "the number of neighbours must be at least 1");
+    if (source->rows > NEIGHBOURS_ROWS_MAX)
+        return error_set(err, STATUS_FAILED, "%llu rows are too many: a search takes at most %u",
+                         (unsigned long long)source->rows, NEIGHBOURS_ROWS_MAX);
+    if (workers_open(workers, config->threads, err) != STATUS_OK)
+        return err->status;
+    return block_reader_open(reader, source, config, *workers, err);
+}
+
+enum status neighbours_of_all(struct neighbours *out, const struct matrix_source *source,
+                              const struct neighbours_config *config, struct error *err)
+{
+    struct workers *workers = NULL;
+    struct block_reader reader = {0};
+    struct nearest *lists = NULL;
+    *out = (struct neighbours){0};
+    enum status status = begin(&workers, &reader, source, config, err);
+    if (status == STATUS_OK)
+        status = all_pairs(&lists, out, &reader, err);
+    if (status == STATUS_OK)
+        status = hand_over(out, lists, source->rows, config->n, err);
+    free(lists);
+    out->seconds_read = reader.seconds;
+    block_reader_close(&reader);
+    workers_close(&workers);
+    if (status != STATUS_OK)
+        neighbours_clear(out);
+    return status;
+}
+
+static enum status search_queries(struct neighbours *out, struct block_reader *reader,
+                                  const float *queries, const uint32_t *own, uint32_t count,
+                                  struct error *err)
+{
+    const uint32_t n = reader->config->n;
+    struct nearest *lists = malloc((size_t)count * n * sizeof *lists);
+    if (!lists)
+        return error_memory(err, (size_t)count * n * sizeof *lists, "neighbours");
+    const int64_t begun = clock_now();
+    enum status status = scan_rows(lists, reader, queries, own, count, &out->compared, err);
+    out->seconds_search = (double)(clock_now() - begun) * 1e-9 - reader->seconds;
+    if (status == STATUS_OK)
+        status = hand_over(out, lists, count, n, err);
+    free(lists);
+    return status;
+}
+
+enum status neighbours_of_rows(struct neighbours *out, const struct matrix_source *source,
+                               const uint64_t *rows, uint32_t count,
+                               const struct neighbours_config *config, struct error *err)
+{
+    struct workers *workers = NULL;
+    struct block_reader reader = {0};
+    float *queries = NULL;
+    uint32_t *own = NULL;
+    *out = (struct neighbours){0};
+    enum status status = begin(&workers, &reader, source, config, err);
+    if (status == STATUS_OK) {
+        queries = malloc((size_t)count * reader.stride * sizeof *queries);
+        own = malloc(count * sizeof *own);
+        if (!queries || !own)
+            status = error_memory(err, (size_t)count * reader.stride * sizeof *queries, "queries");
+    }
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        if (rows[i] >= source->rows) {
+            status = error_set(err, STATUS_USAGE, "there is no row %llu: rows are 0 to %llu",
+                               (unsigned long long)rows[i], (unsigned long long)source->rows - 1);
+            break;
+        }
+        own[i] = (uint32_t)rows[i];
+        status =
+            block_reader_read(&reader, rows[i], 1, queries + (size_t)i * reader.stride, err);
+    }
+    if (status == STATUS_OK)
+        status = search_queries(out, &reader, queries, own, count, err);
+    out->seconds_read = reader.seconds;
+    free(queries);
+    free(own);
+    block_reader_close(&reader);
+    workers_close(&workers);
+    if (status != STATUS_OK)
+        neighbours_clear(out);
+    return status;
+}
+
+enum status neighbours_of_values(struct neighbours *out, const struct matrix_source *source,
+                                 const float *values, uint32_t count,
+                                 const struct neighbours_config *config, struct error *err)
+{
+    struct workers *workers = NULL;
+    struct block_reader reader = {0};
+    float *queries = NULL;
+    *out = (struct neighbours){0};
+    enum status status = begin(&workers, &reader, source, config, err);
+    if (status == STATUS_OK) {
+        queries = malloc((size_t)count * reader.stride * sizeof *queries);
+        if (!queries)
+            status = error_memory(err, (size_t)count * reader.stride * sizeof *queries, "queries");
+    }
+    if (status == STATUS_OK) {
+        const struct transform transform = {config->metric, source->dimension, reader.stride,
+                                            "query"};
+        status = transform_rows(&transform, NULL, queries, values, 0, count, err);
+    }
+    if (status == STATUS_OK)
+        status = search_queries(out, &reader, queries, NULL, count, err);
+    out->seconds_read = reader.seconds;
+    free(queries);
+    block_reader_close(&reader);
+    workers_close(&workers);
+    if (status != STATUS_OK)
+        neighbours_clear(out);
+    return status;
+}
