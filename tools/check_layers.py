@@ -39,7 +39,7 @@ STAGE_INCLUDES = {
 }
 
 # Folders that wire stages.
-JOBS = ("ingest", "clustering")
+JOBS = ("ingest", "clustering", "duplicates")
 
 # Folders inside which circles are still to be taken apart. None is to be added.
 KNOWN_CIRCLES = ()
