@@ -10,6 +10,7 @@
 #include "features/kind.h"
 #include "file/clusters.h"
 #include "file/columns.h"
+#include "file/thumbnails.h"
 #include "version_generated.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ struct build {
     const char *path; /* the final one, for messages */
     hid_t file;
     struct columns *images, *failures;
+    struct thumbnails *thumbnails;
     hid_t feature[FEATURE_MAX];
     uint8_t *block[FEATURE_MAX];
     unsigned block_rows, filled;
@@ -139,14 +141,19 @@ static enum status create_tables(struct build *b, struct error *err)
     enum status status = STATUS_FAILED;
     const struct build_config *c = b->config;
     hid_t images = H5I_INVALID_HID, failures = H5I_INVALID_HID;
-    if (h5_create_scale(b->file, DIGEST_AXIS, 2, b->path, err) ||
-        columns_create(&b->images, &images, b->file, &image_table, c->images, c->raw_images.rows,
-                       c->raw_images.bytes, b->path, err) ||
+    const bool codes = c->codes == c->images && c->images > 0;
+    if (columns_create(&b->images, &images, b->file, &image_table, c->images, codes,
+                       c->raw_images.rows, c->raw_images.bytes, b->path, err) ||
         write_sources(b, images, err))
         goto out;
     h5_close(&images);
-    status = columns_create(&b->failures, &failures, b->file, &failure_table, c->failures,
-                            c->raw_failures.rows, c->raw_failures.bytes, b->path, err);
+    if (columns_create(&b->failures, &failures, b->file, &failure_table, c->failures, false,
+                       c->raw_failures.rows, c->raw_failures.bytes, b->path, err))
+        goto out;
+    status = c->content->thumbnail_size > 0
+                 ? thumbnails_create(&b->thumbnails, b->file, c->content->thumbnail_size, c->images,
+                                     c->thumbnail_bytes, b->path, err)
+                 : STATUS_OK;
 out:
     h5_close(&images);
     h5_close(&failures);
@@ -186,13 +193,15 @@ static enum status write_rows(struct build *b, struct error *err)
         status = columns_add(item.is_image ? b->images : b->failures,
                              item.is_image ? (const void *)&item.image : &item.failure, item.path,
                              item.path_length, err);
+        if (!status && item.is_image && b->thumbnails)
+            status = thumbnails_add(b->thumbnails, item.thumbnail, item.thumbnail_length, err);
         if (status)
             goto out;
     }
     if (status != STATUS_END)
         goto out;
     status = STATUS_FAILED;
-    if (flush_values(b, err) || columns_finish(b->images, err) || columns_finish(b->failures, err))
+    if (flush_values(b, err) || (b->thumbnails && thumbnails_finish(b->thumbnails, err)) || columns_finish(b->images, err) || columns_finish(b->failures, err))
         goto out;
     status = STATUS_OK;
 out:
@@ -304,6 +313,7 @@ enum status build_file(const struct build_config *config, bool keep_clusters, st
         h5_abandon_file(b.file);
     columns_close(&b.images);
     columns_close(&b.failures);
+    thumbnails_close(&b.thumbnails);
     for (unsigned i = 0; i < FEATURE_MAX; i++) {
         h5_close(&b.feature[i]);
         free(b.block[i]);

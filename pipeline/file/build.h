@@ -13,6 +13,9 @@ struct build_config {
     struct result *replaced; /* the file that is there now, or NULL */
     const struct store_run *run;
     uint64_t images, failures;
+    /* Images that have a code: /images/code is written only where all have. Bytes of all
+     * thumbnails, which are written where content->thumbnail_size is not 0. */
+    uint64_t codes, thumbnail_bytes;
     struct raw_paths_tally raw_images, raw_failures;
     const bool *leave_out; /* clusters of `replaced` that are not kept, by number; NULL: none */
 };

@@ -51,12 +51,14 @@ static enum status append(struct pile *pile, const char *bytes, size_t length, s
 /* A column and the scales of its axes. */
 static enum status create_column(hid_t *dataset, hid_t file, hid_t group, const char *name,
                                  enum value_type type, uint64_t rows, unsigned width,
-                                 const char *axis, const char *path, struct error *err)
+                                 const char *axis, const char *wide_axis, const char *path,
+                                 struct error *err)
 {
     hsize_t size[2] = {rows, width};
-    if (h5_create_dataset(dataset, group, name, type, width > 1 ? 2 : 1, size, path, err) ||
+    if ((width > 1 && h5_create_scale(file, wide_axis, width, path, err)) ||
+        h5_create_dataset(dataset, group, name, type, width > 1 ? 2 : 1, size, path, err) ||
         h5_attach_scale(file, *dataset, 0, axis, path, err) ||
-        (width > 1 && h5_attach_scale(file, *dataset, 1, DIGEST_AXIS, path, err)))
+        (width > 1 && h5_attach_scale(file, *dataset, 1, wide_axis, path, err)))
         return STATUS_FAILED;
     return STATUS_OK;
 }
@@ -70,19 +72,20 @@ static enum status create_raw(struct columns *c, hid_t file, hid_t group, uint64
     if (h5_create_scale(file, axis, rows, path, err) ||
         h5_create_scale(file, byte_axis, bytes, path, err) ||
         h5_create_group(&raw, group, "path_raw", path, err) ||
-        create_column(&c->raw_row, file, raw, "row", VALUE_U64, rows, 1, axis, path, err) ||
-        create_column(&c->raw_end, file, raw, "end", VALUE_U64, rows, 1, axis, path, err))
+        create_column(&c->raw_row, file, raw, "row", VALUE_U64, rows, 1, axis, NULL, path, err) ||
+        create_column(&c->raw_end, file, raw, "end", VALUE_U64, rows, 1, axis, NULL, path, err))
         goto out;
     status =
-        create_column(&c->raw_bytes, file, raw, "bytes", VALUE_U8, bytes, 1, byte_axis, path, err);
+create_column(&c->raw_bytes, file, raw, "bytes", VALUE_U8, bytes, 1, byte_axis, NULL, path,
+                           err);
 out:
     h5_close(&raw);
     return status;
 }
 
 enum status columns_create(struct columns **out, hid_t *group, hid_t file,
-                           const struct table *table, uint64_t rows, uint64_t raw_rows,
-                           uint64_t raw_bytes, const char *path, struct error *err)
+                           const struct table *table, uint64_t rows, bool optional,
+                           uint64_t raw_rows, uint64_t raw_bytes, const char *path, struct error *err)
 {
     *out = NULL;
     *group = H5I_INVALID_HID;
@@ -93,7 +96,7 @@ enum status columns_create(struct columns **out, hid_t *group, hid_t file,
     c->path = path;
     c->rows = rows;
     c->block = malloc(BLOCK * table->row_size);
-    c->scratch = malloc((size_t)BLOCK * 16);
+    c->scratch = malloc((size_t)BLOCK * COLUMN_BYTES_MAX);
     enum status status = STATUS_FAILED;
     if (!c->block || !c->scratch) {
         error_memory(err, BLOCK * table->row_size, "a table");
@@ -103,9 +106,10 @@ enum status columns_create(struct columns **out, hid_t *group, hid_t file,
         h5_create_group(group, file, table->group, path, err))
         goto out;
     for (unsigned i = 0; i < table->count; i++)
-        if (create_column(&c->dataset[i], file, *group, table->column[i].name,
-                          table->column[i].type, rows, table->column[i].width, table->axis, path,
-                          err))
+        if ((optional || !table->column[i].optional) &&
+            create_column(&c->dataset[i], file, *group, table->column[i].name,
+                          table->column[i].type, rows, table->column[i].width, table->axis,
+                          table->column[i].axis, path, err))
             goto out;
     if (raw_rows > 0 && create_raw(c, file, *group, raw_rows, raw_bytes, err))
         goto out;
@@ -144,6 +148,8 @@ static enum status flush_block(struct columns *c, struct error *err)
         const struct column *column = &c->table->column[i];
         const char *from = c->block + column->offset;
         size_t size = value_size(column->type) * column->width;
+        if (c->dataset[i] <= 0)
+            continue;
         for (unsigned r = 0; r < c->count; r++, from += c->table->row_size) {
             if (column->type == VALUE_TEXT) {
                 const char *text = c->text.data + c->text_offset[texts][r];

@@ -6,12 +6,12 @@
 
 struct columns;
 
-/* Creates GROUP of `file` with all columns for `rows` rows, their scales attached, and
- * GROUP/path_raw for `raw_rows` paths of `raw_bytes` bytes in all, where there are any. The group
+/* Creates GROUP of `file` with all columns for `rows` rows (the optional ones only if `optional`),
+ * their scales attached, and GROUP/path_raw for `raw_rows` paths of `raw_bytes` bytes in all, where there are any. The group
  * is left open in *group. */
 enum status columns_create(struct columns **out, hid_t *group, hid_t file,
-                           const struct table *table, uint64_t rows, uint64_t raw_rows,
-                           uint64_t raw_bytes, const char *path, struct error *err);
+                           const struct table *table, uint64_t rows, bool optional,
+                           uint64_t raw_rows, uint64_t raw_bytes, const char *path, struct error *err);
 
 /* Adds the next row: the table's row struct, which is copied with its texts. The path in it is
  * ignored: `name` is it, in bytes. */

@@ -15,6 +15,26 @@ static bool same_image(const struct result_image *a, const struct result_image *
            memcmp(a->format, b->format, sizeof a->format) == 0;
 }
 
+/* Whether the finished file has the code and the thumbnail of an item of the log. */
+static enum status same_extras(bool *same, const struct build_config *build,
+                               const struct feed_item *item, struct result *finished, uint64_t row,
+                               const struct result_image *image, struct error *err)
+{
+    const uint8_t *old = NULL;
+    uint64_t length = 0;
+    *same = build->codes < build->images ||
+            (result_has_codes(finished) &&
+             memcmp(item->image.code, image->code, sizeof image->code) == 0);
+    if (build->content->thumbnail_size == 0)
+        return STATUS_OK;
+    if (result_thumbnail_size(finished) == build->content->thumbnail_size &&
+        result_thumbnail_read(finished, row, &old, &length, err))
+        return STATUS_FAILED;
+    *same = *same && length == item->thumbnail_length &&
+            (length == 0 || memcmp(old, item->thumbnail, length) == 0);
+    return STATUS_OK;
+}
+
 static bool same_failure(const struct failure_row *a, const struct failure_row *b)
 {
     return memcmp(a->reason, b->reason, sizeof a->reason) == 0 && a->bytes == b->bytes &&
@@ -25,11 +45,13 @@ static bool same_failure(const struct failure_row *a, const struct failure_row *
 /* Compares an item of the log with row `row` of the finished file's table. `mine` has room for an
  * image's values. */
 static enum status compare_row(struct build_difference *difference, struct feed *feed,
-                               struct result *finished, const struct feed_item *item, uint64_t row,
-                               void *mine, size_t value_bytes, struct error *err)
+                               const struct build_config *build, const struct feed_item *item,
+                               uint64_t row, void *mine, size_t value_bytes, struct error *err)
 {
+    struct result *finished = build->feed.finished;
     const void *old, *values;
     const char *old_path;
+    bool extras;
     if (rows_at(item->is_image ? finished->images : finished->failures, row, &old, &old_path, err))
         return STATUS_FAILED;
     if (strcmp(item->path, old_path) != 0 ||
@@ -37,6 +59,9 @@ static enum status compare_row(struct build_difference *difference, struct feed 
         difference->same_all = false;
     if (!item->is_image)
         return STATUS_OK;
+    if (same_extras(&extras, build, item, finished, row, old, err))
+        return STATUS_FAILED;
+    difference->same_all = difference->same_all && extras;
     /* The feed has one buffer for values. */
     memcpy(mine, item->values, value_bytes);
     if (feed_finished_values(feed, row, &values, err))
@@ -54,7 +79,9 @@ enum status build_compare(struct build_difference *difference, const struct buil
     if (!finished || build->images != result_images(finished))
         return STATUS_OK;
     difference->same_rows = true;
-    difference->same_all = build->failures == result_failures(finished);
+    difference->same_all = build->failures == result_failures(finished) &&
+                           (build->content->thumbnail_size == 0 ||
+                            build->content->thumbnail_size == result_thumbnail_size(finished));
     enum status status = STATUS_FAILED;
     size_t value_bytes = 4 * (size_t)build->feed.features->counters;
     void *mine = malloc(value_bytes);
@@ -76,7 +103,7 @@ enum status build_compare(struct build_difference *difference, const struct buil
             is_image = item.is_image;
             /* Where there are more failures than before everything has changed already. */
             if ((is_image || difference->same_all) &&
-                (status = compare_row(difference, feed, finished, &item, next[is_image], mine,
+                (status = compare_row(difference, feed, build, &item, next[is_image], mine,
                                       value_bytes, err)))
                 goto out;
         } else if (location_position(location) != next[is_image]) {

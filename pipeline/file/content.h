@@ -3,6 +3,7 @@
 #define CLPIPE_FILE_CONTENT_H
 
 #include "features/feature.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /* All that shapes the rows. The pointers belong to the caller. */
@@ -11,6 +12,9 @@ struct content {
     unsigned source_count;
     const struct feature_set *features;
     unsigned decode_scale;
+    /* Longest side, in pixels, of the thumbnails that the file is to hold: 0 where none were asked
+     * for. They are no part of a file's identity. */
+    unsigned thumbnail_size;
     const char *parameters; /* JSON of all options that shape the content, stored to the letter */
 };
 
@@ -25,6 +29,8 @@ struct result_image {
     int64_t mtime_ns;
     uint64_t digest[2];
     char format[8];
+    bool has_code;
+    uint8_t code[32]; /* zeros where there is none */
 };
 
 /* One member of /runs: the fields are stored as attributes of /runs/N. */

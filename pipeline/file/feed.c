@@ -170,6 +170,12 @@ static enum status read_log(struct feed *feed, uint64_t offset, struct feed_item
                                         .mtime_ns = record->mtime_ns,
                                         .digest = {record->digest[0], record->digest[1]}};
     memcpy(item->image.format, record->format, sizeof item->image.format);
+    item->image.has_code = record->has_code;
+    memcpy(item->image.code, record->code, sizeof item->image.code);
+    if (record->thumbnail_size == feed->config.thumbnail_size && record->thumbnail_size > 0) {
+        item->thumbnail = record->thumbnail;
+        item->thumbnail_length = record->thumbnail_length;
+    }
     if (!records_unpack(feed->values, feed->config.features->counters, &feed->entry)) {
         error_set(err, STATUS_FAILED, "the log holds an image with another number of values");
         return error_remedy(err, REMEDY_START_OVER);
@@ -195,6 +201,12 @@ enum status feed_read(struct feed *feed, uint64_t location, struct feed_item *it
     item->path_length = (uint32_t)strlen(item->path);
     if (item->is_image) {
         memcpy(&item->image, row, sizeof item->image);
+        item->image.has_code = result_has_codes(finished);
+        if (feed->config.thumbnail_size > 0 &&
+            feed->config.thumbnail_size == result_thumbnail_size(finished) &&
+            result_thumbnail_read(finished, position, &item->thumbnail, &item->thumbnail_length,
+                                  err))
+            return STATUS_FAILED;
         return feed_finished_values(feed, position, &item->values, err);
     }
     memcpy(&item->failure, row, sizeof item->failure);

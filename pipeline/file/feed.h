@@ -13,6 +13,7 @@ struct feed_config {
     const char *log_path;
     uint64_t log_end;
     const struct feature_set *features;
+    unsigned thumbnail_size; /* thumbnails made for another one are left out */
     struct result *finished; /* may be NULL */
     struct stop *stop;       /* may be NULL */
 };
@@ -27,6 +28,8 @@ struct feed_item {
     const char *path;
     uint32_t path_length;
     const void *values;
+    const uint8_t *thumbnail; /* of an image; thumbnail_length 0: it has none */
+    uint64_t thumbnail_length;
 };
 
 struct feed;

@@ -33,7 +33,7 @@ struct identity {
     struct vlen *vlen;
     const char *path;
     char *buffer;
-    unsigned objects;
+    unsigned objects, format;
 };
 
 static enum status refuse(struct identity *id, struct error *err, const char *name, const char *why)
@@ -169,11 +169,20 @@ out:
 }
 
 /* Addresses, and what is different from run to run. */
-static bool is_left_out(const char *name, bool root)
+static bool is_left_out(const char *name, bool root, unsigned format)
 {
     return strcmp(name, "CLASS") == 0 || strcmp(name, "NAME") == 0 ||
            strcmp(name, "DIMENSION_LIST") == 0 || strcmp(name, "REFERENCE_LIST") == 0 ||
-           (root && strcmp(name, "created") == 0);
+           (root && strcmp(name, "created") == 0) ||
+           (root && format > 1 && strcmp(name, "clpipe_version") == 0);
+}
+
+/* Members of the root: what was done, and what can be made again from the images. */
+static bool is_left_out_member(const char *name, unsigned format)
+{
+    return strcmp(name, "runs") == 0 ||
+           (format > 1 &&
+            (strcmp(name, THUMBNAIL_GROUP) == 0 || strcmp(name, THUMBNAIL_AXIS) == 0));
 }
 
 static enum status add_attributes(struct identity *id, hid_t object, bool root, struct error *err)
@@ -187,7 +196,7 @@ static enum status add_attributes(struct identity *id, hid_t object, bool root, 
             refuse(id, err, "an attribute", "has a longer name than clpipe gives");
             goto out;
         }
-        if (!is_left_out(names.name[i], root) && add_attribute(id, object, names.name[i], err))
+        if (!is_left_out(names.name[i], root, id->format) && add_attribute(id, object, names.name[i], err))
             goto out;
     }
     status = STATUS_OK;
@@ -289,7 +298,7 @@ static enum status add_group(struct identity *id, hid_t group, const char *name,
         return STATUS_FAILED;
     enum status status = STATUS_FAILED;
     for (unsigned i = 0; i < names.count; i++) {
-        if (depth == 0 && strcmp(names.name[i], "runs") == 0)
+        if (depth == 0 && is_left_out_member(names.name[i], id->format))
             continue;
         if (snprintf(path, sizeof path, "%s/%s", name, names.name[i]) >= (int)sizeof path) {
             refuse(id, err, "a member", "has a longer name than clpipe gives");
@@ -326,7 +335,8 @@ static enum status compute_identity(struct result *result, const struct result_f
                                     char hex[65], struct error *err)
 {
     enum status status = STATUS_FAILED;
-    struct identity id = {.vlen = result->vlen, .path = result->path};
+    struct identity id = {
+        .vlen = result->vlen, .path = result->path, .format = result->format};
     char name[FEATURE_NAME_MAX + 16];
     uint8_t digest[32];
     hid_t root = H5I_INVALID_HID;

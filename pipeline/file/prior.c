@@ -122,8 +122,19 @@ static enum status read_record(struct prior *prior, struct records_reader *reade
                                         .height = image.height,
                                         .orientation = image.orientation,
                                         .channels = image.channels,
+                                        .has_code = image.has_code,
                                         .digest = {image.digest[0], image.digest[1]}};
         memcpy(record->format, image.format, sizeof record->format);
+        memcpy(record->code, image.code, sizeof record->code);
+        const unsigned size = result_thumbnail_size(prior->config.finished);
+        const uint8_t *thumbnail;
+        uint64_t length = 0;
+        if (size > 0 &&
+            result_thumbnail_read(prior->config.finished, position, &thumbnail, &length, err))
+            return STATUS_FAILED;
+        /* A row without one has none of any size. */
+        record->thumbnail_size = length > 0 ? (uint16_t)size : 0;
+        record->thumbnail_length = (uint32_t)length;
     } else {
         struct result_failure failure;
         if (result_failure_at(prior->config.finished, position, &failure, err))
@@ -179,7 +190,9 @@ static bool still_holds(const struct prior *prior, const struct store_record *re
         return false;
     switch (record->failure.reason) {
     case REASON_NONE:
-        return true;
+        return (record->has_code || !prior->config.codes) &&
+               (prior->config.thumbnail_size == 0 ||
+                record->thumbnail_size == prior->config.thumbnail_size);
     case REASON_UNREADABLE:
     case REASON_VANISHED:
     case REASON_CHANGED:

@@ -17,6 +17,8 @@ struct prior_config {
     const char *const *sources;
     unsigned source_count;
     bool retry_failed;
+    bool codes;              /* images without a code do not count */
+    unsigned thumbnail_size; /* nor those without a thumbnail made for this size; 0: all do */
     struct result *finished; /* NULL: none */
     int log;
     const char *log_path;

@@ -34,6 +34,7 @@ struct repair {
     struct repair_log log;
     FILE *order;
     struct raw_paths_tally raw_images, raw_failures;
+    uint64_t codes, thumbnail_bytes;
     bool *leave_out; /* of the result's clusterings */
 };
 
@@ -117,11 +118,19 @@ static enum status take_rows(struct repair *r, struct rows *rows, const uint8_t 
     for (uint64_t i = 0; i < rows_count(rows); i++) {
         const void *row;
         const char *path;
-        if (bad[i])
+        if (bad[i]) {
             ++*lost;
-        else if (rows_at(rows, i, &row, &path, err) ||
-                 add_row(r, location_of(kind, i), kind == LOCATION_IMAGE, path, err))
+            continue;
+        }
+        if (rows_at(rows, i, &row, &path, err) ||
+            add_row(r, location_of(kind, i), kind == LOCATION_IMAGE, path, err))
             return STATUS_FAILED;
+        const uint8_t *jpeg;
+        uint64_t length = 0;
+        if (kind == LOCATION_IMAGE && result_thumbnail_read(r->result, i, &jpeg, &length, err))
+            return STATUS_FAILED;
+        r->thumbnail_bytes += length;
+        r->codes += kind == LOCATION_IMAGE && result_has_codes(r->result);
     }
     return STATUS_OK;
 }
@@ -153,6 +162,7 @@ static enum status read_parts(struct repair *r, struct error *err)
         }
         parts->content.decode_scale = feature->decode_scale;
     }
+    parts->content.thumbnail_size = result_thumbnail_size(result);
     parts->content.sources = (const char *const *)parts->sources;
     parts->content.parameters = parts->parameters;
     parts->content.features = &parts->features;
@@ -214,10 +224,17 @@ static enum status look_at_log(struct repair *r, struct error *err)
     report->damaged_bytes = r->log.damaged;
     if (status)
         return status;
-    for (uint64_t i = 0; i < r->log.count; i++)
-        if (add_row(r, location_of(LOCATION_LOG, r->log.entry[i].offset), r->log.entry[i].image,
-                    r->log.entry[i].path, err))
+    for (uint64_t i = 0; i < r->log.count; i++) {
+        const struct repair_log_entry *entry = &r->log.entry[i];
+        if (add_row(r, location_of(LOCATION_LOG, entry->offset), entry->image, entry->path, err))
             return STATUS_FAILED;
+        /* Thumbnails are saved in the size that comes first. */
+        if (r->parts.content.thumbnail_size == 0)
+            r->parts.content.thumbnail_size = entry->thumbnail_size;
+        if (entry->thumbnail_size == r->parts.content.thumbnail_size)
+            r->thumbnail_bytes += entry->thumbnail_length;
+        r->codes += entry->has_code;
+    }
     if (report->damaged_bytes > 0) {
         char line[128];
         snprintf(line, sizeof line, "the log of the unfinished run: %llu bytes are damaged",
@@ -270,11 +287,14 @@ static enum status write_output(struct repair *r, struct error *err)
                  .log_path = r->log.path,
                  .log_end = r->log.end,
                  .features = &r->parts.features,
+                 .thumbnail_size = r->parts.content.thumbnail_size,
                  .finished = r->result},
         .replaced = r->result,
         .run = config->run,
         .images = r->report->images,
         .failures = r->report->failures,
+        .codes = r->codes,
+        .thumbnail_bytes = r->thumbnail_bytes,
         .raw_images = r->raw_images,
         .raw_failures = r->raw_failures,
         .leave_out = r->leave_out,

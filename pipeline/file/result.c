@@ -28,7 +28,7 @@ const struct result_text result_feature_text[RESULT_FEATURE_TEXTS] = {
 
 #define SWEEP(name, field, type)                                                                   \
     {                                                                                              \
-        name, type, 1, offsetof(struct result_sweep_value, field)                                  \
+        name, type, 1, offsetof(struct result_sweep_value, field), NULL, false                     \
     }
 const struct column sweep_column[SWEEP_COLUMNS] = {
     SWEEP("k", k, VALUE_U32),
@@ -45,9 +45,9 @@ const struct column sweep_column[SWEEP_COLUMNS] = {
 };
 
 const struct column agreement_attribute[AGREEMENT_ATTRIBUTES] = {
-    {"purity", VALUE_F64, 1, offsetof(struct result_agreement, purity)},
-    {"nmi", VALUE_F64, 1, offsetof(struct result_agreement, nmi)},
-    {"ari", VALUE_F64, 1, offsetof(struct result_agreement, ari)},
+    {"purity", VALUE_F64, 1, offsetof(struct result_agreement, purity), NULL, false},
+    {"nmi", VALUE_F64, 1, offsetof(struct result_agreement, nmi), NULL, false},
+    {"ari", VALUE_F64, 1, offsetof(struct result_agreement, ari), NULL, false},
 };
 
 void result_feature_describe(struct result_feature *out, const struct feature *feature,
@@ -136,11 +136,12 @@ static enum status open_root(struct result *result, struct error *err)
     int64_t format;
     if (!h5_get_integer(result->file, "clpipe_format", &format))
         return error_set(err, STATUS_FAILED, "%s is an HDF5 file, but not a clpipe file", shown);
-    if (format != SCHEMA_FORMAT)
+    if (format < 1 || format > SCHEMA_FORMAT)
         return error_set(err, STATUS_FAILED,
-                         "%s has format %lld, this clpipe reads format %d: use the clpipe that "
-                         "wrote it, or a newer one",
+                         "%s has format %lld, this clpipe reads formats 1 to %d: use the clpipe "
+                         "that wrote it, or a newer one",
                          shown, (long long)format, SCHEMA_FORMAT);
+    result->format = (unsigned)format;
     if (vlen_open(&result->vlen, result->file, result->path, err))
         return STATUS_FAILED;
     static const char *const names[3] = {"clpipe_version", "created", "parameters"};
@@ -181,6 +182,12 @@ static enum status open_sources(struct result *result, struct error *err)
         result->sources[result->source_count] = source;
     }
     return STATUS_OK;
+}
+
+static enum status open_thumbnails(struct result *result, struct error *err)
+{
+    return thumbnail_reader_open(&result->thumbnails, result->file, rows_count(result->images),
+                                 result->path, err);
 }
 
 static enum status read_feature_attributes(struct result_feature *feature, struct result *result,
@@ -378,7 +385,7 @@ enum status result_open(struct result **out, const char *path, struct error *err
     if (result->has_images &&
         (rows_open(&result->images, result->file, result->vlen, &image_table, path, err) ||
          rows_open(&result->failures, result->file, result->vlen, &failure_table, path, err) ||
-         open_sources(result, err) ||
+         open_sources(result, err) || open_thumbnails(result, err) ||
          open_members(result, "features", RESULT_MOST_FEATURES, &result->features,
                       sizeof *result->features, open_feature, err)))
         goto out;
@@ -438,6 +445,7 @@ void result_close(struct result **result)
         free(r->run_text[i]);
     free(r->runs);
     h5_close(&r->sources_dataset);
+    thumbnail_reader_close(&r->thumbnails);
     rows_close(&r->images);
     rows_close(&r->failures);
     vlen_close(&r->vlen);
@@ -450,6 +458,11 @@ void result_close(struct result **result)
 }
 
 /* --- what there is ---------------------------------------------------------------------------- */
+
+unsigned result_format(const struct result *result)
+{
+    return result->format;
+}
 
 uint64_t result_images(const struct result *result)
 {
@@ -577,10 +590,40 @@ enum status result_image_at(struct result *result, uint64_t row, struct result_i
     *image = *(const struct result_image *)found;
     image->path_raw = raw;
     image->format[sizeof image->format - 1] = 0;
+    image->has_code = result_has_codes(result);
     if (image->source >= result->source_count)
         return h5_damaged(err, result->path, "image %llu has a source that is not in the list",
                           (unsigned long long)row);
     return STATUS_OK;
+}
+
+bool result_has_codes(const struct result *result)
+{
+    return result->has_images && rows_dataset(result->images, IMAGE_CODE) > 0;
+}
+
+enum status result_codes_read(struct result *result, uint64_t first, uint64_t count, uint8_t *codes,
+                              struct error *err)
+{
+    assert(result_has_codes(result) && first <= result_images(result) &&
+           count <= result_images(result) - first);
+    return h5_read_rows(rows_dataset(result->images, IMAGE_CODE), VALUE_U8, first, count, codes,
+                        result->path, err);
+}
+
+uint32_t result_thumbnail_size(const struct result *result)
+{
+    return result->thumbnails ? thumbnail_reader_size(result->thumbnails) : 0;
+}
+
+enum status result_thumbnail_read(struct result *result, uint64_t row, const uint8_t **jpeg,
+                                  uint64_t *length, struct error *err)
+{
+    *jpeg = NULL;
+    *length = 0;
+    return result->thumbnails
+               ? thumbnail_reader_read(result->thumbnails, row, jpeg, length, err)
+               : STATUS_OK;
 }
 
 enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,

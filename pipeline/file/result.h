@@ -27,6 +27,8 @@ void result_close(struct result **result);
 /* STATUS_FAILED: another file has taken the name since it was opened. */
 enum status result_check_current(const struct result *result, struct error *err);
 
+/* The format of the file: 1 or 2, docs/file-format.md. */
+unsigned result_format(const struct result *result);
 uint64_t result_images(const struct result *result);
 uint64_t result_failures(const struct result *result);
 const char *result_path(const struct result *result);
@@ -61,6 +63,19 @@ enum status result_feature_read_counts(struct result *result, const struct resul
 /* Strings are valid until the next call. */
 enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
                             struct error *err);
+
+/* Whether every image has a perceptual code, and those of rows [first, first + count), 32 bytes each
+ * (bit i of a code is byte i / 8, bit 7 - i % 8). Only where there are codes. */
+bool result_has_codes(const struct result *result);
+enum status result_codes_read(struct result *result, uint64_t first, uint64_t count, uint8_t *codes,
+                              struct error *err);
+
+/* The longest side that thumbnails were made for, in pixels; 0: the file has none. */
+uint32_t result_thumbnail_size(const struct result *result);
+/* The thumbnail of one image, a JPEG file; *length is 0 where it has none. Valid until the next
+ * call. */
+enum status result_thumbnail_read(struct result *result, uint64_t row, const uint8_t **jpeg,
+                                  uint64_t *length, struct error *err);
 
 /* One row of /failures; strings are valid until the next call. */
 struct result_failure {

@@ -4,6 +4,7 @@
 
 #include "file/result.h"
 #include "file/rows.h"
+#include "file/thumbnails.h"
 
 /* More are taken for damage. */
 #define RESULT_MOST_FEATURES 4096
@@ -29,8 +30,10 @@ struct result {
     hid_t file;
     struct vlen *vlen;
     char *version, *created, *parameters;
+    unsigned format;
     bool has_images; /* false: a file of clusters alone */
     struct rows *images, *failures;
+    struct thumbnail_reader *thumbnails; /* NULL: there are none */
     hid_t sources_dataset;
     char **sources;
     unsigned source_count;

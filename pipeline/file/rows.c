@@ -88,7 +88,7 @@ enum status rows_open(struct rows **out, hid_t file, struct vlen *vlen, const st
     rows->next_block = FIRST_BLOCK;
     rows->path = strdup(path);
     rows->block = calloc(ROWS_BLOCK, table->row_size);
-    rows->scratch = malloc((size_t)ROWS_BLOCK * VLEN_DESCRIPTOR);
+    rows->scratch = malloc((size_t)ROWS_BLOCK * COLUMN_BYTES_MAX);
     enum status status = STATUS_FAILED;
     hid_t group = H5I_INVALID_HID;
     if (!rows->path || !rows->block || !rows->scratch) {
@@ -106,6 +106,8 @@ enum status rows_open(struct rows **out, hid_t file, struct vlen *vlen, const st
         char where[64];
         hsize_t size[2] = {0, 1};
         snprintf(where, sizeof where, "/%s/%s", table->group, column->name);
+        if (column->optional && H5Lexists(group, column->name, H5P_DEFAULT) <= 0)
+            continue;
         if (h5_open_dataset(&rows->dataset[c], group, column->name, column->type,
                             column->width > 1 ? 2 : 1, size, where, path, err))
             goto out;
@@ -213,6 +215,8 @@ static enum status load_block(struct rows *rows, uint64_t first, unsigned count,
             continue;
         }
         size_t size = value_size(column->type) * column->width;
+        if (rows->dataset[c] <= 0)
+            continue; /* the block was cleared once */
         if (h5_read_rows(rows->dataset[c], column->type, first, count, rows->scratch, rows->path,
                          err))
             return STATUS_FAILED;

@@ -7,15 +7,15 @@
 
 #define IMAGE(name, type, width)                                                                   \
     {                                                                                              \
-#name, type, width, offsetof(struct result_image, name)                                    \
+#name, type, width, offsetof(struct result_image, name), NULL, false                       \
     }
 #define FAILURE(name, type, width)                                                                 \
     {                                                                                              \
-#name, type, width, offsetof(struct failure_row, name)                                     \
+#name, type, width, offsetof(struct failure_row, name), NULL, false                        \
     }
 #define FAILURE_AS(name, type, as, width)                                                          \
     {                                                                                              \
-        as, type, width, offsetof(struct failure_row, name)                                        \
+        as, type, width, offsetof(struct failure_row, name), NULL, false                           \
     }
 
 const struct table image_table = {
@@ -24,7 +24,7 @@ const struct table image_table = {
     .raw_axis = "image_path_raw",
     .raw_byte_axis = "image_path_raw_byte",
     .row_size = sizeof(struct result_image),
-    .count = 10,
+    .count = 11,
     .column =
         {
             IMAGE(path, VALUE_TEXT, 1),
@@ -35,8 +35,10 @@ const struct table image_table = {
             IMAGE(source, VALUE_U16, 1),
             IMAGE(bytes, VALUE_U64, 1),
             IMAGE(mtime_ns, VALUE_I64, 1),
-            IMAGE(digest, VALUE_U64, 2),
+            {"digest", VALUE_U64, 2, offsetof(struct result_image, digest), DIGEST_AXIS, false},
             IMAGE(format, VALUE_ASCII8, 1),
+            [IMAGE_CODE] = {"code", VALUE_U8, 32, offsetof(struct result_image, code), CODE_AXIS,
+                            true},
         },
 };
 

@@ -8,8 +8,8 @@
 #include "file/h5.h"
 #include <stddef.h>
 
-/* The attribute clpipe_format of files that this program writes and reads. */
-#define SCHEMA_FORMAT 1
+/* The attribute clpipe_format of files that this program writes; it reads all up to that. */
+#define SCHEMA_FORMAT 2
 
 /* A row of /failures in memory; one of /images is a struct result_image without its path_raw. */
 struct failure_row {
@@ -28,9 +28,14 @@ bool failure_row_reason(enum reason *reason, const struct failure_row *row);
 struct column {
     const char *name;
     enum value_type type;
-    unsigned width; /* values in a row: 1, or 2 for the digest */
-    size_t offset;  /* in the struct of a row */
+    unsigned width;   /* values in a row */
+    size_t offset;    /* in the struct of a row */
+    const char *axis; /* the dimension scale of a row's values, where there are several */
+    bool optional;    /* there may be no such dataset: then the rows have zeros */
 };
+
+/* Bytes of the widest column. */
+#define COLUMN_BYTES_MAX 32
 
 #define TABLE_COLUMNS_MAX 16
 
@@ -46,9 +51,16 @@ struct table {
 
 extern const struct table image_table, failure_table;
 
+/* The column of image_table that is optional. */
+#define IMAGE_CODE 10
+
 #define SOURCE_AXIS "source"
 #define DIGEST_AXIS "digest_word"
 #define RANK_AXIS   "rank"
+#define CODE_AXIS   "code_byte"
+
+#define THUMBNAIL_GROUP "thumbnails"
+#define THUMBNAIL_AXIS  "thumbnail_byte"
 
 /* Room for "dimension_" and a name. */
 #define AXIS_NAME_MAX (FEATURE_NAME_MAX + 16)

@@ -143,10 +143,16 @@ enum status store_open(struct store **out, const struct store_config *config, st
                                store->config.content.features->counters, err)) ||
         (status = check_output(store, err)) || (status = begin_journal(store, err)))
         goto out;
+    struct result *finished = usable(store);
+    /* Without a size the file's thumbnails stay; images that are new have none then. */
+    if (config->content.thumbnail_size == 0 && finished)
+        store->config.content.thumbnail_size = result_thumbnail_size(finished);
     struct prior_config prior = {.sources = store->config.content.sources,
                                  .source_count = store->config.content.source_count,
                                  .retry_failed = store->config.retry_failed,
-                                 .finished = usable(store),
+                                 .codes = store->config.require_codes,
+                                 .thumbnail_size = config->content.thumbnail_size,
+                                 .finished = finished,
                                  .log = journal_log(store->journal),
                                  .log_path = journal_path(store->journal),
                                  .counters = store->config.content.features->counters,
@@ -179,8 +185,15 @@ bool store_prior(struct store *store, uint16_t source, const char *path, uint32_
 
 enum status store_put(struct store *store, const struct store_record *record, struct error *err)
 {
+    struct store_record kept = *record;
+    /* What is counted now is what the file will hold. */
+    if (kept.thumbnail_size == 0 || kept.thumbnail_size != store->config.content.thumbnail_size ||
+        kept.thumbnail_length > RECORDS_MOST_THUMBNAIL || (!kept.origin && !kept.thumbnail)) {
+        kept.thumbnail = NULL;
+        kept.thumbnail_length = 0;
+    }
     if (record->origin || record->failure.reason != REASON_NONE)
-        return journal_put(store->journal, record, NULL, err);
+        return journal_put(store->journal, &kept, NULL, err);
     assert(record->counters);
     size_t bytes = 4 * (size_t)store->config.content.features->counters;
     uint8_t *values = malloc(bytes);
@@ -191,7 +204,7 @@ enum status store_put(struct store *store, const struct store_record *record, st
         feature_store_values(values + 4 * (size_t)feature->offset, feature,
                              record->counters + feature->offset);
     }
-    enum status status = journal_put(store->journal, record, values, err);
+    enum status status = journal_put(store->journal, &kept, values, err);
     free(values);
     return status;
 }
@@ -235,6 +248,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
                                  .feed = {.log = journal_log(store->journal),
                                           .log_path = journal_path(store->journal),
                                           .features = store->config.content.features,
+                                          .thumbnail_size = store->config.content.thumbnail_size,
                                           .finished = usable(store),
                                           .stop = store->config.stop},
                                  .replaced = store->replaced,
@@ -254,6 +268,8 @@ enum status store_finish(struct store *store, const struct store_run *run,
             summary->failures += tally.by_reason[r];
     build.images = summary->images;
     build.failures = summary->failures + summary->not_images;
+    build.codes = tally.codes;
+    build.thumbnail_bytes = tally.thumbnail_bytes;
     build.raw_images = tally.raw_images;
     build.raw_failures = tally.raw_failures;
     status = store->config.old_parameters && store->replaced

@@ -33,6 +33,9 @@ struct store_config {
     const char *old_parameters;
     bool fresh;        /* ignore earlier work; an existing clpipe file is replaced at the end */
     bool retry_failed; /* do not offer earlier failures through store_prior */
+    /* Do not offer earlier images without a code (--add-codes). A file of which only some rows would
+     * have a code gets no /images/code. */
+    bool require_codes;
     /* Looked at while an earlier log is read and while the file is written, which then end with
      * STATUS_INTERRUPTED: the log is kept. May be NULL. */
     struct stop *stop;
@@ -54,7 +57,8 @@ const char *store_work_directory(const struct store *store);
 bool store_prior(struct store *store, uint16_t source, const char *path, uint32_t path_length,
                  uint64_t bytes, int64_t mtime_ns, struct store_record *record, bool *resumed);
 
-/* Takes one finished record. Any thread; may write to the log. After a failure every later call
+/* Takes one finished record. Its thumbnail is kept where content.thumbnail_size, or if that is 0 the
+ * file that is updated, has its thumbnail_size. Any thread; may write to the log. After a failure every later call
  * fails with the same error. */
 enum status store_put(struct store *store, const struct store_record *record, struct error *err);
 

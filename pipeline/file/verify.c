@@ -169,10 +169,13 @@ static enum status check_table_axes(struct verify *verify, const struct rows *ro
         return STATUS_FAILED;
     for (unsigned c = 0; c < table->count; c++) {
         char where[64];
+        if (rows_dataset(rows, c) <= 0)
+            continue;
         snprintf(where, sizeof where, "/%s/%s", table->group, table->column[c].name);
         if (verify_axis(verify, rows_dataset(rows, c), where, 0, table->axis, err) ||
             (table->column[c].width > 1 &&
-             verify_axis(verify, rows_dataset(rows, c), where, 1, DIGEST_AXIS, err)))
+             verify_axis(verify, rows_dataset(rows, c), where, 1, table->column[c].axis,
+                         err)))
             return STATUS_FAILED;
     }
     return STATUS_OK;
@@ -310,6 +313,30 @@ out:
     return status;
 }
 
+/* --- thumbnails ------------------------------------------------------------------------------ */
+
+/* The start and the end of a JPEG file. */
+static bool is_jpeg(const uint8_t *bytes, uint64_t length)
+{
+    return length >= 4 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[length - 2] == 0xff &&
+           bytes[length - 1] == 0xd9;
+}
+
+static void check_thumbnails(struct verify *verify)
+{
+    struct result *result = verify->result;
+    struct verify_rows broken = {.bad = verify->bad_images};
+    uint64_t length;
+    const uint8_t *jpeg;
+    for (uint64_t i = 0; result_thumbnail_size(result) > 0 && i < result_images(result); i++) {
+        struct error why = ERROR_INIT;
+        if (result_thumbnail_read(result, i, &jpeg, &length, &why) ||
+            (length > 0 && !is_jpeg(jpeg, length)))
+            verify_row(&broken, i);
+    }
+    verify_report_rows(verify, &broken, "/thumbnails", "has a thumbnail that is no JPEG file");
+}
+
 /* --- all of it ------------------------------------------------------------------------------- */
 
 enum status verify_content(struct verify *verify, struct error *err)
@@ -321,6 +348,7 @@ enum status verify_content(struct verify *verify, struct error *err)
         verify_axis(verify, result->sources_dataset, "/images/sources", 0, SOURCE_AXIS, err) ||
         check_images(verify, err) || check_failures(verify, err))
         return STATUS_FAILED;
+    check_thumbnails(verify);
     if (result->feature_count == 0)
         verify_broken(verify, "/features: there is no feature");
     if (result->source_count == 0)

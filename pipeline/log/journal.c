@@ -259,8 +259,11 @@ static void count_record(struct journal_tally *tally, const struct store_record 
     bool image = record->failure.reason == REASON_NONE;
     tally->by_reason[record->failure.reason]++;
     tally->bytes += record->bytes;
-    if (image)
+    if (image) {
         tally->pixels += (uint64_t)record->width * record->height;
+        tally->codes += record->has_code;
+        tally->thumbnail_bytes += record->thumbnail_length;
+    }
     if (!utf8_valid(record->path, record->path_length)) {
         struct raw_paths_tally *raw = image ? &tally->raw_images : &tally->raw_failures;
         raw->rows++;

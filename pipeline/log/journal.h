@@ -18,6 +18,7 @@ struct journal;
 struct journal_tally {
     uint64_t by_reason[REASON_COUNT]; /* REASON_NONE: images */
     uint64_t pixels, bytes;
+    uint64_t codes, thumbnail_bytes; /* images that have a code; bytes of all thumbnails */
     struct raw_paths_tally {
         uint64_t rows, bytes;
     } raw_images, raw_failures; /* paths that are not UTF-8 */

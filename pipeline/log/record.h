@@ -3,7 +3,11 @@
 #define CLPIPE_LOG_RECORD_H
 
 #include "base/failure.h"
+#include <stdbool.h>
 #include <stdint.h>
+
+/* The perceptual code of an image. */
+#define RECORD_CODE_BYTES 32
 
 /* One finished item. The pointers belong to the caller and are copied by store_put. */
 struct store_record {
@@ -18,8 +22,16 @@ struct store_record {
     uint32_t width, height; /* upright, of the stored picture (not scaled) */
     uint8_t orientation, channels;
     uint64_t digest[2];
+    bool has_code; /* whether `code` was computed: 256 bits, bit i is byte i / 8, bit 7 - i % 8 */
+    uint8_t code[RECORD_CODE_BYTES];
+    /* A JPEG file, made with its longest side at most thumbnail_size pixels. thumbnail_size 0: none
+     * was made; `thumbnail` is NULL also if `origin` is set. */
+    const uint8_t *thumbnail;
+    uint32_t thumbnail_length;
+    uint16_t thumbnail_size;
     const uint32_t *counters; /* features->counters of them; NULL if `origin` is set */
-    /* 0; store_prior sets it to where the store has this record already, values included. */
+    /* 0; store_prior sets it to where the store has this record already, values and thumbnail
+     * included. */
     uint64_t origin;
 };
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define MAGIC          "CLPIPLOG"
-#define VERSION        1u
+#define VERSION        2u
 #define MOST_SIGNATURE (64u << 20)
 /* Fewer zeros than this do not end a run of words. */
 #define LEAST_ZEROS 3
@@ -45,12 +45,14 @@ _Static_assert(sizeof(struct record_head) == 24, "head of a record");
 
 struct image_head {
     uint32_t width, height;
-    uint8_t orientation, channels, zero[6];
+    uint8_t orientation, channels, has_code, zero;
+    uint16_t thumbnail_size, zero2;
     char format[8];
     uint64_t digest[2];
-    uint32_t packed, zero2;
+    uint32_t packed, thumbnail;
+    uint8_t code[RECORD_CODE_BYTES];
 };
-_Static_assert(sizeof(struct image_head) == 48, "an image's part of a record");
+_Static_assert(sizeof(struct image_head) == 80, "an image's part of a record");
 
 struct failure_head {
     int32_t error_number;
@@ -224,8 +226,12 @@ enum status records_encode(struct records_frame *frame, const struct store_recor
     size_t message = strlen(record->failure.message);
     if (record->path_length > RECORDS_MOST_PATH)
         return error_set(err, STATUS_FAILED, "a path is longer than %u bytes", RECORDS_MOST_PATH);
+    const uint32_t thumbnail =
+        record->thumbnail && record->thumbnail_length <= RECORDS_MOST_THUMBNAIL
+            ? record->thumbnail_length
+            : 0;
     size_t most = RECORDS_FRAME_HEAD + sizeof(struct record_head) + record->path_length +
-                  (image ? sizeof(struct image_head) + packed_bound(counters)
+                  (image ? sizeof(struct image_head) + packed_bound(counters) + thumbnail
                          : sizeof(struct failure_head) + message);
     uint8_t *data = malloc(most), *at = data;
     if (!data)
@@ -248,10 +254,18 @@ enum status records_encode(struct records_frame *frame, const struct store_recor
                                   .height = record->height,
                                   .orientation = record->orientation,
                                   .channels = record->channels,
-                                  .digest = {record->digest[0], record->digest[1]}};
+                                  .has_code = record->has_code,
+                                  .thumbnail_size = record->thumbnail_size,
+                                  .digest = {record->digest[0], record->digest[1]},
+                                  .thumbnail = thumbnail};
         memcpy(body.format, record->format, sizeof body.format);
+        if (record->has_code)
+            memcpy(body.code, record->code, sizeof body.code);
         body.packed = pack(at, values, counters);
         at += body.packed;
+        if (thumbnail > 0)
+            memcpy(at, record->thumbnail, thumbnail);
+        at += thumbnail;
         memcpy(part, &body, sizeof body);
     } else {
         struct failure_head body = {record->failure.error_number, (uint32_t)message};
@@ -347,7 +361,8 @@ static bool parse(struct records_entry *entry, const uint8_t *payload, uint64_t 
         return false;
     memcpy(is_image ? (void *)&image : (void *)&failure, payload + at, size);
     at += size;
-    const uint32_t rest = is_image ? image.packed : failure.message_length;
+    const uint64_t rest =
+        is_image ? (uint64_t)image.packed + image.thumbnail : failure.message_length;
     if (there - at < head.path_length || length - at - head.path_length != rest)
         return false;
     record->path = (const char *)payload + at;
@@ -359,9 +374,16 @@ static bool parse(struct records_entry *entry, const uint8_t *payload, uint64_t 
         record->channels = image.channels;
         memcpy(record->format, image.format, sizeof record->format);
         memcpy(record->digest, image.digest, sizeof record->digest);
-        entry->packed = there == length ? payload + at : NULL;
-        entry->packed_size = rest;
-        return true;
+        memcpy(record->code, image.code, sizeof record->code);
+        record->has_code = image.has_code != 0;
+        record->thumbnail_size = image.thumbnail_size;
+        record->thumbnail_length = image.thumbnail;
+        entry->packed_size = image.packed;
+        if (there == length) {
+            entry->packed = payload + at;
+            record->thumbnail = image.thumbnail ? payload + at + image.packed : NULL;
+        }
+        return image.thumbnail <= RECORDS_MOST_THUMBNAIL;
     }
     if (rest >= sizeof record->failure.message || there < length)
         return false;
@@ -382,7 +404,8 @@ static enum status read_frame(struct records_reader *reader, uint64_t offset,
     if (status)
         return status;
     memcpy(&head, data, sizeof head);
-    const uint64_t most = 1024 + RECORDS_MOST_PATH + packed_bound(reader->counters);
+    const uint64_t most =
+        1024 + RECORDS_MOST_PATH + packed_bound(reader->counters) + RECORDS_MOST_THUMBNAIL;
     if (head.length < 1 || head.length > most || /* longer ones are not ours */
         head.length > reader->log_end - offset - sizeof head)
         return STATUS_END;

@@ -8,9 +8,10 @@
  *   payload its kind (uint8: 1 a run begins, 2 a record); of a record follow
  *           reason (uint8), source (uint16), length of the path (uint32), bytes (uint64),
  *           mtime_ns (int64); then for an image
- *             width, height (uint32), orientation, channels (uint8), 6 bytes 0, format (8 bytes),
- *             digest (2 x uint64), length of the packed values (uint32), 4 bytes 0;
- *             the path; the packed values
+ *             width, height (uint32), orientation, channels, whether there is a code (uint8), 1
+ *             byte 0, the size that the thumbnail was made for (uint16), 2 bytes 0, format (8 bytes),
+ *             digest (2 x uint64), lengths of the packed values and of the thumbnail (uint32), code (32
+ *             bytes); the path; the packed values; the thumbnail
  *           and for a failure
  *             errno (int32), length of the message (uint32); the path; the message
  *   packed  pairs of uint32 - a number of zeros, a number of words - each followed by that many
@@ -30,6 +31,8 @@
 #define RECORDS_FRAME_HEAD 16
 /* The longest path that a record takes; the kernel's limit is 4096, but a tree can be deeper. */
 #define RECORDS_MOST_PATH (8u << 20)
+/* The longest thumbnail. */
+#define RECORDS_MOST_THUMBNAIL (16u << 20)
 
 /* Writes the header of a new log. */
 enum status records_write_header(int fd, const char *signature, const char *path,
@@ -45,7 +48,8 @@ struct records_frame {
     uint8_t *data;
     size_t size;
 };
-/* That of a record: `values` are the image's, `counters` words of 4 bytes. */
+/* That of a record: `values` are the image's, `counters` words of 4 bytes. A thumbnail that is longer
+ * than RECORDS_MOST_THUMBNAIL is left out. */
 enum status records_encode(struct records_frame *frame, const struct store_record *record,
                            const void *values, uint32_t counters, struct error *err);
 /* That of the mark where a run begins. */
@@ -69,7 +73,7 @@ void records_reader_clear(struct records_reader *reader);
 /* A frame in the reader's buffer. */
 struct records_entry {
     bool start;                 /* a run begins; no record */
-    struct store_record record; /* path and message lie in the buffer; counters is NULL */
+    struct store_record record; /* path and thumbnail lie in the buffer; counters is NULL */
     const uint8_t *packed;      /* the image's values, see records_unpack */
     uint32_t packed_size;
     uint64_t next; /* offset of the frame after it */
@@ -85,8 +89,8 @@ enum status records_read(struct records_reader *reader, uint64_t offset,
 enum status records_resync(struct records_reader *reader, uint64_t offset, uint64_t *found,
                            struct error *err);
 
-/* The same without the values and without the checksum, for a frame that was checked before:
- * packed is NULL. */
+/* The same without the values, the thumbnail and the checksum, for a frame that was checked before:
+ * packed and record.thumbnail are NULL. */
 enum status records_peek(struct records_reader *reader, uint64_t offset,
                          struct records_entry *entry, struct error *err);
 

@@ -52,6 +52,9 @@ static enum status repair_log_add(struct repair_log *log, const struct store_rec
                                   .sequence = record->sequence,
                                   .source = record->source,
                                   .image = record->failure.reason == REASON_NONE,
+                                  .has_code = record->has_code,
+                                  .thumbnail_size = record->thumbnail_size,
+                                  .thumbnail_length = record->thumbnail_length,
                                   .path = path};
     return STATUS_OK;
 }

@@ -9,7 +9,9 @@
 struct repair_log_entry {
     uint64_t offset, sequence;
     uint16_t source;
-    bool image;
+    bool image, has_code;
+    uint16_t thumbnail_size;
+    uint32_t thumbnail_length;
     char *path;
 };
 

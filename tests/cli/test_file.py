@@ -74,7 +74,7 @@ def test_datasets(finished):
                                        "iterations", "seed", "converged", "inertia",
                                        "folders", "purity", "nmi", "ari"}
         assert set(f.attrs) == {"clpipe_format", "clpipe_version", "created", "parameters"}
-        assert isinstance(f.attrs["parameters"], str) and f.attrs["clpipe_format"] == 1
+        assert isinstance(f.attrs["parameters"], str) and f.attrs["clpipe_format"] == 2
         assert set(f["runs/0"].attrs) == {"command", "details", "host", "device", "driver",
                                           "clpipe_version", "finished", "seconds"}
 

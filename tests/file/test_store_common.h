@@ -102,7 +102,28 @@ struct made {
     struct store_record record;
     char path[64];
     uint32_t counters[8 * 3 + 16 + 24 * 4];
+    uint8_t thumbnail[64];
 };
+
+/* Gives an image a code, and a thumbnail for `size` unless that is 0; some images have none. */
+static inline void add_extras(struct made *made, bool code, uint16_t size)
+{
+    struct store_record *r = &made->record;
+    if (r->failure.reason != REASON_NONE)
+        return;
+    r->has_code = code;
+    for (unsigned i = 0; code && i < sizeof r->code; i++)
+        r->code[i] = (uint8_t)(r->digest[0] >> i % 8);
+    r->thumbnail_size = size;
+    if (size == 0 || r->bytes % 5 == 2)
+        return;
+    r->thumbnail_length = (uint32_t)(4 + r->digest[1] % 60);
+    for (uint32_t i = 0; i < r->thumbnail_length; i++)
+        made->thumbnail[i] = (uint8_t)(size + r->digest[0] + i);
+    memcpy(made->thumbnail, "\xff\xd8", 2);
+    memcpy(made->thumbnail + r->thumbnail_length - 2, "\xff\xd9", 2);
+    r->thumbnail = made->thumbnail;
+}
 
 static inline void distribute(uint32_t *bins, uint32_t count, uint32_t pixels, uint64_t seed)
 {
