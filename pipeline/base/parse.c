@@ -133,11 +133,20 @@ bool parse_double(double *out, const char *text)
     return true;
 }
 
-/* HH:MM:SS; hours may have any number of digits. */
+/* [DAYS-]HH:MM:SS; hours may have any number of digits where there are no days. */
 static bool parse_clock(double *out, const char *text)
 {
-    uint64_t hours, minutes, seconds;
-    if (!take_u64(&hours, &text) || *text++ != ':' || hours > UINT32_MAX)
+    uint64_t days = 0, hours, minutes, seconds;
+    if (!take_u64(&hours, &text))
+        return false;
+    const bool has_days = *text == '-';
+    if (has_days) {
+        days = hours;
+        text++;
+        if (days > UINT32_MAX || !take_u64(&hours, &text) || hours > 23)
+            return false;
+    }
+    if (*text++ != ':' || hours > UINT32_MAX)
         return false;
     const char *field = text;
     if (!take_u64(&minutes, &text) || text - field != 2 || minutes > 59 || *text++ != ':')
@@ -145,7 +154,7 @@ static bool parse_clock(double *out, const char *text)
     field = text;
     if (!take_u64(&seconds, &text) || text - field != 2 || seconds > 59 || *text)
         return false;
-    *out = (double)(hours * 3600 + minutes * 60 + seconds);
+    *out = (double)(days * 86400 + hours * 3600 + minutes * 60 + seconds);
     return true;
 }
 
@@ -181,6 +190,27 @@ bool parse_seconds(double *out, const char *text)
         return false;
     *out = value * unit;
     return true;
+}
+
+bool parse_share(struct share *out, const char *text)
+{
+    struct share share = {0};
+    uint64_t count;
+    if (parse_u64(&count, text, 0, UINT64_C(1) << 53)) {
+        *out = (struct share){.number = (double)count};
+        return true;
+    }
+    share.per_cent = true;
+    if (!take_double(&share.number, &text) || strcmp(text, "%") != 0 || share.number > 100)
+        return false;
+    *out = share;
+    return true;
+}
+
+bool share_covers(const struct share *share, uint64_t count, uint64_t total)
+{
+    return share->per_cent ? 100 * (double)count <= share->number * (double)total
+                           : (double)count <= share->number;
 }
 
 char *format_bytes(char *buffer, size_t size, uint64_t bytes)

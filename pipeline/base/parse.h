@@ -15,11 +15,23 @@ bool parse_u64(uint64_t *out, const char *text, uint64_t min, uint64_t max);
  * KB and similar are synonyms), with which it may have a fraction; rounded down. */
 bool parse_size(uint64_t *out, const char *text);
 
-/* Seconds: a decimal number, optionally with a suffix s, m, h or d, or HH:MM:SS. */
+/* Seconds: a decimal number, optionally with a suffix s, m, h or d, or [DAYS-]HH:MM:SS. */
 bool parse_seconds(double *out, const char *text);
 
 /* A finite non-negative decimal floating-point number. */
 bool parse_double(double *out, const char *text);
+
+/* So many, or so many of a hundred. */
+struct share {
+    double number;
+    bool per_cent;
+};
+
+/* "12", or "0.5%" up to "100%". */
+bool parse_share(struct share *out, const char *text);
+
+/* Whether `count` of `total` is no more than the share. */
+bool share_covers(const struct share *share, uint64_t count, uint64_t total);
 
 /* Text for users, like "1.5 GB" (powers of 1000, at most 3 significant digits); returns buffer. */
 char *format_bytes(char *buffer, size_t size, uint64_t bytes);

@@ -9,6 +9,7 @@
 #include "cli/sink.h"
 #include "cli/summary.h"
 #include "file/identity.h"
+#include "file/parameters.h"
 #include "file/result.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,6 +291,17 @@ static enum status json_runs(struct json *json, struct result *result, struct er
     return STATUS_OK;
 }
 
+/* They are JSON; a file may hold anything. */
+static void json_parameters(struct json *json, const char *text)
+{
+    struct parameters *parameters = NULL;
+    if (parameters_open(&parameters, text, NULL) == STATUS_OK)
+        json_raw(json, "parameters", text);
+    else
+        report_bytes(json, "parameters", text);
+    parameters_close(&parameters);
+}
+
 static enum status write_json(const struct overview *overview, const struct options *options,
                               struct error *err)
 {
@@ -303,7 +315,7 @@ static enum status write_json(const struct overview *overview, const struct opti
     json_uint(&json, "bytes", overview->file_bytes);
     report_bytes(&json, "version", result_version(result));
     report_bytes(&json, "created", result_created(result));
-    report_bytes(&json, "parameters", result_parameters(result));
+    json_parameters(&json, result_parameters(result));
     json_open_array(&json, "sources");
     for (unsigned i = 0; i < result_source_count(result); i++)
         report_bytes(&json, NULL, result_source(result, i));

@@ -40,7 +40,7 @@ enum status command_ingest(const struct options *options, struct error *err)
     struct json json;
     json_init(&json, false);
     bool written = status == STATUS_OK && !options->dry_run;
-    report_ingest(&json, NULL, &report, written ? options->output : NULL);
+    report_ingest(&json, NULL, &report, written ? options->output : NULL, err);
     struct error trouble = ERROR_INIT;
     if (report_write(options, &json, &trouble) != STATUS_OK) {
         *err = trouble;

@@ -77,11 +77,12 @@ static enum status finish(struct compute_search *search, const struct ingest_pla
         struct json json;
         json_init(&json, false);
         json_open_object(&json, NULL);
-        report_ingest(&json, "ingest", report, whole ? options->output : NULL);
+        report_ingest(&json, "ingest", report, whole ? options->output : NULL, NULL);
         if (whole && status == STATUS_OK)
             report_cluster(&json, "cluster", &clusters);
         else
             json_null(&json, "cluster");
+        report_error(&json, err);
         json_close_object(&json);
         struct error trouble = ERROR_INIT;
         if (report_write(options, &json, &trouble) != STATUS_OK) {

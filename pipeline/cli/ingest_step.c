@@ -184,7 +184,9 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
     status = look_for_sources(options, err);
     if (status != STATUS_OK)
         goto out;
-    if (options->add && options->fresh)
+    if (options->strict && options_given(options, "allow-failures"))
+        status = misuse(err, options->command, "--strict and --allow-failures cannot be combined");
+    else if (options->add && options->fresh)
         status = misuse(err, options->command, "--add and --fresh cannot be combined");
     else if (options->add && options->output && access(options->output, F_OK) == 0)
         status = add_to_file(out, options, err);
@@ -298,9 +300,9 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
 
 enum status ingest_verdict(const struct ingest_report *report, const struct options *options)
 {
-    if (options->dry_run)
-        return report->images_failed ? STATUS_PARTIAL : STATUS_OK;
-    if (report->summary.unchanged)
-        return STATUS_OK;
-    return failures_counted(report->summary.by_reason) ? STATUS_PARTIAL : STATUS_OK;
+    const uint64_t failed = options->dry_run ? report->images_failed
+                                             : failures_counted(report->summary.by_reason),
+                   images = options->dry_run ? report->images_ok : report->summary.images;
+    return share_covers(&options->allow_failures, failed, images + failed) ? STATUS_OK
+                                                                           : STATUS_PARTIAL;
 }

@@ -31,7 +31,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                         struct compute_search *search, struct isolate *isolate,
                         struct progress *progress, struct error *err);
 
-/* The exit code of an ingest that went through: 1 if files failed in a run that did something. */
+/* The exit code of an ingest that went through: 1 if more files failed, in this run or an earlier
+ * one, than --allow-failures allows. */
 enum status ingest_verdict(const struct ingest_report *report, const struct options *options);
 
 #endif

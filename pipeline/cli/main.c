@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/remedy.h"
 #include "cli/report_json.h"
+#include "cli/summary.h"
 #include "cli/usage.h"
 #include "file/h5_library.h"
 #include <fcntl.h>
@@ -75,12 +76,16 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
 
     struct options options;
     enum status status = options_parse(&options, command, argc, argv, err);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        report_misuse(command, argc, argv, err);
         goto out;
+    }
     log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
     status = report_check(&options, err);
-    if (status == STATUS_OK)
-        status = command->run(&options, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = summary_outcome(command->run(&options, err), err);
+    report_failure(&options, err);
 out:
     options_clear(&options);
     return status;

@@ -36,11 +36,12 @@ const struct option_group group_compute = {"Device and machine", compute_rows};
 #define MAX_TIME_ROW                                                                               \
     {                                                                                              \
         "max-time", 0, OPTION_SECONDS, AT(max_time), "SECONDS", NULL, "none", 0, 0,                \
-            "stop cleanly after this time (also 90m or 01:30:00); the same command resumes"        \
+            "stop cleanly after this time (also 90m, 01:30:00 or 1-12:00:00, as Slurm has it); the "  \
+            "same command resumes"        \
     }
 
 static const struct option ingest_rows[] = {
-    {"feature", 0, OPTION_LIST, AT(features), "SPEC", "rgb:bins=256", NULL, 0, 0,
+    {"feature", 0, OPTION_LIST, AT(features), "SPEC", "rgb:bins=8x8x8", NULL, 0, 0,
      "feature to compute, repeatable: [NAME=]KIND[:bins=B|AxBxC][,grid=RxC][,normalize=...]; KIND "
      "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray or hsv"},
     {"normalize", 0, OPTION_CHOICE, AT(normalize), "l1|none|hellinger", "l1", NULL, 0, 0,
@@ -77,6 +78,8 @@ static const struct option ingest_rows[] = {
      "read only headers and write nothing; report how many files would be read and how many would "
      "fail"},
     {"strict", 0, OPTION_FLAG, AT(strict), NULL, NULL, NULL, 0, 0, "stop at the first failure"},
+    {"allow-failures", 0, OPTION_SHARE, AT(allow_failures), "N|P%", "0", NULL, 0, 0,
+     "exit with 0 if at most this many files, or this part of them, failed"},
     {"fresh", 0, OPTION_FLAG, AT(fresh), NULL, NULL, NULL, 0, 0,
      "start over: ignore earlier work and replace the file"},
     {"add", 0, OPTION_FLAG, AT(add), NULL, NULL, NULL, 0, 0,

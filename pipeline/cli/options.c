@@ -223,12 +223,17 @@ static enum status set_value(struct options *options, const struct option *row, 
     case OPTION_EVERY:
         if (parse_seconds(place, text))
             return STATUS_OK;
-        return misuse(err, command, "%s expects a time such as 90, 15m or 01:30:00, not '%s'",
+        return misuse(err, command, "%s expects a time such as 90, 15m, 01:30:00 or 1-12:00:00, not '%s'",
                       typed, shown);
     case OPTION_REAL:
         if (parse_double(place, text))
             return STATUS_OK;
         return misuse(err, command, "%s expects a number of at least 0, not '%s'", typed, shown);
+    case OPTION_SHARE:
+        if (parse_share(place, text))
+            return STATUS_OK;
+        return misuse(err, command, "%s expects a number or a percentage such as 0.5%%, not '%s'",
+                      typed, shown);
     case OPTION_CHOICE: {
         int index = choice_index(row->value, text);
         if (index < 0)

@@ -50,6 +50,7 @@ struct options {
     int icc;                                  /* 0 ignore, 1 apply */
     uint64_t max_pixels, max_scans, limit;
     bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
+    struct share allow_failures;
     double max_time, max_decode_seconds;
     uint64_t slot_size, slots;
     const char *histogram_variant;
@@ -87,6 +88,7 @@ enum option_type {
     OPTION_SECONDS, /* double */
     OPTION_EVERY,   /* the same; without a value that is a time, the initial one */
     OPTION_REAL,    /* double */
+    OPTION_SHARE,   /* struct share: N or P% */
     OPTION_CHOICE,  /* int: which of the words in `value` */
 };
 

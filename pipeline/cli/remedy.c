@@ -33,6 +33,7 @@ void remedy_append(struct error *err)
     const size_t used = strlen(err->sentence);
     if (text[err->remedy])
         snprintf(err->sentence + used, sizeof err->sentence - used, "; %s", text[err->remedy]);
+    err->remedy = REMEDY_NONE;
 }
 
 const char *remedy_of_reason(enum reason reason)

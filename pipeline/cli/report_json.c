@@ -3,6 +3,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "cli/clean.h"
+#include "cli/remedy.h"
 #include "cli/summary.h"
 #include <ctype.h>
 #include <errno.h>
@@ -82,6 +83,50 @@ enum status report_check(const struct options *options, struct error *err)
     return status;
 }
 
+/* Something has been written where --json says. */
+static bool written;
+
+void report_error(struct json *json, struct error *err)
+{
+    char line[1024];
+    if (err->status == STATUS_OK)
+        return;
+    remedy_append(err);
+    json_open_object(json, "error");
+    report_bytes(json, "message", error_line(line, sizeof line, err));
+    json_uint(json, "exit_code", err->status);
+    json_close_object(json);
+}
+
+void report_failure(const struct options *options, struct error *err)
+{
+    struct json json;
+    if (err->status == STATUS_OK || written || !options->json)
+        return;
+    json_init(&json, false);
+    json_open_object(&json, NULL);
+    report_error(&json, err);
+    json_close_object(&json);
+    report_write(options, &json, NULL); /* what is told is the first error */
+}
+
+void report_misuse(const struct command *command, int argc, char *const *argv, struct error *err)
+{
+    struct options options = {.command = command};
+    options.operand = calloc((size_t)argc + 1, sizeof *options.operand);
+    for (int i = 2; options.operand && i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--json=", 7) == 0 && argv[i][7])
+            options.json = argv[i] + 7;
+        else if (strcmp(argv[i], "--json") == 0 && i + 1 < argc && argv[i + 1][0])
+            options.json = argv[++i];
+        else /* it may be an input or output */
+            options.operand[options.operand_count++] = argv[i];
+    }
+    if (report_check(&options, NULL) == STATUS_OK)
+        report_failure(&options, err);
+    free(options.operand);
+}
+
 void report_bytes(struct json *json, const char *key, const char *bytes)
 {
     if (!bytes) {
@@ -100,7 +145,7 @@ void report_bytes(struct json *json, const char *key, const char *bytes)
 }
 
 void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
-                   const char *output)
+                   const char *output, struct error *err)
 {
     json_open_object(json, key);
     json_uint(json, "images_ok", report->images_ok);
@@ -129,6 +174,8 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
     report_bytes(json, "device", report->device[0] ? report->device : NULL);
     json_uint(json, "peak_rss_bytes", report->peak_rss_bytes);
     report_bytes(json, "output", output);
+    if (err)
+        report_error(json, err);
     json_close_object(json);
 }
 
@@ -172,6 +219,9 @@ void report_sweep(struct json *json, const struct result_sweep *sweep)
 void report_cluster(struct json *json, const char *key, const struct clustering_report *result)
 {
     json_open_object(json, key);
+    json_string(json, "name", result->name);
+    json_string(json, "feature", result->feature);
+    json_string(json, "metric", result->metric);
     json_uint(json, "k", result->k);
     json_uint(json, "n", result->rows);
     json_uint(json, "d", result->dimension);
@@ -209,6 +259,7 @@ enum status report_write(const struct options *options, struct json *json, struc
         else
             status = sink_open(&sink, json_owns_stdout(options) ? NULL : options->json, err);
         if (status == STATUS_OK) {
+            written = true;
             sink_text(&sink, text);
             sink_text(&sink, "\n");
             status = sink_close(&sink, true, err);

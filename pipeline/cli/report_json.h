@@ -13,9 +13,19 @@
  * is not JSON and for a name that cannot be written. */
 enum status report_check(const struct options *options, struct error *err);
 
-/* Each writes one object into what is open, named `key` (NULL: by nothing). */
+/* "error": {"message", "exit_code"}, a member of the object that is open; nothing where there is
+ * none. Completes the error by its remedy. */
+void report_error(struct json *json, struct error *err);
+/* Where a command has failed and nothing was written where --json says: an object with the error
+ * alone. */
+void report_failure(const struct options *options, struct error *err);
+/* The same for a command line that could not be parsed. */
+void report_misuse(const struct command *command, int argc, char *const *argv, struct error *err);
+
+/* Each writes one object into what is open, named `key` (NULL: by nothing). `err`: the error that
+ * belongs into it, or NULL. */
 void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
-                   const char *output);
+                   const char *output, struct error *err);
 void report_cluster(struct json *json, const char *key, const struct clustering_report *result);
 /* Members of the object that is open. */
 void report_agreement(struct json *json, const struct result_agreement *agreement);

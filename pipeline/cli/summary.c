@@ -41,20 +41,28 @@ static bool text_open(struct text *text, const struct options *options)
     return text->stream != NULL;
 }
 
-/* The work is done and durable when its summary cannot be written, so that is no error; and a reader
- * that has closed the pipe has seen enough. */
+/* The first summary that could not be written. */
+static struct error trouble;
+
 static void text_show(struct text *text)
 {
     struct error err = ERROR_INIT;
-    char line[1024];
     if (fclose(text->stream) == 0) {
         log_status_line(NULL);
         if (write_all(text->descriptor, text->bytes, text->size, "the summary", &err) !=
                 STATUS_OK &&
-            err.native != EPIPE)
-            log_message(LOG_NOTICE, "notice: %s", error_line(line, sizeof line, &err));
+            err.native != EPIPE && trouble.status == STATUS_OK)
+            trouble = err;
     }
     free(text->bytes);
+}
+
+enum status summary_outcome(enum status status, struct error *err)
+{
+    if (trouble.status == STATUS_OK || (status != STATUS_OK && status != STATUS_PARTIAL))
+        return status;
+    *err = trouble;
+    return err->status;
 }
 
 static const char *bold(const struct text *text)

@@ -7,6 +7,10 @@
 #include "clustering/clustering.h"
 #include "ingest/ingest_config.h"
 
+/* The outcome of a command whose own is `status`: STATUS_FAILED where a summary could not be written
+ * (full disk), but not where its reader has closed the pipe. */
+enum status summary_outcome(enum status status, struct error *err);
+
 /* After ingest; `status` is ingest_run's. next: also the next command. */
 void summary_ingest(const struct ingest_report *report, const struct options *options,
                     enum status status, bool next);

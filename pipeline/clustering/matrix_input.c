@@ -186,7 +186,7 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
     bool found = stat(text, &st) == 0;
     int trouble = errno;
     size_t split = found ? 0 : split_at(text);
-    if (!found && !split && trouble == ENOENT)
+    if (!found && !split && (trouble == ENOENT || trouble == ENOTDIR))
         return error_set(err, STATUS_USAGE, "there is no file %s", shown);
     if (!found && !split)
         return error_errno(err, STATUS_FAILED, trouble, "stat", "cannot read %s", shown);

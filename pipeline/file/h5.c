@@ -118,6 +118,11 @@ enum status h5_fail(struct error *err, const char *call, const char *what, const
     }
     if (native)
         return error_errno(err, STATUS_FAILED, native, call, "cannot %s %s", what, shown);
+    unsigned long long there, base, wanted;
+    if (sscanf(description, "truncated file: eof = %llu, sblock->base_addr = %llu, stored_eof = %llu",
+               &there, &base, &wanted) == 3)
+        snprintf(description, sizeof description, "the file is truncated (%llu of %llu bytes)",
+                 there, base + wanted);
     enum status status = error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown,
                                    *description ? description : "HDF5 gives no reason");
     if (err)
@@ -172,8 +177,11 @@ enum status h5_open_file(hid_t *file, const char *path, bool writable, struct er
         /* Readers take what newer libraries wrote. */
         H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
     *file = H5Fopen(path, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
+    /* Before any other call, which would clear the reason. */
+    const enum status status =
+        *file > 0 ? STATUS_OK : h5_fail(err, "H5Fopen", writable ? "write" : "read", path);
     h5_close(&access);
-    return *file > 0 ? STATUS_OK : h5_fail(err, "H5Fopen", writable ? "write" : "read", path);
+    return status;
 }
 
 void h5_abandon_file(hid_t file)

@@ -333,9 +333,9 @@ static enum status look(struct repair *r, struct error *err)
                          "%s holds only clusters, which cannot be repaired: cluster again", shown);
     }
     if (r->log.fd < 0) {
-        error_set(err, STATUS_FAILED, "nothing can be saved: %s",
+        error_set(err, why.status, "nothing can be recovered: %s",
                   error_line(line, sizeof line, &why));
-        return error_remedy(err, REMEDY_START_OVER);
+        return why.status == STATUS_FAILED ? error_remedy(err, REMEDY_START_OVER) : why.status;
     }
     r->report->from_log = true;
     if (access(input, F_OK) == 0)

@@ -363,8 +363,8 @@ enum status result_open(struct result **out, const char *path, struct error *err
     char shown[256];
     path_for_message(shown, sizeof shown, path);
     struct stat st;
-    if (stat(path, &st) && errno == ENOENT)
-        return error_set(err, STATUS_FAILED, "there is no file %s", shown);
+    if (stat(path, &st) && (errno == ENOENT || errno == ENOTDIR))
+        return error_set(err, STATUS_USAGE, "there is no file %s", shown);
     if (stat(path, &st))
         return error_errno(err, STATUS_FAILED, errno, "stat", "cannot read %s", shown);
     if (!S_ISREG(st.st_mode))

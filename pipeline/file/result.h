@@ -20,7 +20,8 @@
 
 struct result;
 
-/* Opens a clpipe file read-only. STATUS_FAILED: not there, not HDF5, not clpipe's, damaged. */
+/* Opens a clpipe file read-only. STATUS_USAGE: there is no such file; STATUS_FAILED: not HDF5, not
+ * clpipe's, damaged. */
 enum status result_open(struct result **out, const char *path, struct error *err);
 void result_close(struct result **result);
 

@@ -114,7 +114,8 @@ static void seconds(void **state)
         double value;
     } good[] = {{"0", 0},           {"90", 90},     {"1.5", 1.5},          {"2s", 2},
                 {"1.5m", 90},       {"2h", 7200},   {".5d", 43200},        {"1e3", 1000},
-                {"01:30:05", 5405}, {"0:00:00", 0}, {"100:00:59", 360059}, {"1:59:00", 7140}};
+                {"01:30:05", 5405}, {"0:00:00", 0}, {"100:00:59", 360059}, {"1:59:00", 7140},
+                {"1-00:00:00", 86400}, {"2-23:59:59", 259199}};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         double value = -1;
         assert_true(parse_seconds(&value, good[i].text));
@@ -124,12 +125,35 @@ static void seconds(void **state)
         "",        "s",       "-1",     "1 s",      "1min",     "1:30",
         "1:60:00", "1:00:60", "1:1:1",  "1:00:00s", ":00:00",   "inf",
         "nan",     "1e999",   "1e308d", "1:00:0x",  "1:000:00", "99999999999:00:00",
-        "1,5",     "0x1"};
+        "1,5",     "0x1",     "1-24:00:00", "1-0:0:0", "1-", "-1-00:00:00", "1-1-00:00:00"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         double value = 77;
         assert_false(parse_seconds(&value, bad[i]));
         assert_true(value == 77);
     }
+}
+
+static void shares(void **state)
+{
+    (void)state;
+    struct share share = {77, false};
+    static const char *const bad[] = {"", "%", "-1", "1.5", "1 %", "101%", "1%%", "all", "1e999%"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(parse_share(&share, bad[i]));
+        assert_true(share.number == 77 && !share.per_cent);
+    }
+    assert_true(parse_share(&share, "0"));
+    assert_true(share_covers(&share, 0, 0));
+    assert_false(share_covers(&share, 1, 1000));
+    assert_true(parse_share(&share, "12"));
+    assert_true(share_covers(&share, 12, 12));
+    assert_false(share_covers(&share, 13, 1000));
+    assert_true(parse_share(&share, "0.5%"));
+    assert_true(share_covers(&share, 0, 0));
+    assert_true(share_covers(&share, 5, 1000));
+    assert_false(share_covers(&share, 6, 1000));
+    assert_true(parse_share(&share, "100%"));
+    assert_true(share_covers(&share, 7, 7));
 }
 
 static void doubles(void **state)
@@ -254,6 +278,7 @@ static void comma_locale(void **state)
         if (setlocale(LC_ALL, names[i])) {
             sizes(state);
             seconds(state);
+            shares(state);
             doubles(state);
             bytes_for_people(state);
             durations_for_people(state);
@@ -313,6 +338,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(u64),
     cmocka_unit_test(sizes),
     cmocka_unit_test(seconds),
+    cmocka_unit_test(shares),
     cmocka_unit_test(doubles),
     cmocka_unit_test(bytes_for_people),
     cmocka_unit_test(durations_for_people),

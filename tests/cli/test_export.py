@@ -243,6 +243,7 @@ def test_info(clpipe, finished, mixed, h5):
         assert part in result.stdout
     report = json.loads(clpipe("info", finished, "--json", "-").stdout)
     assert report["images"] == 13
+    assert report["parameters"] == json.loads(h5.attrs["parameters"])
     assert report["failed"] == 4
     assert report["by_reason"] == {"empty": 1, "unknown-format": 2, "truncated": 1,
                                    "not-an-image": 1}
@@ -319,10 +320,11 @@ def test_verify(clpipe, finished, tmp_path):
 
 
 @pytest.mark.parametrize("command", [["info"], ["verify"], ["export", "--what", "images"],
-                                     ["assign", "x.h5"]])
+                                     ["assign"]])
 def test_no_result(clpipe, tmp_path, command):
     (tmp_path / "text.h5").write_text("this is no HDF5 file\n" * 100)
     with h5py.File(tmp_path / "foreign.h5", "w") as file:
         file["data"] = numpy.zeros((3, 4))
-    for name in ["missing.h5", "text.h5", "foreign.h5"]:
-        check_one_error(clpipe(*command, name), 3, name if command[0] != "assign" else "x.h5")
+    for name in ["text.h5", "foreign.h5"]:
+        more = [name] if command[0] == "assign" else []
+        check_one_error(clpipe(*command, name, *more), 3, name)

@@ -21,8 +21,8 @@ INGEST_KEYS = {"images_ok", "images_failed", "images_unchanged", "images_resumed
                "files_not_images", "bytes_read", "pixels", "seconds", "images_per_second", "stages",
                "bottleneck", "device", "peak_rss_bytes", "output"}
 FOLDER_KEYS = {"folders", "purity", "nmi", "ari"}  # of images in two folders or more
-CLUSTER_KEYS = {"k", "n", "d", "iterations", "iterations_resumed", "converged", "inertia", "pruned", "seconds",
-                "seconds_read", "seconds_build", "seconds_init", "seconds_iterate", "device", "sizes", "output"}
+CLUSTER_KEYS = {"name", "feature", "metric", "k", "n", "d", "iterations", "iterations_resumed",
+                "converged", "inertia", "pruned", "seconds", "seconds_read", "seconds_build", "seconds_init", "seconds_iterate", "device", "sizes", "output"}
 
 
 def paths_of(file):
@@ -50,7 +50,7 @@ def test_run(clpipe, photos, tmp_path):
                                                   "blocked_seconds"}
     assert report["ingest"]["images_ok"] == 13
     assert report["ingest"]["output"] == report["cluster"]["output"] == "clpipe.h5"
-    assert (report["cluster"]["k"], report["cluster"]["n"], report["cluster"]["d"]) == (3, 13, 768)
+    assert (report["cluster"]["k"], report["cluster"]["n"], report["cluster"]["d"]) == (3, 13, 512)
     assert sum(report["cluster"]["sizes"]) == 13
     with h5py.File(tmp_path / "clpipe.h5", "r") as file:
         paths = paths_of(file)
@@ -59,7 +59,7 @@ def test_run(clpipe, photos, tmp_path):
     # The three colours are three clusters.
     colours = {path: path.split("/")[0] for path in paths}
     assert len({(colours[path], label) for path, label in zip(paths, labels)}) == 3
-    for part in ["13 images", "images/s", "3 clusters of 13 images by rgb_256 (hellinger)",
+    for part in ["13 images", "images/s", "3 clusters of 13 images by rgb_8x8x8 (hellinger)",
                  "converged", "clpipe.h5", "clpipe export clpipe.h5", "nearest to its centre"]:
         assert part in result.stdout
     assert sorted(os.listdir(tmp_path)) == ["clpipe.h5", "report.json"]
@@ -89,8 +89,8 @@ def test_run_with_another_k_wants_force(clpipe, photos, tmp_path):
     assert clpipe("run", photos, "-k", 4, "--force").returncode == 0
     assert clpipe("run", photos, "-k", 2, "--name", "two").returncode == 0
     with h5py.File(tmp_path / "clpipe.h5", "r") as file:
-        assert file["clusters/kmeans/centroids"].shape == (4, 768)
-        assert file["clusters/two/centroids"].shape == (2, 768)
+        assert file["clusters/kmeans/centroids"].shape == (4, 512)
+        assert file["clusters/two/centroids"].shape == (2, 512)
 
 
 def test_default_k_fits_a_small_directory(clpipe, tmp_path):
@@ -178,8 +178,7 @@ def test_failures_are_told(clpipe, mixed, tmp_path):
                      r"failed +4 +unknown-format 2, empty 1, truncated 1", result.stdout)
     assert re.search(r"skipped +1 file that is not an image", result.stdout)
     assert "clpipe info 'my photos.h5' --failures" in result.stdout
-    # Nothing new to do is 0.
-    assert clpipe("run", mixed, "-k", 3, "-o", "my photos.h5").returncode == 0
+    assert clpipe("run", mixed, "-k", 3, "-o", "my photos.h5").returncode == 1
 
 
 def test_quiet(clpipe, photos):
@@ -360,7 +359,7 @@ def test_assign(clpipe, tmp_path, photos):
             list(t["clusters/kmeans/labels"])
         centroids = c["clusters/kmeans/centroids"][:].astype(float)
         assert (centroids == t["clusters/kmeans/centroids"][:]).all()
-        roots = numpy.sqrt(t["features/rgb_256"][:].astype(float))
+        roots = numpy.sqrt(t["features/rgb_8x8x8"][:].astype(float))
         distances = ((roots[:, None] - centroids[None]) ** 2).sum(2)
         assert numpy.allclose(t["clusters/kmeans/distances"], distances.min(1), atol=1e-5)
         assert (t["clusters/kmeans/labels"][:] == distances.argmin(1)).all()
@@ -376,12 +375,24 @@ def test_assign(clpipe, tmp_path, photos):
     assert clpipe("verify", "t.h5").returncode == 0
 
 
+@pytest.mark.parametrize("command", [["ingest"], ["run", "-k", 2]])
+def test_failures_count_every_time(clpipe, mixed, command):
+    """Four files of seventeen fail; the one that is no image does not count."""
+    for options, code in [([], 1), ([], 1), (["--allow-failures", 3], 1),
+                          (["--allow-failures", 4], 0), (["--allow-failures", "23%"], 1),
+                          (["--allow-failures=24%"], 0), (["--fresh"], 1),
+                          (["--fresh", "--allow-failures", 4], 0),
+                          (["--dry-run"], 1), (["--dry-run", "--allow-failures", 4], 0)]:
+        result = clpipe(*command, mixed, "-o", "x.h5", *options)
+        assert result.returncode == code, (options, result.stderr)
+
+
 def test_assign_other_features(clpipe, tmp_path, photos):
     assert clpipe("run", photos, "-k", 3, "-o", "c.h5").returncode == 0
     assert clpipe("ingest", photos, "-o", "gray.h5", "--feature", "gray").returncode == 0
     assert clpipe("ingest", photos, "-o", "counts.h5", "--normalize", "none").returncode == 0
-    check_one_error(clpipe("assign", "c.h5", "gray.h5"), 2, "rgb_256", "gray_256")
-    check_one_error(clpipe("assign", "c.h5", "gray.h5", "--feature", "gray_256"), 3, "256", "768")
+    check_one_error(clpipe("assign", "c.h5", "gray.h5"), 2, "rgb_8x8x8", "gray_256")
+    check_one_error(clpipe("assign", "c.h5", "gray.h5", "--feature", "gray_256"), 3, "256", "512")
     check_one_error(clpipe("assign", "c.h5", "counts.h5"), 3, "normalize=l1", "normalize=none")
     check_one_error(clpipe("assign", "gray.h5", "c.h5"), 3, "holds no clusters")
 

@@ -1,5 +1,6 @@
 """The command line: help, misuse, and that the man page and the completions know every option."""
 
+import json
 import os
 import re
 import shutil
@@ -105,7 +106,7 @@ def test_help_of_a_command(clpipe, command, arguments):
 
 
 def test_help_after_the_end_of_options_is_an_operand(clpipe):
-    check_one_error(clpipe("info", "--", "--help"), 3, "--help")
+    check_one_error(clpipe("info", "--", "--help"), 2, "--help")
 
 
 def test_defaults_of_the_contract(clpipe):
@@ -115,7 +116,7 @@ def test_defaults_of_the_contract(clpipe):
     assert {name: defaults[name] for name in [
         "output", "feature", "normalize", "alpha", "max-pixels", "memory", "progress", "name",
         "init", "seed", "n-init", "max-iter", "tol", "decode-scale"]} == {
-        "output": "clpipe.h5", "feature": "rgb:bins=256", "normalize": "l1", "alpha": "white",
+        "output": "clpipe.h5", "feature": "rgb:bins=8x8x8", "normalize": "l1", "alpha": "white",
         "max-pixels": "268435456", "memory": "256M", "progress": "auto", "name": "kmeans",
         "init": "kmeans++", "seed": "0", "n-init": "1", "max-iter": "100", "tol": "0",
         "decode-scale": "1"}
@@ -194,7 +195,7 @@ def test_version(clpipe):
     (["run", "x", "--normalize", "L1"], ["--normalize must be one of"]),
     (["run", "x", "--progress", "yes"], ["--progress must be one of auto|always|never"]),
     (["ingest", "."], ["give -o F.h5", "see clpipe ingest --help"]),
-    (["run", ".", "--cluster-feature", "hsv_8x4x4"], ["hsv_8x4x4", "rgb_256"]),
+    (["run", ".", "--cluster-feature", "hsv_8x4x4"], ["hsv_8x4x4", "rgb_8x8x8"]),
     (["run", "-", "-"], ["SOURCE - can be given once"]),
     (["export", "x"], ["give features, labels, failures, images or tree"]),
     (["export", "x", "--what", "tree"], ["--to DIR"]),
@@ -202,7 +203,10 @@ def test_version(clpipe):
     (["export", "x", "--what", "images", "--to", "d"], ["--what tree"]),
     (["export", "x", "--what", "images", "--format", "npy"], ["csv, tsv or jsonl"]),
     (["export", "x", "--what", "images", "--format", "xml"], ["csv|tsv|jsonl|npy"]),
-    (["export", "x", "--what", "images", "--json", "-"], ["cannot both use standard output"]),
+    (["run", "x", "--max-time", "1-25:00:00"], ["--max-time expects a time such as", "1-12:00:00"]),
+    (["run", "x", "--allow-failures", "few"], ["a number or a percentage such as 0.5%"]),
+    (["run", "x", "--allow-failures", "101%"], ["a number or a percentage such as 0.5%"]),
+    (["run", ".", "--strict", "--allow-failures", "3"], ["cannot be combined"]),
 ])
 def test_misuse(clpipe, arguments, parts):
     result = clpipe(*arguments)
@@ -225,6 +229,67 @@ def test_misuse(clpipe, arguments, parts):
 def test_what_is_named_makes_no_sense(clpipe, tmp_path, arguments, parts):
     check_one_error(clpipe(*arguments), 2, *parts)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [
+    ["info"], ["info", "--digest"], ["verify"], ["export", "--what", "images"], ["repair"],
+    ["repair", "--dry-run"], ["cluster", "-k", "2"], ["assign", "there.h5"], ["run"],
+    ["ingest", "-o", "x.h5"]])
+def test_a_file_that_is_not_there(clpipe, photos, tmp_path, command):
+    assert clpipe("run", photos, "-k", 2, "-o", "there.h5", "-q").returncode == 0
+    for name in ["missing.h5"] + ["there.h5/below"] * (command[0] != "repair"):
+        check_one_error(clpipe(*command, name), 2, "there is no file", name)
+    assert os.listdir(tmp_path) == ["there.h5"]
+
+
+def error_object(text):
+    """The message and the exit code of a report that holds nothing else."""
+    report = json.loads(text)
+    assert set(report) == {"error"} and set(report["error"]) == {"message", "exit_code"}
+    return report["error"]
+
+
+@pytest.mark.parametrize("arguments, code", [
+    (["info", "missing.h5"], 2), (["run", "missing"], 2), (["run", ".", "--bogus"], 2),
+    (["run", ".", "-k", "0"], 2), (["run"], 2), (["cluster", "text.h5", "-k", "2"], 3),
+    (["verify", "text.h5"], 3), (["ingest", ".", "-o", "none/x.h5"], 3)])
+def test_an_error_as_json(clpipe, tmp_path, arguments, code):
+    (tmp_path / "text.h5").write_text("this is no HDF5 file\n" * 100)
+    for option in [["--json", "-"], ["--json=-"]]:
+        result = clpipe(*arguments, *option)
+        assert result.returncode == code
+        error = error_object(result.stdout)
+        assert error["exit_code"] == code
+        assert error_lines(result)[-1] == f"clpipe: {error['message']}"
+    result = clpipe(*arguments, "--json", "e.json")
+    assert result.returncode == code and result.stdout == ""
+    assert error_object((tmp_path / "e.json").read_text())["exit_code"] == code
+
+
+def test_an_error_as_json_replaces_no_other_file(clpipe, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "list.json").write_text("[]")
+    for arguments in [["run", ".", "--bogus", "--json", "notes.txt"],
+                      ["run", "list.json", "--bogus", "--json", "list.json"]]:
+        assert clpipe(*arguments).returncode == 2
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "list.json").read_text() == "[]"
+
+
+def test_a_summary_on_a_full_device(clpipe, photos, tmp_path):
+    with open("/dev/full", "w") as full:
+        result = clpipe("run", photos, "-k", 2, capture_output=False, stdout=full,
+                        stderr=subprocess.PIPE)
+    assert result.returncode == 3
+    assert "cannot write the summary: the disk is full" in result.stderr
+    assert clpipe("verify", "clpipe.h5").returncode == 0
+    # A reader that has left is none of our business.
+    read, write = os.pipe()
+    os.close(read)
+    result = clpipe("run", photos, "-k", 2, capture_output=False, stdout=write,
+                    stderr=subprocess.PIPE)
+    os.close(write)
+    assert result.returncode == 0, result.stderr
 
 
 def test_control_characters_do_not_reach_the_terminal(clpipe):
