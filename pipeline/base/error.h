@@ -45,6 +45,8 @@ enum remedy {
     REMEDY_REPLACE_LABELS,    /* replace the existing labels */
     REMEDY_FIRST_CENTROIDS,   /* name a way to choose them, or a file that is there */
     REMEDY_MAKE_CLUSTERS,     /* cluster the file first */
+    REMEDY_REPLACE_FEATURE,   /* replace the imported feature, or give this one another name */
+    REMEDY_ALLOW_MISSING,     /* accept images without values */
     REMEDY_SMALLER_LAUNCHES,  /* fewer bytes in a launch */
     REMEDY_COUNT
 };

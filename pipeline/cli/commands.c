@@ -79,6 +79,25 @@ const struct command commands[] = {
      .computes = true,
      .group = {&group_assign},
      .run = command_assign},
+    {.name = "import",
+     .goal = STEPS,
+     .arguments = "F.h5 NAME=MATRIX [OPTIONS]",
+     .summary = "add rows that were computed elsewhere as a feature",
+     .about =
+         "Stores the rows of MATRIX (FILE.npy, or FILE.h5:/dataset of any HDF5 file) as the feature "
+         "NAME of the clpipe file, so that other commands use them like its own features. Row i "
+         "belongs to image i, or with --paths to the image of path i: relative to its source, with "
+         "the source in front, or absolute. Values are stored as float32.",
+     .examples = "  clpipe import photos.h5 clip=clip.npy\n"
+                 "  clpipe import photos.h5 clip=clip.npy --paths clip.txt --allow-missing\n"
+                 "  clpipe import photos.h5 dino=embeddings.h5:/dino/vectors\n"
+                 "  clpipe cluster photos.h5 --feature clip -k 24 --metric cosine",
+     .operand_name = "F.h5 or NAME=MATRIX",
+     .min_operands = 2,
+     .max_operands = 2,
+     .computes = true,
+     .group = {&group_import},
+     .run = command_import},
     {.name = "info",
      .goal = RESULTS,
      .arguments = "F.h5 [OPTIONS]",

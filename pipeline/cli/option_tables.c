@@ -234,6 +234,18 @@ static const struct option assign_rows[] = {
     END};
 const struct option_group group_assign = {"Labels", assign_rows};
 
+static const struct option import_rows[] = {
+    {"paths", 0, OPTION_TEXT, AT(paths), "LIST", NULL, "row i is image i", 0, 0,
+     "match rows to images by path: a file with the path of each row, one per line or separated by "
+     "NUL; - is standard input"},
+    {"allow-missing", 0, OPTION_FLAG, AT(allow_missing), NULL, NULL, NULL, 0, 0,
+     "accept images whose path is not in LIST; their rows are NaN"},
+    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
+     "replace an imported feature of the same name; clusterings and neighbours made from it are "
+     "removed"},
+    END};
+const struct option_group group_import = {"Rows", import_rows};
+
 static const struct option info_rows[] = {
     {"failures", 0, OPTION_FLAG, AT(failures), NULL, NULL, NULL, 0, 0,
      "list every file that failed: path, reason and message, separated by tabs"},

@@ -223,7 +223,7 @@ enum status matrix_input_open(struct matrix_input *out, const char *input, const
     out->source.dimension = out->rows.dimension;
     out->digests = !out->rows.identity;
     if (out->rows.rows == 0 || out->rows.dimension == 0)
-        status = error_set(err, STATUS_FAILED, "%s has no %s: there is nothing to cluster",
+        status = error_set(err, STATUS_FAILED, "%s has no %s",
                            path_for_message(shown, sizeof shown, input),
                            out->rows.rows == 0 ? "rows" : "columns");
 out:

@@ -504,6 +504,11 @@ const char *result_source(const struct result *result, unsigned i)
     return result->sources[i];
 }
 
+bool result_feature_imported(const struct result_feature *feature)
+{
+    return strcmp(feature->kind, FEATURE_IMPORTED) == 0;
+}
+
 unsigned result_feature_count(const struct result *result)
 {
     return result->feature_count;

@@ -47,6 +47,9 @@ struct result_feature {
     bool is_float; /* float32, else uint32 */
     uint32_t decode_scale;
 };
+/* The kind and the spec of features whose rows were not computed by clpipe (imported.h). */
+#define FEATURE_IMPORTED "imported"
+bool result_feature_imported(const struct result_feature *feature);
 unsigned result_feature_count(const struct result *result);
 const struct result_feature *result_feature_at(const struct result *result, unsigned i);
 /* By name, or NULL. */

@@ -265,6 +265,35 @@ static void check_row(struct problems *problems, const struct feature *feature,
     problems->range.count = problems->range.count > ranges ? ranges + 1 : ranges;
 }
 
+/* Rows from elsewhere: finite, or NaN throughout for an image without values. */
+static enum status check_imported(struct verify *verify, const struct result_feature *stored,
+                                  const char *where, struct error *err)
+{
+    const size_t columns = stored->dimension, row_bytes = columns * sizeof(float);
+    const uint64_t block = row_bytes < BLOCK_BYTES ? BLOCK_BYTES / row_bytes : 1;
+    struct verify_rows bad = {0};
+    enum status status = STATUS_OK;
+    float *values = malloc(block * row_bytes);
+    if (!values)
+        return error_memory(err, block * row_bytes, "rows");
+    for (uint64_t first = 0; first < stored->rows && status == STATUS_OK; first += block) {
+        const uint64_t count = stored->rows - first < block ? stored->rows - first : block;
+        status = result_feature_read_raw(verify->result, stored, first, count, values, err);
+        for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
+            size_t finite = 0, nan = 0;
+            for (size_t j = 0; j < columns; j++) {
+                finite += isfinite(values[i * columns + j]) != 0;
+                nan += isnan(values[i * columns + j]) != 0;
+            }
+            if (finite != columns && nan != columns)
+                verify_row(&bad, first + i);
+        }
+    }
+    free(values);
+    verify_report_rows(verify, &bad, where, "has values that are not finite");
+    return status;
+}
+
 static enum status check_feature(struct verify *verify, const struct result_feature *stored,
                                  struct error *err)
 {
@@ -276,6 +305,8 @@ static enum status check_feature(struct verify *verify, const struct result_feat
         verify_axis(verify, result_feature_dataset(stored), where, 0, image_table.axis, err) ||
         verify_axis(verify, result_feature_dataset(stored), where, 1, axis, err))
         return STATUS_FAILED;
+    if (result_feature_imported(stored))
+        return check_imported(verify, stored, where, err);
     if (!parse_feature(&feature, stored)) {
         verify_broken(verify, "%s: its attributes and its dimension contradict each other", where);
         return STATUS_OK;

@@ -207,6 +207,14 @@ static enum status open_either(struct matrix_source *out, const char *path, cons
                                   .read = read_rows,
                                   .close = hdf5_matrix_close,
                                   .context = matrix};
+    hid_t type = H5Dget_type(matrix->dataset);
+    matrix_set_type(out,
+                    H5Tget_class(type) == H5T_FLOAT      ? 'f'
+                    : H5Tget_sign(type) == H5T_SGN_2 ? 'i'
+                                                         : 'u',
+                    H5Tget_size(type));
+    if (type >= 0)
+        H5Tclose(type);
 out:
     if (status != STATUS_OK)
         hdf5_matrix_close(matrix);

@@ -2,6 +2,7 @@
 #include "matrix/matrix.h"
 #include "base/path.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,15 @@ void matrix_close(struct matrix_source *matrix)
     if (matrix->close)
         matrix->close(matrix->context);
     *matrix = (struct matrix_source){0};
+}
+
+void matrix_set_type(struct matrix_source *matrix, char kind, size_t bytes)
+{
+    snprintf(matrix->type, sizeof matrix->type, "%s%u",
+             kind == 'f'   ? "float"
+             : kind == 'i' ? "int"
+                           : "uint",
+             (unsigned)(8 * bytes));
 }
 
 uint64_t matrix_rows_at_once(const struct matrix_source *matrix)

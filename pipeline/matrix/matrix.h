@@ -15,6 +15,7 @@
 struct matrix_source {
     uint64_t rows;
     uint32_t dimension;
+    char type[12]; /* how a foreign file stores the values: "float64", "uint8"; else "" */
     /* Rows [first, first + count) to `rows`, count x dimension values row by row: any range, any
      * number of times, from one thread at a time. */
     enum status (*read)(void *context, uint64_t first, uint64_t count, float *rows,
@@ -31,6 +32,9 @@ static inline enum status matrix_read(const struct matrix_source *matrix, uint64
 {
     return matrix->read(matrix->context, first, count, rows, err);
 }
+
+/* Sets the type: kind 'f', 'i' or 'u', and the bytes of a value. */
+void matrix_set_type(struct matrix_source *matrix, char kind, size_t bytes);
 
 /* Closes and zeroes; accepts a zeroed one. */
 void matrix_close(struct matrix_source *matrix);

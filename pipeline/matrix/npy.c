@@ -28,6 +28,7 @@ struct npy {
     uint32_t dimension;
     uint64_t data; /* offset of the first value */
     size_t item;
+    char kind; /* f, i or u */
     bool big_endian, fortran; /* fortran: column by column */
     bool vector;              /* one axis will do */
     convert_fn convert;
@@ -302,6 +303,7 @@ static enum status adopt(struct npy *npy, struct header *header, uint64_t size, 
     npy->rows = header->shape[0];
     npy->dimension = (uint32_t)header->shape[1];
     npy->item = item;
+    npy->kind = type->kind;
     npy->big_endian = descr[0] == '>' && item > 1;
     npy->fortran = header->fortran;
     npy->convert = type->convert;
@@ -450,6 +452,7 @@ static enum status open_either(struct matrix_source *out, const char *path, bool
                                   .read = read_rows,
                                   .close = npy_close,
                                   .context = npy};
+    matrix_set_type(out, npy->kind, npy->item);
     status = STATUS_OK;
 out:
     if (status != STATUS_OK)

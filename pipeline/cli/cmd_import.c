@@ -1,0 +1,102 @@
+/* cmd_import.c: clpipe import: rows made elsewhere become a feature. */
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "cli/quote.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "cli/summary.h"
+#include "clustering/importing.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void tell(const struct importing_report *report, const char *name,
+                 const struct options *options)
+{
+    char rows[40], images[40], number[40], file[256], quoted[1024];
+    path_for_message(file, sizeof file, options->operand[0]);
+    if (report->missing > 0)
+        log_message(LOG_NOTICE, "notice: %s %s no row and %s NaN: %s",
+                    format_number_of(number, sizeof number, report->missing, "image"),
+                    report->missing == 1 ? "has" : "have", report->missing == 1 ? "is" : "are",
+                    report->first_missing);
+    if (report->unused > 0)
+        log_message(LOG_NOTICE, "notice: %s %s to no image of %s and %s left out: %s",
+                    format_number_of(number, sizeof number, report->unused, "row"),
+                    report->unused == 1 ? "belongs" : "belong", file,
+                    report->unused == 1 ? "was" : "were", report->first_unused);
+    if (report->clusterings_removed > 0)
+        log_message(LOG_NOTICE, "notice: %s of the earlier '%s' %s removed",
+                    format_number_of(number, sizeof number, report->clusterings_removed,
+                                     "clustering"),
+                    name, report->clusterings_removed == 1 ? "was" : "were");
+    summary_line(options, "%s: feature %s, %u values for each of %s", file, name, report->dimension,
+                 format_number_of(images, sizeof images, report->images, "image"));
+    summary_line(options, "  %-11s %s, %s of %s%s%s", "from", report->from,
+                 format_number_of(rows, sizeof rows, report->rows, "row"), report->type,
+                 strcmp(report->type, "float32") == 0 ? "" : ", stored as float32",
+                 options->paths ? ", matched by path" : "");
+    summary_line(options, "  %-11s clpipe cluster %s --feature %s -k K", "next",
+                 quote_word(quoted, sizeof quoted, options->operand[0]), name);
+    summary_line(options, "  %-11s (--metric cosine suits CLIP and most other embeddings; the "
+                          "default is euclidean)", "");
+}
+
+static enum status write_json(const struct importing_report *report, const char *name,
+                              const struct options *options, struct error *err)
+{
+    struct json json;
+    json_init(&json, false);
+    json_open_object(&json, NULL);
+    json_string(&json, "feature", name);
+    json_uint(&json, "images", report->images);
+    json_uint(&json, "dimension", report->dimension);
+    json_uint(&json, "rows", report->rows);
+    json_uint(&json, "images_without_row", report->missing);
+    json_uint(&json, "rows_without_image", report->unused);
+    json_string(&json, "type", report->type);
+    report_bytes(&json, "from", report->from);
+    json_string(&json, "digest", report->digest);
+    json_uint(&json, "clusterings_removed", report->clusterings_removed);
+    json_double(&json, "seconds", report->seconds);
+    report_bytes(&json, "output", options->operand[0]);
+    json_close_object(&json);
+    return report_write(options, &json, err);
+}
+
+enum status command_import(const struct options *options, struct error *err)
+{
+    struct importing_report report;
+    struct progress progress;
+    const char *equals = strchr(options->operand[1], '=');
+    if (!equals || equals == options->operand[1] || !equals[1])
+        return misuse(err, options->command, "expected NAME=MATRIX after F.h5, as in clip=clip.npy");
+    if (options->allow_missing && !options->paths)
+        return misuse(err, options->command, "--allow-missing requires --paths LIST");
+    char *name = strndup(options->operand[1], (size_t)(equals - options->operand[1]));
+    if (!name)
+        return error_memory(err, strlen(options->operand[1]), "a name");
+    signals_install(0);
+    progress_init(&progress, options);
+    const struct importing_config config = {.file = options->operand[0],
+                                            .name = name,
+                                            .input = equals + 1,
+                                            .paths = options->paths,
+                                            .allow_missing = options->allow_missing,
+                                            .replace = options->force,
+                                            .memory = options->memory,
+                                            .stop = signals_stop(),
+                                            .progress = progress_phase,
+                                            .progress_context = &progress};
+    enum status status = importing_run(&report, &config, err);
+    progress_end(&progress);
+    if (status == STATUS_OK) {
+        tell(&report, name, options);
+        status = options->json ? write_json(&report, name, options, err) : STATUS_OK;
+    }
+    free(name);
+    return status;
+}

@@ -1,0 +1,161 @@
+/* imported.c: adds a feature to a copy of a file, block by block. */
+#include "file/imported.h"
+#include "base/path.h"
+#include "file/amend.h"
+#include "file/clusters.h"
+#include "file/remove_object.h"
+#include "file/scales.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool feature_is_part(const char *feature, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = feature; *at; at += *at == '+') {
+        if (strncmp(at, name, length) == 0 && strchr("+:", at[length]))
+            return true;
+        at += strcspn(at, "+");
+    }
+    return false;
+}
+
+enum status imported_check(struct result *result, const char *name, bool replace, struct error *err)
+{
+    char shown[256], shown_name[128], where[FEATURE_NAME_MAX + 16];
+    path_for_message(shown, sizeof shown, result->path);
+    if (!schema_name_valid(name))
+        return error_set(err, STATUS_USAGE,
+                         "'%s' cannot be the name of a feature: use 1 to %d letters, digits, '_', "
+                         "'.' and '-'",
+                         path_for_message(shown_name, sizeof shown_name, name),
+                         FEATURE_NAME_MAX - 1);
+    if (!result->has_images || result_images(result) == 0)
+        return error_set(err, STATUS_FAILED,
+                         "%s has no images that the rows of a feature could belong to", shown);
+    const struct result_feature *old = result_feature_find(result, name);
+    snprintf(where, sizeof where, "features/%s", name);
+    if (old && result_feature_imported(old) && replace)
+        return STATUS_OK;
+    if (old && result_feature_imported(old)) {
+        error_set(err, STATUS_USAGE, "%s already has an imported feature '%s'", shown, name);
+        error_remedy(err, REMEDY_REPLACE_FEATURE);
+        return STATUS_USAGE;
+    }
+    if (old || H5Lexists(result->file, where, H5P_DEFAULT) > 0)
+        return error_set(err, STATUS_USAGE, "%s already has /%s, which %s: choose another name",
+                         shown, where,
+                         old ? "clpipe computed from the images" : "another program stored");
+    return STATUS_OK;
+}
+
+static enum status put_attributes(hid_t dataset, const struct imported_feature *feature,
+                                  const char *path, struct error *err)
+{
+    const uint32_t scale = 1;
+    char digest[65];
+    if (feature->digest(feature->context, digest, err))
+        return STATUS_FAILED;
+    const char *const texts[][2] = {{"spec", FEATURE_IMPORTED}, {"kind", FEATURE_IMPORTED},
+                                    {"bins", ""},               {"grid", ""},
+                                    {"normalize", ""},          {"imported_from", feature->from},
+                                    {"imported_digest", digest}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (h5_put_text(dataset, texts[i][0], texts[i][1], path, err))
+            return STATUS_FAILED;
+    return h5_put_number(dataset, "decode_scale", VALUE_U32, &scale, path, err);
+}
+
+static enum status write_rows(hid_t dataset, const struct imported_feature *feature,
+                              const char *path, struct error *err)
+{
+    const struct matrix_source *rows = feature->rows;
+    const uint64_t step =
+        feature->rows_at_once < rows->rows ? feature->rows_at_once : rows->rows;
+    const size_t bytes = (size_t)step * rows->dimension * sizeof(float);
+    float *block = malloc(bytes);
+    enum status status = block ? STATUS_OK : error_memory(err, bytes, "rows");
+    for (uint64_t first = 0; first < rows->rows && status == STATUS_OK; first += step) {
+        const uint64_t left = rows->rows - first, count = left < step ? left : step;
+        status = feature->progress(feature->context, first, rows->rows, err);
+        if (status == STATUS_OK)
+            status = matrix_read(rows, first, count, block, err);
+        if (status == STATUS_OK)
+            status = h5_write_rows(dataset, VALUE_F32, first, count, block, path, err);
+    }
+    free(block);
+    return status;
+}
+
+static enum status write_feature(hid_t file, const struct imported_feature *feature,
+                                 const char *path, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    char axis[AXIS_NAME_MAX];
+    const hsize_t size[2] = {feature->rows->rows, feature->rows->dimension};
+    hid_t group = H5Gopen2(file, "features", H5P_DEFAULT), dataset = H5I_INVALID_HID;
+    axis_name(axis, "feature", feature->name);
+    if (group < 0) {
+        h5_fail(err, "H5Gopen2", "write", path);
+        goto out;
+    }
+    if (h5_create_scale(file, image_table.axis, size[0], path, err) ||
+        h5_create_scale(file, axis, size[1], path, err) ||
+        h5_create_dataset(&dataset, group, feature->name, VALUE_F32, 2, size, path, err) ||
+        h5_attach_scale(file, dataset, 0, image_table.axis, path, err) ||
+        h5_attach_scale(file, dataset, 1, axis, path, err))
+        goto out;
+    status = write_rows(dataset, feature, path, err);
+    if (status == STATUS_OK)
+        status = put_attributes(dataset, feature, path, err);
+    if (status == STATUS_OK)
+        status = h5_finish_dataset(&dataset, path, err);
+out:
+    /* Nothing more of a file that failed is written. */
+    if (status != STATUS_OK)
+        h5_abandon_file(file);
+    h5_close(&dataset);
+    h5_close(&group);
+    return status;
+}
+
+/* What was made from the rows of a feature, and the feature. */
+static enum status remove_old(hid_t file, struct result *result, const char *name,
+                              struct error *err)
+{
+    char object[FEATURE_NAME_MAX + 16];
+    for (unsigned i = 0; i < result->clusters_count; i++) {
+        const struct result_clusters *clusters = &result->clusters[i].clusters;
+        if (feature_is_part(clusters->feature, name) &&
+            (clusters_check_scales(result, clusters->feature, clusters, err) ||
+             clusters_remove(file, result, clusters, result->path, err)))
+            return STATUS_FAILED;
+    }
+    snprintf(object, sizeof object, "neighbours/%s", name);
+    if (h5_is_object(result->file, object, H5O_TYPE_GROUP) &&
+        remove_object(file, result, object, result->path, err))
+        return STATUS_FAILED;
+    snprintf(object, sizeof object, "features/%s", name);
+    return remove_object(file, result, object, result->path, err);
+}
+
+enum status imported_write(struct result *result, const struct imported_feature *feature,
+                           struct error *err)
+{
+    char axis[AXIS_NAME_MAX];
+    struct amend *amend = NULL;
+    if (scales_check_scale(result, image_table.axis, err) ||
+        scales_check_scale(result, axis_name(axis, "feature", feature->name), err))
+        return STATUS_FAILED;
+    enum status status = amend_open(&amend, result->path, result->path, err);
+    if (status == STATUS_OK && result_feature_find(result, feature->name))
+        status = remove_old(amend_file(amend), result, feature->name, err);
+    if (status == STATUS_OK)
+        status = write_feature(amend_file(amend), feature, result->path, err);
+    if (status == STATUS_OK)
+        status = result_check_current(result, err);
+    if (status == STATUS_OK)
+        status = amend_commit(amend, err);
+    amend_close(&amend);
+    return status;
+}
