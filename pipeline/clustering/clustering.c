@@ -410,8 +410,10 @@ static enum status compute(struct clustering_report *report, struct job *job, st
     snprintf(report->device, sizeof report->device, "%s", contexts.names);
     machine->progress.step(machine->progress.context, "k-means: reading rows");
     status = run_kmeans(&outcome, report, job, &devices, err);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        status = matrix_input_explain(&job->input, status, err);
         goto out;
+    }
     machine->progress.step(machine->progress.context, "k-means: storing the result");
     if (!job->content[0])
         status = matrix_input_identity(&job->input, job->content, err);

@@ -206,8 +206,10 @@ static enum status compute(struct clustering_report *report, struct job *job, st
                            "looking for the nearest centroid of each row");
     status = cluster_assign(job->labels, job->distances, &devices, &job->to.source, job->centroids,
                             config.k, &config, err);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
+        status = matrix_input_explain(&job->to, status, err);
         goto out;
+    }
     if (!job->content[0])
         status = matrix_input_identity(&job->to, job->content, err);
     if (status != STATUS_OK)

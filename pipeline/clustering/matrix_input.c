@@ -1,11 +1,14 @@
 /* matrix_input.c: recognises INPUT by its content and opens it. */
 #include "clustering/matrix_input.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "file/feature_matrix.h"
+#include "file/imported.h"
 #include "matrix/hdf5_matrix.h"
 #include "matrix/npy.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,6 +262,48 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
     *count = column.rows;
     status = matrix_column(values, &column, text, err);
     matrix_close(&column);
+    return status;
+}
+
+/* How many rows of a feature are NaN; *first is the first of them. */
+static enum status count_missing(uint64_t *count, uint64_t *first, struct result *result,
+                                 const struct result_feature *feature)
+{
+    const uint64_t step = 1 + ((uint64_t)4 << 20) / (feature->dimension * sizeof(float));
+    float *rows = malloc((size_t)(step * feature->dimension) * sizeof *rows);
+    enum status status = rows ? STATUS_OK : STATUS_FAILED;
+    *count = 0;
+    for (uint64_t at = 0; at < feature->rows && status == STATUS_OK; at += step) {
+        const uint64_t left = feature->rows - at, take = left < step ? left : step;
+        status = result_feature_read(result, feature, at, take, rows, NULL);
+        for (uint64_t i = 0; i < take && status == STATUS_OK; i++)
+            if (isnan(rows[i * feature->dimension]) && (*count)++ == 0)
+                *first = at + i;
+    }
+    free(rows);
+    return status;
+}
+
+enum status matrix_input_explain(const struct matrix_input *input, enum status status,
+                                 struct error *err)
+{
+    struct result *result = input->result;
+    struct result_image image;
+    uint64_t count, first = 0;
+    char images[40], path[160];
+    for (unsigned i = 0; status == STATUS_FAILED && result && i < result_feature_count(result);
+         i++) {
+        const struct result_feature *feature = result_feature_at(result, i);
+        if (result_feature_imported(feature) && feature_is_part(input->about.name, feature->name) &&
+            count_missing(&count, &first, result, feature) == STATUS_OK && count > 0 &&
+            result_image_at(result, first, &image, NULL) == STATUS_OK)
+            return error_set(err, STATUS_FAILED,
+                             "%s %s no values (NaN) in the imported feature %s, the first is %s: "
+                             "import rows for all images",
+                             format_number_of(images, sizeof images, count, "image"),
+                             count == 1 ? "has" : "have", feature->name,
+                             path_for_message(path, sizeof path, image.path_raw));
+    }
     return status;
 }
 

@@ -34,6 +34,10 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
 enum status matrix_input_identity(struct matrix_input *input, char hex[65], struct error *err);
 /* A digest of the shape and the float32 values; reads what has not been digested yet. */
 enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err);
+/* After a failure that may be due to images without values in an imported feature: says how many
+ * there are instead, if there are any. Returns status. */
+enum status matrix_input_explain(const struct matrix_input *input, enum status status,
+                                 struct error *err);
 /* Closes the file; after a failed open, too. */
 void matrix_input_close(struct matrix_input *input);
 
