@@ -1,0 +1,53 @@
+/* thumbnail.h: makes a thumbnail from the rows of a picture while they are decoded.
+ *
+ *     thumbnail_begin         the size of the rows to come
+ *     thumbnail_rows          all rows, top to bottom as stored, in any number of calls;
+ *     thumbnail_coefficients  or instead of them all DCT coefficients
+ *     thumbnail_finish        the thumbnail as a JPEG file
+ *
+ * Pixels are means of rectangles of the picture (a box filter with partial weights, in sixteenths of
+ * a pixel); of a picture more than 8 times as high as the thumbnail only every second, third, ... row
+ * is looked at, 4 to 8 for each row of the thumbnail. From coefficients it takes the lowest
+ * frequencies of each block that give at least the thumbnail's size. A picture is never enlarged.
+ * One thread per maker. Without memory there is no thumbnail: that is no error. */
+#ifndef CLPIPE_THUMBS_THUMBNAIL_H
+#define CLPIPE_THUMBS_THUMBNAIL_H
+
+#include "part/dct.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The range of sizes, pixels of the longest side. */
+#define THUMBNAIL_LEAST 16u
+#define THUMBNAIL_MOST  1024u
+/* Of libjpeg, with 4:2:0 subsampling. */
+#define THUMBNAIL_QUALITY 80
+
+struct thumbnail_maker;
+
+/* NULL without memory. */
+struct thumbnail_maker *thumbnail_maker_new(uint32_t size);
+/* Accepts NULL. */
+void thumbnail_maker_free(struct thumbnail_maker *maker);
+
+/* Begins a picture of rows of that size; one under way is forgotten. orientation: EXIF 1 to 8, which
+ * the thumbnail has applied. All functions accept a maker that is NULL and then make nothing. */
+void thumbnail_begin(struct thumbnail_maker *maker, uint32_t width, uint32_t height,
+                     uint8_t orientation);
+
+/* The next `rows` rows of RGB pixels, `stride` bytes apart. */
+void thumbnail_rows(struct thumbnail_maker *maker, const uint8_t *rgb, size_t stride,
+                    uint32_t rows);
+
+/* All of the picture, as decode_coefficients gives it. */
+void thumbnail_coefficients(struct thumbnail_maker *maker, const void *coefficients,
+                            const struct dct_layout *layout);
+
+/* After the last row: a JPEG file, which is the caller's to free(); NULL: there is none. */
+uint8_t *thumbnail_finish(struct thumbnail_maker *maker, uint32_t *bytes);
+
+/* The longest side becomes `size` where it is larger; the other side at least 1. */
+void thumbnail_dimensions(uint32_t *width, uint32_t *height, uint32_t size);
+
+#endif
