@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLE 8192u /* rows that the axes come from */
-#define BLOCK  256u  /* rows that are added up by one thread, one after the other */
+#define SAMPLE        8192u       /* rows that the axes come from, */
+#define SAMPLE_VALUES (16u << 20) /* fewer where they have more values than this */
+#define BLOCK         256u        /* rows that are added up by one thread, one after the other */
 /* More axes than are wanted: convergence then depends on the ratio of the second and the fifth. */
 #define AXES       4u
 #define ITERATIONS 30u
@@ -194,7 +195,8 @@ enum status layout_principal(float *xy, const struct matrix_source *matrix,
                              struct error *err)
 {
     const uint32_t dimension = matrix->dimension;
-    const uint64_t sample = min_u64(matrix->rows, SAMPLE);
+    const uint64_t fitting = max_u64(SAMPLE_VALUES / dimension, BLOCK);
+    const uint64_t sample = min_u64(min_u64(matrix->rows, fitting), SAMPLE);
     const uint64_t blocks = (sample + BLOCK - 1) / BLOCK;
     struct principal principal = {.matrix = matrix,
                                   .metric = metric,
