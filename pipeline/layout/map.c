@@ -1,4 +1,4 @@
-/* layout.c: gradient descent with momentum and gains (R. Jacobs 1988), as t-SNE has it. */
+/* map.c: gradient descent with momentum and gains (R. Jacobs 1988), as t-SNE has it. */
 #include "layout/layout.h"
 
 #include "base/minmax.h"
