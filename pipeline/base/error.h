@@ -34,6 +34,7 @@ enum remedy {
     REMEDY_REPLACE,        /* replace the existing result, or give the new one another name */
     REMEDY_REPLACE_OUTPUT, /* replace the result file, or write to another */
     REMEDY_REPLACE_FILE,   /* begin the file anew, or write to another */
+    REMEDY_SAME_OPTIONS,   /* go on with the options of the file, or the same */
     REMEDY_FEWER_SAMPLES,  /* smaller mini-batches, or fewer of them */
     REMEDY_OTHER_METRIC,   /* another metric */
 

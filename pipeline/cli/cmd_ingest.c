@@ -9,20 +9,20 @@
 
 enum status command_ingest(const struct options *options, struct error *err)
 {
-    struct ingest_plan plan;
+    struct ingest_plan plan = {0};
     struct ingest_report report;
     struct compute compute = {0};
     struct compute_search search = {&compute, options};
     struct progress progress;
     memset(&report, 0, sizeof report);
-    struct isolate *isolate;
-    enum status status = ingest_isolate(&isolate, options, err);
-    if (status != STATUS_OK)
-        return status;
-    signals_install(options->max_time);
-    status = ingest_plan_open(&plan, options, err);
+    struct isolate *isolate = NULL;
+    enum status status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
+        status = ingest_isolate(&isolate, &plan.takeover.options, err);
+    if (status == STATUS_OK) {
+        signals_install(options->max_time);
         status = compute_open(&compute, options, false, err);
+    }
     bool ran = status == STATUS_OK;
     if (ran) {
         progress_init(&progress, options);

@@ -70,7 +70,7 @@ static enum status finish(struct compute_search *search, const struct ingest_pla
     if (ingested != STATUS_OK)
         summary_stopped(err, report);
     enum status status = ingested;
-    const char *feature = options->feature ? options->feature : plan->features.feature[0].name;
+    const char *feature = options->feature ? options->feature : plan->first;
     if (whole)
         status = cluster_and_tell(&clusters, feature, search, progress, err);
     if (status != STATUS_USAGE && status != STATUS_FAILED) {
@@ -101,14 +101,13 @@ enum status command_run(const struct options *options, struct error *err)
     struct compute compute = {0};
     struct compute_search search = {&compute, options};
     struct progress progress;
-    struct isolate *isolate;
-    enum status status = ingest_isolate(&isolate, options, err);
-    if (status != STATUS_OK)
-        return status;
-    signals_install(options->max_time);
-    status = ingest_plan_open(&plan, options, err);
+    struct isolate *isolate = NULL;
+    enum status status = ingest_plan_open(&plan, options, err);
+    if (status == STATUS_OK)
+        status = ingest_isolate(&isolate, &plan.takeover.options, err);
     if (status != STATUS_OK)
         goto out;
+    signals_install(options->max_time);
     status = check_cluster_feature(&plan, options, err);
     if (status != STATUS_OK)
         goto out;

@@ -14,7 +14,9 @@ const struct command commands[] = {
      .about =
          "Decodes every image in the sources, computes its colour features, clusters the images "
          "with k-means and writes one HDF5 file, which also lists the files that failed and why. "
-         "Run the same command again to add new files, or to resume after an interruption.\n"
+         "Run the same command again to add new files, or to resume after an interruption. A "
+         "further source is added to those that the file has; options that are not given are taken "
+         "from the file.\n"
          "SOURCE is a directory, a file, @LIST (a file of paths, one per line or "
          "separated by NUL) or - (such a list on standard input).",
      .examples = "  clpipe run ~/Pictures\n"
@@ -31,9 +33,10 @@ const struct command commands[] = {
      .arguments = "SOURCE... -o F.h5 [OPTIONS]",
      .summary = "extract features from images into a file",
      .about =
-         "Decodes every image in the sources and writes its features to F.h5. If F.h5 was made "
-         "from the same sources with the same options, it is updated: only new and changed files "
-         "are read. Run the same command again to resume after an interruption.\n"
+         "Decodes every image in the sources and writes its features to F.h5. If F.h5 exists, it "
+         "is updated: only new and changed files are read, a further source is added, a source "
+         "that is not given stays as it is, and options that are not given are taken from the "
+         "file. Run the same command again to resume after an interruption.\n"
          "SOURCE is a directory, a file, @LIST (a file of paths, one per line or "
          "separated by NUL) or - (such a list on standard input).",
      .examples = "  clpipe ingest photos -o photos.h5\n"

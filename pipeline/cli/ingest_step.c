@@ -19,22 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum status read_features(struct ingest_plan *plan, const struct options *options,
-                                 struct error *err)
-{
-    const struct option *row = option_find(options->command, "feature", 7);
-    const unsigned given = options->features.count, count = given ? given : 1;
-    const char *const *spec = given ? options->features.text : &row->initial;
-    plan->features.blur = options->blur ? BLUR_SIZE : 0;
-    for (unsigned i = 0; i < count; i++) {
-        enum status status = feature_set_add(&plan->features, spec[i],
-                                             (enum feature_normalize)options->normalize, err);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
-}
-
 /* A missing source is a mistyped command line, found before a device is woken up. What else may be
  * wrong with one, the walk says. */
 static enum status look_for_sources(const struct options *options, struct error *err)
@@ -74,7 +58,8 @@ static void json_list(struct json *json, const char *key, const struct text_list
 
 /* The order of the keys is part of the file's identity. */
 static enum status write_parameters(char **parameters, const struct feature_set *features,
-                                    const struct options *options, struct error *err)
+                                    const struct options *options, uint64_t limit,
+                                    struct error *err)
 {
     struct json json;
     char word[32];
@@ -100,7 +85,7 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     json_bool(&json, "hidden", options->hidden);
     json_list(&json, "include", &options->include);
     json_list(&json, "exclude", &options->exclude);
-    json_uint(&json, "limit", options->limit);
+    json_uint(&json, "limit", limit);
     json_close_object(&json);
     const char *text = json_finish(&json);
     *parameters = text ? strdup(text) : NULL;
@@ -108,60 +93,54 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 
-/* The features of a file in the order in which they were given, which its groups do not keep. */
-static enum status old_features(struct feature_set *features, const struct result *result,
-                                struct error *err)
+/* Features are added: all sources are walked, so they must be there. */
+static enum status walk_all(struct ingest_plan *plan, struct error *err)
 {
-    struct parameters *parameters;
-    const char *entry;
+    struct places *places = &plan->takeover.places;
     char shown[256];
-    enum status status = parameters_open(&parameters, result_parameters(result), err);
-    if (status != STATUS_OK)
-        return status;
-    for (unsigned i = 0; (entry = parameters_entry(parameters, "features", i, NULL)); i++) {
-        status = feature_set_add(features, entry, NORMALIZE_L1, err);
-        if (status != STATUS_OK)
-            goto out;
-        const struct feature *added = &features->feature[features->count - 1];
-        const struct result_feature *there = result_feature_find(result, added->name);
-        if (!there || strcmp(there->spec, added->spec) != 0)
-            break;
+    for (unsigned i = 0; i < places->count; i++) {
+        if (places->walked[i])
+            continue;
+        const char *source = places->stored[i], *path = source + (source[0] == '@');
+        struct stat st;
+        path_for_message(shown, sizeof shown, source);
+        if (strcmp(source, "-") == 0)
+            return error_set(err, STATUS_USAGE,
+                             "--add decodes every image again, but the list of source - is not "
+                             "given: give - as well, or remove its images with --drop-source -");
+        if (!walk_knows_name(path) && stat(path, &st) != 0)
+            return error_set(err, STATUS_USAGE,
+                             "--add decodes every image again, but the source %s is not there: "
+                             "give it by the path that it has now, or remove its images with "
+                             "--drop-source",
+                             shown);
+        places->walked[i] = source;
+        places->unwalked--;
     }
-    if (entry || features->count != result_feature_count(result)) {
-        status = error_set(err, STATUS_FAILED, "%s: its parameters do not list its features",
-                           path_for_message(shown, sizeof shown, result_path(result)));
-        error_remedy(err, REMEDY_START_OVER);
-    }
-out:
-    parameters_close(&parameters);
-    return status;
+    return STATUS_OK;
 }
 
-/* --add: the features of the file that is there come first, then those that it does not have. */
-static enum status add_to_file(struct ingest_plan *plan, const struct options *options,
+/* The file's features, options and sources, completed and checked by those of the command. */
+static enum status plan_update(struct ingest_plan *plan, const struct options *options,
                                struct error *err)
 {
-    struct result *result = NULL;
-    enum status status = result_open(&result, options->output, err);
-    if (status != STATUS_OK)
+    struct takeover *t = &plan->takeover;
+    enum status status = takeover_features(&plan->features, plan->first, t, options, err);
+    if (status != STATUS_OK || !t->file)
         return status;
-    struct feature_set all = {.count = 0};
-    status = old_features(&all, result, err);
-    plan->old_features = all;
-    for (unsigned i = 0; status == STATUS_OK && i < plan->features.count; i++) {
-        const struct feature *feature = &plan->features.feature[i];
-        const struct result_feature *there = result_feature_find(result, feature->name);
-        if (there && strcmp(there->spec, feature->spec) == 0)
-            continue;
-        char named[sizeof feature->name + sizeof feature->spec + 1];
-        snprintf(named, sizeof named, "%s=%s", feature->name, feature->spec);
-        status = feature_set_add(&all, named, NORMALIZE_L1, err);
-    }
-    result_close(&result);
-    plan->features = all;
-    if (status == STATUS_OK && all.count > plan->old_features.count)
-        status = write_parameters(&plan->old_parameters, &plan->old_features, options, err);
-    return status;
+    status = takeover_check(t, options, err);
+    plan->redo = plan->features.count > t->features.count;
+    return status == STATUS_OK && plan->redo ? walk_all(plan, err) : status;
+}
+
+/* The limit that the file was made with: what it has stays, whatever the limit of a further run. */
+static uint64_t stored_limit(const struct takeover *t, const struct options *options)
+{
+    if (!t->file)
+        return options->limit;
+    if (!t->limit || !options->limit)
+        return 0;
+    return t->limit > options->limit ? t->limit : options->limit;
 }
 
 enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
@@ -178,9 +157,6 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
                                          options->histogram_variant, options, err);
     if (status != STATUS_OK)
         goto out;
-    status = read_features(out, options, err);
-    if (status != STATUS_OK)
-        goto out;
     status = look_for_sources(options, err);
     if (status != STATUS_OK)
         goto out;
@@ -188,11 +164,17 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
         status = misuse(err, options->command, "--strict and --allow-failures cannot be combined");
     else if (options->add && options->fresh)
         status = misuse(err, options->command, "--add and --fresh cannot be combined");
-    else if (options->add && options->output && access(options->output, F_OK) == 0)
-        status = add_to_file(out, options, err);
+    if (status == STATUS_OK)
+        status = takeover_open(&out->takeover, options, err);
     if (status != STATUS_OK)
         goto out;
-    status = write_parameters(&out->parameters, &out->features, options, err);
+    status = plan_update(out, options, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = write_parameters(&out->parameters, &out->features, &out->takeover.options,
+                              stored_limit(&out->takeover, options), err);
+    if (status == STATUS_OK)
+        takeover_tell(&out->takeover, options);
 out:
     if (status != STATUS_OK)
         ingest_plan_close(out);
@@ -202,7 +184,7 @@ out:
 void ingest_plan_close(struct ingest_plan *plan)
 {
     free(plan->parameters);
-    free(plan->old_parameters);
+    takeover_close(&plan->takeover);
     memset(plan, 0, sizeof *plan);
 }
 
@@ -247,14 +229,15 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                         struct compute_search *search, struct isolate *isolate,
                         struct progress *progress, struct error *err)
 {
-    const struct options *options = search->options;
+    const struct takeover *takeover = &plan->takeover;
+    const struct options *options = &takeover->options;
     const struct compute *compute = search->compute;
     uint64_t shared =
         isolate ? bounds_isolate_slot(options->memory, compute_threads(options)) * compute->threads
                 : 0;
     struct ingest_config config = {
-        .walk = {.sources = options->operand,
-                 .source_count = options->operand_count,
+        .walk = {.sources = takeover->places.walked,
+                 .source_count = takeover->places.count,
                  .include = options->include.text,
                  .include_count = options->include.count,
                  .exclude = options->exclude.text,
@@ -264,9 +247,12 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                  .limit = options->limit},
         .features = plan->features,
         .store = {.output = options->output,
-                  .content = {.parameters = plan->parameters},
-                  .old_features = plan->old_parameters ? &plan->old_features : NULL,
-                  .old_parameters = plan->old_parameters,
+                  .content = {.parameters = plan->parameters,
+                              .sources = takeover->places.stored,
+                              .source_count = takeover->places.count},
+                  .old = takeover->file ? &takeover->old : NULL,
+                  .earlier = takeover->file ? takeover->places.earlier : NULL,
+                  .redo = plan->redo,
                   .fresh = options->fresh,
                   .retry_failed = options->retry_failed},
         .strict = options->strict,

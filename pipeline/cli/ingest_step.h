@@ -5,6 +5,7 @@
 #include "cli/compute.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/takeover.h"
 #include "ingest/ingest.h"
 
 /* What is looked at before a device is needed: feature specs, sources, output. */
@@ -12,9 +13,9 @@ struct ingest_plan {
     enum histogram_variant variant;
     struct feature_set features;
     char *parameters; /* canonical JSON of the options that shape the content */
-    /* Of --add: those of the file as it is; NULL where nothing is added. */
-    struct feature_set old_features;
-    char *old_parameters;
+    char first[FEATURE_NAME_MAX]; /* the first feature that the command names, or the file's */
+    bool redo;                    /* features are added: every image is decoded again */
+    struct takeover takeover;
 };
 
 enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
@@ -22,8 +23,8 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
 /* Frees what it holds; after a failed ingest_plan_open, too. */
 void ingest_plan_close(struct ingest_plan *plan);
 
-/* --isolate: starts what decodes; to be called before there are threads. *out is NULL without it.
- */
+/* --isolate: starts what decodes; to be called before there are threads, with the options of the
+ * plan. *out is NULL without it. */
 enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err);
 
 /* Runs; returns what ingest_run returns. */

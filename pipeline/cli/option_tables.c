@@ -84,6 +84,8 @@ static const struct option ingest_rows[] = {
      "start over: ignore earlier work and replace the file"},
     {"add", 0, OPTION_FLAG, AT(add), NULL, NULL, NULL, 0, 0,
      "add these features to those in the file; every image is decoded again"},
+    {"drop-source", 0, OPTION_LIST, AT(drop_source), "SOURCE", NULL, NULL, 0, 0,
+     "remove a source and its images from the file, repeatable; no other SOURCE is needed then"},
     {"retry-failed", 0, OPTION_FLAG, AT(retry_failed), NULL, NULL, NULL, 0, 0,
      "retry files that failed before"},
     MAX_TIME_ROW,

@@ -348,7 +348,7 @@ static enum status check_operands(const struct options *options, struct error *e
 {
     const struct command *command = options->command;
     char shown[256];
-    if (options->operand_count < command->min_operands)
+    if (options->operand_count < command->min_operands && options->drop_source.count == 0)
         return misuse(err, command, "%s is missing; usage: clpipe %s %s", command->operand_name,
                       command->name, command->arguments);
     if (options->operand_count > command->max_operands)
@@ -407,5 +407,6 @@ void options_clear(struct options *options)
     free(options->features.text);
     free(options->include.text);
     free(options->exclude.text);
+    free(options->drop_source.text);
     memset(options, 0, sizeof *options);
 }

@@ -17,6 +17,8 @@ void remedy_append(struct error *err)
         [REMEDY_OTHER_OUTPUT] = "name another output with -o",
         [REMEDY_REPLACE_OUTPUT] = "replace it with --force, or name another output with -o",
         [REMEDY_REPLACE_FILE] = "name another output with -o, or start over with --fresh",
+        [REMEDY_SAME_OPTIONS] = "leave these options out to update it as it is, name another output "
+                                "with -o, or start over with --fresh",
         [REMEDY_REPLACE] = "replace it with --force, or store under another name with --name",
         [REMEDY_FEWER_SAMPLES] = "lower --mini-batch or --max-iter",
         [REMEDY_OTHER_METRIC] = "choose another --metric",

@@ -199,8 +199,11 @@ enum status feed_read(struct feed *feed, uint64_t location, struct feed_item *it
                 err))
         return STATUS_FAILED;
     item->path_length = (uint32_t)strlen(item->path);
+    const int *now = feed->config.source_now;
     if (item->is_image) {
         memcpy(&item->image, row, sizeof item->image);
+        if (now)
+            item->image.source = (uint16_t)now[item->image.source];
         item->image.has_code = result_has_codes(finished);
         if (feed->config.thumbnail_size > 0 &&
             feed->config.thumbnail_size == result_thumbnail_size(finished) &&
@@ -210,5 +213,7 @@ enum status feed_read(struct feed *feed, uint64_t location, struct feed_item *it
         return feed_finished_values(feed, position, &item->values, err);
     }
     memcpy(&item->failure, row, sizeof item->failure);
+    if (now)
+        item->failure.source = (uint16_t)now[item->failure.source];
     return STATUS_OK;
 }

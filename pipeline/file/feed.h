@@ -15,6 +15,7 @@ struct feed_config {
     const struct feature_set *features;
     unsigned thumbnail_size; /* thumbnails made for another one are left out */
     struct result *finished; /* may be NULL */
+    const int *source_now;   /* as in prior.h */
     struct stop *stop;       /* may be NULL */
 };
 

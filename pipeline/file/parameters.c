@@ -82,6 +82,33 @@ unsigned parameters_number(const struct parameters *parameters, const char *key,
                                                                        : otherwise;
 }
 
+bool parameters_integer(const struct parameters *parameters, const char *key, uint64_t *value)
+{
+    const json_t *member = json_object_get(parameters->root, key);
+    if (!json_is_integer(member) || json_integer_value(member) < 0)
+        return false;
+    *value = (uint64_t)json_integer_value(member);
+    return true;
+}
+
+bool parameters_real(const struct parameters *parameters, const char *key, double *value)
+{
+    const json_t *member = json_object_get(parameters->root, key);
+    if (!json_is_number(member))
+        return false;
+    *value = json_number_value(member);
+    return true;
+}
+
+bool parameters_boolean(const struct parameters *parameters, const char *key, bool *value)
+{
+    const json_t *member = json_object_get(parameters->root, key);
+    if (!json_is_boolean(member))
+        return false;
+    *value = json_is_true(member);
+    return true;
+}
+
 char *parameters_text(char *buffer, size_t size, const char *json, const char *key)
 {
     struct parameters *parameters;

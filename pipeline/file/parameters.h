@@ -9,6 +9,7 @@
 #define CLPIPE_FILE_PARAMETERS_H
 
 #include "base/error.h"
+#include <stdint.h>
 
 struct parameters;
 
@@ -25,6 +26,11 @@ const char *parameters_entry(const struct parameters *parameters, const char *ke
 /* A non-negative integer member; `otherwise` where there is none. */
 unsigned parameters_number(const struct parameters *parameters, const char *key,
                            unsigned otherwise);
+
+/* An integer, number or boolean member of at most 64 bits; false where there is none. */
+bool parameters_integer(const struct parameters *parameters, const char *key, uint64_t *value);
+bool parameters_real(const struct parameters *parameters, const char *key, double *value);
+bool parameters_boolean(const struct parameters *parameters, const char *key, bool *value);
 
 /* The value of a text member of `json`; "" if there is none or it does not fit. Returns buffer. */
 char *parameters_text(char *buffer, size_t size, const char *json, const char *key);

@@ -151,22 +151,70 @@ static enum status read_record(struct prior *prior, struct records_reader *reade
     return STATUS_OK;
 }
 
-/* Makes the record under the cursor available; false at the end. */
+/* Gives a record of the finished file the number that its source has now; false: it has none. */
+static bool renumber(const struct prior *prior, enum location_kind kind,
+                     struct store_record *record)
+{
+    if (kind == LOCATION_LOG || !prior->config.source_now)
+        return true;
+    const int now = prior->config.source_now[record->source];
+    record->source = (uint16_t)now;
+    return now >= 0;
+}
+
+enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint16_t source,
+                          struct store_record *record, struct error *err)
+{
+    struct result *finished = prior->config.finished;
+    uint64_t next;
+    for (int i = 0; i < 2; i++) {
+        const uint64_t rows = i ? result_failures(finished) : result_images(finished);
+        for (; cursor->row[i] < rows; cursor->row[i]++) {
+            const enum location_kind kind = i ? LOCATION_FAILURE : LOCATION_IMAGE;
+            if (read_record(prior, NULL, kind, cursor->row[i], record, &next, err))
+                return STATUS_FAILED;
+            if (!renumber(prior, kind, record) || record->source < source)
+                continue;
+            if (record->source > source)
+                break;
+            cursor->row[i]++;
+            return STATUS_OK;
+        }
+    }
+    return STATUS_END;
+}
+
+enum status prior_at(struct prior *prior, uint64_t location, struct store_record *record,
+                     struct error *err)
+{
+    uint64_t next;
+    const enum location_kind kind = location_kind(location);
+    if (read_record(prior, NULL, kind, location_position(location), record, &next, err))
+        return STATUS_FAILED;
+    renumber(prior, kind, record);
+    return STATUS_OK;
+}
+
+/* Makes the record under the cursor available, or the next one whose source is still there; false at
+ * the end. */
 static bool stream_load(struct prior *prior, struct stream *stream)
 {
     if (stream->loaded || stream->at >= stream->end)
         return stream->loaded;
     struct error error = ERROR_INIT;
-    if (read_record(prior, &stream->reader, stream->kind, stream->at, &stream->record,
-                    &stream->next, &error)) {
-        char line[1024];
-        log_message(LOG_NOTICE, "notice: earlier work is not used: %s",
-                    error_line(line, sizeof line, &error));
-        stream->at = stream->end;
-        return false;
+    for (; stream->at < stream->end; stream->at = stream->next) {
+        if (read_record(prior, &stream->reader, stream->kind, stream->at, &stream->record,
+                        &stream->next, &error)) {
+            char line[1024];
+            log_message(LOG_NOTICE, "notice: earlier work is not used: %s",
+                        error_line(line, sizeof line, &error));
+            stream->at = stream->end;
+            return false;
+        }
+        if (renumber(prior, stream->kind, &stream->record))
+            return stream->loaded = true;
     }
-    stream->loaded = true;
-    return true;
+    return false;
 }
 
 static void stream_advance(struct stream *stream)
@@ -291,7 +339,7 @@ static bool find_in_table(struct prior *prior, uint16_t source, const char *path
         struct error error = ERROR_INIT;
         if (read_record(prior, &prior->random, kind, position, record, &next, &error) ==
                 STATUS_OK &&
-            record->source == source && compare_paths(record, path, length) == 0 &&
+            renumber(prior, kind, record) && record->source == source && compare_paths(record, path, length) == 0 &&
             still_holds(prior, record, bytes, mtime_ns)) {
             stream->at = next;
             return true;

@@ -20,6 +20,8 @@ struct prior_config {
     bool codes;              /* images without a code do not count */
     unsigned thumbnail_size; /* nor those without a thumbnail made for this size; 0: all do */
     struct result *finished; /* NULL: none */
+    const int *source_now;   /* for each source of `finished`: its number in `sources`, -1: it is
+                                gone; NULL: the same */
     int log;
     const char *log_path;
     uint32_t counters;
@@ -29,6 +31,17 @@ struct prior_config {
 
 enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err);
 void prior_close(struct prior **prior);
+
+/* The next record of `finished` of that source, from *cursor on: rows of images, then of failures.
+ * Sources in ascending order; the cursor is zeroed at first. STATUS_END: there are no more. */
+struct prior_cursor {
+    uint64_t row[2];
+};
+enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint16_t source,
+                          struct store_record *record, struct error *err);
+/* What lies at a location of `finished`. */
+enum status prior_at(struct prior *prior, uint64_t location, struct store_record *record,
+                     struct error *err);
 
 /* As store_prior; record->origin is where it lies. */
 bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,

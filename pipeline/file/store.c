@@ -24,24 +24,29 @@ struct store {
     struct journal *journal;
     struct result *replaced; /* the file under the final name, or NULL */
     struct prior *prior;
+    int *source_now; /* of the sources of `replaced`, as in prior.h; NULL: the same */
+    struct prior_cursor known;
     bool discard, done; /* the finished file has taken over */
 };
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* Refuses a file that was made with other parameters. */
+/* Refuses a file that is not what the caller took it for, or was made with other parameters. */
 static enum status check_parameters(struct store *store, const char *shown, struct error *err)
 {
-    struct content old = store->config.content;
+    const struct content *old =
+        store->config.old ? store->config.old : &store->config.content;
     char difference[640];
-    if (store->config.old_parameters) {
-        old.features = store->config.old_features;
-        old.parameters = store->config.old_parameters;
-    }
-    char *theirs = signature_of_result(store->replaced, &old, err);
-    char *mine = theirs ? signature_of_content(&old, err) : NULL;
+    char *theirs = signature_of_result(store->replaced, old, err);
+    char *mine = theirs ? signature_of_content(old, err) : NULL;
     enum status status = mine ? STATUS_OK : STATUS_FAILED;
-    if (mine && parameters_difference(difference, sizeof difference, theirs, mine, "this file")) {
+    const bool differs =
+        mine && parameters_difference(difference, sizeof difference, theirs, mine, "this file");
+    if (differs && store->config.old) {
+        status = error_set(err, STATUS_FAILED,
+                           "%s was replaced by another process meanwhile: run the command again",
+                           shown);
+    } else if (differs) {
         status = error_set(err, STATUS_USAGE, "%s was made with other parameters: %s", shown,
                            difference);
         error_remedy(err, REMEDY_REPLACE_FILE);
@@ -76,6 +81,24 @@ static enum status check_output(struct store *store, struct error *err)
         return STATUS_USAGE;
     }
     return check_parameters(store, shown, err);
+}
+
+/* Numbers the sources of the existing file as they are from now on. */
+static enum status number_sources(struct store *store, struct error *err)
+{
+    const struct store_config *config = &store->config;
+    const unsigned count = store->replaced ? result_source_count(store->replaced) : 0;
+    if (!config->earlier || count == 0 || config->fresh)
+        return STATUS_OK;
+    store->source_now = malloc(count * sizeof *store->source_now);
+    if (!store->source_now)
+        return error_memory(err, count * sizeof *store->source_now, "the sources");
+    for (unsigned i = 0; i < count; i++)
+        store->source_now[i] = -1;
+    for (unsigned i = 0; i < config->content.source_count; i++)
+        if (config->earlier[i] >= 0 && (unsigned)config->earlier[i] < count)
+            store->source_now[config->earlier[i]] = (int)i;
+    return STATUS_OK;
 }
 
 /* Resumes the log of an interrupted run of the same command, or begins one. */
@@ -127,7 +150,7 @@ static enum status claim_output(struct store *store, struct error *err)
 /* The file under the final name, if its rows can be taken over. */
 static struct result *usable(const struct store *store)
 {
-    return store->config.fresh || store->config.old_parameters ? NULL : store->replaced;
+    return store->config.fresh || store->config.redo ? NULL : store->replaced;
 }
 
 enum status store_open(struct store **out, const struct store_config *config, struct error *err)
@@ -141,7 +164,8 @@ enum status store_open(struct store **out, const struct store_config *config, st
     if ((status = claim_output(store, err)) ||
         (status = journal_open(&store->journal, store->work,
                                store->config.content.features->counters, err)) ||
-        (status = check_output(store, err)) || (status = begin_journal(store, err)))
+        (status = check_output(store, err)) || (status = number_sources(store, err)) ||
+        (status = begin_journal(store, err)))
         goto out;
     struct result *finished = usable(store);
     /* Without a size the file's thumbnails stay; images that are new have none then. */
@@ -153,6 +177,7 @@ enum status store_open(struct store **out, const struct store_config *config, st
                                  .codes = store->config.require_codes,
                                  .thumbnail_size = config->content.thumbnail_size,
                                  .finished = finished,
+                                 .source_now = store->source_now,
                                  .log = journal_log(store->journal),
                                  .log_path = journal_path(store->journal),
                                  .counters = store->config.content.features->counters,
@@ -179,6 +204,31 @@ bool store_prior(struct store *store, uint16_t source, const char *path, uint32_
         return false;
     *resumed = location_kind(record->origin) == LOCATION_LOG;
     return true;
+}
+
+enum status store_list_known(struct store *store, uint16_t source,
+                             enum status (*add)(void *context, const struct store_record *record,
+                                                struct error *err),
+                             void *context, struct error *err)
+{
+    struct store_record record;
+    enum status status = STATUS_OK;
+    assert(usable(store));
+    while (!status &&
+           !(status = prior_next_of(store->prior, &store->known, source, &record, err)))
+        status = add(context, &record, err);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+enum status store_known(struct store *store, uint64_t location, struct store_record *record,
+                        struct error *err)
+{
+    return prior_at(store->prior, location, record, err);
+}
+
+bool store_updates(const struct store *store)
+{
+    return usable(store);
 }
 
 /* --- putting --------------------------------------------------------------------------------- */
@@ -239,6 +289,14 @@ static void tell_dropped(const struct store *store, struct store_summary *summar
     }
 }
 
+static bool same_content(const struct content *a, const struct content *b)
+{
+    bool same = a->source_count == b->source_count && strcmp(a->parameters, b->parameters) == 0;
+    for (unsigned i = 0; same && i < a->source_count; i++)
+        same = strcmp(a->sources[i], b->sources[i]) == 0;
+    return same;
+}
+
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err)
 {
@@ -250,6 +308,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
                                           .features = store->config.content.features,
                                           .thumbnail_size = store->config.content.thumbnail_size,
                                           .finished = usable(store),
+                                          .source_now = store->source_now,
                                           .stop = store->config.stop},
                                  .replaced = store->replaced,
                                  .run = run};
@@ -272,9 +331,12 @@ enum status store_finish(struct store *store, const struct store_run *run,
     build.thumbnail_bytes = tally.thumbnail_bytes;
     build.raw_images = tally.raw_images;
     build.raw_failures = tally.raw_failures;
-    status = store->config.old_parameters && store->replaced
+    status = store->config.redo && store->replaced
                  ? build_compare_images(&difference.same_rows, &build, err)
                  : build_compare(&difference, &build, err);
+    /* Sources that came or went, and options that select files, are in the file, too. */
+    if (!status && difference.same_all && store->config.old)
+        difference.same_all = same_content(store->config.old, &store->config.content);
     if (!status && !difference.same_all)
         status = build_file(&build, difference.same_rows, err);
     if (status)
@@ -301,6 +363,7 @@ void store_close(struct store **store)
     prior_close(&s->prior);
     journal_close(&s->journal);
     result_close(&s->replaced);
+    free(s->source_now);
     if (remove)
         workdir_close(&s->work, false);
     else

@@ -27,10 +27,13 @@ struct store;
 struct store_config {
     const char *output; /* final name, "F.h5" */
     struct content content;
-    /* What the existing file was made with, where features are added to it; NULL otherwise. All its
-     * images are done again; its clusters stay if they are the same. */
-    const struct feature_set *old_features;
-    const char *old_parameters;
+    /* What the existing file was made from, as the caller has read it to plan an update; a file that
+     * is otherwise by now is refused. NULL: it must have been made from `content`. */
+    const struct content *old;
+    /* The number that each source of `content` has in the existing file, ascending but for sources
+     * that it does not have (-1). NULL: the same numbers. */
+    const int *earlier;
+    bool redo;  /* features are added: the images are done again */
     bool fresh;        /* ignore earlier work; an existing clpipe file is replaced at the end */
     bool retry_failed; /* do not offer earlier failures through store_prior */
     /* Do not offer earlier images without a code (--add-codes). A file of which only some rows would
@@ -56,6 +59,20 @@ const char *store_work_directory(const struct store *store);
  * be asked for in walk order, by one thread. */
 bool store_prior(struct store *store, uint16_t source, const char *path, uint32_t path_length,
                  uint64_t bytes, int64_t mtime_ns, struct store_record *record, bool *resumed);
+
+/* For sources that an update does not look at: gives what the finished file has of source `source`
+ * of `content` to `add`, with the location by which store_known finds it again. Sources in ascending
+ * order. */
+enum status store_list_known(struct store *store, uint16_t source,
+                             enum status (*add)(void *context, const struct store_record *record,
+                                                struct error *err),
+                             void *context, struct error *err);
+/* Fills *record with what lies at `location`; its path, which is the caller's, is not set. Under the
+ * same lock as store_prior. */
+enum status store_known(struct store *store, uint64_t location, struct store_record *record,
+                        struct error *err);
+/* True where a finished file is updated: it may know items that the run does not look at. */
+bool store_updates(const struct store *store);
 
 /* Takes one finished record. Its thumbnail is kept where content.thumbnail_size, or if that is 0 the
  * file that is updated, has its thumbnail_size. Any thread; may write to the log. After a failure every later call

@@ -118,6 +118,25 @@ static void show_walk(void *context, uint64_t found)
     ingest_job_show(&ingest->job, clock_process_start());
 }
 
+static enum status add_known(void *context, const struct store_record *record, struct error *err)
+{
+    struct source_listing *listing = context;
+    struct entry entry = {
+        .bytes = record->bytes, .mtime_ns = record->mtime_ns, .where = record->origin};
+    listing->found(listing);
+    return listing->add(listing, record->path, record->path_length, &entry, err);
+}
+
+/* What the file knows of a source that is not looked at. */
+static enum status list_known(void *context, uint16_t source, struct source_listing *listing,
+                              struct error *err)
+{
+    struct ingest *ingest = context;
+    if (!ingest->store) /* a dry run */
+        return STATUS_OK;
+    return store_list_known(ingest->store, source, add_known, listing, err);
+}
+
 static enum status open_walk(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
@@ -135,10 +154,15 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         .skip_paths = skip,
         .skip_count = config->store.output ? 2 : 0,
         .promises_image = format_promised,
+        .list_known = list_known,
+        .list_known_context = ingest,
         .stop = ingest->job.stop,
         .progress = show_walk,
         .progress_context = ingest,
     };
+    /* What the file knows already stays beyond the limit: the readers look. */
+    if (ingest->store && store_updates(ingest->store))
+        walk.options.limit = 0;
     unsigned track = trace_track(config->trace, "host", "walk");
     int64_t start = clock_now();
     enum status status = walk_open(&ingest->walk, &walk, err);
@@ -272,8 +296,10 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     const struct ingest_config *config = ingest->config;
     const unsigned open_files = bounds_open_files(most, config->threads);
     struct store_config store = config->store;
-    store.content.sources = config->walk.sources;
-    store.content.source_count = config->walk.source_count;
+    if (!store.content.sources) {
+        store.content.sources = config->walk.sources;
+        store.content.source_count = config->walk.source_count;
+    }
     store.content.features = &config->features;
     store.content.decode_scale = config->decode.scale;
     store.stop = ingest->job.stop;
@@ -363,7 +389,13 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
     const struct ingest_report *report = ingest->report;
     const struct ingest_config *config = ingest->config;
     char source[256], reasons[256] = "";
-    path_for_message(source, sizeof source, config->walk.sources[0]);
+    unsigned first = 0;
+    while (first + 1 < config->walk.source_count && !config->walk.sources[first])
+        first++;
+    if (!config->walk.sources[first])
+        return error_set(err, STATUS_FAILED,
+                         "no image is left in the other sources; nothing is written");
+    path_for_message(source, sizeof source, config->walk.sources[first]);
     const char *more = config->walk.source_count > 1 ? " and the other sources" : "";
     if (report->images_failed == 0)
         return error_set(

@@ -36,7 +36,8 @@ struct ingest_config {
     struct isolate *isolate; /* opened with the same options: decoders in processes of their own;
                                 NULL: in the threads */
     struct feature_set features;
-    struct store_config store; /* but sources, features, decode_scale and stop, which are these */
+    struct store_config store; /* but features, decode_scale and stop, which are these; sources, too,
+                                  unless they are given: as the file stores those of the walk */
     bool strict;
     bool dry_run; /* walk and headers only: no device, no output */
 

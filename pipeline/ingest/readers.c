@@ -36,6 +36,7 @@ struct readers {
     pthread_cond_t window_moved;
     struct walk *walk;
     uint64_t window, handed_out;
+    uint64_t limit_items, looked_at; /* items of the walk: beyond these only what the file has */
     struct picture *again;    /* a device failed that had parts of them */
     atomic_uint window_waits; /* threads that wait for window_moved; read by any thread */
 
@@ -58,6 +59,21 @@ struct readers {
 static bool window_is_full(struct readers *readers)
 {
     return readers->store && readers->handed_out >= store_written(readers->store) + readers->window;
+}
+
+/* What the finished file has of a source that is not looked at. With the walk's lock. */
+static enum status look_up_known(struct readers *readers, struct picture *picture,
+                                 struct error *err)
+{
+    struct store_record *record = &picture->record, known;
+    if (store_known(readers->store, picture->where, &known, err) != STATUS_OK)
+        return STATUS_FAILED;
+    known.sequence = record->sequence;
+    known.path = picture->path;
+    *record = known;
+    picture->pixels = (uint64_t)known.width * known.height;
+    picture->unchanged = true;
+    return STATUS_OK;
 }
 
 /* What an earlier run knows of it. With the walk's lock. */
@@ -83,14 +99,29 @@ static enum status walk_picture(struct picture **out, struct readers *readers, s
     struct walk_item item;
     if (stop_requested(readers->job->stop) != STOP_NONE || window_is_full(readers))
         return STATUS_END;
-    enum status status = walk_next(readers->walk, &item, err);
-    if (status != STATUS_OK)
+    struct picture *picture = NULL;
+    enum status status;
+    while ((status = walk_next(readers->walk, &item, err)) == STATUS_OK) {
+        item.sequence = readers->handed_out;
+        picture = picture_new(readers->sink, &item);
+        if (!picture)
+            return error_memory(err, sizeof *picture, "a picture");
+        if (walk_is_known(readers->walk, item.source)) {
+            status = look_up_known(readers, picture, err);
+            break;
+        }
+        look_up_picture(readers, picture);
+        if (readers->looked_at++ < readers->limit_items || picture->unchanged)
+            break;
+        picture_free(picture);
+        picture = NULL;
+    }
+    if (status != STATUS_OK) {
+        picture_free(picture);
         return status;
-    *out = picture_new(readers->sink, &item);
-    if (!*out)
-        return error_memory(err, sizeof **out, "a picture");
+    }
     readers->handed_out++;
-    look_up_picture(readers, *out);
+    *out = picture;
     return STATUS_OK;
 }
 
@@ -249,6 +280,7 @@ enum status readers_open(struct readers **out, struct ingest_job *job, struct wa
     readers->store = store;
     readers->sink = sink;
     readers->window = window;
+    readers->limit_items = job->config->walk.limit ? job->config->walk.limit : UINT64_MAX;
     readers->starting = true;
     readers->limit = threads < MOST_AHEAD / EACH_AHEAD ? threads * EACH_AHEAD : MOST_AHEAD;
     if (readers->limit / threads > open_files)

@@ -31,7 +31,8 @@ struct walk {
 
     struct spool *spool;
     struct spool_reader reader;
-    uint64_t count, bytes, limit; /* limit: UINT64_MAX for none */
+    uint64_t count, bytes;
+    uint64_t looked_at, limit; /* items that count to the limit; UINT64_MAX: there is none */
     uint64_t links_passed;
     uint64_t sequence; /* of the next item */
     size_t taken;      /* bytes of the item handed out last, not yet taken */
@@ -70,7 +71,8 @@ static enum status write_item(struct source_listing *listing, const char *path, 
     const struct packed packed = {.path_length = (uint32_t)length,
                                   .entry_size = (uint16_t)entry_size(entry),
                                   .source = walking->source};
-    if (walk->count >= walk->limit)
+    const bool known = !walk->sources[walking->source].name;
+    if (!known && walk->looked_at >= walk->limit)
         return STATUS_END;
     if (spool_write(walk->spool, &packed, sizeof packed, err) != STATUS_OK ||
         spool_write(walk->spool, entry, packed.entry_size, err) != STATUS_OK ||
@@ -78,6 +80,7 @@ static enum status write_item(struct source_listing *listing, const char *path, 
         spool_write(walk->spool, "", 1, err) != STATUS_OK)
         return STATUS_FAILED;
     walk->count++;
+    walk->looked_at += !known;
     walk->bytes += entry->bytes;
     return STATUS_OK;
 }
@@ -108,12 +111,16 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
         .walk = walk,
         .config = config,
     };
-    for (; walking.source < walk->source_count && walk->count < walk->limit; walking.source++) {
+    for (; walking.source < walk->source_count; walking.source++) {
         struct source *source = &walk->sources[walking.source];
+        if (source->name && walk->looked_at >= walk->limit)
+            continue;
         status = stop_check(config->stop, "listing the sources", err);
         if (status != STATUS_OK)
             goto out;
-        status = source->kind->list(source, &walking.listing, err);
+        status = source->name ? source->kind->list(source, &walking.listing, err)
+                              : config->list_known(config->list_known_context, walking.source,
+                                                   &walking.listing, err);
         if (status != STATUS_OK && status != STATUS_END)
             goto out;
         status = STATUS_OK;
@@ -182,7 +189,10 @@ static enum status open_sources(struct walk *walk, const struct walk_config *con
     while (walk->source_count < options->source_count) {
         const char *name = options->sources[walk->source_count];
         struct source *source = &walk->sources[walk->source_count++];
-        *source = (struct source){.name = strdup(name), .shared = &walk->shared, .fd = -1};
+        *source = (struct source){.shared = &walk->shared, .fd = -1};
+        if (!name)
+            continue;
+        source->name = strdup(name);
         if (!source->name)
             return error_memory(err, strlen(name) + 1, "a source's name");
         enum status status = find_source_kind(source, config, err);
@@ -289,7 +299,12 @@ enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t
 
 bool walk_opens_in_order(const struct walk *walk, uint16_t source)
 {
-    return walk->sources[source].kind->in_order;
+    return walk->sources[source].kind && walk->sources[source].kind->in_order;
+}
+
+bool walk_is_known(const struct walk *walk, uint16_t source)
+{
+    return !walk->sources[source].name;
 }
 
 void walk_close(struct walk **walk)

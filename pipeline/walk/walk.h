@@ -46,7 +46,13 @@ struct walk_config {
     const char *const *skip_paths;
     unsigned skip_count;
     bool (*promises_image)(const char *path); /* by its name */
-    struct stop *stop;                        /* may be NULL */
+    /* Lists what is known of a source that is not looked at: calls listing->add for each of its
+     * items, with `where` by which the caller finds it again. Needed where there is such a source;
+     * called on walk_open's thread. */
+    enum status (*list_known)(void *context, uint16_t source, struct source_listing *listing,
+                              struct error *err);
+    void *list_known_context;
+    struct stop *stop; /* may be NULL */
     /* Called every 1000 items found or fewer, with their number, on walk_open's thread. May be
      * NULL. */
     void (*progress)(void *context, uint64_t found);
@@ -89,6 +95,9 @@ enum status walk_next(struct walk *walk, struct walk_item *item, struct error *e
 enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t source,
                              const struct source_member *member, struct failure *failure);
 bool walk_opens_in_order(const struct walk *walk, uint16_t source);
+
+/* Is this a source that is not looked at? Its items are not opened. */
+bool walk_is_known(const struct walk *walk, uint16_t source);
 
 /* Is this a SOURCE by its name alone, not by what it leads to? */
 bool walk_knows_name(const char *name);

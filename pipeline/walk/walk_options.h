@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 struct walk_options {
-    const char *const *sources; /* directory, file, "@LIST" or "-"; bytes. See source.h */
+    const char *const *sources; /* directory, file, "@LIST" or "-"; bytes. See source.h. NULL: one
+                                   that is not looked at; what is known of it is handed out */
     unsigned source_count;      /* 1 to 65535 */
     const char *const *include; /* globs on the relative path; without '/' on the last component */
     unsigned include_count;     /* 0: everything */
@@ -14,7 +15,8 @@ struct walk_options {
     unsigned exclude_count;
     bool follow_symlinks; /* symbolic links to directories */
     bool hidden;          /* names that begin with a dot (never applied to a SOURCE itself) */
-    uint64_t limit;       /* hand out only this many items, 0 for all */
+    uint64_t limit;       /* hand out only this many items, 0 for all; what is known of sources that
+                             are not looked at does not count */
 };
 
 #endif

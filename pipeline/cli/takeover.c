@@ -1,0 +1,452 @@
+/* takeover.c: an update's sources, features and options, from the command line and the file. */
+#include "cli/takeover.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "file/result.h"
+#include "file/signature.h"
+#include "log/repair_log.h"
+#include "log/workdir.h"
+#include "steps/blur_step.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- what is there --------------------------------------------------------------------------- */
+
+/* The features of a file in the order in which they were given, which its groups do not keep. */
+static enum status read_features(struct takeover *t, const struct result *result, struct error *err)
+{
+    const char *entry;
+    char shown[256];
+    for (unsigned i = 0; (entry = parameters_entry(t->parameters, "features", i, NULL)); i++) {
+        enum status status = feature_set_add(&t->features, entry, NORMALIZE_L1, err);
+        if (status != STATUS_OK)
+            return status;
+        const struct feature *added = &t->features.feature[t->features.count - 1];
+        const struct result_feature *there =
+            result ? result_feature_find(result, added->name) : NULL;
+        if (result && (!there || strcmp(there->spec, added->spec) != 0)) {
+            error_set(err, STATUS_FAILED, "%s: its parameters do not list its features",
+                      path_for_message(shown, sizeof shown, result_path(result)));
+            return error_remedy(err, REMEDY_START_OVER);
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status read_file(struct takeover *t, const struct result *result, struct error *err)
+{
+    const unsigned count = result_source_count(result);
+    t->text = strdup(result_parameters(result));
+    t->sources = calloc(count + 1, sizeof *t->sources);
+    if (!t->text || !t->sources)
+        return error_memory(err, count * sizeof *t->sources, "the sources");
+    for (; t->old.source_count < count; t->old.source_count++)
+        if (!(t->sources[t->old.source_count] = strdup(result_source(result, t->old.source_count))))
+            return error_memory(err, 256, "a source");
+    t->old.decode_scale =
+        result_feature_count(result) > 0 ? result_feature_at(result, 0)->decode_scale : 1;
+    enum status status = parameters_open(&t->parameters, t->text, err);
+    return status == STATUS_OK ? read_features(t, result, err) : status;
+}
+
+/* Where there is no file: the beginning of the log of a run that was interrupted. */
+static bool read_log(struct takeover *t, const char *output)
+{
+    char *work = NULL;
+    struct repair_log log = {.fd = -1};
+    struct signature_parts parts = {0};
+    struct stat st;
+    bool read = false;
+    if (workdir_name(&work, output, NULL) != STATUS_OK)
+        return false;
+    const int directory = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0 || fstatat(directory, "records", &st, 0) != 0 || !S_ISREG(st.st_mode) ||
+        repair_log_open(&log, directory, work, NULL) != STATUS_OK || !log.signature ||
+        signature_parse(&parts, log.signature, NULL) != STATUS_OK)
+        goto out;
+    t->features = parts.features;
+    t->sources = parts.sources;
+    t->text = parts.parameters;
+    t->old.source_count = parts.content.source_count;
+    t->old.decode_scale = parts.content.decode_scale;
+    parts = (struct signature_parts){0};
+    read = parameters_open(&t->parameters, t->text, NULL) == STATUS_OK;
+out:
+    signature_parts_clear(&parts);
+    repair_log_close(&log);
+    if (directory >= 0)
+        close(directory);
+    free(work);
+    return read;
+}
+
+static enum status look_at_output(struct takeover *t, const struct options *options,
+                                  struct error *err)
+{
+    struct result *result = NULL;
+    struct stat st;
+    enum status status = STATUS_OK;
+    if (!options->output || options->fresh)
+        return STATUS_OK;
+    if (stat(options->output, &st) != 0) {
+        t->unfinished = read_log(t, options->output);
+    } else if (S_ISREG(st.st_mode) && result_open(&result, options->output, NULL) == STATUS_OK &&
+               result_source_count(result) > 0) {
+        status = read_file(t, result, err);
+        t->file = status == STATUS_OK;
+    }
+    t->old.sources = (const char *const *)t->sources;
+    t->old.features = &t->features;
+    t->old.parameters = t->text;
+    result_close(&result);
+    return status;
+}
+
+/* --- options --------------------------------------------------------------------------------- */
+
+/* The number of the word that the file has for a choice; as it is where it has none. */
+static void take_choice(const struct takeover *t, struct options *options, const char *name,
+                        const char *key, int *value)
+{
+    const char *word = parameters_member(t->parameters, key);
+    const struct option *row = option_find(options->command, name, strlen(name));
+    const int before = *value;
+    char here[32];
+    unsigned words = 1;
+    for (const char *at = row->value; *at; at++)
+        words += *at == '|';
+    if (!word || options_given(options, name))
+        return;
+    for (*value = 0; *value < (int)words; ++*value)
+        if (strcmp(option_choice(here, sizeof here, options, name), word) == 0)
+            return;
+    *value = before;
+}
+
+static bool take_list(const struct takeover *t, const struct options *options, const char *name,
+                      struct text_list *list)
+{
+    unsigned count = 0;
+    if (options_given(options, name))
+        return true;
+    while (parameters_entry(t->parameters, name, count, NULL))
+        count++;
+    *list = (struct text_list){calloc(count + 1, sizeof *list->text), count};
+    for (unsigned i = 0; list->text && i < count; i++)
+        list->text[i] = parameters_entry(t->parameters, name, i, NULL);
+    return list->text;
+}
+
+/* Completes the options by those of the file. */
+static enum status take_options(struct takeover *t, struct error *err)
+{
+    struct options *o = &t->options;
+    const struct parameters *p = t->parameters;
+    uint64_t number;
+    bool flag;
+    take_choice(t, o, "alpha", "alpha", &o->alpha);
+    take_choice(t, o, "icc", "icc", &o->icc);
+    if (!options_given(o, "max-pixels") && parameters_integer(p, "max_pixels", &number))
+        o->max_pixels = number;
+    if (!options_given(o, "max-scans") && parameters_integer(p, "max_scans", &number))
+        o->max_scans = number;
+    if (!options_given(o, "decode-scale") && parameters_integer(p, "decode_scale", &number))
+        for (int i = 0; i < 4; i++)
+            if (1u << i == number)
+                o->decode_scale = i;
+    if (!options_given(o, "max-decode-seconds") &&
+        parameters_real(p, "max_decode_seconds", &o->max_decode_seconds))
+        o->isolate = true;
+    if (parameters_boolean(p, "follow_symlinks", &flag))
+        o->follow_symlinks |= flag;
+    if (parameters_boolean(p, "hidden", &flag))
+        o->hidden |= flag;
+    parameters_integer(p, "limit", &t->limit);
+    return take_list(t, o, "include", &o->include) && take_list(t, o, "exclude", &o->exclude)
+               ? STATUS_OK
+               : error_memory(err, 1024, "the options of the file");
+}
+
+/* What the file has of an option, and what the command asks for; false: they are the same. */
+static bool differs(char theirs[64], char mine[64], const struct takeover *t, const char *name,
+                    const char *key)
+{
+    const struct options *o = &t->options;
+    const struct option *row = option_find(o->command, name, strlen(name));
+    const void *value = (const char *)o + row->offset;
+    const char *word = parameters_member(t->parameters, key);
+    uint64_t number;
+    double real;
+    snprintf(theirs, 64, "%s", word ? word : row->initial ? row->initial : "none");
+    if (parameters_integer(t->parameters, key, &number))
+        snprintf(theirs, 64, "%llu", (unsigned long long)number);
+    else if (parameters_real(t->parameters, key, &real))
+        snprintf(theirs, 64, "%.15g", real);
+    if (row->type == OPTION_CHOICE)
+        option_choice(mine, 64, o, name);
+    else if (row->type == OPTION_NUMBER)
+        snprintf(mine, 64, "%llu", (unsigned long long)*(const uint64_t *)value);
+    else
+        snprintf(mine, 64, "%.15g", *(const double *)value);
+    return strcmp(theirs, mine) != 0;
+}
+
+enum status takeover_check(const struct takeover *t, const struct options *options,
+                           struct error *err)
+{
+    static const char *const shaping[][2] = {{"alpha", "alpha"},
+                                             {"icc", "icc"},
+                                             {"decode-scale", "decode_scale"},
+                                             {"max-pixels", "max_pixels"},
+                                             {"max-scans", "max_scans"},
+                                             {"max-decode-seconds", "max_decode_seconds"}};
+    char shown[256], theirs[64], mine[64], difference[480] = "";
+    for (size_t i = 0; t->file && i < sizeof shaping / sizeof *shaping; i++) {
+        const size_t used = strlen(difference);
+        if (options_given(options, shaping[i][0]) &&
+            differs(theirs, mine, t, shaping[i][0], shaping[i][1]))
+            snprintf(difference + used, sizeof difference - used, "%s--%s is %s there and %s here",
+                     used ? ", " : "", shaping[i][0], theirs, mine);
+    }
+    if (!*difference)
+        return STATUS_OK;
+    error_set(err, STATUS_USAGE, "%s was made with other options: %s",
+              path_for_message(shown, sizeof shown, options->output), difference);
+    return error_remedy(err, REMEDY_SAME_OPTIONS);
+}
+
+/* --- features -------------------------------------------------------------------------------- */
+
+static const struct feature *find_feature(const struct feature_set *features, const char *name)
+{
+    for (unsigned i = 0; i < features->count; i++)
+        if (strcmp(features->feature[i].name, name) == 0)
+            return &features->feature[i];
+    return NULL;
+}
+
+/* One SPEC of the command. */
+static enum status resolve_feature(struct feature *out, const struct takeover *t, const char *spec,
+                                   const struct options *options, struct error *err)
+{
+    const bool normalised = options_given(options, "normalize"),
+               blurred = options_given(options, "blur");
+    struct feature_set one = {.blur = options->blur ? BLUR_SIZE : 0};
+    enum status status =
+        feature_set_add(&one, spec, (enum feature_normalize)options->normalize, err);
+    if (status != STATUS_OK)
+        return status;
+    *out = one.feature[0];
+    const struct feature *theirs = find_feature(&t->features, out->name);
+    if (!theirs || strcmp(theirs->spec, out->spec) == 0)
+        return STATUS_OK;
+    one = (struct feature_set){.blur = blurred ? one.blur : theirs->image.blur};
+    if (feature_set_add(&one, spec,
+                        normalised ? (enum feature_normalize)options->normalize
+                                   : theirs->normalize,
+                        NULL) == STATUS_OK &&
+        strcmp(one.feature[0].spec, theirs->spec) == 0)
+        *out = one.feature[0];
+    return STATUS_OK;
+}
+
+/* --normalize and --blur without --feature must be what the file's features have. */
+static enum status check_without_specs(const struct takeover *t, const struct options *options,
+                                       struct error *err)
+{
+    char shown[256];
+    path_for_message(shown, sizeof shown, options->output);
+    for (unsigned i = 0; i < t->features.count; i++) {
+        const struct feature *feature = &t->features.feature[i];
+        const char *option =
+            options_given(options, "normalize") &&
+                    feature->normalize != (enum feature_normalize)options->normalize
+                ? "--normalize"
+            : options_given(options, "blur") &&
+                    feature->image.blur != (options->blur ? BLUR_SIZE : 0)
+                ? "--blur"
+                : NULL;
+        if (!option)
+            continue;
+        error_set(err, STATUS_USAGE, "%s differs from the features of %s: %s is %s", option, shown,
+                  feature->name, feature->spec);
+        return error_remedy(err, REMEDY_SAME_OPTIONS);
+    }
+    return STATUS_OK;
+}
+
+/* The command as it was typed, with --add. */
+static void advise_add(struct error *err, const struct options *options)
+{
+    const size_t used = strlen(err->sentence);
+    const bool whole = strlen(options->command_line) < 400;
+    snprintf(err->sentence + used, sizeof err->sentence - used, "; to add it: %s --add",
+             whole ? options->command_line : "the same command with");
+}
+
+/* Of a feature that the file lacks, or has otherwise. */
+static enum status refuse_feature(const struct takeover *t, const struct feature *asked,
+                                  const char *missing, const struct options *options,
+                                  struct error *err)
+{
+    const struct feature *theirs = find_feature(&t->features, asked->name);
+    char shown[256];
+    path_for_message(shown, sizeof shown, options->output);
+    if (theirs)
+        return error_set(err, STATUS_USAGE,
+                         "the feature %s of %s is %s; the command asks for %s: give it another "
+                         "name, --feature NAME=KIND..., and add it with --add",
+                         asked->name, shown, theirs->spec, asked->spec);
+    error_set(err, STATUS_USAGE, "%s does not have the feature %s", shown, missing);
+    advise_add(err, options);
+    return STATUS_USAGE;
+}
+
+enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_MAX],
+                              const struct takeover *t, const struct options *options,
+                              struct error *err)
+{
+    const struct option *row = option_find(options->command, "feature", 7);
+    const unsigned given = options->features.count;
+    const bool known = t->file || t->unfinished;
+    const unsigned count = given ? given : !known;
+    const char *const *spec = given ? options->features.text : &row->initial;
+    const struct feature *lacking = NULL;
+    struct feature asked;
+    char missing[256] = "";
+    *all = known ? t->features : (struct feature_set){.count = 0};
+    /* An unfinished run has no features but those of its log: others are another command's. */
+    if (t->unfinished && given)
+        *all = (struct feature_set){.count = 0};
+    for (unsigned i = 0; i < count; i++) {
+        enum status status = resolve_feature(&asked, t, spec[i], options, err);
+        if (status != STATUS_OK)
+            return status;
+        if (i == 0)
+            snprintf(first, FEATURE_NAME_MAX, "%s", asked.name);
+        const struct feature *there = find_feature(all, asked.name);
+        const bool theirs = t->file && find_feature(&t->features, asked.name);
+        if (there && theirs && strcmp(there->spec, asked.spec) == 0)
+            continue;
+        if (theirs)
+            return refuse_feature(t, &asked, NULL, options, err);
+        char named[sizeof asked.name + sizeof asked.spec + 1];
+        snprintf(named, sizeof named, "%s=%s", asked.name, asked.spec);
+        status = feature_set_add(all, named, NORMALIZE_L1, err);
+        if (status != STATUS_OK)
+            return status;
+        if (t->file && !options->add) {
+            const size_t used = strlen(missing);
+            lacking = find_feature(all, asked.name);
+            snprintf(missing + used, sizeof missing - used, "%s%s", used ? ", " : "", asked.name);
+        }
+    }
+    if (count == 0)
+        snprintf(first, FEATURE_NAME_MAX, "%s", t->features.feature[0].name);
+    if (lacking)
+        return refuse_feature(t, lacking, missing, options, err);
+    /* The same features in another order are those of the log. */
+    if (t->unfinished && given && all->count == t->features.count) {
+        bool same = true;
+        for (unsigned i = 0; i < all->count && same; i++) {
+            const struct feature *there = find_feature(&t->features, all->feature[i].name);
+            same = there && strcmp(there->spec, all->feature[i].spec) == 0;
+        }
+        if (same)
+            *all = t->features;
+    }
+    return t->file && count == 0 ? check_without_specs(t, options, err) : STATUS_OK;
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+/* A run that resumes takes its sources as it took them before; any others are another command. */
+static enum status place_sources(struct takeover *t, const struct options *options,
+                                 struct error *err)
+{
+    const unsigned theirs = t->file || t->unfinished ? t->old.source_count : 0;
+    enum status status = places_update(&t->places, t->old.sources, theirs, options->operand,
+                                       options->operand_count, options->drop_source.text,
+                                       options->drop_source.count, err);
+    if (status != STATUS_OK || !t->unfinished || (t->places.added == 0 && t->places.unwalked == 0))
+        return status;
+    places_clear(&t->places);
+    return places_update(&t->places, NULL, 0, options->operand, options->operand_count, NULL, 0,
+                         err);
+}
+
+enum status takeover_open(struct takeover *out, const struct options *options, struct error *err)
+{
+    *out = (struct takeover){.options = *options};
+    enum status status = look_at_output(out, options, err);
+    if (status != STATUS_OK)
+        return status;
+    if (out->file || out->unfinished)
+        status = take_options(out, err);
+    return status == STATUS_OK ? place_sources(out, options, err) : status;
+}
+
+void takeover_close(struct takeover *t)
+{
+    if (t->parameters) {
+        if (!options_given(&t->options, "include"))
+            free(t->options.include.text);
+        if (!options_given(&t->options, "exclude"))
+            free(t->options.exclude.text);
+    }
+    places_clear(&t->places);
+    parameters_close(&t->parameters);
+    for (unsigned i = 0; t->sources && t->sources[i]; i++)
+        free(t->sources[i]);
+    free(t->sources);
+    free(t->text);
+    *t = (struct takeover){.file = false};
+}
+
+/* "a, b": the sources that are new (walked) or stay as they are. */
+static const char *list_places(char *text, size_t size, const struct places *places, bool added)
+{
+    size_t used = 0;
+    unsigned count = 0;
+    char shown[120];
+    text[0] = 0;
+    for (unsigned i = 0; i < places->count; i++) {
+        if (added ? places->earlier[i] >= 0 : places->walked[i] != NULL)
+            continue;
+        if (++count <= 4 && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", count > 1 ? ", " : "",
+                                     path_for_message(shown, sizeof shown, places->stored[i]));
+    }
+    if (count > 4 && used < size)
+        snprintf(text + used, size - used, " and %u more", count - 4);
+    return text;
+}
+
+void takeover_tell(const struct takeover *t, const struct options *options)
+{
+    char output[256], added[640], kept[640];
+    const struct places *places = &t->places;
+    if (places->repeated > 0)
+        log_message(LOG_NOTICE, "notice: a source that is given more than once counts once");
+    if (!t->file)
+        return;
+    path_for_message(output, sizeof output, options->output);
+    list_places(added, sizeof added, places, true);
+    list_places(kept, sizeof kept, places, false);
+    if (places->added > 0 && places->unwalked > 0)
+        log_message(LOG_NOTICE, "notice: %s is added to %s; %s stays as it is and is not read again",
+                    added, output, kept);
+    else if (places->added > 0)
+        log_message(LOG_NOTICE, "notice: %s is added to %s", added, output);
+    else if (places->unwalked > 0)
+        log_message(LOG_NOTICE, "notice: %s in %s stays as it is and is not read again", kept,
+                    output);
+    if (places->dropped > 0)
+        log_message(LOG_NOTICE, "notice: %u source%s removed from %s, with all images of %s",
+                    places->dropped, places->dropped == 1 ? " is" : "s are", output,
+                    places->dropped == 1 ? "it" : "them");
+}

@@ -1,0 +1,49 @@
+/* takeover.h: what an ingest takes over from the file that it updates, or from the unfinished run
+ * that it resumes: sources, features, and every option that the command line does not give. */
+#ifndef CLPIPE_CLI_TAKEOVER_H
+#define CLPIPE_CLI_TAKEOVER_H
+
+#include "cli/options.h"
+#include "features/feature.h"
+#include "file/content.h"
+#include "file/parameters.h"
+#include "walk/place.h"
+
+struct takeover {
+    bool file;       /* there is a file to update */
+    bool unfinished; /* there is no file, but a log of an unfinished run */
+    /* What the file or the log was made from. */
+    struct content old;
+    struct feature_set features;
+    char **sources, *text;
+    struct parameters *parameters; /* of old.parameters */
+
+    struct options options; /* the command's, completed by those of the file; what it points to is
+                               the command's or this struct's */
+    uint64_t limit;         /* that the file was made with; 0: none */
+    struct places places;
+};
+
+/* Reads options->output, if it is there and nothing speaks against it (--fresh). A file that cannot
+ * be updated at all is left for the store to refuse. Close it also after a failure. */
+enum status takeover_open(struct takeover *out, const struct options *options, struct error *err);
+void takeover_close(struct takeover *takeover);
+
+/* The features of the file to be: those of the file in its order, then, with --add, those of the
+ * command that it lacks; without a file the command's. What a SPEC does not say of normalisation and
+ * blur is as in the file's feature of that name. *first: the name of the first feature that the
+ * command gives, or that the file has. STATUS_USAGE: without --add the file lacks one, or has
+ * another one of that name. */
+enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_MAX],
+                              const struct takeover *t, const struct options *options,
+                              struct error *err);
+
+/* STATUS_USAGE where the command gives an option that shapes values otherwise than the file has it.
+ */
+enum status takeover_check(const struct takeover *t, const struct options *options,
+                           struct error *err);
+
+/* Notices of what an update does to the sources. */
+void takeover_tell(const struct takeover *t, const struct options *options);
+
+#endif
