@@ -3,6 +3,9 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 double canonical_lane_sum(double lanes[KMEANS_LANES])
 {
@@ -26,18 +29,53 @@ static inline __attribute__((always_inline)) double distance_body(const float *x
     return canonical_lane_sum(sum);
 }
 
-#if defined(__x86_64__) && !defined(__FMA__)
+#if defined(__x86_64__)
 
-__attribute__((target("avx2,fma"))) static double distance_fma(const float *x, const float *c,
-                                                               uint32_t stride)
+/* The compilers at -O2 do not keep lanes in registers by themselves. */
+__attribute__((target("avx2,fma"))) static double distance_avx2(const float *x, const float *c,
+                                                                uint32_t stride)
 {
-    return distance_body(x, c, stride);
+    __m256d sum[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(),
+                      _mm256_setzero_pd()};
+    for (uint32_t j = 0; j < stride; j += KMEANS_LANES) {
+#define ADD(i)                                                                                     \
+    {                                                                                              \
+        const __m256d t = _mm256_sub_pd(_mm256_cvtps_pd(_mm_loadu_ps(x + j + 4 * (i))),            \
+                                        _mm256_cvtps_pd(_mm_loadu_ps(c + j + 4 * (i))));           \
+        sum[i] = _mm256_fmadd_pd(t, t, sum[i]);                                                    \
+    }
+        ADD(0) ADD(1) ADD(2) ADD(3)
+#undef ADD
+    }
+    double lanes[KMEANS_LANES];
+    memcpy(lanes, sum, sizeof lanes);
+    return canonical_lane_sum(lanes);
+}
+
+__attribute__((target("avx512f"))) static double distance_avx512(const float *x, const float *c,
+                                                                 uint32_t stride)
+{
+    __m512d low = _mm512_setzero_pd(), high = low;
+    for (uint32_t j = 0; j < stride; j += KMEANS_LANES) {
+        const __m512d t = _mm512_sub_pd(_mm512_cvtps_pd(_mm256_loadu_ps(x + j)),
+                                        _mm512_cvtps_pd(_mm256_loadu_ps(c + j)));
+        const __m512d u = _mm512_sub_pd(_mm512_cvtps_pd(_mm256_loadu_ps(x + j + 8)),
+                                        _mm512_cvtps_pd(_mm256_loadu_ps(c + j + 8)));
+        low = _mm512_fmadd_pd(t, t, low);
+        high = _mm512_fmadd_pd(u, u, high);
+    }
+    double lanes[KMEANS_LANES];
+    memcpy(lanes, &low, sizeof low);
+    memcpy(lanes + KMEANS_LANES / 2, &high, sizeof high);
+    return canonical_lane_sum(lanes);
 }
 
 double canonical_distance(const float *x, const float *c, uint32_t stride)
 {
+    if (__builtin_cpu_supports("avx512f"))
+        return distance_avx512(x, c, stride);
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return distance_fma(x, c, stride);
+        return distance_avx2(x, c, stride);
     return distance_body(x, c, stride);
 }
 

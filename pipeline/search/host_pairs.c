@@ -20,6 +20,8 @@
 /* Blocks are padded to whole tiles and parts. */
 #define BLOCK_ALIGN 96
 _Static_assert(BLOCK_ALIGN % PART_ROWS == 0 && BLOCK_ALIGN % TILE_LANES == 0, "whole tiles");
+/* Rows of the first step, at least. */
+#define FIRST_ROWS 24
 /* Parts of a step for each thread. */
 #define PARTS_THREAD 4
 /* Lists of rows whose numbers differ by a multiple of this share a lock. */
@@ -169,47 +171,6 @@ static enum status block_read(struct pairs *pairs, struct block *block, uint64_t
 
 /* --- pairs ------------------------------------------------------------------------------------- */
 
-/* The squared distance in float32: 16 sums of at most stride / 16 terms, as canonical_distance has
- * them. */
-static inline __attribute__((always_inline)) float rough_body(const float *x, const float *y,
-                                                              uint32_t stride)
-{
-    float sum[KMEANS_LANES] = {0};
-    for (uint32_t j = 0; j < stride; j += KMEANS_LANES)
-        for (uint32_t l = 0; l < KMEANS_LANES; l++) {
-            const float t = x[j + l] - y[j + l];
-            sum[l] += t * t;
-        }
-    for (uint32_t half = KMEANS_LANES / 2; half > 0; half /= 2)
-        for (uint32_t l = 0; l < half; l++)
-            sum[l] += sum[l + half];
-    return sum[0];
-}
-
-#if defined(__x86_64__) && !defined(__AVX2__)
-
-__attribute__((target("avx2,fma"))) static float rough_avx2(const float *x, const float *y,
-                                                            uint32_t stride)
-{
-    return rough_body(x, y, stride);
-}
-
-static float rough_distance(const float *x, const float *y, uint32_t stride)
-{
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return rough_avx2(x, y, stride);
-    return rough_body(x, y, stride);
-}
-
-#else
-
-static float rough_distance(const float *x, const float *y, uint32_t stride)
-{
-    return rough_body(x, y, stride);
-}
-
-#endif
-
 /* What a thread knows of its part's rows. */
 struct part {
     struct pairs *pairs;
@@ -251,7 +212,7 @@ static void decide(struct part *part, uint32_t i, uint32_t lane)
     const float *y = b->values + (size_t)b->at[lane] * pairs->stride;
     const double limit = fmax(part->limits[i], b->limits[lane]);
     if (limit < INFINITY) {
-        const float rough = rough_distance(x, y, pairs->stride);
+        const float rough = pairs->ops->distance(x, y, pairs->stride);
         if (isfinite(rough) && (double)rough * (1 - pairs->roundoff) > limit)
             return;
     }
@@ -281,7 +242,7 @@ static void compare_part(void *context, uint64_t number)
     const uint32_t to_panel = first_panel + (uint32_t)(panels * (slice + 1) / pairs->slices);
     int32_t start[PART_ROWS], products[TILE_ROWS * TILE_LANES];
     for (uint32_t i = 0; i < PART_ROWS; i++) {
-        const uint32_t p = part.from + i;
+        const uint32_t p = min_u32(part.from + i, a->padded - 1);
         part.scale[i] = a->side.scale[p];
         part.error[i] = a->side.error[p];
         part.square[i] = i < part.rows ? a->side.square[p] : 3e38f;
@@ -344,7 +305,8 @@ static enum status compare(struct pairs *pairs, struct block *a, struct block *b
     const struct neighbours_config *config = pairs->reader->config;
     const uint32_t threads = workers_count(pairs->reader->workers);
     const uint32_t most = threads * PARTS_THREAD * PART_ROWS;
-    uint32_t rows = (max_u32(pairs->n, 32) + PART_ROWS - 1) / PART_ROWS * PART_ROWS;
+    /* No row has a reach before it has met n others. */
+    uint32_t rows = (max_u32(pairs->n, FIRST_ROWS) + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
     pairs->rows = a;
     pairs->lanes = b;
     rows = min_u32(most, rows);
@@ -406,7 +368,7 @@ enum status host_pairs(struct nearest *lists, struct neighbours *out, struct blo
     pairs->lists = lists;
     pairs->n = config->n;
     pairs->stride = reader->stride;
-    pairs->roundoff = (pairs->stride / KMEANS_LANES + 16) * 0x1p-23;
+    pairs->roundoff = (pairs->stride / TILE_SUMS + 16) * 0x1p-23;
     for (uint32_t i = 0; i < LOCKS; i++)
         pthread_mutex_init(&pairs->locks[i], NULL);
     const size_t row = block_row_bytes(pairs);

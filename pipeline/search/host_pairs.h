@@ -7,7 +7,8 @@
 #ifndef CLPIPE_SEARCH_HOST_PAIRS_H
 #define CLPIPE_SEARCH_HOST_PAIRS_H
 
-#include "search/all_pairs.h"
+#include "search/block_reader.h"
+#include "search/nearest.h"
 
 /* lists: source->rows x config->n, which begin as nearest_init makes them. */
 enum status host_pairs(struct nearest *lists, struct neighbours *out, struct block_reader *reader,

@@ -66,7 +66,27 @@ static void test_plain(uint32_t found[TILE_ROWS], const int32_t *products,
     test_body(found, products, rows, row, lanes, lane);
 }
 
-static const struct tile_ops plain = {"plain", 2, 2, 0, multiply_plain, test_plain};
+static float add_sums(float sum[TILE_SUMS])
+{
+    for (uint32_t half = TILE_SUMS / 2; half > 0; half /= 2)
+        for (uint32_t l = 0; l < half; l++)
+            sum[l] += sum[l + half];
+    return sum[0];
+}
+
+static float distance_plain(const float *x, const float *y, uint32_t stride)
+{
+    float sum[TILE_SUMS] = {0};
+    for (uint32_t j = 0; j < stride; j += TILE_SUMS)
+        for (uint32_t l = 0; l < TILE_SUMS; l++) {
+            const float t = x[j + l] - y[j + l];
+            sum[l] += t * t;
+        }
+    return add_sums(sum);
+}
+
+static const struct tile_ops plain = {"plain",        2,          2,             0,
+                                      multiply_plain, test_plain, distance_plain};
 
 #if defined(__x86_64__)
 
@@ -117,7 +137,23 @@ AVX2 static void test_avx2(uint32_t found[TILE_ROWS], const int32_t *products,
     test_body(found, products, rows, row, lanes, lane);
 }
 
-static const struct tile_ops avx2 = {"avx2", 2, 2, 0, multiply_avx2, test_avx2};
+AVX2 static float distance_avx2(const float *x, const float *y, uint32_t stride)
+{
+    __m256 low = _mm256_setzero_ps(), high = low;
+    for (uint32_t j = 0; j < stride; j += TILE_SUMS) {
+        const __m256 t = _mm256_sub_ps(_mm256_loadu_ps(x + j), _mm256_loadu_ps(y + j));
+        const __m256 u = _mm256_sub_ps(_mm256_loadu_ps(x + j + 8), _mm256_loadu_ps(y + j + 8));
+        low = _mm256_fmadd_ps(t, t, low);
+        high = _mm256_fmadd_ps(u, u, high);
+    }
+    float sum[TILE_SUMS];
+    memcpy(sum, &low, sizeof low);
+    memcpy(sum + 8, &high, sizeof high);
+    return add_sums(sum);
+}
+
+static const struct tile_ops avx2 = {"avx2",        2,         2,            0,
+                                     multiply_avx2, test_avx2, distance_avx2};
 
 /* --- AVX-512 VNNI: four products at a time, of unsigned codes in panels ------------------------ */
 
@@ -190,7 +226,18 @@ VNNI static void test_vnni(uint32_t found[TILE_ROWS], const int32_t *products,
     }
 }
 
-static const struct tile_ops vnni = {"avx512-vnni", 4, 1, 128, multiply_vnni, test_vnni};
+VNNI static float distance_avx512(const float *x, const float *y, uint32_t stride)
+{
+    __m512 sum = _mm512_setzero_ps();
+    for (uint32_t j = 0; j < stride; j += TILE_SUMS) {
+        const __m512 t = _mm512_sub_ps(_mm512_loadu_ps(x + j), _mm512_loadu_ps(y + j));
+        sum = _mm512_fmadd_ps(t, t, sum);
+    }
+    return _mm512_reduce_add_ps(sum);
+}
+
+static const struct tile_ops vnni = {"avx512-vnni", 4,         1,              128,
+                                     multiply_vnni, test_vnni, distance_avx512};
 
 static bool runs(const struct tile_ops *ops)
 {

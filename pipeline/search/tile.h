@@ -8,6 +8,8 @@
 /* Rows on one side of a tile, and on the other, whose codes lie in panels. */
 #define TILE_ROWS  12
 #define TILE_LANES 32
+/* Partial sums of a distance. */
+#define TILE_SUMS 16
 
 /* Of rows on either side: what a test needs (codes.h); error and reach are longer, square is less by
  * CODES_SLACK than they are. */
@@ -28,6 +30,9 @@ struct tile_ops {
      * own. `row` and `lane`: the first ones of the tile in `rows` and `lanes`. */
     void (*test)(uint32_t found[TILE_ROWS], const int32_t *products, const struct tile_side *rows,
                  size_t row, const struct tile_side *lanes, size_t lane);
+    /* The squared distance of two rows in float32, by TILE_SUMS partial sums or more: within
+     * (stride / TILE_SUMS + 16) * 2^-23 of it, relatively, unless numbers leave float32's range. */
+    float (*distance)(const float *x, const float *y, uint32_t stride);
 };
 
 /* The fastest that this processor can run; name: NULL, or which one (tests). NULL: not here. */
