@@ -1,24 +1,33 @@
 /* plan.c: makes the nodes that the features of a run need. */
 #include "steps/plan.h"
 
+#include "features/code.h"
+
 #include <string.h>
+
+/* The steps for a feature, or without one for the code. */
+static enum status add_steps(struct plan *plan, const struct feature *feature, struct error *err)
+{
+    int input = -1;
+    for (const struct step_row *row = step_rows; row->step; row++) {
+        struct step_node node = {.step = row->step, .input = input};
+        if (!row->needed || !row->needed(&node, plan, feature))
+            continue;
+        input = step_plan_node(&plan->steps, node);
+        if (input < 0)
+            return error_set(err, STATUS_USAGE, "the features need more than %u steps",
+                             STEP_NODES_MAX);
+    }
+    return STATUS_OK;
+}
 
 enum status plan_make(struct plan *plan, const struct plan_config *config, struct error *err)
 {
     memset(plan, 0, sizeof *plan);
     plan->config = *config;
-    plan->steps.words = config->features->counters;
-    for (unsigned i = 0; i < config->features->count; i++) {
-        int input = -1;
-        for (const struct step_row *row = step_rows; row->step; row++) {
-            struct step_node node = {.step = row->step, .input = input};
-            if (!row->needed || !row->needed(&node, plan, &config->features->feature[i]))
-                continue;
-            input = step_plan_node(&plan->steps, node);
-            if (input < 0)
-                return error_set(err, STATUS_USAGE, "the features need more than %u steps",
-                                 STEP_NODES_MAX);
-        }
-    }
-    return STATUS_OK;
+    plan->steps.words = config->features->counters + (config->codes ? CODE_WORDS : 0);
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < config->features->count && status == STATUS_OK; i++)
+        status = add_steps(plan, &config->features->feature[i], err);
+    return status == STATUS_OK && config->codes ? add_steps(plan, NULL, err) : status;
 }

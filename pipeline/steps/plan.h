@@ -1,4 +1,5 @@
-/* plan.h: the steps that the features of a run need: the table of steps, and the plan made from it.
+/* plan.h: the steps that the features and codes of a run need: the table of steps, and the plan made
+ * from it.
  *
  * Each row of the table says whether a feature needs it. A row that is needed becomes a node whose
  * input is the previous one; features with the same needs share nodes. The decoded and the blurred
@@ -21,6 +22,9 @@ struct plan_config {
     const struct feature_set *features; /* must outlive the plan */
     enum histogram_variant variant;
     enum plan_jpeg jpeg;
+    /* The perceptual codes of the images as decoded: their CODE_WORDS words come behind the counters
+     * of the features in a picture's row. */
+    bool codes;
 };
 
 /* Must not be moved: its nodes point into it. */
@@ -33,7 +37,7 @@ struct plan {
 
 struct step_row {
     const struct step *step; /* NULL after the last */
-    /* Does the feature need it? Sets the node's border, parameter and config. NULL: no feature
+    /* Does the feature, or without one the code, need it? Sets the node's border, parameter and config. NULL: no feature
      * needs it. */
     bool (*needed)(struct step_node *node, struct plan *plan, const struct feature *feature);
 };

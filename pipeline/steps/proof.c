@@ -49,7 +49,7 @@ static void fill_table(void *table, uint32_t *counts, struct proof_part *parts, 
         struct proof_part *part = &parts[i];
         uint32_t own[STEP_COUNTS_MAX];
         part->out = part->in;
-        if (part->in.payload == node->step->takes)
+        if (part->in.payload == node->step->takes && node->step->output)
             node->step->output(&part->out, node);
         part->out_offset = offset;
         offset = (uint32_t)(offset + part->out.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -58,6 +58,7 @@ static void fill_table(void *table, uint32_t *counts, struct proof_part *parts, 
                                          .out = &part->out,
                                          .in_offset = part->in_offset,
                                          .out_offset = part->out_offset,
+                                         .values = part->values,
                                          .first = counts,
                                          .count = own,
                                          .given_up = part->given_up};
@@ -104,6 +105,7 @@ enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
                          .out = out,
                          .scratch = scratch,
                          .table = entries,
+                         .values = out,
                          .list_entries = count,
                          .counts = counts,
                          .waits = OCL_NO_WAITS,

@@ -15,11 +15,12 @@ enum status proof_check(const struct step *step, const char *const *programs, co
 struct proof_part {
     struct part_shape in, out; /* out: set by proof_run, like out_offset */
     uint32_t in_offset, out_offset;
+    uint32_t values; /* where the step gives values: index of the first word of the part's row */
     bool given_up;
 };
 
 /* Runs parts through one step, as staging does: `input` and `output` have `bytes` bytes; bytes of
- * output that the step does not write are unchanged. */
+ * output that the step does not write are unchanged. It is the words of a step that gives values. */
 enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
                       const struct step_node *node, struct ocl_context *context,
                       const uint8_t *input, uint64_t bytes, struct error *err);

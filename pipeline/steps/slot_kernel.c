@@ -66,10 +66,11 @@ enum status slot_kernel_enqueue(void *state, struct ocl_queue *queue, struct ste
     const struct slot_kernel *slot_kernel = state;
     const struct ocl_device *device = ocl_context_device(slot_kernel->context);
     const cl_uint count = io->counts[0], items = io->counts[1];
+    const cl_mem *out = slot_kernel->node->step->gives == PAYLOAD_VALUES ? &io->values : &io->out;
     if (items == 0)
         return STATUS_OK;
     if (ocl_args(slot_kernel->kernel, err, sizeof io->in, &io->in, sizeof io->table, &io->table,
-                 sizeof count, &count, sizeof items, &items, sizeof io->out, &io->out,
+                 sizeof count, &count, sizeof items, &items, sizeof *out, out,
                  OCL_ARGS_END) != STATUS_OK)
         return STATUS_FAILED;
     size_t local = GROUP_MOST;

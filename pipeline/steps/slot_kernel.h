@@ -2,7 +2,8 @@
  *
  * The kernel `step->kernel` of the file of that name takes (in, entries, number of entries, number of
  * work-items, out). The step's counts are entries, one for each part, and work-items; an entry has the
- * number of its first one, by which a work-item finds its part.
+ * number of its first one, by which a work-item finds its part. `out` are the words of a step that gives
+ * values.
  */
 #ifndef CLPIPE_STEPS_SLOT_KERNEL_H
 #define CLPIPE_STEPS_SLOT_KERNEL_H

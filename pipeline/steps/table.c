@@ -1,5 +1,6 @@
 /* table.c: the table of steps. A new step is one file and one row here. */
 #include "steps/blur_step.h"
+#include "steps/code_step.h"
 #include "steps/jpeg_step.h"
 #include "steps/plan.h"
 #include "steps/scale_step.h"
@@ -16,13 +17,15 @@ static bool needs_blur(struct step_node *node, struct plan *plan, const struct f
 {
     (void)plan;
     node->border = BLUR_BORDER;
-    return feature->image.blur != 0;
+    return feature && feature->image.blur != 0;
 }
 
 /* One for all features of an image. */
 static bool needs_count(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
     unsigned i = 0;
+    if (!feature)
+        return false;
     while (i < plan->counts && !feature_image_equal(&plan->count[i].image, &feature->image))
         i++;
     if (i == plan->counts)
@@ -33,7 +36,13 @@ static bool needs_count(struct step_node *node, struct plan *plan, const struct 
     return true;
 }
 
+static bool needs_code(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    node->parameter = plan->config.features->counters;
+    return !feature;
+}
+
 const struct step_row step_rows[] = {
-    {&jpeg_step, needs_jpeg},   {&scale_step, NULL}, {&blur_step, needs_blur},
-    {&count_step, needs_count}, {NULL, NULL},
+    {&jpeg_step, needs_jpeg},   {&scale_step, NULL},      {&blur_step, needs_blur},
+    {&count_step, needs_count}, {&code_step, needs_code}, {NULL, NULL},
 };

@@ -1,0 +1,11 @@
+/* code_step.h: the words of the perceptual codes, as a step of staging. */
+#ifndef CLPIPE_STEPS_CODE_STEP_H
+#define CLPIPE_STEPS_CODE_STEP_H
+
+#include "features/code.h"
+#include "staging/step.h"
+
+/* The node's parameter is the place of the CODE_WORDS words in a picture's row of values. */
+extern const struct step code_step;
+
+#endif
