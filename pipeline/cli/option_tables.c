@@ -86,6 +86,9 @@ static const struct option ingest_rows[] = {
      "add these features to those in the file; every image is decoded again"},
     {"drop-source", 0, OPTION_LIST, AT(drop_source), "SOURCE", NULL, NULL, 0, 0,
      "remove a source and its images from the file, repeatable; no other SOURCE is needed then"},
+    {"add-codes", 0, OPTION_FLAG, AT(add_codes), NULL, NULL, NULL, 0, 0,
+     "add the perceptual codes that duplicates needs to a file made without; images without one are "
+     "decoded again"},
     {"retry-failed", 0, OPTION_FLAG, AT(retry_failed), NULL, NULL, NULL, 0, 0,
      "retry files that failed before"},
     MAX_TIME_ROW,

@@ -51,6 +51,7 @@ struct options {
     uint64_t max_pixels, max_scans, limit;
     bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     struct share allow_failures;
+    bool add_codes;
     double max_time, max_decode_seconds;
     uint64_t slot_size, slots;
     const char *histogram_variant;

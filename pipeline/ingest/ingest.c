@@ -33,6 +33,7 @@
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "features/code.h"
 #include "ingest/bounds.h"
 #include "ingest/decoder.h"
 #include "ingest/readers.h"
@@ -98,6 +99,10 @@ static void lane_failed(void *context, const struct error *err, unsigned alive)
 static void send_finished(void *context, struct picture *picture)
 {
     struct ingest *ingest = context;
+    if (picture->counters && picture->record.failure.reason == REASON_NONE) {
+        code_finish(picture->record.code, picture->counters + ingest->sink.code);
+        picture->record.has_code = true;
+    }
     recorder_put(ingest->recorder, picture);
 }
 
@@ -189,6 +194,7 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
         .features = &config->features,
         .variant = config->variant,
         .jpeg = host_jpeg ? PLAN_JPEG_HOST : config->jpeg,
+        .codes = true,
     };
     status = plan_make(&ingest->plan, &plan_config, err);
     if (status != STATUS_OK)
@@ -273,7 +279,7 @@ static enum status open_flow(struct ingest *ingest, unsigned open_files, struct 
 {
     const struct ingest_config *config = ingest->config;
     const uint64_t window =
-        bounds_window(config->memory, config->features.counters, config->threads);
+        bounds_window(config->memory, ingest->sink.counters, config->threads);
     enum status status = STATUS_FAILED;
     pthread_mutex_lock(&ingest->lock);
     if (!config->dry_run &&
@@ -491,7 +497,8 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     memset(report, 0, sizeof *report);
     struct stop own_stop = {0};
     struct ingest ingest = {.config = &bounded, .report = report};
-    ingest.sink = (struct picture_sink){.counters = bounded.features.counters,
+    ingest.sink = (struct picture_sink){.counters = bounded.features.counters + CODE_WORDS,
+                                        .code = bounded.features.counters,
                                         .finished = send_finished,
                                         .again = send_again,
                                         .context = &ingest};

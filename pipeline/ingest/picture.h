@@ -19,6 +19,7 @@ struct picture;
 /* Where pictures go; either function takes over the picture. Any thread. */
 struct picture_sink {
     uint32_t counters; /* of each picture */
+    uint32_t code;     /* of them, the first of the CODE_WORDS of its code */
     void (*finished)(void *context, struct picture *picture);
     void (*again)(void *context, struct picture *picture); /* one holder, no counters */
     void *context;
