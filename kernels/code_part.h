@@ -9,10 +9,6 @@
 #define CODE_U32 uint32_t
 #endif
 
-#define CODE_SAMPLES      128 /* down, and across */
-#define CODE_CELL_SAMPLES 4   /* of a cell, down, and across */
-#define CODE_SHIFT        5   /* bits that words lose before they are transformed */
-
 /* A work-item takes CODE_RUN cells side by side in the stored image. */
 #define CODE_RUN   8
 #define CODE_ITEMS (32 * 32 / CODE_RUN) /* work-items of a part */
@@ -25,7 +21,7 @@ struct code_part {
     CODE_U32 x0, y0, x1, y1; /* the part; empty: nothing to do (the picture was given up) */
     CODE_U32 words;          /* index of the part's first word */
     CODE_U32
-        turned; /* bit 0: rows are columns of the upright image; bit 1: x, bit 2: y run backwards */
+    turned; /* bit 0: rows are columns of the upright image; bit 1: x, bit 2: y run backwards */
 };
 
 #endif

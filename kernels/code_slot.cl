@@ -8,13 +8,15 @@
  */
 #include "code_part.h"
 
-#define CELLS (CODE_SAMPLES / CODE_CELL_SAMPLES)
+#define SAMPLES 128 /* down, and across */
+#define EACH    4   /* samples of a cell, down, and across */
+#define CELLS   (SAMPLES / EACH)
 
 /* Where sample `k` of an axis of `size` pixels lies; both as stored. */
 static inline uint place(uint k, uint size, uint backwards)
 {
-    const uint upright = backwards ? CODE_SAMPLES - 1 - k : k;
-    const uint at = (uint)((ulong)(2 * upright + 1) * size / (2 * CODE_SAMPLES));
+    const uint upright = backwards ? SAMPLES - 1 - k : k;
+    const uint at = (uint)((ulong)(2 * upright + 1) * size / (2 * SAMPLES));
     return backwards ? size - 1 - at : at;
 }
 
@@ -28,22 +30,22 @@ __kernel void code_slot(__global const uchar *pixels, __global const struct code
     const uint swapped = part.turned & 1, back_x = part.turned >> 1 & 1, back_y = part.turned >> 2;
     const uint down = item % CODE_ITEMS / (CELLS / CODE_RUN);
     const uint across = item % (CELLS / CODE_RUN) * CODE_RUN;
-    uint rows[CODE_CELL_SAMPLES];
+    uint rows[EACH];
     uint inside = 0;
-    for (uint i = 0; i < CODE_CELL_SAMPLES; i++) {
-        rows[i] = place(down * CODE_CELL_SAMPLES + i, part.height, back_y);
+    for (uint i = 0; i < EACH; i++) {
+        rows[i] = place(down * EACH + i, part.height, back_y);
         inside += rows[i] >= part.y0 && rows[i] < part.y1;
     }
     if (inside == 0)
         return;
     for (uint c = 0; c < CODE_RUN; c++) {
         uint red = 0, green = 0, blue = 0;
-        for (uint j = 0; j < CODE_CELL_SAMPLES; j++) {
-            const uint x = place((across + c) * CODE_CELL_SAMPLES + j, part.width, back_x);
+        for (uint j = 0; j < EACH; j++) {
+            const uint x = place((across + c) * EACH + j, part.width, back_x);
             if (x < part.x0 || x >= part.x1)
                 continue;
             __global const uchar *column = pixels + part.offset + 3 * (x - part.x0);
-            for (uint i = 0; i < CODE_CELL_SAMPLES; i++) {
+            for (uint i = 0; i < EACH; i++) {
                 if (rows[i] < part.y0 || rows[i] >= part.y1)
                     continue;
                 __global const uchar *p = column + (rows[i] - part.y0) * part.stride;

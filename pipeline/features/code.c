@@ -1,8 +1,6 @@
 /* code.c: cells to signs, in exact integers, and the reference of what the kernel adds up. */
 #include "features/code.h"
 
-#include "code_part.h"
-
 #include <string.h>
 
 /* floor(1024 cos(pi k / 64) + 1/2) for k of 0 to 32. */
@@ -10,7 +8,7 @@ static const int16_t cosine[CODE_CELLS + 1] = {
     1024, 1023, 1019, 1013, 1004, 993, 980, 964, 946, 926, 903, 878, 851, 822, 792, 759, 724,
     688,  650,  610,  569,  526,  483, 438, 392, 345, 297, 249, 200, 150, 100, 50,  0};
 
-#define FREQUENCIES 23u /* rows of frequencies that have a bit: 0 to 22 */
+#define FREQUENCIES 23u /* that have a bit, down and across: 0 to 22 */
 
 /* 1024 cos(pi (2 i + 1) u / 64), rounded. */
 static int32_t basis(uint32_t u, uint32_t i)
@@ -21,35 +19,79 @@ static int32_t basis(uint32_t u, uint32_t i)
     return k > CODE_CELLS ? -cosine[2 * CODE_CELLS - k] : cosine[k];
 }
 
-/* Calls per bit, in their order: by u + v, then by u. */
+/* Walks the bits in their order: by u + v, then by u. */
 #define FOR_EACH_BIT(bit, u, v)                                                                    \
     for (uint32_t bit = 0, u = 0, v = 1;                                                           \
-         bit<CODE_BITS; bit++, v> 0 ? (u++, v--) : (v = u + 1, u = 0))
+         bit<CODE_BITS; bit++, v> 0 ? (void)(u++, v--) : (void)(v = u + 1, u = 0))
+
+/* Two columns at a time, and a row of them. Every number is an integer below 2^53, so doubles are exact,
+ * and all processors multiply them fast. */
+typedef double pair __attribute__((vector_size(16)));
+#define PAIRS (CODE_CELLS / 2)
+
+/* out = sum over i of factor[i] in[-i], `count` rows, at least the first `pairs` of them. */
+static void weigh(pair *out, const double *factor, const pair (*in)[PAIRS], uint32_t count,
+                  uint32_t pairs)
+{
+    for (uint32_t j = 0; j < pairs; j += 4) {
+        pair a = {0}, b = {0}, c = {0}, d = {0}; /* in registers */
+        for (uint32_t i = 0; i < count; i++) {
+            const pair *row = &(in - i)[0][j], both = {factor[i], factor[i]};
+            a += both * row[0];
+            b += both * row[1];
+            c += both * row[2];
+            d += both * row[3];
+        }
+        out[j] = a;
+        out[j + 1] = b;
+        out[j + 2] = c;
+        out[j + 3] = d;
+    }
+}
+
+/* The cosine transform of each of the columns of `in`, frequencies from 0; uses up `in`.
+ *
+ * Basis u of n values is symmetric for even u and antisymmetric for odd u, so odd frequencies need
+ * only the differences, and even ones the sums, of opposite values; those of the sums are a transform
+ * of n / 2 values with frequencies u / 2. If `sloping`, frequency u is needed of the first
+ * FREQUENCIES - u columns only. */
+static void transform(pair out[FREQUENCIES][PAIRS], pair in[CODE_CELLS][PAIRS], bool sloping)
+{
+    uint32_t size = CODE_CELLS;
+    for (uint32_t step = 1; step < CODE_CELLS; step *= 2, size /= 2) {
+        for (uint32_t i = 0; i < size / 2; i++) {
+            for (uint32_t j = 0; j < PAIRS; j++) {
+                const pair a = in[i][j], b = in[size - 1 - i][j];
+                in[i][j] = a + b;
+                in[size - 1 - i][j] = a - b;
+            }
+        }
+        for (uint32_t u = step; u < FREQUENCIES; u += 2 * step) {
+            double factor[CODE_CELLS / 2];
+            for (uint32_t i = 0; i < size / 2; i++)
+                factor[i] = basis(u, i);
+            weigh(out[u], factor, (const pair(*)[PAIRS]) & in[size - 1], size / 2,
+                  sloping ? (FREQUENCIES - u + 1) / 2 : PAIRS);
+        }
+    }
+    for (uint32_t j = 0; j < PAIRS; j++)
+        out[0][j] = 1024 * in[0][j];
+}
 
 void code_finish(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WORDS])
 {
-    int32_t row[FREQUENCIES][CODE_CELLS] = {{0}};
-    int32_t table[FREQUENCIES][CODE_CELLS];
+    pair cells[CODE_CELLS][PAIRS], down[FREQUENCIES][PAIRS];
+    pair across[CODE_CELLS][PAIRS] = {{{0}}}, both[FREQUENCIES][PAIRS];
+    for (uint32_t i = 0; i < CODE_WORDS; i++)
+        cells[i / CODE_CELLS][i % CODE_CELLS / 2][i % 2] = (int32_t)(words[i] >> CODE_SHIFT);
+    transform(down, cells, false);
     for (uint32_t u = 0; u < FREQUENCIES; u++)
-        for (uint32_t i = 0; i < CODE_CELLS; i++)
-            table[u][i] = basis(u, i);
-    /* At most 32 * 1024 * 32640, which 32 bits hold. */
-    for (uint32_t i = 0; i < CODE_CELLS; i++) {
-        int32_t cell[CODE_CELLS];
         for (uint32_t j = 0; j < CODE_CELLS; j++)
-            cell[j] = (int32_t)(words[i * CODE_CELLS + j] >> CODE_SHIFT);
-        for (uint32_t u = 0; u < FREQUENCIES; u++)
-            for (uint32_t j = 0; j < CODE_CELLS; j++)
-                row[u][j] += table[u][i] * cell[j];
-    }
+            across[j][u / 2][u % 2] = down[u][j / 2][j % 2];
+    transform(both, across, true);
     memset(code, 0, CODE_BYTES);
     FOR_EACH_BIT(bit, u, v)
-    {
-        int64_t sum = 0;
-        for (uint32_t j = 0; j < CODE_CELLS; j++)
-            sum += (int64_t)table[v][j] * row[u][j];
-        code[bit / 8] |= (uint8_t)((sum > 0) << (7 - bit % 8));
-    }
+    code[bit / 8] |= (uint8_t)((both[v][u / 2][u % 2] > 0) << (7 - bit % 8));
 }
 
 void code_mirror_mask(uint8_t mask[CODE_BYTES])

@@ -11,10 +11,13 @@
 
 #include "part/part.h"
 
-#define CODE_BITS  256u
-#define CODE_BYTES 32u
-#define CODE_CELLS 32u /* rows, and columns, of cells */
-#define CODE_WORDS (CODE_CELLS * CODE_CELLS)
+#define CODE_BITS         256u
+#define CODE_BYTES        32u
+#define CODE_CELLS        32u /* rows, and columns, of cells */
+#define CODE_WORDS        (CODE_CELLS * CODE_CELLS)
+#define CODE_SAMPLES      128u /* rows, and columns, of samples */
+#define CODE_CELL_SAMPLES 4u   /* of a cell, down, and across */
+#define CODE_SHIFT        5u   /* bits that words lose before they are transformed */
 
 /* The C reference: adds the samples that lie in `rect`, in stored coordinates, to the words of the
  * image. pixels: the first one of rect, RGB rows of `stride` bytes; width and height of the whole
