@@ -112,12 +112,15 @@ const struct command commands[] = {
      .run = command_info},
     {.name = "export",
      .goal = RESULTS,
-     .arguments = "F.h5 --what features|labels|failures|images|tree [OPTIONS]",
+     .arguments = "F.h5 --what WHAT [OPTIONS]",
      .summary = "write tables for other programs, or a folder per cluster",
-     .about = "Tables are written to standard output or to -o FILE. A tree is a new directory with "
-              "one folder per cluster, which holds a link to each of its images, or a copy.",
+     .about = "Tables are written to standard output or to -o FILE, which is not replaced without "
+              "--force. A tree is a directory with one folder per cluster, the largest cluster "
+              "first; a folder holds a link to each of its images, or a copy, the nearest to the "
+              "centre first.",
      .examples = "  clpipe export photos.h5 --what labels > labels.csv\n"
                  "  clpipe export photos.h5 --what features --format npy -o features.npy\n"
+                 "  clpipe export photos.h5 --what clusters -o clusters.csv\n"
                  "  clpipe export photos.h5 --what tree --to sorted",
      .operand_name = "F.h5",
      .min_operands = 1,

@@ -267,19 +267,27 @@ static const struct option repair_rows[] = {
 const struct option_group group_repair = {"What to write", repair_rows};
 
 static const struct option export_rows[] = {
-    {"what", 0, OPTION_CHOICE, AT(what), "features|labels|failures|images|tree", NULL, NULL, 0, 0,
-     "table to write, or tree; required"},
+    {"what", 0, OPTION_CHOICE, AT(what),
+     "features|labels|failures|images|centroids|clusters|sweep|tree", NULL, NULL, 0, 0,
+     "table to write, or tree; required. centroids, clusters and sweep are of one clustering: its "
+     "centroids, a line for each cluster, and the measures of each k of -k A:B"},
     {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl|npy", "csv",
-     "the extension of -o, else csv", 0, 0, "table format; npy only for features and labels"},
+     "the extension of -o, else csv", 0, 0,
+     "table format; npy only for features, labels and centroids"},
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the only one", 0, 0,
      "feature to export, if the file has several"},
     {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "the only one", 0, 0,
      "clustering to export, if the file has several"},
     OUTPUT_ROW(NULL, "standard output", "file to write; - is standard output"),
+    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing file"},
+    {"absolute-paths", 0, OPTION_FLAG, AT(absolute_paths), NULL, NULL, NULL, 0, 0,
+     "write the absolute path of each image in the column path, and absolute symbolic links in a "
+     "tree"},
     {"to", 0, OPTION_TEXT, AT(to), "DIR", NULL, NULL, 0, 0,
-     "tree: directory to create; may exist if empty; required"},
+     "tree: directory to create; may exist if it is empty or holds an earlier tree, which is "
+     "replaced; required"},
     {"link", 0, OPTION_CHOICE, AT(link), "symlink|hard|copy", "symlink", NULL, 0, 0,
-     "tree: how each image appears in its folder"},
+     "tree: how each image appears in its folder; symbolic links are relative"},
     END};
 const struct option_group group_export = {"What to write", export_rows};
 

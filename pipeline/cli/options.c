@@ -267,7 +267,8 @@ bool options_given(const struct options *options, const char *name)
 
 bool json_owns_stdout(const struct options *options)
 {
-    return options->json && strcmp(options->json, "-") == 0;
+    return options->json &&
+           (strcmp(options->json, "-") == 0 || strcmp(options->json, "/dev/stdout") == 0);
 }
 
 const char *option_choice(char *buffer, size_t size, const struct options *options,

@@ -21,7 +21,16 @@ struct text_list {
 };
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
-enum export_what { WHAT_FEATURES, WHAT_LABELS, WHAT_FAILURES, WHAT_IMAGES, WHAT_TREE };
+enum export_what {
+    WHAT_FEATURES,
+    WHAT_LABELS,
+    WHAT_FAILURES,
+    WHAT_IMAGES,
+    WHAT_CENTROIDS,
+    WHAT_CLUSTERS,
+    WHAT_SWEEP,
+    WHAT_TREE
+};
 enum export_format { FORMAT_CSV, FORMAT_TSV, FORMAT_JSONL, FORMAT_NPY };
 enum export_link { LINK_SYMBOLIC, LINK_HARD, LINK_COPY };
 
@@ -78,7 +87,7 @@ struct options {
     const char *local_size, *image, *out_prefix;
 
     /* info, export */
-    bool failures, digest;
+    bool failures, digest, absolute_paths;
     int what, format, link;
     const char *to;
 };

@@ -64,6 +64,10 @@ static enum status check_target(const struct options *options, const char *optio
     }
     if (options->output && strcmp(path, options->output) == 0)
         return misuse(err, options->command, "%s and --output both name %s", option, shown);
+    /* A pipe or a device takes what comes. */
+    if (strcmp(option, "--json") == 0 && stat(path, &st) == 0 && !S_ISREG(st.st_mode) &&
+        !S_ISDIR(st.st_mode))
+        return STATUS_OK;
     struct output *trial = NULL;
     enum status status = output_open(&trial, path, err);
     output_close(&trial);

@@ -1,13 +1,25 @@
 /* sink.c: buffered output to a file or to standard output. */
 #include "cli/sink.h"
+#include "base/path.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SINK_BUFFER ((size_t)1 << 16)
+
+bool sink_is_stdout(const char *path)
+{
+    struct stat one, other;
+    return strcmp(path, "-") == 0 ||
+           (strncmp(path, "/dev/", 5) == 0 && stat(path, &one) == 0 &&
+            fstat(STDOUT_FILENO, &other) == 0 && one.st_dev == other.st_dev &&
+            one.st_ino == other.st_ino);
+}
 
 enum status sink_open(struct sink *out, const char *path, struct error *err)
 {
@@ -17,15 +29,28 @@ enum status sink_open(struct sink *out, const char *path, struct error *err)
         return error_memory(err, SINK_BUFFER, "an output buffer");
     out->fd = STDOUT_FILENO;
     out->path = path ? path : "standard output";
-    if (!path)
+    if (!path || sink_is_stdout(path))
         return STATUS_OK;
-    enum status status = output_open(&out->file, path, err);
+    enum status status = STATUS_OK;
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+        /* A pipe or a device takes what comes. */
+        out->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        out->opened = out->fd >= 0;
+        char shown[256];
+        if (out->fd < 0)
+            status = error_errno(err, STATUS_FAILED, errno, "open", "cannot write %s",
+                                 path_for_message(shown, sizeof shown, path));
+    } else {
+        status = output_open(&out->file, path, err);
+    }
     if (status != STATUS_OK) {
         free(out->buffer);
         out->buffer = NULL;
         return status;
     }
-    out->fd = output_descriptor(out->file);
+    if (out->file)
+        out->fd = output_descriptor(out->file);
     return STATUS_OK;
 }
 
@@ -105,6 +130,8 @@ enum status sink_close(struct sink *sink, bool keep, struct error *err)
         status = output_commit(sink->file, err);
     }
     output_close(&sink->file);
+    if (sink->opened)
+        close(sink->fd);
     free(sink->buffer);
     sink->buffer = NULL;
     return status;

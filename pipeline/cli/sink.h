@@ -1,4 +1,5 @@
-/* sink.h: what a command was asked to print: to standard output, or to a file that appears whole.
+/* sink.h: what a command was asked to print: to standard output, to a pipe or device, or to a file that
+ * appears whole.
  *
  * Errors stay with the sink until sink_close, so that writing needs no checks; a reader that closes
  * the pipe is no error: everything after that is dropped quietly. One thread. */
@@ -12,7 +13,8 @@
 
 struct sink {
     int fd;
-    struct output *file; /* NULL: standard output */
+    struct output *file; /* NULL: standard output, or a pipe or device */
+    bool opened;         /* fd is that of a pipe or device */
     const char *path;    /* for messages */
     char *buffer;
     size_t used;
@@ -20,7 +22,11 @@ struct sink {
     struct error error;
 };
 
-/* path NULL: standard output. The path is kept, not copied. */
+/* "-", and /dev/stdout or whatever name in /dev standard output has. */
+bool sink_is_stdout(const char *path);
+
+/* path NULL: standard output. A pipe or device is written as it is; a file appears whole. The path is
+ * kept, not copied. */
 enum status sink_open(struct sink *out, const char *path, struct error *err);
 void sink_write(struct sink *sink, const void *data, size_t size);
 void sink_text(struct sink *sink, const char *text);

@@ -69,12 +69,106 @@ def test_failures(clpipe, finished, h5):
 
 def test_labels(clpipe, finished, h5):
     rows = read_csv(clpipe("export", finished, "--what", "labels").stdout)
-    assert rows[0] == ["path", "source", "label", "distance"]
+    assert rows[0] == ["path", "source", "label", "distance", "squared_distance"]
     clusters = h5["clusters/kmeans"]
     assert [row[0] for row in rows[1:]] == text(h5["images/path"])
     assert [int(row[2]) for row in rows[1:]] == list(clusters["labels"])
-    distances = numpy.array([row[3] for row in rows[1:]], numpy.float32)
-    assert distances.tobytes() == clusters["distances"][:].tobytes()
+    squares = numpy.array([row[4] for row in rows[1:]], numpy.float32)
+    assert squares.tobytes() == clusters["distances"][:].tobytes()
+    lengths = numpy.array([row[3] for row in rows[1:]], numpy.float32)
+    assert (lengths == numpy.sqrt(clusters["distances"][:].astype(float)).astype("f4")).all()
+
+
+def test_centroids(clpipe, finished, h5, tmp_path):
+    stored = h5["clusters/kmeans/centroids"][:]
+    rows = read_csv(clpipe("export", finished, "--what", "centroids").stdout)
+    assert rows[0] == ["cluster"] + [f"rgb_8x8x8_{i}" for i in range(512)]
+    assert [int(row[0]) for row in rows[1:]] == [0, 1, 2]
+    assert numpy.array([row[1:] for row in rows[1:]], "f4").tobytes() == stored.tobytes()
+    lines = clpipe("export", finished, "--what", "centroids", "--format", "jsonl").stdout
+    values = [json.loads(line)["rgb_8x8x8"] for line in lines.splitlines()]
+    assert numpy.array(values, "f4").tobytes() == stored.tobytes()
+    assert clpipe("export", finished, "--what", "centroids", "-o", "c.npy").returncode == 0
+    assert numpy.load(tmp_path / "c.npy").tobytes() == stored.tobytes()
+
+
+def test_clusters(clpipe, finished, h5):
+    stored = h5["clusters/kmeans"]
+    paths, labels = text(h5["images/path"]), stored["labels"][:]
+    lengths = numpy.sqrt(stored["distances"][:].astype(float))
+    rows = list(csv.DictReader(io.StringIO(clpipe("export", finished, "--what",
+                                                  "clusters").stdout)))
+    assert [int(row["cluster"]) for row in rows] == [0, 1, 2]
+    for cluster, row in enumerate(rows):
+        members = numpy.flatnonzero(labels == cluster)
+        assert int(row["size"]) == len(members) == stored["sizes"][cluster]
+        assert float(row["share"]) == len(members) / 13
+        nearest = [row[f"nearest_{i}"] for i in (1, 2, 3)]
+        assert nearest == [paths[i] if i >= 0 else "" for i in stored["nearest"][cluster]]
+        assert numpy.isclose(float(row["mean_distance"]), lengths[members].mean())
+        assert numpy.isclose(float(row["largest_distance"]), lengths[members].max())
+        folders = [os.path.dirname(paths[i]) for i in members]
+        assert folders.count(row["folder"]) == int(row["folder_size"]) == \
+            max(folders.count(folder) for folder in folders)
+        assert int(row["folders"]) == len(set(folders))
+    lines = clpipe("export", finished, "--what", "clusters", "--format", "jsonl").stdout
+    assert [json.loads(line)["folder"] for line in lines.splitlines()] == \
+        [row["folder"] for row in rows]
+
+
+def test_sweep(clpipe, finished, tmp_path):
+    shutil.copy(finished, tmp_path / "x.h5")
+    check_one_error(clpipe("export", "x.h5", "--what", "sweep"), 2, "one k", "-k A:B")
+    assert clpipe("cluster", "x.h5", "-k", "2:5", "--feature", "counts", "--name",
+                  "several").returncode == 0
+    with h5py.File(tmp_path / "x.h5", "r") as file:
+        stored = {name: data[:] for name, data in file["clusters/several/sweep"].items()}
+        chosen = len(file["clusters/several/sizes"])
+    rows = list(csv.DictReader(io.StringIO(clpipe("export", "x.h5", "--what", "sweep", "--name",
+                                                  "several").stdout)))
+    assert [int(row["k"]) for row in rows] == [2, 3, 4, 5] == list(stored["k"])
+    assert [int(row["k"]) for row in rows if row["chosen"] == "1"] == [chosen]
+    for name in ["iterations", "inertia", "silhouette", "davies_bouldin", "calinski_harabasz",
+                 "purity", "nmi", "ari"]:
+        assert [float(row[name]) for row in rows] == list(stored[name]), name
+
+
+def test_absolute_paths(clpipe, photos, tmp_path):
+    shutil.copytree(photos, tmp_path / "p")
+    (tmp_path / "p" / "odd, \"name\".png").write_bytes((photos / "red" / "00.png").read_bytes())
+    (tmp_path / "list.txt").write_text("./p/red/00.png\np/green/01.jpg\n")
+    assert clpipe("run", "p", "@list.txt", "-k", 2, "-o", "x.h5").returncode == 0
+    for what in ["images", "labels", "features"]:
+        usual = read_csv(clpipe("export", "x.h5", "--what", what).stdout)
+        rows = read_csv(clpipe("export", "x.h5", "--what", what, "--absolute-paths").stdout)
+        assert len(rows) == 17
+        for row, other in zip(rows[1:], usual[1:]):
+            assert row[0] == str(tmp_path / ("p" if other[1] == "p" else "") / other[0])
+            assert os.path.exists(row[0]) and row[1:] == other[1:]
+    rows = list(csv.DictReader(io.StringIO(clpipe("export", "x.h5", "--what", "clusters",
+                                                  "--absolute-paths").stdout)))
+    assert all(os.path.isabs(row["nearest_1"]) and os.path.exists(row["nearest_1"])
+               for row in rows)
+
+
+def test_pipes_and_devices(clpipe, finished, tmp_path):
+    ask = ["export", finished, "--what", "labels"]
+    wanted = clpipe(*ask).stdout
+    assert clpipe(*ask, "-o", "/dev/stdout").stdout == wanted
+    assert clpipe(*ask, "-o", "/dev/null").returncode == 0
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", "pipe"], cwd=tmp_path, stdout=subprocess.PIPE,
+                          text=True) as reader:
+        result = clpipe(*ask, "-o", "pipe")
+        assert (result.returncode, reader.communicate()[0]) == (0, wanted)
+    # Standard output is a file that something stands in already.
+    with open(tmp_path / "out", "w") as out:
+        out.write("before\n")
+        out.flush()
+        assert clpipe(*ask, "-o", "/dev/stdout", capture_output=False, stdout=out).returncode == 0
+    assert (tmp_path / "out").read_text() == "before\n" + wanted
+    result = clpipe(*ask, "-o", "t.csv", "--json", "/dev/stdout")
+    assert json.loads(result.stdout)["rows"] == 13
 
 
 @pytest.mark.parametrize("feature", ["rgb_8x8x8", "counts"])
@@ -147,8 +241,10 @@ def test_a_table_replaces_no_result(clpipe, finished, tmp_path):
     shutil.copy(finished, copy)
     before = copy.read_bytes()
     check_one_error(clpipe("export", finished, "--what", "images", "-o", copy), 3, "copy.h5",
-                    "not overwritten")
-    check_one_error(clpipe("export", copy, "--what", "images", "-o", copy), 3, "copy.h5")
+                    "--force")
+    for force in [[], ["--force"]]:
+        check_one_error(clpipe("export", copy, "--what", "images", "-o", copy, *force), 2,
+                        "copy.h5 is the input")
     check_one_error(clpipe("export", copy, "--what", "images", "-o", "t.csv", "--json", copy), 2,
                     "copy.h5")
     assert copy.read_bytes() == before
@@ -270,13 +366,15 @@ def test_info_digest(clpipe, finished):
         result.stdout.strip()
 
 
-@pytest.mark.parametrize("content", ["a photograph", "{}", "# notes\n", "pathology\n"])
-def test_only_tables_are_overwritten(clpipe, finished, tmp_path, content):
+@pytest.mark.parametrize("content", [b"a photograph", b"{}", b"path,source\n", b"\x93NUMPY"])
+def test_files_are_replaced_on_request(clpipe, finished, tmp_path, content):
     ask = ["export", finished, "--what", "labels", "--name", "kmeans"]
-    for name in ["x.jpg", "x.csv"]:
-        (tmp_path / name).write_text(content)
-        check_one_error(clpipe(*ask, "-o", name), 3, name, "not overwritten")
-        assert (tmp_path / name).read_text() == content
+    for name in ["x.jpg", "x.csv", "x.npy"]:
+        (tmp_path / name).write_bytes(content)
+        check_one_error(clpipe(*ask, "-o", name), 3, f"{name} exists", "--force", "-o")
+        assert (tmp_path / name).read_bytes() == content
+        assert clpipe(*ask, "-o", name, "--force").returncode == 0
+        assert (tmp_path / name).read_bytes() != content
 
 
 @pytest.mark.parametrize("what", ["labels", "images", "failures", "features"])
@@ -285,7 +383,7 @@ def test_the_extension_is_the_format(clpipe, finished, tmp_path, what, name):
     ask = ["export", finished, "--what", what, "--feature", "counts", "--name", "kmeans"]
     result = clpipe(*ask, "-o", name)
     if name == "t.npy" and what in ("images", "failures"):
-        check_one_error(result, 2, "npy is only for features and labels")
+        check_one_error(result, 2, "npy is only for features, labels and centroids")
         return
     assert result.returncode == 0, result.stderr
     first = (tmp_path / name).read_bytes()
@@ -294,13 +392,13 @@ def test_the_extension_is_the_format(clpipe, finished, tmp_path, what, name):
     else:
         word = {"t.csv": "csv", "t.tsv": "tsv", "t.jsonl": "jsonl", "t.txt": "csv"}[name]
         assert first.decode() == clpipe(*ask, "--format", word, "-o", "-").stdout
-    # An earlier table, and an empty file, are replaced.
-    assert clpipe(*ask, "-o", name).returncode == 0
+    # An empty file is replaced.
     (tmp_path / name).write_bytes(b"")
     assert clpipe(*ask, "-o", name).returncode == 0
     assert (tmp_path / name).read_bytes() == first
     # What is asked for counts, whatever the name says.
-    assert clpipe(*ask, "-o", "other.npy", "--format", "csv").returncode == 0
+    other = clpipe(*ask, "-o", "other.npy", "--format", "csv")
+    assert other.returncode == 0 and "other.npy is written as csv" in other.stderr
     assert (tmp_path / "other.npy").read_bytes().startswith(b"path,source,")
 
 

@@ -1,0 +1,15 @@
+/* decimal.h: float32 values as text, fast and exact, in any locale. */
+#ifndef CLPIPE_BASE_DECIMAL_H
+#define CLPIPE_BASE_DECIMAL_H
+
+#include <stddef.h>
+
+/* Room for any float32, with its NUL. */
+#define FLOAT32_TEXT 20
+
+/* Writes the value as %g would, with the fewest digits (at most 9) that give it back when they are
+ * read as a float, or as a double and then rounded; "nan", "inf", "-inf", "-0" for these. Returns
+ * the length. */
+size_t format_float32(char out[FLOAT32_TEXT], float value);
+
+#endif

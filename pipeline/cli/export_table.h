@@ -1,0 +1,37 @@
+/* export_table.h: the tables of `export`: CSV, TSV, JSON lines, .npy. */
+#ifndef CLPIPE_CLI_EXPORT_TABLE_H
+#define CLPIPE_CLI_EXPORT_TABLE_H
+
+#include "cli/locate.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/sink.h"
+#include "file/result.h"
+#include "matrix/matrix.h"
+
+struct export {
+    const struct options *options;
+    const char *output;        /* of -o; NULL: standard output */
+    enum export_format format; /* of --format, or what the name of the output says */
+    struct result *result;
+    struct matrix_source matrix; /* features */
+    struct result_feature feature;
+    const struct result_clusters *clusters; /* labels, centroids, clusters, sweep, tree */
+    int32_t *labels;                        /* labels, clusters, tree */
+    float *distances;                       /* squared, as they are stored */
+    const float *centroids;                 /* k x dimension, while they are written */
+    unsigned threads;
+    struct sink sink;
+    struct locator locator;
+    struct progress progress;
+    char separator;
+    uint64_t rows; /* written */
+};
+
+/* Whether the clusters' rows are the images of the file. */
+bool export_has_images(const struct export *export);
+
+/* Writes the table of options->what into the open sink. STATUS_USAGE: there is no such table. */
+enum status export_table(struct export *export, struct error *err);
+
+#endif

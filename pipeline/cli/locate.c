@@ -1,0 +1,92 @@
+/* locate.c: from sources and relative paths to absolute ones. */
+#include "cli/locate.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* \xHH, as bytes that are not UTF-8 stand in the file, back into bytes; in place. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at;) {
+        unsigned byte;
+        if (at[0] == '\\' && at[1] == 'x' && isxdigit((unsigned char)at[2]) &&
+            isxdigit((unsigned char)at[3]) && sscanf(at + 2, "%2x", &byte) == 1 && byte) {
+            *to++ = (char)byte;
+            at += 4;
+        } else {
+            *to++ = *at++;
+        }
+    }
+    *to = 0;
+}
+
+/* A source's name: as the file has it, or with the bytes that stand for it there. */
+static enum status real_source(struct locator *locator, unsigned number,
+                               const struct result *result, struct error *err)
+{
+    struct stat st;
+    if (locator->source && locator->source_of == number)
+        return STATUS_OK;
+    free(locator->source);
+    locator->source = strdup(result_source(result, number));
+    locator->source_of = (uint16_t)number;
+    if (!locator->source)
+        return error_memory(err, strlen(result_source(result, number)) + 1, "a file name");
+    const char *path = locator->source[0] == '@' ? locator->source + 1 : locator->source;
+    if (stat(path, &st) != 0)
+        unescape(locator->source);
+    locator->source_is_directory = stat(locator->source, &st) == 0 && S_ISDIR(st.st_mode);
+    return STATUS_OK;
+}
+
+enum status locate_image(struct locator *locator, const char **path, const struct result *result,
+                         unsigned source, const char *path_raw, struct error *err)
+{
+    if (source >= result_source_count(result))
+        return error_set(err, STATUS_FAILED,
+                         "an image has no valid source: the file is damaged, see clpipe verify");
+    if (!locator->working && !(locator->working = getcwd(NULL, 0)))
+        return error_errno(err, STATUS_FAILED, errno, "getcwd",
+                           "the working directory has no name");
+    enum status status = real_source(locator, source, result, err);
+    if (status != STATUS_OK)
+        return status;
+    const char *name = locator->source;
+    const size_t size = strlen(locator->working) + strlen(name) + strlen(path_raw) + 3;
+    if (size > locator->size) {
+        char *grown = realloc(locator->path, size);
+        if (!grown)
+            return error_memory(err, size, "a file name");
+        locator->path = grown;
+        locator->size = size;
+    }
+    const bool list = name[0] == '@' || strcmp(name, "-") == 0;
+    const bool directory = !list && locator->source_is_directory;
+    const char *first = list ? path_raw : name;
+    while (first[0] == '.' && first[1] == '/')
+        first += 2;
+    if (strcmp(first, ".") == 0)
+        first = "";
+    size_t length = strlen(first);
+    while (directory && length > 0 && first[length - 1] == '/')
+        length--;
+    const char *working = first[0] == '/' ? "" : locator->working;
+    const bool join = first[0] != '/' && length > 0 && strcmp(working, "/") != 0;
+    snprintf(locator->path, locator->size, "%s%s%.*s%s%s", working, join ? "/" : "", (int)length,
+             first, directory ? "/" : "", directory ? path_raw : "");
+    *path = locator->path;
+    return STATUS_OK;
+}
+
+void locator_clear(struct locator *locator)
+{
+    free(locator->working);
+    free(locator->source);
+    free(locator->path);
+    *locator = (struct locator){0};
+}
