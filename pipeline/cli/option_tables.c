@@ -60,6 +60,10 @@ static const struct option ingest_rows[] = {
      "feature: blur=3 in its SPEC"},
     {"decode-scale", 0, OPTION_CHOICE, AT(decode_scale), "1|2|4|8", "1", NULL, 0, 0,
      "decode JPEG at 1/2, 1/4 or 1/8 of its size: faster, but the counts differ"},
+    {"thumbnails", 0, OPTION_MAYBE, AT(thumbnails), "[SIZE]", NULL,
+     "those that the file has; run makes them for a new file", 16, 1024,
+     "store a thumbnail of each image, at most SIZE pixels on its longest side (without SIZE: 160 "
+     "up to 10,000 images, 64 from 100,000, else 96)"},
     {"isolate", 0, OPTION_FLAG, AT(isolate), NULL, NULL, NULL, 0, 0,
      "decode in separate processes, for untrusted files: a crash loses only one file"},
     {"max-decode-seconds", 0, OPTION_SECONDS, AT(max_decode_seconds), "SECONDS", NULL, "none", 0, 0,

@@ -201,6 +201,7 @@ static enum status set_value(struct options *options, const struct option *row, 
         return STATUS_OK;
     }
     case OPTION_NUMBER:
+    case OPTION_MAYBE:
         if (parse_u64(place, text, row->min, row->max ? row->max : UINT64_MAX))
             return STATUS_OK;
         if (row->max)
@@ -312,6 +313,9 @@ static enum status parse_long(struct options *options, int argc, char *const *ar
     double time;
     if (row->type == OPTION_EVERY && (none || !parse_seconds(&time, argv[*at + 1])))
         return set_value(options, row, typed, row->initial, err);
+    uint64_t number;
+    if (row->type == OPTION_MAYBE && (none || !parse_u64(&number, argv[*at + 1], 0, UINT64_MAX)))
+        return STATUS_OK;
     if (none)
         return misuse(err, options->command, "%s requires a value: %s", typed, row->value);
     return set_value(options, row, typed, argv[++*at], err);

@@ -62,6 +62,7 @@ struct options {
     struct share allow_failures;
     bool add_codes;
     double max_time, max_decode_seconds;
+    uint64_t thumbnails; /* longest side; 0: not given, or without a number */
     uint64_t slot_size, slots;
     const char *histogram_variant;
     int jpeg_pixels;
@@ -98,6 +99,7 @@ enum option_type {
     OPTION_LIST,    /* struct text_list */
     OPTION_NUMBER,  /* uint64_t from min to max */
     OPTION_NUMBERS, /* struct number_range from min to max: A, A:B or A:B:STEP */
+    OPTION_MAYBE,   /* the same as a number; the value may be left out, and is 0 then */
     OPTION_SIZE,    /* uint64_t, with K, M, G */
     OPTION_SECONDS, /* double */
     OPTION_EVERY,   /* the same; without a value that is a time, the initial one */

@@ -356,6 +356,11 @@ static bool exhausted(const struct prior *prior)
     return true;
 }
 
+void prior_require_thumbnails(struct prior *prior, unsigned size)
+{
+    prior->config.thumbnail_size = size;
+}
+
 bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t length,
                 uint64_t bytes, int64_t mtime_ns, struct store_record *record)
 {

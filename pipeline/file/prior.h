@@ -43,6 +43,9 @@ enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint
 enum status prior_at(struct prior *prior, uint64_t location, struct store_record *record,
                      struct error *err);
 
+/* Sets thumbnail_size of the configuration. */
+void prior_require_thumbnails(struct prior *prior, unsigned size);
+
 /* As store_prior; record->origin is where it lies. */
 bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
                 uint64_t bytes, int64_t mtime_ns, struct store_record *record);

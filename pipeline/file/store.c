@@ -191,6 +191,19 @@ out:
     return status;
 }
 
+unsigned store_thumbnail_size(const struct store *store, bool *file)
+{
+    const struct result *there = store->config.fresh ? NULL : store->replaced;
+    *file = there != NULL;
+    return there ? result_thumbnail_size(there) : 0;
+}
+
+void store_make_thumbnails(struct store *store, unsigned size, bool all)
+{
+    store->config.content.thumbnail_size = size;
+    prior_require_thumbnails(store->prior, all ? size : 0);
+}
+
 const char *store_work_directory(const struct store *store)
 {
     return workdir_path(store->work);

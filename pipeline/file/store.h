@@ -74,6 +74,13 @@ enum status store_known(struct store *store, uint64_t location, struct store_rec
 /* True where a finished file is updated: it may know items that the run does not look at. */
 bool store_updates(const struct store *store);
 
+/* The longest side of the thumbnails in the file that is updated; 0: it has none. *file: whether
+ * there is one that is not to be begun anew. */
+unsigned store_thumbnail_size(const struct store *store, bool *file);
+/* Before store_prior and store_put: the size of the thumbnails that the file is to hold, 0: none.
+ * all: images without such a thumbnail do not count as earlier work. */
+void store_make_thumbnails(struct store *store, unsigned size, bool all);
+
 /* Takes one finished record. Its thumbnail is kept where content.thumbnail_size, or if that is 0 the
  * file that is updated, has its thumbnail_size. Any thread; may write to the log. After a failure every later call
  * fails with the same error. */

@@ -8,6 +8,8 @@
 #define ISOLATE_SLOT_MAX (4ull << 20)
 /* A picture beside its counters. */
 #define PICTURE_BYTES 512u
+/* Of a square thumbnail: a usual JPEG file has fewer bytes. */
+#define THUMBNAIL_PIXELS_A_BYTE 4u
 
 uint64_t bounds_slots(uint64_t memory)
 {
@@ -30,10 +32,13 @@ uint64_t bounds_isolate_slot(uint64_t memory, unsigned threads)
     return bytes < ISOLATE_SLOT_MAX ? bytes : ISOLATE_SLOT_MAX;
 }
 
-uint64_t bounds_window(uint64_t memory, uint32_t counters, unsigned threads)
+uint64_t bounds_window(uint64_t memory, uint32_t counters, uint32_t thumbnail_size,
+                       unsigned threads)
 {
     /* Twice: on its way, and in the store's reorder buffer. */
-    const uint64_t picture = 2 * (4ull * counters + PICTURE_BYTES);
+    const uint64_t picture =
+        2 * (4ull * counters + PICTURE_BYTES +
+             (uint64_t)thumbnail_size * thumbnail_size / THUMBNAIL_PIXELS_A_BYTE);
     const uint64_t window = memory / 8 / picture, least = 2ull * threads + 2;
     return window < least ? least : window > WINDOW_MAX ? WINDOW_MAX : window;
 }

@@ -18,7 +18,8 @@ uint64_t bounds_isolate_slot(uint64_t memory, unsigned threads);
 
 /* Pictures of `counters` counters on their way from the walk to the log, with `threads` decode
  * threads. */
-uint64_t bounds_window(uint64_t memory, uint32_t counters, unsigned threads);
+uint64_t bounds_window(uint64_t memory, uint32_t counters, uint32_t thumbnail_size,
+                       unsigned threads);
 
 /* Files that each of `threads` decode threads may have open where the process may have `most`. */
 unsigned bounds_open_files(uint64_t most, unsigned threads);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "decode/isolate.h"
+#include "thumbs/thumbnail.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ struct decoder {
     pthread_t thread;
     double busy;
     struct readers_waits waits;
+    struct thumbnail_maker *thumbnail; /* NULL: none are made */
 };
 
 struct decoders {
@@ -58,6 +60,9 @@ static enum reason fill_part(struct strips *strips, const struct staging_part *p
         memcpy(part->bytes, strips->kept, kept);
     enum reason reason =
         decode_rows(strips->decode, part->bytes + have * stride, stride, rows - have, failure);
+    if (reason == REASON_NONE)
+        thumbnail_rows(strips->decoder->thumbnail, part->bytes + have * stride, stride,
+                       rows - have);
     if (reason != REASON_NONE || kept == 0 || rect.y1 == strips->info->out_height)
         return reason;
     if (!strips->kept)
@@ -117,6 +122,8 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
                    window + ((size_t)y * info->out_width + rect.x0) * 3, part.shape.stride);
     } else if (part.shape.payload == PAYLOAD_DCT) {
         reason = decode_coefficients(strips->decode, part.bytes, &picture->record.failure);
+        if (reason == REASON_NONE)
+            thumbnail_coefficients(strips->decoder->thumbnail, part.bytes, &part.shape.dct);
     } else {
         reason = fill_part(strips, &part);
     }
@@ -153,8 +160,11 @@ static bool do_wide(struct strips *strips, uint64_t part_bytes)
             break;
         }
         int64_t start = clock_now();
-        enum reason reason = decode_rows(strips->decode, window + min_u32(y, rows - 1) * row, row,
-                                         1, &strips->picture->record.failure);
+        uint8_t *last = window + min_u32(y, rows - 1) * row;
+        enum reason reason =
+            decode_rows(strips->decode, last, row, 1, &strips->picture->record.failure);
+        if (reason == REASON_NONE)
+            thumbnail_rows(strips->decoder->thumbnail, last, row, 1);
         strips->decoder->busy += clock_seconds_since(start);
         if (reason != REASON_NONE)
             break;
@@ -219,6 +229,17 @@ static bool do_rows(struct strips *strips)
     return going;
 }
 
+/* The picture is decoded: its thumbnail, where one was made. It never makes an image fail. */
+static void take_thumbnail(struct decoder *decoder, struct picture *picture)
+{
+    struct store_record *record = &picture->record;
+    free(picture->thumbnail);
+    picture->thumbnail = thumbnail_finish(decoder->thumbnail, &record->thumbnail_length);
+    record->thumbnail = picture->thumbnail;
+    record->thumbnail_size =
+        picture->thumbnail ? (uint16_t)decoder->decoders->config.thumbnail_size : 0;
+}
+
 /* Everything behind an open file. false: the run is over. */
 static bool do_file(struct decoder *decoder, struct decode *decode, struct picture *picture)
 {
@@ -264,12 +285,15 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         .info = &info,
         .overlap = overlap,
     };
+    thumbnail_begin(decoder->thumbnail, info.out_width, info.out_height, info.orientation);
     bool going = do_rows(&strips);
     start = clock_now();
     if (going && failure->reason == REASON_NONE)
         decode_end(decode, picture->record.digest, failure);
     if (!going || failure->reason != REASON_NONE)
         decode_abort(decode);
+    else
+        take_thumbnail(decoder, picture);
     budget_give(config->budget, memory);
     picture->bytes_read = decode_bytes_read(decode);
     decoder->busy += clock_seconds_since(start);
@@ -354,6 +378,8 @@ static void decode_pictures(struct decoder *decoder)
                                   : decode_open(&decode, &options, &err)) == STATUS_OK;
     if (!going)
         ingest_job_fail(config->job, &err);
+    if (config->thumbnail_size > 0)
+        decoder->thumbnail = thumbnail_maker_new(config->thumbnail_size);
     while (going && (count = take_pictures(pictures, decoder, decode)) > 0) {
         for (unsigned i = 0; i < count; i++) {
             going = going && do_picture(decoder, decode, pictures[i]);
@@ -364,6 +390,8 @@ static void decode_pictures(struct decoder *decoder)
         }
     }
     decode_close(&decode);
+    thumbnail_maker_free(decoder->thumbnail);
+    decoder->thumbnail = NULL;
 }
 
 static void *decoder_main(void *argument)

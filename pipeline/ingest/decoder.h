@@ -18,6 +18,7 @@ struct decoders_config {
     struct budget *budget;   /* of bytes that codecs hold beyond the slots */
     bool coefficients;       /* decoders return those of JPEG pictures for staging */
     unsigned open_files;     /* the most that a thread holds */
+    uint32_t thumbnail_size; /* 0: none are made */
 };
 
 /* Starts as many threads as configured, or, with a notice, as the system allows, but at least one.

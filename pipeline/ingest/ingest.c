@@ -38,6 +38,7 @@
 #include "ingest/decoder.h"
 #include "ingest/readers.h"
 #include "ingest/recorder.h"
+#include "thumbs/thumbnail.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -54,7 +55,8 @@ struct ingest {
     struct ingest_report *report;
     struct ingest_devices devices; /* count 0 in a dry run */
     struct picture_sink sink;
-    bool coefficients; /* decoders hand out those of JPEG pictures for staging */
+    uint32_t thumbnail_size; /* 0: none are made */
+    bool coefficients;       /* decoders hand out those of JPEG pictures for staging */
 
     /* In the order of the flow. What ends waits is looked up under the lock: a device may fail
      * while it is being opened. */
@@ -274,12 +276,29 @@ static enum status open_walk_and_devices(struct ingest *ingest, struct error *er
     return status;
 }
 
+/* Known only now: without a wish it depends on the number of files. */
+static void choose_thumbnails(struct ingest *ingest)
+{
+    const struct ingest_config *config = ingest->config;
+    bool file;
+    uint32_t size = ingest->store ? store_thumbnail_size(ingest->store, &file) : 0;
+    if (!ingest->store)
+        return;
+    if (config->thumbnails == THUMBNAILS_WANTED && config->thumbnail_size > 0)
+        size = config->thumbnail_size;
+    else if (size == 0 && (config->thumbnails == THUMBNAILS_WANTED ||
+                           (config->thumbnails == THUMBNAILS_NEW_FILES && !file)))
+        size = thumbnail_suitable_size(walk_count(ingest->walk));
+    ingest->thumbnail_size = size;
+    store_make_thumbnails(ingest->store, size, config->thumbnails == THUMBNAILS_WANTED);
+}
+
 /* What is between the walk and the store, but for the devices. */
 static enum status open_flow(struct ingest *ingest, unsigned open_files, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
-    const uint64_t window =
-        bounds_window(config->memory, ingest->sink.counters, config->threads);
+    const uint64_t window = bounds_window(config->memory, ingest->sink.counters,
+                                          ingest->thumbnail_size, config->threads);
     enum status status = STATUS_FAILED;
     pthread_mutex_lock(&ingest->lock);
     if (!config->dry_run &&
@@ -315,6 +334,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     status = open_walk_and_devices(ingest, err);
     if (status != STATUS_OK)
         return status;
+    choose_thumbnails(ingest);
     status = open_flow(ingest, open_files, err);
     if (status != STATUS_OK)
         return status;
@@ -325,6 +345,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
         .budget = ingest->budget,
         .coefficients = ingest->coefficients,
         .open_files = open_files,
+        .thumbnail_size = ingest->thumbnail_size,
     };
     status = decoders_open(&ingest->decoders, &decoders, err);
     if (status == STATUS_OK)

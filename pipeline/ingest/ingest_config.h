@@ -21,6 +21,14 @@ struct ingest_devices {
     unsigned count;
 };
 
+/* Which thumbnails are made. Those of a file that is updated stay, and what is decoded gets one of
+ * their size. */
+enum ingest_thumbnails {
+    THUMBNAILS_KEPT,      /* no others */
+    THUMBNAILS_NEW_FILES, /* of a size that suits the number of files, where there is no file yet */
+    THUMBNAILS_WANTED,    /* images that have none are decoded again */
+};
+
 /* What the person sees while it runs. */
 struct ingest_progress {
     const char *phase;    /* "walking", "images", "writing" */
@@ -39,7 +47,10 @@ struct ingest_config {
     struct store_config store; /* but features, decode_scale and stop, which are these; sources, too,
                                   unless they are given: as the file stores those of the walk */
     bool strict;
-    bool dry_run; /* walk and headers only: no device, no output */
+    enum ingest_thumbnails thumbnails;
+    uint32_t thumbnail_size; /* THUMBNAILS_WANTED: THUMBNAIL_LEAST to THUMBNAIL_MOST; 0: the file's,
+                                or one that suits the number of files */
+    bool dry_run;            /* walk and headers only: no device, no output */
 
     /* Finds the devices, on the calling thread, while another walks; not called by a dry run. What
      * it gives must outlive the run. */

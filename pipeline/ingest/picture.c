@@ -55,6 +55,9 @@ void picture_release(struct picture *picture)
         /* As it was before it was decoded. */
         free(picture->counters);
         picture->counters = NULL;
+        free(picture->thumbnail);
+        picture->thumbnail = NULL;
+        picture->record.thumbnail = NULL;
         picture->lost = false;
         atomic_store(&picture->holders, 1);
         sink->again(sink->context, picture);
@@ -95,5 +98,6 @@ void picture_free(struct picture *picture)
     pthread_mutex_destroy(&picture->lock);
     free(picture->path);
     free(picture->counters);
+    free(picture->thumbnail);
     free(picture);
 }

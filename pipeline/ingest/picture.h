@@ -32,6 +32,7 @@ struct picture {
     uint64_t where;     /* of walk_item */
     struct blob blob;   /* open: to be decoded */
     uint32_t *counters; /* NULL until the first part */
+    uint8_t *thumbnail; /* that the record refers to, or NULL */
     bool resumed, unchanged;
     bool dropped;         /* the run ends without it */
     bool lost;            /* a part's values will not come: it is decoded again */

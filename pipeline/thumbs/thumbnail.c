@@ -160,6 +160,11 @@ static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_
 
 /* --- sums ------------------------------------------------------------------------------------ */
 
+uint32_t thumbnail_suitable_size(uint64_t images)
+{
+    return images <= 10000 ? 160 : images < 100000 ? 96 : 64;
+}
+
 void thumbnail_dimensions(uint32_t *width, uint32_t *height, uint32_t size)
 {
     const uint32_t w = *width, h = *height, longest = max_u32(w, h);

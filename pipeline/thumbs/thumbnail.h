@@ -24,6 +24,9 @@
 /* Of libjpeg, with 4:2:0 subsampling. */
 #define THUMBNAIL_QUALITY 80
 
+/* A size that suits so many images on one page: 160 up to 10,000, 64 from 100,000, else 96. */
+uint32_t thumbnail_suitable_size(uint64_t images);
+
 struct thumbnail_maker;
 
 /* NULL without memory. */

@@ -17,15 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The longest side, in pixels, that suits so many images: 160 up to 10,000, 64 from 100,000, 96 in
- * between. */
-uint32_t thumbs_suitable_size(uint64_t images);
-
 struct thumbs;
 
 struct thumbs_config {
     struct result *result; /* must outlive the thumbs */
-    uint32_t size;         /* of those that are to be decoded; 0: thumbs_suitable_size() */
+    uint32_t size;         /* of those that are to be decoded; 0: thumbnail_suitable_size() */
     unsigned threads;      /* at least 1 */
     uint64_t memory;       /* bytes for decoding; one picture that needs more is decoded alone */
     const char *directory; /* an existing one, for an unlinked temporary file of all thumbnails that
