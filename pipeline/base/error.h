@@ -47,6 +47,7 @@ enum remedy {
     REMEDY_FIRST_CENTROIDS,   /* name a way to choose them, or a file that is there */
     REMEDY_MAKE_CLUSTERS,     /* cluster the file first */
     REMEDY_REPLACE_FEATURE,   /* replace the imported feature, or give this one another name */
+    REMEDY_REMOVE_DEPENDENTS, /* remove what was made from it, too */
     REMEDY_ALLOW_MISSING,     /* accept images without values */
     REMEDY_SMALLER_LAUNCHES,  /* fewer bytes in a launch */
     REMEDY_COUNT

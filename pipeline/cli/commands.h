@@ -14,6 +14,8 @@ enum status command_info(const struct options *options, struct error *err);
 enum status command_verify(const struct options *options, struct error *err);
 enum status command_repair(const struct options *options, struct error *err);
 enum status command_export(const struct options *options, struct error *err);
+enum status command_remove(const struct options *options, struct error *err);
+enum status command_rename(const struct options *options, struct error *err);
 enum status command_devices(const struct options *options, struct error *err);
 enum status command_formats(const struct options *options, struct error *err);
 enum status command_self_test(const struct options *options, struct error *err);

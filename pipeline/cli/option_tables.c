@@ -255,6 +255,12 @@ static const struct option import_rows[] = {
     END};
 const struct option_group group_import = {"Rows", import_rows};
 
+static const struct option remove_rows[] = {
+    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
+     "also remove the clusterings and neighbours made from a removed feature"},
+    END};
+const struct option_group group_remove = {"What to remove", remove_rows};
+
 static const struct option info_rows[] = {
     {"failures", 0, OPTION_FLAG, AT(failures), NULL, NULL, NULL, 0, 0,
      "list every file that failed: path, reason and message, separated by tabs"},

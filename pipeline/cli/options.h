@@ -148,7 +148,7 @@ extern const struct command commands[];
 extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_tuning, group_ingest_output, group_run_output,
-    group_cluster, group_cluster_run, group_assign, group_import, group_info, group_export, group_ndrange,
+    group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_info, group_export, group_ndrange,
     group_bench, group_tune;
 
 /* The row of a command's option by its long name, or NULL. */

@@ -30,6 +30,7 @@ void remedy_append(struct error *err)
         [REMEDY_REPLACE_LABELS] = "replace it with --force",
         [REMEDY_FIRST_CENTROIDS] = "--init takes kmeans++, kmeans-parallel, random or FILE.npy",
         [REMEDY_REPLACE_FEATURE] = "replace it with --force, or choose another name",
+        [REMEDY_REMOVE_DEPENDENTS] = "name them too, or remove them with --force",
         [REMEDY_ALLOW_MISSING] = "--allow-missing gives them rows of NaN",
         [REMEDY_SMALLER_LAUNCHES] = "lower --bytes",
         [REMEDY_MAKE_CLUSTERS] = "make them with clpipe cluster F.h5 -k K",

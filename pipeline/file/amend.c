@@ -20,6 +20,32 @@ struct amend {
     char *path; /* the final one, for messages */
 };
 
+/* Copies bytes [start, end), inside the kernel where that can. */
+static enum status copy_extent(int to, const char *to_path, int from, const char *shown, off_t start,
+                               off_t end, char *buffer, struct error *err)
+{
+    off_t at = start, out = start;
+    while (at < end && copy_file_range(from, &at, to, &out, (size_t)(end - at), 0) > 0)
+        ;
+    /* Some kernels say that they copied nothing where they cannot; `at` is where the rest begins. */
+    if (at < end && lseek(to, at, SEEK_SET) < 0)
+        return error_errno(err, STATUS_FAILED, errno, "lseek", "cannot write %s", to_path);
+    while (at < end) {
+        const size_t most = end - at < (off_t)COPY_BYTES ? (size_t)(end - at) : COPY_BYTES;
+        const ssize_t n = pread(from, buffer, most, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s", shown);
+        if (n == 0)
+            return error_set(err, STATUS_FAILED, "%s was truncated while it was copied", shown);
+        if (write_all(to, buffer, (size_t)n, to_path, err))
+            return STATUS_FAILED;
+        at += n;
+    }
+    return STATUS_OK;
+}
+
 /* Copies all bytes of `input` to the empty file `to`: by sharing its extents where the file system
  * can, by copying inside the kernel where that can, else through memory. */
 static enum status copy_bytes(int to, const char *to_path, const char *input, struct error *err)
@@ -31,29 +57,35 @@ static enum status copy_bytes(int to, const char *to_path, const char *input, st
         return error_errno(err, STATUS_FAILED, errno, "open", "cannot read %s", shown);
     enum status status = STATUS_FAILED;
     char *buffer = NULL;
-    ssize_t n;
+    struct stat st;
     if (ioctl(to, FICLONE, from) == 0) {
         status = STATUS_OK;
         goto out;
     }
-    while ((n = copy_file_range(from, NULL, to, NULL, 1u << 30, 0)) > 0)
-        ;
-    /* Some kernels say that they copied nothing where they cannot; both positions are then where
-     * the rest begins. */
     buffer = malloc(COPY_BYTES);
     if (!buffer) {
         error_memory(err, COPY_BYTES, "a copy");
         goto out;
     }
-    while ((n = read(from, buffer, COPY_BYTES)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s", shown);
+    if (fstat(from, &st)) {
+        error_errno(err, STATUS_FAILED, errno, "fstat", "cannot read %s", shown);
+        goto out;
+    }
+    /* Holes are where objects were removed; they stay holes. */
+    for (off_t start = 0, end; start < st.st_size; start = end) {
+        end = lseek(from, start, SEEK_DATA);
+        if (end < 0 && errno == ENXIO) /* a hole up to the end */
+            break;
+        start = end < 0 ? start : end;
+        end = lseek(from, start, SEEK_HOLE);
+        end = end <= start ? st.st_size : end;
+        if (copy_extent(to, to_path, from, shown, start, end, buffer, err))
             goto out;
-        }
-        if (write_all(to, buffer, (size_t)n, to_path, err))
-            goto out;
+    }
+    if (ftruncate(to, st.st_size)) {
+        error_errno(err, STATUS_FAILED, errno, "ftruncate", "cannot write %s",
+                    path_for_message(shown, sizeof shown, to_path));
+        goto out;
     }
     status = STATUS_OK;
 out:

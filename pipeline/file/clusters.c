@@ -350,3 +350,21 @@ enum status clusters_remove(hid_t file, struct result *result,
     }
     return STATUS_OK;
 }
+
+enum status clusters_rename(hid_t file, const char *from, const char *to, const char *path,
+                            struct error *err)
+{
+    char old[2 * FEATURE_NAME_MAX], new[2 * FEATURE_NAME_MAX];
+    snprintf(old, sizeof old, "clusters/%s", from);
+    snprintf(new, sizeof new, "clusters/%s", to);
+    if (H5Lmove(file, old, file, new, H5P_DEFAULT, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Lmove", "write", path);
+    for (int i = 0; i < OWN_AXES; i++) {
+        axis_name(old, own_axis[i], from);
+        axis_name(new, own_axis[i], to);
+        if (h5_is_object(file, old, H5O_TYPE_DATASET) &&
+            H5Lmove(file, old, file, new, H5P_DEFAULT, H5P_DEFAULT) < 0)
+            return h5_fail(err, "H5Lmove", "write", path);
+    }
+    return STATUS_OK;
+}

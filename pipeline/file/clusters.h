@@ -22,4 +22,8 @@ enum status clusters_remove(hid_t file, struct result *result,
                             const struct result_clusters *clusters, const char *path,
                             struct error *err);
 
+/* Gives a clustering of an open copy another name, and the scales that are its own. */
+enum status clusters_rename(hid_t file, const char *from, const char *to, const char *path,
+                            struct error *err);
+
 #endif

@@ -4,7 +4,7 @@
 
 #include "file/result_internal.h"
 
-/* Removes a dataset, or a group of datasets, from `file`, a copy of the file of `result`. `name` is
+/* Removes a dataset, or a group with its datasets and groups, from `file`, a copy of the file of `result`. `name` is
  * its path without a leading '/'. Scales that others share forget it; those that nothing uses any
  * more go with it. HDF5 trusts what it keeps for scales, so that is checked first: STATUS_FAILED
  * where it is damaged. `path` is the file's final name, for messages. */

@@ -1,0 +1,153 @@
+/* cmd_remove.c: clpipe remove and clpipe rename: what is not tied to the rows of a file. */
+#include "base/parse.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "cli/summary.h"
+#include "file/choose.h"
+#include "file/objects.h"
+#include "log/workdir.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Opens the file and keeps other writers away. */
+static enum status open_file(struct result **result, struct workdir **lock,
+                             const struct options *options, struct error *err)
+{
+    signals_install(0);
+    enum status status = result_open(result, options->operand[0], err);
+    return status == STATUS_OK ? workdir_open(lock, options->operand[0], signals_stop(), err)
+                               : status;
+}
+
+/* --- remove ---------------------------------------------------------------------------------- */
+
+static void write_object(struct json *json, const struct object *object)
+{
+    json_open_object(json, NULL);
+    json_string(json, "name", object->name);
+    json_string(json, "feature", object->feature);
+    json_uint(json, "bytes", object->bytes);
+    json_close_object(json);
+}
+
+static enum status list_objects(const struct options *options, struct error *err)
+{
+    struct result *result = NULL;
+    struct objects objects = {0};
+    struct json json;
+    char size[32], shown[256];
+    enum status status = result_open(&result, options->operand[0], err);
+    if (status == STATUS_OK)
+        status = objects_list(&objects, result, err);
+    json_init(&json, false);
+    json_open_array(&json, NULL);
+    for (unsigned i = 0; i < objects.count && status == STATUS_OK; i++) {
+        const struct object *object = &objects.object[i];
+        format_bytes(size, sizeof size, object->bytes);
+        if (object->kind == OBJECT_FEATURE)
+            summary_line(options, "%-24s %10s   imported", object->name, size);
+        else
+            summary_line(options, "%-24s %10s   made from %s", object->name, size, object->feature);
+        write_object(&json, object);
+    }
+    json_close_array(&json);
+    if (status == STATUS_OK && objects.count == 0)
+        summary_line(options, "%s holds neither clusterings nor imported features nor neighbours",
+                     path_for_message(shown, sizeof shown, options->operand[0]));
+    if (status == STATUS_OK)
+        status = report_write(options, &json, err);
+    else
+        json_clear(&json);
+    objects_clear(&objects);
+    result_close(&result);
+    return status;
+}
+
+static enum status report_removed(const struct objects *objects, const bool *remove,
+                                  const struct options *options, struct error *err)
+{
+    struct json json;
+    char shown[256];
+    json_init(&json, false);
+    json_open_object(&json, NULL);
+    json_open_array(&json, "removed");
+    for (unsigned i = 0; i < objects->count; i++)
+        if (remove[i]) {
+            summary_line(options, "removed %s from %s", objects->object[i].name,
+                         path_for_message(shown, sizeof shown, options->operand[0]));
+            write_object(&json, &objects->object[i]);
+        }
+    json_close_array(&json);
+    report_bytes(&json, "output", options->operand[0]);
+    json_close_object(&json);
+    return report_write(options, &json, err);
+}
+
+enum status command_remove(const struct options *options, struct error *err)
+{
+    struct result *result = NULL;
+    struct workdir *lock = NULL;
+    struct objects objects = {0};
+    bool *remove = NULL;
+    if (options->operand_count == 1)
+        return list_objects(options, err);
+    enum status status = open_file(&result, &lock, options, err);
+    if (status == STATUS_OK)
+        status = objects_list(&objects, result, err);
+    if (status == STATUS_OK && !(remove = calloc(objects.count + 1u, sizeof *remove)))
+        status = error_memory(err, objects.count, "a list of objects");
+    for (unsigned i = 1; i < options->operand_count && status == STATUS_OK; i++) {
+        const struct object *object;
+        status = objects_find(&object, &objects, result, options->operand[i], err);
+        if (status == STATUS_OK)
+            remove[object - objects.object] = true;
+    }
+    if (status == STATUS_OK)
+        status = objects_remove(result, &objects, remove, options->force, err);
+    if (status == STATUS_OK)
+        status = report_removed(&objects, remove, options, err);
+    free(remove);
+    objects_clear(&objects);
+    result_close(&result);
+    workdir_release(&lock);
+    return status;
+}
+
+/* --- rename ---------------------------------------------------------------------------------- */
+
+enum status command_rename(const struct options *options, struct error *err)
+{
+    struct result *result = NULL;
+    struct workdir *lock = NULL;
+    struct json json;
+    const struct result_clusters *clusters;
+    char file[256], shown[128], old[FEATURE_NAME_MAX];
+    const char *from = options->operand[1], *to = options->operand[2];
+    /* The names that clpipe remove takes. */
+    from += strncmp(from, "/clusters/", 10) == 0 ? 10 : strncmp(from, "clusters/", 9) == 0 ? 9 : 0;
+    to += strncmp(to, "/clusters/", 10) == 0 ? 10 : strncmp(to, "clusters/", 9) == 0 ? 9 : 0;
+    enum status status = open_file(&result, &lock, options, err);
+    if (status == STATUS_OK)
+        status = choose_clusters(&clusters, result, from, err);
+    if (status == STATUS_OK) {
+        memcpy(old, clusters->name, sizeof old);
+        status = objects_rename(result, clusters, to, err);
+    }
+    if (status == STATUS_OK) {
+        path_for_message(file, sizeof file, options->operand[0]);
+        path_for_message(shown, sizeof shown, to);
+        summary_line(options, "%s: clusters/%s is now clusters/%s", file, old, shown);
+        json_init(&json, false);
+        json_open_object(&json, NULL);
+        json_string(&json, "from", old);
+        json_string(&json, "to", to);
+        report_bytes(&json, "output", options->operand[0]);
+        json_close_object(&json);
+        status = report_write(options, &json, err);
+    }
+    result_close(&result);
+    workdir_release(&lock);
+    return status;
+}

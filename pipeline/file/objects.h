@@ -1,0 +1,44 @@
+/* objects.h: what a user may take out of a file or rename: clusterings, imported features and
+ * neighbours; everything else is computed with the rows and belongs to them. Each has a name as in
+ * the file, "clusters/NAME", "features/NAME", "neighbours/NAME". */
+#ifndef CLPIPE_FILE_OBJECTS_H
+#define CLPIPE_FILE_OBJECTS_H
+
+#include "file/result.h"
+
+#define OBJECT_NAME_MAX (FEATURE_NAME_MAX + 16)
+
+enum object_kind { OBJECT_CLUSTERS, OBJECT_FEATURE, OBJECT_NEIGHBOURS };
+
+struct object {
+    enum object_kind kind;
+    char name[OBJECT_NAME_MAX];     /* "clusters/kmeans" */
+    char feature[FEATURE_NAME_MAX]; /* that it was made from, or is */
+    uint64_t bytes;                 /* of its values in the file */
+};
+
+struct objects {
+    struct object *object;
+    unsigned count;
+};
+
+/* All of them, by kind and name. Clear it also after a failure. */
+enum status objects_list(struct objects *out, struct result *result, struct error *err);
+void objects_clear(struct objects *objects);
+
+/* Finds one by its name, with or without a leading '/', or by the last part of it where that is
+ * unambiguous. STATUS_USAGE: there is none, or there are several. */
+enum status objects_find(const struct object **out, const struct objects *objects,
+                         const struct result *result, const char *name, struct error *err);
+
+/* Replaces the file by a copy without the objects whose flag is set. What was made from a feature
+ * must go with it: STATUS_USAGE names it, unless `dependents`, which sets the flags of those too. */
+enum status objects_remove(struct result *result, const struct objects *objects, bool *remove,
+                           bool dependents, struct error *err);
+
+/* Replaces the file by a copy in which the clustering has another name, as have the dimension scales
+ * that are its own. STATUS_USAGE: the new name is impossible or taken. */
+enum status objects_rename(struct result *result, const struct result_clusters *clusters,
+                           const char *name, struct error *err);
+
+#endif
