@@ -2,7 +2,7 @@
 #ifndef CLPIPE_CLI_EXPORT_TABLE_H
 #define CLPIPE_CLI_EXPORT_TABLE_H
 
-#include "cli/locate.h"
+#include "file/locate.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/sink.h"

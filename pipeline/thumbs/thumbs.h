@@ -1,13 +1,14 @@
 /* thumbs.h: the thumbnails of all rows of a result, and sheets of them for pages.
  *
- *   thumbs_open    takes those that the file has (/thumbnails); of a file without any it decodes the
- *                  pictures anew, scaled where the format allows that, on all threads
+ *   thumbs_open    takes those that the file has (/thumbnails); pictures of rows without one are
+ *                  decoded anew, scaled where the format allows that, on all threads
  *   thumbs_read    one of them: a JPEG file
  *   thumbs_sheets  puts any sequence of rows into sheets: JPEG files that hold a grid of square cells
  *
  * A thumbnail is an upright RGB picture whose longest side is at most thumbs_size() pixels. A row
  * has none if its picture is gone, has changed since, or cannot be decoded any more: that is no
- * error. All functions are for one thread at a time, and result is used by no other meanwhile. */
+ * error. All functions are for one thread at a time. The result is used in
+ * thumbs_open only. */
 #ifndef CLPIPE_THUMBS_THUMBS_H
 #define CLPIPE_THUMBS_THUMBS_H
 
@@ -20,12 +21,11 @@
 struct thumbs;
 
 struct thumbs_config {
-    struct result *result; /* must outlive the thumbs */
+    struct result *result; /* used in thumbs_open only */
     uint32_t size;         /* of those that are to be decoded; 0: thumbnail_suitable_size() */
     unsigned threads;      /* at least 1 */
     uint64_t memory;       /* bytes for decoding; one picture that needs more is decoded alone */
-    const char *directory; /* an existing one, for an unlinked temporary file of all thumbnails that
-                            * were decoded */
+    const char *directory; /* an existing one, for an unlinked temporary file of all thumbnails */
     struct stop *stop;     /* may be NULL */
     /* May be NULL. Called from the calling thread while pictures are decoded, about ten times a
      * second. */
@@ -38,8 +38,8 @@ enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config,
 /* Accepts NULL and NULLs. */
 void thumbs_close(struct thumbs **thumbs);
 
-uint32_t thumbs_size(const struct thumbs *thumbs);    /* longest side, pixels */
-bool thumbs_decoded(const struct thumbs *thumbs);     /* false: they were in the file */
+uint32_t thumbs_size(const struct thumbs *thumbs); /* longest side, pixels */
+bool thumbs_decoded(const struct thumbs *thumbs);  /* some had to be; false: all were in the file */
 uint64_t thumbs_missing(const struct thumbs *thumbs); /* rows without one */
 
 /* The JPEG file of a row; *bytes is 0 where it has none. *data is valid until the next call. */
@@ -58,7 +58,7 @@ struct thumb_place {
 struct sheet_grid {
     uint32_t cell, columns, rows;
 };
-/* Of these thumbnails: about 1600 to 2048 pixels a side, 100 to 1,024 cells. */
+/* Of these thumbnails: at most 2048 pixels a side: 32 x 32 cells of 64 pixels, 12 x 12 of 160. */
 struct sheet_grid thumbs_grid(const struct thumbs *thumbs);
 
 struct sheets_config {

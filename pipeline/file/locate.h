@@ -1,6 +1,6 @@
 /* locate.h: where the images of a file are. */
-#ifndef CLPIPE_CLI_LOCATE_H
-#define CLPIPE_CLI_LOCATE_H
+#ifndef CLPIPE_FILE_LOCATE_H
+#define CLPIPE_FILE_LOCATE_H
 
 #include "file/result.h"
 

@@ -1,5 +1,5 @@
 /* locate.c: from sources and relative paths to absolute ones. */
-#include "cli/locate.h"
+#include "file/locate.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
