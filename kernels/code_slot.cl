@@ -1,22 +1,22 @@
 /* code_slot: the words of the perceptual codes of all images in a slot, one launch.
  *
- * A work-item adds up the samples of CODE_RUN cells that lie side by side as stored, 4 x 4 each, and
- * writes their words: no two work-items have the same cell of a part, so there are no atomics. Places
- * of samples are computed for each column and row; orientation decides which cell they belong to.
- * Every image costs the same 16,384 samples, whatever its size. Bound by the latency of the scattered
- * loads.
+ * A work-item adds up the samples of CODE_RUN cells that lie side by side as stored and writes their
+ * words: no two work-items have the same cell of a part, so there are no atomics. Places of samples are
+ * computed for each column and row; orientation decides which cell they belong to. Every image costs
+ * the same 8,192 samples, whatever its size. They are four to a cell across and two down in the upright
+ * image, since those of a row mostly share cache lines: bound by memory.
  */
 #include "code_part.h"
 
-#define SAMPLES 128 /* down, and across */
-#define EACH    4   /* samples of a cell, down, and across */
-#define CELLS   (SAMPLES / EACH)
+#define CELLS  32
+#define ACROSS 4 /* samples of a cell of the upright image */
+#define DOWN   2
 
-/* Where sample `k` of an axis of `size` pixels lies; both as stored. */
-static inline uint place(uint k, uint size, uint backwards)
+/* Where sample `k` of `samples` of an axis of `size` pixels lies; both as stored. */
+static inline uint place(uint k, uint samples, uint size, uint backwards)
 {
-    const uint upright = backwards ? SAMPLES - 1 - k : k;
-    const uint at = (uint)((ulong)(2 * upright + 1) * size / (2 * SAMPLES));
+    const uint upright = backwards ? samples - 1 - k : k;
+    const uint at = (uint)((ulong)(2 * upright + 1) * size / (2 * samples));
     return backwards ? size - 1 - at : at;
 }
 
@@ -28,35 +28,42 @@ __kernel void code_slot(__global const uchar *pixels, __global const struct code
         return;
     const struct code_part part = parts[item / CODE_ITEMS];
     const uint swapped = part.turned & 1, back_x = part.turned >> 1 & 1, back_y = part.turned >> 2;
-    const uint down = item % CODE_ITEMS / (CELLS / CODE_RUN);
-    const uint across = item % (CELLS / CODE_RUN) * CODE_RUN;
-    uint rows[EACH];
-    uint inside = 0;
-    for (uint i = 0; i < EACH; i++) {
-        rows[i] = place(down * EACH + i, part.height, back_y);
-        inside += rows[i] >= part.y0 && rows[i] < part.y1;
+    const uint across = swapped ? DOWN : ACROSS, down = swapped ? ACROSS : DOWN;
+    const uint row = item % CODE_ITEMS / (CELLS / CODE_RUN);
+    const uint column = item % (CELLS / CODE_RUN) * CODE_RUN;
+    uint at[ACROSS] = {0}; /* of the sampled rows in the part */
+    uint rows = 0;
+    for (uint i = 0; i < down; i++) {
+        const uint y = place(row * down + i, CELLS * down, part.height, back_y);
+        if (y >= part.y0 && y < part.y1)
+            at[rows++] = (y - part.y0) * part.stride;
     }
-    if (inside == 0)
-        return;
-    for (uint c = 0; c < CODE_RUN; c++) {
+    /* Upright, and whole rows. */
+    const bool usual = part.turned == 0 && rows == DOWN && part.x0 == 0 && part.x1 == part.width;
+    __global const uchar *first = pixels + part.offset + at[0];
+    __global const uchar *second = pixels + part.offset + (usual ? at[1] : at[0]);
+    for (uint c = column; c < column + CODE_RUN && rows > 0; c++) {
         uint red = 0, green = 0, blue = 0;
-        for (uint j = 0; j < EACH; j++) {
-            const uint x = place((across + c) * EACH + j, part.width, back_x);
+        for (uint j = 0; usual && j < ACROSS; j++) {
+            const uint x = (uint)((ulong)(2 * (c * ACROSS + j) + 1) * part.width >> 8);
+            __global const uchar *p = first + 3 * x, *q = second + 3 * x;
+            red += p[0] + q[0];
+            green += p[1] + q[1];
+            blue += p[2] + q[2];
+        }
+        for (uint j = 0; !usual && j < across; j++) {
+            const uint x = place(c * across + j, CELLS * across, part.width, back_x);
             if (x < part.x0 || x >= part.x1)
                 continue;
-            __global const uchar *column = pixels + part.offset + 3 * (x - part.x0);
-            for (uint i = 0; i < EACH; i++) {
-                if (rows[i] < part.y0 || rows[i] >= part.y1)
-                    continue;
-                __global const uchar *p = column + (rows[i] - part.y0) * part.stride;
-                red += p[0];
-                green += p[1];
-                blue += p[2];
+            __global const uchar *p = pixels + part.offset + 3 * (x - part.x0);
+            for (uint i = 0; i < rows; i++) {
+                red += p[at[i]];
+                green += p[at[i] + 1];
+                blue += p[at[i] + 2];
             }
         }
-        const uint stored_x = back_x ? CELLS - 1 - across - c : across + c;
-        const uint stored_y = back_y ? CELLS - 1 - down : down;
-        const uint cell = swapped ? stored_x * CELLS + stored_y : stored_y * CELLS + stored_x;
-        words[part.words + cell] = 77 * red + 150 * green + 29 * blue;
+        const uint x = back_x ? CELLS - 1 - c : c, y = back_y ? CELLS - 1 - row : row;
+        words[part.words + (swapped ? x * CELLS + y : y * CELLS + x)] =
+            77 * red + 150 * green + 29 * blue;
     }
 }

@@ -108,10 +108,12 @@ void code_count_reference(uint32_t *words, const uint8_t *pixels, size_t stride,
     const bool swapped = orientation >= 5;
     const uint64_t upright_width = swapped ? height : width;
     const uint64_t upright_height = swapped ? width : height;
-    for (uint32_t i = 0; i < CODE_SAMPLES; i++) {
-        for (uint32_t j = 0; j < CODE_SAMPLES; j++) {
-            const uint32_t up_y = (uint32_t)((2 * i + 1) * upright_height / (2 * CODE_SAMPLES));
-            const uint32_t up_x = (uint32_t)((2 * j + 1) * upright_width / (2 * CODE_SAMPLES));
+    for (uint32_t i = 0; i < CODE_CELLS * CODE_DOWN; i++) {
+        for (uint32_t j = 0; j < CODE_CELLS * CODE_ACROSS; j++) {
+            const uint32_t up_y =
+                (uint32_t)((2 * i + 1) * upright_height / (2 * CODE_CELLS * CODE_DOWN));
+            const uint32_t up_x =
+                (uint32_t)((2 * j + 1) * upright_width / (2 * CODE_CELLS * CODE_ACROSS));
             uint32_t x = swapped ? up_y : up_x, y = swapped ? up_x : up_y;
             if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
                 x = width - 1 - x;
@@ -120,7 +122,7 @@ void code_count_reference(uint32_t *words, const uint8_t *pixels, size_t stride,
             if (x < rect.x0 || x >= rect.x1 || y < rect.y0 || y >= rect.y1)
                 continue;
             const uint8_t *p = pixels + (y - rect.y0) * stride + 3 * (size_t)(x - rect.x0);
-            words[i / CODE_CELL_SAMPLES * CODE_CELLS + j / CODE_CELL_SAMPLES] +=
+            words[i / CODE_DOWN * CODE_CELLS + j / CODE_ACROSS] +=
                 77u * p[0] + 150u * p[1] + 29u * p[2];
         }
     }

@@ -1,7 +1,7 @@
 /* code.h: the perceptual code of an image: 256 bits that re-encoding, scaling and small changes leave
  * almost as they are. docs/features.md defines it; numpy reproduces every bit.
  *
- * 128 x 128 samples at fixed places of the upright image are added up in 32 x 32 cells (the words),
+ * 64 rows of 128 samples at fixed places of the upright image are added up in 32 x 32 cells (the words),
  * which a device does (steps/code_step.h): words of parts add up to those of the image. A bit is the
  * sign of a coefficient of the cells' cosine transform, the 256 lowest frequencies without the
  * constant. Mirroring the image from left to right turns the sign of those whose horizontal frequency
@@ -11,13 +11,13 @@
 
 #include "part/part.h"
 
-#define CODE_BITS         256u
-#define CODE_BYTES        32u
-#define CODE_CELLS        32u /* rows, and columns, of cells */
-#define CODE_WORDS        (CODE_CELLS * CODE_CELLS)
-#define CODE_SAMPLES      128u /* rows, and columns, of samples */
-#define CODE_CELL_SAMPLES 4u   /* of a cell, down, and across */
-#define CODE_SHIFT        5u   /* bits that words lose before they are transformed */
+#define CODE_BITS   256u
+#define CODE_BYTES  32u
+#define CODE_CELLS  32u /* rows, and columns, of cells */
+#define CODE_WORDS  (CODE_CELLS * CODE_CELLS)
+#define CODE_DOWN   2u /* samples of a cell, down, and across */
+#define CODE_ACROSS 4u
+#define CODE_SHIFT  4u /* bits that words lose before they are transformed */
 
 /* The C reference: adds the samples that lie in `rect`, in stored coordinates, to the words of the
  * image. pixels: the first one of rect, RGB rows of `stride` bytes; width and height of the whole
