@@ -136,7 +136,7 @@ const struct option_group group_run_output = {"Result", run_output_rows};
         "plot", 0, OPTION_TEXT, AT(plot), "FILE.svg", NULL, NULL, 0, 0,                            \
             "plot the quality measures of each k of A:B"                                           \
     }
-#define CLUSTERING_ROWS                                                                            \
+#define CLUSTERING_ROWS(restarts, restarts_note)                                                   \
     {                                                                                              \
         "init",                                                                                    \
         0,                                                                                         \
@@ -155,8 +155,8 @@ const struct option_group group_run_output = {"Result", run_output_rows};
          INT64_MAX,     "seed of the random choices; the same seed gives the same result"},        \
         {"n-init",      0,                                                                         \
          OPTION_NUMBER, AT(n_init),                                                                \
-         "N",           "1",                                                                       \
-         NULL,          1,                                                                         \
+         "N",           restarts,                                                                  \
+         restarts_note, 1,                                                                         \
          UINT32_MAX,    "number of runs from different initial centroids; the best is kept"},      \
         {"max-iter",    0,                                                                         \
          OPTION_NUMBER, AT(max_iter),                                                              \
@@ -204,7 +204,7 @@ static const struct option cluster_rows[] = {
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the only one", 0, 0,
      "feature of a clpipe file to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several"},
     NAME_ROW,
-    CLUSTERING_ROWS,
+    CLUSTERING_ROWS("1", NULL),
     {"weights", 0, OPTION_TEXT, AT(weights), "FILE.npy|FILE.h5:/dataset", NULL, "1 each", 0, 0,
      "weight of each row: one non-negative number per row"},
     CHECKPOINT_ROW,
@@ -218,13 +218,13 @@ const struct option_group group_cluster = {"Clustering", cluster_rows};
 
 static const struct option cluster_run_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", "10",
-     "10, or the number of distinct images if smaller", 1, INT32_MAX,
+     "10; for fewer than 50 images a fifth of their number", 1, INT32_MAX,
      "number of clusters; A:B or A:B:STEP tries each k from A to B and keeps the best"},
     PLOT_ROW,
     {"cluster-feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the first", 0, 0,
      "feature to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several"},
     NAME_ROW,
-    CLUSTERING_ROWS,
+    CLUSTERING_ROWS(NULL, "10 if rows x values x k is at most 2^31, else 1"),
     CHECKPOINT_ROW,
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "replace a clustering of the same name made with other options"},

@@ -118,7 +118,8 @@ def test_defaults_of_the_contract(clpipe):
         "init", "seed", "n-init", "max-iter", "tol", "decode-scale"]} == {
         "output": "clpipe.h5", "feature": "rgb:bins=8x8x8", "normalize": "l1", "alpha": "white",
         "max-pixels": "268435456", "memory": "256M", "progress": "auto", "name": "kmeans",
-        "init": "kmeans++", "seed": "0", "n-init": "1", "max-iter": "100", "tol": "0",
+        "init": "kmeans++", "seed": "0", "n-init": "10 if rows x values x k is at most 2^31, else 1",
+        "max-iter": "100", "tol": "0",
         "decode-scale": "1"}
     assert defaults["k"].startswith("10")
 
