@@ -11,12 +11,12 @@ import pytest
 
 from conftest import CLPIPE, ROOT, check_one_error, draw_photos, error_lines
 
-COMMANDS = ["run", "ingest", "cluster", "assign", "info", "export", "verify", "repair", "devices",
-            "formats", "self-test", "bench", "tune", "ndrange"]
-# What a command needs to get past the check of its arguments.
-OPERANDS = {"run": ["x"], "ingest": ["x"], "cluster": ["x"], "assign": ["x", "y"], "info": ["x"],
-            "export": ["x"], "verify": ["x"], "repair": ["x"], "devices": [], "formats": [],
-            "self-test": [], "bench": [], "tune": [], "ndrange": []}
+# The table of commands, with what each needs to get past the check of its arguments.
+TABLE = re.findall(r'\{\.name = "([a-z-]+)",(.*?)\.run = ',
+                   (ROOT / "pipeline" / "cli" / "commands.c").read_text(), re.S)
+COMMANDS = [name for name, _ in TABLE]
+OPERANDS = {name: ["x"] * int((re.search(r"\.min_operands = (\d+)", body) or [0, 0])[1])
+            for name, body in TABLE}
 MACHINE = {"device", "threads", "memory", "device-memory", "profile"}
 
 
