@@ -41,6 +41,9 @@ static enum status put_attributes(hid_t group, const struct result_clustering *c
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (h5_put_number(group, numbers[i].name, numbers[i].type, numbers[i].value, path, err))
             return STATUS_FAILED;
+    if (c->fitted_rows > 0 &&
+        h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, path, err))
+        return STATUS_FAILED;
     return STATUS_OK;
 }
 
@@ -232,6 +235,7 @@ enum status clusters_copy(hid_t file, const char *path, struct result *from,
         .dimension = clusters->dimension,
         .iterations = clusters->iterations,
         .rows = clusters->rows,
+        .fitted_rows = clusters->fitted_rows,
         .seed = clusters->seed,
         .converged = clusters->converged,
         .weighted = clusters->weighted,

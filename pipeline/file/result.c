@@ -278,6 +278,11 @@ static enum status read_clustering_attributes(struct result *result,
         return STATUS_FAILED;
     if (!h5_get_integer(group, "seed", &c->seed))
         return h5_damaged(err, result->path, "its attribute 'seed' is missing");
+    int64_t fitted = 0;
+    if (H5Aexists(group, "fitted_rows") > 0 &&
+        (!h5_get_integer(group, "fitted_rows", &fitted) || fitted < 1))
+        return h5_damaged(err, result->path, "its attribute 'fitted_rows' is out of range");
+    c->fitted_rows = (uint64_t)fitted;
     if (!h5_get_real(group, "inertia", &c->inertia))
         return h5_damaged(err, result->path, "its attribute 'inertia' is missing");
     if (vlen_text_attribute(&entry->parameters, result->vlen, group, "parameters", true, err) ||

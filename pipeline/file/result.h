@@ -122,6 +122,7 @@ struct result_sweep {
 struct result_clusters {
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[64];
     uint64_t rows;
+    uint64_t fitted_rows; /* rows of the fit, where rows have come or gone since; 0: all */
     uint32_t k, dimension, iterations;
     bool converged;
     int64_t seed;
@@ -161,7 +162,7 @@ enum status result_run_at(struct result *result, uint64_t i, struct store_run *r
 struct result_clustering {
     const char *name, *feature, *init, *metric, *parameters, *content;
     uint32_t k, dimension, iterations;
-    uint64_t rows;
+    uint64_t rows, fitted_rows; /* fitted_rows 0: the fit had these rows */
     int64_t seed;
     bool converged, weighted;
     double inertia;
