@@ -301,6 +301,16 @@ static const struct option export_rows[] = {
     END};
 const struct option_group group_export = {"What to write", export_rows};
 
+static const struct option report_rows[] = {
+    OUTPUT_ROW(NULL, "F-report beside F.h5",
+               "directory to write; may be new, empty or an earlier report, which is replaced"),
+    {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "kmeans, or the only one", 0, 0,
+     "clustering to show, if the file has several"},
+    {"link-originals", 0, OPTION_FLAG, AT(link_originals), NULL, NULL, NULL, 0, 0,
+     "show and link the image files themselves; the pages then contain their absolute paths"},
+    END};
+const struct option_group group_report = {"What to write", report_rows};
+
 static const struct option ndrange_rows[] = {
     {"local", 0, OPTION_TEXT, AT(local_size), "AxB", "16x16", NULL, 0, 0,
      "work-group size of the cases that set one"},
