@@ -11,30 +11,7 @@
 #ifndef CLPIPE_REPORT_PAGES_H
 #define CLPIPE_REPORT_PAGES_H
 
-#include "base/error.h"
-#include "base/stop.h"
-#include <stdbool.h>
-#include <stdint.h>
-
-struct pages_config {
-    const char *file;      /* the result */
-    const char *directory; /* to write: new, empty, or an earlier report */
-    const char *name;      /* of the clustering; NULL: "kmeans", or the only one, or none */
-    bool link_originals;
-    const char *version; /* of the program, shown */
-    unsigned threads;    /* at least 1 */
-    uint64_t memory;     /* bytes of host buffers for decoding and searching */
-    struct stop *stop;   /* may be NULL */
-    /* May be NULL; from the calling thread. `phase` is static. */
-    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
-    void *progress_context;
-};
-
-struct pages_counts {
-    uint64_t images, failed, groups, bytes; /* groups: clusters, or folders; bytes: of all files */
-    uint64_t without_thumbnail;
-    char clustering[64]; /* its name, or "" */
-};
+#include "report/pages_config.h"
 
 /* Writes the report. STATUS_USAGE: no such clustering, or several and no name. STATUS_FAILED: no images,
  * a damaged file, or the directory cannot be written. STATUS_INTERRUPTED: nothing was written. */

@@ -3,7 +3,7 @@
 #define CLPIPE_REPORT_PAGES_DATA_H
 
 #include "base/output_directory.h"
-#include "report/pages.h"
+#include "report/pages_config.h"
 #include "report/pages_pictures.h"
 #include "thumbs/thumbs.h"
 
@@ -27,6 +27,10 @@ struct pages {
     struct thumb_place *strip_places; /* PAGES_STRIP of each group, in their order */
     uint32_t strip_sheets, sheets;    /* sheets of strips come first */
 
+    bool has_similar, has_map;
+    char similar_feature[FEATURE_NAME_MAX]; /* by which pictures are similar */
+    char similar_note[512];                 /* why there are none, or "" */
+
     uint64_t failed, skipped; /* files; skipped: that are no images */
     uint64_t by_reason[REASON_COUNT];
 };
@@ -35,6 +39,8 @@ struct pages {
 enum status pages_make_sheets(struct pages *pages, struct error *err);
 /* data/images-N.js */
 enum status pages_make_images(struct pages *pages, struct error *err);
+/* data/similar-N.js, data/map.js */
+enum status pages_make_similar(struct pages *pages, struct error *err);
 /* data/failures-N.js */
 enum status pages_make_failures(struct pages *pages, struct error *err);
 /* data/summary.js */

@@ -67,7 +67,7 @@ function strip(group) {
     });
     let shownTiles = [];
     const layout = () => {
-        const width = element.clientWidth, side = innerWidth < 480 ? 64 : 78, gap = 5;
+        const width = element.clientWidth, side = innerWidth < 480 ? 64 : 72, gap = 5;
         if (!width)
             return;
         let x = 0;
@@ -83,8 +83,11 @@ function strip(group) {
         const total = fitting.reduce((sum, [, w]) => sum + w, 0);
         const room = width - gap * (fitting.length - 1);
         const stretch = fitting.length === tiles.length && total < room ? 1 : Math.min(1.35, room / total);
+        let exact = 0, used = 0;
         for (const [one, w] of fitting) {
-            const fitted = Math.floor(w * stretch);
+            exact += w * stretch;
+            const fitted = Math.floor(exact + 1e-6) - used;
+            used += fitted;
             App.fit(one.thumb ??= one.tile.querySelector(".thumb"), one.place, fitted, side);
         }
         if (shownTiles.length !== fitting.length)
