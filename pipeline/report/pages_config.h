@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct ocl_context;
+
 struct pages_config {
     const char *file;      /* the result */
     const char *directory; /* to write: new, empty, or an earlier report */
@@ -15,6 +17,8 @@ struct pages_config {
     const char *version; /* of the program, shown */
     unsigned threads;    /* at least 1 */
     uint64_t memory;     /* bytes of host buffers for decoding and searching */
+    struct ocl_context *const *contexts; /* to search for similar pictures on; NULL and 0: the host */
+    uint32_t context_count;
     struct stop *stop;   /* may be NULL */
     /* May be NULL; from the calling thread. `phase` is static. */
     void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);

@@ -476,6 +476,16 @@ enum status pages_make_summary(struct pages *pages, struct error *err)
     json_uint(&json, "missing", thumbs_missing(pages->thumbs));
     json_close_object(&json);
     enum status status = add_taken(&json, pages, err);
+    if (pages->has_similar) {
+        json_open_object(&json, "similar");
+        json_string(&json, "feature", pages->similar_feature);
+        json_close_object(&json);
+    }
+    json_bool(&json, "map", pages->has_map);
+    json_open_array(&json, "notes");
+    if (pages->similar_note[0])
+        json_string(&json, NULL, pages->similar_note);
+    json_close_array(&json);
     if (status == STATUS_OK)
         status = add_clustering(&json, pages, err);
     if (status == STATUS_OK)

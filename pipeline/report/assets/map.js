@@ -56,33 +56,26 @@ App.views.map = async ([wanted], main) => {
         });
     }
 
-    /* The first picture of each square of the screen stands for those below it. */
+    /* Pictures that do not cover each other: the first of those that would, nearest to their centre. */
     function choose(visible) {
-        const step = THUMB + 6, taken = new Set(), chosen = [];
+        const step = THUMB + 4, kept = [], cells = new Map();
         for (const p of visible) {
             if (only >= 0 && of[p] !== only)
                 continue;
-            const x = sx(p), y = sy(p), column = Math.floor(X[p] * scale / step), row = Math.floor(Y[p] * scale / step);
-            const key = column * 65536 + row;
-            if (taken.has(key))
-                continue;
-            /* Not over one of the squares around. */
-            taken.add(key);
-            chosen.push([p, x, y]);
-        }
-        const kept = [], cell = new Map();
-        for (const one of chosen) {
-            const column = Math.floor(one[1] / step), row = Math.floor(one[2] / step);
+            const x = X[p] * scale, y = Y[p] * scale, column = Math.floor(x / step), row = Math.floor(y / step);
             let free = true;
             for (let dx = -1; dx <= 1 && free; dx++)
                 for (let dy = -1; dy <= 1 && free; dy++)
-                    for (const other of cell.get((column + dx) * 65536 + row + dy) ?? [])
-                        free &&= Math.abs(other[1] - one[1]) >= step || Math.abs(other[2] - one[2]) >= step;
+                    for (const [ox, oy] of cells.get((column + dx) * 1e6 + row + dy) ?? [])
+                        free &&= Math.abs(ox - x) >= step || Math.abs(oy - y) >= step;
             if (!free)
                 continue;
-            kept.push(one);
-            const key = column * 65536 + row;
-            cell.has(key) ? cell.get(key).push(one) : cell.set(key, [one]);
+            kept.push([p, sx(p), sy(p)]);
+            const key = column * 1e6 + row;
+            if (cells.has(key))
+                cells.get(key).push([x, y]);
+            else
+                cells.set(key, [[x, y]]);
         }
         return kept;
     }

@@ -1,6 +1,9 @@
 /* views.js: the first page, a group, a picture, duplicates, failures. */
 "use strict";
 
+/* Appends what is there. */
+const put = (element, ...children) => element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined));
+
 /* --- parts ------------------------------------------------------------------------------------- */
 
 function swatch(group) {
@@ -131,7 +134,7 @@ App.views.overview = (rest, main) => {
         next += 24;
         return next < summary.groups.length;
     };
-    main.append(h("div.page", {},
+    put(main, h("div.page", {},
         h("div.lead", {},
             h("h1", {}, h("strong", {}, counted(summary.images, "picture")), what),
             summary.failed ? h("a.failed", { href: "#/failures" }, `${counted(summary.failed, "file")} failed`) : null),
@@ -151,7 +154,7 @@ function about(summary) {
                 fact("Pictures", count(summary.images)),
                 fact("Size", size(summary.bytes)),
                 fact("Pixels", `${fine(summary.pixels / 1e6)} million`),
-                fact("Longest side", least === most ? `${count(most)} pixels` : `${count(least)} to ${count(most)}, mostly around ${count(median)}`),
+                fact("Longest side", least === most ? `${count(most)} pixels` : [`${count(median)} `, h("span.n", {}, `(${count(least)} to ${count(most)})`)]),
                 sources.length === 1 && sources[0][0] ? fact("Source", h("bdi", {}, shown(sources[0][0]))) : null,
                 summary.folders > 1 ? fact("Folders", count(summary.folders)) : null,
                 summary.skipped ? fact("Skipped", counted(summary.skipped, "file that is no image", "files that are no images")) : null),
@@ -227,7 +230,7 @@ function panel(values, key, title, better, k, large) {
 App.views.group = async ([label], main) => {
     const groups = App.summary.groups, at = groups.findIndex(one => String(one.label) === label);
     if (at < 0) {
-        main.append(h("div.page", {}, h("h1", {}, "There is no such group"), h("p", {}, h("a", { href: "#/" }, "Back to the overview"))));
+        put(main, h("div.page", {}, h("h1", {}, "There is no such group"), h("p", {}, h("a", { href: "#/" }, "Back to the overview"))));
         return;
     }
     const group = groups[at], clustered = App.summary.grouping === "clusters" && group.label >= 0;
@@ -238,7 +241,7 @@ App.views.group = async ([label], main) => {
     const far = group.outliers ? h("section.outliers", { hidden: true },
         h("h2", {}, counted(group.outliers, "outlier")),
         h("p", {}, "Much farther from the centre than the others of this cluster."), outliers.element) : null;
-    main.append(h("div.page", {},
+    put(main, h("div.page", {},
         h("nav.crumbs", { "aria-label": "Groups" }, h("a", { href: "#/" }, "Overview"),
             h("span.grow"), beside(at - 1, "← Larger", "prev"), beside(at + 1, "Smaller →", "next")),
         h("div.lead.group", {}, h("h1", {}, App.groupTitle(group)),
@@ -355,7 +358,7 @@ function large(one) {
         thumb.append(h("span", {}, "No thumbnail: the file was gone or had changed when this report was made."));
         return thumb;
     }
-    const scale = Math.min((Math.min(innerWidth, 900) - 130) / one.place.w, 0.42 * innerHeight / one.place.h, 384 / App.summary.sheets.size);
+    const scale = Math.min((Math.min(innerWidth, 900) - 160) / one.place.w, 0.38 * innerHeight / one.place.h, 336 / App.summary.sheets.size);
     App.fit(thumb, one.place, Math.round(one.place.w * Math.max(scale, 0.5)), Math.round(one.place.h * Math.max(scale, 0.5)));
     return thumb;
 }
@@ -405,20 +408,20 @@ App.views.duplicates = async ([kind], main) => {
     try {
         groups = await App.load("duplicates");
     } catch {
-        page.append(h("h1", {}, "Duplicates"), App.missing("The groups"));
+        put(page, h("h1", {}, "Duplicates"), App.missing("The groups"));
         return;
     }
     const kinds = Object.keys(KINDS).filter(name => about[name]);
     const wanted = KINDS[kind] ? groups.filter(group => group.kind === kind) : groups;
     const extra = groups.reduce((sum, group) => sum + group.members.length - 1, 0);
-    page.append(h("h1", {}, "Duplicates"),
+    put(page, h("h1", {}, "Duplicates"),
         h("p", {}, groups.length ? `${counted(groups.length, "group")} of pictures that are copies of each other; without ${counted(extra, "copy", "copies")} one of each would be left.` : "No picture is a copy of another."),
         about.note ? h("p.note", {}, about.note) : null,
         groups.length && kinds.length > 1 ? h("nav.chips", { "aria-label": "Kinds" },
             [["", "All", groups.length], ...kinds.map(name => [name, KINDS[name][0], about[name]])].map(([name, text, n]) =>
                 h("a", { href: name ? `#/duplicates/${name}` : "#/duplicates", "aria-current": (kind ?? "") === name ? "true" : null }, text, h("span.n", {}, count(n))))) : null);
     const list = h("div.groups"), sentinel = h("div");
-    page.append(list, sentinel);
+    put(page, list, sentinel);
     let next = 0;
     const more = async () => {
         const some = wanted.slice(next, next + 20);
@@ -452,14 +455,14 @@ App.views.failures = async ([reason], main) => {
     const { failed, chunk, reasons } = App.summary;
     const page = h("div.page");
     main.append(page);
-    page.append(h("h1", {}, "Failures"), h("p", {}, failed ? `${counted(failed, "file")} gave no picture.` : "No file failed."));
+    put(page, h("h1", {}, "Failures"), h("p", {}, failed ? `${counted(failed, "file")} gave no picture.` : "No file failed."));
     if (!failed)
         return;
     let rows;
     try {
         rows = (await Promise.all(Array.from({ length: Math.ceil(failed / chunk) }, (_, i) => App.load("failures", i)))).flat();
     } catch {
-        page.append(App.missing("The table"));
+        put(page, App.missing("The table"));
         return;
     }
     const state = { reason: reasons.some(([name]) => name === reason) ? reason : "", text: "", column: 0, down: false };
@@ -500,11 +503,11 @@ App.views.failures = async ([reason], main) => {
         const again = h("div");
         page.querySelector(".sentinel")?.remove();
         again.className = "sentinel";
-        page.append(again);
+        put(page, again);
         if (more())
             App.whenNear(again, more);
     };
-    page.append(h("form.filters", { onsubmit: event => event.preventDefault() },
+    put(page, h("form.filters", { onsubmit: event => event.preventDefault() },
         h("label", { for: "filter" }, "Find"), input, h("label", { for: "reason" }, "Reason"), select, told),
     h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Files that failed" }, h("table.failures", {},
         h("thead", {}, h("tr", {}, heads)), body)), sentinel);
