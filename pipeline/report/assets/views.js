@@ -404,6 +404,10 @@ App.views.duplicates = async ([kind], main) => {
     const about = App.summary.duplicates;
     const page = h("div.page");
     main.append(page);
+    if (!about) {
+        put(page, h("h1", {}, "Duplicates"), h("p", {}, "This report was made without duplicates."));
+        return;
+    }
     let groups;
     try {
         groups = await App.load("duplicates");
