@@ -18,7 +18,8 @@ static void print_counts(const struct pages_counts *counts, const struct options
                  format_bytes(bytes, sizeof bytes, counts->bytes),
                  counts->clustering[0] ? ", clusters " : "", counts->clustering);
     if (counts->without_thumbnail)
-        summary_line(options, "  missing     %s without a thumbnail: the file is gone or has changed",
+        summary_line(options,
+                     "  missing     %s without a thumbnail: the file is gone or has changed",
                      format_number_of(images, sizeof images, counts->without_thumbnail, "image"));
 }
 

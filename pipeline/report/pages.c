@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const page_names[] = {".clpipe-report", "index.html", "app.js", "views.js",
-                                         "map.js",         "style.css",  "data",   "sheets",
-                                         NULL};
+static const char *const page_names[] = {".clpipe-report", "index.html", "app.js",
+                                         "views.js",       "map.js",     "style.css",
+                                         "data",           "sheets",     NULL};
 
 #define MARKER_TEXT "clpipe wrote this directory and replaces it as a whole.\n"
 
@@ -30,10 +30,11 @@ static enum status choose(struct pages *pages, struct error *err)
     char shown[256];
     path_for_message(shown, sizeof shown, pages->config->file);
     if (result_images(result) == 0)
-        return error_set(err, STATUS_FAILED,
-                         "%s has no images, and a report shows images; clpipe info and clpipe export "
-                         "show what it has",
-                         shown);
+        return error_set(
+            err, STATUS_FAILED,
+            "%s has no images, and a report shows images; clpipe info and clpipe export "
+            "show what it has",
+            shown);
     if (!name && result_clusters_count(result) == 0)
         return STATUS_OK;
     if (!name && result_clusters_find(result, "kmeans"))
@@ -60,21 +61,21 @@ static enum status write_assets(struct pages *pages, struct error *err)
             return error_memory(err, size, "a page");
         for (const char *const *line = asset->lines; *line; line++)
             used = (size_t)(stpcpy(text + used, *line) - text);
-        enum status status =
-            output_directory_write(pages->directory, asset->name, text, used, err);
+        enum status status = output_directory_write(pages->directory, asset->name, text, used, err);
         free(text);
         pages->counts->bytes += used;
         if (status != STATUS_OK)
             return status;
     }
-    return output_directory_write(pages->directory, page_names[0], MARKER_TEXT,
-                                  strlen(MARKER_TEXT), err);
+    return output_directory_write(pages->directory, page_names[0], MARKER_TEXT, strlen(MARKER_TEXT),
+                                  err);
 }
 
 static enum status make(struct pages *pages, struct error *err)
 {
     static enum status (*const steps[])(struct pages *, struct error *) = {
-        pages_make_sheets, pages_make_images, pages_make_similar, pages_make_failures, pages_make_summary, write_assets};
+        pages_make_sheets,   pages_make_images,  pages_make_similar,
+        pages_make_failures, pages_make_summary, write_assets};
     enum status status = output_directory_add(pages->directory, "data", err);
     if (status == STATUS_OK)
         status = output_directory_add(pages->directory, "sheets", err);

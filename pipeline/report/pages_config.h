@@ -17,9 +17,10 @@ struct pages_config {
     const char *version; /* of the program, shown */
     unsigned threads;    /* at least 1 */
     uint64_t memory;     /* bytes of host buffers for decoding and searching */
-    struct ocl_context *const *contexts; /* to search for similar pictures on; NULL and 0: the host */
+    struct ocl_context *const
+        *contexts; /* to search for similar pictures on; NULL and 0: the host */
     uint32_t context_count;
-    struct stop *stop;   /* may be NULL */
+    struct stop *stop; /* may be NULL */
     /* May be NULL; from the calling thread. `phase` is static. */
     void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;

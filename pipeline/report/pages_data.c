@@ -82,21 +82,21 @@ static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, s
 enum status pages_make_sheets(struct pages *pages, struct error *err)
 {
     const struct pictures *pictures = &pages->pictures;
-    const struct thumbs_config config = {
-        .result = pages->result,
-        .threads = pages->config->threads,
-        .memory = pages->config->memory,
-        .directory = output_directory_temporary(pages->directory),
-        .stop = pages->config->stop,
-        .progress = pages->config->progress ? thumbs_progress : NULL,
-        .progress_context = (void *)pages->config};
+    const struct thumbs_config config = {.result = pages->result,
+                                         .threads = pages->config->threads,
+                                         .memory = pages->config->memory,
+                                         .directory = output_directory_temporary(pages->directory),
+                                         .stop = pages->config->stop,
+                                         .progress =
+                                             pages->config->progress ? thumbs_progress : NULL,
+                                         .progress_context = (void *)pages->config};
     enum status status = thumbs_open(&pages->thumbs, &config, err);
     if (status != STATUS_OK)
         return status;
     pages->grid = thumbs_grid(pages->thumbs);
     pages->counts->without_thumbnail = thumbs_missing(pages->thumbs);
-    uint64_t *strips =
-        malloc(((size_t)pictures->group_count * PAGES_STRIP + 1) * sizeof *strips), count = 0;
+    uint64_t *strips = malloc(((size_t)pictures->group_count * PAGES_STRIP + 1) * sizeof *strips),
+             count = 0;
     if (!strips)
         return error_memory(err, (size_t)pictures->group_count * PAGES_STRIP * 8, "thumbnails");
     for (uint32_t i = 0; i < pictures->group_count; i++)
@@ -252,7 +252,8 @@ static enum status add_taken(struct json *json, const struct pages *pages, struc
     for (unsigned i = 0; i < pictures->source_count; i++) {
         char name[256];
         json_open_array(json, NULL);
-        json_string(json, NULL, pictures_source(name, sizeof name, result_source(pages->result, i)));
+        json_string(json, NULL,
+                    pictures_source(name, sizeof name, result_source(pages->result, i)));
         json_uint(json, NULL, of_source[i]);
         json_close_array(json);
     }
@@ -302,8 +303,8 @@ static enum status add_swatch(struct json *json, struct pages *pages,
     for (uint64_t i = 0; !made && i < min_u64(group->size, SWATCH_THUMBNAILS); i++) {
         const uint8_t *data;
         uint32_t bytes;
-        enum status status = thumbs_read(pages->thumbs, pages->pictures.order[group->first + i],
-                                         &data, &bytes, err);
+        enum status status =
+            thumbs_read(pages->thumbs, pages->pictures.order[group->first + i], &data, &bytes, err);
         if (status != STATUS_OK)
             return status;
         if (bytes)

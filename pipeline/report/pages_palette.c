@@ -149,8 +149,8 @@ bool palette_add_centroid(struct palette_cells *cells, const struct result_featu
     const uint64_t cell = (uint64_t)bins[0] * bins[1] * bins[2];
     if (cell == 0 || cell * rows * columns != dimension)
         return false;
-    const bool roots = (strcmp(metric, "hellinger") == 0) !=
-                       (strcmp(feature->normalize, "hellinger") == 0);
+    const bool roots =
+        (strcmp(metric, "hellinger") == 0) != (strcmp(feature->normalize, "hellinger") == 0);
     for (uint32_t i = 0; i < dimension; i++) {
         const uint32_t bin = (uint32_t)(i % cell);
         const double a = (bin / (bins[1] * bins[2]) + 0.5) / bins[0];

@@ -13,7 +13,7 @@ struct palette {
     unsigned count;
     struct {
         uint8_t rgb[3];
-        float share; /* of the weight; all of a palette sum to 1 */
+        float share;           /* of the weight; all of a palette sum to 1 */
     } colour[PALETTE_COLOURS]; /* the largest share first */
 };
 

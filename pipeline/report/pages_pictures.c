@@ -284,8 +284,7 @@ static enum status read_row(struct pictures *pictures, struct folder_slots *slot
     if (status == STATUS_OK)
         status = find_format(&picture->format, pictures, &image, err);
     if (status == STATUS_OK)
-        status =
-            find_folder(&picture->folder, pictures, slots, shown, image.source, source, err);
+        status = find_folder(&picture->folder, pictures, slots, shown, image.source, source, err);
     return status;
 }
 
@@ -299,8 +298,7 @@ static enum status read_labels(struct pictures *pictures, struct result *result,
     float *distances = malloc(n * sizeof *distances);
     enum status status = labels && distances ? STATUS_OK : error_memory(err, 8 * n, "labels");
     if (status == STATUS_OK)
-        status =
-            result_clusters_read(result, clusters, NULL, labels, distances, NULL, NULL, err);
+        status = result_clusters_read(result, clusters, NULL, labels, distances, NULL, NULL, err);
     for (size_t row = 0; status == STATUS_OK && row < n; row++) {
         const bool valid = labels[row] >= 0 && (uint32_t)labels[row] < clusters->k;
         pictures->row[row].label = valid ? labels[row] : -1;

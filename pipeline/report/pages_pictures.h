@@ -55,7 +55,7 @@ struct pictures {
     struct picture_group *group;
     uint32_t group_count;
 
-    size_t *skip;          /* of each source: bytes at the beginning of its paths that are not shown */
+    size_t *skip; /* of each source: bytes at the beginning of its paths that are not shown */
     unsigned source_count;
 };
 

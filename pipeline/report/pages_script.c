@@ -65,8 +65,7 @@ enum status script_write(struct json *json, const char *kind, int64_t number,
     snprintf(head, sizeof head, "clpipe(\"%s\",%lld,", kind, (long long)(number < 0 ? 0 : number));
     const size_t size = strlen(head) + escaped_size(text) + 3;
     char *script = malloc(size + 1);
-    enum status status =
-        script ? STATUS_OK : error_memory(err, size, "data of the pages");
+    enum status status = script ? STATUS_OK : error_memory(err, size, "data of the pages");
     if (script) {
         char *end = append_escaped(stpcpy(script, head), text);
         end = stpcpy(end, ");\n");

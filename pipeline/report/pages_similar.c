@@ -38,14 +38,12 @@ static enum status open_feature(struct similar *similar, struct error *err)
     const char *name = clusters ? clusters->feature : NULL;
     if (!name && result_feature_count(pages->result) > 0)
         name = result_feature_at(pages->result, 0)->name;
-    enum status status =
-        feature_matrix_open(&similar->matrix, &about, pages->result, name, err);
+    enum status status = feature_matrix_open(&similar->matrix, &about, pages->result, name, err);
     if (status != STATUS_OK)
         return status;
     snprintf(pages->similar_feature, sizeof pages->similar_feature, "%s", about.name);
     /* As cluster chooses where nothing is said. */
-    similar->metric =
-        strcmp(about.normalize, "l1") == 0 ? METRIC_HELLINGER : METRIC_EUCLIDEAN;
+    similar->metric = strcmp(about.normalize, "l1") == 0 ? METRIC_HELLINGER : METRIC_EUCLIDEAN;
     for (int i = 0; clusters && i < 3; i++)
         if (strcmp(metrics[i], clusters->metric) == 0)
             similar->metric = (enum cluster_metric)i;
@@ -70,15 +68,14 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
 {
     const struct pages_config *config = similar->pages->config;
     const uint64_t rows = similar->matrix.rows;
-    const struct neighbours_config search = {
-        .metric = similar->metric,
-        .n = (uint32_t)min_u64(LAYOUT_NEIGHBOURS, rows - 1),
-        .threads = config->threads,
-        .memory = config->memory,
-        .devices = {config->contexts, config->context_count},
-        .stop = config->stop,
-        .phase = search_progress,
-        .progress_context = (void *)config};
+    const struct neighbours_config search = {.metric = similar->metric,
+                                             .n = (uint32_t)min_u64(LAYOUT_NEIGHBOURS, rows - 1),
+                                             .threads = config->threads,
+                                             .memory = config->memory,
+                                             .devices = {config->contexts, config->context_count},
+                                             .stop = config->stop,
+                                             .phase = search_progress,
+                                             .progress_context = (void *)config};
     const double products = 0.5 * (double)rows * (double)rows * similar->matrix.dimension;
     if (products > MOST_PRODUCTS && config->context_count == 0)
         return error_set(err, STATUS_FAILED,
@@ -110,7 +107,8 @@ static enum status write_similar(const struct similar *similar, const uint64_t *
         for (uint64_t i = first; i < min_u64(n, first + PAGES_CHUNK); i++) {
             const size_t at = (size_t)pages->pictures.order[i] * each;
             json_open_array(&json, NULL);
-            for (uint32_t j = 0; j < min_u32(each, SHOWN) && similar->found.rows[at + j] >= 0; j++) {
+            for (uint32_t j = 0; j < min_u32(each, SHOWN) && similar->found.rows[at + j] >= 0;
+                 j++) {
                 json_open_array(&json, NULL);
                 json_uint(&json, NULL, number_of[similar->found.rows[at + j]]);
                 script_number(&json, NULL, (double)similar->distances[at + j], 4);

@@ -549,7 +549,7 @@ def test_a_killed_report_leaves_nothing_under_its_name(tmp_path, program):
     time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     process.wait()
-    assert process.returncode in (0, 4)
+    assert process.returncode in (0, 4, -signal.SIGINT)  # the last: before it listened
     assert (tmp_path / "r").exists() == (process.returncode == 0)
     assert leftovers(tmp_path) == []
 
