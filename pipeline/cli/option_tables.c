@@ -196,6 +196,13 @@ const struct option_group group_run_output = {"Result", run_output_rows};
             "resume; 0: never"                                                                     \
     }
 
+#define PATHS_ROW                                                                                  \
+    {                                                                                              \
+        "paths", 0, OPTION_TEXT, AT(paths), "LIST", NULL, NULL, 0, 0,                              \
+            "paths of the rows of a .npy or HDF5 matrix, stored with the result: a file with the " \
+            "path of each row, one per line or separated by NUL; - is standard input"              \
+    }
+
 static const struct option cluster_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", NULL, NULL, 1, INT32_MAX,
      "number of clusters; required. A:B or A:B:STEP tries each k from A to B, keeps the best, and "
@@ -207,6 +214,7 @@ static const struct option cluster_rows[] = {
     CLUSTERING_ROWS("1", NULL),
     {"weights", 0, OPTION_TEXT, AT(weights), "FILE.npy|FILE.h5:/dataset", NULL, "1 each", 0, 0,
      "weight of each row: one non-negative number per row"},
+    PATHS_ROW,
     CHECKPOINT_ROW,
     MAX_TIME_ROW,
     OUTPUT_ROW(NULL, "the clpipe file itself",
@@ -236,6 +244,7 @@ static const struct option assign_rows[] = {
      "clustering in C.h5; the labels get the same name"},
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the one that was clustered", 0, 0,
      "feature of INPUT, if it is a clpipe file"},
+    PATHS_ROW,
     OUTPUT_ROW(NULL, "INPUT itself, if it is a clpipe file",
                "write the labels to a separate file; required for .npy and other HDF5 files"),
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,

@@ -75,7 +75,7 @@ struct options {
     int metric;
     bool force;
 
-    /* import */
+    /* import; cluster, assign */
     const char *paths;
     bool allow_missing;
 

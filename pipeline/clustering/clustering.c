@@ -32,6 +32,9 @@ struct job {
     const struct clustering_config *config;
     struct matrix_input input;
     struct target target;
+    struct path_list paths;    /* of the rows, where they were given, */
+    struct result_names names; /* and as they are stored */
+    char *source;
     struct cluster_config cluster; /* k: the largest */
     struct number_range k;
     float *initial, *weights;
@@ -303,7 +306,13 @@ static enum status job_open(struct job *job, const struct clustering_config *con
     status = matrix_input_open(&job->input, config->input, config->feature, NULL, err);
     if (status != STATUS_OK)
         return status;
-    status = target_open(&job->target, &job->input, config->output, err);
+    if (config->paths)
+        status = clustering_read_paths(&job->paths, &job->names, &job->source, config->paths,
+                                       &job->input, err);
+    if (status != STATUS_OK)
+        return status;
+    status = target_open(&job->target, &job->input, config->output, config->paths ? &job->paths : NULL,
+                         err);
     if (status != STATUS_OK)
         return status;
     status = read_options(job, err);
@@ -377,8 +386,11 @@ static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering
                               struct error *err)
 {
     const struct folders *folders = &job->folders;
-    enum status status =
-        job->input.result ? folders_read(&job->folders, job->input.result, err) : STATUS_OK;
+    enum status status = STATUS_OK;
+    if (job->input.result)
+        status = folders_read(&job->folders, job->input.result, err);
+    else if (job->config->paths)
+        status = folders_of_paths(&job->folders, &job->paths, err);
     if (status != STATUS_OK)
         return status;
     if (is_sweep(job))
@@ -423,6 +435,7 @@ static enum status store(const struct job *job, const struct cluster_outcome *ou
         .weights = job->weights,
         .agreement = report->has_agreement ? &report->agreement : NULL,
         .sweep = report->sweep.values ? &report->sweep : NULL,
+        .names = job->config->paths ? &job->names : NULL,
     };
     return result_write_clusters(job->target.output, job->target.base, &clustering,
                                  job->target.replace, err);
@@ -525,10 +538,16 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
         goto out;
     output_remove(job.state);
     report->images = job.input.result;
+    if (config->paths)
+        status = result_open(&report->images, report->output, err);
+    if (status != STATUS_OK)
+        goto out;
     job.input.result = NULL;
     report->seconds = (double)(clock_now() - start) * 1e-9;
 out:
     target_close(&job.target);
+    path_list_close(&job.paths);
+    free(job.source);
     matrix_input_close(&job.input);
     folders_clear(&job.folders);
     free(job.initial);

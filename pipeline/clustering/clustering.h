@@ -10,6 +10,7 @@
 struct clustering_config {
     const char *input, *feature; /* as matrix_input_open takes them */
     const char *output;          /* a file of its own, or NULL: the input */
+    const char *paths;           /* the list of path_list.h: of the rows; NULL: none */
     const char *name;            /* of the result: /clusters/NAME */
     struct number_range k;       /* several: the best one is kept, and the measures of all */
     bool lower_k;                /* nobody asked for k: to clustering_usual_k and to the number of

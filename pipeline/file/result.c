@@ -322,7 +322,7 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
             return h5_damaged(err, result->path, "/clusters/%s/%s has another size than the rest",
                               c->name, cluster_part_kind[p].name);
     }
-    if (result->has_images && c->rows != rows_count(result->images))
+    if (result->images && c->rows != rows_count(result->images))
         return h5_damaged(err, result->path, "/clusters/%s has another number of rows than /images",
                           c->name);
     return STATUS_OK;
@@ -387,6 +387,14 @@ enum status result_open(struct result **out, const char *path, struct error *err
     if (open_root(result, err))
         goto out;
     result->has_images = H5Lexists(result->file, "images", H5P_DEFAULT) > 0;
+    result->named = result->has_images && H5Lexists(result->file, "features", H5P_DEFAULT) <= 0 &&
+                    H5Lexists(result->file, "images/width", H5P_DEFAULT) <= 0;
+    if (result->named) {
+        result->has_images = false;
+        if (rows_open(&result->images, result->file, result->vlen, &name_table, path, err) ||
+            open_sources(result, err))
+            goto out;
+    }
     if (result->has_images &&
         (rows_open(&result->images, result->file, result->vlen, &image_table, path, err) ||
          rows_open(&result->failures, result->file, result->vlen, &failure_table, path, err) ||
@@ -471,7 +479,12 @@ unsigned result_format(const struct result *result)
 
 uint64_t result_images(const struct result *result)
 {
-    return result->has_images ? rows_count(result->images) : 0;
+    return result->images ? rows_count(result->images) : 0;
+}
+
+bool result_is_named(const struct result *result)
+{
+    return result->named;
 }
 
 uint64_t result_failures(const struct result *result)

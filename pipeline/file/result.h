@@ -31,6 +31,9 @@ enum status result_check_current(const struct result *result, struct error *err)
 /* The format of the file: 1 or 2, docs/file-format.md. */
 unsigned result_format(const struct result *result);
 uint64_t result_images(const struct result *result);
+/* True if only the paths of the images are known: a file of clusters made from other data with a
+ * list of paths. The other members of struct result_image are then 0, and there are no features. */
+bool result_is_named(const struct result *result);
 uint64_t result_failures(const struct result *result);
 const char *result_path(const struct result *result);
 const char *result_parameters(const struct result *result); /* JSON */
@@ -156,6 +159,15 @@ uint64_t result_run_count(const struct result *result);
 enum status result_run_at(struct result *result, uint64_t i, struct store_run *run,
                           struct error *err);
 
+/* The paths of rows that are in no clpipe file. */
+struct result_names {
+    const char *source; /* the list they are from, as a SOURCE: "@LIST", or "-" */
+    uint64_t count;
+    /* Path i, *length bytes. */
+    const char *(*path)(const void *context, uint64_t i, size_t *length);
+    const void *context;
+};
+
 /* What /clusters/NAME is to hold: feature, metric and init as long as result_clusters takes,
  * content may be NULL. Shapes as in result_clusters_read; labels that were assigned to given
  * centroids have 0 iterations. */
@@ -175,6 +187,7 @@ struct result_clustering {
     const float *weights;                     /* of rows, where `weighted` */
     const struct result_agreement *agreement; /* or NULL */
     const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */
+    const struct result_names *names;         /* of the rows, for a new file; or NULL */
 };
 
 #endif

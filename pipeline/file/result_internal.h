@@ -31,7 +31,8 @@ struct result {
     struct vlen *vlen;
     char *version, *created, *parameters;
     unsigned format;
-    bool has_images; /* false: a file of clusters alone */
+    bool has_images; /* false: a file of clusters alone, where */
+    bool named;      /* `images` may be the paths of the rows */
     struct rows *images, *failures;
     struct thumbnail_reader *thumbnails; /* NULL: there are none */
     hid_t sources_dataset;

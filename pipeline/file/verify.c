@@ -390,6 +390,31 @@ enum status verify_content(struct verify *verify, struct error *err)
     return STATUS_OK;
 }
 
+/* The paths of a file of clusters alone. */
+static enum status check_names(struct verify *verify, struct error *err)
+{
+    struct result *result = verify->result;
+    struct verify_rows source = {0}, raw = {0};
+    enum status status = check_table_axes(verify, result->images, &name_table, err);
+    if (status == STATUS_OK)
+        status = check_scale(verify, SOURCE_AXIS, result->source_count, err);
+    for (uint64_t i = 0; i < rows_count(result->images) && status == STATUS_OK; i++) {
+        const void *found;
+        const char *path;
+        status = rows_at(result->images, i, &found, &path, err);
+        if (status != STATUS_OK)
+            break;
+        const struct result_image *row = found;
+        if (row->source >= result->source_count)
+            verify_row(&source, i);
+        if (!*path || !same_path(row->path, path))
+            verify_row(&raw, i);
+    }
+    verify_report_rows(verify, &source, "/images/source", "names a source that is not in the list");
+    verify_report_rows(verify, &raw, "/images/path", "does not agree with path_raw, or is empty");
+    return status;
+}
+
 enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
                           void *context, uint64_t *count, struct error *err)
 {
@@ -398,6 +423,8 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
     char shown[256], *name;
     struct stat st;
     if (result->has_images && verify_content(&verify, err))
+        goto out;
+    if (result->named && check_names(&verify, err))
         goto out;
     for (unsigned i = 0; i < result->clusters_count; i++)
         if (verify_clustering(&verify, &result->clusters[i], err))

@@ -300,7 +300,7 @@ static enum status check_axes(struct clustering *k, struct error *err)
     axis_name(iterations, "iteration", name);
     axis_name(rows, "row", name);
     axis_name(values, "dimension", name);
-    if (result->has_images)
+    if (result->images)
         snprintf(rows, sizeof rows, "%s", image_table.axis);
     if (result_feature_find(result, k->c->feature))
         axis_name(values, "feature", k->c->feature);
