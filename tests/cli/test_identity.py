@@ -102,6 +102,7 @@ def test_jpeg_pixels_anywhere(clpipe, album, expected, tmp_path, options):
     assert (digests[0] == digest(expected)) == (options in ([], ["--slot-size", "1M"], ["--isolate"]))
 
 
+@pytest.mark.slow
 def test_packed_words_are_for_channels(clpipe, album, tmp_path):
     features = ["--feature", "rgb:bins=256", "--feature", "rgb:bins=7,grid=3x2"]
     plain = ingest(clpipe, "plain.h5", album, *features)

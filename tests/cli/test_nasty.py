@@ -141,6 +141,7 @@ def test_generated(generated):
     assert set(found) == {row["key"] for row in rows}
 
 
+@pytest.mark.slow
 def test_reasons(generated):
     """The reason is the one that helps, not just any."""
     _, _, found = generated
@@ -191,6 +192,7 @@ def test_manifest_by_coefficients(tmp_path, program, generated):
         run_clpipe("info", tmp_path / "host.h5", "--digest").stdout != ""
 
 
+@pytest.mark.slow
 def test_pixel_limit(clpipe, tmp_path, generated):
     """The limit is on what a header declares, and a picture of just that size passes."""
     files, _, _ = generated

@@ -112,6 +112,7 @@ def test_a_kernel_that_fails_is_passed_over(cached, photos, identity, miscount, 
     assert notices(ingest(cached, photos)) == []
 
 
+@pytest.mark.slow
 def test_a_variant_that_was_asked_for_is_not_replaced(cached, photos):
     for how, part in [("wrong", "gives wrong counts"), ("unbuilt", "does not build")]:
         result = ingest(cached, photos, "--histogram-variant", "local",
@@ -120,6 +121,7 @@ def test_a_variant_that_was_asked_for_is_not_replaced(cached, photos):
     assert not (cached.cache.parent / "x.h5").exists()
 
 
+@pytest.mark.slow
 def test_no_kernel_left(cached, photos):
     result = ingest(cached, photos, miscount=" ".join(
         f"wrong:histogram_{name}" for name in ["private", "replicated", "local", "global"]))
@@ -216,6 +218,7 @@ def test_no_winner_changes_results(tuned, photos, identity, choice):
     assert notices(result) == [] and "(tuned)" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_winner_that_counts_wrong_is_passed_over(tuned, photos, identity):
     entry(tuned).write_bytes(seal(["rgb packed 1024 1 193536 9000"]))
     result = ingest(tuned, photos, miscount="wrong:histogram_packed")
@@ -246,6 +249,7 @@ def damage(path, how):
     (["grey local 64 1 16384 1500"],), (["gray local 64 1 16384 1500 7"],), (["gray local 64"],),
     (["gray private 64 1 16384 1500"],), ([""],),
 ], ids=str)
+@pytest.mark.slow
 def test_a_damaged_cache_is_ignored(tuned, photos, identity, how):
     damage(entry(tuned), how)
     shown = tuned("tune", "--device", "cpu", "--show")
@@ -261,6 +265,7 @@ def test_a_damaged_cache_is_ignored(tuned, photos, identity, how):
         assert tuned("tune", "--device", "cpu", "--show").stdout.count("not measured") == 5
 
 
+@pytest.mark.slow
 def test_tunes_at_the_same_time(tuned):
     """Their winners take each other's place, whole."""
     jobs = [subprocess.Popen([CLPIPE, "tune", *map(str, SMALL), "--feature", "gray:bins=64"],

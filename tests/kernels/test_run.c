@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define ROWS    1700 /* the last block is not whole */
-#define COLUMNS 9
+#define COLUMNS 37 /* the kernels of test_sweep's rows */
 
 static float values[ROWS * COLUMNS], weights[ROWS];
 static uint32_t classes[ROWS];
