@@ -58,7 +58,7 @@ def log_records(place):
             break
         if data[at + 16] == 2:
             reason, path_length = data[at + 17], struct.unpack_from("<I", data, at + 20)[0]
-            first = at + 40 + (8 if reason else 48)
+            first = at + 40 + (8 if reason else 80)
             (others if reason else images).append(data[first:first + path_length])
         at += 16 + length
     return images, others
@@ -421,8 +421,8 @@ def test_stop_cluster(whole, tmp_path):
 
 
 def test_second_interrupt_ends_at_once(many, tmp_path):
-    process = start(tmp_path, "ingest", many, "-o", "x.h5")
-    wait_for_more(tmp_path, process, 0)
+    process = start(tmp_path, "ingest", many, "-o", "x.h5", "--feature", "rgb:bins=256,grid=8x8")
+    wait_until(lambda: log_records(tmp_path)[0] or process.poll() is not None)
     process.send_signal(signal.SIGSTOP)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGCONT)
@@ -449,7 +449,7 @@ FoLYKkCcoleQl16SkaqQnJ9XkppXopBZrJCXr5Cdl1+ep5CZm5ieqpAGitQSkMFLL76+yoJmMMRnAD88
 
 
 def test_log_of_an_earlier_release(tmp_path):
-    """It is resumed, and the file is the one that the earlier release made of these pictures."""
+    """It is refused, and stays; --fresh makes the file."""
     photos = tmp_path / "photos"
     photos.mkdir()
     for name, width, height, value in (("a", 3, 2, lambda x, y: 40 * x), ("b", 4, 4, lambda x, y: 250 - y),
@@ -461,11 +461,12 @@ def test_log_of_an_earlier_release(tmp_path):
         os.utime(photos / name, ns=(1600000000123456789,) * 2)
     (tmp_path / "f.h5.partial").mkdir()
     (tmp_path / "f.h5.partial" / "records").write_bytes(zlib.decompress(base64.b64decode(EARLIER_LOG)))
-    result = run_clpipe("ingest", "photos", "-o", "f.h5", "--feature", "gray:bins=4,normalize=none",
-                        "--json", "f.json", cwd=tmp_path)
+    command = ["ingest", "photos", "-o", "f.h5", "--feature", "gray:bins=4,normalize=none"]
+    result = run_clpipe(*command, cwd=tmp_path)
+    assert result.returncode == 2 and "another version" in result.stderr and "--fresh" in result.stderr
+    assert (tmp_path / "f.h5.partial" / "records").read_bytes() == zlib.decompress(base64.b64decode(EARLIER_LOG))
+    result = run_clpipe(*command, "--fresh", "--json", "f.json", cwd=tmp_path)
     assert result.returncode == 1, result.stderr
     counts = json.loads((tmp_path / "f.json").read_text())
-    assert (counts["images_resumed"], counts["images_ok"], counts["images_failed"]) == (3, 4, 1)
-    assert run_clpipe("info", "f.h5", "--digest", cwd=tmp_path).stdout.strip() == (
-        "a2e3354169984a0e3ec71dc6b2150777517bd00d091188761853af18848eedb5")
+    assert (counts["images_resumed"], counts["images_ok"], counts["images_failed"]) == (0, 4, 1)
     assert not (tmp_path / "f.h5.partial").exists()
