@@ -6,6 +6,7 @@
 #include "thumbs/thumbnail.h"
 
 #include "base/minmax.h"
+#include "thumbs/box.h"
 #include "thumbs/reduced.h"
 
 #include <setjmp.h>
@@ -14,13 +15,7 @@
 #include <string.h>
 
 #include <jpeglib.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
-/* Weights of rows and columns are counted in sixteenths. */
-#define UNIT_BITS 4
-#define UNIT      (1u << UNIT_BITS)
 /* Rows, and columns, that are looked at for one of the thumbnail: at least so many of those that
  * there are, and fewer than twice as many, so that a sum of rows fits 16 bits: 2 * 4 * 16 * 255. */
 #define SAMPLES 4u
@@ -28,37 +23,23 @@
  * are in memory, and those of one must fit 32 bits. */
 #define COLUMNS_MOST 1024u
 
-/* Which sums a column of the thumbnail takes. */
-struct column {
-    uint32_t first, last;
-    uint32_t
-        outside; /* sixteenths that are not its own, of the first, and 2^16 times of the last */
-    float scale; /* 1 / its weight */
-};
-
-/* A row that belongs to the sums, but has not been added yet. */
-struct pending {
-    const uint8_t *row;
-    uint16_t weight;
-};
-
 struct thumbnail_maker {
     uint32_t size;
     bool active, failed;
     uint8_t orientation;
-    uint32_t width, height;       /* of the rows to come */
-    uint32_t to_width, to_height; /* of the thumbnail, as stored */
-    uint32_t step_x, step_y;      /* every so many columns and rows count */
-    uint32_t columns, lines;      /* that count */
-    uint32_t y;                   /* the next row */
-    uint32_t line;                /* the next one that counts */
-    uint32_t to_row;              /* that is being added up */
-    uint32_t row_weight;          /* of its sums */
-    uint16_t *sums;               /* columns x 3, and one that is read but not used */
-    size_t sums_room;             /* bytes */
-    struct pending pending[2 * SAMPLES + 2];
+    uint32_t width, height;                  /* of the rows to come */
+    uint32_t to_width, to_height;            /* of the thumbnail, as stored */
+    uint32_t step_x, step_y;                 /* every so many columns and rows count */
+    uint32_t columns, lines;                 /* that count */
+    uint32_t y;                              /* the next row */
+    uint32_t line;                           /* the next one that counts */
+    uint32_t to_row;                         /* that is being added up */
+    uint32_t row_weight;                     /* of its sums */
+    uint16_t *sums;                          /* columns x 3, and BOX_BEHIND */
+    size_t sums_room;                        /* bytes */
+    struct box_row pending[2 * SAMPLES + 2]; /* rows that belong to the sums, not added yet */
     unsigned pending_count;
-    struct column *column;     /* size of them */
+    struct box_columns boxes;
     uint8_t *pixels, *upright; /* size x size x 3, and a byte that is written */
     struct reduced reduced;    /* scratch for coefficients */
     struct jpeg_compress_struct jpeg;
@@ -103,12 +84,11 @@ struct thumbnail_maker *thumbnail_maker_new(uint32_t size)
     maker->size = size;
     maker->pixels = malloc((size_t)size * size * 3 + 1);
     maker->upright = malloc((size_t)size * size * 3);
-    maker->column = malloc(size * sizeof *maker->column);
     maker->jpeg.err = jpeg_std_error(&maker->errors);
     maker->errors.error_exit = on_error;
     maker->errors.emit_message = on_message;
     maker->jpeg.client_data = maker;
-    if (!maker->pixels || !maker->upright || !maker->column || !create_compressor(maker)) {
+    if (!maker->pixels || !maker->upright || !create_compressor(maker)) {
         thumbnail_maker_free(maker);
         return NULL;
     }
@@ -124,7 +104,7 @@ void thumbnail_maker_free(struct thumbnail_maker *maker)
     reduced_clear(&maker->reduced);
     free(maker->file);
     free(maker->sums);
-    free(maker->column);
+    box_clear(&maker->boxes);
     free(maker->pixels);
     free(maker->upright);
     free(maker);
@@ -186,20 +166,27 @@ static uint32_t looked_at(uint32_t count, uint32_t step)
     return (count - step / 2 + step - 1) / step;
 }
 
-static void place_columns(struct thumbnail_maker *maker)
+/* Begins a picture that becomes a thumbnail of to_width x to_height, as stored. */
+static void begin(struct thumbnail_maker *maker, uint32_t width, uint32_t height, uint32_t to_width,
+                  uint32_t to_height)
 {
-    const uint64_t units = (uint64_t)maker->columns * UNIT;
-    uint64_t begin = 0;
-    for (uint32_t x = 0; x < maker->to_width; x++) {
-        const uint64_t end = (x + 1) * units / maker->to_width;
-        struct column *column = &maker->column[x];
-        column->first = (uint32_t)(begin / UNIT);
-        column->last = (uint32_t)((end - 1) / UNIT);
-        column->outside =
-            (uint32_t)(begin % UNIT) | (uint32_t)((column->last + (uint64_t)1) * UNIT - end) << 16;
-        column->scale = 1.0f / (float)(end - begin);
-        begin = end;
+    maker->width = width;
+    maker->height = height;
+    maker->to_width = to_width;
+    maker->to_height = to_height;
+    maker->step_y = step_of(height, to_height);
+    maker->step_x = width / to_width > COLUMNS_MOST ? step_of(width, to_width) : 1;
+    maker->lines = looked_at(height, maker->step_y);
+    maker->columns = looked_at(width, maker->step_x);
+    maker->y = maker->line = maker->to_row = maker->row_weight = 0;
+    maker->pending_count = 0;
+    const size_t bytes = ((size_t)maker->columns * 3 + BOX_BEHIND) * sizeof *maker->sums;
+    if (bytes > maker->sums_room) {
+        free(maker->sums);
+        maker->sums = calloc(1, bytes);
+        maker->sums_room = maker->sums ? bytes : 0;
     }
+    maker->failed = !maker->sums || !box_place(&maker->boxes, maker->columns, to_width);
 }
 
 void thumbnail_begin(struct thumbnail_maker *maker, uint32_t width, uint32_t height,
@@ -207,148 +194,43 @@ void thumbnail_begin(struct thumbnail_maker *maker, uint32_t width, uint32_t hei
 {
     if (!maker)
         return;
+    uint32_t to_width = width, to_height = height;
     maker->active = true;
     maker->failed = width == 0 || height == 0;
+    maker->orientation = orientation;
     if (maker->failed)
         return;
-    maker->orientation = orientation;
-    maker->width = maker->to_width = width;
-    maker->height = maker->to_height = height;
-    thumbnail_dimensions(&maker->to_width, &maker->to_height, maker->size);
-    maker->step_y = step_of(height, maker->to_height);
-    maker->step_x = width / maker->to_width > COLUMNS_MOST ? step_of(width, maker->to_width) : 1;
-    maker->lines = looked_at(height, maker->step_y);
-    maker->columns = looked_at(width, maker->step_x);
-    maker->y = maker->line = maker->to_row = maker->row_weight = 0;
-    maker->pending_count = 0;
-    place_columns(maker);
-    const size_t bytes = ((size_t)maker->columns * 3 + 1) * sizeof *maker->sums;
-    if (bytes > maker->sums_room) {
-        free(maker->sums);
-        maker->sums = calloc(1, bytes);
-        maker->sums_room = maker->sums ? bytes : 0;
-        maker->failed = !maker->sums;
-    }
+    thumbnail_dimensions(&to_width, &to_height, maker->size);
+    begin(maker, width, height, to_width, to_height);
 }
-
-/* Sums of rows are at most 2 * SAMPLES * UNIT * 255, which is below 2^15; those of columns below 2^30. */
-
-/* sums += the pending rows' value `i`, times their weights */
-static void add_value(uint16_t *sums, const struct pending *pending, unsigned rows, size_t i)
-{
-    for (unsigned r = 0; r < rows; r++)
-        sums[i] = (uint16_t)(sums[i] + pending[r].row[i] * pending[r].weight);
-}
-
-#ifdef __SSE2__
-#define LANES 16u
-/* The same of LANES values. */
-static void add_lanes(uint16_t *sums, const struct pending *pending, unsigned rows, size_t i)
-{
-    __m128i *to = (__m128i *)(void *)(sums + i);
-    const __m128i zero = _mm_setzero_si128();
-    __m128i low = _mm_loadu_si128(to), high = _mm_loadu_si128(to + 1);
-    for (unsigned r = 0; r < rows; r++) {
-        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(pending[r].row + i));
-        const __m128i weight = _mm_set1_epi16((short)pending[r].weight);
-        low = _mm_add_epi16(low, _mm_mullo_epi16(_mm_unpacklo_epi8(bytes, zero), weight));
-        high = _mm_add_epi16(high, _mm_mullo_epi16(_mm_unpackhi_epi8(bytes, zero), weight));
-    }
-    _mm_storeu_si128(to, low);
-    _mm_storeu_si128(to + 1, high);
-}
-
-static __m128i load_four(const uint16_t *sums)
-{
-    return _mm_loadl_epi64((const __m128i *)(const void *)sums);
-}
-
-/* One pixel, and a byte behind it, from the columns' sums. */
-static void reduce(uint8_t *out, const uint16_t *sums, const struct column *column, float scale)
-{
-    const uint16_t *at = sums + 3 * (size_t)column->first;
-    const uint16_t *last = sums + 3 * (size_t)column->last;
-    const __m128i zero = _mm_setzero_si128();
-    const __m128i outside = _mm_madd_epi16(_mm_unpacklo_epi16(load_four(at), load_four(last)),
-                                           _mm_set1_epi32((int)column->outside));
-    __m128i sum = zero;
-    for (; at <= last; at += 3)
-        sum = _mm_add_epi32(sum, _mm_unpacklo_epi16(load_four(at), zero));
-    sum = _mm_sub_epi32(_mm_slli_epi32(sum, UNIT_BITS), outside);
-    const __m128 mean = _mm_add_ps(
-        _mm_mul_ps(_mm_cvtepi32_ps(sum), _mm_set1_ps(column->scale * scale)), _mm_set1_ps(0.5f));
-    __m128i bytes = _mm_cvttps_epi32(mean);
-    bytes = _mm_packs_epi32(bytes, bytes);
-    bytes = _mm_packus_epi16(bytes, bytes);
-    const int four = _mm_cvtsi128_si32(bytes);
-    memcpy(out, &four, sizeof four);
-}
-#else
-#define LANES 1u
-static void add_lanes(uint16_t *sums, const struct pending *pending, unsigned rows, size_t i)
-{
-    add_value(sums, pending, rows, i);
-}
-
-static void reduce(uint8_t *out, const uint16_t *sums, const struct column *column, float scale)
-{
-    const uint16_t *first = sums + 3 * (size_t)column->first;
-    const uint16_t *last = sums + 3 * (size_t)column->last;
-    for (unsigned c = 0; c < 3; c++) {
-        int32_t sum = 0;
-        for (const uint16_t *at = first; at <= last; at += 3)
-            sum += at[c];
-        sum = sum * (int32_t)UNIT - first[c] * (int32_t)(column->outside & 0xffff) -
-              last[c] * (int32_t)(column->outside >> 16);
-        out[c] = (uint8_t)((float)sum * (column->scale * scale) + 0.5f);
-    }
-}
-#endif
 
 /* Adds the pending rows to the sums: all of them in one pass. */
 static void add_pending(struct thumbnail_maker *maker)
 {
-    const struct pending *pending = maker->pending;
-    const unsigned rows = maker->pending_count;
-    const size_t count = (size_t)maker->columns * 3;
-    uint16_t *sums = maker->sums;
-    if (rows == 0)
+    if (maker->pending_count == 0)
         return;
-    if (maker->row_weight == 0)
-        memset(sums, 0, count * sizeof *sums);
-    size_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        add_lanes(sums, pending, rows, i);
-    for (; i < count; i++)
-        add_value(sums, pending, rows, i);
-    for (unsigned r = 0; r < rows; r++)
-        maker->row_weight += pending[r].weight;
+    box_add_rows(maker->sums, maker->pending, maker->pending_count, (size_t)maker->columns * 3,
+                 maker->row_weight == 0);
+    for (unsigned r = 0; r < maker->pending_count; r++)
+        maker->row_weight += maker->pending[r].weight;
     maker->pending_count = 0;
-}
-
-/* The row of sums becomes a row of the thumbnail. */
-static void reduce_columns(struct thumbnail_maker *maker)
-{
-    const float scale = 1.0f / (float)maker->row_weight;
-    uint8_t *out = maker->pixels + (size_t)maker->to_row * maker->to_width * 3;
-    for (uint32_t x = 0; x < maker->to_width; x++, out += 3)
-        reduce(out, maker->sums, &maker->column[x], scale);
 }
 
 /* A row that counts; it must last until add_pending. */
 static void add_line(struct thumbnail_maker *maker, const uint8_t *row)
 {
-    const uint64_t units = (uint64_t)maker->lines * UNIT;
-    uint64_t from = (uint64_t)maker->line * UNIT;
-    const uint64_t to = from + UNIT;
+    const uint64_t units = (uint64_t)maker->lines * BOX_UNIT;
+    uint64_t from = (uint64_t)maker->line * BOX_UNIT;
+    const uint64_t to = from + BOX_UNIT;
     while (from < to) {
         const uint64_t end = (maker->to_row + 1) * units / maker->to_height;
         const uint64_t until = min_u64(to, end);
-        maker->pending[maker->pending_count++] = (struct pending){row, (uint16_t)(until - from)};
+        maker->pending[maker->pending_count++] = (struct box_row){row, (uint16_t)(until - from)};
         from = until;
         if (until == end) {
             add_pending(maker);
-            reduce_columns(maker);
+            box_add_columns(maker->pixels + (size_t)maker->to_row * maker->to_width * 3,
+                            maker->sums, &maker->boxes, maker->row_weight);
             maker->to_row++;
             maker->row_weight = 0;
         }
@@ -396,7 +278,6 @@ void thumbnail_coefficients(struct thumbnail_maker *maker, const void *coefficie
 {
     if (!maker || !maker->active || maker->failed)
         return;
-    const uint8_t orientation = maker->orientation;
     const uint32_t to_width = maker->to_width, to_height = maker->to_height;
     uint32_t width, height;
     const uint8_t *pixels =
@@ -405,10 +286,7 @@ void thumbnail_coefficients(struct thumbnail_maker *maker, const void *coefficie
         maker->failed = true;
         return;
     }
-    /* The sides' ratio is the picture's, not that of blocks rounded up. */
-    thumbnail_begin(maker, width, height, orientation);
-    maker->to_width = to_width;
-    maker->to_height = to_height;
+    begin(maker, width, height, to_width, to_height);
     thumbnail_rows(maker, pixels, (size_t)width * 3, height);
 }
 
