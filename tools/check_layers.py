@@ -39,9 +39,7 @@ STAGE_INCLUDES = {
 }
 
 # Folders that wire stages.
-JOBS = ("ingest", "clustering", "duplicates", "report")
-# Job -> what other jobs it may include.
-JOB_INCLUDES = {"report": ("duplicates",)}
+JOBS = ("ingest", "clustering", "duplicates")
 
 # Folders inside which circles are still to be taken apart. None is to be added.
 KNOWN_CIRCLES = ()
@@ -86,7 +84,7 @@ def allowed(layer):
         return {"base", layer} | set(STAGE_INCLUDES[layer])
     below = {"base", "ocl", "kernels"} | set(STAGE_INCLUDES)
     if layer in JOBS:
-        return below | {layer} | set(JOB_INCLUDES.get(layer, ()))
+        return below | {layer}
     if layer == "cli":
         return below | set(JOBS) | {"cli"}
     return None

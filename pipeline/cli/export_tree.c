@@ -357,7 +357,6 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct re
                         const int32_t *labels, uint32_t k, struct error *err)
 {
     char first[256] = "";
-    uint64_t unlabelled = 0;
     for (uint64_t row = 0; row < result_images(result); row++) {
         struct result_image image;
         bool missing = false;
@@ -367,10 +366,6 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct re
         enum status status = result_image_at(result, row, &image, err);
         if (status != STATUS_OK)
             return status;
-        if (labels[row] == -1) { /* of a row that came after the fit and has no values */
-            unlabelled++;
-            continue;
-        }
         if (labels[row] < 0 || (uint32_t)labels[row] >= k ||
             image.source >= result_source_count(result))
             return error_set(err, STATUS_FAILED,
@@ -399,10 +394,6 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct re
         log_message(LOG_NOTICE, "%llu image%s missing: %s%s", (unsigned long long)counts->missing,
                     counts->missing == 1 ? " is" : "s are", first,
                     counts->missing == 1 ? "" : " and others");
-    if (unlabelled)
-        log_message(LOG_NOTICE, "%llu image%s no label and %s left out",
-                    (unsigned long long)unlabelled, unlabelled == 1 ? " has" : "s have",
-                    unlabelled == 1 ? "is" : "are");
     return STATUS_OK;
 }
 
