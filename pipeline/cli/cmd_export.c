@@ -137,8 +137,7 @@ static enum status make_tree(struct export *export, struct error *err)
             "%s: /clusters/%s does not label the images of this file; export it with --what labels",
             path_for_message(shown, sizeof shown, export->options->operand[0]),
             export->clusters->name);
-    enum status status = export_tree(&counts, export->result, export->clusters, export->labels,
-                                     export->options, err);
+    enum status status = export_tree(&counts, export, err);
     if (status != STATUS_OK)
         return status;
     export->rows = counts.made;

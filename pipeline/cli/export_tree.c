@@ -1,22 +1,31 @@
 /* export_tree.c: a folder for each cluster.
  *
- * The tree grows under DIR.tmp-clpipe-PID and is renamed to DIR when it is whole. DIR must be new
- * or empty, so nothing of anybody's can be overwritten. The name of an entry is the image's path
- * with its slashes turned into underscores: a path in a file is not trusted, and with "/" gone
- * nothing can leave the folder. Where two images come to the same name, the later one gets its row
- * number.
- */
+ *   DIR/01_cluster_3_240/001_beach_dawn.jpg     the largest cluster, and in it the nearest image
+ *   DIR/index.csv                               which image every entry is
+ *   DIR/.clpipe-tree                            what clpipe has put there
+ *
+ * The tree grows under DIR.tmp-clpipe-PID and takes the name DIR when it is whole. DIR must be new,
+ * empty, or an earlier tree that holds nothing but what its .clpipe-tree lists; so nothing of anybody's
+ * can be lost. Copies, and hard links that are the last name of an image, are not replaced. The name of
+ * an entry is a number and the image's path with its slashes turned into underscores: a path in a file
+ * is not trusted, and with "/" gone nothing can leave the folder.
+ *
+ * .clpipe-tree is a sequence of texts, each ended by a NUL: the version, how entries were made,
+ * FOLDER/ENTRY of each entry, and size and mtime of index.csv. */
 #include "cli/export_tree.h"
+#include "base/decimal.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "cli/clean.h"
 #include "cli/signals.h"
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,23 +33,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of an entry's name: NAME_MAX, less what "~ROW" may add. */
+/* Bytes of what an entry's name has of the path: NAME_MAX, less a number before it. */
 #define ENTRY_MAX 230
+#define INDEX     "index.csv"
+#define MARKER    ".clpipe-tree"
+#define VERSION   "clpipe-tree 1"
+#define STAMP     64
 
 struct tree {
+    const struct export *export;
     const char *target; /* DIR, without slashes at its end */
     char *temporary;
-    int lock;           /* descriptor of `temporary`, locked */
-    int folder;         /* descriptor of the cluster's folder that was used last, */
-    int32_t folder_of;  /* and which one that is */
-    char *working;      /* absolute working directory */
-    char *source;       /* the last image's, */
-    uint16_t source_of; /* its number, */
-    bool source_is_directory;
-    char *path; /* scratch: of the image */
-    size_t path_size;
-    enum export_link link;
-    unsigned digits; /* in folder names */
+    char *place;          /* absolute, without symbolic links: of a folder of the finished tree */
+    int root;             /* descriptor of `temporary`, locked */
+    char (*folder)[96];   /* of each cluster */
+    uint64_t *size, *rank; /* of each cluster; of each row in its cluster, from 1 */
+    char *directory, *real; /* of the last image, as it was found and without symbolic links */
+    char *link;             /* scratch: what a symbolic link holds */
+    struct sink index, marker;
+    bool replaces; /* DIR is an earlier tree */
 };
 
 static enum status trouble(struct error *err, int errno_value, const char *call, const char *path)
@@ -50,74 +61,19 @@ static enum status trouble(struct error *err, int errno_value, const char *call,
                        path_for_message(shown, sizeof shown, path));
 }
 
-/* --- where images are ------------------------------------------------------------------------ */
+/* --- names and order ------------------------------------------------------------------------- */
 
-/* \xHH, as bytes that are not UTF-8 stand in the file, back into bytes; in place. */
-static void unescape(char *text)
+static unsigned digits_of(uint64_t number)
 {
-    char *to = text;
-    for (const char *at = text; *at;) {
-        unsigned byte;
-        if (at[0] == '\\' && at[1] == 'x' && isxdigit((unsigned char)at[2]) &&
-            isxdigit((unsigned char)at[3]) && sscanf(at + 2, "%2x", &byte) == 1 && byte) {
-            *to++ = (char)byte;
-            at += 4;
-        } else {
-            *to++ = *at++;
-        }
-    }
-    *to = 0;
+    unsigned digits = 1;
+    for (; number >= 10; number /= 10)
+        digits++;
+    return digits;
 }
 
-/* A source's name: as the file has it, or with the bytes that stand for it there. */
-static enum status real_source(struct tree *tree, uint16_t number, const struct result *result,
-                               struct error *err)
-{
-    struct stat st;
-    if (tree->source && tree->source_of == number)
-        return STATUS_OK;
-    free(tree->source);
-    tree->source = strdup(result_source(result, number));
-    tree->source_of = number;
-    if (!tree->source)
-        return error_memory(err, strlen(result_source(result, number)) + 1, "a file name");
-    const char *path = tree->source[0] == '@' ? tree->source + 1 : tree->source;
-    if (stat(path, &st) != 0)
-        unescape(tree->source);
-    tree->source_is_directory = stat(tree->source, &st) == 0 && S_ISDIR(st.st_mode);
-    return STATUS_OK;
-}
-
-/* Puts the absolute path of an image into tree->path. The sources are as they were given, so
- * relative ones are looked for in the working directory. */
-static enum status locate(struct tree *tree, const struct result *result,
-                          const struct result_image *image, struct error *err)
-{
-    enum status status = real_source(tree, image->source, result, err);
-    if (status != STATUS_OK)
-        return status;
-    const char *source = tree->source, *path = image->path_raw;
-    const size_t size = strlen(tree->working) + strlen(source) + strlen(path) + 3;
-    if (size > tree->path_size) {
-        char *grown = realloc(tree->path, size);
-        if (!grown)
-            return error_memory(err, size, "a file name");
-        tree->path = grown;
-        tree->path_size = size;
-    }
-    bool list = source[0] == '@' || strcmp(source, "-") == 0;
-    bool directory = !list && tree->source_is_directory;
-    const char *first = list ? path : source;
-    snprintf(tree->path, tree->path_size, "%s%s%s%s%s", first[0] == '/' ? "" : tree->working,
-             first[0] == '/' ? "" : "/", first, directory ? "/" : "", directory ? path : "");
-    return STATUS_OK;
-}
-
-/* --- names ----------------------------------------------------------------------------------- */
-
-/* The entry's name: without "/", without leading "./" and "../", not too long, not empty. With a
- * row number before the extension where `row` is not negative. */
-static void entry_name(char out[NAME_MAX + 1], const char *path, int64_t row)
+/* The entry's name: its number, and the path without "/", without leading "./" and "../", not too
+ * long. */
+static void entry_name(char out[NAME_MAX + 1], const char *path, uint64_t rank, unsigned digits)
 {
     while (path[0] == '/' || strncmp(path, "./", 2) == 0 || strncmp(path, "../", 3) == 0)
         path += path[0] == '/' ? 1 : strcspn(path, "/") + 1;
@@ -128,23 +84,78 @@ static void entry_name(char out[NAME_MAX + 1], const char *path, int64_t row)
         while (((unsigned char)*path & 0xc0) == 0x80)
             path++;
     }
-    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
-    if (!dot || dot == path || (slash && dot <= slash + 1) || strlen(dot) > 10)
-        dot = path + strlen(path);
-    char number[24] = "";
-    if (row >= 0)
-        snprintf(number, sizeof number, "~%lld", (long long)row);
-    snprintf(out, NAME_MAX + 1, "%.*s%s%s", (int)(dot - path), path, number, dot);
+    snprintf(out, NAME_MAX + 1, "%0*" PRIu64 "_%s", (int)digits, rank, path);
     for (char *at = out; *at; at++)
         if (*at == '/')
             *at = '_';
-    if (!out[0] || strcmp(out, ".") == 0 || strcmp(out, "..") == 0)
-        snprintf(out, NAME_MAX + 1, "image%s", number);
+}
+
+struct member {
+    int32_t label;
+    float distance;
+    uint64_t row;
+};
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct member *one = a, *two = b;
+    if (one->label != two->label)
+        return one->label < two->label ? -1 : 1;
+    if (one->distance != two->distance)
+        return one->distance < two->distance ? -1 : 1;
+    return (one->row > two->row) - (one->row < two->row);
+}
+
+static int compare_sizes(const void *a, const void *b, void *sizes)
+{
+    const uint64_t *size = sizes, one = size[*(const uint32_t *)a], two = size[*(const uint32_t *)b];
+    if (one != two)
+        return one > two ? -1 : 1;
+    return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+}
+
+/* Numbers the rows of each cluster by their distance, and names the folders by size. Rows without a
+ * label have no rank. */
+static enum status put_in_order(struct tree *tree, struct error *err)
+{
+    const struct export *export = tree->export;
+    const uint64_t rows = export->clusters->rows;
+    const uint32_t k = export->clusters->k;
+    struct member *member = malloc((size_t)(rows + 1) * sizeof *member);
+    uint32_t *order = malloc(k * sizeof *order);
+    enum status status = STATUS_OK;
+    tree->rank = calloc((size_t)rows + 1, sizeof *tree->rank);
+    tree->size = calloc(k, sizeof *tree->size);
+    tree->folder = calloc(k, sizeof *tree->folder);
+    if (!member || !order || !tree->rank || !tree->size || !tree->folder) {
+        status = error_memory(err, (size_t)rows * sizeof *member, "the order of the images");
+        goto out;
+    }
+    size_t used = 0;
+    for (uint64_t row = 0; row < rows; row++) {
+        const int32_t label = export->labels[row];
+        const float distance = export->distances[row];
+        if (label >= 0 && (uint32_t)label < k)
+            member[used++] = (struct member){label, isnan(distance) ? INFINITY : distance, row};
+    }
+    qsort(member, used, sizeof *member, compare_members);
+    for (size_t i = 0; i < used; i++)
+        tree->rank[member[i].row] = ++tree->size[member[i].label];
+    for (uint32_t i = 0; i < k; i++)
+        order[i] = i;
+    qsort_r(order, k, sizeof *order, compare_sizes, tree->size);
+    for (uint32_t i = 0; i < k; i++)
+        snprintf(tree->folder[order[i]], sizeof *tree->folder, "%0*u_cluster_%u_%" PRIu64,
+                 (int)digits_of(k), i + 1, order[i], tree->size[order[i]]);
+out:
+    free(member);
+    free(order);
+    return status;
 }
 
 /* --- entries --------------------------------------------------------------------------------- */
 
-static int copy_file(int folder, const char *name, const char *from)
+static int copy_file(int root, const char *name, const char *from)
 {
     int in = open(from, O_RDONLY | O_CLOEXEC), out = -1, failed = 0;
     struct stat st;
@@ -153,7 +164,7 @@ static int copy_file(int folder, const char *name, const char *from)
     if (fstat(in, &st) != 0)
         failed = errno;
     else
-        out = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0777);
+        out = openat(root, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0777);
     if (!failed && out < 0)
         failed = errno;
     char *buffer = failed ? NULL : malloc((size_t)1 << 16);
@@ -182,71 +193,215 @@ static int copy_file(int folder, const char *name, const char *from)
     return failed;
 }
 
-static int make_entry(const struct tree *tree, const char *name)
+/* `path` as it is seen from the directory `from`; both absolute, without symbolic links in their
+ * directories. NULL: no memory. */
+static char *relative_path(const char *from, const char *path)
 {
-    if (tree->link == LINK_COPY)
-        return copy_file(tree->folder, name, tree->path);
-    const int failed = tree->link == LINK_HARD
-                           ? linkat(AT_FDCWD, tree->path, tree->folder, name, AT_SYMLINK_FOLLOW)
-                           : symlinkat(tree->path, tree->folder, name);
-    return failed ? errno : 0;
+    size_t common = 0, up = 0;
+    for (size_t i = 0; from[i] == path[i] || (!from[i] && path[i] == '/'); i++) {
+        if (path[i] == '/')
+            common = i + 1;
+        if (!from[i] || !path[i])
+            break;
+    }
+    const char *rest = strlen(from) >= common ? from + common : "";
+    for (const char *at = rest; *at; at++)
+        up += *at == '/' || at == rest;
+    char *out = malloc(3 * up + strlen(path + common) + 1);
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < up; i++)
+        memcpy(out + 3 * i, "../", 3);
+    strcpy(out + 3 * up, path + common);
+    return out;
 }
 
-static enum status enter_folder(struct tree *tree, int32_t cluster, struct error *err)
+/* What a symbolic link to the image holds, into tree->link: from its folder to the image, so that the
+ * tree can be moved with its images. 0 or an errno. */
+static int link_text(struct tree *tree, const char *path)
 {
-    if (tree->folder >= 0 && tree->folder_of == cluster)
-        return STATUS_OK;
-    char name[64];
-    snprintf(name, sizeof name, "cluster_%0*d", (int)tree->digits, cluster);
-    if (tree->folder >= 0)
-        close(tree->folder);
-    tree->folder = -1;
-    size_t size = strlen(tree->temporary) + sizeof name + 2;
-    char *path = malloc(size);
-    if (!path)
-        return error_memory(err, size, "a file name");
-    snprintf(path, size, "%s/%s", tree->temporary, name);
-    enum status status = STATUS_OK;
-    tree->folder_of = cluster;
-    if (mkdir(path, 0777) != 0 && errno != EEXIST)
-        status = trouble(err, errno, "mkdir", path);
-    else if ((tree->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-        status = trouble(err, errno, "open", path);
-    free(path);
-    return status;
+    const char *name = strrchr(path, '/') + 1;
+    const size_t length = (size_t)(name - path);
+    free(tree->link);
+    tree->link = NULL;
+    if (tree->export->options->absolute_paths) {
+        tree->link = strdup(path);
+        return tree->link ? 0 : ENOMEM;
+    }
+    if (!tree->directory || strlen(tree->directory) != length ||
+        memcmp(tree->directory, path, length) != 0) {
+        free(tree->directory);
+        free(tree->real);
+        tree->directory = strndup(path, length);
+        tree->real = tree->directory ? realpath(tree->directory, NULL) : NULL;
+    }
+    char *whole = NULL;
+    if (!tree->real ||
+        asprintf(&whole, "%s/%s", strcmp(tree->real, "/") == 0 ? "" : tree->real, name) < 0)
+        return tree->real ? ENOMEM : errno;
+    tree->link = relative_path(tree->place, whole);
+    free(whole);
+    return tree->link ? 0 : ENOMEM;
+}
+
+static int make_entry(struct tree *tree, const char *path, const char *name)
+{
+    int failed = 0;
+    switch ((enum export_link)tree->export->options->link) {
+    case LINK_COPY:
+        return copy_file(tree->root, name, path);
+    case LINK_HARD:
+        return linkat(AT_FDCWD, path, tree->root, name, AT_SYMLINK_FOLLOW) ? errno : 0;
+    case LINK_SYMBOLIC:
+        failed = link_text(tree, path);
+        return failed ? failed : symlinkat(tree->link, tree->root, name) ? errno : 0;
+    }
+    return EINVAL;
+}
+
+static void index_line(struct tree *tree, const struct result_image *image, int32_t label,
+                       uint64_t rank, float distance, const char *entry)
+{
+    char text[FLOAT32_TEXT], shown[4 * NAME_MAX + 1];
+    sink_printf(&tree->index, "%s,", tree->folder[label]);
+    path_to_utf8(shown, sizeof shown, entry, strlen(entry));
+    sink_field(&tree->index, shown, ',');
+    format_float32(text, (float)sqrt((double)distance));
+    sink_printf(&tree->index, ",%d,%" PRIu64 ",%s,", label, rank, text);
+    sink_field(&tree->index, image->path, ',');
+    sink_text(&tree->index, ",");
+    sink_field(&tree->index, result_source(tree->export->result, image->source), ',');
+    sink_text(&tree->index, "\n");
 }
 
 /* *missing: the image is not where the file says, and there is no entry. */
 static enum status add_image(struct tree *tree, const struct result_image *image, uint64_t row,
-                             bool *missing, struct error *err)
+                             const char *path, bool *missing, struct error *err)
 {
-    char name[NAME_MAX + 1], shown[256];
+    const int32_t label = tree->export->labels[row];
+    char entry[NAME_MAX + 1], name[NAME_MAX + 100], shown[256];
     struct stat st;
-    *missing = stat(tree->path, &st) != 0;
+    *missing = stat(path, &st) != 0;
     if (*missing)
         return STATUS_OK;
-    entry_name(name, image->path_raw, -1);
-    int failed = make_entry(tree, name);
-    if (failed == EEXIST) {
-        entry_name(name, image->path_raw, (int64_t)row);
-        failed = make_entry(tree, name);
-    }
+    entry_name(entry, image->path_raw, tree->rank[row], digits_of(tree->size[label]));
+    snprintf(name, sizeof name, "%s/%s", tree->folder[label], entry);
+    const int failed = make_entry(tree, path, name);
     if (failed == EXDEV || failed == EPERM)
         return error_set(err, STATUS_FAILED,
                          "%s cannot be hard-linked here (another file system, or not yours): use "
                          "--link symlink or copy",
-                         path_for_message(shown, sizeof shown, tree->path));
+                         path_for_message(shown, sizeof shown, path));
     if (failed)
-        return trouble(err, failed, tree->link == LINK_COPY ? "copy" : "link", name);
+        return trouble(err, failed, tree->export->options->link == LINK_COPY ? "copy" : "link",
+                       name);
+    sink_write(&tree->marker, name, strlen(name) + 1);
+    index_line(tree, image, label, tree->rank[row], tree->export->distances[row], entry);
     return STATUS_OK;
 }
 
-/* --- the tree -------------------------------------------------------------------------------- */
+/* --- an earlier tree ------------------------------------------------------------------------- */
 
-static enum status check_target(const char *target, struct error *err)
+/* By which a changed index is known. */
+static const char *index_stamp(char stamp[STAMP], const struct stat *st)
 {
+    snprintf(stamp, STAMP, "%lld %lld.%09ld", (long long)st->st_size,
+             (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
+    return stamp;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The texts of a marker: pointers into `bytes`, which end with a NUL; the entries, all but the first two
+ * and the last, are sorted. NULL: it is no marker, or there is no memory. */
+static const char **marker_texts(const char *bytes, size_t size, size_t *count)
+{
+    *count = 0;
+    for (size_t i = 0; i < size; i++)
+        *count += bytes[i] == 0;
+    if (*count < 3 || bytes[size - 1] != 0 || strcmp(bytes, VERSION) != 0)
+        return NULL;
+    const char **texts = malloc(*count * sizeof *texts);
+    for (size_t i = 0; texts && i < *count; i++) {
+        texts[i] = bytes;
+        bytes += strlen(bytes) + 1;
+    }
+    if (texts)
+        qsort(texts + 2, *count - 3, sizeof *texts, compare_texts);
+    return texts;
+}
+
+static enum status foreign(struct error *err, const char *target, const char *name,
+                           const char *why)
+{
+    char shown[256], entry[256];
+    return error_set(err, STATUS_FAILED,
+                     "%s is an earlier tree, but %s %s: move that away, or name a new directory",
+                     path_for_message(shown, sizeof shown, target),
+                     path_for_message(entry, sizeof entry, name), why);
+}
+
+/* One folder of an earlier tree, or with folder "" its root: whether all of it is clpipe's. */
+static enum status check_folder(const char *target, const char *folder, const char **texts,
+                                size_t count, struct error *err)
+{
+    char *path = NULL;
+    DIR *stream = asprintf(&path, "%s/%s", target, folder) < 0 ? NULL : opendir(path);
+    enum status status = STATUS_OK;
+    if (!stream)
+        status = error_errno(err, STATUS_FAILED, errno, "opendir", "cannot read %s", target);
+    for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));) {
+        char *name = NULL;
+        struct stat st;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (asprintf(&name, "%s%s%s", folder, *folder ? "/" : "", entry->d_name) < 0)
+            return closedir(stream), free(path), error_memory(err, 256, "a file name");
+        if (fstatat(dirfd(stream), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            status = error_errno(err, STATUS_FAILED, errno, "fstatat", "cannot read %s", name);
+        else if (!*folder && S_ISDIR(st.st_mode))
+            status = check_folder(target, name, texts, count, err);
+        else if (!*folder && strcmp(name, INDEX) == 0) {
+            char stamp[STAMP];
+            if (strcmp(index_stamp(stamp, &st), texts[count - 1]) != 0)
+                status = foreign(err, target, name, "has changed");
+        } else if (*folder || strcmp(name, MARKER) != 0) {
+            const bool ours =
+                bsearch(&name, texts + 2, count - 3, sizeof *texts, compare_texts) != NULL;
+            if (!ours || S_ISDIR(st.st_mode))
+                status = foreign(err, target, name, "is not from clpipe");
+            else if (strcmp(texts[1], "symlink") == 0 ? !S_ISLNK(st.st_mode) : st.st_nlink < 2)
+                status = foreign(err, target, name,
+                                 S_ISREG(st.st_mode) && strcmp(texts[1], "hard") == 0
+                                     ? "is the last name of its image"
+                                     : "has changed");
+        }
+        free(name);
+    }
+    if (stream)
+        closedir(stream);
+    free(path);
+    return status;
+}
+
+static bool is_empty(DIR *stream)
+{
+    for (struct dirent *entry; (entry = readdir(stream));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            return false;
+    return true;
+}
+
+/* Whether the target is new, empty, or a tree that may be replaced. */
+static enum status check_target(struct tree *tree, struct error *err)
+{
+    const char *target = tree->target;
     char shown[256];
     struct stat st;
+    tree->replaces = false;
     path_for_message(shown, sizeof shown, target);
     if (lstat(target, &st) != 0)
         return STATUS_OK; /* new; what else is wrong, mkdir says */
@@ -257,14 +412,35 @@ static enum status check_target(const char *target, struct error *err)
     if (!stream)
         return error_errno(err, STATUS_FAILED, errno, "opendir", "cannot read the directory %s",
                            shown);
-    bool empty = true;
-    for (struct dirent *entry; empty && (entry = readdir(stream));)
-        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    const bool empty = is_empty(stream);
+    const int fd = openat(dirfd(stream), MARKER, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     closedir(stream);
-    if (!empty)
-        return error_set(err, STATUS_FAILED,
-                         "%s is not empty: name a new directory, or empty this one", shown);
-    return STATUS_OK; /* rename() replaces an empty directory */
+    char *bytes = NULL;
+    size_t size = 0, count = 0;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (bytes = malloc((size_t)st.st_size + 1))) {
+        for (ssize_t n; size < (size_t)st.st_size &&
+                        (n = read(fd, bytes + size, (size_t)st.st_size - size)) > 0;)
+            size += (size_t)n;
+    }
+    if (fd >= 0)
+        close(fd);
+    const char **texts = bytes && size ? marker_texts(bytes, size, &count) : NULL;
+    enum status status = STATUS_OK;
+    if (!texts && !empty)
+        status = error_set(err, STATUS_FAILED,
+                           "%s is not empty: name a new directory, or empty this one", shown);
+    else if (texts && strcmp(texts[1], "copy") == 0)
+        status = error_set(err, STATUS_FAILED,
+                           "%s holds copies of images, which are not replaced: name a new "
+                           "directory, or remove this one",
+                           shown);
+    else if (texts)
+        status = check_folder(target, "", texts, count, err);
+    tree->replaces = texts && status == STATUS_OK;
+    free(texts);
+    free(bytes);
+    return status;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
@@ -305,24 +481,54 @@ static void remove_abandoned(const char *target)
     free(parent);
 }
 
-static enum status begin(struct tree *tree, const char *target, struct error *err)
+/* --- the tree -------------------------------------------------------------------------------- */
+
+/* Where the folders will be, without symbolic links. */
+static enum status find_place(struct tree *tree, struct error *err)
 {
+    const char *slash = strrchr(tree->target, '/');
+    char *parent = !slash                  ? strdup(".")
+                   : slash == tree->target ? strdup("/")
+                                           : strndup(tree->target, (size_t)(slash - tree->target));
+    char *real = parent ? realpath(parent, NULL) : NULL;
+    enum status status = STATUS_OK;
+    if (parent && !real)
+        status = trouble(err, errno, "realpath", tree->target);
+    else if (!real || asprintf(&tree->place, "%s/%s/folder", strcmp(real, "/") == 0 ? "" : real,
+                               slash ? slash + 1 : tree->target) < 0)
+        status = error_memory(err, 256, "a file name");
+    free(parent);
+    free(real);
+    return status;
+}
+
+static enum status open_table(struct sink *sink, const struct tree *tree, const char *name,
+                              char **path, struct error *err)
+{
+    if (asprintf(path, "%s/%s", tree->temporary, name) < 0) {
+        *path = NULL;
+        return error_memory(err, 256, "a file name");
+    }
+    return sink_open(sink, *path, err);
+}
+
+static enum status begin(struct tree *tree, struct error *err)
+{
+    const char *target = tree->export->options->to;
     size_t length = strlen(target);
     while (length > 1 && target[length - 1] == '/')
         length--;
-    char *trimmed = strndup(target, length);
-    tree->target = trimmed;
+    tree->target = strndup(target, length);
     tree->temporary = malloc(length + 48);
-    tree->working = getcwd(NULL, 0);
-    if (!trimmed || !tree->temporary)
+    if (!tree->target || !tree->temporary)
         return error_memory(err, length + 48, "a file name");
-    if (!tree->working)
-        return error_errno(err, STATUS_FAILED, errno, "getcwd",
-                           "the working directory has no name");
-    snprintf(tree->temporary, length + 48, "%s" OUTPUT_TEMPORARY "%ld", trimmed, (long)getpid());
-    enum status status = check_target(trimmed, err);
+    snprintf(tree->temporary, length + 48, "%s" OUTPUT_TEMPORARY "%ld", tree->target,
+             (long)getpid());
+    enum status status = check_target(tree, err);
+    if (status == STATUS_OK)
+        status = find_place(tree, err);
     if (status == STATUS_OK) {
-        remove_abandoned(trimmed);
+        remove_abandoned(tree->target);
         if (mkdir(tree->temporary, 0777) != 0)
             status = trouble(err, errno, "mkdir", target);
     }
@@ -331,58 +537,61 @@ static enum status begin(struct tree *tree, const char *target, struct error *er
         return status;
     }
     /* Where there are no locks nobody takes it for abandoned either. */
-    tree->lock = open(tree->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (tree->lock < 0)
+    tree->root = open(tree->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tree->root < 0)
         return trouble(err, errno, "open", target);
-    flock(tree->lock, LOCK_EX | LOCK_NB);
+    flock(tree->root, LOCK_EX | LOCK_NB);
+    for (uint32_t i = 0; i < tree->export->clusters->k; i++)
+        if (mkdirat(tree->root, tree->folder[i], 0777) != 0)
+            return trouble(err, errno, "mkdir", tree->folder[i]);
     return STATUS_OK;
 }
 
 static void end(struct tree *tree)
 {
-    if (tree->folder >= 0)
-        close(tree->folder);
     if (tree->temporary && tree->temporary[0])
         remove_tree(tree->temporary);
-    if (tree->lock >= 0)
-        close(tree->lock);
+    if (tree->root >= 0)
+        close(tree->root);
     free(tree->temporary);
     free((char *)tree->target);
-    free(tree->working);
-    free(tree->source);
-    free(tree->path);
+    free(tree->place);
+    free(tree->folder);
+    free(tree->size);
+    free(tree->rank);
+    free(tree->directory);
+    free(tree->real);
+    free(tree->link);
 }
 
-static enum status fill(struct tree *tree, struct tree_counts *counts, struct result *result,
-                        const int32_t *labels, uint32_t k, struct error *err)
+static enum status fill(struct tree *tree, struct tree_counts *counts, struct export *export,
+                        struct error *err)
 {
+    const uint64_t rows = result_images(export->result);
     char first[256] = "";
-    for (uint64_t row = 0; row < result_images(result); row++) {
+    sink_text(&tree->index, "folder,entry,cluster,rank,distance,path,source\n");
+    for (uint64_t row = 0; row < rows; row++) {
         struct result_image image;
+        const char *path;
         bool missing = false;
+        progress_phase(&export->progress, "images", row, rows);
         if (stop_requested(signals_stop()) != STOP_NONE)
             return error_set(err, STATUS_INTERRUPTED,
                              "interrupted: nothing was written; run the same command again");
-        enum status status = result_image_at(result, row, &image, err);
-        if (status != STATUS_OK)
-            return status;
-        if (labels[row] < 0 || (uint32_t)labels[row] >= k ||
-            image.source >= result_source_count(result))
-            return error_set(err, STATUS_FAILED,
-                             "row %llu has no valid label or source: the file is damaged, see "
-                             "clpipe verify",
-                             (unsigned long long)row);
-        status = locate(tree, result, &image, err);
-        if (status != STATUS_OK)
-            return status;
-        status = enter_folder(tree, labels[row], err);
-        if (status != STATUS_OK)
-            return status;
-        status = add_image(tree, &image, row, &missing, err);
+        if (tree->rank[row] == 0) {
+            counts->unlabelled++;
+            continue;
+        }
+        enum status status = result_image_at(export->result, row, &image, err);
+        if (status == STATUS_OK)
+            status = locate_image(&export->locator, &path, export->result, image.source,
+                                  image.path_raw, err);
+        if (status == STATUS_OK)
+            status = add_image(tree, &image, row, path, &missing, err);
         if (status != STATUS_OK)
             return status;
         if (missing && counts->missing++ == 0)
-            path_for_message(first, sizeof first, tree->path);
+            path_for_message(first, sizeof first, path);
         counts->made += !missing;
     }
     if (counts->made == 0)
@@ -394,27 +603,71 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct re
         log_message(LOG_NOTICE, "%llu image%s missing: %s%s", (unsigned long long)counts->missing,
                     counts->missing == 1 ? " is" : "s are", first,
                     counts->missing == 1 ? "" : " and others");
+    if (counts->unlabelled)
+        log_message(LOG_NOTICE, "%llu image%s no label in /clusters/%s",
+                    (unsigned long long)counts->unlabelled,
+                    counts->unlabelled == 1 ? " has" : "s have", export->clusters->name);
     return STATUS_OK;
 }
 
-enum status export_tree(struct tree_counts *counts, struct result *result,
-                        const struct result_clusters *clusters, const int32_t *labels,
-                        const struct options *options, struct error *err)
+static enum status write_tree(struct tree *tree, struct tree_counts *counts, struct export *export,
+                              struct error *err)
 {
-    struct tree tree = {
-        .folder = -1, .lock = -1, .link = (enum export_link)options->link, .digits = 1};
-    for (uint32_t rest = clusters->k - 1; rest >= 10; rest /= 10)
-        tree.digits++;
-    memset(counts, 0, sizeof *counts);
-    enum status status = begin(&tree, options->to, err);
-    for (uint32_t i = 0; status == STATUS_OK && i < clusters->k; i++)
-        status = enter_folder(&tree, (int32_t)i, err);
+    static const char *const links[] = {"symlink", "hard", "copy"};
+    const char *link = links[export->options->link];
+    char *index = NULL, *marker = NULL, stamp[STAMP];
+    struct stat st;
+    enum status status = open_table(&tree->index, tree, INDEX, &index, err);
     if (status == STATUS_OK)
-        status = fill(&tree, counts, result, labels, clusters->k, err);
-    if (status == STATUS_OK && rename(tree.temporary, tree.target) != 0)
-        status = trouble(err, errno, "rename", tree.target);
-    else if (status == STATUS_OK)
-        tree.temporary[0] = 0;
+        status = open_table(&tree->marker, tree, MARKER, &marker, err);
+    if (status == STATUS_OK) {
+        sink_write(&tree->marker, VERSION, sizeof VERSION);
+        sink_write(&tree->marker, link, strlen(link) + 1);
+        status = fill(tree, counts, export, err);
+    }
+    enum status closed = sink_close(&tree->index, status == STATUS_OK, status ? NULL : err);
+    status = status == STATUS_OK ? closed : status;
+    if (status == STATUS_OK && stat(index, &st) != 0)
+        status = trouble(err, errno, "stat", index);
+    if (status == STATUS_OK)
+        sink_write(&tree->marker, stamp, strlen(index_stamp(stamp, &st)) + 1);
+    closed = sink_close(&tree->marker, status == STATUS_OK, status ? NULL : err);
+    free(index);
+    free(marker);
+    return status == STATUS_OK ? closed : status;
+}
+
+/* Gives the tree its name. An earlier one is looked at again, because much time may have passed. */
+static enum status take_name(struct tree *tree, struct error *err)
+{
+    enum status status = check_target(tree, err);
+    if (status != STATUS_OK)
+        return status;
+    /* What was DIR is then `temporary`, which end() removes. */
+    if (tree->replaces && renameat2(AT_FDCWD, tree->temporary, AT_FDCWD, tree->target,
+                                    RENAME_EXCHANGE) == 0)
+        return STATUS_OK;
+    if (tree->replaces)
+        remove_tree(tree->target); /* the file system cannot exchange */
+    if (rename(tree->temporary, tree->target) != 0)
+        return trouble(err, errno, "rename", tree->target);
+    tree->temporary[0] = 0;
+    return STATUS_OK;
+}
+
+enum status export_tree(struct tree_counts *counts, struct export *export, struct error *err)
+{
+    struct tree tree = {.export = export, .root = -1};
+    memset(counts, 0, sizeof *counts);
+    progress_init(&export->progress, export->options);
+    enum status status = put_in_order(&tree, err);
+    if (status == STATUS_OK)
+        status = begin(&tree, err);
+    if (status == STATUS_OK)
+        status = write_tree(&tree, counts, export, err);
+    progress_end(&export->progress);
+    if (status == STATUS_OK)
+        status = take_name(&tree, err);
     end(&tree);
     return status;
 }

@@ -2,17 +2,15 @@
 #ifndef CLPIPE_CLI_EXPORT_TREE_H
 #define CLPIPE_CLI_EXPORT_TREE_H
 
-#include "cli/options.h"
-#include "file/result.h"
+#include "cli/export_table.h"
 
 struct tree_counts {
-    uint64_t made, missing;
+    uint64_t made, missing, unlabelled;
 };
 
-/* Makes options->to, whole or not at all: STATUS_FAILED if it is there and not empty, or if no
- * image is where the file says. STATUS_INTERRUPTED: nothing is left behind. */
-enum status export_tree(struct tree_counts *counts, struct result *result,
-                        const struct result_clusters *clusters, const int32_t *labels,
-                        const struct options *options, struct error *err);
+/* Makes options->to, whole or not at all: STATUS_FAILED if it is there and neither empty nor an earlier
+ * tree without anything of others, or if no image is where the file says. The clusters are those of the
+ * images of the file. STATUS_INTERRUPTED: nothing is left behind. */
+enum status export_tree(struct tree_counts *counts, struct export *export, struct error *err);
 
 #endif

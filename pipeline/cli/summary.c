@@ -51,7 +51,7 @@ static void text_show(struct text *text)
         log_status_line(NULL);
         if (write_all(text->descriptor, text->bytes, text->size, "the summary", &err) !=
                 STATUS_OK &&
-            err.native != EPIPE && trouble.status == STATUS_OK)
+            err.native != EPIPE && err.native != EBADF && trouble.status == STATUS_OK)
             trouble = err;
     }
     free(text->bytes);

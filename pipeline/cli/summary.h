@@ -8,7 +8,8 @@
 #include "ingest/ingest_config.h"
 
 /* The outcome of a command whose own is `status`: STATUS_FAILED where a summary could not be written
- * (full disk), but not where its reader has closed the pipe. */
+ * (full disk), but not where its reader has closed the pipe, or standard output was closed from the
+ * beginning. */
 enum status summary_outcome(enum status status, struct error *err);
 
 /* After ingest; `status` is ingest_run's. next: also the next command. */

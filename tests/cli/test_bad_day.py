@@ -182,12 +182,12 @@ def test_json_overwrites_nothing(clpipe, photos, tmp_path):
     last_line(clpipe(*check, "x.h5"), 3, "x.h5")
     last_line(clpipe(*check, "y.h5"), 2, "y.h5")
     last_line(clpipe(*check, "no/report.json"), 3, "no/")
-    last_line(clpipe(*check, "/dev/null"), 3, "/dev/null")
     last_line(clpipe("info", "x.h5", "--json", "x.h5"), 2, "x.h5")
     last_line(clpipe("ingest", photos, "-o", "y.h5", "--profile", "thesis.txt"), 3, "thesis.txt")
     assert contents(tmp_path) == before
     assert clpipe("info", "x.h5", "--json", "old.json").returncode == 0
     assert '"images": 13' in (tmp_path / "old.json").read_text()
+    assert clpipe("info", "x.h5", "--json", "/dev/null").returncode == 0
 
 
 # --- sources --------------------------------------------------------------------------------------
@@ -321,5 +321,5 @@ def test_strange_names(clpipe, tmp_path):
     result = clpipe("export", "x.h5", "--what", "tree", "--to", "tree")
     assert result.returncode == 0, result.stderr
     names = [name for _, _, names in os.walk(os.fsencode(tmp_path / "tree")) for name in names]
-    assert b"red_\xfe\t.png" in names
+    assert any(name.endswith(b"_red_\xfe\t.png") for name in names)
     assert clpipe("info", "x.h5").returncode == 0

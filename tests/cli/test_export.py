@@ -269,32 +269,109 @@ def sorted_photos(clpipe, photos, tmp_path):
         return dict(zip(text(file["images/path"]), file["clusters/kmeans/labels"]))
 
 
+def check_tree(tree, photos, result, name="kmeans"):
+    """Folders by size, entries by distance, and an index that says which image each is."""
+    with h5py.File(result, "r") as file:
+        paths = text(file["images/path"])
+        stored = file[f"clusters/{name}"]
+        labels, distances, sizes = (stored[key][:] for key in ("labels", "distances", "sizes"))
+    order = sorted(range(len(sizes)), key=lambda c: (-int(sizes[c]), c))
+    folders = {c: f"{1 + i:0{len(str(len(sizes)))}}_cluster_{c}_{sizes[c]}"
+               for i, c in enumerate(order)}
+    assert sorted(os.listdir(tree)) == sorted([".clpipe-tree", "index.csv", *folders.values()])
+    rows = list(csv.DictReader(open(tree / "index.csv", newline="")))
+    assert [row["path"] for row in rows] == paths
+    for i, row in enumerate(rows):
+        cluster = labels[i]
+        members = [j for j in range(len(paths)) if labels[j] == cluster]
+        rank = 1 + sorted(members, key=lambda j: (distances[j], j)).index(i)
+        assert (row["folder"], int(row["cluster"]), int(row["rank"])) == \
+            (folders[cluster], cluster, rank)
+        assert row["entry"] == f"{rank:0{len(str(sizes[cluster]))}}_{paths[i].replace('/', '_')}"
+        assert numpy.float32(row["distance"]) == \
+            numpy.float32(numpy.sqrt(distances[i].astype(float)))
+        entry = tree / row["folder"] / row["entry"]
+        assert entry.read_bytes() == (photos / paths[i]).read_bytes()
+    entries = [f"{folder}/{entry}" for folder in folders.values()
+               for entry in os.listdir(tree / folder)]
+    assert sorted(entries) == sorted(f"{row['folder']}/{row['entry']}" for row in rows)
+    return [tree / entry for entry in entries]
+
+
 @pytest.mark.parametrize("link", ["symlink", "hard", "copy"])
 def test_tree(clpipe, tmp_path, sorted_photos, link):
     result = clpipe("export", "r.h5", "--what", "tree", "--to", "tree", "--link", link)
     assert result.returncode == 0, result.stderr
-    found = {}
-    for folder, _, names in os.walk(tmp_path / "tree"):
-        for name in names:
-            path = os.path.join(folder, name)
-            assert os.path.islink(path) == (link == "symlink")
-            if link == "symlink":
-                assert os.path.isabs(os.readlink(path))
-            found[os.path.basename(folder), name] = path
-    assert sorted(os.listdir(tmp_path / "tree")) == ["cluster_0", "cluster_1", "cluster_2"]
-    assert len(found) == len(sorted_photos)
-    for path, label in sorted_photos.items():
-        name = path.replace("/", "_")
-        same = [at for (folder, at_name), at in found.items() if folder == f"cluster_{label}" and
-                at_name.split("~")[0].split(".")[0] == name.split(".")[0]]
-        original = tmp_path / "photos" / path
-        if link == "copy":
-            assert any(open(at, "rb").read() == original.read_bytes() for at in same)
-        else:
-            assert any(os.path.samefile(at, original) for at in same)
-    # red/00.png and red_00.png come to one name.
-    assert sum(name.startswith("red_00") for _, name in found) == 2
+    for path in check_tree(tmp_path / "tree", tmp_path / "photos", tmp_path / "r.h5"):
+        assert path.is_symlink() == (link == "symlink")
+        assert path.stat().st_nlink == (2 if link == "hard" else 1)
+    # red/00.png and red_00.png come to one name, but have two numbers.
     assert sorted(os.listdir(tmp_path)) == ["photos", "r.h5", "tree"]
+
+
+def test_a_tree_moves_with_its_images(clpipe, tmp_path, sorted_photos):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    os.symlink("a/b", tmp_path / "way")
+    tree = ["export", "r.h5", "--what", "tree", "--to"]
+    assert clpipe(*tree, "way/tree").returncode == 0
+    assert clpipe(*tree, "photos/tree").returncode == 0
+    assert clpipe(*tree, "fixed", "--absolute-paths").returncode == 0
+    for name in ["a/b/tree", "photos/tree"]:
+        for path in check_tree(tmp_path / name, tmp_path / "photos", tmp_path / "r.h5"):
+            assert not os.path.isabs(os.readlink(path))
+    assert all(os.path.isabs(os.readlink(path))
+               for path in check_tree(tmp_path / "fixed", tmp_path / "photos", tmp_path / "r.h5"))
+    (tmp_path / "moved").mkdir()
+    for name in ["a", "photos", "r.h5"]:
+        os.rename(tmp_path / name, tmp_path / "moved" / name)
+    for name in ["a/b/tree", "photos/tree"]:
+        check_tree(tmp_path / "moved" / name, tmp_path / "moved" / "photos",
+                   tmp_path / "moved" / "r.h5")
+
+
+def test_a_tree_replaces_itself(clpipe, tmp_path, sorted_photos):
+    tree, photos, r = tmp_path / "tree", tmp_path / "photos", tmp_path / "r.h5"
+    ask = ["export", "r.h5", "--what", "tree", "--to", "tree"]
+    assert clpipe(*ask).returncode == 0
+    assert clpipe("cluster", "r.h5", "-k", 2, "--name", "two").returncode == 0
+    for link in ["symlink", "hard", "symlink"]:
+        assert clpipe(*ask, "--name", "two", "--link", link).returncode == 0
+        entries = check_tree(tree, photos, r, "two")
+    # What clpipe did not put there stays, and so does the tree.
+    folder = entries[0].parent
+    for change, undo in [((tree / "mine.txt").touch, (tree / "mine.txt").unlink),
+                         ((tree / "mine").mkdir, (tree / "mine").rmdir),
+                         ((folder / "mine.jpg").touch, (folder / "mine.jpg").unlink)]:
+        change()
+        if (tree / "mine").exists():
+            (tree / "mine" / "x").touch()
+        result = clpipe(*ask, "--name", "kmeans")
+        check_one_error(result, 3, "tree is an earlier tree", "mine", "not from clpipe")
+        if (tree / "mine").exists():
+            (tree / "mine" / "x").unlink()
+        undo()
+        check_tree(tree, photos, r, "two")
+    target = os.readlink(entries[0])
+    entries[0].unlink()
+    entries[0].write_bytes(b"an edited picture")
+    check_one_error(clpipe(*ask, "--name", "two"), 3, entries[0].name, "has changed")
+    entries[0].unlink()
+    os.symlink(target, entries[0])
+    (tree / "index.csv").write_text("notes")
+    check_one_error(clpipe(*ask, "--name", "two"), 3, "index.csv has changed")
+    (tree / "index.csv").unlink()
+    assert clpipe(*ask, "--name", "kmeans").returncode == 0
+    check_tree(tree, photos, r)
+
+
+def test_a_tree_does_not_lose_images(clpipe, tmp_path, sorted_photos):
+    ask = ["export", "r.h5", "--what", "tree", "--to"]
+    assert clpipe(*ask, "copies", "--link", "copy").returncode == 0
+    check_one_error(clpipe(*ask, "copies"), 3, "copies holds copies of images")
+    assert clpipe(*ask, "hard", "--link", "hard").returncode == 0
+    (tmp_path / "photos" / "red" / "03.jpg").unlink()
+    check_one_error(clpipe(*ask, "hard"), 3, "red_03.jpg is the last name of its image")
+    assert len(list((tmp_path / "hard").glob("*/*"))) == len(sorted_photos)
 
 
 def test_tree_overwrites_nothing(clpipe, tmp_path, sorted_photos):
@@ -309,7 +386,7 @@ def test_tree_overwrites_nothing(clpipe, tmp_path, sorted_photos):
     assert (tmp_path / "full" / "mine").read_text() == "mine"
     assert (tmp_path / "file").read_text() == "mine"
     assert clpipe(*tree, "empty").returncode == 0
-    assert len(os.listdir(tmp_path / "empty")) == 3
+    check_tree(tmp_path / "empty", tmp_path / "photos", tmp_path / "r.h5")
     assert sorted(os.listdir(tmp_path)) == ["empty", "file", "full", "photos", "r.h5"]
 
 
@@ -323,8 +400,7 @@ def test_tree_of_images_that_are_gone(clpipe, tmp_path, sorted_photos):
     result = clpipe("export", "r.h5", "--what", "tree", "--to", "tree")
     assert result.returncode == 1
     assert "1 image is missing" in result.stderr and "red/00.png" in result.stderr
-    assert sum(len(names) for _, _, names in os.walk(tmp_path / "tree")) == \
-        len(sorted_photos) - 1
+    assert len(list((tmp_path / "tree").glob("*/*"))) == len(sorted_photos) - 1
 
 
 # --- info, verify -------------------------------------------------------------------------------
