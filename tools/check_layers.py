@@ -39,7 +39,9 @@ STAGE_INCLUDES = {
 }
 
 # Folders that wire stages.
-JOBS = ("ingest", "clustering", "duplicates")
+JOBS = ("ingest", "clustering", "duplicates", "report")
+# Job -> what other jobs it may include.
+JOB_INCLUDES = {"report": ("duplicates",)}
 
 # Folders inside which circles are still to be taken apart. None is to be added.
 KNOWN_CIRCLES = ()
@@ -84,7 +86,7 @@ def allowed(layer):
         return {"base", layer} | set(STAGE_INCLUDES[layer])
     below = {"base", "ocl", "kernels"} | set(STAGE_INCLUDES)
     if layer in JOBS:
-        return below | {layer}
+        return below | {layer} | set(JOB_INCLUDES.get(layer, ()))
     if layer == "cli":
         return below | set(JOBS) | {"cli"}
     return None

@@ -19,6 +19,7 @@ enum status command_assign(const struct options *options, struct error *err)
         .input = options->operand[1],
         .feature = options->feature,
         .output = options->output,
+        .paths = options->paths,
         .replace = options->force,
     };
     signals_install(0);

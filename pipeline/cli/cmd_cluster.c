@@ -24,6 +24,7 @@ enum status command_cluster(const struct options *options, struct error *err)
     config.input = options->operand[0];
     config.feature = options->feature;
     config.output = options->output;
+    config.paths = options->paths;
     status = clustering_run(&report, &config, err);
     progress_end(&progress);
     if (status == STATUS_OK)

@@ -110,6 +110,21 @@ const struct command commands[] = {
      .max_operands = 1,
      .group = {&group_info},
      .run = command_info},
+    {.name = "report",
+     .goal = RESULTS,
+     .arguments = "F.h5 [-o DIR] [OPTIONS]",
+     .summary = "write pages that show the images, for a browser",
+     .about = "Writes a directory of static pages with thumbnails: the clusters, a map of all images, "
+              "similar images, duplicates, and the files that failed. Open DIR/index.html; no "
+              "server or network is needed. The pages name no user, host or absolute path.",
+     .examples = "  clpipe report photos.h5\n"
+                 "  clpipe report photos.h5 --name fine -o fine-report",
+     .operand_name = "F.h5",
+     .min_operands = 1,
+     .max_operands = 1,
+     .computes = true,
+     .group = {&group_report},
+     .run = command_report},
     {.name = "export",
      .goal = RESULTS,
      .arguments = "F.h5 --what WHAT [OPTIONS]",

@@ -211,7 +211,9 @@ static enum status export_images(struct export *export, struct error *err)
     static const char *const names[] = {"path",        "source",   "width",  "height",
                                         "orientation", "channels", "format", "bytes",
                                         "mtime_ns",    "digest",   NULL};
-    header(export, names, NULL, 0);
+    static const char *const paths[] = {"path", "source", NULL};
+    const bool only_paths = result_is_named(export->result);
+    header(export, only_paths ? paths : names, NULL, 0);
     for (uint64_t row = 0; row < result_images(export->result) && !export->sink.closed; row++) {
         struct result_image image;
         struct line line;
@@ -225,6 +227,10 @@ static enum status export_images(struct export *export, struct error *err)
         status = line_begin(&line, export, image.path, image.path_raw, image.source, err);
         if (status != STATUS_OK)
             return status;
+        if (only_paths) {
+            line_end(&line);
+            continue;
+        }
         snprintf(format, sizeof format, "%.*s", (int)sizeof image.format, image.format);
         snprintf(digest, sizeof digest, "%016" PRIx64 "%016" PRIx64, image.digest[0],
                  image.digest[1]);

@@ -136,7 +136,7 @@ const struct option_group group_run_output = {"Result", run_output_rows};
         "plot", 0, OPTION_TEXT, AT(plot), "FILE.svg", NULL, NULL, 0, 0,                            \
             "plot the quality measures of each k of A:B"                                           \
     }
-#define CLUSTERING_ROWS                                                                            \
+#define CLUSTERING_ROWS(restarts, restarts_note)                                                   \
     {                                                                                              \
         "init",                                                                                    \
         0,                                                                                         \
@@ -155,8 +155,8 @@ const struct option_group group_run_output = {"Result", run_output_rows};
          INT64_MAX,     "seed of the random choices; the same seed gives the same result"},        \
         {"n-init",      0,                                                                         \
          OPTION_NUMBER, AT(n_init),                                                                \
-         "N",           "1",                                                                       \
-         NULL,          1,                                                                         \
+         "N",           restarts,                                                                  \
+         restarts_note, 1,                                                                         \
          UINT32_MAX,    "number of runs from different initial centroids; the best is kept"},      \
         {"max-iter",    0,                                                                         \
          OPTION_NUMBER, AT(max_iter),                                                              \
@@ -196,6 +196,13 @@ const struct option_group group_run_output = {"Result", run_output_rows};
             "resume; 0: never"                                                                     \
     }
 
+#define PATHS_ROW                                                                                  \
+    {                                                                                              \
+        "paths", 0, OPTION_TEXT, AT(paths), "LIST", NULL, NULL, 0, 0,                              \
+            "paths of the rows of a .npy or HDF5 matrix, stored with the result: a file with the " \
+            "path of each row, one per line or separated by NUL; - is standard input"              \
+    }
+
 static const struct option cluster_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", NULL, NULL, 1, INT32_MAX,
      "number of clusters; required. A:B or A:B:STEP tries each k from A to B, keeps the best, and "
@@ -204,9 +211,10 @@ static const struct option cluster_rows[] = {
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the only one", 0, 0,
      "feature of a clpipe file to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several"},
     NAME_ROW,
-    CLUSTERING_ROWS,
+    CLUSTERING_ROWS("1", NULL),
     {"weights", 0, OPTION_TEXT, AT(weights), "FILE.npy|FILE.h5:/dataset", NULL, "1 each", 0, 0,
      "weight of each row: one non-negative number per row"},
+    PATHS_ROW,
     CHECKPOINT_ROW,
     MAX_TIME_ROW,
     OUTPUT_ROW(NULL, "the clpipe file itself",
@@ -218,13 +226,13 @@ const struct option_group group_cluster = {"Clustering", cluster_rows};
 
 static const struct option cluster_run_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", "10",
-     "10, or the number of distinct images if smaller", 1, INT32_MAX,
+     "10; for fewer than 50 images a fifth of their number", 1, INT32_MAX,
      "number of clusters; A:B or A:B:STEP tries each k from A to B and keeps the best"},
     PLOT_ROW,
     {"cluster-feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the first", 0, 0,
      "feature to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several"},
     NAME_ROW,
-    CLUSTERING_ROWS,
+    CLUSTERING_ROWS(NULL, "10 if rows x values x k is at most 2^31, else 1"),
     CHECKPOINT_ROW,
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "replace a clustering of the same name made with other options"},
@@ -236,6 +244,7 @@ static const struct option assign_rows[] = {
      "clustering in C.h5; the labels get the same name"},
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the one that was clustered", 0, 0,
      "feature of INPUT, if it is a clpipe file"},
+    PATHS_ROW,
     OUTPUT_ROW(NULL, "INPUT itself, if it is a clpipe file",
                "write the labels to a separate file; required for .npy and other HDF5 files"),
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
@@ -300,6 +309,16 @@ static const struct option export_rows[] = {
      "tree: how each image appears in its folder; symbolic links are relative"},
     END};
 const struct option_group group_export = {"What to write", export_rows};
+
+static const struct option report_rows[] = {
+    OUTPUT_ROW(NULL, "F-report beside F.h5",
+               "directory to write; may be new, empty or an earlier report, which is replaced"),
+    {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "kmeans, or the only one", 0, 0,
+     "clustering to show, if the file has several"},
+    {"link-originals", 0, OPTION_FLAG, AT(link_originals), NULL, NULL, NULL, 0, 0,
+     "show and link the image files themselves; the pages then contain their absolute paths"},
+    END};
+const struct option_group group_report = {"What to write", report_rows};
 
 static const struct option ndrange_rows[] = {
     {"local", 0, OPTION_TEXT, AT(local_size), "AxB", "16x16", NULL, 0, 0,

@@ -75,7 +75,7 @@ struct options {
     int metric;
     bool force;
 
-    /* import */
+    /* import; cluster, assign */
     const char *paths;
     bool allow_missing;
 
@@ -86,6 +86,9 @@ struct options {
 
     /* ndrange */
     const char *local_size, *image, *out_prefix;
+
+    /* report, run */
+    bool link_originals, no_report;
 
     /* info, export */
     bool failures, digest, absolute_paths;
@@ -150,6 +153,7 @@ extern const struct option_group group_general, group_compute, group_repair;
 extern const struct option_group group_ingest, group_tuning, group_ingest_output, group_run_output,
     group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_info, group_export, group_ndrange,
     group_bench, group_tune;
+extern const struct option_group group_report;
 
 /* The row of a command's option by its long name, or NULL. */
 const struct option *option_find(const struct command *command, const char *name, size_t length);

@@ -227,6 +227,8 @@ void report_cluster(struct json *json, const char *key, const struct clustering_
     json_string(json, "feature", result->feature);
     json_string(json, "metric", result->metric);
     json_uint(json, "k", result->k);
+    if (result->n_init)
+        json_uint(json, "n_init", result->n_init);
     json_uint(json, "n", result->rows);
     json_uint(json, "d", result->dimension);
     json_uint(json, "iterations", result->iterations);

@@ -207,9 +207,9 @@ static void command_line(struct text *text, const char *label, const char *comma
 static void next_line(struct text *text, const struct ingest_report *report,
                       const struct options *options)
 {
-    uint64_t k = report->summary.images < 20 ? (report->summary.images + 1) / 2 : 10;
+    const uint32_t k = clustering_usual_k(report->summary.images);
     char rest[FEATURE_NAME_MAX + 64];
-    int used = snprintf(rest, sizeof rest, " -k %u", (unsigned)k);
+    int used = snprintf(rest, sizeof rest, " -k %u", k);
     if (options->features.count > 1 || options->add) {
         struct feature_set set = {.count = 0};
         if (feature_set_add(&set, options->features.text[0],
@@ -426,6 +426,71 @@ static void cluster_table(struct text *text, const struct clustering_report *res
     free(order);
 }
 
+static const char *restarts_text(char *buffer, size_t size, uint32_t restarts)
+{
+    buffer[0] = 0;
+    if (restarts > 1)
+        snprintf(buffer, size, " (best of %u runs)", restarts);
+    return buffer;
+}
+
+/* The k of a sweep that comes next by the measure that chose; 0: there is none. */
+static uint32_t next_best(const struct clustering_report *result, double *measure)
+{
+    const struct result_sweep *sweep = &result->sweep;
+    const bool simplified = strcmp(sweep->measure, "simplified_silhouette") == 0;
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < sweep->count; i++) {
+        const struct result_sweep_value *value = &sweep->values[i];
+        const double of = simplified ? value->simplified_silhouette : value->silhouette;
+        if (value->k == result->k || isnan(of) || (best && of <= *measure))
+            continue;
+        best = value->k;
+        *measure = of;
+    }
+    return best;
+}
+
+/* Where one cluster holds most images, the others say little. */
+static void dominance_line(struct text *text, const struct clustering_report *result)
+{
+    uint32_t largest = 0;
+    double measure = 0;
+    for (uint32_t i = 1; i < result->k; i++)
+        if (result->sizes[i] > result->sizes[largest])
+            largest = i;
+    /* One of two clusters always holds half. */
+    if (result->k < 2 || 2 * result->sizes[largest] <= result->rows ||
+        (result->k == 2 && 4 * result->sizes[largest] <= 3 * result->rows))
+        return;
+    const double share = 100.0 * (double)result->sizes[largest] / (double)result->rows;
+    const uint32_t other = result->sweep.values ? next_best(result, &measure) : 0;
+    if (other)
+        line(text, "note", "cluster %u holds %.0f %% of the %s; the next best k is %u (%s %.4f): -k %u",
+             largest, share, result->images ? "images" : "rows", other,
+             strcmp(result->sweep.measure, "silhouette") == 0 ? "silhouette"
+                                                              : "simplified silhouette",
+             measure, other);
+    else
+        line(text, "note", "cluster %u holds %.0f %% of the %s: a larger k or another feature may "
+                           "tell more",
+             largest, share, result->images ? "images" : "rows");
+}
+
+/* What someone who is not content may add to the command. */
+static void other_line(struct text *text, const struct clustering_report *result)
+{
+    const uint64_t half = result->rows / 2;
+    const uint64_t most = half < 2 ? 2 : half < 20 ? half : 20;
+    char more[40] = "", range[60] = "";
+    if (2 * (uint64_t)result->k <= half)
+        snprintf(more, sizeof more, "-k %u (more clusters), ", 2 * result->k);
+    if (!result->sweep.values && most > 2)
+        snprintf(range, sizeof range, "-k 2:%u (tries each k), ", (unsigned)most);
+    line(text, "or", "the same command with %s%s%s--feature %s --add (other colours)", more, range,
+         more[0] || range[0] ? "or " : "", strncmp(result->feature, "hsv", 3) == 0 ? "rgb" : "hsv");
+}
+
 void summary_clusters(const struct clustering_report *result, const struct options *options)
 {
     struct result *images = result->images;
@@ -442,8 +507,9 @@ void summary_clusters(const struct clustering_report *result, const struct optio
              format_number_of(rows, sizeof rows, result->iterations, "batch"), result->mini_batch,
              result->converged ? ", converged" : "", result->inertia);
     else if (result->iterations)
-        line(&text, "k-means", "%s, %s, inertia %.7g",
+        line(&text, "k-means", "%s%s, %s, inertia %.7g",
              format_number_of(rows, sizeof rows, result->iterations, "iteration"),
+             restarts_text(time, sizeof time, result->n_init),
              result->converged ? "converged" : "not converged (raise --max-iter)", result->inertia);
     else
         line(&text, "labels", "from given centroids, inertia %.7g", result->inertia);
@@ -463,6 +529,7 @@ void summary_clusters(const struct clustering_report *result, const struct optio
         sweep_plot_text(text.stream, &result->sweep, result->k, &style);
     }
     cluster_table(&text, result, images);
+    dominance_line(&text, result);
     char shown[300];
     line(&text, "stored", "/clusters/%s in %s", result->name,
          path_for_message(shown, sizeof shown, result->output));
@@ -470,6 +537,8 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     snprintf(rest, sizeof rest, " --name %s --what %s", result->name,
              images && result->in_input ? "tree --to by-colour" : "labels");
     command_line(&text, "next", "export", result->output, rest);
+    if (strcmp(options->command->name, "run") == 0)
+        other_line(&text, result);
     text_show(&text);
 }
 

@@ -1,6 +1,7 @@
 /* engine.c: opens the parts of k-means in their order, and runs restarts. */
 #include "cluster/engine.h"
 #include "base/clock.h"
+#include "base/parse.h"
 #include "cluster/run.h"
 #include "cluster/seed.h"
 #include <stdlib.h>
@@ -40,13 +41,14 @@ enum status engine_open(struct engine *engine, const struct rank *rank,
     const struct matrix_source *source = rank->source;
     *engine = (struct engine){.config = *config};
     const uint32_t k = config->k;
+    char rows[40];
     enum status status = cluster_check(source, config, k, err);
     if (status != STATUS_OK)
         return status;
     if (k > source->rows)
-        return error_set(err, STATUS_FAILED,
-                         "k is %u, larger than the number of rows (%llu); choose a smaller k", k,
-                         (unsigned long long)source->rows);
+        return error_set(err, STATUS_FAILED, "k is %u, but there %s only %s; choose a smaller k", k,
+                         source->rows == 1 ? "is" : "are",
+                         format_number_of(rows, sizeof rows, source->rows, "row"));
     /* Memory that is not available shows before the rows are read. */
     struct cluster_outcome trial;
     status = open_outcome(&trial, config, source->rows / rank->comm->size, source->dimension, err);

@@ -1,5 +1,6 @@
 /* seed.c: the ways to first centroids. */
 #include "cluster/seed.h"
+#include "base/parse.h"
 #include "cluster/canonical.h"
 #include "cluster/seed_pass.h"
 #include <math.h>
@@ -16,9 +17,10 @@ enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAM
 
 static enum status too_few(uint32_t k, uint64_t distinct, struct error *err)
 {
-    return error_set(err, STATUS_FAILED,
-                     "k is %u, larger than the number of distinct rows (%llu); choose a smaller k",
-                     k, (unsigned long long)distinct);
+    char rows[40];
+    return error_set(err, STATUS_FAILED, "k is %u, but there %s only %s; choose a smaller k", k,
+                     distinct == 1 ? "is" : "are",
+                     format_number_of(rows, sizeof rows, distinct, "different row"));
 }
 
 enum status seed_given(float *centroids, const struct data *data,

@@ -32,6 +32,9 @@ struct job {
     const struct clustering_config *config;
     struct matrix_input input;
     struct target target;
+    struct path_list paths;    /* of the rows, where they were given, */
+    struct result_names names; /* and as they are stored */
+    char *source;
     struct cluster_config cluster; /* k: the largest */
     struct number_range k;
     float *initial, *weights;
@@ -72,21 +75,47 @@ static bool is_sweep(const struct job *job)
     return job->k.last > job->k.first;
 }
 
-/* Lowers k to the number of different rows. */
+uint32_t clustering_usual_k(uint64_t rows)
+{
+    return rows >= 50 ? 10 : rows < 10 ? 2 : (uint32_t)(rows / 5);
+}
+
+uint32_t clustering_usual_restarts(uint64_t rows, uint32_t dimension, const struct number_range *k)
+{
+    const double values = (double)((k->last - k->first) / (k->step ? k->step : 1)) + 1;
+    const double sum = values * ((double)k->first + (double)k->last) / 2;
+    return (double)rows * dimension * sum <= 0x1p31 ? 10 : 1;
+}
+
+static void set_k(struct job *job, uint32_t k)
+{
+    job->cluster.k = k;
+    job->k = (struct number_range){k, k, 1};
+}
+
+/* Lowers k for few images, and to the number of different rows. */
 static enum status lower_k(struct job *job, struct error *err)
 {
     uint32_t distinct = 0;
     char images[40];
+    const uint32_t wanted = job->cluster.k, usual = clustering_usual_k(job->input.source.rows);
+    if (usual < wanted)
+        set_k(job, usual);
     enum status status = matrix_distinct(&distinct, &job->input.source, job->cluster.k,
                                          job->cluster.metric == METRIC_HELLINGER, err);
-    if (status == STATUS_OK && distinct > 0 && distinct < job->cluster.k) {
-        log_message(LOG_NOTICE, "notice: k is %u instead of %u: there %s only %s", distinct,
-                    job->cluster.k, distinct == 1 ? "is" : "are",
+    if (status != STATUS_OK)
+        return status;
+    if (distinct > 0 && distinct < job->cluster.k) {
+        log_message(LOG_NOTICE, "notice: k is %u instead of %u: there %s only %s", distinct, wanted,
+                    distinct == 1 ? "is" : "are",
                     format_number_of(images, sizeof images, distinct, "different image"));
-        job->cluster.k = distinct;
-        job->k = (struct number_range){distinct, distinct, 1};
+        set_k(job, distinct);
+    } else if (job->cluster.k < wanted) {
+        log_message(LOG_NOTICE, "notice: k is %u instead of %u for %s; -k chooses another",
+                    job->cluster.k, wanted,
+                    format_number_of(images, sizeof images, job->input.source.rows, "image"));
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* "PREFIX-HEX" of some values. */
@@ -226,6 +255,11 @@ static enum status read_options(struct job *job, struct error *err)
     status = choose_init(job, err);
     if (status != STATUS_OK)
         return status;
+    if (job->cluster.n_init == 0)
+        job->cluster.n_init = job->cluster.init == INIT_GIVEN || config->mini_batch
+                                  ? 1
+                                  : clustering_usual_restarts(job->input.source.rows,
+                                                              job->input.source.dimension, &job->k);
     status = config->weights ? read_weights(job, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
@@ -272,7 +306,13 @@ static enum status job_open(struct job *job, const struct clustering_config *con
     status = matrix_input_open(&job->input, config->input, config->feature, NULL, err);
     if (status != STATUS_OK)
         return status;
-    status = target_open(&job->target, &job->input, config->output, err);
+    if (config->paths)
+        status = clustering_read_paths(&job->paths, &job->names, &job->source, config->paths,
+                                       &job->input, err);
+    if (status != STATUS_OK)
+        return status;
+    status = target_open(&job->target, &job->input, config->output, config->paths ? &job->paths : NULL,
+                         err);
     if (status != STATUS_OK)
         return status;
     status = read_options(job, err);
@@ -346,8 +386,11 @@ static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering
                               struct error *err)
 {
     const struct folders *folders = &job->folders;
-    enum status status =
-        job->input.result ? folders_read(&job->folders, job->input.result, err) : STATUS_OK;
+    enum status status = STATUS_OK;
+    if (job->input.result)
+        status = folders_read(&job->folders, job->input.result, err);
+    else if (job->config->paths)
+        status = folders_of_paths(&job->folders, &job->paths, err);
     if (status != STATUS_OK)
         return status;
     if (is_sweep(job))
@@ -392,6 +435,7 @@ static enum status store(const struct job *job, const struct cluster_outcome *ou
         .weights = job->weights,
         .agreement = report->has_agreement ? &report->agreement : NULL,
         .sweep = report->sweep.values ? &report->sweep : NULL,
+        .names = job->config->paths ? &job->names : NULL,
     };
     return result_write_clusters(job->target.output, job->target.base, &clustering,
                                  job->target.replace, err);
@@ -480,6 +524,7 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
         goto out;
     report->found = job.target.found;
     report->in_input = job.target.output == job.input.path;
+    report->n_init = job.cluster.n_init;
     snprintf(report->name, sizeof report->name, "%s", config->name);
     snprintf(report->feature, sizeof report->feature, "%s", job.input.about.name);
     snprintf(report->metric, sizeof report->metric, "%s", job.metric);
@@ -493,10 +538,16 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
         goto out;
     output_remove(job.state);
     report->images = job.input.result;
+    if (config->paths)
+        status = result_open(&report->images, report->output, err);
+    if (status != STATUS_OK)
+        goto out;
     job.input.result = NULL;
     report->seconds = (double)(clock_now() - start) * 1e-9;
 out:
     target_close(&job.target);
+    path_list_close(&job.paths);
+    free(job.source);
     matrix_input_close(&job.input);
     folders_clear(&job.folders);
     free(job.initial);

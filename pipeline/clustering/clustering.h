@@ -10,14 +10,17 @@
 struct clustering_config {
     const char *input, *feature; /* as matrix_input_open takes them */
     const char *output;          /* a file of its own, or NULL: the input */
+    const char *paths;           /* the list of path_list.h: of the rows; NULL: none */
     const char *name;            /* of the result: /clusters/NAME */
     struct number_range k;       /* several: the best one is kept, and the measures of all */
-    bool lower_k;                /* to the number of different rows, with a notice */
+    bool lower_k;                /* nobody asked for k: to clustering_usual_k and to the number of
+                                    different rows, with a notice */
     int metric;                  /* enum cluster_metric; -1: the one that suits the rows */
     const char *init;            /* kmeans++, kmeans-parallel, random, or a .npy file */
     const char *weights;         /* as matrix_input_vector takes them, or NULL */
     uint64_t seed;
-    uint32_t n_init, max_iter, mini_batch; /* mini_batch: rows of a batch; 0: all rows */
+    uint32_t n_init;               /* 0: as clustering_usual_restarts says */
+    uint32_t max_iter, mini_batch; /* mini_batch: rows of a batch; 0: all rows */
     double tol;
     double checkpoint_seconds; /* between two states that are kept; 0: none is */
     bool replace;              /* an earlier result of that name that was made otherwise */
@@ -26,7 +29,7 @@ struct clustering_config {
 
 /* The outcome, for summaries and reports. */
 struct clustering_report {
-    uint32_t k, dimension, iterations, mini_batch;
+    uint32_t k, dimension, iterations, mini_batch, n_init;
     uint64_t rows;
     bool converged;
     bool found; /* it was there already: nothing was computed */
@@ -52,6 +55,13 @@ struct clustering_report {
 enum status clustering_run(struct clustering_report *report, const struct clustering_config *config,
                            struct error *err);
 void clustering_report_clear(struct clustering_report *report);
+
+/* The k of those who ask for none: 10, but clusters of five images on average, and at least 2. */
+uint32_t clustering_usual_k(uint64_t rows);
+
+/* 10 runs from different initial centroids where that is cheap: rows x dimension x the sum of all k that
+ * are tried is at most 2^31; else 1. */
+uint32_t clustering_usual_restarts(uint64_t rows, uint32_t dimension, const struct number_range *k);
 
 /* STATUS_USAGE unless `name` can name a dataset: letters, digits, "_", "-" and ".". */
 enum status clustering_check_name(const char *name, struct error *err);

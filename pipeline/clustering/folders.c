@@ -38,16 +38,16 @@ static enum status grow(struct folder_table *table, struct error *err)
     return STATUS_OK;
 }
 
-static enum status number_of(uint32_t *number, struct folder_table *table,
-                             const struct result_image *image, struct error *err)
+static enum status number_of(uint32_t *number, struct folder_table *table, uint16_t source,
+                             const char *path, size_t length, struct error *err)
 {
-    const char *slash = strrchr(image->path_raw, '/');
+    const char *slash = memrchr(path, '/', length);
     uint64_t digest[2];
     struct murmur3 state;
     enum status status = STATUS_OK;
     murmur3_init(&state);
-    murmur3_update(&state, &image->source, sizeof image->source);
-    murmur3_update(&state, image->path_raw, slash ? (size_t)(slash - image->path_raw) : 0);
+    murmur3_update(&state, &source, sizeof source);
+    murmur3_update(&state, path, slash ? (size_t)(slash - path) : 0);
     murmur3_final(&state, digest);
     if (2 * ((size_t)table->count + 1) > table->slots)
         status = grow(table, err);
@@ -62,9 +62,10 @@ static enum status number_of(uint32_t *number, struct folder_table *table,
     return STATUS_OK;
 }
 
-enum status folders_read(struct folders *out, struct result *result, struct error *err)
+/* Of the images of `result`, or of a list of paths. */
+static enum status number_folders(struct folders *out, struct result *result,
+                                  const struct path_list *list, uint64_t n, struct error *err)
 {
-    const uint64_t n = result_images(result);
     struct folder_table table = {0};
     *out = (struct folders){0};
     if (n < 3 || n > UINT32_MAX)
@@ -74,16 +75,31 @@ enum status folders_read(struct folders *out, struct result *result, struct erro
         out->of_row ? STATUS_OK
                     : error_memory(err, (size_t)n * sizeof *out->of_row, "the folders of images");
     for (uint64_t row = 0; row < n && status == STATUS_OK; row++) {
-        struct result_image image;
-        status = result_image_at(result, row, &image, err);
+        struct result_image image = {.source = 0};
+        size_t length = 0;
+        if (list)
+            image.path_raw = path_list_at(list, row, &length);
+        else
+            status = result_image_at(result, row, &image, err);
         if (status == STATUS_OK)
-            status = number_of(&out->of_row[row], &table, &image, err);
+            status = number_of(&out->of_row[row], &table, image.source, image.path_raw,
+                               list ? length : strlen(image.path_raw), err);
     }
     out->count = table.count;
     free(table.slot);
     if (status != STATUS_OK || out->count < 2 || out->count >= n)
         folders_clear(out);
     return status;
+}
+
+enum status folders_read(struct folders *out, struct result *result, struct error *err)
+{
+    return number_folders(out, result, NULL, result_images(result), err);
+}
+
+enum status folders_of_paths(struct folders *out, const struct path_list *list, struct error *err)
+{
+    return number_folders(out, NULL, list, list->count, err);
 }
 
 void folders_clear(struct folders *folders)

@@ -2,6 +2,7 @@
 #ifndef CLPIPE_CLUSTERING_FOLDERS_H
 #define CLPIPE_CLUSTERING_FOLDERS_H
 
+#include "clustering/path_list.h"
 #include "file/result.h"
 
 struct folders {
@@ -12,6 +13,8 @@ struct folders {
 /* A folder is where an image lies: its source and its path without the last part. They are classes
  * where there are two or more of them, and fewer than images. */
 enum status folders_read(struct folders *out, struct result *result, struct error *err);
+/* The same of paths alone. */
+enum status folders_of_paths(struct folders *out, const struct path_list *list, struct error *err);
 void folders_clear(struct folders *folders);
 
 #endif

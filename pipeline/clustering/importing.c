@@ -155,7 +155,7 @@ static enum status match_rows(struct job *job, struct importing_report *report, 
 {
     const struct importing_config *config = job->config;
     const uint64_t rows = job->input.source.rows;
-    char input[256], list[256], paths[40], have[40];
+    char input[256], list[256], have[40];
     path_for_message(input, sizeof input, config->input);
     if (!config->paths) {
         char file[256], images[40];
@@ -167,14 +167,10 @@ static enum status match_rows(struct job *job, struct importing_report *report, 
                          path_for_message(file, sizeof file, config->file),
                          format_number_of(images, sizeof images, report->images, "image"));
     }
-    enum status status = path_list_open(&job->list, config->paths, err);
+    path_for_message(list, sizeof list, config->paths);
+    enum status status = path_list_open_for(&job->list, config->paths, config->input, rows, false, err);
     if (status != STATUS_OK)
         return status;
-    path_for_message(list, sizeof list, config->paths);
-    if (job->list.count != rows)
-        return error_set(err, STATUS_FAILED, "%s has %s, but %s has %s: row i needs path i", list,
-                         format_number_of(paths, sizeof paths, job->list.count, "path"), input,
-                         format_number_of(have, sizeof have, rows, "row"));
     status = path_match_make(&job->match, &job->list, job->result, err);
     if (status != STATUS_OK)
         return status;

@@ -19,6 +19,9 @@ struct job {
     const struct result_clusters *clusters;
     struct matrix_input to;
     struct target target;
+    struct path_list paths;    /* of the rows, where they were given, */
+    struct result_names names; /* and as they are stored */
+    char *source;
     enum cluster_metric metric;
     char *parameters, content[65];
     float *centroids, *distances;
@@ -114,7 +117,13 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
         matrix_input_open(&job->to, config->input, config->feature, job->clusters->feature, err);
     if (status != STATUS_OK)
         return status;
-    status = target_open(&job->target, &job->to, config->output, err);
+    if (config->paths)
+        status = clustering_read_paths(&job->paths, &job->names, &job->source, config->paths,
+                                       &job->to, err);
+    if (status != STATUS_OK)
+        return status;
+    status = target_open(&job->target, &job->to, config->output, config->paths ? &job->paths : NULL,
+                         err);
     if (status != STATUS_OK)
         return status;
     status = match_features(job, err);
@@ -184,6 +193,7 @@ static enum status store(const struct job *job, struct error *err)
         .distances = job->distances,
         .sizes = job->sizes,
         .nearest = job->nearest,
+        .names = job->config->paths ? &job->names : NULL,
     };
     return result_write_clusters(job->target.output, job->target.base, &clustering,
                                  job->target.replace, err);
@@ -257,12 +267,18 @@ enum status labelling_run(struct clustering_report *report, const struct labelli
     report->sizes = job.sizes;
     report->nearest = job.nearest;
     report->images = job.to.result;
+    if (config->paths)
+        status = result_open(&report->images, report->output, err);
+    if (status != STATUS_OK)
+        goto out;
     job.sizes = NULL;
     job.nearest = NULL;
     job.to.result = NULL;
     report->seconds = (double)(clock_now() - start) * 1e-9;
 out:
     target_close(&job.target);
+    path_list_close(&job.paths);
+    free(job.source);
     matrix_input_close(&job.to);
     result_close(&job.from);
     free(job.parameters);

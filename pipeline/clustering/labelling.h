@@ -10,6 +10,7 @@ struct labelling_config {
     const char *input, *feature; /* as matrix_input_open takes them; feature NULL: the clustered
                                     one */
     const char *output;          /* a file of its own, or NULL: the input */
+    const char *paths;           /* the list of path_list.h: of the rows; NULL: none */
     bool replace;                /* an earlier result of that name that was made otherwise */
     struct clustering_machine machine;
 };

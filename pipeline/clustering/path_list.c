@@ -2,6 +2,7 @@
  * their bytes; equality is that of the bytes themselves. */
 #include "clustering/path_list.h"
 #include "base/hash.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "walk/filelist.h"
 #include <errno.h>
@@ -169,6 +170,29 @@ enum status path_list_open(struct path_list *out, const char *file, struct error
     if (status == STATUS_OK)
         status = index_paths(out, err);
     return status;
+}
+
+enum status path_list_open_for(struct path_list *out, const char *file, const char *input,
+                               uint64_t rows, bool own_paths, struct error *err)
+{
+    char shown[256], shown_input[256], paths[40], have[40];
+    path_for_message(shown_input, sizeof shown_input, input);
+    if (own_paths)
+        return error_set(err, STATUS_USAGE,
+                         "%s is a clpipe file, which has the paths of its rows: leave out the list",
+                         shown_input);
+    enum status status = path_list_open(out, file, err);
+    if (status == STATUS_OK && out->count != rows)
+        status = error_set(err, STATUS_FAILED, "%s has %s, but %s has %s: row i needs path i",
+                           list_name(shown, out),
+                           format_number_of(paths, sizeof paths, out->count, "path"), shown_input,
+                           format_number_of(have, sizeof have, rows, "row"));
+    return status;
+}
+
+const char *path_list_path(const void *list, uint64_t i, size_t *length)
+{
+    return path_list_at(list, i, length);
 }
 
 void path_list_close(struct path_list *list)

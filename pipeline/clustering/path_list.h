@@ -31,8 +31,16 @@ struct path_list {
 enum status path_list_open(struct path_list *out, const char *file, struct error *err);
 void path_list_close(struct path_list *list);
 
+/* Reads the list for `rows` rows of `input`, which has no paths of its own. STATUS_USAGE: it has
+ * (own_paths); STATUS_FAILED: the list has another number of paths. */
+enum status path_list_open_for(struct path_list *out, const char *file, const char *input,
+                               uint64_t rows, bool own_paths, struct error *err);
+
 /* Path i, *length bytes without a NUL behind them; valid until close. */
 const char *path_list_at(const struct path_list *list, uint64_t i, size_t *length);
+
+/* The same, for callbacks. */
+const char *path_list_path(const void *list, uint64_t i, size_t *length);
 
 /* The number of a path, or PATH_LIST_NONE. */
 uint64_t path_list_find(const struct path_list *list, const char *path, size_t length);

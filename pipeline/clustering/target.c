@@ -3,10 +3,10 @@
 #include "clustering/target.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "file/identity.h"
 #include "file/parameters.h"
 #include "log/workdir.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,8 +17,34 @@ static bool same_path(const char *a, const char *b)
            one.st_ino == two.st_ino;
 }
 
+/* Whether the rows of the clusters in `holder` have these paths, or none as `paths` is NULL. */
+static enum status check_paths(struct result *holder, const struct path_list *paths,
+                               struct error *err)
+{
+    char shown[256];
+    bool same = result_is_named(holder) == (paths != NULL);
+    if (paths && same)
+        same = result_images(holder) == paths->count;
+    for (uint64_t i = 0; paths && same && i < paths->count; i++) {
+        struct result_image image;
+        size_t length;
+        if (result_image_at(holder, i, &image, err))
+            return STATUS_FAILED;
+        const char *path = path_list_at(paths, i, &length);
+        same = strlen(image.path_raw) == length && memcmp(image.path_raw, path, length) == 0;
+    }
+    if (same)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "%s holds clusters of rows with %s, so it is not added to; name another file",
+                     path_for_message(shown, sizeof shown, result_path(holder)),
+                     !paths                    ? "paths (a list of the same would be needed)"
+                     : result_is_named(holder) ? "other paths"
+                                               : "no paths");
+}
+
 enum status target_open(struct target *out, const struct matrix_input *input, const char *wanted,
-                        struct error *err)
+                        const struct path_list *paths, struct error *err)
 {
     struct stat st;
     char shown[256];
@@ -41,12 +67,29 @@ enum status target_open(struct target *out, const struct matrix_input *input, co
                          "%s exists and is not a clpipe file, so it is not overwritten; name "
                          "another file",
                          shown);
-    if (result_images(out->holder) > 0 || result_feature_count(out->holder) > 0)
+    if (!result_is_named(out->holder) &&
+        (result_images(out->holder) > 0 || result_feature_count(out->holder) > 0))
         return error_set(err, STATUS_USAGE,
                          "%s holds other images, so it is not overwritten; name another file",
                          shown);
     out->base = wanted;
-    return STATUS_OK;
+    return check_paths(out->holder, paths, err);
+}
+
+enum status clustering_read_paths(struct path_list *paths, struct result_names *names, char **source,
+                                  const char *list, const struct matrix_input *input,
+                                  struct error *err)
+{
+    const size_t size = strlen(list) + 2;
+    *source = malloc(size);
+    if (!*source)
+        return error_memory(err, size, "a file name");
+    snprintf(*source, size, "%s%s", strcmp(list, "-") == 0 ? "" : "@", list);
+    *names = (struct result_names){.source = *source, .path = path_list_path, .context = paths};
+    enum status status =
+        path_list_open_for(paths, list, input->path, input->source.rows, input->result, err);
+    names->count = paths->count;
+    return status;
 }
 
 struct result *target_holder(const struct target *target, const struct matrix_input *input)
@@ -65,17 +108,10 @@ static enum status look_for_clusters(struct target *target, struct matrix_input 
         return STATUS_OK;
     if (!parameters_difference(difference, sizeof difference, old->parameters, claim->parameters,
                                "the file")) {
-        /* By the rule of the clusters, which may be older than that of the file. */
-        if (input->result)
-            result_identity_rule(input->result, old->content);
         enum status status = matrix_input_identity(input, content, err);
-        if (input->result)
-            result_identity_rule(input->result, NULL);
         if (status != STATUS_OK)
             return status;
         target->found = strcmp(content, old->content) == 0;
-        if (!target->found)
-            content[0] = 0;
         snprintf(difference, sizeof difference, "it was made from other rows");
     }
     target->replace = !target->found;

@@ -4,6 +4,7 @@
 
 #include "base/stop.h"
 #include "clustering/matrix_input.h"
+#include "clustering/path_list.h"
 
 struct target {
     const char *output;    /* the file that is written: the wanted one, or the input's path */
@@ -15,10 +16,11 @@ struct target {
 };
 
 /* Decides what is written: the clpipe file itself, or the file `wanted`, which may hold earlier
- * clusters but nothing else. STATUS_USAGE: it holds images, or it is NULL and INPUT is no clpipe
+ * clusters but nothing else. paths: those of the rows, or NULL;
+ * earlier clusters must be of rows with the same paths. STATUS_USAGE: it holds images, or it is NULL and INPUT is no clpipe
  * file; STATUS_FAILED: it is no clpipe file. Close it also after a failure. */
 enum status target_open(struct target *out, const struct matrix_input *input, const char *wanted,
-                        struct error *err);
+                        const struct path_list *paths, struct error *err);
 
 struct target_claim {
     const char *name, *parameters; /* of the clusters */
@@ -31,6 +33,12 @@ struct target_claim {
  * `content` gets the identity of the rows where it had to be known, else "". */
 enum status target_take(struct target *target, struct matrix_input *input, char content[65],
                         const struct target_claim *claim, struct error *err);
+
+/* Reads the paths of the rows of INPUT; *source, the caller's to free, is the list as a SOURCE, and
+ * *names what is stored. Errors as path_list_open_for. */
+enum status clustering_read_paths(struct path_list *paths, struct result_names *names, char **source,
+                                  const char *list, const struct matrix_input *input,
+                                  struct error *err);
 
 /* What holds earlier clusters: the wanted file, or the input; NULL where neither does. */
 struct result *target_holder(const struct target *target, const struct matrix_input *input);

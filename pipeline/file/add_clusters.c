@@ -3,6 +3,7 @@
 #include "base/path.h"
 #include "file/amend.h"
 #include "file/clusters.h"
+#include "file/names.h"
 #include <assert.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -51,7 +52,7 @@ static enum status check_base(const struct result_clusters **old, struct result 
         error_remedy(err, REMEDY_REPLACE);
         return STATUS_USAGE;
     }
-    if (base->has_images && clustering->rows != result_images(base))
+    if (base->images && clustering->rows != result_images(base))
         return error_set(err, STATUS_FAILED, "%s has %llu images, the clusters %llu rows", shown,
                          (unsigned long long)result_images(base),
                          (unsigned long long)clustering->rows);
@@ -88,6 +89,8 @@ enum status result_write_clusters(const char *output, const char *input,
         goto out;
     status = STATUS_FAILED;
     if (amend_open(&amend, output, input, err) ||
+        (!input && clustering->names &&
+         names_write(amend_file(amend), clustering->names, output, err)) ||
         (old && clusters_remove(amend_file(amend), base, old, output, err)) ||
         clusters_write(amend_file(amend), clustering, output, err))
         goto out;

@@ -8,8 +8,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "features/kind.h"
-#include "file/clusters.h"
-#include "file/checksums.h"
+#include "file/carry.h"
 #include "file/columns.h"
 #include "file/thumbnails.h"
 #include "version_generated.h"
@@ -210,9 +209,10 @@ out:
     return status;
 }
 
+/* `map` is that of this run, `earlier` the group of a run that is copied; either may be missing. */
 static enum status write_run(struct build *b, hid_t runs, uint64_t number,
                              const struct store_run *run, const char *version, const char *finished,
-                             struct error *err)
+                             const struct row_map *map, hid_t earlier, struct error *err)
 {
     enum status status = STATUS_FAILED;
     char name[32];
@@ -227,7 +227,11 @@ static enum status write_run(struct build *b, hid_t runs, uint64_t number,
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (put_text(group, texts[i][0], texts[i][1], b->path, err))
             goto out;
-    status = h5_put_number(group, "seconds", VALUE_F64, &run->seconds, b->path, err);
+    if (h5_put_number(group, "seconds", VALUE_F64, &run->seconds, b->path, err) ||
+        (map && carry_write_map(group, map, b->path, err)) ||
+        (earlier > 0 && carry_copy_map(group, earlier, b->path, err)))
+        goto out;
+    status = STATUS_OK;
 out:
     h5_close(&group);
     return status;
@@ -248,7 +252,7 @@ static enum status copy_run(struct build *b, hid_t runs, struct result *from, un
         vlen_text_attribute(&version, from->vlen, group, "clpipe_version", false, err) ||
         vlen_text_attribute(&finished, from->vlen, group, "finished", false, err))
         goto out;
-    status = write_run(b, runs, from->runs[i], &run, version, finished, err);
+    status = write_run(b, runs, from->runs[i], &run, version, finished, NULL, group, err);
 out:
     free(version);
     free(finished);
@@ -256,10 +260,11 @@ out:
     return status;
 }
 
-static enum status write_runs(struct build *b, bool keep_clusters, struct error *err)
+static enum status write_runs(struct build *b, struct error *err)
 {
     enum status status = STATUS_FAILED;
-    struct result *from = keep_clusters ? b->config->replaced : b->config->feed.finished;
+    struct result *from = b->config->carry ? b->config->replaced : b->config->feed.finished;
+    const struct row_map *map = b->config->map;
     uint64_t number = 0;
     char finished[32];
     hid_t runs;
@@ -273,15 +278,28 @@ static enum status write_runs(struct build *b, bool keep_clusters, struct error 
                 goto out;
     }
     clock_iso8601(finished, clock_created());
-    status = write_run(b, runs, number, b->config->run, CLPIPE_VERSION, finished, err);
+    status = write_run(b, runs, number, b->config->run, CLPIPE_VERSION, finished,
+                       map && !map->same ? map : NULL, H5I_INVALID_HID, err);
 out:
     h5_close(&runs);
     return status;
 }
 
-static enum status write_content(struct build *b, bool keep_clusters, struct error *err)
+static enum status write_carried(struct build *b, struct error *err)
 {
-    struct result *from = b->config->replaced;
+    struct carry *carry = b->config->carry;
+    carry->from = b->config->replaced;
+    carry->file = b->file;
+    carry->path = b->path;
+    carry->map = b->config->map;
+    enum status status = carry_imported(carry, err);
+    if (!status)
+        status = carry_clusters(carry, err);
+    return status ? status : carry_neighbours(carry, err);
+}
+
+static enum status write_content(struct build *b, struct error *err)
+{
     if (schema_put_root(b->file, b->path, err) ||
         put_text(b->file, "parameters", b->config->content->parameters, b->path, err) ||
         create_features(b, err) || create_tables(b, err))
@@ -289,18 +307,16 @@ static enum status write_content(struct build *b, bool keep_clusters, struct err
     enum status status = write_rows(b, err);
     if (status)
         return status;
-    for (unsigned i = 0; keep_clusters && i < from->clusters_count; i++)
-        if ((!b->config->leave_out || !b->config->leave_out[i]) &&
-            clusters_copy(b->file, b->path, from, &from->clusters[i].clusters, err))
-            return STATUS_FAILED;
-    if (checksums_write(b->file, b->path, err) || write_runs(b, keep_clusters, err))
+    if (b->config->carry && (status = write_carried(b, err)))
+        return status;
+    if (write_runs(b, err))
         return STATUS_FAILED;
     /* What closing the datasets would write: there it could not fail. */
     return H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0 ? h5_fail(err, "H5Fflush", "write", b->path)
                                                    : STATUS_OK;
 }
 
-enum status build_file(const struct build_config *config, bool keep_clusters, struct error *err)
+enum status build_file(const struct build_config *config, struct error *err)
 {
     struct build b = {
         .config = config, .features = config->content->features, .path = config->output};
@@ -309,7 +325,7 @@ enum status build_file(const struct build_config *config, bool keep_clusters, st
         return STATUS_FAILED;
     enum status status = h5_create_file(&b.file, output_temporary(output), err);
     if (!status)
-        status = write_content(&b, keep_clusters, err);
+        status = write_content(&b, err);
     if (status)
         h5_abandon_file(b.file);
     columns_close(&b.images);

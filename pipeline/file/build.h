@@ -6,6 +6,9 @@
 #include "file/feed.h"
 #include "log/journal.h"
 
+struct carry;
+struct row_map;
+
 struct build_config {
     const char *output;
     const struct content *content;
@@ -17,10 +20,12 @@ struct build_config {
      * thumbnails, which are written where content->thumbnail_size is not 0. */
     uint64_t codes, thumbnail_bytes;
     struct raw_paths_tally raw_images, raw_failures;
-    const bool *leave_out; /* clusters of `replaced` that are not kept, by number; NULL: none */
+    const struct row_map *map; /* where `replaced` is: which of its rows each row was */
+    /* What else is kept of `replaced` (its file and path are set here); NULL: nothing. */
+    struct carry *carry;
 };
 
-/* Writes the file. Clusters of build->replaced are carried over if `keep_clusters`. */
-enum status build_file(const struct build_config *build, bool keep_clusters, struct error *err);
+/* Writes the file. */
+enum status build_file(const struct build_config *build, struct error *err);
 
 #endif

@@ -2,7 +2,6 @@
  *
  * References between HDF5 objects are offsets, so they hold in a copy of a file. */
 #include "file/clusters.h"
-#include "file/checksums.h"
 #include "file/scales.h"
 #include <hdf5_hl.h>
 #include <stdio.h>
@@ -42,6 +41,9 @@ static enum status put_attributes(hid_t group, const struct result_clustering *c
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (h5_put_number(group, numbers[i].name, numbers[i].type, numbers[i].value, path, err))
             return STATUS_FAILED;
+    if (c->fitted_rows > 0 &&
+        h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, path, err))
+        return STATUS_FAILED;
     return STATUS_OK;
 }
 
@@ -233,6 +235,7 @@ enum status clusters_copy(hid_t file, const char *path, struct result *from,
         .dimension = clusters->dimension,
         .iterations = clusters->iterations,
         .rows = clusters->rows,
+        .fitted_rows = clusters->fitted_rows,
         .seed = clusters->seed,
         .converged = clusters->converged,
         .weighted = clusters->weighted,
@@ -342,8 +345,6 @@ enum status clusters_remove(hid_t file, struct result *result,
             return STATUS_FAILED;
     }
     snprintf(name, sizeof name, "clusters/%s", clusters->name);
-    if (checksums_forget(file, name, path, err))
-        return STATUS_FAILED;
     if (H5Ldelete(file, name, H5P_DEFAULT) < 0)
         return h5_fail(err, "H5Ldelete", "write", path);
     for (int i = 0; i < OWN_AXES; i++) {

@@ -119,33 +119,3 @@ out:
     free(mine);
     return status;
 }
-
-enum status build_compare_images(bool *same, const struct build_config *build, struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    struct result *old = build->replaced;
-    struct feed *feed;
-    struct feed_item item;
-    uint64_t location, next = 0;
-    *same = build->images == result_images(old);
-    if (!*same)
-        return STATUS_OK;
-    if (feed_open(&feed, &build->feed, err))
-        return STATUS_FAILED;
-    while (*same && !(status = feed_next_location(feed, &location, err))) {
-        const void *row;
-        const char *path;
-        if ((status = feed_read(feed, location, &item, err)))
-            goto out;
-        if (!item.is_image)
-            continue;
-        if ((status = rows_at(old->images, next++, &row, &path, err)))
-            goto out;
-        *same = strcmp(item.path, path) == 0 && same_image(&item.image, row);
-    }
-    if (status == STATUS_END)
-        status = STATUS_OK;
-out:
-    feed_close(&feed);
-    return status;
-}

@@ -12,8 +12,4 @@ struct build_difference {
 enum status build_compare(struct build_difference *difference, const struct build_config *build,
                           struct error *err);
 
-/* Whether the images are those of the file that is replaced, whatever their features are: then its
- * clusters stay right, too. */
-enum status build_compare_images(bool *same, const struct build_config *build, struct error *err);
-
 #endif

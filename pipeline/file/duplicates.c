@@ -50,7 +50,7 @@ enum status result_duplicates(struct result *result, uint64_t *copies, struct er
 {
     *copies = 0;
     uint64_t images = result_images(result), most = MEMORY / sizeof(struct digest);
-    if (images < 2)
+    if (images < 2 || !result->has_images)
         return STATUS_OK;
     unsigned parts = (unsigned)((images + most / 2 - 1) / (most / 2));
     /* All copies of a file are in one part. */

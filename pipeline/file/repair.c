@@ -13,6 +13,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "file/build.h"
+#include "file/carry.h"
 #include "file/signature.h"
 #include "file/verify_report.h"
 #include "log/repair_log.h"
@@ -149,10 +150,12 @@ static enum status read_parts(struct repair *r, struct error *err)
             return error_memory(err, 256, "the sources");
     for (unsigned i = 0; i < result->feature_count; i++) {
         const struct result_feature *feature = &result->features[i].feature;
+        if (result_feature_imported(feature))
+            continue;
         char named[sizeof feature->name + sizeof feature->spec];
         snprintf(named, sizeof named, "%s=%s", feature->name, feature->spec);
         enum status status = feature_set_add(&parts->features, named, NORMALIZE_L1, err);
-        const struct feature *made = &parts->features.feature[i];
+        const struct feature *made = &parts->features.feature[parts->features.count - 1];
         if (status)
             return status;
         if (made->dimension != feature->dimension ||
@@ -187,10 +190,8 @@ static enum status look_at_result(struct repair *r, struct error *err)
         goto out;
     status = STATUS_FAILED;
     if (verify_content(&verify, err) || mark_order(r, result->images, verify.bad_images, err) ||
-        mark_order(r, result->failures, verify.bad_failures, err))
-        goto out;
-    verify_mark_ranges(&verify);
-    if (take_rows(r, result->images, verify.bad_images, LOCATION_IMAGE, &report->images_lost,
+        mark_order(r, result->failures, verify.bad_failures, err) ||
+        take_rows(r, result->images, verify.bad_images, LOCATION_IMAGE, &report->images_lost,
                   err) ||
         take_rows(r, result->failures, verify.bad_failures, LOCATION_FAILURE,
                   &report->failures_lost, err))
@@ -210,7 +211,6 @@ static enum status look_at_result(struct repair *r, struct error *err)
 out:
     free(verify.bad_images);
     free(verify.bad_failures);
-    free(verify.range);
     return status;
 }
 
@@ -275,6 +275,26 @@ static enum status keep_damaged(struct repair *r, struct error *err)
                        "cannot keep the damaged file as %s.damaged; name another output", shown);
 }
 
+/* Sources stay as they are. */
+static enum status map_rows(struct row_map *map, const struct build_config *build,
+                            struct error *err)
+{
+    const unsigned count = build->content->source_count;
+    int *earlier = malloc((count + 1) * sizeof *earlier);
+    if (!earlier)
+        return error_memory(err, count * sizeof *earlier, "the sources");
+    for (unsigned i = 0; i < count; i++)
+        earlier[i] = (int)i;
+    const struct row_map_config config = {.feed = &build->feed,
+                                          .content = build->content,
+                                          .images = build->images,
+                                          .old = build->replaced,
+                                          .earlier_source = earlier};
+    enum status status = row_map_make(map, &config, err);
+    free(earlier);
+    return status;
+}
+
 static enum status write_output(struct repair *r, struct error *err)
 {
     const struct repair_config *config = r->config;
@@ -300,11 +320,19 @@ static enum status write_output(struct repair *r, struct error *err)
         .thumbnail_bytes = r->thumbnail_bytes,
         .raw_images = r->raw_images,
         .raw_failures = r->raw_failures,
-        .leave_out = r->leave_out,
     };
-    if (!config->output && keep_damaged(r, err))
-        return STATUS_FAILED;
-    enum status status = build_file(&build, r->result != NULL, err);
+    struct row_map map = {.earlier = NULL};
+    struct carry carry = {.leave_out = r->leave_out};
+    if (r->result) {
+        if (map_rows(&map, &build, err))
+            return STATUS_FAILED;
+        build.map = &map;
+        build.carry = &carry;
+    }
+    enum status status = STATUS_FAILED;
+    if (config->output || !keep_damaged(r, err))
+        status = build_file(&build, err);
+    row_map_clear(&map);
     if (status && r->report->kept[0]) {
         unlink(r->report->kept);
         r->report->kept[0] = 0;

@@ -213,15 +213,13 @@ static enum status open_feature(struct result *result, hid_t group, const char *
                                 struct error *err)
 {
     struct result_feature *feature = &result->features[result->feature_count].feature;
-    /* Without our attributes it is somebody else's. */
-    if (!h5_is_object(group, name, H5O_TYPE_DATASET) ||
-        H5Aexists_by_name(group, name, "spec", H5P_DEFAULT) <= 0)
-        return STATUS_OK;
     if (!schema_name_valid(name))
         return h5_damaged(err, result->path, "a feature has an impossible name");
     snprintf(feature->name, sizeof feature->name, "%s", name);
     char where[FEATURE_NAME_MAX + 16];
     snprintf(where, sizeof where, "/features/%s", name);
+    if (!h5_is_object(group, name, H5O_TYPE_DATASET))
+        return h5_damaged(err, result->path, "%s is no dataset of its own", where);
     if (read_feature_attributes(feature, result, group, err))
         return STATUS_FAILED;
     /* The normalisation says which of the two types it must be. */
@@ -280,6 +278,11 @@ static enum status read_clustering_attributes(struct result *result,
         return STATUS_FAILED;
     if (!h5_get_integer(group, "seed", &c->seed))
         return h5_damaged(err, result->path, "its attribute 'seed' is missing");
+    int64_t fitted = 0;
+    if (H5Aexists(group, "fitted_rows") > 0 &&
+        (!h5_get_integer(group, "fitted_rows", &fitted) || fitted < 1))
+        return h5_damaged(err, result->path, "its attribute 'fitted_rows' is out of range");
+    c->fitted_rows = (uint64_t)fitted;
     if (!h5_get_real(group, "inertia", &c->inertia))
         return h5_damaged(err, result->path, "its attribute 'inertia' is missing");
     if (vlen_text_attribute(&entry->parameters, result->vlen, group, "parameters", true, err) ||
@@ -319,7 +322,7 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
             return h5_damaged(err, result->path, "/clusters/%s/%s has another size than the rest",
                               c->name, cluster_part_kind[p].name);
     }
-    if (result->has_images && c->rows != rows_count(result->images))
+    if (result->images && c->rows != rows_count(result->images))
         return h5_damaged(err, result->path, "/clusters/%s has another number of rows than /images",
                           c->name);
     return STATUS_OK;
@@ -329,12 +332,8 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
                                    struct error *err)
 {
     struct result_cluster_entry *entry = &result->clusters[result->clusters_count];
-    /* As for features. */
-    if (!h5_is_object(group, name, H5O_TYPE_GROUP) ||
-        H5Aexists_by_name(group, name, "feature", H5P_DEFAULT) <= 0)
-        return STATUS_OK;
-    if (!schema_name_valid(name))
-        return h5_damaged(err, result->path, "a clustering has an impossible name");
+    if (!schema_name_valid(name) || !h5_is_object(group, name, H5O_TYPE_GROUP))
+        return h5_damaged(err, result->path, "/clusters has a member that is no clustering");
     result->clusters_count++;
     snprintf(entry->clusters.name, sizeof entry->clusters.name, "%s", name);
     hid_t member;
@@ -388,6 +387,14 @@ enum status result_open(struct result **out, const char *path, struct error *err
     if (open_root(result, err))
         goto out;
     result->has_images = H5Lexists(result->file, "images", H5P_DEFAULT) > 0;
+    result->named = result->has_images && H5Lexists(result->file, "features", H5P_DEFAULT) <= 0 &&
+                    H5Lexists(result->file, "images/width", H5P_DEFAULT) <= 0;
+    if (result->named) {
+        result->has_images = false;
+        if (rows_open(&result->images, result->file, result->vlen, &name_table, path, err) ||
+            open_sources(result, err))
+            goto out;
+    }
     if (result->has_images &&
         (rows_open(&result->images, result->file, result->vlen, &image_table, path, err) ||
          rows_open(&result->failures, result->file, result->vlen, &failure_table, path, err) ||
@@ -472,7 +479,12 @@ unsigned result_format(const struct result *result)
 
 uint64_t result_images(const struct result *result)
 {
-    return result->has_images ? rows_count(result->images) : 0;
+    return result->images ? rows_count(result->images) : 0;
+}
+
+bool result_is_named(const struct result *result)
+{
+    return result->named;
 }
 
 uint64_t result_failures(const struct result *result)

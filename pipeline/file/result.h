@@ -31,6 +31,9 @@ enum status result_check_current(const struct result *result, struct error *err)
 /* The format of the file: 1 or 2, docs/file-format.md. */
 unsigned result_format(const struct result *result);
 uint64_t result_images(const struct result *result);
+/* True if only the paths of the images are known: a file of clusters made from other data with a
+ * list of paths. The other members of struct result_image are then 0, and there are no features. */
+bool result_is_named(const struct result *result);
 uint64_t result_failures(const struct result *result);
 const char *result_path(const struct result *result);
 const char *result_parameters(const struct result *result); /* JSON */
@@ -122,6 +125,7 @@ struct result_sweep {
 struct result_clusters {
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[64];
     uint64_t rows;
+    uint64_t fitted_rows; /* rows of the fit, where rows have come or gone since; 0: all */
     uint32_t k, dimension, iterations;
     bool converged;
     int64_t seed;
@@ -155,13 +159,22 @@ uint64_t result_run_count(const struct result *result);
 enum status result_run_at(struct result *result, uint64_t i, struct store_run *run,
                           struct error *err);
 
+/* The paths of rows that are in no clpipe file. */
+struct result_names {
+    const char *source; /* the list they are from, as a SOURCE: "@LIST", or "-" */
+    uint64_t count;
+    /* Path i, *length bytes. */
+    const char *(*path)(const void *context, uint64_t i, size_t *length);
+    const void *context;
+};
+
 /* What /clusters/NAME is to hold: feature, metric and init as long as result_clusters takes,
  * content may be NULL. Shapes as in result_clusters_read; labels that were assigned to given
  * centroids have 0 iterations. */
 struct result_clustering {
     const char *name, *feature, *init, *metric, *parameters, *content;
     uint32_t k, dimension, iterations;
-    uint64_t rows;
+    uint64_t rows, fitted_rows; /* fitted_rows 0: the fit had these rows */
     int64_t seed;
     bool converged, weighted;
     double inertia;
@@ -174,6 +187,7 @@ struct result_clustering {
     const float *weights;                     /* of rows, where `weighted` */
     const struct result_agreement *agreement; /* or NULL */
     const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */
+    const struct result_names *names;         /* of the rows, for a new file; or NULL */
 };
 
 #endif

@@ -42,6 +42,16 @@ const struct table image_table = {
         },
 };
 
+const struct table name_table = {
+    .group = "images",
+    .axis = "image",
+    .raw_axis = "image_path_raw",
+    .raw_byte_axis = "image_path_raw_byte",
+    .row_size = sizeof(struct result_image),
+    .count = 2,
+    .column = {IMAGE(path, VALUE_TEXT, 1), IMAGE(source, VALUE_U16, 1)},
+};
+
 const struct table failure_table = {
     .group = "failures",
     .axis = "failure",

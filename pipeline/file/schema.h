@@ -49,7 +49,8 @@ struct table {
     struct column column[TABLE_COLUMNS_MAX];
 };
 
-extern const struct table image_table, failure_table;
+/* name_table: what is known of rows of other data, whose paths were given. */
+extern const struct table image_table, name_table, failure_table;
 
 /* The column of image_table that is optional. */
 #define IMAGE_CODE 10

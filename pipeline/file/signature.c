@@ -78,6 +78,8 @@ char *signature_of_result(const struct result *result, const struct content *con
     json_open_object(&json, "features");
     for (unsigned i = 0; i < result_feature_count(result); i++) {
         const struct result_feature *feature = result_feature_at(result, i);
+        if (result_feature_imported(feature))
+            continue;
         if (same_dimension(feature, content->features))
             json_string(&json, feature->name, feature->spec);
         decode_scale = feature->decode_scale;

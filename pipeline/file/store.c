@@ -7,6 +7,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "file/build.h"
+#include "file/carry.h"
 #include "file/compare.h"
 #include "file/parameters.h"
 #include "file/prior.h"
@@ -289,6 +290,7 @@ enum status store_stop(struct store *store, uint64_t *kept, struct error *err)
 
 /* --- finishing ------------------------------------------------------------------------------- */
 
+/* The file is begun anew: what it held besides images is not kept. */
 static void tell_dropped(const struct store *store, struct store_summary *summary)
 {
     const struct result *old = store->replaced;
@@ -296,10 +298,73 @@ static void tell_dropped(const struct store *store, struct store_summary *summar
         const struct result_clusters *c = &old->clusters[i].clusters;
         summary->clusters_dropped = true;
         log_message(LOG_NOTICE,
-                    "clusters '%s' are removed because the images changed (k %u, feature %s, "
+                    "clusters '%s' are removed because the file is begun anew (k %u, feature %s, "
                     "metric %s, init %s, seed %lld)",
                     c->name, c->k, c->feature, c->metric, c->init, (long long)c->seed);
     }
+    for (unsigned i = 0; old && i < old->feature_count; i++)
+        if (result_feature_imported(&old->features[i].feature))
+            log_message(LOG_NOTICE,
+                        "the imported feature '%s' is removed because the file is begun anew",
+                        old->features[i].feature.name);
+}
+
+/* Which row of the replaced file each row was. */
+static enum status map_rows(struct row_map *map, const struct store *store,
+                            const struct build_config *build, struct error *err)
+{
+    const struct content *content = &store->config.content;
+    const unsigned count = content->source_count, theirs = result_source_count(store->replaced);
+    int *earlier = malloc((count + 1) * sizeof *earlier);
+    if (!earlier)
+        return error_memory(err, count * sizeof *earlier, "the sources");
+    for (unsigned i = 0; i < count; i++) {
+        earlier[i] = store->config.earlier ? store->config.earlier[i] : -1;
+        /* A file that is begun anew may have some of the sources of before. */
+        for (unsigned j = 0; !store->config.earlier && earlier[i] < 0 && j < theirs; j++)
+            if (strcmp(result_source(store->replaced, j), content->sources[i]) == 0)
+                earlier[i] = (int)j;
+    }
+    const struct row_map_config config = {.feed = &build->feed,
+                                          .content = content,
+                                          .images = build->images,
+                                          .old = store->replaced,
+                                          .earlier_source = earlier};
+    enum status status = row_map_make(map, &config, err);
+    free(earlier);
+    return status;
+}
+
+static enum status label_new(void *context, int32_t *labels, float *distances, const float *rows,
+                             uint64_t count, uint32_t dimension, const float *centroids, uint32_t k,
+                             const char *metric, struct error *err)
+{
+    const struct store_config *config = context;
+    return config->label(labels, distances, rows, count, dimension, centroids, k, metric,
+                         config->threads, config->stop, err);
+}
+
+/* Writes the file, with what is kept of the one that is replaced. */
+static enum status write_file(struct store *store, struct build_config *build,
+                              struct store_summary *summary, struct error *err)
+{
+    struct row_map map = {.earlier = NULL};
+    struct carry carry = {.label = store->config.label ? label_new : NULL,
+                          .context = &store->config};
+    enum status status = STATUS_OK;
+    if (store->replaced && store->replaced->has_images) {
+        status = map_rows(&map, store, build, err);
+        build->map = &map;
+        build->carry = store->config.fresh ? NULL : &carry;
+    }
+    if (!status)
+        status = build_file(build, err);
+    if (!status && build->carry)
+        carry_tell(&carry);
+    else if (!status)
+        tell_dropped(store, summary);
+    row_map_clear(&map);
+    return status;
 }
 
 static bool same_content(const struct content *a, const struct content *b)
@@ -344,19 +409,15 @@ enum status store_finish(struct store *store, const struct store_run *run,
     build.thumbnail_bytes = tally.thumbnail_bytes;
     build.raw_images = tally.raw_images;
     build.raw_failures = tally.raw_failures;
-    status = store->config.redo && store->replaced
-                 ? build_compare_images(&difference.same_rows, &build, err)
-                 : build_compare(&difference, &build, err);
+    status = build_compare(&difference, &build, err);
     /* Sources that came or went, and options that select files, are in the file, too. */
     if (!status && difference.same_all && store->config.old)
         difference.same_all = same_content(store->config.old, &store->config.content);
     if (!status && !difference.same_all)
-        status = build_file(&build, difference.same_rows, err);
+        status = write_file(store, &build, summary, err);
     if (status)
         return status;
     summary->unchanged = difference.same_all;
-    if (!difference.same_rows)
-        tell_dropped(store, summary);
     store->done = true;
     return STATUS_OK;
 }

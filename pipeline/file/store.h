@@ -16,6 +16,7 @@
 #define CLPIPE_FILE_STORE_H
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "file/content.h"
 #include "log/record.h"
 #include <stdbool.h>
@@ -39,6 +40,12 @@ struct store_config {
     /* Do not offer earlier images without a code (--add-codes). A file of which only some rows would
      * have a code gets no /images/code. */
     bool require_codes;
+    /* Labels the rows that are new to a clustering: label_rows of cluster/label_rows.h, with
+     * `threads`. NULL: they get no labels. */
+    enum status (*label)(int32_t *labels, float *distances, const float *rows, uint64_t count,
+                         uint32_t dimension, const float *centroids, uint32_t k, const char *metric,
+                         unsigned threads, struct stop *stop, struct error *err);
+    unsigned threads;
     /* Looked at while an earlier log is read and while the file is written, which then end with
      * STATUS_INTERRUPTED: the log is kept. May be NULL. */
     struct stop *stop;
@@ -106,9 +113,9 @@ struct store_summary {
 };
 
 /* Builds OUT.h5 from the log: temporary name, fsync, rename; then removes the work directory. An
- * existing file that already holds exactly these rows is left untouched. Clusters of an updated
- * file whose rows are unchanged are kept, others dropped (and named in a notice with the command
- * that makes them again). STATUS_FAILED: nothing under the final name has changed, and the log is
+ * existing file that already holds exactly these rows is left untouched. What an updated file holds
+ * besides images moves with the rows (carry.h), with notices; of one that is begun anew (fresh) only
+ * what is not clpipe's stays. STATUS_FAILED: nothing under the final name has changed, and the log is
  * kept. */
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err);

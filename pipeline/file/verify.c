@@ -3,7 +3,6 @@
 #include "file/verify.h"
 #include "base/path.h"
 #include "features/kind.h"
-#include "file/checksums.h"
 #include "file/verify_report.h"
 #include "log/workdir.h"
 #include <math.h>
@@ -371,7 +370,7 @@ static void check_thumbnails(struct verify *verify)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-static enum status check_content(struct verify *verify, struct error *err)
+enum status verify_content(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
     if (check_table_axes(verify, result->images, &image_table, err) ||
@@ -391,20 +390,28 @@ static enum status check_content(struct verify *verify, struct error *err)
     return STATUS_OK;
 }
 
-enum status verify_content(struct verify *verify, struct error *err)
+/* The paths of a file of clusters alone. */
+static enum status check_names(struct verify *verify, struct error *err)
 {
-    struct error why = ERROR_INIT;
-    enum status status = check_content(verify, &why);
-    const uint64_t before = verify->count;
-    if (checksums_verify(verify, "/", err))
-        return STATUS_FAILED;
-    /* Something that cannot be read because it is damaged is damage like any other. */
-    if (status && verify->count > before) {
-        verify_broken(verify, "%s", why.sentence);
-        return STATUS_OK;
+    struct result *result = verify->result;
+    struct verify_rows source = {0}, raw = {0};
+    enum status status = check_table_axes(verify, result->images, &name_table, err);
+    if (status == STATUS_OK)
+        status = check_scale(verify, SOURCE_AXIS, result->source_count, err);
+    for (uint64_t i = 0; i < rows_count(result->images) && status == STATUS_OK; i++) {
+        const void *found;
+        const char *path;
+        status = rows_at(result->images, i, &found, &path, err);
+        if (status != STATUS_OK)
+            break;
+        const struct result_image *row = found;
+        if (row->source >= result->source_count)
+            verify_row(&source, i);
+        if (!*path || !same_path(row->path, path))
+            verify_row(&raw, i);
     }
-    if (status && err)
-        *err = why;
+    verify_report_rows(verify, &source, "/images/source", "names a source that is not in the list");
+    verify_report_rows(verify, &raw, "/images/path", "does not agree with path_raw, or is empty");
     return status;
 }
 
@@ -415,14 +422,13 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
     struct verify verify = {.result = result, .broken = broken, .context = context};
     char shown[256], *name;
     struct stat st;
-    if (result->has_images ? verify_content(&verify, err) : checksums_verify(&verify, "/", err))
+    if (result->has_images && verify_content(&verify, err))
+        goto out;
+    if (result->named && check_names(&verify, err))
         goto out;
     for (unsigned i = 0; i < result->clusters_count; i++)
         if (verify_clustering(&verify, &result->clusters[i], err))
             goto out;
-    if (h5_is_object(result->file, "neighbours", H5O_TYPE_GROUP) &&
-        checksums_verify(&verify, "/neighbours", err))
-        goto out;
     /* Work that a run has left unfinished. */
     if (workdir_name(&name, result->path, NULL) == STATUS_OK && lstat(name, &st) == 0)
         verify_broken(

@@ -33,6 +33,7 @@
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cluster/label_rows.h"
 #include "features/code.h"
 #include "ingest/bounds.h"
 #include "ingest/decoder.h"
@@ -328,6 +329,8 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     store.content.features = &config->features;
     store.content.decode_scale = config->decode.scale;
     store.stop = ingest->job.stop;
+    store.label = label_rows;
+    store.threads = config->threads;
     enum status status = config->dry_run ? STATUS_OK : store_open(&ingest->store, &store, err);
     if (status != STATUS_OK)
         return status;

@@ -1,5 +1,6 @@
 /* all_pairs.c: chooses where pairs of rows are compared. */
 #include "search/all_pairs.h"
+#include "search/device_pairs.h"
 #include "search/host_pairs.h"
 #include <stdlib.h>
 
@@ -11,5 +12,7 @@ enum status all_pairs(struct nearest **lists, struct neighbours *out, struct blo
     if (!*lists)
         return error_memory(err, count * sizeof **lists, "neighbours");
     nearest_init(*lists, count);
+    if (device_pairs_pays(reader->config))
+        return device_pairs(*lists, out, reader, err);
     return host_pairs(*lists, out, reader, err);
 }

@@ -7,6 +7,7 @@
 #define CLPIPE_SEARCH_CODES_H
 
 #include "base/error.h"
+#include "search.h"
 #include <stdint.h>
 
 struct code_space {
@@ -24,11 +25,11 @@ struct code_facts {
 };
 
 /* Farther than any row is from another. */
-#define CODES_FAR 1e15f
+#define CODES_FAR SEARCH_FAR
 /* Relative and absolute allowance for the float32 arithmetic of a test: every length is made that much
  * longer, every square of a row that much smaller. */
-#define CODES_SLACK      0x1p-19f
-#define CODES_SLACK_LEAST 0x1p-119f
+#define CODES_SLACK       SEARCH_SLACK
+#define CODES_SLACK_LEAST SEARCH_SLACK_LEAST
 
 /* Centre and unit after `count` rows of `stride` values, whose medians make the centre. */
 enum status code_space_open(struct code_space *space, const float *sample, uint32_t count,

@@ -102,6 +102,10 @@ static bool begin_sheet(struct codec *codec, jvirt_barray_ptr array[3], uint32_t
                                                  height / side, v);
     }
     jpeg_write_coefficients(out, array);
+    /* Rows must be touched in their order before any order will do. */
+    for (int c = 0; c < 3; c++)
+        for (JDIMENSION row = 0; row < height / (c ? MCU : DCTSIZE); row++)
+            out->mem->access_virt_barray((j_common_ptr)out, array[c], row, 1, TRUE);
     return true;
 }
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
+from PIL import Image
 
 from conftest import CLPIPE, check_one_error, draw_photos, error_lines, run_clpipe
 
@@ -21,7 +22,7 @@ INGEST_KEYS = {"images_ok", "images_failed", "images_unchanged", "images_resumed
                "files_not_images", "bytes_read", "pixels", "seconds", "images_per_second", "stages",
                "bottleneck", "device", "peak_rss_bytes", "output"}
 FOLDER_KEYS = {"folders", "purity", "nmi", "ari"}  # of images in two folders or more
-CLUSTER_KEYS = {"name", "feature", "metric", "k", "n", "d", "iterations", "iterations_resumed",
+CLUSTER_KEYS = {"name", "feature", "metric", "k", "n_init", "n", "d", "iterations", "iterations_resumed",
                 "converged", "inertia", "pruned", "seconds", "seconds_read", "seconds_build", "seconds_init", "seconds_iterate", "device", "sizes", "output"}
 
 
@@ -93,15 +94,65 @@ def test_run_with_another_k_wants_force(clpipe, photos, tmp_path):
         assert file["clusters/two/centroids"].shape == (2, 512)
 
 
+def n_init_of(path, name="kmeans"):
+    with h5py.File(path, "r") as file:
+        return json.loads(file[f"clusters/{name}"].attrs["parameters"])["n_init"]
+
+
+def test_run_restarts_where_it_is_cheap(clpipe, photos, tmp_path):
+    """And `cluster` does not."""
+    result = clpipe("run", photos, "-k", 3, "--json", "-")
+    assert json.loads(result.stdout)["cluster"]["n_init"] == 10
+    assert "(best of 10 runs)" in result.stderr and n_init_of(tmp_path / "clpipe.h5") == 10
+    assert clpipe("cluster", "clpipe.h5", "-k", 3, "--name", "once").returncode == 0
+    assert n_init_of(tmp_path / "clpipe.h5", "once") == 1
+    for options, restarts in [(["--n-init", 2], 2), (["-k", "2:4"], 10), (["--mini-batch", 5], 1)]:
+        assert clpipe("run", photos, "-k", 3, *options, "-o", "x.h5", "--force").returncode == 0
+        assert n_init_of(tmp_path / "x.h5") == restarts, options
+
+
+def test_a_cluster_that_holds_most_images(clpipe, tmp_path):
+    """Ten red pictures and three others: the text says so, and offers what comes next."""
+    random = numpy.random.default_rng(3)
+    (tmp_path / "p").mkdir()
+    for i in range(13):
+        tint = [(200, 40, 30), (30, 180, 60), (40, 60, 210)][0 if i < 10 else 1 + i % 2]
+        pixels = numpy.clip(numpy.array(tint) + random.normal(0, 8, (30, 40, 3)), 0, 255)
+        Image.fromarray(pixels.astype("uint8")).save(tmp_path / "p" / f"{i:02}.png")
+    result = clpipe("run", "p", "-k", 3)
+    assert re.search(r"note +cluster \d holds 77 % of the images: a larger k or another feature",
+                     result.stdout)
+    assert "--feature hsv --add" in result.stdout and "-k 2:6 (tries each k)" in result.stdout
+    result = clpipe("run", "p", "-k", "2:5", "--name", "several", "--json", "s.json")
+    sweep = json.loads((tmp_path / "s.json").read_text())["cluster"]["sweep"]["values"]
+    ranks = sorted(sweep, key=lambda value: -value["silhouette"])
+    assert re.search(rf"note +cluster \d holds 77 % of the images; the next best k is "
+                     rf"{ranks[1]['k']} \(silhouette {ranks[1]['silhouette']:.4f}\): "
+                     rf"-k {ranks[1]['k']}", result.stdout), result.stdout
+    assert "tries each k" not in result.stdout
+
+
 def test_default_k_fits_a_small_directory(clpipe, tmp_path):
     draw_photos(tmp_path / "few", 3)  # and a copy of one of them
     result = clpipe("run", "few")
     assert result.returncode == 0, result.stderr
-    assert "k is 3 instead of 10: there are only 3 different images" in result.stderr
+    assert "k is 2 instead of 10 for 4 images; -k chooses another" in result.stderr
     again = clpipe("run", "few", "--json", "-")
     assert again.returncode == 0, again.stderr
     assert "up to date" in again.stderr
-    assert json.loads(again.stdout)["cluster"]["k"] == 3
+    assert json.loads(again.stdout)["cluster"]["k"] == 2
+    # Sixteen images, of which two are different.
+    (tmp_path / "same").mkdir()
+    for i in range(16):
+        shutil.copy(tmp_path / "few" / ("red/00.png" if i % 2 else "green/01.jpg"),
+                    tmp_path / "same" / f"{i}.{'png' if i % 2 else 'jpg'}")
+    assert json.loads(clpipe("run", "same", "-o", "same.h5", "--json",
+                             "-").stdout)["cluster"]["k"] == 2
+    (tmp_path / "same" / "5.png").unlink()
+    shutil.rmtree(tmp_path / "few" / "green")
+    result = clpipe("run", "same", "--include", "*.png", "-o", "one.h5")
+    assert result.returncode == 0, result.stderr
+    assert "k is 1 instead of 10: there is only 1 different image" in result.stderr
     # A k that was asked for stands.
     asked = clpipe("run", "few", "-k", 10, "-o", "other.h5")
     assert asked.returncode == 3
@@ -279,7 +330,7 @@ def test_cluster_npy(clpipe, tmp_path, mixture):
     with h5py.File(tmp_path / "r.h5", "r") as file:
         assert set(file["clusters"]) == {"kmeans", "two"}
     labels_csv = clpipe("export", "r.h5", "--what", "labels", "--name", "two").stdout
-    assert labels_csv.startswith("row,label,distance\n0,")
+    assert labels_csv.startswith("row,label,distance,squared_distance\n0,")
     rows[0] += 1
     numpy.save(tmp_path / "rows.npy", rows)
     check_one_error(clpipe("cluster", "rows.npy", "-k", 5, "-o", "r.h5"), 2, "other rows")
@@ -310,7 +361,7 @@ def test_foreign_hdf5_that_is_no_matrix(clpipe, tmp_path):
     check_one_error(ask("f.h5:/cube"), 3, "3 dimensions")
     check_one_error(ask("f.h5:/names"), 3, "not numbers")
     check_one_error(ask("f.h5:/matrix", "--feature", "x"), 2, "--feature")
-    check_one_error(ask("f.h5:/matrix"), 3, "distinct")
+    check_one_error(ask("f.h5:/matrix"), 3, "different row")
     assert os.listdir(tmp_path) == ["f.h5"]
 
 
@@ -481,7 +532,7 @@ def test_live_line_fits(clpipe, photos, tmp_path, columns):
     lines = re.findall(r"\r\033\[K\033\[\?7l(.*?)\033\[\?7h", output)
     assert lines
     assert all(len(line) < columns for line in lines)
-    assert output.rstrip().splitlines()[-1].startswith("  next")
+    assert output.rstrip().splitlines()[-1].startswith(("  next", "  or"))
 
 
 def test_no_colour(program, photos, tmp_path):

@@ -11,12 +11,12 @@ import pytest
 
 from conftest import CLPIPE, ROOT, check_one_error, draw_photos, error_lines
 
-COMMANDS = ["run", "ingest", "cluster", "assign", "info", "export", "verify", "repair", "devices",
-            "formats", "self-test", "bench", "tune", "ndrange"]
-# What a command needs to get past the check of its arguments.
-OPERANDS = {"run": ["x"], "ingest": ["x"], "cluster": ["x"], "assign": ["x", "y"], "info": ["x"],
-            "export": ["x"], "verify": ["x"], "repair": ["x"], "devices": [], "formats": [],
-            "self-test": [], "bench": [], "tune": [], "ndrange": []}
+# The table of commands, with what each needs to get past the check of its arguments.
+TABLE = re.findall(r'\{\.name = "([a-z-]+)",(.*?)\.run = ',
+                   (ROOT / "pipeline" / "cli" / "commands.c").read_text(), re.S)
+COMMANDS = [name for name, _ in TABLE]
+OPERANDS = {name: ["x"] * int((re.search(r"\.min_operands = (\d+)", body) or [0, 0])[1])
+            for name, body in TABLE}
 MACHINE = {"device", "threads", "memory", "device-memory", "profile"}
 
 
@@ -118,7 +118,8 @@ def test_defaults_of_the_contract(clpipe):
         "init", "seed", "n-init", "max-iter", "tol", "decode-scale"]} == {
         "output": "clpipe.h5", "feature": "rgb:bins=8x8x8", "normalize": "l1", "alpha": "white",
         "max-pixels": "268435456", "memory": "256M", "progress": "auto", "name": "kmeans",
-        "init": "kmeans++", "seed": "0", "n-init": "1", "max-iter": "100", "tol": "0",
+        "init": "kmeans++", "seed": "0", "n-init": "10 if rows x values x k is at most 2^31, else 1",
+        "max-iter": "100", "tol": "0",
         "decode-scale": "1"}
     assert defaults["k"].startswith("10")
 

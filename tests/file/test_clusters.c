@@ -184,7 +184,73 @@ static void test_refusals(void **state)
     clustered_clear(&c);
 }
 
-static void test_update_keeps_or_drops(void **state)
+/* Says that all rows are in cluster 1, as far away as their first value. */
+static enum status label_all(int32_t *labels, float *distances, const float *rows, uint64_t count,
+                             uint32_t dimension, const float *centroids, uint32_t k,
+                             const char *metric, unsigned threads, struct stop *stop,
+                             struct error *err)
+{
+    (void)centroids;
+    (void)threads;
+    (void)stop;
+    (void)err;
+    assert_true(k > 1 && metric[0]);
+    for (uint64_t i = 0; i < count; i++) {
+        labels[i] = 1;
+        distances[i] = rows[i * dimension];
+    }
+    return STATUS_OK;
+}
+
+/* That a clustering goes on from `before`, whose first rows are gone. */
+static void assert_continued(const char *path, const struct clustered *before, uint64_t gone_rows)
+{
+    struct error error = ERROR_INIT;
+    struct result *result;
+    assert_ok(result_open(&result, path, &error));
+    const struct result_clusters *c = result_clusters_find(result, before->clustering.name);
+    assert_non_null(c);
+    const uint64_t rows = result_images(result), kept = before->clustering.rows - gone_rows;
+    assert_int_equal(c->rows, rows);
+    assert_int_equal(c->fitted_rows, before->clustering.rows);
+    assert_true(c->inertia == before->clustering.inertia);
+    int32_t *labels = malloc(rows * sizeof *labels);
+    float *distances = malloc(rows * sizeof *distances);
+    uint64_t *sizes = malloc(c->k * sizeof *sizes), *counted = calloc(c->k, sizeof *counted);
+    int64_t *nearest = malloc(c->k * 3 * sizeof *nearest);
+    float *row = malloc(c->dimension * sizeof *row);
+    const struct result_feature *feature = result_feature_find(result, c->feature);
+    assert_ok(result_clusters_read(result, c, NULL, labels, distances, sizes, nearest, &error));
+    for (uint64_t i = 0; i < rows; i++) {
+        if (i < kept) {
+            assert_int_equal(labels[i], before->clustering.labels[i + gone_rows]);
+            assert_true(distances[i] == before->clustering.distances[i + gone_rows]);
+        } else {
+            assert_ok(result_feature_read(result, feature, i, 1, row, &error));
+            assert_int_equal(labels[i], 1);
+            assert_true(distances[i] == row[0]);
+        }
+        counted[labels[i]]++;
+    }
+    for (uint32_t i = 0; i < c->k; i++) {
+        assert_int_equal(sizes[i], counted[i]);
+        if (nearest[3 * i] >= 0)
+            assert_int_equal(labels[nearest[3 * i]], i);
+        for (int n = 1; n < 3 && nearest[3 * i + n] >= 0; n++) {
+            float a = distances[nearest[3 * i + n - 1]], b = distances[nearest[3 * i + n]];
+            assert_true(a < b || (a == b && nearest[3 * i + n - 1] < nearest[3 * i + n]));
+        }
+    }
+    free(labels);
+    free(distances);
+    free(sizes);
+    free(counted);
+    free(nearest);
+    free(row);
+    result_close(&result);
+}
+
+static void test_update_keeps_and_continues(void **state)
 {
     struct fixture *f = *state;
     struct error error = ERROR_INIT;
@@ -225,18 +291,40 @@ static void test_update_keeps_or_drops(void **state)
     assert_ok(result_write_clusters(f->output, f->output, &c.clustering, false, &error));
     identity_of(made, f->output);
     assert_string_equal(kept, made);
-    /* One more image: dropped. */
+    /* More images: they are labelled. */
+    f->config.label = label_all;
     ingest(f, ITEMS + 10, &summary);
-    assert_true(summary.clusters_dropped);
-    struct result *result;
-    assert_ok(result_open(&result, f->output, &error));
-    assert_int_equal(result_clusters_count(result), 0);
-    result_close(&result);
+    assert_false(summary.clusters_dropped);
+    assert_continued(f->output, &c, 0);
+    assert_continued(f->output, &d, 0);
+    /* The first three images go. */
+    struct made item;
+    struct store_record prior;
+    bool resumed;
+    uint64_t gone = 0, sequence = 0, first = 0;
+    for (; gone < 3; first++) {
+        make_record(&item, first, 0);
+        gone += item.record.failure.reason == REASON_NONE;
+    }
+    assert_ok(store_open(&store, &f->config, &error));
+    for (uint64_t id = first; id < ITEMS + 10; id++) {
+        make_record(&item, id, 0);
+        assert_true(store_prior(store, 0, item.record.path, item.record.path_length,
+                                item.record.bytes, item.record.mtime_ns, &prior, &resumed));
+        prior.sequence = sequence++;
+        assert_ok(store_put(store, &prior, &error));
+    }
+    assert_ok(store_finish(store, &test_run, &summary, &error));
+    store_close(&store);
+    assert_continued(f->output, &c, 3);
+    assert_continued(f->output, &d, 3);
+    f->config.label = NULL;
     clustered_clear(&c);
     clustered_clear(&d);
 }
 
-/* Runs over items in an order and in versions; returns whether the clusters are still there. */
+/* Runs over items in an order and in versions; returns whether the clusters are as they were: the
+ * fit's, of all rows. */
 static bool clusters_after(struct fixture *f, const uint64_t *ids, uint64_t changed,
                            bool touched_only)
 {
@@ -262,10 +350,12 @@ static bool clusters_after(struct fixture *f, const uint64_t *ids, uint64_t chan
     store_close(&store);
     assert_false(summary.unchanged);
     assert_ok(result_open(&result, f->output, &error));
-    unsigned count = result_clusters_count(result);
+    assert_int_equal(result_clusters_count(result), 1);
+    const uint64_t fitted = result_clusters_at(result, 0)->fitted_rows;
+    assert_true(fitted == 0 || fitted == result_clusters_at(result, 0)->rows);
     result_close(&result);
-    assert_int_equal(summary.clusters_dropped, count == 0);
-    return count > 0;
+    assert_false(summary.clusters_dropped);
+    return fitted == 0;
 }
 
 static void test_what_clusters_depend_on(void **state)
@@ -345,7 +435,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_add_and_replace, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_file_of_its_own, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_refusals, fixture_open, fixture_close),
-    cmocka_unit_test_setup_teardown(test_update_keeps_or_drops, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_update_keeps_and_continues, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_what_clusters_depend_on, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_no_room_for_clusters, fixture_open, fixture_close),
 };

@@ -1,0 +1,432 @@
+/* search_pairs.cl: the nearest rows of many rows: 8-bit codes, exact products of them by tensor cores,
+ * lists of the pairs that these leave in doubt, and the canonical distance, which decides.
+ *
+ * A row's place among the codes is its position. Facts of a position: scale, error (longer by
+ * SEARCH_SLACK), square (less by it), and error^2 - square. With p = 2 scale_x scale_y (q_x . q_y) the
+ * squared distance of the codes of x and y is square_x + square_y - p, and y is in doubt for x unless
+ * that exceeds (reach_x + error_y)^2; reach_x has the error of x in it. docs/search.md derives it.
+ *
+ * -D PLAIN   products without tensor cores, a work-item to a row, for tests
+ */
+#include "kmeans_lanes.h"
+#include "search.h"
+
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#pragma OPENCL FP_CONTRACT OFF
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* --- codes ------------------------------------------------------------------------------------ */
+
+/* A work-group to a row: row first + group of the block, at position (row * step) % block_rows. */
+__kernel __attribute__((reqd_work_group_size(SEARCH_ENCODE_ITEMS, 1, 1))) void
+encode_rows(__global const float *values, __global const float *centre, __global char *codes,
+            __global float4 *facts, __global uint *ids, uint first, uint block_rows, uint block_first,
+            ulong step, uint stride, uint columns, double unit, int largest_code)
+{
+    __local double parts[SEARCH_ENCODE_ITEMS];
+    __local double lengths[SEARCH_ENCODE_ITEMS];
+    __local ulong squares[SEARCH_ENCODE_ITEMS];
+    const uint lid = (uint)get_local_id(0);
+    const uint row = first + (uint)get_group_id(0);
+    const uint position = (uint)((ulong)row * step % block_rows);
+    values += (size_t)row * stride;
+    codes += (size_t)position * columns;
+    double most = 0;
+    for (uint j = lid; j < stride; j += SEARCH_ENCODE_ITEMS)
+        most = fmax(most, fabs(((double)values[j] - (double)centre[j]) * unit));
+    parts[lid] = most;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint half_items = SEARCH_ENCODE_ITEMS / 2; half_items > 0; half_items /= 2) {
+        if (lid < half_items)
+            parts[lid] = fmax(parts[lid], parts[lid + half_items]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    most = parts[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const bool wild = most > 0x1p40;
+    const float scale = wild ? 0.0f : (float)(most / largest_code);
+    const double inverse = scale > 0.0f ? 1 / (double)scale : 0.0, top = largest_code;
+    double rest = 0, length = 0;
+    ulong square = 0;
+    for (uint j = lid; j < columns; j += SEARCH_ENCODE_ITEMS) {
+        double z = 0, q = 0;
+        if (j < stride) {
+            z = ((double)values[j] - (double)centre[j]) * unit;
+            q = wild ? 0.0 : fmin(fmax(rint(z * inverse), -top), top);
+        }
+        const double e = z - q * (double)scale;
+        const int code = (int)q;
+        codes[j] = (char)code;
+        rest += e * e;
+        length += z * z;
+        square += (ulong)(code * code);
+    }
+    parts[lid] = rest;
+    lengths[lid] = length;
+    squares[lid] = square;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint half_items = SEARCH_ENCODE_ITEMS / 2; half_items > 0; half_items /= 2) {
+        if (lid < half_items) {
+            parts[lid] += parts[lid + half_items];
+            lengths[lid] += lengths[lid + half_items];
+            squares[lid] += squares[lid + half_items];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (lid > 0)
+        return;
+    /* The second term is for the rounding of z and e. */
+    const double error = sqrt(parts[0]) * (1 + 0x1p-30) + sqrt(lengths[0]) * 0x1p-48;
+    const float longer = wild ? SEARCH_FAR : convert_float_rtp(error) * (1 + 2 * SEARCH_SLACK);
+    const float less =
+        (float)((double)scale * (double)scale * (double)squares[0]) * (1 - SEARCH_SLACK);
+    facts[position] = (float4)(scale, longer, less, longer * longer - less);
+    ids[position] = block_first + row;
+}
+
+/* --- the filter ------------------------------------------------------------------------------- */
+
+#ifdef PLAIN
+#define RESTRICT /* Oclgrind 21.10 does not know what clang makes of it in inline functions */
+#define MEMORY_BYTES 1
+#else
+#define RESTRICT  restrict
+#define KEEP      0
+#define TILE_ROWS SEARCH_ROWS
+#define TILE_LANES SEARCH_PANEL
+#define DEPTH     (SEARCH_BLOCK / 2)
+#define ITEMS     SEARCH_ITEMS
+#include "kmeans_mma.h"
+#define MEMORY_BYTES (STAGES * STAGE_BYTES)
+
+static void multiply_codes(int *sum, const uint *a, uint b0, uint b1)
+{
+    __asm__ volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
+                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#endif
+
+/* Puts a pair on the list of the row in place `slot`. */
+static void list_pair(__global uint *counts, __global uint2 *found, uint capacity, uint slot,
+                      uint position, float p)
+{
+    const uint at = atomic_inc(&counts[slot]);
+    if (at < capacity)
+        found[(size_t)slot * capacity + at] = (uint2)(position, as_uint(p));
+}
+
+/* Compares the rows at positions query_list[0..query_count) with lanes [first_lane, end_lane), which
+ * are whole panels, and lists the pairs in doubt, with p. */
+__kernel __attribute__((reqd_work_group_size(SEARCH_ITEMS, 1, 1))) void
+filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *RESTRICT query_facts,
+             __global const float *RESTRICT reaches, __global const uint *RESTRICT query_ids,
+             __global const uint *RESTRICT query_list, __global const uchar *RESTRICT codes,
+             __global const float4 *RESTRICT facts, __global const uint *RESTRICT ids,
+             __global uint *counts, __global uint2 *found, uint query_count, uint columns,
+             uint first_lane, uint end_lane, uint capacity)
+{
+    const uint lid = (uint)get_local_id(0);
+    const uint first = (uint)get_group_id(0) * SEARCH_ROWS;
+#ifdef PLAIN
+    const uint slot = first + lid;
+    if (slot >= query_count)
+        return;
+    const uint query = query_list[slot], own = query_ids[query];
+    const float4 of_query = query_facts[query];
+    const float reach = reaches[query];
+    const float least = of_query.z - reach * reach - SEARCH_SLACK_LEAST;
+    __global const char *row = (__global const char *)queries + (size_t)query * columns;
+    for (uint lane = first_lane; lane < end_lane; lane++) {
+        __global const char *other = (__global const char *)codes + (size_t)lane * columns;
+        int sum = 0;
+        for (uint j = 0; j < columns; j++)
+            sum += row[j] * other[j];
+        const float4 of_lane = facts[lane];
+        const float p = (float)sum * (2 * of_query.x * of_lane.x);
+        if (p + (2 * reach * of_lane.y + of_lane.w) >= least && ids[lane] != own)
+            list_pair(counts, found, capacity, slot, lane, p);
+    }
+#else
+    __local uchar memory[MEMORY_BYTES] __attribute__((aligned(128)));
+    const uint lane = lid & 31, warp = lid >> 5;
+    const uint warp_row = (warp & 1) * 64, warp_lane = (warp >> 1) * SPAN;
+    const uint stages = (uint)(size_t)memory;
+    const uint piece = lid & (PIECES - 1), brought = lid / PIECES;
+    const uint row_to = place(brought, piece);
+    const uint blocks = columns / SEARCH_BLOCK;
+    const uint steps = blocks * ((end_lane - first_lane) / SEARCH_PANEL);
+    uint to = stages, brought_steps = 0, from_column = 0;
+    __global const uchar *from_lane = codes + ((size_t)first_lane + brought) * columns + piece * 16;
+    __global const uchar *row_from[4];
+#pragma unroll
+    for (uint i = 0; i < 4; i++) {
+        const uint at = query_list[min(first + brought + BROUGHT * i, query_count - 1)];
+        row_from[i] = queries + (size_t)at * columns + piece * 16;
+    }
+#define NEXT_STAGE(stage)                                                                          \
+    ((stage) + STAGE_BYTES == stages + STAGES * STAGE_BYTES ? stages : (stage) + STAGE_BYTES)
+#define COMMIT() __asm__ volatile("cp.async.commit_group;")
+#define BRING()                                                                                    \
+    if (brought_steps < steps) {                                                                   \
+        _Pragma("unroll") for (uint i = 0; i < 4; i++)                                             \
+        {                                                                                          \
+            copy_piece(to + row_to + i * BROUGHT * SEARCH_BLOCK,                                   \
+                       (__global const half *)(from_lane + from_column +                           \
+                                               (size_t)(i * BROUGHT) * columns));                  \
+            copy_piece(to + SIDE_BYTES + row_to + i * BROUGHT * SEARCH_BLOCK,                      \
+                       (__global const half *)(row_from[i] + from_column));                        \
+        }                                                                                          \
+        brought_steps++;                                                                           \
+        to = NEXT_STAGE(to);                                                                       \
+        from_column += SEARCH_BLOCK;                                                               \
+        if (from_column == columns) {                                                              \
+            from_column = 0;                                                                       \
+            from_lane += (size_t)SEARCH_PANEL * columns;                                           \
+        }                                                                                          \
+    }
+    for (uint s = 0; s < STAGES - 1; s++) {
+        BRING()
+        COMMIT();
+    }
+    /* Of the work-item's rows: twice the scale, twice the reach, and what p must reach. */
+    float scale[ROWS_EACH], reach[ROWS_EACH], least[ROWS_EACH];
+#pragma unroll
+    for (uint i = 0; i < ROWS_EACH; i++) {
+        const uint slot = first + warp_row + row_in_warp(i, lane);
+        const uint query = query_list[min(slot, query_count - 1)];
+        const float4 of_query = query_facts[query];
+        scale[i] = 2 * of_query.x;
+        reach[i] = reaches[query];
+        least[i] = slot < query_count ? of_query.z - reach[i] * reach[i] - SEARCH_SLACK_LEAST
+                                      : SEARCH_NO_ROW;
+        reach[i] *= 2;
+    }
+    int sum[4][SPAN / 8][4];
+    uint stage = stages;
+    const uint frag_lane = lane_of_matrices(lane), frag_quarter = lane >> 3 & 1;
+    const uint frag_row = warp_row + (lane & 15), frag_half = lane >> 4;
+    for (uint panel = first_lane; panel < end_lane; panel += SEARCH_PANEL) {
+#pragma unroll
+        for (uint m = 0; m < 4; m++)
+#pragma unroll
+            for (uint n = 0; n < 8; n++)
+#pragma unroll
+                for (uint e = 0; e < 4; e++)
+                    sum[m][n][e] = 0;
+        for (uint block = 0; block < blocks; block++) {
+            __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
+            barrier(CLK_LOCAL_MEM_FENCE);
+            BRING()
+            COMMIT();
+#pragma unroll
+            for (uint d = 0; d < 2; d++) {
+                uint a[4][4], b[4][4];
+#pragma unroll
+                for (uint m = 0; m < 4; m++)
+                    load_matrices(a[m], stage + SIDE_BYTES +
+                                            place(frag_row + m * 16, d * 2 + frag_half));
+#pragma unroll
+                for (uint n = 0; n < 4; n++)
+                    load_matrices(b[n], stage + place(warp_lane + frag_lane + n * 16,
+                                                      d * 2 + frag_quarter));
+#pragma unroll
+                for (uint m = 0; m < 4; m++)
+#pragma unroll
+                    for (uint n = 0; n < 8; n++)
+                        multiply_codes(sum[m][n], a[m], b[n >> 1][(n & 1) * 2],
+                                       b[n >> 1][(n & 1) * 2 + 1]);
+            }
+            stage = NEXT_STAGE(stage);
+        }
+        uint hits[ROWS_EACH];
+        uint any = 0;
+#pragma unroll
+        for (uint i = 0; i < ROWS_EACH; i++)
+            hits[i] = 0;
+#pragma unroll
+        for (uint n = 0; n < SPAN / 8; n++)
+#pragma unroll
+            for (uint e = 0; e < 2; e++) {
+                const float4 of_lane = facts[panel + warp_lane + n * 8 + (lane & 3) * 2 + e];
+#pragma unroll
+                for (uint i = 0; i < ROWS_EACH; i++) {
+                    const float p =
+                        (float)sum[i / 2][n][i % 2 * 2 + e] * (scale[i] * of_lane.x);
+                    if (p + fma(reach[i], of_lane.y, of_lane.w) >= least[i])
+                        hits[i] |= 1u << (n * 2 + e);
+                }
+            }
+#pragma unroll
+        for (uint i = 0; i < ROWS_EACH; i++)
+            any |= hits[i];
+        if (any == 0)
+            continue;
+#pragma unroll
+        for (uint i = 0; i < ROWS_EACH; i++) {
+            const uint slot = first + warp_row + row_in_warp(i, lane);
+            for (uint bits = hits[i]; bits > 0; bits &= bits - 1) {
+                const uint code = 31 - clz(bits & -bits);
+                int product = 0;
+#pragma unroll
+                for (uint n = 0; n < SPAN / 8; n++)
+#pragma unroll
+                    for (uint e = 0; e < 2; e++)
+                        product = code == n * 2 + e ? sum[i / 2][n][i % 2 * 2 + e] : product;
+                const uint position = panel + warp_lane + lane_in_span(code, lane);
+                if (ids[position] != query_ids[query_list[slot]])
+                    list_pair(counts, found, capacity, slot, position,
+                              (float)product * (scale[i] * facts[position].x));
+            }
+        }
+    }
+    __asm__ volatile("cp.async.wait_group 0;");
+#endif
+}
+
+/* --- lists ------------------------------------------------------------------------------------ */
+
+/* No shorter than the distance of the two rows of a listed pair, in the codes' unit. */
+static float longest(float4 of_query, float4 of_lane, float p)
+{
+    if (of_query.y >= SEARCH_FAR || of_lane.y >= SEARCH_FAR)
+        return INFINITY;
+    const float squares = (of_query.z + of_lane.z) * (1 + 4 * SEARCH_SLACK);
+    const float square = fmax(squares - p + SEARCH_SLACK_LEAST, 0.0f);
+    return (sqrt(square) + of_query.y + of_lane.y) * (1 + 2 * SEARCH_SLACK);
+}
+
+/* A work-group to a row: its reach becomes that of the n-th shortest of the lengths that the listed
+ * pairs have at most, or a little more, and what is out of reach leaves the list. lost[slot]: more
+ * pairs were found than there was room for. */
+__kernel __attribute__((reqd_work_group_size(SEARCH_SHRINK_ITEMS, 1, 1))) void
+shrink_lists(__global const float4 *query_facts, __global float *reaches,
+             __global const uint *query_list, __global const float4 *facts, __global uint *counts,
+             __global uint2 *found, __global uint *lost, uint capacity, uint n)
+{
+    __local uint lengths[SEARCH_LIST_MOST];
+    __local uint2 pairs[SEARCH_LIST_MOST];
+    __local uint below, kept;
+    const uint lid = (uint)get_local_id(0), slot = (uint)get_group_id(0);
+    const uint query = query_list[slot], all = counts[slot], count = min(all, capacity);
+    const float4 of_query = query_facts[query];
+    float reach = reaches[query];
+    found += (size_t)slot * capacity;
+    for (uint i = lid; i < count; i += SEARCH_SHRINK_ITEMS) {
+        const uint2 pair = found[i];
+        pairs[i] = pair;
+        lengths[i] = as_uint(longest(of_query, facts[pair.x], as_float(pair.y)));
+    }
+    if (lid == 0)
+        kept = 0;
+    uint low = 0, high = as_uint(INFINITY);
+    for (uint step = 0; step < 20 && count >= n; step++) {
+        const uint middle = low + (high - low) / 2;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lid == 0)
+            below = 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint mine = 0;
+        for (uint i = lid; i < count; i += SEARCH_SHRINK_ITEMS)
+            mine += lengths[i] <= middle;
+        if (mine > 0)
+            atomic_add(&below, mine);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (below >= n)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const float length = as_float(high);
+    if (count >= n && length < SEARCH_FAR)
+        reach = fmin(reach, (length + of_query.y) * (1 + 2 * SEARCH_SLACK));
+    const float least = of_query.z - reach * reach - SEARCH_SLACK_LEAST;
+    for (uint i = lid; i < count; i += SEARCH_SHRINK_ITEMS) {
+        const float4 of_lane = facts[pairs[i].x];
+        if (as_float(pairs[i].y) + (2 * reach * of_lane.y + of_lane.w) >= least)
+            found[atomic_inc(&kept)] = pairs[i];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid > 0)
+        return;
+    counts[slot] = kept;
+    reaches[query] = reach;
+    if (all > capacity)
+        lost[slot] = 1;
+}
+
+static bool before(double a, uint row_a, double b, uint row_b)
+{
+    return a < b || (a == b && row_a < row_b);
+}
+
+/* A work-group to a row: the canonical distances of its list, of which the n first, in order, and
+ * those in `squared` and `rows` so far, are left there; the list is empty then. */
+__kernel __attribute__((reqd_work_group_size(SEARCH_EXACT_ITEMS, 1, 1))) void
+decide_lists(__global const float *query_values, __global const uint *query_ids, uint query_first,
+             __global const float4 *query_facts, __global float *reaches,
+             __global const uint *query_list, __global const float *values,
+             __global const uint *ids, uint block_first, __global uint *counts,
+             __global const uint2 *found, __global double *squared, __global uint *rows, uint stride,
+             uint capacity, uint n, double unit)
+{
+    __local double distances[SEARCH_LIST_MOST + SEARCH_N_MOST];
+    __local uint candidates[SEARCH_LIST_MOST + SEARCH_N_MOST];
+    __local double lanes[SEARCH_EXACT_ITEMS];
+    const uint lid = (uint)get_local_id(0), slot = (uint)get_group_id(0);
+    const uint lane = lid % KMEANS_LANES, share = lid / KMEANS_LANES;
+    const uint query = query_list[slot], count = min(counts[slot], capacity);
+    __global const float *x = query_values + (size_t)(query_ids[query] - query_first) * stride;
+    found += (size_t)slot * capacity;
+    squared += (size_t)slot * n;
+    rows += (size_t)slot * n;
+    for (uint i = lid; i < n; i += SEARCH_EXACT_ITEMS) {
+        distances[i] = squared[i];
+        candidates[i] = rows[i];
+    }
+    for (uint i = 0; i < count; i += SEARCH_EXACT_ITEMS / KMEANS_LANES) {
+        const uint at = i + share;
+        double sum = 0;
+        uint row = 0;
+        if (at < count) {
+            row = ids[found[at].x];
+            __global const float *y = values + (size_t)(row - block_first) * stride;
+            for (uint j = lane; j < stride; j += KMEANS_LANES) {
+                const double t = (double)x[j] - (double)y[j];
+                sum = fma(t, t, sum);
+            }
+        }
+        fold_lanes(lanes, sum, lid);
+        if (lane == 0 && at < count) {
+            distances[n + at] = lanes[lid];
+            candidates[n + at] = row;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = lid; i < n + count; i += SEARCH_EXACT_ITEMS) {
+        const double mine = distances[i];
+        const uint row = candidates[i];
+        uint rank = 0;
+        /* Places without a row, which are all alike, stay behind in their order. */
+        for (uint other = 0; other < n + count && rank < n; other++)
+            rank += before(distances[other], candidates[other], mine, row) ||
+                    (row == SEARCH_NONE && candidates[other] == SEARCH_NONE && other < i);
+        if (rank >= n)
+            continue;
+        squared[rank] = mine;
+        rows[rank] = row;
+        if (rank == n - 1 && row != SEARCH_NONE) {
+            const double length = sqrt(mine) * unit;
+            if (length < SEARCH_FAR)
+                reaches[query] =
+                    fmin(reaches[query], convert_float_rtp((length + (double)query_facts[query].y) *
+                                                           (1 + (double)SEARCH_SLACK)));
+        }
+    }
+    if (lid == 0)
+        counts[slot] = 0;
+}

@@ -1,0 +1,306 @@
+/* output_directory.c: directories that appear complete or not at all. */
+#include "base/output_directory.h"
+#include "base/output.h"
+#include "base/path.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Descriptors that the removal of a tree may use. */
+#define REMOVAL_DESCRIPTORS 16
+
+struct output_directory {
+    char *final;     /* after links, without slashes at its end */
+    char *temporary; /* final with a suffix */
+    output_names names;
+    int lock;    /* descriptor of the temporary directory, locked; -1: not created */
+    bool exists; /* the temporary directory, which is ours to remove */
+};
+
+static enum status trouble(struct error *err, int errno_value, const char *call, const char *path)
+{
+    char shown[256];
+    path_for_message(shown, sizeof shown, path);
+    switch (errno_value) {
+    case ENOENT:
+        return error_errno(err, STATUS_FAILED, errno_value, call,
+                           "cannot write %s; the directory it would lie in must exist", shown);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return error_errno(err, STATUS_FAILED, errno_value, call,
+                           "cannot write %s; name a directory in a place that you may write to",
+                           shown);
+    case ENOSPC:
+    case EDQUOT:
+        return error_errno(err, STATUS_FAILED, errno_value, call,
+                           "cannot write %s; free some space or name a directory on another disk",
+                           shown);
+    default:
+        return error_errno(err, STATUS_FAILED, errno_value, call, "cannot write %s", shown);
+    }
+}
+
+/* --- removal --------------------------------------------------------------------------------- */
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    remove(path); /* the directory's removal shows whether it worked */
+    return 0;
+}
+
+static void remove_tree(const char *path)
+{
+    nftw(path, remove_entry, REMOVAL_DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Removes what killed processes have left on the way to `final`. */
+static void remove_abandoned(const char *final)
+{
+    const char *slash = strrchr(final, '/'), *base = slash ? slash + 1 : final;
+    char *parent = slash ? strndup(final, (size_t)(slash - final) + 1) : strdup("./");
+    DIR *stream = parent ? opendir(parent) : NULL;
+    for (struct dirent *entry; stream && (entry = readdir(stream));) {
+        char *path = NULL;
+        if (!output_is_temporary(entry->d_name, base) ||
+            asprintf(&path, "%s%s", parent, entry->d_name) < 0)
+            continue;
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            remove_tree(path);
+        if (fd >= 0)
+            close(fd);
+        free(path);
+    }
+    if (stream)
+        closedir(stream);
+    free(parent);
+}
+
+/* --- what is there already --------------------------------------------------------------------- */
+
+static bool is_one_of(const char *name, output_names names)
+{
+    for (; *names; names++)
+        if (strcmp(name, *names) == 0)
+            return true;
+    return false;
+}
+
+/* The final name is free, empty or one of ours; *exists: it is there. */
+static enum status check_final(const char *final, output_names names, bool *exists,
+                               struct error *err)
+{
+    char shown[256], other[256] = "";
+    struct stat st;
+    *exists = lstat(final, &st) == 0;
+    path_for_message(shown, sizeof shown, final);
+    if (!*exists)
+        return STATUS_OK; /* what else is wrong, mkdir says */
+    if (!S_ISDIR(st.st_mode))
+        return error_set(err, STATUS_FAILED, "%s exists and is not a directory: name another",
+                         shown);
+    DIR *stream = opendir(final);
+    if (!stream)
+        return error_errno(err, STATUS_FAILED, errno, "opendir", "cannot read the directory %s",
+                           shown);
+    bool marked = false;
+    for (struct dirent *entry; (entry = readdir(stream));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (strcmp(entry->d_name, names[0]) == 0)
+            marked = true;
+        else if (!is_one_of(entry->d_name, names))
+            path_for_message(other, sizeof other, entry->d_name);
+        else if (!other[0])
+            other[0] = '\1'; /* ours, if it is marked */
+    }
+    closedir(stream);
+    if (other[0] && other[0] != '\1')
+        return error_set(err, STATUS_FAILED,
+                         "%s holds %s, which clpipe did not write, so it is not replaced: name "
+                         "another directory",
+                         shown, other);
+    if (other[0] && !marked)
+        return error_set(err, STATUS_FAILED,
+                         "%s was not written by clpipe, so it is not replaced: name another "
+                         "directory",
+                         shown);
+    return STATUS_OK;
+}
+
+static enum status resolve(char **final, const char *path, struct error *err)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    *final = NULL;
+    char *trimmed = strndup(path, length);
+    if (!trimmed)
+        return error_memory(err, length, "a file name");
+    enum status status = output_resolve(final, trimmed, err);
+    free(trimmed);
+    if (status != STATUS_OK)
+        return status;
+    const char *slash = strrchr(*final, '/'), *base = slash ? slash + 1 : *final;
+    /* A name is needed beside which another fits. */
+    if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
+        return error_set(err, STATUS_FAILED, "%s cannot be replaced: name a directory in it", path);
+    return STATUS_OK;
+}
+
+enum status output_directory_check(const char *path, output_names names, struct error *err)
+{
+    char *final = NULL;
+    bool exists;
+    enum status status = resolve(&final, path, err);
+    if (status == STATUS_OK)
+        status = check_final(final, names, &exists, err);
+    if (status == STATUS_OK) {
+        char *slash = strrchr(final, '/');
+        if (slash)
+            slash[slash == final] = 0;
+        if (access(slash ? final : ".", W_OK | X_OK) != 0)
+            status = trouble(err, errno, "access", path);
+    }
+    free(final);
+    return status;
+}
+
+/* --- writing ----------------------------------------------------------------------------------- */
+
+enum status output_directory_open(struct output_directory **out, const char *path,
+                                  output_names names, struct error *err)
+{
+    *out = NULL;
+    struct output_directory *directory = calloc(1, sizeof *directory);
+    bool exists;
+    if (!directory)
+        return error_memory(err, sizeof *directory, "a directory");
+    directory->lock = -1;
+    directory->names = names;
+    enum status status = resolve(&directory->final, path, err);
+    if (status == STATUS_OK)
+        status = check_final(directory->final, names, &exists, err);
+    if (status != STATUS_OK)
+        goto out;
+    if (asprintf(&directory->temporary, "%s" OUTPUT_TEMPORARY "%ld", directory->final,
+                 (long)getpid()) < 0) {
+        directory->temporary = NULL;
+        status = error_memory(err, strlen(directory->final) + 48, "a file name");
+        goto out;
+    }
+    remove_abandoned(directory->final);
+    if (mkdir(directory->temporary, 0777) != 0) {
+        status = trouble(err, errno, "mkdir", path);
+        goto out;
+    }
+    directory->exists = true;
+    directory->lock = open(directory->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory->lock < 0)
+        status = trouble(err, errno, "open", path);
+    else
+        /* Where there are no locks, nothing is taken for abandoned either. */
+        flock(directory->lock, LOCK_EX | LOCK_NB);
+out:
+    if (status != STATUS_OK)
+        output_directory_close(&directory);
+    *out = directory;
+    return status;
+}
+
+const char *output_directory_temporary(const struct output_directory *directory)
+{
+    return directory->temporary;
+}
+
+enum status output_directory_add(struct output_directory *directory, const char *name,
+                                 struct error *err)
+{
+    if (mkdirat(directory->lock, name, 0777) != 0)
+        return trouble(err, errno, "mkdirat", directory->final);
+    return STATUS_OK;
+}
+
+enum status output_directory_write(struct output_directory *directory, const char *name,
+                                   const void *data, size_t bytes, struct error *err)
+{
+    int fd = openat(directory->lock, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return trouble(err, errno, "openat", directory->final);
+    enum status status = write_all(fd, data, bytes, directory->final, err);
+    if (close(fd) != 0 && status == STATUS_OK)
+        status = trouble(err, errno, "close", directory->final);
+    return status;
+}
+
+/* The new directory takes the place of the old one, whose name is then the temporary one. */
+static int replace(const struct output_directory *directory)
+{
+    if (renameat2(AT_FDCWD, directory->temporary, AT_FDCWD, directory->final, RENAME_EXCHANGE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    /* A file system that cannot exchange names: for a moment there is neither. */
+    char *aside = NULL;
+    if (asprintf(&aside, "%s-0", directory->temporary) < 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int failed = rename(directory->final, aside);
+    if (failed == 0 && (failed = rename(directory->temporary, directory->final)) != 0) {
+        int saved = errno;
+        rename(aside, directory->final);
+        errno = saved;
+    }
+    if (failed == 0)
+        remove_tree(aside);
+    free(aside);
+    return failed;
+}
+
+enum status output_directory_commit(struct output_directory *directory, struct error *err)
+{
+    bool exists;
+    if (syncfs(directory->lock) != 0 && errno != ENOSYS && errno != EINVAL)
+        return trouble(err, errno, "syncfs", directory->final);
+    /* Minutes may have passed. */
+    enum status status = check_final(directory->final, directory->names, &exists, err);
+    if (status != STATUS_OK)
+        return status;
+    if (rename(directory->temporary, directory->final) == 0) { /* new, or empty */
+        directory->exists = false;
+        return STATUS_OK;
+    }
+    if (errno != ENOTEMPTY && errno != EEXIST)
+        return trouble(err, errno, "rename", directory->final);
+    if (replace(directory) != 0)
+        return trouble(err, errno, "renameat2", directory->final);
+    return STATUS_OK; /* close removes the old one */
+}
+
+void output_directory_close(struct output_directory **directory)
+{
+    if (!directory || !*directory)
+        return;
+    struct output_directory *d = *directory;
+    *directory = NULL;
+    if (d->exists)
+        remove_tree(d->temporary);
+    if (d->lock >= 0)
+        close(d->lock);
+    free(d->temporary);
+    free(d->final);
+    free(d);
+}

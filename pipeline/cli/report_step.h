@@ -1,0 +1,20 @@
+/* report_step.h: the pages of a result, for report and run. */
+#ifndef CLPIPE_CLI_REPORT_STEP_H
+#define CLPIPE_CLI_REPORT_STEP_H
+
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "report/pages.h"
+
+/* What `-o` of report defaults to: "F-report" for F.h5; the caller frees it. */
+enum status report_directory(char **directory, const char *file, struct error *err);
+
+/* Writes the report of `file` to `directory`. name: of the clustering, or NULL. */
+enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
+                        const char *name, const struct options *options, struct progress *progress,
+                        struct error *err);
+
+/* The line that says what to open. */
+void report_open_line(const struct options *options, const char *directory);
+
+#endif

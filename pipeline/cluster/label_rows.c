@@ -1,0 +1,93 @@
+/* label_rows.c: transform, then the canonical distance to every centroid. No filter: images that an
+ * update adds were decoded a moment ago, which takes far longer. */
+#include "cluster/label_rows.h"
+#include "cluster/canonical.h"
+#include "cluster/transform.h"
+#include "cluster/workers.h"
+#include "kmeans.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows that one thread takes at a time. */
+#define ROWS_PART 64
+
+struct job {
+    struct transform transform;
+    int32_t *labels;
+    float *distances;
+    const float *rows, *centroids; /* centroids: k x stride */
+    uint64_t count;
+    uint32_t k;
+    float *space; /* of each part: ROWS_PART x stride */
+    struct stop *stop;
+};
+
+static void label_part(void *context, uint64_t part)
+{
+    const struct job *job = context;
+    const uint32_t dimension = job->transform.dimension, stride = job->transform.stride;
+    float *row = job->space + part * stride;
+    const uint64_t first = part * ROWS_PART;
+    const uint64_t end = job->count - first > ROWS_PART ? first + ROWS_PART : job->count;
+    if (job->stop && stop_requested(job->stop) != STOP_NONE)
+        return;
+    for (uint64_t i = first; i < end; i++) {
+        double distance = NAN;
+        job->labels[i] = -1;
+        if (transform_rows(&job->transform, NULL, row, job->rows + i * dimension, i, 1, NULL) ==
+            STATUS_OK)
+            job->labels[i] = (int32_t)canonical_nearest(&distance, row, job->centroids, job->k,
+                                                        stride);
+        job->distances[i] = (float)distance;
+    }
+}
+
+enum status label_rows(int32_t *labels, float *distances, const float *rows, uint64_t count,
+                       uint32_t dimension, const float *centroids, uint32_t k, const char *metric,
+                       unsigned threads, struct stop *stop, struct error *err)
+{
+    static const char *const names[] = {[METRIC_EUCLIDEAN] = "euclidean",
+                                        [METRIC_COSINE] = "cosine",
+                                        [METRIC_HELLINGER] = "hellinger"};
+    const uint32_t stride = (dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
+    const uint64_t parts = (count + ROWS_PART - 1) / ROWS_PART;
+    unsigned number = 0;
+    while (number < 3 && strcmp(names[number], metric) != 0)
+        number++;
+    if (number == 3)
+        return error_set(err, STATUS_FAILED, "there is no metric '%s'", metric);
+    struct workers *workers = NULL;
+    enum status status = STATUS_FAILED;
+    float *padded = calloc((size_t)k * stride, sizeof *padded);
+    struct job job = {.transform = {.metric = (enum cluster_metric)number,
+                                    .dimension = dimension,
+                                    .stride = stride,
+                                    .what = "row"},
+                      .labels = labels,
+                      .distances = distances,
+                      .rows = rows,
+                      .centroids = padded,
+                      .count = count,
+                      .k = k,
+                      .space = malloc((size_t)parts * stride * sizeof *job.space + 1),
+                      .stop = stop};
+    if (!padded || !job.space) {
+        error_memory(err, ((size_t)k + parts) * stride * sizeof *padded, "labels");
+        goto out;
+    }
+    for (uint32_t c = 0; c < k; c++)
+        memcpy(padded + (size_t)c * stride, centroids + (size_t)c * dimension,
+               dimension * sizeof *padded);
+    if (parts > 1 && threads > 1 && workers_open(&workers, threads, NULL) == STATUS_OK)
+        workers_run(workers, label_part, &job, parts);
+    else
+        for (uint64_t part = 0; part < parts; part++)
+            label_part(&job, part);
+    status = stop_check(stop, "labelling new images", err);
+out:
+    workers_close(&workers);
+    free(padded);
+    free(job.space);
+    return status;
+}

@@ -1,0 +1,651 @@
+/* carry.c: everything with a value for each image follows the row map. */
+#include "file/carry.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "file/clusters.h"
+#include "file/imported.h"
+#include "matrix/joined.h"
+#include <hdf5_hl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_BYTES (8u << 20)
+#define MAP_CHUNK   16384 /* values of a row map that are compressed together */
+#define MOST_GRAPHS 4096
+
+static uint64_t rows_in_block(size_t row_bytes)
+{
+    return row_bytes < BLOCK_BYTES ? BLOCK_BYTES / (row_bytes ? row_bytes : 1) : 1;
+}
+
+/* Rows [first, first + *count) of the new file that lie together in the old one, or have no row
+ * there; *count is at most `most` and `left`. Returns the old row of the first, or -1. */
+static int64_t next_run(const struct row_map *map, uint64_t first, uint64_t most, uint64_t *count)
+{
+    const int64_t start = map->earlier[first];
+    uint64_t n = 1;
+    while (n < most && first + n < map->rows &&
+           map->earlier[first + n] == (start < 0 ? -1 : start + (int64_t)n))
+        n++;
+    *count = n;
+    return start;
+}
+
+/* --- attributes ------------------------------------------------------------------------------ */
+
+/* Copies texts and numbers; what HDF5 keeps for scales is made anew. */
+static enum status copy_attributes(const struct carry *c, hid_t to, hid_t from, struct error *err)
+{
+    struct h5_names names;
+    if (h5_list_attributes(&names, from, 1024, c->from->path, err))
+        return STATUS_FAILED;
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < names.count && !status; i++) {
+        const char *name = names.name[i];
+        char *text = NULL;
+        if (strcmp(name, "DIMENSION_LIST") == 0 || H5Aexists(to, name) > 0)
+            continue;
+        hid_t attribute = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(attribute),
+              space = H5Aget_space(attribute), made = H5I_INVALID_HID;
+        const H5T_class_t class = H5Tget_class(type);
+        uint8_t value[16];
+        if (class == H5T_STRING) {
+            status = vlen_text_attribute(&text, c->from->vlen, from, name, false, err);
+            if (!status && text)
+                status = h5_put_text(to, name, text, c->path, err);
+        } else if ((class == H5T_INTEGER || class == H5T_FLOAT) &&
+                   H5Sget_simple_extent_npoints(space) == 1 && H5Tget_size(type) <= sizeof value) {
+            made = H5Acreate2(to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+            if (made < 0 || H5Aread(attribute, type, value) < 0 ||
+                H5Awrite(made, type, value) < 0)
+                status = h5_fail(err, "H5Awrite", "write", c->path);
+        }
+        free(text);
+        h5_close(&made);
+        h5_close(&space);
+        h5_close(&type);
+        h5_close(&attribute);
+    }
+    h5_free_names(&names);
+    return status;
+}
+
+/* --- imported features ----------------------------------------------------------------------- */
+
+static enum status move_rows(const struct carry *c, hid_t to, const struct result_feature *feature,
+                             struct error *err)
+{
+    const size_t row_bytes = 4 * (size_t)feature->dimension;
+    const uint64_t block = rows_in_block(row_bytes);
+    const enum value_type type = feature->is_float ? VALUE_F32 : VALUE_U32;
+    enum status status = STATUS_OK;
+    float *rows = malloc(block * row_bytes + 1);
+    if (!rows)
+        return error_memory(err, block * row_bytes, "rows of a feature");
+    for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
+        const int64_t old = next_run(c->map, first, block, &count);
+        if (old >= 0)
+            status = result_feature_read_raw(c->from, feature, (uint64_t)old, count, rows, err);
+        else if (feature->is_float)
+            for (uint64_t i = 0; i < count * feature->dimension; i++)
+                rows[i] = NAN;
+        else
+            memset(rows, 0, count * row_bytes);
+        if (!status)
+            status = h5_write_rows(to, type, first, count, rows, c->path, err);
+    }
+    free(rows);
+    return status;
+}
+
+static enum status carry_feature(const struct carry *c, hid_t group,
+                                 const struct result_feature *feature, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    char axis[AXIS_NAME_MAX];
+    hsize_t size[2] = {c->map->rows, feature->dimension};
+    hid_t dataset = H5I_INVALID_HID;
+    axis_name(axis, "feature", feature->name);
+    if (h5_create_scale(c->file, axis, feature->dimension, c->path, err) ||
+        h5_create_dataset(&dataset, group, feature->name,
+                          feature->is_float ? VALUE_F32 : VALUE_U32, 2, size, c->path, err) ||
+        h5_attach_scale(c->file, dataset, 0, image_table.axis, c->path, err) ||
+        h5_attach_scale(c->file, dataset, 1, axis, c->path, err) ||
+        copy_attributes(c, dataset, result_feature_dataset(feature), err) ||
+        move_rows(c, dataset, feature, err))
+        goto out;
+    status = h5_finish_dataset(&dataset, c->path, err);
+out:
+    h5_close(&dataset);
+    return status;
+}
+
+enum status carry_imported(struct carry *c, struct error *err)
+{
+    hid_t group;
+    enum status status = STATUS_OK;
+    if (h5_open_group(&group, c->file, "features", c->path, err))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < c->from->feature_count && !status; i++) {
+        const struct result_feature *feature = &c->from->features[i].feature;
+        if (!result_feature_imported(feature))
+            continue;
+        if (h5_is_object(group, feature->name, H5O_TYPE_DATASET)) {
+            log_message(LOG_NOTICE,
+                        "notice: the imported feature %s is removed: a feature that is computed "
+                        "has its name now",
+                        feature->name);
+            continue;
+        }
+        status = carry_feature(c, group, feature, err);
+        c->imported += c->map->fresh > 0;
+    }
+    h5_close(&group);
+    return status;
+}
+
+/* --- rows to be labelled --------------------------------------------------------------------- */
+
+/* Features of the file that is written, joined as the name of a clustering's feature says. */
+struct space {
+    unsigned parts;
+    struct {
+        hid_t dataset;
+        uint32_t dimension;
+        bool is_float;
+        double weight;
+    } part[JOINED_MOST];
+    uint32_t dimension;
+    float *buffer; /* rows of one part */
+};
+
+static void space_close(struct space *space)
+{
+    for (unsigned i = 0; i < space->parts; i++)
+        h5_close(&space->part[i].dataset);
+    free(space->buffer);
+}
+
+/* False: not all of them are there. */
+static bool space_open(struct space *space, const struct carry *c, const char *feature,
+                       uint64_t block)
+{
+    char copy[FEATURE_NAME_MAX], where[FEATURE_NAME_MAX + 16];
+    uint32_t widest = 0;
+    *space = (struct space){.parts = 0};
+    snprintf(copy, sizeof copy, "%s", feature);
+    for (char *at = copy, *end; at; at = end) {
+        end = strchr(at, '+');
+        if (end)
+            *end++ = 0;
+        char *weight = strchr(at, ':');
+        if (weight)
+            *weight++ = 0;
+        snprintf(where, sizeof where, "features/%s", at);
+        if (space->parts == JOINED_MOST || !schema_name_valid(at) ||
+            !h5_is_object(c->file, where, H5O_TYPE_DATASET))
+            return false;
+        const unsigned i = space->parts++;
+        hsize_t size[2] = {0, 0};
+        space->part[i].weight = 1;
+        space->part[i].dataset = H5Dopen2(c->file, where, H5P_DEFAULT);
+        hid_t extent = H5Dget_space(space->part[i].dataset),
+              type = H5Dget_type(space->part[i].dataset);
+        H5Sget_simple_extent_dims(extent, size, NULL);
+        space->part[i].is_float = H5Tget_class(type) == H5T_FLOAT;
+        space->part[i].dimension = (uint32_t)size[1];
+        space->dimension += (uint32_t)size[1];
+        widest = size[1] > widest ? (uint32_t)size[1] : widest;
+        h5_close(&type);
+        h5_close(&extent);
+        if (size[0] != c->map->rows || size[1] == 0 ||
+            (weight && !parse_double(&space->part[i].weight, weight)))
+            return false;
+    }
+    space->buffer = malloc(block * widest * sizeof *space->buffer);
+    return space->buffer;
+}
+
+/* The same bits as joined.c gives, and for one feature those that it has. */
+static enum status space_read(const struct space *space, const struct carry *c, bool joined,
+                              uint64_t first, uint64_t count, float *rows, struct error *err)
+{
+    size_t offset = 0;
+    for (unsigned p = 0; p < space->parts; p++) {
+        const uint32_t columns = space->part[p].dimension;
+        if (h5_read_rows(space->part[p].dataset,
+                         space->part[p].is_float ? VALUE_F32 : VALUE_U32, first, count,
+                         space->buffer, c->path, err))
+            return STATUS_FAILED;
+        for (uint64_t i = 0; i < count * columns; i++) {
+            float value = space->buffer[i];
+            uint32_t number;
+            memcpy(&number, &space->buffer[i], sizeof number);
+            if (!space->part[p].is_float)
+                value = (float)number;
+            rows[i / columns * space->dimension + offset + i % columns] =
+                joined ? (float)((double)value * space->part[p].weight) : value;
+        }
+        offset += columns;
+    }
+    return STATUS_OK;
+}
+
+/* --- clusterings ----------------------------------------------------------------------------- */
+
+/* One clustering in memory, with a value for each row of the new file. */
+struct continued {
+    const struct result_clusters *old;
+    float *centroids, *distances, *weights;
+    int32_t *labels;
+    uint64_t *sizes;
+    int64_t *nearest;
+    double *history;
+    uint64_t unlabelled;
+};
+
+static void continued_clear(struct continued *k)
+{
+    free(k->centroids);
+    free(k->distances);
+    free(k->weights);
+    free(k->labels);
+    free(k->sizes);
+    free(k->nearest);
+    free(k->history);
+}
+
+/* Moves a part with a value of 4 bytes for each row; `missing` is that of new rows. */
+static enum status move_part(const struct carry *c, void *to, hid_t from, enum value_type type,
+                             const void *missing, struct error *err)
+{
+    uint8_t *bytes = to;
+    for (uint64_t first = 0, count; first < c->map->rows; first += count) {
+        const int64_t old = next_run(c->map, first, UINT64_MAX, &count);
+        if (old >= 0 && h5_read_rows(from, type, (uint64_t)old, count, bytes + 4 * first,
+                                     c->from->path, err))
+            return STATUS_FAILED;
+        for (uint64_t i = 0; old < 0 && i < count; i++)
+            memcpy(bytes + 4 * (first + i), missing, 4);
+    }
+    return STATUS_OK;
+}
+
+/* Clusterings have the same memory as `cluster` took to make them. */
+static enum status load_continued(struct continued *k, const struct carry *c, struct error *err)
+{
+    const struct result_clusters *old = k->old;
+    const struct result_cluster_entry *entry = result_cluster_entry(old);
+    const size_t rows = (size_t)c->map->rows;
+    const int32_t no_label = -1;
+    const float unknown = NAN;
+    k->centroids = malloc((size_t)old->k * old->dimension * sizeof *k->centroids);
+    k->labels = malloc(rows * sizeof *k->labels + 1);
+    k->distances = malloc(rows * sizeof *k->distances + 1);
+    k->weights = old->weighted ? malloc(rows * sizeof *k->weights + 1) : NULL;
+    k->sizes = calloc(old->k, sizeof *k->sizes);
+    k->nearest = malloc((size_t)old->k * NEAREST_COUNT * sizeof *k->nearest);
+    k->history = malloc((old->iterations + 1) * sizeof *k->history);
+    if (!k->centroids || !k->labels || !k->distances || !k->sizes || !k->nearest || !k->history ||
+        (old->weighted && !k->weights))
+        return error_memory(err, rows * 8, "labels");
+    if (result_clusters_read(c->from, old, k->centroids, NULL, NULL, NULL, NULL, err) ||
+        h5_read_rows(entry->part[PART_HISTORY], VALUE_F64, 0, old->iterations, k->history,
+                     c->from->path, err) ||
+        move_part(c, k->labels, entry->part[PART_LABELS], VALUE_I32, &no_label, err) ||
+        move_part(c, k->distances, entry->part[PART_DISTANCES], VALUE_F32, &unknown, err) ||
+        (old->weighted &&
+         move_part(c, k->weights, entry->part[PART_WEIGHTS], VALUE_F32, &unknown, err)))
+        return STATUS_FAILED;
+    return STATUS_OK;
+}
+
+static enum status label_new_rows(struct continued *k, const struct carry *c, struct error *err)
+{
+    const struct result_clusters *old = k->old;
+    const bool joined = strpbrk(old->feature, "+:") != NULL;
+    const uint64_t block = rows_in_block((size_t)old->dimension * sizeof(float));
+    struct space space;
+    float *rows = NULL;
+    enum status status = STATUS_OK;
+    if (c->map->fresh == 0 || !c->label)
+        return STATUS_OK;
+    if (!space_open(&space, c, old->feature, block) || space.dimension != old->dimension)
+        goto out;
+    rows = malloc(block * old->dimension * sizeof *rows);
+    if (!rows) {
+        status = error_memory(err, block * old->dimension * sizeof *rows, "new rows");
+        goto out;
+    }
+    for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
+        if (next_run(c->map, first, block, &count) >= 0)
+            continue;
+        status = space_read(&space, c, joined, first, count, rows, err);
+        if (!status)
+            status = c->label(c->context, k->labels + first, k->distances + first, rows, count,
+                              old->dimension, k->centroids, old->k, old->metric, err);
+    }
+out:
+    space_close(&space);
+    free(rows);
+    return status;
+}
+
+/* Sizes, and the three rows nearest to each centroid: the lower row first where they are equal. */
+static void count_labels(struct continued *k, uint64_t rows)
+{
+    for (size_t i = 0; i < (size_t)k->old->k * NEAREST_COUNT; i++)
+        k->nearest[i] = -1;
+    for (uint64_t row = 0; row < rows; row++) {
+        const int32_t label = k->labels[row];
+        if (label < 0 || (uint32_t)label >= k->old->k) {
+            k->unlabelled++;
+            continue;
+        }
+        int64_t *nearest = k->nearest + (size_t)label * NEAREST_COUNT, at = (int64_t)row;
+        k->sizes[label]++;
+        for (int i = 0; i < NEAREST_COUNT && at >= 0; i++)
+            if (nearest[i] < 0 || k->distances[at] < k->distances[nearest[i]]) {
+                const int64_t pushed = nearest[i];
+                nearest[i] = at;
+                at = pushed;
+            }
+    }
+}
+
+static enum status write_continued(const struct continued *k, const struct carry *c,
+                                   struct error *err)
+{
+    const struct result_clusters *old = k->old;
+    struct result_sweep sweep;
+    if (result_sweep_read(&sweep, c->from, old, err))
+        return STATUS_FAILED;
+    const struct result_clustering clustering = {
+        .name = old->name,
+        .feature = old->feature,
+        .init = old->init,
+        .metric = old->metric,
+        .parameters = old->parameters,
+        .content = old->content,
+        .k = old->k,
+        .dimension = old->dimension,
+        .iterations = old->iterations,
+        .rows = c->map->rows,
+        .fitted_rows = old->fitted_rows ? old->fitted_rows : old->rows,
+        .seed = old->seed,
+        .converged = old->converged,
+        .weighted = old->weighted,
+        .inertia = old->inertia,
+        .centroids = k->centroids,
+        .labels = k->labels,
+        .distances = k->distances,
+        .sizes = k->sizes,
+        .nearest = k->nearest,
+        .inertia_history = k->history,
+        .weights = k->weights,
+        .sweep = sweep.values ? &sweep : NULL};
+    enum status status = clusters_write(c->file, &clustering, c->path, err);
+    result_sweep_clear(&sweep);
+    return status;
+}
+
+static enum status continue_clusters(struct carry *c, const struct result_clusters *old,
+                                     struct error *err)
+{
+    struct continued k = {.old = old};
+    enum status status = load_continued(&k, c, err);
+    if (!status)
+        status = label_new_rows(&k, c, err);
+    if (!status) {
+        const size_t used = strlen(c->names);
+        count_labels(&k, c->map->rows);
+        c->continued++;
+        c->unlabelled += k.unlabelled > 0;
+        snprintf(c->names + used, sizeof c->names - used, "%s%s", used ? ", " : "", old->name);
+        status = write_continued(&k, c, err);
+    }
+    continued_clear(&k);
+    return status;
+}
+
+enum status carry_clusters(struct carry *c, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < c->from->clusters_count && !status; i++) {
+        const struct result_clusters *old = &c->from->clusters[i].clusters;
+        if (c->leave_out && c->leave_out[i])
+            continue;
+        status = c->map->same ? clusters_copy(c->file, c->path, c->from, old, err)
+                              : continue_clusters(c, old, err);
+    }
+    return status;
+}
+
+/* --- neighbours ------------------------------------------------------------------------------ */
+
+struct graph {
+    hid_t rows, distances; /* datasets of the old file */
+    uint64_t size[2];
+    int64_t *now; /* of each old row; -1: it is gone */
+};
+
+/* The row numbers as they are now; neighbours that are gone are left out. */
+static void renumber_row(const struct graph *g, int64_t *rows, float *distances)
+{
+    const uint64_t n = g->size[1];
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < n; i++)
+        if (rows[i] >= 0 && (uint64_t)rows[i] < g->size[0] && g->now[rows[i]] >= 0) {
+            rows[kept] = g->now[rows[i]];
+            distances[kept++] = distances[i];
+        }
+    for (; kept < n; kept++) {
+        rows[kept] = -1;
+        distances[kept] = NAN;
+    }
+}
+
+static enum status move_graph(const struct carry *c, const struct graph *g, hid_t to_rows,
+                              hid_t to_distances, struct error *err)
+{
+    const uint64_t n = g->size[1], block = rows_in_block(12 * n);
+    int64_t *rows = malloc(block * n * sizeof *rows);
+    float *distances = malloc(block * n * sizeof *distances);
+    enum status status =
+        rows && distances ? STATUS_OK : error_memory(err, 12 * block * n, "neighbours");
+    for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
+        const int64_t old = next_run(c->map, first, block, &count);
+        if (old >= 0 && (h5_read_rows(g->rows, VALUE_I64, (uint64_t)old, count, rows,
+                                      c->from->path, err) ||
+                         h5_read_rows(g->distances, VALUE_F32, (uint64_t)old, count, distances,
+                                      c->from->path, err))) {
+            status = STATUS_FAILED;
+            break;
+        }
+        for (uint64_t i = 0; i < count; i++) {
+            for (uint64_t j = 0; old < 0 && j < n; j++)
+                rows[i * n + j] = -1;
+            renumber_row(g, rows + i * n, distances + i * n);
+        }
+        if (h5_write_rows(to_rows, VALUE_I64, first, count, rows, c->path, err) ||
+            h5_write_rows(to_distances, VALUE_F32, first, count, distances, c->path, err))
+            status = STATUS_FAILED;
+    }
+    free(rows);
+    free(distances);
+    return status;
+}
+
+static enum status write_graph(const struct carry *c, const struct graph *g, hid_t group,
+                               struct error *err)
+{
+    static const char *const names[] = {"rows", "distances"};
+    const hsize_t size[2] = {c->map->rows, g->size[1]};
+    const hid_t from[2] = {g->rows, g->distances};
+    hid_t to[2] = {H5I_INVALID_HID, H5I_INVALID_HID};
+    enum status status = STATUS_FAILED;
+    char axis[AXIS_NAME_MAX];
+    for (int i = 0; i < 2; i++) {
+        if (h5_create_dataset(&to[i], group, names[i], i ? VALUE_F32 : VALUE_I64, 2, size, c->path,
+                              err) ||
+            vlen_axis(axis, sizeof axis, c->from->vlen, from[i], 1, err) ||
+            (*axis && (h5_create_scale(c->file, axis, size[1], c->path, err) ||
+                       h5_attach_scale(c->file, to[i], 1, axis, c->path, err))) ||
+            h5_attach_scale(c->file, to[i], 0, image_table.axis, c->path, err) ||
+            copy_attributes(c, to[i], from[i], err))
+            goto out;
+    }
+    if (move_graph(c, g, to[0], to[1], err) || h5_finish_dataset(&to[0], c->path, err))
+        goto out;
+    status = h5_finish_dataset(&to[1], c->path, err);
+out:
+    h5_close(&to[0]);
+    h5_close(&to[1]);
+    return status;
+}
+
+static enum status carry_graph(struct carry *c, hid_t all, hid_t group, const char *name,
+                               const int64_t *now, struct error *err)
+{
+    struct graph g = {.rows = H5I_INVALID_HID, .distances = H5I_INVALID_HID, .now = (int64_t *)now};
+    hsize_t rows[2], distances[2];
+    hid_t to = H5I_INVALID_HID;
+    enum status status = STATUS_FAILED;
+    if (!h5_is_object(group, "rows", H5O_TYPE_DATASET) ||
+        !h5_is_object(group, "distances", H5O_TYPE_DATASET))
+        return STATUS_OK; /* not clpipe's */
+    if (h5_open_dataset(&g.rows, group, "rows", VALUE_I64, 2, rows, name, c->from->path, err) ||
+        h5_open_dataset(&g.distances, group, "distances", VALUE_F32, 2, distances, name,
+                        c->from->path, err))
+        goto out;
+    if (rows[0] != result_images(c->from) || distances[0] != rows[0] || distances[1] != rows[1] ||
+        rows[1] == 0) {
+        h5_damaged(err, c->from->path, "/neighbours/%s has an impossible size", name);
+        goto out;
+    }
+    g.size[0] = rows[0];
+    g.size[1] = rows[1];
+    if (h5_create_group(&to, all, name, c->path, err) || copy_attributes(c, to, group, err) ||
+        write_graph(c, &g, to, err))
+        goto out;
+    c->neighbours += !c->map->same;
+    status = STATUS_OK;
+out:
+    h5_close(&to);
+    h5_close(&g.rows);
+    h5_close(&g.distances);
+    return status;
+}
+
+enum status carry_neighbours(struct carry *c, struct error *err)
+{
+    if (!h5_is_object(c->from->file, "neighbours", H5O_TYPE_GROUP))
+        return STATUS_OK;
+    const uint64_t old_rows = result_images(c->from);
+    struct h5_names names = {NULL, 0};
+    hid_t from = H5I_INVALID_HID, all = H5I_INVALID_HID;
+    int64_t *now = malloc(old_rows * sizeof *now + 1);
+    enum status status = STATUS_FAILED;
+    if (!now) {
+        error_memory(err, old_rows * sizeof *now, "neighbours");
+        goto out;
+    }
+    for (uint64_t i = 0; i < old_rows; i++)
+        now[i] = -1;
+    for (uint64_t i = 0; i < c->map->rows; i++)
+        if (c->map->earlier[i] >= 0)
+            now[c->map->earlier[i]] = (int64_t)i;
+    if (h5_open_group(&from, c->from->file, "neighbours", c->from->path, err) ||
+        h5_list(&names, from, MOST_GRAPHS, c->from->path, err) ||
+        h5_create_group(&all, c->file, "neighbours", c->path, err))
+        goto out;
+    status = STATUS_OK;
+    for (unsigned i = 0; i < names.count && !status; i++) {
+        hid_t group = H5I_INVALID_HID;
+        if (!h5_is_object(from, names.name[i], H5O_TYPE_GROUP))
+            continue;
+        status = h5_open_group(&group, from, names.name[i], c->from->path, err);
+        if (!status)
+            status = carry_graph(c, all, group, names.name[i], now, err);
+        h5_close(&group);
+    }
+out:
+    h5_free_names(&names);
+    h5_close(&all);
+    h5_close(&from);
+    free(now);
+    return status;
+}
+
+/* --- the map --------------------------------------------------------------------------------- */
+
+enum status carry_write_map(hid_t run, const struct row_map *map, const char *path,
+                            struct error *err)
+{
+    const hsize_t rows = map->rows, chunk = rows < MAP_CHUNK ? (rows ? rows : 1) : MAP_CHUNK;
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &rows, NULL),
+          dataset = H5I_INVALID_HID;
+    enum status status = STATUS_FAILED;
+    H5Pset_obj_track_times(list, false);
+    /* Rows mostly follow each other: the map takes a byte or two for a hundred of them. */
+    if (H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
+        H5Pset_chunk(list, 1, &chunk);
+        H5Pset_shuffle(list);
+        H5Pset_deflate(list, 4);
+    }
+    dataset = H5Dcreate2(run, "row_map", H5T_STD_I64LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    if (dataset < 0) {
+        h5_fail(err, "H5Dcreate2", "write", path);
+        goto out;
+    }
+    if (h5_write_rows(dataset, VALUE_I64, 0, rows, map->earlier, path, err))
+        goto out;
+    status = h5_finish_dataset(&dataset, path, err);
+out:
+    h5_close(&dataset);
+    h5_close(&space);
+    h5_close(&list);
+    return status;
+}
+
+enum status carry_copy_map(hid_t run, hid_t from, const char *path, struct error *err)
+{
+    if (!h5_is_object(from, "row_map", H5O_TYPE_DATASET))
+        return STATUS_OK;
+    return H5Ocopy(from, "row_map", run, "row_map", H5P_DEFAULT, H5P_DEFAULT) < 0
+               ? h5_fail(err, "H5Ocopy", "write", path)
+               : STATUS_OK;
+}
+
+/* --- notices --------------------------------------------------------------------------------- */
+
+void carry_tell(const struct carry *c)
+{
+    char images[40];
+    const unsigned long long gone = c->map->gone;
+    format_number_of(images, sizeof images, c->map->fresh, "new image");
+    if (c->continued > 0 && c->map->fresh > 0)
+        log_message(LOG_NOTICE,
+                    "notice: clusters %s are continued: %s labelled by the stored centroids%s; "
+                    "clpipe cluster fits them to all images",
+                    c->names, images, gone > 0 ? ", rows that are gone left out" : "");
+    else if (c->continued > 0)
+        log_message(LOG_NOTICE, "notice: clusters %s are continued without rows that are gone",
+                    c->names);
+    if (c->unlabelled > 0)
+        log_message(LOG_NOTICE,
+                    "notice: %u clustering%s of features that have no values for new images: "
+                    "these have the label -1",
+                    c->unlabelled, c->unlabelled == 1 ? " is" : "s are");
+    if (c->imported > 0)
+        log_message(LOG_NOTICE,
+                    "notice: %u imported feature%s NaN for %s: import %s again", c->imported,
+                    c->imported == 1 ? " is" : "s are", images, c->imported == 1 ? "it" : "them");
+    if (c->neighbours > 0)
+        log_message(LOG_NOTICE, "notice: stored neighbours leave out %s: clpipe similar --all finds "
+                                "them again",
+                    c->map->fresh > 0 ? images : "rows that are gone");
+}

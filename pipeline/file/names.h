@@ -1,0 +1,12 @@
+/* names.h: the paths of rows that are in no clpipe file: /images/path, source and sources without the
+ * other columns, in a file of clusters alone. */
+#ifndef CLPIPE_FILE_NAMES_H
+#define CLPIPE_FILE_NAMES_H
+
+#include "file/result_internal.h"
+
+/* Writes the names of `names->count` rows into a new file. */
+enum status names_write(hid_t file, const struct result_names *names, const char *path,
+                        struct error *err);
+
+#endif

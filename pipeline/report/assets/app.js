@@ -1,0 +1,402 @@
+/* app.js: data, thumbnails and routes of the pages.
+ *
+ * Data files are scripts that call clpipe(kind, number, value); load() adds one and waits for it.
+ * Everything that comes from a file is put into the page as text, never as markup. */
+"use strict";
+
+const App = { summary: null, data: new Map(), waiting: new Map(), views: {}, last: "#/" };
+
+/* --- data -------------------------------------------------------------------------------------- */
+
+window.clpipe = (kind, number, value) => {
+    if (kind === "summary") {
+        App.summary = value;
+        App.start();
+        return;
+    }
+    App.data.set(kind + number, value);
+};
+
+/* The value of data/KIND-NUMBER.js, or data/KIND.js without a number; rejected if it is missing. */
+App.load = (kind, number) => {
+    const key = kind + (number ?? 0);
+    if (!App.waiting.has(key))
+        App.waiting.set(key, new Promise((resolve, reject) => {
+            const script = document.createElement("script");
+            script.src = number === undefined ? `data/${kind}.js` : `data/${kind}-${number}.js`;
+            script.onload = () => {
+                const value = App.data.get(key);
+                if (value === undefined)
+                    reject(new Error(script.src));
+                else
+                    resolve(value);
+                script.remove();
+            };
+            script.onerror = () => {
+                App.waiting.delete(key);
+                reject(new Error("missing: " + script.getAttribute("src")));
+            };
+            document.head.append(script);
+        }));
+    return App.waiting.get(key);
+};
+
+/* What is known of picture p, by its number in the pages. */
+App.picture = async p => {
+    const chunk = App.summary.chunk, i = p % chunk;
+    const images = await App.load("images", Math.floor(p / chunk));
+    const value = name => images[name] ? images[name][i] : undefined;
+    return {
+        p, name: value("name"), row: value("row"), width: value("width"), height: value("height"),
+        bytes: value("bytes"), format: App.summary.formats[value("format")]?.[0] ?? "",
+        source: value("source"), distance: value("distance"), link: value("link"),
+        place: App.place(App.summary.sheets.first + p, value("w"), value("h")),
+    };
+};
+
+App.group = p => {
+    const groups = App.summary.groups;
+    let low = 0, high = groups.length - 1;
+    while (low < high) {
+        const middle = (low + high + 1) >> 1;
+        if (groups[middle].first <= p && groups[middle].size > 0)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return groups[low];
+};
+
+/* --- words ------------------------------------------------------------------------------------- */
+
+const number = new Intl.NumberFormat("en");
+const count = n => number.format(n);
+const counted = (n, one, many) => `${count(n)} ${n === 1 ? one : many ?? one + "s"}`;
+
+function size(bytes) {
+    const units = ["bytes", "kB", "MB", "GB", "TB"];
+    let unit = 0;
+    for (; bytes >= 999.5 && unit < units.length - 1; unit++)
+        bytes /= 1000;
+    return `${unit === 0 ? bytes : Number(bytes.toPrecision(3))} ${units[unit]}`;
+}
+
+function share(part, whole) {
+    const percent = whole ? 100 * part / whole : 0;
+    return percent >= 99.95 || percent === 0 ? `${Math.round(percent)} %` : `${percent.toFixed(1)} %`;
+}
+
+/* Significant digits, without an exponent for everyday values. */
+const digits = (x, n = 4) => x === null || x === undefined ? "not defined" :
+    Math.abs(x) >= 1e15 ? x.toExponential(2) : number.format(Number(x.toPrecision(n)));
+const fine = (x, n = 3) => x === null || x === undefined ? "not defined" :
+    new Intl.NumberFormat("en", { maximumSignificantDigits: n }).format(x);
+
+/* A name as one line: control characters and marks that change the direction of text are shown. */
+const shown = name => name.replace(/[\u0000-\u001f]/g, c => String.fromCharCode(0x2400 + c.charCodeAt(0)))
+    .replace(/[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+        c => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+const base = name => shown(name.slice(name.lastIndexOf("/") + 1) || name);
+const folder = name => name.includes("/") ? shown(name.slice(0, name.lastIndexOf("/"))) : "";
+
+App.groupTitle = group => group.label < 0 ? "Not in a cluster" :
+    App.summary.grouping === "clusters" ? `Cluster ${count(group.label)}` :
+    App.summary.grouping === "folders" ? shown(group.title || "This folder") : "All pictures";
+App.groupLink = group => `#/group/${group.label}`;
+App.groupWord = n => App.summary.grouping === "folders" ? counted(n, "folder") : counted(n, "cluster");
+
+/* --- elements ---------------------------------------------------------------------------------- */
+
+/* h("a.name", {href}, children...): attributes as given; on…: listeners; text children as text. */
+function h(tag, attributes, ...children) {
+    const [name, ...classes] = tag.split(".");
+    const element = document.createElement(name);
+    if (classes.length)
+        element.className = classes.join(" ");
+    for (const [key, value] of Object.entries(attributes ?? {})) {
+        if (value === undefined || value === null || value === false)
+            continue;
+        if (key.startsWith("on"))
+            element.addEventListener(key.slice(2), value);
+        else
+            element.setAttribute(key, value === true ? "" : value);
+    }
+    element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined));
+    return element;
+}
+
+function svg(tag, attributes, ...children) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [key, value] of Object.entries(attributes ?? {}))
+        element.setAttribute(key, value);
+    element.append(...children);
+    return element;
+}
+
+/* --- thumbnails -------------------------------------------------------------------------------- */
+
+/* Where the thumbnail of a cell lies: cells are counted through all sheets. */
+App.place = (cell, w, h) => {
+    const { columns, rows, cell: side } = App.summary.sheets;
+    const each = columns * rows, i = cell % each;
+    return { sheet: Math.floor(cell / each), x: i % columns * side, y: Math.floor(i / columns) * side, w, h };
+};
+App.sheet = n => `sheets/${String(n).padStart(5, "0")}.jpg`;
+App.aspect = place => place.w && place.h ? Math.min(2.2, Math.max(0.55, place.w / place.h)) : 1;
+
+/* Sheets are fetched when their thumbnails come near the window. */
+const near = new IntersectionObserver(entries => {
+    for (const entry of entries)
+        if (entry.isIntersecting) {
+            near.unobserve(entry.target);
+            entry.target.style.backgroundImage = `url("${App.sheet(entry.target.dataset.sheet)}")`;
+        }
+}, { rootMargin: "300px" });
+
+/* A thumbnail that fills a box, its middle visible. */
+App.thumb = (place, alt) => {
+    const element = h("span.thumb", { role: "img", "aria-label": alt });
+    if (place.w) {
+        element.dataset.sheet = place.sheet;
+        near.observe(element);
+    } else {
+        element.classList.add("gone");
+    }
+    return element;
+};
+App.fit = (element, place, width, height) => {
+    element.style.width = width + "px";
+    element.style.height = height + "px";
+    if (!place.w)
+        return;
+    const scale = Math.max(width / place.w, height / place.h);
+    element.style.backgroundSize = `${App.summary.sheets.columns * App.summary.sheets.cell * scale}px auto`;
+    element.style.backgroundPosition =
+        `${-(place.x * scale + (place.w * scale - width) / 2)}px ${-(place.y * scale + (place.h * scale - height) / 2)}px`;
+};
+
+/* A link to a picture's view. */
+App.tile = (p, name, place, extra) =>
+    h("a.tile", { href: `#/picture/${p}`, title: shown(name), tabindex: -1 },
+        App.thumb(place, base(name)), extra);
+
+/* Tiles in rows that fill the width. Arrow keys move between them; one of them is in the tab order. */
+class Gallery {
+    constructor(height, label) {
+        this.height = height;
+        this.items = [];
+        this.element = h("ul.gallery", { "aria-label": label });
+        this.element.addEventListener("keydown", event => this.key(event));
+        this.width = this.lastRow = 0;
+        new ResizeObserver(() => {
+            if (Math.abs(this.element.clientWidth - this.width) >= 1)
+                this.layout(0);
+        }).observe(this.element);
+    }
+
+    add(tiles) {
+        const from = this.items.length;
+        for (const [tile, place] of tiles) {
+            this.items.push({ tile, place, thumb: tile.querySelector(".thumb") });
+            this.element.append(h("li", {}, tile));
+        }
+        if (from === 0 && this.items.length)
+            this.items[0].tile.tabIndex = 0;
+        this.layout(this.lastRow);
+    }
+
+    /* Lays out the rows from the one that begins with item `begin` on. */
+    layout(begin) {
+        const width = this.width = this.element.clientWidth, gap = 6;
+        if (!width)
+            return;
+        const target = width < 480 ? Math.min(this.height, 96) : this.height;
+        while (begin < this.items.length) {
+            let end = begin, sum = 0, full = false;
+            while (end < this.items.length && !full) {
+                sum += App.aspect(this.items[end].place);
+                end++;
+                full = sum * target + (end - begin - 1) * gap >= width;
+            }
+            /* The last row is as high as the others where it is not full. */
+            const height = full ? (width - (end - begin - 1) * gap) / sum : target;
+            for (let x = 0, exact = 0, i = begin; i < end; i++) {
+                const { thumb, tile, place } = this.items[i];
+                exact += App.aspect(place) * height;
+                const w = Math.max(1, Math.floor(exact + 1e-6) - x);
+                x += w;
+                App.fit(thumb, place, w, Math.round(height));
+                tile.style.width = w + "px";
+            }
+            this.lastRow = begin;
+            begin = end;
+        }
+    }
+
+    key(event) {
+        const tiles = this.items.map(item => item.tile);
+        const at = tiles.indexOf(document.activeElement);
+        if (at < 0 || event.ctrlKey || event.altKey || event.metaKey)
+            return;
+        const to = App.moved(tiles, at, event.key);
+        if (to === null)
+            return;
+        event.preventDefault();
+        tiles[at].tabIndex = -1;
+        tiles[to].tabIndex = 0;
+        tiles[to].focus();
+    }
+}
+App.Gallery = Gallery;
+
+/* The index that a key leads to from `at`, by where elements are; null: none. */
+App.moved = (elements, at, key) => {
+    if (key === "ArrowRight")
+        return Math.min(elements.length - 1, at + 1);
+    if (key === "ArrowLeft")
+        return Math.max(0, at - 1);
+    if (key === "Home")
+        return 0;
+    if (key === "End")
+        return elements.length - 1;
+    if (key !== "ArrowDown" && key !== "ArrowUp")
+        return null;
+    const step = key === "ArrowDown" ? 1 : -1, here = elements[at].getBoundingClientRect();
+    let best = at, distance = Infinity, line = null;
+    for (let i = at + step; i >= 0 && i < elements.length; i += step) {
+        const there = elements[i].getBoundingClientRect();
+        if (Math.abs(there.top - here.top) < 2)
+            continue;
+        if (line === null)
+            line = there.top;
+        if (Math.abs(there.top - line) > 2)
+            break;
+        const d = Math.abs(there.left + there.width / 2 - here.left - here.width / 2);
+        if (d < distance) {
+            distance = d;
+            best = i;
+        }
+    }
+    return best;
+};
+
+/* Calls more() whenever `element` comes near the window, until it returns false. */
+App.whenNear = (element, more) => {
+    let busy = false;
+    const observer = new IntersectionObserver(async entries => {
+        if (busy || !entries.some(entry => entry.isIntersecting))
+            return;
+        busy = true;
+        let again = true;
+        while (again && element.isConnected && element.getBoundingClientRect().top < innerHeight + 800)
+            again = await more();
+        busy = false;
+        if (!again) {
+            observer.disconnect();
+            element.remove();
+        }
+    }, { rootMargin: "800px" });
+    observer.observe(element);
+};
+
+App.missing = what => h("p.note", { role: "alert" },
+    `${what} could not be loaded: a file of this report is missing. Make it again with clpipe report.`);
+
+/* --- theme ------------------------------------------------------------------------------------- */
+
+const store = {
+    get: key => { try { return localStorage.getItem(key); } catch { return null; } },
+    set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* for this page only */ } },
+};
+
+function showTheme(theme) {
+    if (theme)
+        document.documentElement.dataset.theme = theme;
+    const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const button = document.getElementById("theme");
+    button.setAttribute("aria-label", dark ? "Light colours" : "Dark colours");
+    button.title = dark ? "Light colours" : "Dark colours";
+    button.replaceChildren(svg("svg", { viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": true },
+        dark ? svg("path", { d: "M10 6a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM10 1.5v2M10 16.5v2M1.5 10h2M16.5 10h2M4 4l1.4 1.4M14.6 14.6 16 16M16 4l-1.4 1.4M5.4 14.6 4 16" })
+            : svg("path", { d: "M16.5 12.2A7 7 0 0 1 7.8 3.5a7 7 0 1 0 8.7 8.7z" })));
+    dispatchEvent(new Event("themechange"));
+    return dark;
+}
+
+/* --- routes ------------------------------------------------------------------------------------ */
+
+/* The view of a hash is App.views[first part](rest, main); a picture opens above the view of before. */
+App.route = async () => {
+    const hash = location.hash.startsWith("#/") ? location.hash : "#/";
+    const [view, ...rest] = hash.slice(2).split("/");
+    const dialog = document.getElementById("picture");
+    if (view === "picture") {
+        if (!App.shownView)
+            await App.show(App.groupLink(App.group(Number(rest[0]))));
+        await App.views.picture(rest, dialog);
+        return;
+    }
+    if (dialog.open)
+        dialog.close();
+    if (App.shownView === hash) {
+        App.returnFocus?.focus();
+        App.returnFocus = null;
+        return;
+    }
+    await App.show(hash);
+};
+
+App.show = async hash => {
+    const [view, ...rest] = hash.slice(2).split("/");
+    const main = document.getElementById("main");
+    const first = !App.shownView;
+    App.shownView = App.last = hash;
+    App.leave?.();
+    App.leave = null;
+    main.className = `view-${view || "overview"}`;
+    main.replaceChildren();
+    for (const link of document.querySelectorAll("#nav a")) {
+        const current = link.getAttribute("href") === hash || (!view && link.getAttribute("href") === "#/");
+        if (current)
+            link.setAttribute("aria-current", "page");
+        else
+            link.removeAttribute("aria-current");
+    }
+    scrollTo(0, 0);
+    await (App.views[view || "overview"] ?? App.views.overview)(rest, main);
+    const heading = main.querySelector("h1");
+    document.title = heading && view ? `${heading.textContent} · ${shown(App.summary.title)}` : shown(App.summary.title);
+    if (!first && heading) {
+        heading.tabIndex = -1;
+        heading.focus({ preventScroll: true });
+    }
+};
+
+App.start = () => {
+    const summary = App.summary;
+    summary.sheets.first = summary.sheets.strips * summary.sheets.columns * summary.sheets.rows;
+    document.getElementById("title").textContent = shown(summary.title);
+    const links = [["#/", "Overview"], summary.map && ["#/map", "Map"],
+        summary.duplicates && ["#/duplicates", "Duplicates"],
+        summary.failed > 0 && ["#/failures", "Failures"]].filter(Boolean);
+    document.getElementById("nav").append(...links.map(([href, text]) => h("a", { href }, text)));
+    document.getElementById("theme").addEventListener("click", () => {
+        const theme = showTheme(document.documentElement.dataset.theme) ? "light" : "dark";
+        store.set("clpipe-theme", theme);
+        showTheme(theme);
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => showTheme(document.documentElement.dataset.theme));
+    document.querySelector(".skip").addEventListener("click", event => {
+        event.preventDefault();
+        document.getElementById("main").focus();
+    });
+    addEventListener("hashchange", App.route);
+    addEventListener("keydown", event => {
+        if (event.key === "Escape" && !event.defaultPrevented && !document.getElementById("picture").open &&
+            App.shownView !== "#/" && !/^(INPUT|SELECT)$/.test(document.activeElement?.tagName))
+            location.hash = "#/";
+    });
+    App.route();
+};
+
+showTheme(store.get("clpipe-theme"));

@@ -1,0 +1,519 @@
+/* views.js: the first page, a group, a picture, duplicates, failures. */
+"use strict";
+
+/* Appends what is there. */
+const put = (element, ...children) => element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined));
+
+/* --- parts ------------------------------------------------------------------------------------- */
+
+function swatch(group) {
+    if (!group.colours.length)
+        return null;
+    const bar = h("span.swatch", {
+        role: "img", title: group.colours.map(([colour, part]) => `${colour} ${share(part, 1)}`).join(", "),
+        "aria-label": "Colours: " + group.colours.map(([colour, part]) => `${colour} ${share(part, 1)}`).join(", "),
+    });
+    for (const [colour, part] of group.colours) {
+        const piece = h("span");
+        piece.style.backgroundColor = colour;
+        piece.style.flexGrow = part;
+        bar.append(piece);
+    }
+    return bar;
+}
+
+function folders(group, most = 3) {
+    if (App.summary.grouping === "folders" || App.summary.folders < 2 || !group.folders.length)
+        return null;
+    const rest = group.folderCount - Math.min(most, group.folders.length);
+    return h("p.folders", {},
+        group.folders.slice(0, most).map(([name, n], i) => [i ? ", " : "", h("bdi", {}, shown(name) || "top folder"), h("span.n", {}, ` ${count(n)}`)]),
+        rest > 0 ? ` and ${counted(rest, "other")}` : null);
+}
+
+/* Sums, largest first, as bars. */
+function bars(rows, whole, link) {
+    const most = Math.max(...rows.map(([, n]) => n));
+    return h("ul.bars", {}, [...rows].sort((a, b) => b[1] - a[1]).map(([name, n]) => {
+        const fill = h("span.fill");
+        fill.style.width = `${100 * n / most}%`;
+        const text = [h("span.name", {}, name), h("span.n", {}, count(n))];
+        return h("li", {}, link ? h("a", { href: link(name) }, text, fill) : [text, fill]);
+    }));
+}
+
+const REASONS = {
+    "unreadable": "could not be read",
+    "vanished": "was removed while clpipe ran",
+    "changed": "changed while it was read",
+    "empty": "has no bytes",
+    "unknown-format": "is no image, whatever its name says",
+    "unsupported": "is in a format that this build cannot decode",
+    "corrupt": "contradicts itself",
+    "truncated": "ends early",
+    "too-large": "has too many pixels",
+    "too-many-scans": "has too many scans",
+    "timeout": "took too long to decode",
+    "out-of-memory": "needs too much memory",
+    "decoder-crashed": "crashed its decoder",
+};
+
+/* --- the first page ---------------------------------------------------------------------------- */
+
+/* As many pictures of a group as fit its card. */
+function strip(group) {
+    const element = h("div.strip", { role: "list", "aria-label": `Pictures of ${App.groupTitle(group)}` });
+    const tiles = group.strip.map(([name, w, height], i) => {
+        const place = App.place(group.cell + i, w, height);
+        const tile = App.tile(group.first + i, name, place);
+        return { tile, place, item: h("span", { role: "listitem" }, tile) };
+    });
+    let shownTiles = [];
+    const layout = () => {
+        const width = element.clientWidth, side = innerWidth < 480 ? 64 : 72, gap = 5;
+        if (!width)
+            return;
+        let x = 0;
+        const fitting = [];
+        for (const one of tiles) {
+            const w = Math.round(App.aspect(one.place) * side);
+            if (fitting.length >= 3 && x + w > width)
+                break;
+            fitting.push([one, w]);
+            x += w + gap;
+        }
+        /* Where three are too wide, all become smaller; else what is left over is shared. */
+        const total = fitting.reduce((sum, [, w]) => sum + w, 0);
+        const room = width - gap * (fitting.length - 1);
+        const stretch = fitting.length === tiles.length && total < room ? 1 : Math.min(1.35, room / total);
+        let exact = 0, used = 0;
+        for (const [one, w] of fitting) {
+            exact += w * stretch;
+            const fitted = Math.floor(exact + 1e-6) - used;
+            used += fitted;
+            App.fit(one.thumb ??= one.tile.querySelector(".thumb"), one.place, fitted, side);
+        }
+        if (shownTiles.length !== fitting.length)
+            element.replaceChildren(...fitting.map(([one]) => one.item));
+        shownTiles = fitting.map(([one]) => one.tile);
+    };
+    new ResizeObserver(layout).observe(element);
+    element.addEventListener("keydown", event => {
+        const at = shownTiles.indexOf(document.activeElement), to = at < 0 ? null : App.moved(shownTiles, at, event.key);
+        if (to === null || event.key === "ArrowUp" || event.key === "ArrowDown")
+            return;
+        event.preventDefault();
+        shownTiles[to].focus();
+    });
+    if (tiles.length)
+        tiles[0].tile.tabIndex = 0;
+    return element;
+}
+
+function card(group) {
+    const title = App.groupTitle(group);
+    return h("section.card", { "aria-labelledby": `group-${group.label}` },
+        h("div.head", {},
+            h("h2", { id: `group-${group.label}` }, h("a", { href: App.groupLink(group) }, title)),
+            h("span.size", {}, counted(group.size, "picture"), h("span.part", {}, ` · ${share(group.size, App.summary.images)}`)),
+            swatch(group)),
+        folders(group),
+        group.size ? strip(group) : h("p.folders", {}, "No pictures."));
+}
+
+App.views.overview = (rest, main) => {
+    const summary = App.summary;
+    const what = summary.grouping === "none" ? null : summary.grouping === "clusters"
+        ? [" in ", h("strong", {}, App.groupWord(summary.clustering.k))]
+        : [" in ", h("strong", {}, App.groupWord(summary.groups.length))];
+    const cards = h("div.cards");
+    const sentinel = h("div");
+    let next = 0;
+    const more = () => {
+        cards.append(...summary.groups.slice(next, next + 24).map(card));
+        next += 24;
+        return next < summary.groups.length;
+    };
+    put(main, h("div.page", {},
+        h("div.lead", {},
+            h("h1", {}, h("strong", {}, counted(summary.images, "picture")), what),
+            summary.failed ? h("a.failed", { href: "#/failures" }, `${counted(summary.failed, "file")} failed`) : null),
+        h("div.columns", {}, h("div", {}, cards, sentinel), about(summary))));
+    more();
+    App.whenNear(sentinel, more);
+};
+
+function about(summary) {
+    const clustering = summary.clustering;
+    const [least, median, most] = summary.sides;
+    const fact = (name, ...value) => [h("dt", {}, name), h("dd", {}, ...value)];
+    const sources = summary.sources.filter(([, n]) => n > 0);
+    return h("aside.about", { "aria-label": "About these pictures" },
+        h("section", {}, h("h2", {}, "What was taken"),
+            h("dl", {},
+                fact("Pictures", count(summary.images)),
+                fact("Size", size(summary.bytes)),
+                fact("Pixels", `${fine(summary.pixels / 1e6)} million`),
+                fact("Longest side", least === most ? `${count(most)} pixels` : [`${count(median)} `, h("span.n", {}, `(${count(least)} to ${count(most)})`)]),
+                sources.length === 1 && sources[0][0] ? fact("Source", h("bdi", {}, shown(sources[0][0]))) : null,
+                summary.folders > 1 ? fact("Folders", count(summary.folders)) : null,
+                summary.skipped ? fact("Skipped", counted(summary.skipped, "file that is no image", "files that are no images")) : null),
+            sources.length > 1 ? [h("h3", {}, "Sources"), bars(sources.map(([name, n]) => [shown(name) || "files", n]))] : null,
+            h("h3", {}, "Formats"), bars(summary.formats.map(([name, n]) => [name.toUpperCase(), n]))),
+        summary.failed ? h("section", {}, h("h2", {}, "What failed"),
+            bars(summary.reasons, summary.failed, name => `#/failures/${name}`)) : null,
+        clustering ? h("section", {}, h("h2", {}, "How it was grouped"),
+            h("dl", {},
+                fact("By", h("code", {}, clustering.feature)),
+                fact("Distance", clustering.metric),
+                fact("Iterations", `${count(clustering.iterations)}${clustering.converged ? ", converged" : ""}`),
+                clustering.agreement ? fact("Purity", h("span", { title: "The share of pictures whose folder is the commonest of their cluster" },
+                    `${fine(clustering.agreement.purity)} against ${counted(clustering.agreement.folders, "folder")}`)) : null,
+                clustering.agreement ? fact("NMI, ARI", `${fine(clustering.agreement.nmi)}, ${fine(clustering.agreement.ari)}`) : null,
+                fact("Name", h("code", {}, clustering.name)),
+                clustering.others.length ? fact("Also stored", clustering.others.map((name, i) => [i ? ", " : "", h("code", {}, name)])) : null),
+            clustering.sweep ? sweep(clustering) : null) : h("section", {}, h("h2", {}, "Not clustered"),
+            h("p", {}, "This file has no clusters. To get some: ", h("code", {}, "clpipe cluster FILE.h5 -k 10"), ".")),
+        (summary.notes ?? []).length ? h("section", {}, h("h2", {}, "Left out"), summary.notes.map(note => h("p", {}, note))) : null,
+        h("p.made", {}, `Made by clpipe ${summary.version} from a file of ${summary.created.slice(0, 10)}.`));
+}
+
+/* --- the chart of k ---------------------------------------------------------------------------- */
+
+const MEASURES = [
+    ["silhouette", "Silhouette", 1], ["simplified_silhouette", "Simplified silhouette", 1],
+    ["davies_bouldin", "Davies-Bouldin", -1], ["calinski_harabasz", "Calinski-Harabasz", 1],
+    ["inertia", "Inertia", 0], ["nmi", "Folders (NMI)", 1],
+];
+
+function sweep(clustering) {
+    const { values, measure, reason } = clustering.sweep;
+    const defined = MEASURES.filter(([key]) => values.some(value => Number.isFinite(value[key])));
+    defined.sort(([a], [b]) => (b === measure) - (a === measure));
+    return h("div.sweep", {},
+        h("h3", {}, `Why k = ${count(clustering.k)}`),
+        reason ? h("p", {}, `${reason.replace(/^k = \d+: /, "").replace(/^./, c => c.toUpperCase())}.`) : null,
+        defined.map(([key, title, better], i) => panel(values, key, title, better, clustering.k, i === 0)),
+        h("details", {}, h("summary", {}, "The numbers"),
+            h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Measures of each k" },
+                h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "k"), defined.map(([, title]) => h("th", { scope: "col" }, title)))),
+                    h("tbody", {}, values.map(value => h("tr", {}, h("th", { scope: "row" }, count(value.k)),
+                        defined.map(([key]) => h("td", {}, fine(value[key], 4))))))))));
+}
+
+function panel(values, key, title, better, k, large) {
+    const width = 260, height = large ? 92 : 40, left = 4, right = width - 4, top = 6;
+    const points = values.filter(value => Number.isFinite(value[key]));
+    const numbers = points.map(value => value[key]);
+    const low = Math.min(...numbers), high = Math.max(...numbers);
+    const x = value => values.length < 2 ? width / 2 : left + (right - left) * (value.k - values[0].k) / (values.at(-1).k - values[0].k);
+    const y = value => top + (height - 2 * top) * (high > low ? (high - value[key]) / (high - low) : 0.5);
+    const best = points.reduce((a, b) => (better < 0 ? b[key] < a[key] : b[key] > a[key]) ? b : a);
+    const chosen = points.find(value => value.k === k);
+    const text = better === 0 ? `from ${fine(high)} to ${fine(low)}` : `${better < 0 ? "lowest" : "highest"} ${fine(best[key])} at ${count(best.k)}`;
+    const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} of each k: ${text}` },
+        svg("path", { class: "grid", d: `M${left} ${height - 1}H${right}` }));
+    if (chosen)
+        chart.append(svg("path", { class: "chosen", d: `M${x(chosen)} 0V${height}` }));
+    chart.append(svg("polyline", { points: points.map(value => `${x(value).toFixed(1)},${y(value).toFixed(1)}`).join(" ") }));
+    for (const value of points) {
+        const dot = svg("circle", { cx: x(value).toFixed(1), cy: y(value).toFixed(1), r: value === chosen ? 4 : 2, class: value === chosen ? "chosen" : "" });
+        dot.append(svg("title", {}, `k = ${value.k}: ${fine(value[key], 4)}`));
+        chart.append(dot);
+    }
+    return h("figure", {}, h("figcaption", {}, h("span", {}, title), h("span.n", {}, text)), chart,
+        large ? h("p.axis", { "aria-hidden": "true" }, h("span", {}, `k ${count(values[0].k)}`), h("span", {}, count(values.at(-1).k))) : null);
+}
+
+/* --- a group ----------------------------------------------------------------------------------- */
+
+App.views.group = async ([label], main) => {
+    const groups = App.summary.groups, at = groups.findIndex(one => String(one.label) === label);
+    if (at < 0) {
+        put(main, h("div.page", {}, h("h1", {}, "There is no such group"), h("p", {}, h("a", { href: "#/" }, "Back to the overview"))));
+        return;
+    }
+    const group = groups[at], clustered = App.summary.grouping === "clusters" && group.label >= 0;
+    const beside = (to, text, rel) => groups[to]?.size ? h("a.button", { href: App.groupLink(groups[to]), rel }, text) : null;
+    const gallery = new App.Gallery(128, `Pictures of ${App.groupTitle(group)}`);
+    const outliers = new App.Gallery(128, "Outliers");
+    const sentinel = h("div");
+    const far = group.outliers ? h("section.outliers", { hidden: true },
+        h("h2", {}, counted(group.outliers, "outlier")),
+        h("p", {}, "Much farther from the centre than the others of this cluster."), outliers.element) : null;
+    put(main, h("div.page", {},
+        h("nav.crumbs", { "aria-label": "Groups" }, h("a", { href: "#/" }, "Overview"),
+            h("span.grow"), beside(at - 1, "← Larger", "prev"), beside(at + 1, "Smaller →", "next")),
+        h("div.lead.group", {}, h("h1", {}, App.groupTitle(group)),
+            h("p", {}, `${counted(group.size, "picture")}, ${share(group.size, App.summary.images)} of all`,
+                clustered ? ". The nearest to the centre come first." : "."),
+            swatch(group), folders(group)),
+        gallery.element, far, sentinel));
+    let next = group.first;
+    const end = group.first + group.size, border = end - group.outliers;
+    const more = async () => {
+        if (next >= end)
+            return false;
+        const limit = Math.min(end, next < border ? Math.min(border, next + 120) : next + 120);
+        let pictures;
+        try {
+            pictures = await Promise.all(Array.from({ length: limit - next }, (_, i) => App.picture(next + i)));
+        } catch {
+            sentinel.before(App.missing("Some pictures"));
+            return false;
+        }
+        const target = next < border ? gallery : outliers;
+        if (target === outliers)
+            far.hidden = false;
+        target.add(pictures.map(one => [App.tile(one.p, one.name, one.place), one.place]));
+        next = limit;
+        return next < end;
+    };
+    await more();
+    App.whenNear(sentinel, more);
+};
+
+/* --- a picture --------------------------------------------------------------------------------- */
+
+App.views.picture = async ([number], dialog) => {
+    const p = Number(number), summary = App.summary;
+    if (!Number.isInteger(p) || p < 0 || p >= summary.images) {
+        location.hash = "#/";
+        return;
+    }
+    if (!dialog.open) {
+        App.returnFocus = document.activeElement;
+        dialog.onclose = () => {
+            if (location.hash.startsWith("#/picture/"))
+                location.hash = App.last;
+        };
+        dialog.onclick = event => {
+            if (event.target === dialog)
+                dialog.close();
+        };
+        dialog.onkeydown = event => {
+            const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+            if (!step || event.target.closest(".gallery") || event.altKey || event.ctrlKey || event.metaKey)
+                return;
+            const to = App.onPage + step;
+            if (to >= 0 && to < summary.images) {
+                event.preventDefault();
+                location.replace(`#/picture/${to}`);
+            }
+        };
+        dialog.showModal();
+    }
+    App.onPage = p;
+    let one;
+    try {
+        one = await App.picture(p);
+    } catch {
+        dialog.replaceChildren(h("h2", { id: "picture-name" }, "Picture"), App.missing("This picture"),
+            h("button.button", { type: "button", onclick: () => dialog.close() }, "Close"));
+        return;
+    }
+    if (App.onPage !== p)
+        return;
+    const group = App.group(p), rank = p - group.first, clustered = summary.grouping === "clusters" && group.label >= 0;
+    const keep = document.activeElement?.dataset?.keep;
+    const step = (to, text, label) => to < 0 || to >= summary.images ? h("span.step")
+        : h("a.step", { href: `#/picture/${to}`, "aria-label": label, "data-keep": text,
+            onclick: event => { event.preventDefault(); location.replace(`#/picture/${to}`); } }, text);
+    const fact = (name, ...value) => [h("dt", {}, name), h("dd", {}, ...value)];
+    const close = h("button.icon", { type: "button", "aria-label": "Close", title: "Close (Escape)", onclick: () => dialog.close() },
+        svg("svg", { viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": true }, svg("path", { d: "M4 4l12 12M16 4L4 16" })));
+    const similar = h("section.similar", {}, h("h3", {}, "Most similar"));
+    dialog.replaceChildren(
+        h("div.top", {}, h("h2", { id: "picture-name", tabindex: -1 }, h("bdi", {}, base(one.name))), close),
+        h("div.body", {},
+            h("div.large", {}, step(p - 1, "‹", "Previous picture"), large(one), step(p + 1, "›", "Next picture")),
+            h("dl", {},
+                folder(one.name) ? fact("Folder", h("bdi", {}, folder(one.name))) : null,
+                fact("Size", `${count(one.width)} × ${count(one.height)} pixels`),
+                fact("File", `${one.format.toUpperCase()}, ${size(one.bytes)}`),
+                summary.sources.length > 1 ? fact("Source", h("bdi", {}, shown(summary.sources[one.source]?.[0] ?? ""))) : null,
+                fact(summary.grouping === "folders" ? "Group" : "Cluster", h("a", { href: App.groupLink(group), onclick: () => dialog.close() }, App.groupTitle(group)),
+                    clustered ? `, ${count(rank + 1)} of ${count(group.size)} from the centre` : ""),
+                clustered ? fact("Distance", digits(one.distance)) : null,
+                fact("Row", count(one.row)),
+                summary.map ? fact("Map", h("a", { href: `#/map/${p}` }, "Show it on the map")) : null,
+                one.link ? fact("Original", h("a", { href: one.link, target: "_blank", rel: "noopener" }, "Open the file")) : null)),
+        similar);
+    dialog.scrollTop = 0;
+    (keep && dialog.querySelector(`[data-keep="${keep}"]`) || dialog.querySelector("h2")).focus({ preventScroll: true });
+    document.title = `${base(one.name)} · ${shown(summary.title)}`;
+    await mostSimilar(similar, p);
+};
+
+/* As large as the window and the thumbnail allow; the file itself where it is linked. */
+function large(one) {
+    if (one.link) {
+        const image = h("img.original", { src: one.link, alt: base(one.name) });
+        image.addEventListener("error", () => image.replaceWith(large({ ...one, link: null })));
+        return image;
+    }
+    const thumb = App.thumb(one.place, base(one.name));
+    if (!one.place.w) {
+        App.fit(thumb, one.place, 240, 180);
+        thumb.append(h("span", {}, "No thumbnail: the file was gone or had changed when this report was made."));
+        return thumb;
+    }
+    const scale = Math.min((Math.min(innerWidth, 900) - 160) / one.place.w, 0.38 * innerHeight / one.place.h, 336 / App.summary.sheets.size);
+    App.fit(thumb, one.place, Math.round(one.place.w * Math.max(scale, 0.5)), Math.round(one.place.h * Math.max(scale, 0.5)));
+    return thumb;
+}
+
+async function mostSimilar(section, p) {
+    const { similar, chunk } = App.summary;
+    if (!similar) {
+        section.append(h("p", {}, "This report was made without similar pictures."));
+        return;
+    }
+    let found;
+    try {
+        found = (await App.load("similar", Math.floor(p / chunk)))[p % chunk];
+    } catch {
+        section.append(App.missing("Similar pictures"));
+        return;
+    }
+    if (!found.length) {
+        section.append(h("p", {}, "There is no other picture to compare it with."));
+        return;
+    }
+    const pictures = await Promise.all(found.map(([other]) => App.picture(other)));
+    if (App.onPage !== p)
+        return;
+    const gallery = new App.Gallery(92, "Most similar pictures");
+    section.append(h("p.by", {}, "By ", h("code", {}, similar.feature), ", nearest first."), gallery.element);
+    gallery.add(pictures.map((one, i) => {
+        const tile = App.tile(one.p, one.name, one.place, h("span.caption", {}, found[i][1] === 0 ? "the same" : digits(found[i][1], 3)));
+        tile.title += `, at distance ${digits(found[i][1])}`;
+        return [tile, one.place];
+    }));
+}
+
+/* --- duplicates -------------------------------------------------------------------------------- */
+
+const KINDS = {
+    bytes: ["Same file", "The files have the same bytes."],
+    pixels: ["Same picture", "The files differ, but every pixel is the same."],
+    near: ["Nearly the same", "Scaled, re-encoded, cropped, mirrored or brightened."],
+};
+
+App.views.duplicates = async ([kind], main) => {
+    const about = App.summary.duplicates;
+    const page = h("div.page");
+    main.append(page);
+    if (!about) {
+        put(page, h("h1", {}, "Duplicates"), h("p", {}, "This report was made without duplicates."));
+        return;
+    }
+    let groups;
+    try {
+        groups = await App.load("duplicates");
+    } catch {
+        put(page, h("h1", {}, "Duplicates"), App.missing("The groups"));
+        return;
+    }
+    const kinds = Object.keys(KINDS).filter(name => about[name]);
+    const wanted = KINDS[kind] ? groups.filter(group => group.kind === kind) : groups;
+    const extra = groups.reduce((sum, group) => sum + group.members.length - 1, 0);
+    put(page, h("h1", {}, "Duplicates"),
+        h("p", {}, groups.length ? `${counted(groups.length, "group")} of pictures that are copies of each other; without ${counted(extra, "copy", "copies")} one of each would be left.` : "No picture is a copy of another."),
+        about.note ? h("p.note", {}, about.note) : null,
+        groups.length && kinds.length > 1 ? h("nav.chips", { "aria-label": "Kinds" },
+            [["", "All", groups.length], ...kinds.map(name => [name, KINDS[name][0], about[name]])].map(([name, text, n]) =>
+                h("a", { href: name ? `#/duplicates/${name}` : "#/duplicates", "aria-current": (kind ?? "") === name ? "true" : null }, text, h("span.n", {}, count(n))))) : null);
+    const list = h("div.groups"), sentinel = h("div");
+    put(page, list, sentinel);
+    let next = 0;
+    const more = async () => {
+        const some = wanted.slice(next, next + 20);
+        for (const group of some) {
+            let pictures;
+            try {
+                pictures = await Promise.all(group.members.slice(0, 60).map(([p]) => App.picture(p)));
+            } catch {
+                list.append(App.missing("A group"));
+                continue;
+            }
+            const gallery = new App.Gallery(110, KINDS[group.kind][0]);
+            list.append(h("section.card", {}, h("div.head", {},
+                h("h2", {}, KINDS[group.kind][0]), h("span.size", {}, counted(group.members.length, "picture"), h("span.part", {}, ` · ${KINDS[group.kind][1]}`))),
+            gallery.element,
+            h("ul.paths", {}, pictures.map((one, i) => h("li", {}, h("bdi", {}, shown(one.name)),
+                h("span.n", {}, ` ${count(one.width)} × ${count(one.height)}, ${size(one.bytes)}${group.members[i][1] && i ? `, ${group.members[i][1]}` : ""}`)))),
+            group.members.length > pictures.length ? h("p", {}, `and ${count(group.members.length - pictures.length)} more`) : null));
+            gallery.add(pictures.map(one => [App.tile(one.p, one.name, one.place), one.place]));
+        }
+        next += 20;
+        return next < wanted.length;
+    };
+    await more();
+    App.whenNear(sentinel, more);
+};
+
+/* --- failures ---------------------------------------------------------------------------------- */
+
+App.views.failures = async ([reason], main) => {
+    const { failed, chunk, reasons } = App.summary;
+    const page = h("div.page");
+    main.append(page);
+    put(page, h("h1", {}, "Failures"), h("p", {}, failed ? `${counted(failed, "file")} gave no picture.` : "No file failed."));
+    if (!failed)
+        return;
+    let rows;
+    try {
+        rows = (await Promise.all(Array.from({ length: Math.ceil(failed / chunk) }, (_, i) => App.load("failures", i)))).flat();
+    } catch {
+        put(page, App.missing("The table"));
+        return;
+    }
+    const state = { reason: reasons.some(([name]) => name === reason) ? reason : "", text: "", column: 0, down: false };
+    const body = h("tbody"), sentinel = h("div"), told = h("p.told", { role: "status" });
+    const select = h("select", { id: "reason", onchange: () => { state.reason = select.value; show(); } },
+        h("option", { value: "" }, "all reasons"), reasons.map(([name, n]) => h("option", { value: name }, `${name} (${count(n)})`)));
+    select.value = state.reason;
+    const input = h("input", { id: "filter", type: "search", placeholder: "Part of a name or message", oninput: () => { state.text = input.value.toLowerCase(); show(); } });
+    const columns = [["File", 0], ["Reason", 1], ["Message", 2], ["Size", 3]];
+    const heads = columns.map(([text, i]) => h("th", { scope: "col" }, h("button", { type: "button", onclick: () => {
+        state.down = state.column === i && !state.down;
+        state.column = i;
+        show();
+    } }, text, h("span.arrow", { "aria-hidden": "true" }))));
+    let wanted = [], next = 0;
+    const more = () => {
+        body.append(...wanted.slice(next, next + 200).map(([name, why, message, bytes]) => h("tr", {},
+            h("td.file", {}, h("bdi", {}, shown(name))), h("td", {}, h("span.reason", {}, why), h("span.why", {}, REASONS[why] ?? "")),
+            h("td.message", {}, shown(message)), h("td.n", {}, size(bytes)))));
+        next += 200;
+        return next < wanted.length;
+    };
+    const collator = new Intl.Collator("en", { numeric: true });
+    const show = () => {
+        wanted = rows.filter(([name, why, message]) => (!state.reason || why === state.reason) &&
+            (!state.text || name.toLowerCase().includes(state.text) || message.toLowerCase().includes(state.text)));
+        const sign = state.down ? -1 : 1, by = state.column;
+        wanted.sort((a, b) => sign * (by === 3 ? a[3] - b[3] : collator.compare(a[by], b[by])));
+        heads.forEach((head, i) => {
+            if (i === by)
+                head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
+            else
+                head.removeAttribute("aria-sort");
+        });
+        told.textContent = wanted.length === rows.length ? "" : `${count(wanted.length)} of ${count(rows.length)}`;
+        body.replaceChildren();
+        next = 0;
+        const again = h("div");
+        page.querySelector(".sentinel")?.remove();
+        again.className = "sentinel";
+        put(page, again);
+        if (more())
+            App.whenNear(again, more);
+    };
+    put(page, h("form.filters", { onsubmit: event => event.preventDefault() },
+        h("label", { for: "filter" }, "Find"), input, h("label", { for: "reason" }, "Reason"), select, told),
+    h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Files that failed" }, h("table.failures", {},
+        h("thead", {}, h("tr", {}, heads)), body)), sentinel);
+    show();
+};

@@ -1,0 +1,115 @@
+/* pages.c: the report, step by step; see pages.h. */
+#include "report/pages.h"
+#include "base/log.h"
+#include "base/minmax.h"
+#include "base/output_directory.h"
+#include "base/path.h"
+#include "file/choose.h"
+#include "report/embedded_asset.h"
+#include "report/pages_data.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const page_names[] = {".clpipe-report", "index.html", "app.js",
+                                         "views.js",       "map.js",     "style.css",
+                                         "data",           "sheets",     NULL};
+
+#define MARKER_TEXT "clpipe wrote this directory and replaces it as a whole.\n"
+
+enum status pages_check(const char *directory, struct error *err)
+{
+    return output_directory_check(directory, page_names, err);
+}
+
+/* The clustering to show; NULL where the file has none, or none of its pictures. */
+static enum status choose(struct pages *pages, struct error *err)
+{
+    const char *name = pages->config->name;
+    struct result *result = pages->result;
+    char shown[256];
+    path_for_message(shown, sizeof shown, pages->config->file);
+    if (result_images(result) == 0)
+        return error_set(
+            err, STATUS_FAILED,
+            "%s has no images, and a report shows images; clpipe info and clpipe export "
+            "show what it has",
+            shown);
+    if (!name && result_clusters_count(result) == 0)
+        return STATUS_OK;
+    if (!name && result_clusters_find(result, "kmeans"))
+        name = "kmeans";
+    enum status status = choose_clusters(&pages->clusters, result, name, err);
+    if (status != STATUS_OK)
+        return status;
+    if (pages->clusters->rows != result_images(result))
+        return error_set(err, STATUS_FAILED,
+                         "%s: /clusters/%s does not label the images of this file; export it with "
+                         "clpipe export --what labels",
+                         shown, pages->clusters->name);
+    return STATUS_OK;
+}
+
+static enum status write_assets(struct pages *pages, struct error *err)
+{
+    for (const struct embedded_asset *asset = embedded_assets; asset->name; asset++) {
+        size_t size = 0, used = 0;
+        for (const char *const *line = asset->lines; *line; line++)
+            size += strlen(*line);
+        char *text = malloc(size + 1);
+        if (!text)
+            return error_memory(err, size, "a page");
+        for (const char *const *line = asset->lines; *line; line++)
+            used = (size_t)(stpcpy(text + used, *line) - text);
+        enum status status = output_directory_write(pages->directory, asset->name, text, used, err);
+        free(text);
+        pages->counts->bytes += used;
+        if (status != STATUS_OK)
+            return status;
+    }
+    return output_directory_write(pages->directory, page_names[0], MARKER_TEXT, strlen(MARKER_TEXT),
+                                  err);
+}
+
+static enum status make(struct pages *pages, struct error *err)
+{
+    static enum status (*const steps[])(struct pages *, struct error *) = {
+        pages_make_sheets,   pages_make_images,  pages_make_similar,
+        pages_make_failures, pages_make_summary, write_assets};
+    enum status status = output_directory_add(pages->directory, "data", err);
+    if (status == STATUS_OK)
+        status = output_directory_add(pages->directory, "sheets", err);
+    for (size_t i = 0; status == STATUS_OK && i < sizeof steps / sizeof *steps; i++) {
+        status = stop_check(pages->config->stop, "writing the report: nothing is kept of it", err);
+        if (status == STATUS_OK)
+            status = steps[i](pages, err);
+    }
+    return status;
+}
+
+enum status pages_write(struct pages_counts *counts, const struct pages_config *config,
+                        struct error *err)
+{
+    struct pages pages = {.config = config, .counts = counts};
+    memset(counts, 0, sizeof *counts);
+    enum status status = result_open(&pages.result, config->file, err);
+    if (status == STATUS_OK)
+        status = choose(&pages, err);
+    if (status == STATUS_OK)
+        status = output_directory_open(&pages.directory, config->directory, page_names, err);
+    if (status == STATUS_OK)
+        status = pictures_read(&pages.pictures, &pages.grouping, pages.result, pages.clusters,
+                               config->stop, err);
+    if (status == STATUS_OK)
+        status = make(&pages, err);
+    if (status == STATUS_OK)
+        status = output_directory_commit(pages.directory, err);
+    counts->images = pages.pictures.count;
+    counts->groups = pages.pictures.group_count;
+    if (pages.clusters)
+        snprintf(counts->clustering, sizeof counts->clustering, "%s", pages.clusters->name);
+    pages_clear(&pages);
+    output_directory_close(&pages.directory);
+    result_close(&pages.result);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* pages_config.h: what goes into a report and what it came to; pages.h has the function. */
+#ifndef CLPIPE_REPORT_PAGES_CONFIG_H
+#define CLPIPE_REPORT_PAGES_CONFIG_H
+
+#include "base/error.h"
+#include "base/stop.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ocl_context;
+
+struct pages_config {
+    const char *file;      /* the result */
+    const char *directory; /* to write: new, empty, or an earlier report */
+    const char *name;      /* of the clustering; NULL: "kmeans", or the only one, or none */
+    bool link_originals;
+    const char *version; /* of the program, shown */
+    unsigned threads;    /* at least 1 */
+    uint64_t memory;     /* bytes of host buffers for decoding and searching */
+    struct ocl_context *const
+        *contexts; /* to search for similar pictures on; NULL and 0: the host */
+    uint32_t context_count;
+    struct stop *stop; /* may be NULL */
+    /* May be NULL; from the calling thread. `phase` is static. */
+    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
+    void *progress_context;
+};
+
+struct pages_counts {
+    uint64_t images, failed, groups, bytes; /* groups: clusters, or folders; bytes: of all files */
+    uint64_t without_thumbnail;
+    char clustering[64]; /* its name, or "" */
+};
+
+#endif

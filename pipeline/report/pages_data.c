@@ -1,0 +1,500 @@
+/* pages_data.c: what the scripts of a report hold, but for the map and neighbours. */
+#include "report/pages_data.h"
+#include "base/minmax.h"
+#include "report/pages_palette.h"
+#include "report/pages_script.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Thumbnails that a swatch is made from. */
+#define SWATCH_THUMBNAILS 24u
+
+void pages_clear(struct pages *pages)
+{
+    thumbs_close(&pages->thumbs);
+    free(pages->places);
+    free(pages->strip_places);
+    pages->places = pages->strip_places = NULL;
+    pictures_clear(&pages->pictures);
+}
+
+static void open_chunk(struct json *json)
+{
+    json_init(json, true);
+    json_open_object(json, NULL);
+}
+
+/* --- thumbnails -------------------------------------------------------------------------------- */
+
+static void thumbs_progress(void *context, uint64_t done, uint64_t total)
+{
+    const struct pages_config *config = context;
+    config->progress(config->progress_context, "thumbnails", done, total);
+}
+
+static void sheets_progress(void *context, uint64_t done, uint64_t total)
+{
+    const struct pages_config *config = context;
+    config->progress(config->progress_context, "sheets", done, total);
+}
+
+static enum status write_sheet(void *context, uint32_t sheet, const uint8_t *data, size_t bytes,
+                               struct error *err)
+{
+    struct pages *pages = context;
+    char name[32];
+    enum status status = stop_check(pages->config->stop, "writing thumbnails", err);
+    if (status != STATUS_OK)
+        return status;
+    snprintf(name, sizeof name, "sheets/%05u.jpg", sheet);
+    __atomic_fetch_add(&pages->counts->bytes, bytes, __ATOMIC_RELAXED);
+    return output_directory_write(pages->directory, name, data, bytes, err);
+}
+
+static uint64_t strip_length(const struct picture_group *group)
+{
+    return min_u64(group->size, PAGES_STRIP);
+}
+
+static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, struct pages *pages,
+                                const uint64_t *rows, uint64_t count, uint32_t first,
+                                struct error *err)
+{
+    const uint64_t cells = (uint64_t)pages->grid.columns * pages->grid.rows;
+    *places = malloc((size_t)(count ? count : 1) * sizeof **places);
+    if (!*places)
+        return error_memory(err, (size_t)count * sizeof **places, "thumbnails");
+    const struct sheets_config config = {.rows = rows,
+                                         .count = count,
+                                         .first = first,
+                                         .write = write_sheet,
+                                         .context = pages,
+                                         .progress =
+                                             pages->config->progress ? sheets_progress : NULL,
+                                         .progress_context = (void *)pages->config};
+    *sheets = (uint32_t)((count + cells - 1) / cells);
+    return thumbs_sheets(*places, pages->thumbs, &config, err);
+}
+
+/* The first page would have to load a sheet for each cluster: it has sheets of its own. */
+enum status pages_make_sheets(struct pages *pages, struct error *err)
+{
+    const struct pictures *pictures = &pages->pictures;
+    const struct thumbs_config config = {.result = pages->result,
+                                         .threads = pages->config->threads,
+                                         .memory = pages->config->memory,
+                                         .directory = output_directory_temporary(pages->directory),
+                                         .stop = pages->config->stop,
+                                         .progress =
+                                             pages->config->progress ? thumbs_progress : NULL,
+                                         .progress_context = (void *)pages->config};
+    enum status status = thumbs_open(&pages->thumbs, &config, err);
+    if (status != STATUS_OK)
+        return status;
+    pages->grid = thumbs_grid(pages->thumbs);
+    pages->counts->without_thumbnail = thumbs_missing(pages->thumbs);
+    uint64_t *strips = malloc(((size_t)pictures->group_count * PAGES_STRIP + 1) * sizeof *strips),
+             count = 0;
+    if (!strips)
+        return error_memory(err, (size_t)pictures->group_count * PAGES_STRIP * 8, "thumbnails");
+    for (uint32_t i = 0; i < pictures->group_count; i++)
+        for (uint64_t j = 0; j < strip_length(&pictures->group[i]); j++)
+            strips[count++] = pictures->order[pictures->group[i].first + j];
+    status = write_sheets(&pages->strip_sheets, &pages->strip_places, pages, strips, count, 0, err);
+    free(strips);
+    if (status == STATUS_OK)
+        status = write_sheets(&pages->sheets, &pages->places, pages, pictures->order,
+                              pictures->count, pages->strip_sheets, err);
+    return status;
+}
+
+/* --- pictures ---------------------------------------------------------------------------------- */
+
+/* One member of an images file: a value for each picture of [first, end). */
+#define COLUMN(json, key, first, end, write)                                                       \
+    do {                                                                                           \
+        json_open_array(json, key);                                                                \
+        for (uint64_t i = first; i < end; i++) {                                                   \
+            const uint64_t row = pages->pictures.order[i];                                         \
+            const struct picture *picture = &pages->pictures.row[row];                             \
+            (void)picture;                                                                         \
+            write;                                                                                 \
+        }                                                                                          \
+        json_close_array(json);                                                                    \
+    } while (0)
+
+enum status pages_make_images(struct pages *pages, struct error *err)
+{
+    const uint64_t n = pages->pictures.count;
+    for (uint64_t first = 0; first < n; first += PAGES_CHUNK) {
+        const uint64_t end = min_u64(n, first + PAGES_CHUNK);
+        struct json json;
+        enum status status = stop_check(pages->config->stop, "writing the report", err);
+        if (status != STATUS_OK)
+            return status;
+        open_chunk(&json);
+        COLUMN(&json, "name", first, end,
+               json_string(&json, NULL, pictures_name(&pages->pictures, row)));
+        COLUMN(&json, "row", first, end, json_uint(&json, NULL, row));
+        COLUMN(&json, "width", first, end, json_uint(&json, NULL, picture->width));
+        COLUMN(&json, "height", first, end, json_uint(&json, NULL, picture->height));
+        COLUMN(&json, "bytes", first, end, json_uint(&json, NULL, picture->bytes));
+        COLUMN(&json, "format", first, end, json_uint(&json, NULL, picture->format));
+        COLUMN(&json, "source", first, end, json_uint(&json, NULL, picture->source));
+        if (pages->clusters)
+            COLUMN(&json, "distance", first, end,
+                   script_number(&json, NULL, (double)picture->distance, 5));
+        COLUMN(&json, "w", first, end, json_uint(&json, NULL, pages->places[i].width));
+        COLUMN(&json, "h", first, end, json_uint(&json, NULL, pages->places[i].height));
+        json_close_object(&json);
+        status = script_write(&json, "images", (int64_t)(first / PAGES_CHUNK), pages->directory,
+                              &pages->counts->bytes, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* --- failures ---------------------------------------------------------------------------------- */
+
+static void add_failure(struct json *json, const struct pages *pages,
+                        const struct result_failure *failure)
+{
+    json_open_array(json, NULL);
+    json_string(json, NULL, pictures_shown(&pages->pictures, failure->path, failure->source));
+    json_string(json, NULL, reason_name(failure->reason));
+    json_string(json, NULL, failure->message);
+    json_uint(json, NULL, failure->bytes);
+    json_close_array(json);
+}
+
+/* Files that are no images are counted, not listed. */
+enum status pages_make_failures(struct pages *pages, struct error *err)
+{
+    struct json json = {0};
+    enum status status = STATUS_OK;
+    uint64_t listed = 0;
+    bool open = false;
+    for (uint64_t row = 0; row < result_failures(pages->result) && status == STATUS_OK; row++) {
+        struct result_failure failure;
+        status = result_failure_at(pages->result, row, &failure, err);
+        if (status != STATUS_OK)
+            break;
+        pages->by_reason[failure.reason < REASON_COUNT ? failure.reason : REASON_NONE]++;
+        if (failure.reason == REASON_NOT_AN_IMAGE)
+            continue;
+        if (!open) {
+            json_init(&json, true);
+            json_open_array(&json, NULL);
+            open = true;
+        }
+        add_failure(&json, pages, &failure);
+        if (++listed % PAGES_CHUNK == 0) {
+            json_close_array(&json);
+            status = script_write(&json, "failures", (int64_t)(listed / PAGES_CHUNK - 1),
+                                  pages->directory, &pages->counts->bytes, err);
+            open = false;
+        }
+    }
+    if (open && status == STATUS_OK) {
+        json_close_array(&json);
+        status = script_write(&json, "failures", (int64_t)(listed / PAGES_CHUNK), pages->directory,
+                              &pages->counts->bytes, err);
+    } else if (open) {
+        json_clear(&json);
+    }
+    pages->failed = pages->counts->failed = listed;
+    pages->skipped = pages->by_reason[REASON_NOT_AN_IMAGE];
+    return status;
+}
+
+/* --- the summary ------------------------------------------------------------------------------- */
+
+static int compare_u32(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Smallest, median and largest longest side, in pixels. */
+static enum status add_sizes(struct json *json, const struct pages *pages, struct error *err)
+{
+    const size_t n = (size_t)pages->pictures.count;
+    uint32_t *sides = malloc(n * sizeof *sides);
+    if (!sides)
+        return error_memory(err, n * sizeof *sides, "the sizes of pictures");
+    for (size_t i = 0; i < n; i++)
+        sides[i] = max_u32(pages->pictures.row[i].width, pages->pictures.row[i].height);
+    qsort(sides, n, sizeof *sides, compare_u32);
+    json_open_array(json, "sides");
+    json_uint(json, NULL, sides[0]);
+    json_uint(json, NULL, sides[n / 2]);
+    json_uint(json, NULL, sides[n - 1]);
+    json_close_array(json);
+    free(sides);
+    return STATUS_OK;
+}
+
+static enum status add_taken(struct json *json, const struct pages *pages, struct error *err)
+{
+    const struct pictures *pictures = &pages->pictures;
+    uint64_t *of_source = calloc(pictures->source_count + 1u, sizeof *of_source);
+    if (!of_source)
+        return error_memory(err, pictures->source_count * sizeof *of_source, "sources");
+    for (uint64_t row = 0; row < pictures->count; row++)
+        of_source[min_u32(pictures->row[row].source, pictures->source_count)]++;
+    json_uint(json, "images", pictures->count);
+    json_uint(json, "bytes", pictures->bytes);
+    json_uint(json, "pixels", pictures->pixels);
+    json_open_array(json, "sources");
+    for (unsigned i = 0; i < pictures->source_count; i++) {
+        char name[256];
+        json_open_array(json, NULL);
+        json_string(json, NULL,
+                    pictures_source(name, sizeof name, result_source(pages->result, i)));
+        json_uint(json, NULL, of_source[i]);
+        json_close_array(json);
+    }
+    json_close_array(json);
+    free(of_source);
+    json_open_array(json, "formats");
+    for (unsigned i = 0; i < pictures->format_count; i++) {
+        char format[sizeof pictures->format[0] + 1];
+        snprintf(format, sizeof format, "%.*s", (int)sizeof pictures->format[0],
+                 pictures->format[i]);
+        json_open_array(json, NULL);
+        json_string(json, NULL, format);
+        json_uint(json, NULL, pictures->of_format[i]);
+        json_close_array(json);
+    }
+    json_close_array(json);
+    json_uint(json, "folders", pictures->folder_count);
+    json_uint(json, "failed", pages->failed);
+    json_uint(json, "skipped", pages->skipped);
+    json_open_array(json, "reasons");
+    for (int i = REASON_NONE + 1; i < REASON_COUNT; i++) {
+        if (i == REASON_NOT_AN_IMAGE || pages->by_reason[i] == 0)
+            continue;
+        json_open_array(json, NULL);
+        json_string(json, NULL, reason_name((enum reason)i));
+        json_uint(json, NULL, pages->by_reason[i]);
+        json_close_array(json);
+    }
+    json_close_array(json);
+    return add_sizes(json, pages, err);
+}
+
+static enum status add_swatch(struct json *json, struct pages *pages,
+                              const struct picture_group *group, const float *centroids,
+                              struct palette_cells *cells, struct error *err)
+{
+    const struct result_clusters *clusters = pages->clusters;
+    const struct result_feature *feature =
+        clusters ? result_feature_find(pages->result, clusters->feature) : NULL;
+    struct palette palette;
+    bool made = false;
+    memset(cells, 0, sizeof *cells);
+    if (feature && centroids && group->label >= 0)
+        made = palette_add_centroid(cells, feature, clusters->metric,
+                                    centroids + (size_t)group->label * clusters->dimension,
+                                    clusters->dimension);
+    for (uint64_t i = 0; !made && i < min_u64(group->size, SWATCH_THUMBNAILS); i++) {
+        const uint8_t *data;
+        uint32_t bytes;
+        enum status status =
+            thumbs_read(pages->thumbs, pages->pictures.order[group->first + i], &data, &bytes, err);
+        if (status != STATUS_OK)
+            return status;
+        if (bytes)
+            palette_add_jpeg(cells, data, bytes, 1);
+    }
+    palette_find(&palette, cells);
+    json_open_array(json, "colours");
+    for (unsigned i = 0; i < palette.count; i++) {
+        char hex[16];
+        snprintf(hex, sizeof hex, "#%02x%02x%02x", palette.colour[i].rgb[0],
+                 palette.colour[i].rgb[1], palette.colour[i].rgb[2]);
+        json_open_array(json, NULL);
+        json_string(json, NULL, hex);
+        script_number(json, NULL, (double)palette.colour[i].share, 3);
+        json_close_array(json);
+    }
+    json_close_array(json);
+    return STATUS_OK;
+}
+
+/* [name, width, height] of the thumbnails of a group's first pictures. */
+static void add_strip(struct json *json, const struct pages *pages,
+                      const struct picture_group *group, uint64_t cell)
+{
+    json_uint(json, "cell", cell);
+    json_open_array(json, "strip");
+    for (uint64_t i = 0; i < strip_length(group); i++) {
+        const uint64_t row = pages->pictures.order[group->first + i];
+        json_open_array(json, NULL);
+        json_string(json, NULL, pictures_name(&pages->pictures, row));
+        json_uint(json, NULL, pages->strip_places[cell + i].width);
+        json_uint(json, NULL, pages->strip_places[cell + i].height);
+        json_close_array(json);
+    }
+    json_close_array(json);
+}
+
+static enum status add_groups(struct json *json, struct pages *pages, struct error *err)
+{
+    const struct pictures *pictures = &pages->pictures;
+    const struct result_clusters *clusters = pages->clusters;
+    struct palette_cells *cells = malloc(sizeof *cells);
+    float *centroids = NULL;
+    uint64_t cell = 0;
+    enum status status = cells ? STATUS_OK : error_memory(err, sizeof *cells, "a palette");
+    if (clusters && status == STATUS_OK) {
+        const size_t values = (size_t)clusters->k * clusters->dimension;
+        centroids = malloc((values ? values : 1) * sizeof *centroids);
+        status = centroids ? result_clusters_read(pages->result, clusters, centroids, NULL, NULL,
+                                                  NULL, NULL, err)
+                           : error_memory(err, values * sizeof *centroids, "centroids");
+    }
+    json_open_array(json, "groups");
+    for (uint32_t i = 0; i < pictures->group_count && status == STATUS_OK; i++) {
+        const struct picture_group *group = &pictures->group[i];
+        json_open_object(json, NULL);
+        json_int(json, "label", group->label);
+        if (pages->grouping == GROUPS_FOLDERS && group->label >= 0)
+            json_string(json, "title", pictures->names + pictures->folder[group->label].name);
+        json_uint(json, "first", group->first);
+        json_uint(json, "size", group->size);
+        json_uint(json, "outliers", group->outliers);
+        json_uint(json, "folderCount", group->folders);
+        json_open_array(json, "folders");
+        for (int j = 0; j < 3 && group->commonest[j].count; j++) {
+            json_open_array(json, NULL);
+            json_string(json, NULL,
+                        pictures->names + pictures->folder[group->commonest[j].folder].name);
+            json_uint(json, NULL, group->commonest[j].count);
+            json_close_array(json);
+        }
+        json_close_array(json);
+        add_strip(json, pages, group, cell);
+        cell += strip_length(group);
+        status = add_swatch(json, pages, group, centroids, cells, err);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    free(centroids);
+    free(cells);
+    return status;
+}
+
+static enum status add_sweep(struct json *json, struct pages *pages, struct error *err)
+{
+    struct result_sweep sweep = {0};
+    enum status status = result_sweep_read(&sweep, pages->result, pages->clusters, err);
+    if (status == STATUS_OK && sweep.values) {
+        json_open_object(json, "sweep");
+        json_string(json, "measure", sweep.measure);
+        json_string(json, "reason", sweep.reason);
+        json_open_array(json, "values");
+        for (uint32_t i = 0; i < sweep.count; i++) {
+            const struct result_sweep_value *value = &sweep.values[i];
+            json_open_object(json, NULL);
+            json_uint(json, "k", value->k);
+            script_number(json, "silhouette", value->silhouette, 6);
+            script_number(json, "simplified_silhouette", value->simplified_silhouette, 6);
+            script_number(json, "davies_bouldin", value->davies_bouldin, 6);
+            script_number(json, "calinski_harabasz", value->calinski_harabasz, 6);
+            script_number(json, "inertia", value->inertia, 6);
+            if (sweep.has_folders)
+                script_number(json, "nmi", value->agreement.nmi, 6);
+            json_close_object(json);
+        }
+        json_close_array(json);
+        json_close_object(json);
+    }
+    result_sweep_clear(&sweep);
+    return status;
+}
+
+static enum status add_clustering(struct json *json, struct pages *pages, struct error *err)
+{
+    const struct result_clusters *clusters = pages->clusters;
+    enum status status = STATUS_OK;
+    if (!clusters)
+        return STATUS_OK;
+    json_open_object(json, "clustering");
+    json_string(json, "name", clusters->name);
+    json_string(json, "feature", clusters->feature);
+    json_string(json, "metric", clusters->metric);
+    json_uint(json, "k", clusters->k);
+    json_uint(json, "iterations", clusters->iterations);
+    json_bool(json, "converged", clusters->converged);
+    if (clusters->has_agreement) {
+        json_open_object(json, "agreement");
+        json_uint(json, "folders", clusters->agreement.folders);
+        script_number(json, "purity", clusters->agreement.purity, 4);
+        script_number(json, "nmi", clusters->agreement.nmi, 4);
+        script_number(json, "ari", clusters->agreement.ari, 4);
+        json_close_object(json);
+    }
+    json_open_array(json, "others");
+    for (unsigned i = 0; i < result_clusters_count(pages->result); i++)
+        if (result_clusters_at(pages->result, i) != clusters)
+            json_string(json, NULL, result_clusters_at(pages->result, i)->name);
+    json_close_array(json);
+    status = add_sweep(json, pages, err);
+    json_close_object(json);
+    return status;
+}
+
+static void add_title(struct json *json, const char *file)
+{
+    char title[256];
+    pictures_source(title, sizeof title, file);
+    const size_t length = strlen(title);
+    if (length > 3 && strcmp(title + length - 3, ".h5") == 0)
+        title[length - 3] = 0;
+    json_string(json, "title", title);
+}
+
+enum status pages_make_summary(struct pages *pages, struct error *err)
+{
+    static const char *const groupings[] = {"clusters", "folders", "none"};
+    struct json json;
+    open_chunk(&json);
+    add_title(&json, pages->config->file);
+    json_string(&json, "version", pages->config->version);
+    json_string(&json, "created", result_created(pages->result));
+    json_string(&json, "grouping", groupings[pages->grouping]);
+    json_uint(&json, "chunk", PAGES_CHUNK);
+    json_open_object(&json, "sheets");
+    json_uint(&json, "cell", pages->grid.cell);
+    json_uint(&json, "columns", pages->grid.columns);
+    json_uint(&json, "rows", pages->grid.rows);
+    json_uint(&json, "size", thumbs_size(pages->thumbs));
+    json_uint(&json, "strips", pages->strip_sheets);
+    json_uint(&json, "missing", thumbs_missing(pages->thumbs));
+    json_close_object(&json);
+    enum status status = add_taken(&json, pages, err);
+    if (pages->has_similar) {
+        json_open_object(&json, "similar");
+        json_string(&json, "feature", pages->similar_feature);
+        json_close_object(&json);
+    }
+    json_bool(&json, "map", pages->has_map);
+    json_open_array(&json, "notes");
+    if (pages->similar_note[0])
+        json_string(&json, NULL, pages->similar_note);
+    json_close_array(&json);
+    if (status == STATUS_OK)
+        status = add_clustering(&json, pages, err);
+    if (status == STATUS_OK)
+        status = add_groups(&json, pages, err);
+    json_close_object(&json);
+    if (status != STATUS_OK) {
+        json_clear(&json);
+        return status;
+    }
+    return script_write(&json, "summary", -1, pages->directory, &pages->counts->bytes, err);
+}

@@ -1,0 +1,42 @@
+/* pages_palette.h: the few colours that stand for many: a cluster's swatch. */
+#ifndef CLPIPE_REPORT_PAGES_PALETTE_H
+#define CLPIPE_REPORT_PAGES_PALETTE_H
+
+#include "base/error.h"
+#include "file/result.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#define PALETTE_COLOURS 6
+
+struct palette {
+    unsigned count;
+    struct {
+        uint8_t rgb[3];
+        float share;           /* of the weight; all of a palette sum to 1 */
+    } colour[PALETTE_COLOURS]; /* the largest share first */
+};
+
+/* Weights of colours on a grid of 16 x 16 x 16, with the sums of their values. Zero it first. */
+#define PALETTE_AXIS  16
+#define PALETTE_CELLS (PALETTE_AXIS * PALETTE_AXIS * PALETTE_AXIS)
+struct palette_cells {
+    double weight[PALETTE_CELLS], sum[PALETTE_CELLS][3];
+};
+
+void palette_add(struct palette_cells *cells, double r, double g, double b, double weight);
+
+/* k-means over the cells, begun from the heaviest and those farthest from the ones before, by weight;
+ * colours with less than 2 % of the weight are left out. No weight: no colours. */
+void palette_find(struct palette *out, const struct palette_cells *cells);
+
+/* Adds the colours of a centroid: the mean histogram of its rows. False if the feature is no joint
+ * histogram of colours (rgb or hsv with three numbers of bins). `metric` is the space of the centroid. */
+bool palette_add_centroid(struct palette_cells *cells, const struct result_feature *feature,
+                          const char *metric, const float *centroid, uint32_t dimension);
+
+/* Adds the pixels of a JPEG file, together as much as `weight`; none if it is damaged. */
+void palette_add_jpeg(struct palette_cells *cells, const uint8_t *jpeg, size_t bytes,
+                      double weight);
+
+#endif

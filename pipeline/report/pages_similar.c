@@ -1,0 +1,227 @@
+/* pages_similar.c: what is most similar to each picture, and the map of all: both from the exact
+ * neighbours of all rows. A report without them is whole, too; it says why. */
+#include "base/log.h"
+#include "base/minmax.h"
+#include "file/feature_matrix.h"
+#include "layout/layout.h"
+#include "report/pages_data.h"
+#include "report/pages_script.h"
+#include "search/neighbours.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Neighbours that are shown. */
+#define SHOWN 12u
+/* Values multiplied for all pairs of rows, above which the search would take too long for a report:
+ * about an hour on two cores. */
+#define MOST_PRODUCTS 6e12
+/* Positions on the map are integers: its wider axis. */
+#define MAP_AXIS 65535
+
+struct similar {
+    struct pages *pages;
+    struct matrix_source matrix;
+    enum cluster_metric metric;
+    struct neighbours found;
+    float *distances; /* of found.squared, as lengths */
+};
+
+/* The clustering's feature, else the first one, in the clustering's space. */
+static enum status open_feature(struct similar *similar, struct error *err)
+{
+    static const char *const metrics[] = {"euclidean", "cosine", "hellinger"};
+    struct pages *pages = similar->pages;
+    const struct result_clusters *clusters = pages->clusters;
+    struct result_feature about;
+    const char *name = clusters ? clusters->feature : NULL;
+    if (!name && result_feature_count(pages->result) > 0)
+        name = result_feature_at(pages->result, 0)->name;
+    enum status status = feature_matrix_open(&similar->matrix, &about, pages->result, name, err);
+    if (status != STATUS_OK)
+        return status;
+    snprintf(pages->similar_feature, sizeof pages->similar_feature, "%s", about.name);
+    /* As cluster chooses where nothing is said. */
+    similar->metric = strcmp(about.normalize, "l1") == 0 ? METRIC_HELLINGER : METRIC_EUCLIDEAN;
+    for (int i = 0; clusters && i < 3; i++)
+        if (strcmp(metrics[i], clusters->metric) == 0)
+            similar->metric = (enum cluster_metric)i;
+    return STATUS_OK;
+}
+
+static void search_progress(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+    const struct pages_config *config = context;
+    if (config->progress)
+        config->progress(config->progress_context, phase, done, total);
+}
+
+static void map_progress(void *context, uint64_t done, uint64_t total)
+{
+    const struct pages_config *config = context;
+    if (config->progress)
+        config->progress(config->progress_context, "map", done, total);
+}
+
+static enum status find_neighbours(struct similar *similar, struct error *err)
+{
+    const struct pages_config *config = similar->pages->config;
+    const uint64_t rows = similar->matrix.rows;
+    const struct neighbours_config search = {.metric = similar->metric,
+                                             .n = (uint32_t)min_u64(LAYOUT_NEIGHBOURS, rows - 1),
+                                             .threads = config->threads,
+                                             .memory = config->memory,
+                                             .devices = {config->contexts, config->context_count},
+                                             .stop = config->stop,
+                                             .phase = search_progress,
+                                             .progress_context = (void *)config};
+    const double products = 0.5 * (double)rows * (double)rows * similar->matrix.dimension;
+    if (products > MOST_PRODUCTS && config->context_count == 0)
+        return error_set(err, STATUS_FAILED,
+                         "comparing %llu rows with each other would take too long without a GPU",
+                         (unsigned long long)rows);
+    enum status status = neighbours_of_all(&similar->found, &similar->matrix, &search, err);
+    if (status != STATUS_OK)
+        return status;
+    const size_t count = (size_t)similar->found.queries * similar->found.n;
+    similar->distances = malloc((count ? count : 1) * sizeof *similar->distances);
+    if (!similar->distances)
+        return error_memory(err, count * sizeof *similar->distances, "neighbours");
+    for (size_t i = 0; i < count; i++)
+        similar->distances[i] = (float)sqrt(similar->found.squared[i]);
+    return STATUS_OK;
+}
+
+/* data/similar-N.js: for each picture [[number, distance]...], nearest first. */
+static enum status write_similar(const struct similar *similar, const uint64_t *number_of,
+                                 struct error *err)
+{
+    struct pages *pages = similar->pages;
+    const uint64_t n = pages->pictures.count;
+    const uint32_t each = similar->found.n;
+    for (uint64_t first = 0; first < n; first += PAGES_CHUNK) {
+        struct json json;
+        json_init(&json, true);
+        json_open_array(&json, NULL);
+        for (uint64_t i = first; i < min_u64(n, first + PAGES_CHUNK); i++) {
+            const size_t at = (size_t)pages->pictures.order[i] * each;
+            json_open_array(&json, NULL);
+            for (uint32_t j = 0; j < min_u32(each, SHOWN) && similar->found.rows[at + j] >= 0;
+                 j++) {
+                json_open_array(&json, NULL);
+                json_uint(&json, NULL, number_of[similar->found.rows[at + j]]);
+                script_number(&json, NULL, (double)similar->distances[at + j], 4);
+                json_close_array(&json);
+            }
+            json_close_array(&json);
+        }
+        json_close_array(&json);
+        enum status status = script_write(&json, "similar", (int64_t)(first / PAGES_CHUNK),
+                                          pages->directory, &pages->counts->bytes, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* data/map.js: x and y of each picture, from 0 on, and their ranges. */
+static enum status write_map(struct pages *pages, const float *xy, struct error *err)
+{
+    const struct pictures *pictures = &pages->pictures;
+    float low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+    struct json json;
+    for (uint64_t i = 0; i < 2 * pictures->count; i++) {
+        low[i % 2] = fminf(low[i % 2], xy[i]);
+        high[i % 2] = fmaxf(high[i % 2], xy[i]);
+    }
+    const float widest = fmaxf(fmaxf(high[0] - low[0], high[1] - low[1]), 1e-6f);
+    json_init(&json, true);
+    json_open_object(&json, NULL);
+    for (int axis = 0; axis < 2; axis++) {
+        json_uint(&json, axis ? "height" : "width",
+                  (uint64_t)lroundf((high[axis] - low[axis]) / widest * MAP_AXIS));
+        json_open_array(&json, axis ? "y" : "x");
+        for (uint64_t i = 0; i < pictures->count; i++)
+            json_uint(&json, NULL,
+                      (uint64_t)lroundf((xy[2 * pictures->order[i] + (unsigned)axis] - low[axis]) /
+                                        widest * MAP_AXIS));
+        json_close_array(&json);
+    }
+    json_close_object(&json);
+    pages->has_map = true;
+    return script_write(&json, "map", -1, pages->directory, &pages->counts->bytes, err);
+}
+
+static enum status make_map(const struct similar *similar, struct error *err)
+{
+    struct pages *pages = similar->pages;
+    const size_t n = (size_t)pages->pictures.count;
+    const struct layout_config config = {.threads = pages->config->threads,
+                                         .stop = pages->config->stop,
+                                         .progress = map_progress,
+                                         .progress_context = (void *)pages->config};
+    const struct layout_graph graph = {.rows = n,
+                                       .neighbours = similar->found.n,
+                                       .neighbour = similar->found.rows,
+                                       .distance = similar->distances};
+    float *initial = malloc(2 * n * sizeof *initial), *xy = malloc(2 * n * sizeof *xy);
+    enum status status =
+        initial && xy ? STATUS_OK : error_memory(err, 4 * n * sizeof *xy, "the map");
+    if (status == STATUS_OK)
+        status = layout_principal(initial, &similar->matrix, similar->metric, &config, err);
+    if (status == STATUS_OK)
+        status = layout_map(xy, &graph, initial, &config, err);
+    if (status == STATUS_OK)
+        status = write_map(pages, xy, err);
+    free(initial);
+    free(xy);
+    return status;
+}
+
+/* What cannot be compared is left out, with the reason on the page. */
+static void leave_out(struct pages *pages, const struct error *why)
+{
+    snprintf(pages->similar_note, sizeof pages->similar_note,
+             "Similar pictures and the map: %.400s.", why->sentence);
+    log_message(LOG_NOTICE, "the report has no similar pictures and no map: %s", why->sentence);
+}
+
+enum status pages_make_similar(struct pages *pages, struct error *err)
+{
+    struct similar similar = {.pages = pages};
+    struct error why = ERROR_INIT;
+    uint64_t *number_of = NULL;
+    if (pages->pictures.count < 2 || result_feature_count(pages->result) == 0)
+        return STATUS_OK;
+    enum status status = open_feature(&similar, &why);
+    if (status == STATUS_OK)
+        status = find_neighbours(&similar, &why);
+    if (status == STATUS_INTERRUPTED) {
+        *err = why;
+        goto out;
+    }
+    if (status != STATUS_OK) {
+        leave_out(pages, &why);
+        status = STATUS_OK;
+        goto out;
+    }
+    number_of = malloc((size_t)pages->pictures.count * sizeof *number_of);
+    if (!number_of) {
+        status = error_memory(err, (size_t)pages->pictures.count * sizeof *number_of, "pictures");
+        goto out;
+    }
+    for (uint64_t i = 0; i < pages->pictures.count; i++)
+        number_of[pages->pictures.order[i]] = i;
+    status = write_similar(&similar, number_of, err);
+    if (status == STATUS_OK)
+        pages->has_similar = true;
+    if (status == STATUS_OK && pages->pictures.count >= 3)
+        status = make_map(&similar, err);
+out:
+    free(number_of);
+    free(similar.distances);
+    neighbours_clear(&similar.found);
+    matrix_close(&similar.matrix);
+    return status;
+}

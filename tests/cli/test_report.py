@@ -1,0 +1,564 @@
+"""clpipe report: the pages in a browser, what they must not tell, and what may go wrong."""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import h5py
+import numpy
+import pytest
+
+from browser import Browser, require
+from conftest import CLPIPE, ROOT, check_one_error, draw_photos, run_clpipe, spoil
+
+SHOTS = ROOT / "build" / "check" / "report"
+
+# Names that would harm a page that takes them for more than text.
+ATTACKS = [
+    b"<img src=x onerror=window.hacked=1>.png",
+    b"</script><script>window.hacked=1</script>.png".replace(b"/", b"\xe2\x88\x95"),
+    b"\"'><svg onload=window.hacked=1>.png",
+    b"'; window.hacked = 1; '.png",
+    b"line\nbreak\r\ttab.png",
+    "separators \u2028 and \u2029.png".encode(),
+    "turned \u202egnp.exe".encode() + b".png",
+    b"not UTF-8 \xff\xfe\x80.png",
+    b"back\\slash ${window.hacked=1} {{1}} %3Cb%3E.png",
+    b"__proto__.png",
+]
+
+
+def draw_set(directory, groups=10, each=5):
+    """Folders of pictures in one tint each; clusters find them again."""
+    from PIL import Image
+    random = numpy.random.default_rng(11)
+    for group in range(groups):
+        tint = random.integers(30, 225, 3)
+        for i in range(each):
+            height, width = (60, 90) if i % 2 else (90, 64)
+            pixels = numpy.clip(tint + random.normal(0, 14, (height, width, 3)), 0, 255)
+            path = Path(directory) / f"folder {group}" / f"picture {i}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels.astype("uint8")).save(path, quality=90)
+
+
+def data_of(report, kind, number=None):
+    """The value in a data file of a report."""
+    name = f"{kind}.js" if number is None else f"{kind}-{number}.js"
+    text = (Path(report) / "data" / name).read_text(encoding="utf-8")
+    match = re.fullmatch(r'clpipe\("(\w+)",(\d+),(.*)\);\n', text, re.S)
+    assert match and match[1] == kind and int(match[2]) == (number or 0)
+    return json.loads(match[3])
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory, program):
+    """A file of 50 pictures in ten folders, ten clusters, some failures and awkward names."""
+    directory = tmp_path_factory.mktemp("report")
+    draw_set(directory / "pictures")
+    first = (directory / "pictures" / "folder 0" / "picture 0.jpg").read_bytes()
+    (directory / "pictures" / "folder 0" / "copy.jpg").write_bytes(first)
+    for name, content in [("cut.jpg", first[:len(first) // 2]), ("empty.png", b""),
+                          ("text.jpg", b"no picture\n" * 9), ("notes.txt", b"skipped\n")]:
+        (directory / "pictures" / name).write_bytes(content)
+    ingest = run_clpipe("ingest", "pictures", "-o", "set.h5", "--feature", "rgb:bins=8x8x8",
+                        cwd=directory)
+    assert ingest.returncode == 1, ingest.stderr
+    cluster = run_clpipe("cluster", "set.h5", "-k", 10, "--n-init", 5, cwd=directory)
+    assert cluster.returncode == 0, cluster.stderr
+    return directory / "set.h5"
+
+
+@pytest.fixture(scope="module")
+def report(result):
+    made = run_clpipe("report", result.name, cwd=result.parent)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.splitlines()[-1].split() == ["open", "set-report/index.html"]
+    return result.parent / "set-report"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    require()
+    window = Browser(tmp_path_factory.mktemp("chromium"))
+    yield window
+    window.close()
+
+
+def in_view(browser, selector):
+    """How many elements that fit are wholly inside the window."""
+    return browser.run("""
+        return [...document.querySelectorAll(arguments[0])].filter(e => {
+            const r = e.getBoundingClientRect();
+            return r.width > 0 && r.top >= 0 && r.left >= 0 && r.bottom <= innerHeight && r.right <= innerWidth;
+        }).length""", selector)
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+def test_the_first_page_shows_every_cluster(browser, report, result):
+    browser.open(report)
+    browser.wait("return document.querySelectorAll('.card .thumb').length >= 30")
+    with h5py.File(result) as file:
+        sizes = sorted(file["clusters/kmeans/sizes"][:], reverse=True)
+        images = len(file["images/path"])
+    cards = browser.find(".card")
+    assert len(cards) == 10
+    counts = browser.run("return [...document.querySelectorAll('.card .size')].map(e => parseInt(e.textContent))")
+    assert counts == sizes and sum(counts) == images
+    for i in range(1, 11):
+        card = f".cards > .card:nth-child({i})"
+        assert in_view(browser, f"{card} .thumb") >= 3
+        assert in_view(browser, f"{card} .swatch") == 1
+        assert in_view(browser, f"{card} .folders") == 1
+    text = browser.find("main")[0].text
+    for part in ("51 pictures", "10 clusters", "3 files failed", "truncated", "empty", "JPEG",
+                 "rgb_8x8x8", "hellinger"):
+        assert part in text
+    browser.shot(SHOTS / "overview.png")
+    browser.check()
+
+
+def test_thumbnails_are_of_the_pictures(browser, report, result):
+    """The colour in the middle of a tile is that of the file."""
+    from io import BytesIO
+    from PIL import Image
+    summary = data_of(report, "summary")
+    browser.open(report)
+    browser.wait("return [...document.querySelectorAll('.card .thumb')].every(e => e.style.backgroundImage)")
+    time.sleep(0.4)
+    screen = numpy.asarray(Image.open(BytesIO(browser.driver.get_screenshot_as_png())).convert("RGB")).astype(int)
+    for card, group in enumerate(summary["groups"]):
+        for tile, (name, _, _) in enumerate(group["strip"][:3]):
+            box = browser.run("""const r = document.querySelectorAll('.cards > .card')[arguments[0]]
+                .querySelectorAll('.thumb')[arguments[1]].getBoundingClientRect();
+                return [r.left, r.top, r.right, r.bottom].map(Math.round)""", card, tile)
+            seen = screen[box[1] + 8:box[3] - 8, box[0] + 8:box[2] - 8].mean((0, 1))
+            there = numpy.asarray(Image.open(result.parent / "pictures" / name).convert("RGB")).mean((0, 1))
+            assert numpy.abs(seen - there).max() < 12, name
+    browser.check()
+
+
+def test_a_cluster_shows_all_members_by_distance(browser, report, result):
+    with h5py.File(result) as file:
+        labels = file["clusters/kmeans/labels"][:]
+        distances = file["clusters/kmeans/distances"][:]
+        paths = file["images/path"].asstr()[:]
+    largest = int(numpy.bincount(labels).argmax())
+    rows = numpy.flatnonzero(labels == largest)
+    expected = [paths[i] for i in sorted(rows, key=lambda i: (distances[i], i))]
+    browser.open(report)
+    browser.find(".card h2 a")[0].click()
+    browser.wait("return location.hash.startsWith('#/group/')")
+    browser.wait("return document.querySelectorAll('.gallery .tile').length === arguments[0]", len(rows))
+    assert browser.run("return [...document.querySelectorAll('.gallery .tile')].map(e => e.title)") == expected
+    assert f"Cluster {largest}" == browser.find("h1")[0].text
+    browser.shot(SHOTS / "cluster.png")
+    browser.find(".crumbs a[rel=next]")[0].click()
+    browser.wait("return document.querySelector('h1').textContent !== arguments[0]", f"Cluster {largest}")
+    browser.check()
+
+
+def test_a_picture_shows_its_data_and_the_most_similar(browser, report, result):
+    browser.open(report)
+    browser.find(".card .tile")[0].click()
+    browser.wait("return document.querySelectorAll('#picture .similar .tile').length > 0")
+    summary = data_of(report, "summary")
+    images = data_of(report, "images", 0)
+    similar = data_of(report, "similar", 0)[0]
+    text = browser.find("#picture")[0].text
+    for part in (images["name"][0].split("/")[-1], f"{images['width'][0]} × {images['height'][0]} pixels",
+                 f"Cluster {summary['groups'][0]['label']}", "JPEG", "rgb_8x8x8"):
+        assert part in text
+    shown = browser.run("return [...document.querySelectorAll('#picture .similar .tile')].map(e => e.getAttribute('href'))")
+    assert shown == [f"#/picture/{p}" for p, _ in similar]
+    browser.shot(SHOTS / "picture.png")
+    # Its neighbours are those of the values themselves.
+    with h5py.File(result) as file:
+        roots = numpy.sqrt(file["features/rgb_8x8x8"][:].astype("f8"))
+    row = images["row"][0]
+    squared = ((roots - roots[row]) ** 2).sum(1)
+    squared[row] = numpy.inf
+    nearest = numpy.sqrt(numpy.sort(squared)[:len(similar)])
+    assert numpy.allclose([d for _, d in similar], nearest, rtol=2e-3, atol=2e-4)
+    browser.find("#picture .similar .tile")[0].click()
+    browser.wait("return location.hash === arguments[0]", shown[0])
+    browser.press("ESCAPE")
+    browser.wait("return !document.getElementById('picture').open && location.hash === '#/'")
+    browser.check()
+
+
+def test_the_map_shows_every_picture(browser, report):
+    positions = data_of(report, "map")
+    assert len(positions["x"]) == len(positions["y"]) == 51
+    browser.open(report, "#/map")
+    browser.wait("return document.querySelector('canvas') && document.querySelector('canvas').width > 300")
+    time.sleep(0.6)
+
+    def colours():
+        from io import BytesIO
+        from PIL import Image
+        shot = Image.open(BytesIO(browser.find("canvas")[0].screenshot_as_png)).convert("RGB")
+        return len(set(shot.resize((300, 200)).getdata()))
+    assert colours() > 100
+    browser.shot(SHOTS / "map.png")
+    before = colours()
+    browser.run("document.querySelector('canvas').focus()")
+    browser.press("+", "+", "+", "+", "ARROW_LEFT")
+    time.sleep(0.4)
+    assert colours() != before
+    browser.press("0", "ENTER")
+    browser.wait("return document.getElementById('picture').open")
+    browser.press("ESCAPE")
+    browser.wait("return !document.getElementById('picture').open && location.hash === '#/map'")
+    assert len(browser.find(".legend button")) == 10
+    browser.find(".legend button")[3].click()
+    assert browser.find(".legend button[aria-pressed=true]")
+    browser.check()
+
+
+def test_failures_can_be_filtered_and_sorted(browser, report):
+    browser.open(report, "#/failures")
+    rows = lambda: browser.run("return [...document.querySelectorAll('.failures tbody tr')].map(r => [...r.cells].map(c => c.firstChild.textContent))")
+    assert [(row[0], row[1]) for row in rows()] == [
+        ("cut.jpg", "truncated"), ("empty.png", "empty"), ("text.jpg", "unknown-format")]
+    browser.find(".failures th button")[3].click()
+    assert [row[0] for row in rows()] == ["empty.png", "text.jpg", "cut.jpg"]
+    browser.find(".failures th button")[3].click()
+    assert [row[0] for row in rows()] == ["cut.jpg", "text.jpg", "empty.png"]
+    assert browser.find("th[aria-sort=descending]")
+    browser.find("#filter")[0].send_keys("TEXT")
+    assert [row[0] for row in rows()] == ["text.jpg"]
+    browser.run("const i = document.getElementById('filter'); i.value = ''; i.dispatchEvent(new Event('input'))")
+    browser.run("const s = document.getElementById('reason'); s.value = 'empty'; s.dispatchEvent(new Event('change'))")
+    assert [row[0] for row in rows()] == ["empty.png"]
+    browser.shot(SHOTS / "failures.png")
+    browser.check()
+
+
+# --- how it is used -----------------------------------------------------------------------------
+
+def test_the_keyboard_reaches_everything(browser, report):
+    browser.open(report)
+    browser.press("TAB")
+    assert browser.focused().text == "Skip to the pictures"
+    browser.run("document.querySelector('.card h2 a').focus()")
+    browser.press("TAB")
+    first = browser.focused().get_attribute("href")
+    assert "#/picture/" in first
+    browser.press("ARROW_RIGHT")
+    assert browser.focused().get_attribute("href") != first
+    browser.press("ENTER")
+    browser.wait("return document.getElementById('picture').open")
+    second = browser.run("return location.hash")
+    browser.press("ARROW_RIGHT")
+    browser.wait("return location.hash !== arguments[0] && document.getElementById('picture').open", second)
+    browser.press("ESCAPE")
+    browser.wait("return !document.getElementById('picture').open")
+    assert browser.focused().get_attribute("class") == "tile", "focus returns to where it was"
+    browser.run("document.querySelector('.card h2 a').focus()")
+    browser.press("ENTER")
+    browser.wait("return location.hash.startsWith('#/group/')")
+    assert browser.focused().tag_name == "h1"
+    browser.press("ESCAPE")
+    browser.wait("return location.hash === '#/'")
+    browser.check()
+
+
+def test_the_dialog_keeps_the_focus_and_names_itself(browser, report):
+    browser.open(report, "#/picture/3")
+    browser.wait("return document.querySelectorAll('#picture .similar .tile').length > 0")
+    for _ in range(12):
+        browser.press("TAB")
+        assert browser.run("return document.activeElement === document.body || document.getElementById('picture').contains(document.activeElement)")
+    assert browser.run("return document.getElementById(document.getElementById('picture').getAttribute('aria-labelledby')).textContent")
+    browser.check()
+
+
+def test_screen_readers_get_names_headings_and_landmarks(browser, report):
+    for view in ("#/", "#/group/0", "#/picture/1", "#/map", "#/failures"):
+        browser.open(report, view)
+        time.sleep(0.3)
+        assert browser.run("return document.documentElement.lang") == "en"
+        assert browser.run("return document.querySelectorAll('main').length") == 1
+        assert browser.run("return document.querySelectorAll('main h1').length") == 1
+        assert browser.run("return document.querySelectorAll('header nav[aria-label]').length") == 1
+        unnamed = browser.run("""return [...document.querySelectorAll("[role=img], button, a, canvas, input, select")].filter(e =>
+            !(e.getAttribute('aria-label') || e.textContent.trim() || e.querySelector('[aria-label]') || (e.id && document.querySelector(`label[for=${e.id}]`)))).length""")
+        assert unnamed == 0
+    names = browser.run("location.hash = '#/'; return 1")
+    assert names
+    browser.wait("return document.querySelectorAll('.card [role=img].thumb').length > 20")
+    assert browser.run("return [...document.querySelectorAll('.card .thumb')].every(e => e.getAttribute('aria-label').endsWith('.jpg'))")
+
+
+def test_dark_and_light(browser, report):
+    background = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
+    browser.open(report)
+    assert min(browser.run(background)) > 200
+    browser.open(report, dark=True)
+    assert max(browser.run(background)) < 60
+    browser.shot(SHOTS / "dark.png")
+    browser.find("#theme")[0].click()
+    assert min(browser.run(background)) > 200
+    browser.driver.refresh()
+    browser.wait("return document.querySelector('main h1') !== null")
+    assert min(browser.run(background)) > 200, "the choice is kept"
+    browser.run("localStorage.removeItem('clpipe-theme')")
+    browser.check()
+
+
+@pytest.mark.parametrize("view", ["#/", "#/group/0", "#/picture/1", "#/map", "#/failures", "#/duplicates"])
+def test_a_phone_is_wide_enough(browser, report, view):
+    browser.open(report, view, width=360, height=740)
+    time.sleep(0.3)
+    assert browser.run("return document.documentElement.scrollWidth") <= 360
+    if view == "#/picture/1":
+        assert browser.run("const d = document.getElementById('picture'); return d.scrollWidth - d.clientWidth") <= 0
+    browser.shot(SHOTS / f"phone{view.replace('#', '').replace('/', '-')}.png")
+    browser.check()
+
+
+def test_many_pictures_load_as_one_scrolls(browser, tmp_path, program):
+    """A group of 400 is not laid out at once, and has everything at its end."""
+    from PIL import Image
+    (tmp_path / "many").mkdir()
+    for i in range(400):
+        Image.new("RGB", (8, 6), (i % 256, 100, 50)).save(tmp_path / "many" / f"{i:03}.png")
+    assert run_clpipe("ingest", "many", "-o", "m.h5", cwd=tmp_path).returncode == 0
+    made = run_clpipe("report", "m.h5", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    browser.open(tmp_path / "m-report", "#/group/0", height=300)
+    browser.wait("return document.querySelectorAll('.gallery .tile').length >= 120")
+    assert browser.run("return document.querySelectorAll('.gallery .tile').length") < 400
+    for _ in range(6):
+        browser.run("scrollTo(0, document.body.scrollHeight)")
+        time.sleep(0.15)
+    browser.wait("return document.querySelectorAll('.gallery .tile').length === 400")
+    browser.check()
+
+
+# --- attacks and secrets ------------------------------------------------------------------------
+
+def test_names_do_no_harm(browser, tmp_path, program):
+    from PIL import Image
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for i, name in enumerate(ATTACKS):
+        path = os.fsencode(pictures) + b"/" + name
+        with open(path, "wb") as file:
+            Image.new("RGB", (20 + i, 20), (20 * i, 90, 200 - 9 * i)).save(file, "PNG")
+        with open(os.fsencode(pictures) + b"/bad " + name, "wb") as file:
+            file.write(b"no picture at all")
+    folder = os.fsencode(pictures) + b"/<b onclick=window.hacked=1>"
+    os.mkdir(folder)
+    with open(folder + b"/x.png", "wb") as file:
+        Image.new("RGB", (9, 9), (1, 2, 3)).save(file, "PNG")
+    name = "<script>window.hacked=1<-script>.h5"
+    assert run_clpipe("ingest", pictures, "-o", tmp_path / name).returncode == 1
+    assert run_clpipe("cluster", tmp_path / name, "-k", 3).returncode == 0
+    made = run_clpipe("report", tmp_path / name, "-o", tmp_path / "out")
+    assert made.returncode == 0, made.stderr
+    for path in (tmp_path / "out").rglob("*.js"):
+        if path.parent.name == "data":
+            text = path.read_bytes()
+            assert b"<" not in text and "\u2028".encode() not in text
+            text.decode("utf-8")
+    browser.open(tmp_path / "out")
+    seen = ""
+    views = ["#/", "#/failures", "#/map"] + [f"#/group/{i}" for i in range(3)] + \
+            [f"#/picture/{i}" for i in range(len(ATTACKS) + 1)]
+    for view in views:
+        browser.go(view)
+        time.sleep(0.25)
+        seen += browser.run("return document.body.innerText + [...document.querySelectorAll('[title], [aria-label]')].map(e => e.title + e.ariaLabel).join()")
+        assert browser.run("return window.hacked") is None
+        assert browser.run("return document.querySelectorAll('main img, main script, main svg[onload], main b, dialog img, dialog script').length") == 0
+    for part in ("<img src=x onerror=window.hacked=1>.png", "line␊break␍␉tab.png", "not UTF-8 \\xff\\xfe\\x80.png",
+                 "separators \\u2028 and \\u2029.png", "turned \\u202egnp.exe.png", "bad __proto__.png"):
+        assert part in seen
+    browser.check()
+
+
+def test_pages_tell_no_secrets(tmp_path, program):
+    """Absolute paths of lists and sources, the user, the host, and what cameras write into files."""
+    from PIL import Image
+    home = tmp_path / "home" / "anna-example" / "My secret folder"
+    home.mkdir(parents=True)
+    exif = Image.Exif()
+    exif[0x010F] = "Secret Camera"
+    exif.get_ifd(0x8825)[1] = "N"
+    for i in range(4):
+        Image.new("RGB", (50, 40), (60 * i, 9, 99)).save(home / f"{i}.jpg", exif=exif)
+    (home / "cut.jpg").write_bytes((home / "1.jpg").read_bytes()[:500])
+    (tmp_path / "list").write_text("".join(f"{path}\n" for path in sorted(home.iterdir())))
+    for source in (f"@{tmp_path / 'list'}", home):
+        shutil.rmtree(tmp_path / "r", ignore_errors=True)
+        assert run_clpipe("ingest", source, "-o", tmp_path / "f.h5", "--fresh").returncode == 1
+        made = run_clpipe("report", tmp_path / "f.h5", "-o", tmp_path / "r")
+        assert made.returncode == 0, made.stderr
+        secrets = [b"anna-example", b"Secret Camera", b"Exif\0\0", bytes(tmp_path),
+                   os.fsencode(socket.gethostname()), b"/home/", b"GPS"]
+        for path in (tmp_path / "r").rglob("*"):
+            content = path.read_bytes() if path.is_file() else b""
+            assert [s for s in secrets if s in content] == [], path
+        assert [name.split("/")[-1] for name in sorted(data_of(tmp_path / "r", "images", 0)["name"])] == [f"{i}.jpg" for i in range(4)]
+
+
+# --- files of several kinds ---------------------------------------------------------------------
+
+def test_without_clusters_pictures_are_shown_by_folder(photos, clpipe, tmp_path):
+    assert clpipe("ingest", photos, "-o", "f.h5").returncode == 0
+    assert clpipe("report", "f.h5").returncode == 0
+    summary = data_of(tmp_path / "f-report", "summary")
+    assert summary["grouping"] == "folders" and "clustering" not in summary
+    assert sorted(group["title"] for group in summary["groups"]) == ["blue", "green", "red"]
+    assert sum(group["size"] for group in summary["groups"]) == summary["images"] == 13
+
+
+def test_one_of_several_clusterings_is_chosen(finished, clpipe, tmp_path):
+    shutil.copy(finished, tmp_path / "f.h5")
+    for name, k in (("fine", 4), ("finer", 5)):
+        assert clpipe("cluster", "f.h5", "-k", k, "--name", name, "--feature", "counts").returncode == 0
+    assert clpipe("report", "f.h5").returncode == 0
+    assert data_of(tmp_path / "f-report", "summary")["clustering"]["name"] == "kmeans"
+    assert clpipe("report", "f.h5", "--name", "finer", "-o", "other").returncode == 0
+    summary = data_of(tmp_path / "other", "summary")
+    assert summary["clustering"]["name"] == "finer" and len(summary["groups"]) == 5
+    assert summary["clustering"]["others"] == ["fine", "kmeans"]
+    # Grey values have no colours: the swatches come from thumbnails.
+    assert all(group["colours"] for group in summary["groups"])
+    check_one_error(clpipe("report", "f.h5", "--name", "coarse"), 2, "coarse", "finer")
+
+
+def test_the_chart_of_k(browser, photos, clpipe, tmp_path):
+    assert clpipe("ingest", photos, "-o", "f.h5").returncode == 0
+    assert clpipe("cluster", "f.h5", "-k", "2:6").returncode == 0
+    assert clpipe("report", "f.h5").returncode == 0
+    browser.open(tmp_path / "f-report")
+    assert len(browser.find(".sweep figure svg")) >= 4
+    assert "Why k = " in browser.find(".sweep")[0].text
+    browser.check()
+
+
+def test_rows_without_images_are_refused(clpipe, tmp_path):
+    numpy.save(tmp_path / "rows.npy", numpy.random.default_rng(0).random((40, 3), "f4"))
+    assert clpipe("cluster", "rows.npy", "-k", 3, "-o", "rows.h5").returncode == 0
+    check_one_error(clpipe("report", "rows.h5"), 3, "rows.h5 has no images")
+    assert not (tmp_path / "rows-report").exists()
+
+
+def test_pictures_that_are_gone(browser, clpipe, tmp_path):
+    draw_photos(tmp_path / "p")
+    assert clpipe("ingest", "p", "-o", "f.h5").returncode == 0
+    assert clpipe("cluster", "f.h5", "-k", 3).returncode == 0
+    shutil.rmtree(tmp_path / "p")
+    made = clpipe("report", "f.h5")
+    assert made.returncode == 0, made.stderr
+    assert "13 images without a thumbnail" in made.stdout
+    browser.open(tmp_path / "f-report")
+    assert len(browser.find(".card")) == 3
+    assert browser.run("return document.querySelectorAll('.thumb.gone').length") >= 9
+    assert browser.run("return [...document.querySelectorAll('.swatch')].length") == 3
+    browser.go("#/picture/0")
+    browser.wait("return document.querySelectorAll('#picture .similar .tile').length > 0")
+    browser.check()
+
+
+# --- what goes wrong ----------------------------------------------------------------------------
+
+def leftovers(directory):
+    return [name for name in os.listdir(directory) if ".tmp-clpipe-" in name]
+
+
+def test_only_a_report_is_replaced(finished, clpipe, tmp_path):
+    shutil.copy(finished, tmp_path / "f.h5")
+    assert clpipe("report", "f.h5").returncode == 0
+    (tmp_path / "f-report" / "index.html").write_text("older")
+    assert clpipe("report", "f.h5").returncode == 0
+    assert "older" not in (tmp_path / "f-report" / "index.html").read_text()
+    (tmp_path / "f-report" / "mine.txt").write_text("keep me")
+    check_one_error(clpipe("report", "f.h5"), 3, "f-report holds mine.txt")
+    assert (tmp_path / "f-report" / "mine.txt").read_text() == "keep me"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "index.html").write_text("a page of mine")
+    check_one_error(clpipe("report", "f.h5", "-o", "other"), 3, "other was not written by clpipe")
+    (tmp_path / "file").write_text("mine")
+    check_one_error(clpipe("report", "f.h5", "-o", "file"), 3, "file exists and is not a directory")
+    (tmp_path / "empty").mkdir()
+    assert clpipe("report", "f.h5", "-o", "empty/").returncode == 0
+    check_one_error(clpipe("report", "f.h5", "-o", "no/such"), 3, "no/such", "must exist")
+    check_one_error(clpipe("report", "f.h5", "-o", "."), 3, "name a directory in it")
+    os.symlink("empty", tmp_path / "link")
+    assert clpipe("report", "f.h5", "-o", "link").returncode == 0
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "empty" / "index.html").exists()
+    assert leftovers(tmp_path) == []
+
+
+def test_a_full_disk_leaves_nothing(finished, clpipe, tmp_path):
+    """A limit on the size of files stands for the disk."""
+    shutil.copy(finished, tmp_path / "f.h5")
+    assert clpipe("report", "f.h5").returncode == 0
+    before = (tmp_path / "f-report" / "data" / "summary.js").read_bytes()
+    for limit in (1000, 8000, 20000):
+        failed = clpipe("report", "f.h5", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        assert failed.returncode == 3, failed.stderr
+        assert len(failed.stderr.splitlines()) == 1
+        assert leftovers(tmp_path) == []
+        assert (tmp_path / "f-report" / "data" / "summary.js").read_bytes() == before
+
+
+def test_a_read_only_directory(finished, clpipe, tmp_path):
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        shutil.copy(finished, directory)
+        for name in (None, "r"):
+            def drop():  # root may write everywhere
+                if os.geteuid() == 0:
+                    os.setuid(65534)
+                else:
+                    os.chmod(directory, 0o555)
+            output = () if name is None else ("-o", name)
+            check_one_error(clpipe("report", "result.h5", *output, cwd=directory, preexec_fn=drop),
+                            3, "result-report" if name is None else "r", "EACCES")
+        os.chmod(directory, 0o755)
+        assert os.listdir(directory) == ["result.h5"]
+
+
+def test_a_killed_report_leaves_nothing_under_its_name(tmp_path, program):
+    draw_set(tmp_path / "p", groups=6, each=20)
+    assert run_clpipe("ingest", tmp_path / "p", "-o", tmp_path / "f.h5").returncode == 0
+    for delay in (0.02, 0.06, 0.12):
+        process = subprocess.Popen([CLPIPE, "report", tmp_path / "f.h5"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if (tmp_path / "f-report").exists():
+            assert (tmp_path / "f-report" / "index.html").exists()
+    assert run_clpipe("report", tmp_path / "f.h5").returncode == 0
+    assert leftovers(tmp_path) == []
+    process = subprocess.Popen([CLPIPE, "report", tmp_path / "f.h5", "-o", tmp_path / "r"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.wait()
+    assert process.returncode in (0, 4, -signal.SIGINT)  # the last: before it listened
+    assert (tmp_path / "r").exists() == (process.returncode == 0)
+    assert leftovers(tmp_path) == []
+
+
+def test_json(finished, clpipe, tmp_path):
+    shutil.copy(finished, tmp_path / "f.h5")
+    made = clpipe("report", "f.h5", "--json", "-")
+    assert made.returncode == 0
+    told = json.loads(made.stdout)
+    assert told["images"] == 13 and told["groups"] == 3 and told["failed"] == 4
+    on_disk = sum(p.stat().st_size for p in (tmp_path / "f-report").rglob("*") if p.is_file() and p.name != ".clpipe-report")
+    assert told["bytes"] == on_disk
