@@ -124,7 +124,7 @@ void murmur3_final(const struct murmur3 *state, uint64_t digest[2])
 /* --- what the CPU has ------------------------------------------------------------------------ */
 
 static pthread_once_t features_once = PTHREAD_ONCE_INIT;
-static bool has_sha, has_crc32;
+static bool has_sha, has_crc32, has_avx2, has_avx512;
 
 static void features_ask(void)
 {
@@ -135,6 +135,8 @@ static void features_ask(void)
         return;
     bool sse41 = c >> 19 & 1, sse42 = c >> 20 & 1;
     has_crc32 = sse42;
+    has_avx2 = __builtin_cpu_supports("avx2");
+    has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f");
     has_sha = sse41 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1);
 #endif
 }
@@ -301,6 +303,130 @@ void sha256_hex(char hex[65], const uint8_t digest[32])
         hex[2 * i + 1] = digits[digest[i] & 15];
     }
     hex[64] = 0;
+}
+
+/* --- sha256 of several messages ---------------------------------------------------------------- */
+
+#ifdef HASH_X86
+typedef uint32_t lanes8 __attribute__((vector_size(32)));
+typedef uint32_t lanes16 __attribute__((vector_size(64)));
+
+#define ROTATE(x, n) ((x) >> (n) | (x) << (32 - (n)))
+
+/* As sha256_blocks_plain, word by word in vectors of which each lane belongs to one message. */
+#define SHA256_SIDE_BY_SIDE(function, lanes, count, isa)                                           \
+    __attribute__((target(isa))) static void function(                                             \
+        uint32_t states[][8], const uint8_t *const data[], size_t blocks)                          \
+    {                                                                                              \
+        union {                                                                                    \
+            lanes word[16];                                                                        \
+            uint32_t lane[16][count];                                                              \
+        } w, state;                                                                                \
+        for (int i = 0; i < 8; i++)                                                                \
+            for (int l = 0; l < count; l++)                                                        \
+                state.lane[i][l] = states[l][i];                                                   \
+        for (size_t block = 0; block < blocks; block++) {                                          \
+            for (int l = 0; l < count; l++)                                                        \
+                for (int i = 0; i < 16; i++)                                                       \
+                    w.lane[i][l] = load_be32(data[l] + 64 * block + 4 * i);                        \
+            lanes a = state.word[0], b = state.word[1], c = state.word[2], d = state.word[3];      \
+            lanes e = state.word[4], f = state.word[5], g = state.word[6], h = state.word[7];      \
+            for (int i = 0; i < 64; i++) {                                                         \
+                if (i >= 16) {                                                                     \
+                    const lanes x = w.word[(i + 1) % 16], y = w.word[(i + 14) % 16];               \
+                    w.word[i % 16] += w.word[(i + 9) % 16] +                                       \
+                                      (ROTATE(x, 7) ^ ROTATE(x, 18) ^ x >> 3) +                    \
+                                      (ROTATE(y, 17) ^ ROTATE(y, 19) ^ y >> 10);                   \
+                }                                                                                  \
+                const lanes t1 = h + (ROTATE(e, 6) ^ ROTATE(e, 11) ^ ROTATE(e, 25)) +              \
+                                 (g ^ (e & (f ^ g))) + sha256_k[i] + w.word[i % 16];               \
+                const lanes t2 = (ROTATE(a, 2) ^ ROTATE(a, 13) ^ ROTATE(a, 22)) +                  \
+                                 ((a & b) ^ (c & (a ^ b)));                                        \
+                h = g;                                                                             \
+                g = f;                                                                             \
+                f = e;                                                                             \
+                e = d + t1;                                                                        \
+                d = c;                                                                             \
+                c = b;                                                                             \
+                b = a;                                                                             \
+                a = t1 + t2;                                                                       \
+            }                                                                                      \
+            state.word[0] += a;                                                                    \
+            state.word[1] += b;                                                                    \
+            state.word[2] += c;                                                                    \
+            state.word[3] += d;                                                                    \
+            state.word[4] += e;                                                                    \
+            state.word[5] += f;                                                                    \
+            state.word[6] += g;                                                                    \
+            state.word[7] += h;                                                                    \
+        }                                                                                          \
+        for (int i = 0; i < 8; i++)                                                                \
+            for (int l = 0; l < count; l++)                                                        \
+                states[l][i] = state.lane[i][l];                                                   \
+    }
+
+SHA256_SIDE_BY_SIDE(sha256_blocks_8, lanes8, 8, "avx2")
+SHA256_SIDE_BY_SIDE(sha256_blocks_16, lanes16, 16, "avx512f")
+#endif
+
+void sha256_group_init(struct sha256_group *group, unsigned count, unsigned lanes)
+{
+    struct sha256 one;
+    pthread_once(&features_once, features_ask);
+    const unsigned most = has_avx512 ? 16 : has_avx2 ? 8 : 1;
+    if (lanes == 0)
+        lanes = has_sha ? 1 : most;
+    /* Vectors are as expensive for few messages as for many. */
+    if (lanes > most || count < 3)
+        lanes = count < 3 ? 1 : most;
+    sha256_init(&one);
+    *group = (struct sha256_group){.count = count, .lanes = lanes};
+    for (unsigned i = 0; i < SHA256_GROUP; i++)
+        memcpy(group->h[i], one.h, sizeof one.h);
+}
+
+static void sha256_group_blocks(struct sha256_group *group,
+                                const uint8_t *const data[SHA256_GROUP], size_t blocks)
+{
+    if (group->lanes == 1) {
+        for (unsigned i = 0; i < group->count; i++)
+            sha256_blocks(group->h[i], data[i], blocks);
+        return;
+    }
+#ifdef HASH_X86
+    /* Lanes without a message of their own repeat the first one's. */
+    const uint8_t *all[SHA256_GROUP];
+    for (unsigned i = 0; i < SHA256_GROUP; i++)
+        all[i] = data[i < group->count ? i : 0];
+    if (group->lanes == 16) {
+        sha256_blocks_16(group->h, all, blocks);
+        return;
+    }
+    for (unsigned i = 0; i < group->count; i += 8)
+        sha256_blocks_8(group->h + i, all + i, blocks);
+#endif
+}
+
+void sha256_group_update(struct sha256_group *group, const uint8_t *const data[SHA256_GROUP],
+                         size_t size)
+{
+    sha256_group_blocks(group, data, size / 64);
+    group->length += size;
+}
+
+void sha256_group_final(const struct sha256_group *group, uint8_t digest[SHA256_GROUP][32])
+{
+    struct sha256_group ended = *group;
+    const uint8_t *data[SHA256_GROUP];
+    uint8_t last[64] = {0x80};
+    store_be32(last + 56, (uint32_t)(group->length * 8 >> 32));
+    store_be32(last + 60, (uint32_t)(group->length * 8));
+    for (unsigned i = 0; i < SHA256_GROUP; i++)
+        data[i] = last;
+    sha256_group_blocks(&ended, data, 1);
+    for (unsigned i = 0; i < group->count; i++)
+        for (int word = 0; word < 8; word++)
+            store_be32(digest[i] + 4 * word, ended.h[i][word]);
 }
 
 /* --- crc32c ---------------------------------------------------------------------------------- */

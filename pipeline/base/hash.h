@@ -36,6 +36,22 @@ void sha256_final(struct sha256 *state, uint8_t digest[32]);
 /* 64 lower-case hexadecimal digits and a NUL. */
 void sha256_hex(char hex[65], const uint8_t digest[32]);
 
+/* SHA-256 of up to SHA256_GROUP messages of the same length at once, which a CPU without instructions
+ * for SHA-256 computes side by side in vectors: an order of magnitude faster than one by one. */
+#define SHA256_GROUP 16
+struct sha256_group {
+    uint32_t h[SHA256_GROUP][8];
+    uint64_t length;
+    unsigned count, lanes;
+};
+/* `lanes`: how many are computed side by side, 0 for what is best here; 1, 8 or 16 as far as the CPU
+ * has vectors for it. */
+void sha256_group_init(struct sha256_group *group, unsigned count, unsigned lanes);
+/* The next `size` bytes, a multiple of 64, of each message. */
+void sha256_group_update(struct sha256_group *group, const uint8_t *const data[SHA256_GROUP],
+                         size_t size);
+void sha256_group_final(const struct sha256_group *group, uint8_t digest[SHA256_GROUP][32]);
+
 /* CRC-32C of data, continuing from `crc` (0 to start). */
 uint32_t crc32c(uint32_t crc, const void *data, size_t size);
 

@@ -3,6 +3,7 @@
 #include "clustering/target.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "file/identity.h"
 #include "file/parameters.h"
 #include "log/workdir.h"
 #include <stdio.h>
@@ -108,10 +109,17 @@ static enum status look_for_clusters(struct target *target, struct matrix_input 
         return STATUS_OK;
     if (!parameters_difference(difference, sizeof difference, old->parameters, claim->parameters,
                                "the file")) {
+        /* By the rule of the clusters, which may be older than that of the file. */
+        if (input->result)
+            result_identity_rule(input->result, old->content);
         enum status status = matrix_input_identity(input, content, err);
+        if (input->result)
+            result_identity_rule(input->result, NULL);
         if (status != STATUS_OK)
             return status;
         target->found = strcmp(content, old->content) == 0;
+        if (!target->found)
+            content[0] = 0;
         snprintf(difference, sizeof difference, "it was made from other rows");
     }
     target->replace = !target->found;

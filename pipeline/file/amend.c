@@ -1,5 +1,6 @@
 /* amend.c: copies the bytes of a file the cheapest way that the file system has. */
 #include "file/amend.h"
+#include "file/checksums.h"
 #include "base/output.h"
 #include "base/path.h"
 #include "file/schema.h"
@@ -131,7 +132,8 @@ hid_t amend_file(const struct amend *amend)
 
 enum status amend_commit(struct amend *amend, struct error *err)
 {
-    if (h5_finish_file(&amend->file, amend->path, err))
+    if (checksums_write(amend->file, amend->path, err) ||
+        h5_finish_file(&amend->file, amend->path, err))
         return STATUS_FAILED;
     return output_commit(amend->output, err);
 }

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "features/kind.h"
 #include "file/carry.h"
+#include "file/checksums.h"
 #include "file/columns.h"
 #include "file/thumbnails.h"
 #include "version_generated.h"
@@ -309,7 +310,7 @@ static enum status write_content(struct build *b, struct error *err)
         return status;
     if (b->config->carry && (status = write_carried(b, err)))
         return status;
-    if (write_runs(b, err))
+    if (checksums_write(b->file, b->path, err) || write_runs(b, err))
         return STATUS_FAILED;
     /* What closing the datasets would write: there it could not fail. */
     return H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0 ? h5_fail(err, "H5Fflush", "write", b->path)

@@ -2,6 +2,7 @@
  *
  * References between HDF5 objects are offsets, so they hold in a copy of a file. */
 #include "file/clusters.h"
+#include "file/checksums.h"
 #include "file/scales.h"
 #include <hdf5_hl.h>
 #include <stdio.h>
@@ -345,6 +346,8 @@ enum status clusters_remove(hid_t file, struct result *result,
             return STATUS_FAILED;
     }
     snprintf(name, sizeof name, "clusters/%s", clusters->name);
+    if (checksums_forget(file, name, path, err))
+        return STATUS_FAILED;
     if (H5Ldelete(file, name, H5P_DEFAULT) < 0)
         return h5_fail(err, "H5Ldelete", "write", path);
     for (int i = 0; i < OWN_AXES; i++) {

@@ -1,15 +1,43 @@
-/* identity.h: what a file, or the rows of one feature, are, in 64 hexadecimal digits. */
+/* identity.h: what a file, or the rows of one feature, are, in 64 characters; docs/file-format.md. */
 #ifndef CLPIPE_FILE_IDENTITY_H
 #define CLPIPE_FILE_IDENTITY_H
 
+#include "file/pieces.h"
 #include "file/result.h"
 
-/* Identity of the file: SHA-256 as docs/file-format.md defines it. */
+/* What the identities of features begin with since format 2: they stand on the digests of pieces. */
+#define IDENTITY_TREE "tree1-"
+
+/* Identity of the file: SHA-256 by the rule of its format, 64 hexadecimal digits. All values are
+ * read. */
 enum status result_identity(struct result *result, char hex[65], struct error *err);
 
 /* Identity of the rows of one feature of the file (names, types, shapes, values): the `content`
  * attribute of clusters made from it. */
 enum status result_feature_identity(struct result *result, const struct result_feature *feature,
                                     char hex[65], struct error *err);
+
+/* From now on identities of features are computed by the rule that gave `content`, an identity that
+ * may be from before the file got its present format; NULL: by that of the file's format. */
+void result_identity_rule(struct result *result, const char *content);
+
+/* --- for those who have digests of pieces already -------------------------------------------- */
+
+/* The digests of a dataset's pieces: pieces_digest, or where they are known from. */
+typedef enum status identity_pieces(void *context, struct pieces *pieces,
+                                    const struct serial *serial, hid_t dataset, const char *name,
+                                    const struct serial_values *values, struct error *err);
+
+/* Identity of a file of format 2 or later. */
+enum status identity_of_file(char hex[65], hid_t file, struct vlen *vlen, const char *path,
+                             identity_pieces *digests, void *context, struct error *err);
+
+/* Identity of one dataset of it, IDENTITY_TREE and 58 hexadecimal digits; its pieces go to *pieces,
+ * to be cleared, unless that is NULL. */
+enum status identity_of_dataset(char root[65], struct pieces *pieces, hid_t dataset,
+                                const char *name, struct vlen *vlen, const char *path,
+                                identity_pieces *digests, void *context, struct error *err);
+/* As digests: computes them. */
+identity_pieces identity_compute;
 
 #endif

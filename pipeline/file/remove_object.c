@@ -1,5 +1,6 @@
 /* remove_object.c: detach, delete, and delete the scales that are left without a dataset. */
 #include "file/remove_object.h"
+#include "file/checksums.h"
 #include "file/scales.h"
 #include <fcntl.h>
 #include <hdf5_hl.h>
@@ -132,6 +133,8 @@ enum status remove_object(hid_t file, struct result *result, const char *name, c
                              : detach_dataset(&lost, file, result, name, path, err);
     if (status != STATUS_OK)
         return status;
+    if (checksums_forget(file, name, path, err))
+        return STATUS_FAILED;
     if (H5Ldelete(file, name, H5P_DEFAULT) < 0)
         return h5_fail(err, "H5Ldelete", "write", path);
     punch_holes(&lost, file);

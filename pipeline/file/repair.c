@@ -190,8 +190,10 @@ static enum status look_at_result(struct repair *r, struct error *err)
         goto out;
     status = STATUS_FAILED;
     if (verify_content(&verify, err) || mark_order(r, result->images, verify.bad_images, err) ||
-        mark_order(r, result->failures, verify.bad_failures, err) ||
-        take_rows(r, result->images, verify.bad_images, LOCATION_IMAGE, &report->images_lost,
+        mark_order(r, result->failures, verify.bad_failures, err))
+        goto out;
+    verify_mark_ranges(&verify);
+    if (take_rows(r, result->images, verify.bad_images, LOCATION_IMAGE, &report->images_lost,
                   err) ||
         take_rows(r, result->failures, verify.bad_failures, LOCATION_FAILURE,
                   &report->failures_lost, err))
@@ -211,6 +213,7 @@ static enum status look_at_result(struct repair *r, struct error *err)
 out:
     free(verify.bad_images);
     free(verify.bad_failures);
+    free(verify.range);
     return status;
 }
 

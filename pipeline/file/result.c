@@ -213,13 +213,15 @@ static enum status open_feature(struct result *result, hid_t group, const char *
                                 struct error *err)
 {
     struct result_feature *feature = &result->features[result->feature_count].feature;
+    /* Without our attributes it is somebody else's. */
+    if (!h5_is_object(group, name, H5O_TYPE_DATASET) ||
+        H5Aexists_by_name(group, name, "spec", H5P_DEFAULT) <= 0)
+        return STATUS_OK;
     if (!schema_name_valid(name))
         return h5_damaged(err, result->path, "a feature has an impossible name");
     snprintf(feature->name, sizeof feature->name, "%s", name);
     char where[FEATURE_NAME_MAX + 16];
     snprintf(where, sizeof where, "/features/%s", name);
-    if (!h5_is_object(group, name, H5O_TYPE_DATASET))
-        return h5_damaged(err, result->path, "%s is no dataset of its own", where);
     if (read_feature_attributes(feature, result, group, err))
         return STATUS_FAILED;
     /* The normalisation says which of the two types it must be. */
@@ -332,8 +334,12 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
                                    struct error *err)
 {
     struct result_cluster_entry *entry = &result->clusters[result->clusters_count];
-    if (!schema_name_valid(name) || !h5_is_object(group, name, H5O_TYPE_GROUP))
-        return h5_damaged(err, result->path, "/clusters has a member that is no clustering");
+    /* As for features. */
+    if (!h5_is_object(group, name, H5O_TYPE_GROUP) ||
+        H5Aexists_by_name(group, name, "feature", H5P_DEFAULT) <= 0)
+        return STATUS_OK;
+    if (!schema_name_valid(name))
+        return h5_damaged(err, result->path, "a clustering has an impossible name");
     result->clusters_count++;
     snprintf(entry->clusters.name, sizeof entry->clusters.name, "%s", name);
     hid_t member;

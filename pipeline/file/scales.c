@@ -17,7 +17,7 @@ static bool is_pair(hid_t type)
     return right;
 }
 
-static bool references_whole(hid_t scale)
+bool scales_references_whole(hid_t scale)
 {
     if (H5Aexists(scale, "REFERENCE_LIST") <= 0)
         return true;
@@ -40,7 +40,7 @@ enum status scales_check_scale(struct result *result, const char *name, struct e
     if (scale < 0)
         return h5_fail(err, "H5Dopen2", "read", result->path);
     enum status status = vlen_is_scale(&whole, result->vlen, scale, err);
-    if (!status && !(whole && references_whole(scale)))
+    if (!status && !(whole && scales_references_whole(scale)))
         status = h5_damaged(err, result->path, "/%s is no dimension scale", name);
     h5_close(&scale);
     return status;

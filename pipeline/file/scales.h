@@ -6,6 +6,9 @@
 
 #include "file/result_internal.h"
 
+/* Whether the list of what a scale is attached to has the form that it must have. */
+bool scales_references_whole(hid_t scale);
+
 /* Checks a scale at the root; it may be missing. */
 enum status scales_check_scale(struct result *result, const char *name, struct error *err);
 

@@ -3,6 +3,7 @@
 #include "file/verify.h"
 #include "base/path.h"
 #include "features/kind.h"
+#include "file/checksums.h"
 #include "file/verify_report.h"
 #include "log/workdir.h"
 #include <math.h>
@@ -370,7 +371,7 @@ static void check_thumbnails(struct verify *verify)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-enum status verify_content(struct verify *verify, struct error *err)
+static enum status check_content(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
     if (check_table_axes(verify, result->images, &image_table, err) ||
@@ -415,6 +416,23 @@ static enum status check_names(struct verify *verify, struct error *err)
     return status;
 }
 
+enum status verify_content(struct verify *verify, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    enum status status = check_content(verify, &why);
+    const uint64_t before = verify->count;
+    if (checksums_verify(verify, "/", err))
+        return STATUS_FAILED;
+    /* Something that cannot be read because it is damaged is damage like any other. */
+    if (status && verify->count > before) {
+        verify_broken(verify, "%s", why.sentence);
+        return STATUS_OK;
+    }
+    if (status && err)
+        *err = why;
+    return status;
+}
+
 enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
                           void *context, uint64_t *count, struct error *err)
 {
@@ -422,13 +440,16 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
     struct verify verify = {.result = result, .broken = broken, .context = context};
     char shown[256], *name;
     struct stat st;
-    if (result->has_images && verify_content(&verify, err))
+    if (result->has_images ? verify_content(&verify, err) : checksums_verify(&verify, "/", err))
         goto out;
     if (result->named && check_names(&verify, err))
         goto out;
     for (unsigned i = 0; i < result->clusters_count; i++)
         if (verify_clustering(&verify, &result->clusters[i], err))
             goto out;
+    if (h5_is_object(result->file, "neighbours", H5O_TYPE_GROUP) &&
+        checksums_verify(&verify, "/neighbours", err))
+        goto out;
     /* Work that a run has left unfinished. */
     if (workdir_name(&name, result->path, NULL) == STATUS_OK && lstat(name, &st) == 0)
         verify_broken(

@@ -1,6 +1,8 @@
 /* verify_clusters.c: labels, sizes, distances and the rows nearest to each centroid. */
 #include "base/hash.h"
+#include "file/checksums.h"
 #include "file/feature_matrix.h"
+#include "file/identity.h"
 #include "file/parameters.h"
 #include "file/verify_report.h"
 #include <float.h>
@@ -277,7 +279,11 @@ static enum status check_feature(struct clustering *k, struct error *err)
         status = STATUS_OK;
         goto out;
     }
-    if (rows.identity(rows.context, content, err))
+    /* It may be from before an update gave the file its format. */
+    result_identity_rule(verify->result, c->content);
+    const enum status identified = rows.identity(rows.context, content, err);
+    result_identity_rule(verify->result, NULL);
+    if (identified)
         goto out;
     if (c->fitted_rows > 0 || strcmp(content, c->content) == 0) {
         status = check_sample(k, &rows, err);
@@ -396,7 +402,7 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
     }
     if (verify->count == before && verify->result->has_images && check_feature(&k, err))
         goto out;
-    status = STATUS_OK;
+    status = checksums_verify(verify, k.where, err);
 out:
     free(k.centroids);
     free(k.sizes);

@@ -2,6 +2,7 @@
 #include "file/verify_report.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void verify_broken(struct verify *verify, const char *format, ...)
@@ -13,6 +14,22 @@ void verify_broken(struct verify *verify, const char *format, ...)
     va_end(arguments);
     verify->count++;
     verify->broken(line, verify->context);
+}
+
+void verify_mark_ranges(struct verify *verify)
+{
+    for (unsigned i = 0; i < verify->ranges; i++) {
+        const struct verify_range *range = &verify->range[i];
+        uint8_t *bad = range->failures ? verify->bad_failures : verify->bad_images;
+        bool found = false;
+        for (uint64_t row = range->first; row <= range->last; row++)
+            found = found || bad[row];
+        for (uint64_t row = range->first; !found && row <= range->last; row++)
+            bad[row] = 1;
+    }
+    free(verify->range);
+    verify->range = NULL;
+    verify->ranges = 0;
 }
 
 void verify_row(struct verify_rows *rows, uint64_t row)

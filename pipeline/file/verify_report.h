@@ -15,7 +15,16 @@ struct verify {
     /* A byte for each row of /images and of /failures, set where something is wrong with the row
      * itself (not with its place among the others); may be NULL. */
     uint8_t *bad_images, *bad_failures;
+    /* Where those are not NULL: rows of which some are damaged, by their checksums. */
+    struct verify_range {
+        bool failures;
+        uint64_t first, last;
+    } *range;
+    unsigned ranges;
 };
+
+/* Sets all rows of those ranges in which nothing else has found the damaged ones, and frees them. */
+void verify_mark_ranges(struct verify *verify);
 
 /* Images, failures and features. */
 enum status verify_content(struct verify *verify, struct error *err);

@@ -66,8 +66,12 @@ static enum status joined_identity(void *context, char hex[65], struct error *er
             return status;
         sha256_update(&state, hex, 64);
     }
+    /* It begins as theirs do: with the rule that they were computed by, if they name one. */
+    const size_t rule = strcspn(hex, "-") < 64 ? strcspn(hex, "-") + 1 : 0;
+    char whole[65];
     sha256_final(&state, digest);
-    sha256_hex(hex, digest);
+    sha256_hex(whole, digest);
+    memcpy(hex + rule, whole, 64 - rule);
     return STATUS_OK;
 }
 

@@ -21,7 +21,7 @@ DOCS = (ROOT / "docs" / "file-format.md").read_text()
 COLUMNS = {
     "images": {"path": "O", "width": "<u4", "height": "<u4", "orientation": "|u1",
                "channels": "|u1", "source": "<u2", "bytes": "<u8", "mtime_ns": "<i8",
-               "digest": "<u8", "format": "|S8"},
+               "digest": "<u8", "format": "|S8", "code": "|u1"},
     "failures": {"path": "O", "reason": "|S16", "message": "O", "bytes": "<u8", "errno": "<i4",
                  "source": "<u2", "mtime_ns": "<i8"},
 }
@@ -53,8 +53,8 @@ def test_datasets(finished):
             for name, dtype in columns.items():
                 column = f[group][name]
                 assert column.dtype.str.lstrip("|") == dtype.lstrip("|")
-                assert column.shape == ((counts[group], 2) if name == "digest"
-                                        else (counts[group],))
+                assert column.shape[1:] == {"digest": (2,), "code": (32,)}.get(name, ())
+                assert len(column) == counts[group]
                 assert column.chunks is None
                 if dtype == "O":
                     assert h5py.check_string_dtype(column.dtype).encoding == "utf-8"
@@ -80,7 +80,7 @@ def test_datasets(finished):
 
 
 def test_every_axis_has_its_scale(finished):
-    expected = {"images": ["image", "digest_word"], "failures": ["failure"],
+    expected = {"images": ["image", "digest_word"], "images/code": ["image", "code_byte"], "failures": ["failure"],
                 "images/sources": ["source"], "features/counts": ["image", "feature_counts"],
                 "clusters/kmeans/centroids": ["cluster_kmeans", "feature_rgb_8x8x8"],
                 "clusters/kmeans/nearest": ["cluster_kmeans", "rank"],
@@ -90,7 +90,9 @@ def test_every_axis_has_its_scale(finished):
                 "features/rgb_8x8x8": ["image", "feature_rgb_8x8x8"]}
 
     def check(name, item):
-        if isinstance(item, h5py.Dataset) and "/" in name:
+        if isinstance(item, h5py.Dataset) and name.startswith("checksums/"):
+            assert [axis[0].name for axis in item.dims] == [f"/piece_{len(item)}", "/checksum_byte"]
+        elif isinstance(item, h5py.Dataset) and "/" in name:
             scales = expected.get(name) or expected[name.split("/")[0]]
             assert [axis[0].name for axis in item.dims] == \
                 ["/" + scale for scale in scales[:item.ndim]]
@@ -150,7 +152,6 @@ def test_identity_sees_every_change(finished, tmp_path, identity):
                    lambda f: f["images/path"].__setitem__(0, "blue/x.jpg"),
                    lambda f: f.attrs.modify("parameters", "{}"),
                    lambda f: f["features/counts"].attrs.modify("spec", "gray:bins=99"),
-                   lambda f: f.__setitem__("extra", [1.0, 2.0]),
                    lambda f: f["images/width"].dims[0].detach_scale(f["image"])):
         shutil.copy(finished, copy)
         with h5py.File(copy, "r+") as f:
@@ -160,7 +161,11 @@ def test_identity_sees_every_change(finished, tmp_path, identity):
     with h5py.File(copy, "r+") as f:
         f.attrs.modify("created", "another time")
         f["runs/0"].attrs["more"] = 1
-    assert digest(copy) == digest(finished)
+        f["extra"] = [1.0, 2.0]
+        f["features/own"] = [[1.0]]
+        f["features/counts"].attrs["remark"] = "checked"
+        f["features/link"] = h5py.SoftLink("/features/counts")
+    assert digest(copy) == identity(copy) == digest(finished)
 
 
 # --- other programs ---------------------------------------------------------------------------

@@ -1,0 +1,543 @@
+/* checksums.c: computed where a file is written, compared where it is verified. */
+#include "file/checksums.h"
+#include "file/defined.h"
+#include "file/identity.h"
+#include "file/scales.h"
+#include <hdf5_hl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP      "checksums"
+#define BYTE_AXIS  "checksum_byte"
+#define PIECE_AXIS "piece_" /* and the number of pieces */
+
+/* The checksums of one dataset. */
+struct entry {
+    char *name; /* absolute */
+    char root[65];
+    struct pieces pieces;
+    bool there;   /* its dataset */
+    bool fresh;   /* computed now */
+    bool stored;  /* in the file: digests of `stored_count` pieces */
+    uint64_t stored_count;
+};
+
+struct entries {
+    struct entry *entry;
+    unsigned count;
+};
+
+static void clear(struct entries *entries)
+{
+    for (unsigned i = 0; i < entries->count; i++) {
+        free(entries->entry[i].name);
+        pieces_clear(&entries->entry[i].pieces);
+    }
+    free(entries->entry);
+    *entries = (struct entries){0};
+}
+
+/* A new entry, at the end. */
+static struct entry *add(struct entries *entries, const char *name, struct error *err)
+{
+    const unsigned count = entries->count;
+    if ((count & (count - 1)) == 0) {
+        struct entry *more =
+            realloc(entries->entry, (count ? 2 * count : 1) * sizeof *more);
+        if (!more) {
+            error_memory(err, count * sizeof *more, "checksums");
+            return NULL;
+        }
+        entries->entry = more;
+    }
+    struct entry *entry = &entries->entry[count];
+    *entry = (struct entry){.name = strdup(name)};
+    if (!entry->name) {
+        error_memory(err, strlen(name), "a name");
+        return NULL;
+    }
+    entries->count++;
+    return entry;
+}
+
+static struct entry *find(const struct entries *entries, const char *name)
+{
+    for (unsigned i = 0; i < entries->count; i++)
+        if (strcmp(entries->entry[i].name, name) == 0)
+            return &entries->entry[i];
+    return NULL;
+}
+
+static bool is_below(const char *name, const char *group)
+{
+    const size_t length = strlen(group);
+    return strncmp(name, group, length) == 0 && (name[length] == '/' || !name[length]);
+}
+
+/* --- what is stored -------------------------------------------------------------------------- */
+
+/* Reads the digests of one dataset; false: they have another form. */
+static bool load_digests(struct entry *entry, hid_t dataset, struct vlen *vlen)
+{
+    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    hsize_t size[2] = {0, 0};
+    char *root = NULL;
+    struct error why = ERROR_INIT;
+    bool right = H5Tequal(type, H5T_STD_U8LE) > 0 && H5Sget_simple_extent_ndims(space) == 2 &&
+                 H5Sget_simple_extent_dims(space, size, NULL) == 2 && size[1] == PIECE_DIGEST &&
+                 size[0] <= UINT64_MAX / (2 * PIECE_DIGEST) &&
+                 !h5_bad_storage(dataset, size[0] * PIECE_DIGEST, 1) &&
+                 !vlen_text_attribute(&root, vlen, dataset, "root", true, &why) &&
+                 strlen(root) < sizeof entry->root;
+    if (right) {
+        strcpy(entry->root, root);
+        entry->stored = true;
+        entry->stored_count = size[0];
+    }
+    /* No root: what it belongs to has changed, checksums_forget. */
+    if (right && *root) {
+        entry->pieces.count = size[0];
+        entry->pieces.digest = malloc(size[0] ? size[0] * PIECE_DIGEST : 1);
+        right = entry->pieces.digest &&
+                (size[0] == 0 || H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                                         entry->pieces.digest) >= 0);
+    }
+    free(root);
+    h5_close(&space);
+    h5_close(&type);
+    return right;
+}
+
+/* All that a group below /checksums has. Names that lead elsewhere, or have another form, are as if
+ * they were not there. */
+static enum status load_group(struct entries *entries, hid_t group, const char *name, int depth,
+                              struct vlen *vlen, const char *path, struct error *err)
+{
+    struct h5_names members;
+    enum status status = h5_list(&members, group, DEFINED_MOST_MEMBERS, path, err);
+    if (status != STATUS_OK)
+        return status;
+    for (unsigned i = 0; i < members.count && status == STATUS_OK; i++) {
+        char member[DEFINED_NAME_MAX];
+        const char *link = members.name[i];
+        const bool is_group = h5_is_object(group, link, H5O_TYPE_GROUP);
+        if (snprintf(member, sizeof member, "%s/%s", name, link) >= (int)sizeof member ||
+            (!is_group && !h5_is_object(group, link, H5O_TYPE_DATASET)) || depth > 8)
+            continue;
+        hid_t object = H5Oopen(group, link, H5P_DEFAULT);
+        if (object < 0) {
+            status = h5_fail(err, "H5Oopen", "read", path);
+        } else if (is_group) {
+            status = load_group(entries, object, member, depth + 1, vlen, path, err);
+        } else {
+            struct entry *entry = add(entries, member, err);
+            if (!entry)
+                status = STATUS_FAILED;
+            else if (!load_digests(entry, object, vlen)) {
+                pieces_clear(&entry->pieces);
+                free(entry->name);
+                entries->count--;
+            }
+        }
+        h5_close(&object);
+    }
+    h5_free_names(&members);
+    return status;
+}
+
+static enum status load(struct entries *entries, hid_t file, struct vlen *vlen, const char *path,
+                        struct error *err)
+{
+    hid_t group;
+    if (!h5_is_object(file, GROUP, H5O_TYPE_GROUP))
+        return STATUS_OK;
+    if (h5_open_group(&group, file, GROUP, path, err))
+        return STATUS_FAILED;
+    enum status status = load_group(entries, group, "", 0, vlen, path, err);
+    h5_close(&group);
+    return status;
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+/* A text of 64 bytes as an attribute, which is made or overwritten: nothing is left behind in the
+ * file's heap. */
+static enum status put_root(hid_t object, const char *name, const char root[65], const char *path,
+                            struct error *err)
+{
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), attribute;
+    char value[64] = "";
+    memcpy(value, root, strnlen(root, sizeof value));
+    H5Tset_size(type, sizeof value);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    if (H5Aexists(object, name) > 0 && H5Adelete(object, name) < 0)
+        attribute = H5I_INVALID_HID;
+    else
+        attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    const bool ok = attribute > 0 && H5Awrite(attribute, type, value) >= 0;
+    h5_close(&attribute);
+    h5_close(&space);
+    h5_close(&type);
+    return ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", path);
+}
+
+/* The path below the root. */
+static void entry_path(char path[DEFINED_NAME_MAX + sizeof GROUP], const struct entry *entry)
+{
+    snprintf(path, DEFINED_NAME_MAX + sizeof GROUP, "%s%s", GROUP, entry->name);
+}
+
+/* Removes a dataset, and groups that have no member left. */
+static enum status remove_entry(hid_t file, const struct entry *entry, struct vlen *vlen,
+                                const char *path, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    char name[DEFINED_NAME_MAX + sizeof GROUP], axis[AXIS_NAME_MAX];
+    hid_t scale = H5I_INVALID_HID;
+    entry_path(name, entry);
+    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    for (unsigned a = 0; a < 2 && dataset > 0; a++) {
+        if (vlen_axis(axis, sizeof axis, vlen, dataset, a, err))
+            goto out;
+        scale = *axis ? H5Dopen2(file, axis, H5P_DEFAULT) : H5I_INVALID_HID;
+        /* HDF5 trusts what it finds there. */
+        if (scale > 0 && (!scales_references_whole(scale) ||
+                          H5DSdetach_scale(dataset, scale, a) < 0)) {
+            h5_damaged(err, path, "/%s is no dimension scale", axis);
+            goto out;
+        }
+        h5_close(&scale);
+    }
+    h5_close(&dataset);
+    if (H5Ldelete(file, name, H5P_DEFAULT) < 0) {
+        h5_fail(err, "H5Ldelete", "write", path);
+        goto out;
+    }
+    for (char *slash; (slash = strrchr(name, '/'));) {
+        H5G_info_t info;
+        *slash = 0;
+        if (H5Gget_info_by_name(file, name, &info, H5P_DEFAULT) < 0 || info.nlinks > 0 ||
+            H5Ldelete(file, name, H5P_DEFAULT) < 0)
+            break;
+    }
+    status = STATUS_OK;
+out:
+    h5_close(&scale);
+    h5_close(&dataset);
+    return status;
+}
+
+struct making {
+    struct entries *entries;
+    struct vlen *vlen;
+    const char *path;
+};
+
+/* As identity_pieces: those that are known, else computed. They stay the entry's. */
+static enum status known_pieces(void *context, struct pieces *pieces, const struct serial *serial,
+                                hid_t dataset, const char *name, const struct serial_values *values,
+                                struct error *err)
+{
+    const struct making *making = context;
+    struct entry *entry = find(making->entries, name);
+    *pieces = (struct pieces){0};
+    if (!entry && !(entry = add(making->entries, name, err)))
+        return STATUS_FAILED;
+    if (!entry->pieces.digest && !entry->fresh) {
+        if (pieces_digest(&entry->pieces, serial, dataset, name, values, err))
+            return STATUS_FAILED;
+        entry->fresh = true;
+    }
+    entry->there = true;
+    pieces->count = entry->pieces.count;
+    pieces->digest = malloc(pieces->count ? pieces->count * PIECE_DIGEST : 1);
+    if (!pieces->digest)
+        return error_memory(err, pieces->count * PIECE_DIGEST, "checksums");
+    if (pieces->count > 0)
+        memcpy(pieces->digest, entry->pieces.digest, pieces->count * PIECE_DIGEST);
+    return STATUS_OK;
+}
+
+static enum status make_entry(void *context, hid_t object, const char *name,
+                              const struct defined *defined, struct error *err)
+{
+    struct making *making = context;
+    char root[65];
+    if (defined->type != H5O_TYPE_DATASET || is_below(name, "/runs"))
+        return STATUS_OK;
+    if (identity_of_dataset(root, NULL, object, name, making->vlen, making->path, known_pieces,
+                            making, err))
+        return STATUS_FAILED;
+    strcpy(find(making->entries, name)->root, root);
+    return STATUS_OK;
+}
+
+/* Creates the groups above a dataset, and the dataset; one of the same size is overwritten. */
+static enum status write_entry(hid_t file, const struct entry *entry, const char *path,
+                               struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    char name[DEFINED_NAME_MAX + sizeof GROUP], axis[32];
+    hid_t group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
+    const hsize_t size[2] = {entry->pieces.count, PIECE_DIGEST};
+    entry_path(name, entry);
+    if (entry->stored) {
+        dataset = H5Dopen2(file, name, H5P_DEFAULT);
+        if (dataset < 0) {
+            h5_fail(err, "H5Dopen2", "write", path);
+            goto out;
+        }
+        goto values;
+    }
+    for (char *slash = strchr(name + sizeof GROUP, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (H5Lexists(file, name, H5P_DEFAULT) <= 0 &&
+            h5_create_group(&group, file, name, path, err))
+            goto out;
+        h5_close(&group);
+        *slash = '/';
+    }
+    snprintf(axis, sizeof axis, "%s%llu", PIECE_AXIS, (unsigned long long)entry->pieces.count);
+    if (h5_create_scale(file, axis, entry->pieces.count, path, err) ||
+        h5_create_dataset(&dataset, file, name, VALUE_U8, 2, size, path, err) ||
+        h5_attach_scale(file, dataset, 0, axis, path, err) ||
+        h5_attach_scale(file, dataset, 1, BYTE_AXIS, path, err))
+        goto out;
+values:
+    if (put_root(dataset, "root", entry->root, path, err) ||
+        h5_write_rows(dataset, VALUE_U8, 0, entry->pieces.count, entry->pieces.digest, path, err))
+        goto out;
+    status = h5_finish_dataset(&dataset, path, err);
+out:
+    h5_close(&group);
+    h5_close(&dataset);
+    return status;
+}
+
+/* Brings the file's entry up to date. */
+static enum status update_entry(hid_t file, struct entry *entry, struct vlen *vlen,
+                                const char *path, struct error *err)
+{
+    if (entry->stored && (!entry->there || entry->stored_count != entry->pieces.count)) {
+        if (remove_entry(file, entry, vlen, path, err))
+            return STATUS_FAILED;
+        entry->stored = false;
+    }
+    return entry->there && entry->fresh ? write_entry(file, entry, path, err) : STATUS_OK;
+}
+
+enum status checksums_write(hid_t file, const char *path, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    int64_t format;
+    char identity[65];
+    hid_t group = H5I_INVALID_HID;
+    struct entries entries = {0};
+    struct making making = {.entries = &entries, .path = path};
+    const struct defined_visitor visitor = {make_entry, NULL, &making};
+    if (!h5_get_integer(file, "clpipe_format", &format) || format < 2)
+        return STATUS_OK;
+    /* What follows reads past HDF5. */
+    if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0)
+        return h5_fail(err, "H5Fflush", "write", path);
+    if (vlen_open(&making.vlen, file, path, err) || load(&entries, file, making.vlen, path, err) ||
+        defined_walk(file, "/", path, &visitor, err) ||
+        identity_of_file(identity, file, making.vlen, path, known_pieces, &making, err) ||
+        h5_create_scale(file, BYTE_AXIS, PIECE_DIGEST, path, err) ||
+        (h5_is_object(file, GROUP, H5O_TYPE_GROUP)
+             ? h5_open_group(&group, file, GROUP, path, err)
+             : h5_create_group(&group, file, GROUP, path, err)) ||
+        put_root(group, "identity", identity, path, err))
+        goto out;
+    for (unsigned i = 0; i < entries.count; i++)
+        if (update_entry(file, &entries.entry[i], making.vlen, path, err))
+            goto out;
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    vlen_close(&making.vlen);
+    clear(&entries);
+    return status;
+}
+
+static herr_t forget_one(hid_t group, const char *name, const H5O_info_t *info, void *context)
+{
+    struct error why = ERROR_INIT;
+    static const char nothing[65] = "";
+    if (info->type != H5O_TYPE_DATASET)
+        return 0;
+    hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
+    const enum status status =
+        dataset > 0 ? put_root(dataset, "root", nothing, context, &why) : STATUS_FAILED;
+    h5_close(&dataset);
+    return status ? -1 : 0;
+}
+
+enum status checksums_forget(hid_t file, const char *name, const char *path, struct error *err)
+{
+    char whole[DEFINED_NAME_MAX + sizeof GROUP];
+    snprintf(whole, sizeof whole, "%s/%s", GROUP, name);
+    for (char *slash = strchr(whole, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        const bool there = h5_is_object(file, whole, H5O_TYPE_GROUP);
+        *slash = '/';
+        if (!there)
+            return STATUS_OK;
+    }
+    if (H5Lexists(file, whole, H5P_DEFAULT) <= 0)
+        return STATUS_OK;
+    return H5Ovisit_by_name(file, whole, H5_INDEX_NAME, H5_ITER_INC, forget_one,
+                            (void *)(uintptr_t)path, H5P_DEFAULT) < 0
+               ? h5_fail(err, "H5Ovisit_by_name", "write", path)
+               : STATUS_OK;
+}
+
+/* --- verifying ------------------------------------------------------------------------------- */
+
+struct checking {
+    struct verify *verify;
+    struct entries stored;
+    const char *below; /* NULL: all but clusterings and neighbours */
+};
+
+static bool is_asked_for(const struct checking *checking, const char *name)
+{
+    return checking->below ? is_below(name, checking->below)
+                           : !is_below(name, "/clusters") && !is_below(name, "/neighbours") &&
+                                 !is_below(name, "/runs");
+}
+
+/* Rows of images or failures: any of them may be damaged. */
+static enum status mark(struct verify *verify, const char *name, uint64_t first, uint64_t last,
+                        struct error *err)
+{
+    const bool failures = is_below(name, "/failures");
+    const uint64_t rows =
+        failures ? result_failures(verify->result) : result_images(verify->result);
+    if (!(failures ? verify->bad_failures : verify->bad_images) || last >= rows ||
+        !(failures || is_below(name, "/images") || is_below(name, "/features")) ||
+        strcmp(name, "/images/sources") == 0 || strstr(name, "/path_raw/"))
+        return STATUS_OK;
+    struct verify_range *more = realloc(verify->range, (verify->ranges + 1) * sizeof *more);
+    if (!more)
+        return error_memory(err, (verify->ranges + 1) * sizeof *more, "damaged rows");
+    more[verify->ranges++] = (struct verify_range){failures, first, last};
+    verify->range = more;
+    return STATUS_OK;
+}
+
+static enum status report(struct checking *checking, const char *name, const struct pieces *found,
+                          const struct pieces *stored, struct error *err)
+{
+    for (uint64_t i = 0; i < found->count; i++) {
+        uint64_t first, last, end, ignored;
+        if (memcmp(found->digest[i], stored->digest[i], PIECE_DIGEST) == 0)
+            continue;
+        for (end = i + 1; end < found->count &&
+                          memcmp(found->digest[end], stored->digest[end], PIECE_DIGEST) != 0;
+             end++)
+            ;
+        pieces_rows(found, i, &first, &ignored);
+        pieces_rows(found, end - 1, &ignored, &last);
+        if (first == last)
+            verify_broken(checking->verify, "%s: row %llu has changed since it was written", name,
+                          (unsigned long long)first);
+        else
+            verify_broken(checking->verify,
+                          "%s: something in rows %llu to %llu has changed since it was written",
+                          name, (unsigned long long)first, (unsigned long long)last);
+        if (mark(checking->verify, name, first, last, err))
+            return STATUS_FAILED;
+        i = end;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_entry(void *context, hid_t object, const char *name,
+                               const struct defined *defined, struct error *err)
+{
+    struct checking *checking = context;
+    struct verify *verify = checking->verify;
+    struct result *result = verify->result;
+    struct pieces found = {0};
+    struct error why = ERROR_INIT;
+    char root[65];
+    if (defined->type != H5O_TYPE_DATASET || !is_asked_for(checking, name))
+        return STATUS_OK;
+    struct entry *stored = find(&checking->stored, name);
+    enum status status = STATUS_OK;
+    if (!stored || !stored->root[0]) {
+        verify_broken(verify, "%s: it has no checksums", name);
+        return STATUS_OK;
+    }
+    stored->there = true;
+    if (identity_of_dataset(root, &found, object, name, result->vlen, result->path,
+                            identity_compute, NULL, &why)) {
+        verify_broken(verify, "%s", why.sentence);
+    } else if (strcmp(root, stored->root) == 0) {
+        /* The digests of the digests: it is the checksums that are wrong, if anything. */
+        if (found.count != stored->pieces.count ||
+            (found.count > 0 && memcmp(found.digest, stored->pieces.digest,
+                                       found.count * PIECE_DIGEST) != 0))
+            verify_broken(verify, "/checksums%s: they have changed; what they stand for has not",
+                          name);
+    } else if (found.count != stored->pieces.count) {
+        verify_broken(verify, "%s: it has another size than its checksums say", name);
+    } else if (found.count == 0 || memcmp(found.digest, stored->pieces.digest,
+                                          found.count * PIECE_DIGEST) == 0) {
+        verify_broken(verify, "%s: its attributes, its type or its shape have changed", name);
+    } else {
+        status = report(checking, name, &found, &stored->pieces, err);
+    }
+    pieces_clear(&found);
+    return status;
+}
+
+/* What no dataset's checksums cover: names, and attributes of groups. */
+static enum status check_identity(struct checking *checking, struct error *err)
+{
+    struct result *result = checking->verify->result;
+    struct making making = {&checking->stored, result->vlen, result->path};
+    char *stored = NULL, identity[65];
+    hid_t group;
+    if (h5_open_group(&group, result->file, GROUP, result->path, err))
+        return STATUS_FAILED;
+    enum status status = vlen_text_attribute(&stored, result->vlen, group, "identity", false, err);
+    h5_close(&group);
+    if (status == STATUS_OK)
+        status = identity_of_file(identity, result->file, result->vlen, result->path, known_pieces,
+                                  &making, err);
+    if (status == STATUS_OK && (!stored || strcmp(stored, identity) != 0))
+        verify_broken(checking->verify,
+                      "/: names or attributes have changed since the file was written");
+    free(stored);
+    return status;
+}
+
+enum status checksums_verify(struct verify *verify, const char *name, struct error *err)
+{
+    struct result *result = verify->result;
+    const bool all = strcmp(name, "/") == 0;
+    struct checking checking = {.verify = verify, .below = all ? NULL : name};
+    const struct defined_visitor visitor = {check_entry, NULL, &checking};
+    if (result->format < 2)
+        return STATUS_OK;
+    if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP)) {
+        if (all)
+            verify_broken(verify, "/checksums is missing");
+        return STATUS_OK;
+    }
+    const uint64_t before = verify->count;
+    enum status status = load(&checking.stored, result->file, result->vlen, result->path, err);
+    if (status == STATUS_OK)
+        status = defined_walk(result->file, name, result->path, &visitor, err);
+    for (unsigned i = 0; i < checking.stored.count && status == STATUS_OK; i++)
+        if (!checking.stored.entry[i].there && is_asked_for(&checking, checking.stored.entry[i].name))
+            verify_broken(verify, "%s: it is missing, its checksums are not",
+                          checking.stored.entry[i].name);
+    if (status == STATUS_OK && all && verify->count == before)
+        status = check_identity(&checking, err);
+    clear(&checking.stored);
+    return status;
+}

@@ -1,0 +1,277 @@
+/* foreign.c: a walk that keeps what it is otherwise told to leave alone. */
+#include "file/foreign.h"
+#include "file/defined.h"
+#include <hdf5_hl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct each {
+    enum status (*found)(void *context, const char *name, const char *attribute,
+                         struct error *err);
+    void *context;
+};
+
+static enum status ignore_own(void *context, hid_t object, const char *name,
+                              const struct defined *defined, struct error *err)
+{
+    (void)context;
+    (void)object;
+    (void)name;
+    (void)defined;
+    (void)err;
+    return STATUS_OK;
+}
+
+static enum status pass_on(void *context, const char *name, const char *attribute,
+                           struct error *err)
+{
+    const struct each *each = context;
+    return each->found(each->context, name, attribute, err);
+}
+
+enum status foreign_each(hid_t file, const char *name, const char *path,
+                         enum status (*found)(void *context, const char *name,
+                                              const char *attribute, struct error *err),
+                         void *context, struct error *err)
+{
+    struct each each = {found, context};
+    const struct defined_visitor visitor = {ignore_own, pass_on, &each};
+    return defined_walk(file, name, path, &visitor, err);
+}
+
+/* --- copying --------------------------------------------------------------------------------- */
+
+struct copy {
+    hid_t from, to;
+    const char *from_path, *to_path;
+    struct foreign_copied *copied;
+    char **name; /* objects that were copied */
+    unsigned count;
+};
+
+/* What the library keeps for scales refers to places in the old file. */
+static void forget_scales(const struct copy *copy, const char *name)
+{
+    static const char *const names[] = {"DIMENSION_LIST", "REFERENCE_LIST"};
+    hid_t dataset = H5Dopen2(copy->to, name, H5P_DEFAULT);
+    for (int i = 0; i < 2 && dataset > 0; i++)
+        if (H5Aexists(dataset, names[i]) > 0)
+            H5Adelete(dataset, names[i]);
+    h5_close(&dataset);
+}
+
+struct attaching {
+    hid_t to, dataset;
+};
+
+/* Attaches to a copy the scale that has the name of one of the original. */
+static herr_t attach_same(hid_t original, unsigned axis, hid_t scale, void *context)
+{
+    const struct attaching *attaching = context;
+    char name[256];
+    (void)original;
+    if (H5Iget_name(scale, name, sizeof name) <= 0 || strrchr(name, '/') != name ||
+        !h5_is_object(attaching->to, name + 1, H5O_TYPE_DATASET))
+        return 0;
+    hid_t same = H5Dopen2(attaching->to, name, H5P_DEFAULT);
+    hid_t old_space = H5Dget_space(scale), space = H5Dget_space(same);
+    if (H5Sget_simple_extent_npoints(old_space) == H5Sget_simple_extent_npoints(space) &&
+        H5Aexists(same, "CLASS") > 0)
+        H5DSattach_scale(attaching->dataset, same, axis);
+    h5_close(&space);
+    h5_close(&old_space);
+    h5_close(&same);
+    return 0;
+}
+
+/* Best effort: scales are a convenience for readers. */
+static void attach_scales(const struct copy *copy, const char *name)
+{
+    hid_t original = H5Dopen2(copy->from, name, H5P_DEFAULT);
+    struct attaching attaching = {copy->to, H5Dopen2(copy->to, name, H5P_DEFAULT)};
+    hid_t space = original > 0 ? H5Dget_space(original) : H5I_INVALID_HID;
+    const int rank =
+        attaching.dataset > 0 && original > 0 && H5Aexists(original, "DIMENSION_LIST") > 0
+            ? H5Sget_simple_extent_ndims(space)
+            : 0;
+    for (int axis = 0; axis < rank; axis++)
+        H5DSiterate_scales(original, (unsigned)axis, NULL, attach_same, &attaching);
+    h5_close(&space);
+    h5_close(&attaching.dataset);
+    h5_close(&original);
+}
+
+struct visit {
+    const struct copy *copy;
+    const char *name;
+    void (*dataset)(const struct copy *copy, const char *name);
+};
+
+static herr_t visit_dataset(hid_t group, const char *name, const H5O_info_t *info, void *context)
+{
+    const struct visit *visit = context;
+    const bool itself = strcmp(name, ".") == 0;
+    char *whole;
+    (void)group;
+    if (info->type != H5O_TYPE_DATASET)
+        return 0;
+    if (asprintf(&whole, "%s%s%s", visit->name, itself ? "" : "/", itself ? "" : name) < 0)
+        return -1;
+    visit->dataset(visit->copy, whole);
+    free(whole);
+    return 0;
+}
+
+/* All datasets that were copied; when that is done, since scales may be among them. */
+static void visit_copied(const struct copy *copy,
+                         void (*dataset)(const struct copy *copy, const char *name))
+{
+    for (unsigned i = 0; i < copy->count; i++) {
+        struct visit visit = {copy, copy->name[i], dataset};
+        H5Ovisit_by_name(copy->from, copy->name[i], H5_INDEX_NAME, H5_ITER_INC, visit_dataset,
+                         &visit, H5P_DEFAULT);
+    }
+}
+
+/* The group that an object or attribute belongs to; false: the new file has not got it. */
+static bool has_parent(const struct copy *copy, const char *name, const char *attribute)
+{
+    char parent[DEFINED_NAME_MAX];
+    snprintf(parent, sizeof parent, "%s", name);
+    char *last = strrchr(parent, '/');
+    if (!attribute)
+        last[last == parent] = 0;
+    for (char *at = parent + 1; *at;) {
+        at += strcspn(at, "/");
+        const char end = *at;
+        *at = 0;
+        if (H5Lexists(copy->to, parent, H5P_DEFAULT) <= 0)
+            return false;
+        *at = end;
+        at += end != 0;
+    }
+    return true;
+}
+
+/* References would lead to nowhere in another file. */
+static bool is_reference(const struct copy *copy, const char *name, const char *attribute)
+{
+    hid_t old = H5Aopen_by_name(copy->from, name, attribute, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t type = old > 0 ? H5Aget_type(old) : H5I_INVALID_HID;
+    const bool reference = type > 0 && H5Tdetect_class(type, H5T_REFERENCE) > 0;
+    h5_close(&type);
+    h5_close(&old);
+    return reference;
+}
+
+static enum status copy_attribute(const struct copy *copy, const char *name, const char *attribute,
+                                  struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    hid_t from = H5Oopen(copy->from, name, H5P_DEFAULT), to = H5Oopen(copy->to, name, H5P_DEFAULT);
+    hid_t old = H5Aopen(from, attribute, H5P_DEFAULT), type = H5Aget_type(old),
+          space = H5Aget_space(old), made = H5I_INVALID_HID;
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    const size_t bytes = type > 0 && count > 0 ? (size_t)count * H5Tget_size(type) : 0;
+    void *value = calloc(bytes ? bytes : 1, 1);
+    if (!value) {
+        error_memory(err, bytes, "an attribute");
+        goto out;
+    }
+    made = H5Acreate2(to, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    if (made < 0 || (bytes > 0 && (H5Aread(old, type, value) < 0 || H5Awrite(made, type, value) < 0))) {
+        h5_fail(err, "H5Awrite", "write", copy->to_path);
+        goto out;
+    }
+    status = STATUS_OK;
+out:
+    if (value && bytes > 0)
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, value);
+    free(value);
+    h5_close(&made);
+    h5_close(&space);
+    h5_close(&type);
+    h5_close(&old);
+    h5_close(&to);
+    h5_close(&from);
+    return status;
+}
+
+static enum status remember(struct copy *copy, const char *name, struct error *err)
+{
+    char **more = realloc(copy->name, (copy->count + 1) * sizeof *more);
+    if (more)
+        copy->name = more;
+    if (!more || !(more[copy->count] = strdup(name)))
+        return error_memory(err, strlen(name), "a name");
+    copy->count++;
+    return STATUS_OK;
+}
+
+static enum status copy_object(struct copy *copy, const char *name, struct error *err)
+{
+    H5L_info_t link;
+    if (H5Lget_info(copy->from, name, &link, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Lget_info", "read", copy->from_path);
+    if (link.type != H5L_TYPE_HARD) {
+        /* H5Lcopy works within one file. */
+        const char *file, *target;
+        char *value = calloc(link.u.val_size + 1, 1);
+        if (!value)
+            return error_memory(err, link.u.val_size, "a link");
+        bool ok = H5Lget_val(copy->from, name, value, link.u.val_size, H5P_DEFAULT) >= 0;
+        if (ok && link.type == H5L_TYPE_SOFT)
+            ok = H5Lcreate_soft(value, copy->to, name, H5P_DEFAULT, H5P_DEFAULT) >= 0;
+        else if (ok && link.type == H5L_TYPE_EXTERNAL)
+            ok = H5Lunpack_elink_val(value, link.u.val_size, NULL, &file, &target) >= 0 &&
+                 H5Lcreate_external(file, target, copy->to, name, H5P_DEFAULT, H5P_DEFAULT) >= 0;
+        else if (ok)
+            ok = H5Lcreate_ud(copy->to, name, link.type, value, link.u.val_size, H5P_DEFAULT,
+                              H5P_DEFAULT) >= 0;
+        free(value);
+        return ok ? STATUS_OK : h5_fail(err, "H5Lcreate", "write", copy->to_path);
+    }
+    /* References to other objects would be null in the new file: the default. */
+    if (H5Ocopy(copy->from, name, copy->to, name, H5P_DEFAULT, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Ocopy", "write", copy->to_path);
+    return remember(copy, name, err);
+}
+
+static enum status copy_one(void *context, const char *name, const char *attribute,
+                            struct error *err)
+{
+    struct copy *copy = context;
+    if (!has_parent(copy, name, attribute) ||
+        (!attribute && H5Lexists(copy->to, name, H5P_DEFAULT) > 0)) {
+        copy->copied->lost++;
+        return STATUS_OK;
+    }
+    if (!attribute) {
+        copy->copied->objects++;
+        return copy_object(copy, name, err);
+    }
+    if (H5Aexists_by_name(copy->to, name, attribute, H5P_DEFAULT) > 0 ||
+        is_reference(copy, name, attribute)) {
+        copy->copied->lost++;
+        return STATUS_OK;
+    }
+    copy->copied->attributes++;
+    return copy_attribute(copy, name, attribute, err);
+}
+
+enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *from_path, hid_t to,
+                         const char *to_path, const char *name, struct error *err)
+{
+    struct copy copy = {from, to, from_path, to_path, copied, NULL, 0};
+    *copied = (struct foreign_copied){0};
+    enum status status = foreign_each(from, name, from_path, copy_one, &copy, err);
+    if (status == STATUS_OK) {
+        visit_copied(&copy, forget_scales);
+        visit_copied(&copy, attach_scales);
+    }
+    for (unsigned i = 0; i < copy.count; i++)
+        free(copy.name[i]);
+    free(copy.name);
+    return status;
+}

@@ -1,0 +1,327 @@
+/* pieces.c: two ways to the bytes: past HDF5 where they lie in the file as they are, by several
+ * threads; else through it, one block after the other. */
+#include "file/pieces.h"
+#include "base/cpus.h"
+#include "base/path.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GROUP        SHA256_GROUP
+#define GROUP_BYTES  ((uint64_t)GROUP * PIECE_BYTES)
+#define READ_BYTES   (64u << 10) /* of each piece of a group at a time */
+#define MOST_THREADS 64
+
+void pieces_clear(struct pieces *pieces)
+{
+    free(pieces->digest);
+    free(pieces->row);
+    *pieces = (struct pieces){0};
+}
+
+void pieces_rows(const struct pieces *pieces, uint64_t i, uint64_t *first, uint64_t *last)
+{
+    if (pieces->row_bytes == 0) {
+        *first = pieces->row[i];
+        *last = i + 1 < pieces->count ? pieces->row[i + 1] : pieces->rows - 1;
+        return;
+    }
+    *first = i * PIECE_BYTES / pieces->row_bytes;
+    *last = ((i + 1) * PIECE_BYTES - 1) / pieces->row_bytes;
+    if (*last >= pieces->rows)
+        *last = pieces->rows - 1;
+}
+
+/* --- past HDF5 ------------------------------------------------------------------------------- */
+
+struct parallel {
+    int fd;
+    uint64_t start, bytes; /* of the values in the file */
+    struct pieces *pieces;
+    _Atomic uint64_t next; /* group of pieces */
+    _Atomic int failed;    /* errno of the first failure; EIO where the file ends */
+};
+
+static bool read_exactly(struct parallel *p, uint64_t at, uint8_t *data, size_t size)
+{
+    while (size > 0) {
+        const ssize_t n = pread(p->fd, data, size, (off_t)(p->start + at));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            atomic_store(&p->failed, n < 0 ? errno : EIO);
+            return false;
+        }
+        data += n;
+        at += (uint64_t)n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+/* A piece of any length. */
+static bool digest_one(struct parallel *p, uint64_t piece, uint8_t *buffer)
+{
+    struct sha256 state;
+    const uint64_t start = piece * PIECE_BYTES, left = p->bytes - start;
+    const uint64_t end = start + (left < PIECE_BYTES ? left : PIECE_BYTES);
+    sha256_init(&state);
+    for (uint64_t at = start; at < end;) {
+        const size_t size =
+            end - at < GROUP * READ_BYTES ? (size_t)(end - at) : (size_t)GROUP * READ_BYTES;
+        if (!read_exactly(p, at, buffer, size))
+            return false;
+        sha256_update(&state, buffer, size);
+        at += size;
+    }
+    sha256_final(&state, p->pieces->digest[piece]);
+    return true;
+}
+
+/* `count` whole pieces. */
+static bool digest_group(struct parallel *p, uint64_t first, unsigned count, uint8_t *buffer)
+{
+    struct sha256_group group;
+    const uint8_t *data[GROUP];
+    sha256_group_init(&group, count, 0);
+    for (unsigned i = 0; i < GROUP; i++)
+        data[i] = buffer + (size_t)i * READ_BYTES;
+    for (uint64_t at = 0; at < PIECE_BYTES; at += READ_BYTES) {
+        for (unsigned i = 0; i < count; i++)
+            if (!read_exactly(p, (first + i) * PIECE_BYTES + at, buffer + (size_t)i * READ_BYTES,
+                              READ_BYTES))
+                return false;
+        sha256_group_update(&group, data, READ_BYTES);
+    }
+    sha256_group_final(&group, p->pieces->digest + first);
+    return true;
+}
+
+static void *digest_groups(void *context)
+{
+    struct parallel *p = context;
+    uint8_t *buffer = malloc((size_t)GROUP * READ_BYTES);
+    uint64_t first;
+    if (!buffer)
+        atomic_store(&p->failed, ENOMEM);
+    while (buffer && !atomic_load(&p->failed) &&
+           (first = atomic_fetch_add(&p->next, 1) * GROUP) < p->pieces->count) {
+        const uint64_t whole = p->bytes / PIECE_BYTES - first;
+        const unsigned count = whole < GROUP ? (unsigned)whole : GROUP;
+        posix_fadvise(p->fd, (off_t)(p->start + first * PIECE_BYTES), (off_t)GROUP_BYTES,
+                      POSIX_FADV_WILLNEED);
+        if (count > 0 && !digest_group(p, first, count, buffer))
+            break;
+        if (count < GROUP && first + count < p->pieces->count &&
+            !digest_one(p, first + count, buffer))
+            break;
+    }
+    free(buffer);
+    return NULL;
+}
+
+static enum status digest_in_parallel(struct pieces *pieces, int fd, uint64_t start, uint64_t bytes,
+                                      const char *path, struct error *err)
+{
+    struct parallel p = {.fd = fd, .start = start, .bytes = bytes, .pieces = pieces};
+    pthread_t thread[MOST_THREADS];
+    unsigned started = 0, wanted = cpus_available();
+    const uint64_t groups = (pieces->count + GROUP - 1) / GROUP;
+    if (wanted > MOST_THREADS)
+        wanted = MOST_THREADS;
+    if (wanted > groups)
+        wanted = (unsigned)groups;
+    while (started + 1 < wanted &&
+           pthread_create(&thread[started], NULL, digest_groups, &p) == 0)
+        started++;
+    /* This thread is one of them, and does all where no other could be started. */
+    digest_groups(&p);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    const int failed = atomic_load(&p.failed);
+    char shown[256];
+    return failed ? error_errno(err, STATUS_FAILED, failed, "pread", "cannot read %s",
+                                path_for_message(shown, sizeof shown, path))
+                  : STATUS_OK;
+}
+
+/* Where the values lie as they are; false: nowhere. */
+static bool find_bytes(hid_t dataset, const struct serial_values *values, int *fd, uint64_t *start)
+{
+    int *descriptor = NULL;
+    hid_t list = H5Dget_create_plist(dataset), type = H5Dget_type(dataset);
+    hid_t file = H5Iget_file_id(dataset);
+    const haddr_t at = H5Dget_offset(dataset);
+    const bool plain = !values->text && H5Pget_layout(list) == H5D_CONTIGUOUS &&
+                       at != HADDR_UNDEF && H5Tequal(type, values->memory) > 0 &&
+                       H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 &&
+                       descriptor;
+    if (plain) {
+        *fd = *descriptor;
+        *start = at;
+    }
+    h5_close(&file);
+    h5_close(&type);
+    h5_close(&list);
+    return plain;
+}
+
+/* --- through HDF5 ---------------------------------------------------------------------------- */
+
+/* A stream that is cut into pieces. */
+struct stream {
+    struct pieces *pieces;
+    uint64_t room; /* for digests */
+    uint8_t *data; /* up to GROUP pieces */
+    size_t filled, capacity;
+};
+
+static enum status make_room(struct stream *s, uint64_t pieces, struct error *err)
+{
+    if (pieces <= s->room)
+        return STATUS_OK;
+    const uint64_t room = pieces + pieces / 2;
+    void *digests = realloc(s->pieces->digest, room * PIECE_DIGEST);
+    if (digests)
+        s->pieces->digest = digests;
+    uint64_t *rows = realloc(s->pieces->row, room * sizeof *rows);
+    if (rows)
+        s->pieces->row = rows;
+    if (!digests || !rows)
+        return error_memory(err, room * PIECE_DIGEST, "checksums");
+    s->room = room;
+    return STATUS_OK;
+}
+
+/* Digests what is in the buffer: whole pieces, and at the end the last one. */
+static void flush(struct stream *s)
+{
+    const unsigned whole = (unsigned)(s->filled / PIECE_BYTES);
+    uint64_t done = s->pieces->count - (s->filled + PIECE_BYTES - 1) / PIECE_BYTES;
+    struct sha256_group group;
+    const uint8_t *data[GROUP];
+    if (whole > 0) {
+        sha256_group_init(&group, whole, 0);
+        for (unsigned i = 0; i < GROUP; i++)
+            data[i] = s->data + (size_t)(i < whole ? i : 0) * PIECE_BYTES;
+        sha256_group_update(&group, data, PIECE_BYTES);
+        sha256_group_final(&group, s->pieces->digest + done);
+    }
+    if (s->filled % PIECE_BYTES > 0) {
+        struct sha256 last;
+        sha256_init(&last);
+        sha256_update(&last, s->data + (size_t)whole * PIECE_BYTES, s->filled % PIECE_BYTES);
+        sha256_final(&last, s->pieces->digest[done + whole]);
+    }
+    s->filled = 0;
+}
+
+/* Adds bytes of row `row`. */
+static enum status feed(struct stream *s, const void *bytes, size_t size, uint64_t row,
+                        struct error *err)
+{
+    const uint8_t *at = bytes;
+    while (size > 0) {
+        if (s->filled == s->capacity && s->capacity < GROUP_BYTES) {
+            const size_t capacity = s->capacity ? 4 * s->capacity : PIECE_BYTES;
+            uint8_t *more = realloc(s->data, capacity);
+            if (!more)
+                return error_memory(err, capacity, "checksums");
+            s->data = more;
+            s->capacity = capacity;
+        }
+        if (s->filled == GROUP_BYTES)
+            flush(s);
+        if (s->filled % PIECE_BYTES == 0) {
+            if (make_room(s, s->pieces->count + 1, err))
+                return STATUS_FAILED;
+            s->pieces->row[s->pieces->count++] = row;
+        }
+        const size_t room = PIECE_BYTES - s->filled % PIECE_BYTES, part = size < room ? size : room;
+        memcpy(s->data + s->filled, at, part);
+        s->filled += part;
+        at += part;
+        size -= part;
+    }
+    return STATUS_OK;
+}
+
+static enum status feed_text(struct stream *s, const struct serial *serial, const uint8_t *descriptor,
+                             const char *name, uint64_t row, struct error *err)
+{
+    struct error why = ERROR_INIT;
+    const uint8_t *bytes;
+    uint32_t length;
+    if (vlen_element(serial->vlen, descriptor, 1, &bytes, &length, &why)) {
+        char shown[256];
+        return error_set(err, STATUS_FAILED, "%s: %s: row %llu: the text is damaged",
+                         path_for_message(shown, sizeof shown, serial->path), name,
+                         (unsigned long long)row);
+    }
+    const uint64_t bytes8 = length;
+    if (feed(s, &bytes8, sizeof bytes8, row, err))
+        return STATUS_FAILED;
+    return feed(s, bytes, length, row, err);
+}
+
+static enum status digest_stream(struct pieces *pieces, const struct serial *serial, hid_t dataset,
+                                 const char *name, const struct serial_values *values,
+                                 struct error *err)
+{
+    const uint64_t row = values->size * values->dimensions[1], rows = values->dimensions[0];
+    const uint64_t block = row < PIECE_BYTES ? PIECE_BYTES / row : 1;
+    struct stream s = {.pieces = pieces};
+    enum status status = STATUS_OK;
+    uint8_t *data = malloc(block * row);
+    if (!data)
+        return error_memory(err, block * row, "checksums");
+    for (uint64_t first = 0; first < rows && status == STATUS_OK; first += block) {
+        const uint64_t count = rows - first < block ? rows - first : block;
+        if (values->text) {
+            status = vlen_descriptors(serial->vlen, dataset, first, count * values->dimensions[1],
+                                      data, err);
+            for (uint64_t i = 0; i < count * values->dimensions[1] && status == STATUS_OK; i++)
+                status = feed_text(&s, serial, data + i * VLEN_DESCRIPTOR, name,
+                                   first + i / values->dimensions[1], err);
+            continue;
+        }
+        status = serial_read(serial, dataset, values, first, count, data, err);
+        if (status == STATUS_OK)
+            status = feed(&s, data, count * row, first, err);
+    }
+    if (status == STATUS_OK)
+        flush(&s);
+    free(data);
+    free(s.data);
+    return status;
+}
+
+enum status pieces_digest(struct pieces *pieces, const struct serial *serial, hid_t dataset,
+                          const char *name, const struct serial_values *values, struct error *err)
+{
+    const uint64_t row = values->size * values->dimensions[1],
+                   bytes = row * values->dimensions[0];
+    enum status status = STATUS_FAILED;
+    int fd;
+    uint64_t start;
+    *pieces = (struct pieces){.rows = values->dimensions[0], .row_bytes = values->text ? 0 : row};
+    if (bytes == 0)
+        return STATUS_OK;
+    if (find_bytes(dataset, values, &fd, &start)) {
+        pieces->count = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+        pieces->digest = malloc(pieces->count * PIECE_DIGEST);
+        status = pieces->digest
+                     ? digest_in_parallel(pieces, fd, start, bytes, serial->path, err)
+                     : error_memory(err, pieces->count * PIECE_DIGEST, "checksums");
+    } else {
+        status = digest_stream(pieces, serial, dataset, name, values, err);
+    }
+    if (status)
+        pieces_clear(pieces);
+    return status;
+}

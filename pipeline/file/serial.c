@@ -1,0 +1,280 @@
+/* serial.c: heads, attributes and values of objects, as far as clpipe's files have them. */
+#include "file/serial.h"
+#include "base/path.h"
+#include "file/defined.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AXES_TEXT (2 * SERIAL_MOST_NAME + 8)
+
+void serial_init(struct serial *serial, struct vlen *vlen, const char *path)
+{
+    *serial = (struct serial){.vlen = vlen, .path = path};
+    sha256_init(&serial->sha);
+}
+
+void serial_clear(struct serial *serial)
+{
+    free(serial->buffer);
+    serial->buffer = NULL;
+}
+
+static enum status need_buffer(struct serial *serial, struct error *err)
+{
+    if (!serial->buffer)
+        serial->buffer = malloc(SERIAL_BUFFER);
+    return serial->buffer ? STATUS_OK : error_memory(err, SERIAL_BUFFER, "an identity");
+}
+
+enum status serial_refuse(const struct serial *serial, struct error *err, const char *name,
+                          const char *why)
+{
+    char shown[256];
+    return error_set(err, STATUS_FAILED, "%s has no identity: %s %s",
+                     path_for_message(shown, sizeof shown, serial->path), name, why);
+}
+
+static void add(struct serial *serial, const char *text)
+{
+    sha256_update(&serial->sha, text, strlen(text));
+}
+
+/* --- types and shapes ------------------------------------------------------------------------ */
+
+static bool find_kind(struct serial_values *kind, hid_t type)
+{
+    H5T_class_t class = H5Tget_class(type);
+    size_t size = H5Tget_size(type);
+    unsigned bits = (unsigned)size * 8;
+    *kind = (struct serial_values){.size = size, .memory = H5I_INVALID_HID};
+    if (class == H5T_STRING) {
+        kind->text = H5Tis_variable_str(type) > 0;
+        if (kind->text) {
+            kind->size = VLEN_DESCRIPTOR;
+            snprintf(kind->name, sizeof kind->name, "text");
+        } else {
+            snprintf(kind->name, sizeof kind->name, "bytes%zu", size);
+            kind->memory = H5Tcopy(type);
+        }
+        return size > 0 && size <= VLEN_MOST_BYTES;
+    }
+    if (size != 1 && size != 2 && size != 4 && size != 8)
+        return false;
+    if (class == H5T_INTEGER) {
+        bool sign = H5Tget_sign(type) == H5T_SGN_2;
+        snprintf(kind->name, sizeof kind->name, "%s%u", sign ? "int" : "uint", bits);
+        kind->memory = H5Tcopy(size == 1   ? sign ? H5T_STD_I8LE : H5T_STD_U8LE
+                               : size == 2 ? sign ? H5T_STD_I16LE : H5T_STD_U16LE
+                               : size == 4 ? sign ? H5T_STD_I32LE : H5T_STD_U32LE
+                               : sign      ? H5T_STD_I64LE
+                                           : H5T_STD_U64LE);
+        return true;
+    }
+    if (class != H5T_FLOAT || size < 4)
+        return false;
+    snprintf(kind->name, sizeof kind->name, "float%u", bits);
+    kind->memory = H5Tcopy(size == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
+    return true;
+}
+
+/* "3,4" or "scalar"; false where there are more axes than clpipe's files have, or no data. */
+static bool shape_text(char *text, size_t size, hsize_t dimensions[SERIAL_MOST_AXES], int *rank,
+                       hid_t space)
+{
+    *rank = H5Sget_simple_extent_ndims(space);
+    if (*rank < 0 || *rank > SERIAL_MOST_AXES || H5Sget_simple_extent_type(space) == H5S_NULL)
+        return false;
+    dimensions[0] = dimensions[1] = 1;
+    H5Sget_simple_extent_dims(space, dimensions, NULL);
+    if (*rank == 0)
+        snprintf(text, size, "scalar");
+    else if (*rank == 1)
+        snprintf(text, size, "%llu", (unsigned long long)dimensions[0]);
+    else
+        snprintf(text, size, "%llu,%llu", (unsigned long long)dimensions[0],
+                 (unsigned long long)dimensions[1]);
+    return true;
+}
+
+/* --- attributes ------------------------------------------------------------------------------ */
+
+static enum status add_texts(struct serial *serial, const uint8_t *descriptors, uint64_t count,
+                             struct error *err)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const uint8_t *bytes;
+        uint32_t length;
+        if (vlen_element(serial->vlen, descriptors + i * VLEN_DESCRIPTOR, 1, &bytes, &length, err))
+            return STATUS_FAILED;
+        uint64_t bytes8 = length;
+        sha256_update(&serial->sha, &bytes8, sizeof bytes8);
+        sha256_update(&serial->sha, bytes, length);
+    }
+    return STATUS_OK;
+}
+
+static enum status add_attribute(struct serial *serial, hid_t object, const char *name,
+                                 struct error *err)
+{
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    if (attribute < 0)
+        return h5_fail(err, "H5Aopen", "read", serial->path);
+    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    struct serial_values kind;
+    char shape[64], line[SERIAL_MOST_NAME + 128];
+    hsize_t dimensions[SERIAL_MOST_AXES];
+    int rank;
+    enum status status = STATUS_FAILED;
+    bool known =
+        find_kind(&kind, type) && shape_text(shape, sizeof shape, dimensions, &rank, space);
+    uint64_t count = known ? dimensions[0] * dimensions[1] : 0;
+    if (!known || dimensions[0] > SERIAL_BUFFER || dimensions[1] > SERIAL_BUFFER ||
+        count > SERIAL_BUFFER / kind.size) {
+        serial_refuse(serial, err, name, "is an attribute of a kind that clpipe does not know");
+        goto out;
+    }
+    snprintf(line, sizeof line, "attribute %s %s %s\n", name, kind.name, shape);
+    add(serial, line);
+    if (kind.text) {
+        if (vlen_attribute(serial->vlen, object, name, (uint8_t *)serial->buffer, count * kind.size, err) ||
+            add_texts(serial, (const uint8_t *)serial->buffer, count, err))
+            goto out;
+    } else {
+        if (count > 0 && H5Aread(attribute, kind.memory, serial->buffer) < 0) {
+            h5_fail(err, "H5Aread", "read", serial->path);
+            goto out;
+        }
+        sha256_update(&serial->sha, serial->buffer, count * kind.size);
+    }
+    status = STATUS_OK;
+out:
+    h5_close(&kind.memory);
+    h5_close(&space);
+    h5_close(&type);
+    h5_close(&attribute);
+    return status;
+}
+
+static enum status add_attributes(struct serial *serial, hid_t object, serial_filter *filter,
+                                  const void *context, struct error *err)
+{
+    struct h5_names names;
+    enum status status = STATUS_FAILED;
+    if (need_buffer(serial, err) ||
+        h5_list_attributes(&names, object, DEFINED_MOST_MEMBERS, serial->path, err))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < names.count; i++) {
+        if (!filter(context, names.name[i]))
+            continue;
+        if (strlen(names.name[i]) > SERIAL_MOST_NAME) {
+            serial_refuse(serial, err, "an attribute", "has a longer name than clpipe gives");
+            goto out;
+        }
+        if (add_attribute(serial, object, names.name[i], err))
+            goto out;
+    }
+    status = STATUS_OK;
+out:
+    h5_free_names(&names);
+    return status;
+}
+
+/* --- objects --------------------------------------------------------------------------------- */
+
+enum status serial_group(struct serial *serial, hid_t group, const char *name, serial_filter *filter,
+                         const void *context, struct error *err)
+{
+    char line[SERIAL_MOST_NAME + 16];
+    snprintf(line, sizeof line, "group %s\n", name);
+    add(serial, line);
+    return add_attributes(serial, group, filter, context, err);
+}
+
+/* What is wrong with a dataset's values, or NULL. */
+static const char *bad_values(hid_t dataset, const struct serial_values *values)
+{
+    uint64_t elements = 0;
+    if (__builtin_mul_overflow(values->dimensions[0], values->dimensions[1], &elements) ||
+        elements > INT64_MAX / values->size ||
+        values->dimensions[1] > SERIAL_BUFFER / values->size)
+        return "has an impossible size";
+    return h5_bad_storage(dataset, elements * values->size, values->size);
+}
+
+enum status serial_dataset(struct serial_values *values, struct serial *serial, hid_t dataset,
+                           const char *name, serial_filter *filter, const void *context,
+                           struct error *err)
+{
+    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    char shape[64], axes[AXES_TEXT] = "", line[SERIAL_MOST_NAME + AXES_TEXT + 128];
+    enum status status = STATUS_FAILED;
+    bool scale = false;
+    const bool known = find_kind(values, type) &&
+                       shape_text(shape, sizeof shape, values->dimensions, &values->rank, space) &&
+                       values->rank > 0;
+    if (vlen_is_scale(&scale, serial->vlen, dataset, err))
+        goto out;
+    values->scale = scale;
+    const char *wrong = !known  ? "is of a kind that clpipe does not know"
+                        : scale ? NULL
+                                : bad_values(dataset, values);
+    if (wrong) {
+        serial_refuse(serial, err, name, wrong);
+        goto out;
+    }
+    /* "image,feature_rgb_256"; "-" for an axis without a scale. */
+    for (int a = 0; a < values->rank; a++) {
+        char axis[SERIAL_MOST_NAME];
+        if (vlen_axis(axis, sizeof axis, serial->vlen, dataset, (unsigned)a, err))
+            goto out;
+        snprintf(axes + strlen(axes), sizeof axes - strlen(axes), "%s%s", a ? "," : "",
+                 *axis ? axis : "-");
+    }
+    snprintf(line, sizeof line, "dataset %s %s %s %s\n", name, values->name, shape, axes);
+    add(serial, line);
+    status = add_attributes(serial, dataset, filter, context, err);
+out:
+    if (status)
+        h5_close(&values->memory);
+    h5_close(&space);
+    h5_close(&type);
+    return status;
+}
+
+enum status serial_read(const struct serial *serial, hid_t dataset,
+                        const struct serial_values *values, uint64_t first, uint64_t count,
+                        void *rows, struct error *err)
+{
+    hsize_t start[SERIAL_MOST_AXES] = {first, 0},
+            size[SERIAL_MOST_AXES] = {count, values->dimensions[1]};
+    hid_t memory = H5Screate_simple(values->rank, size, NULL), file = H5Dget_space(dataset);
+    bool ok = H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
+              H5Dread(dataset, values->memory, memory, file, H5P_DEFAULT, rows) >= 0;
+    h5_close(&memory);
+    h5_close(&file);
+    return ok ? STATUS_OK : h5_fail(err, "H5Dread", "read", serial->path);
+}
+
+enum status serial_values(struct serial *serial, hid_t dataset, const struct serial_values *values,
+                          struct error *err)
+{
+    const size_t row = values->size * values->dimensions[1];
+    if (row == 0)
+        return STATUS_OK;
+    const uint64_t block = row < SERIAL_BUFFER ? SERIAL_BUFFER / row : 1, rows = values->dimensions[0];
+    for (uint64_t first = 0; first < rows; first += block) {
+        const uint64_t count = rows - first < block ? rows - first : block;
+        if (values->text) {
+            uint8_t *texts = (uint8_t *)serial->buffer;
+            if (vlen_descriptors(serial->vlen, dataset, first, count, texts, err) ||
+                add_texts(serial, texts, count * values->dimensions[1], err))
+                return STATUS_FAILED;
+            continue;
+        }
+        if (serial_read(serial, dataset, values, first, count, serial->buffer, err))
+            return STATUS_FAILED;
+        sha256_update(&serial->sha, serial->buffer, count * row);
+    }
+    return STATUS_OK;
+}

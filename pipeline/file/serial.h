@@ -1,0 +1,68 @@
+/* serial.h: objects of a file as bytes, into SHA-256; docs/file-format.md, "Identity".
+ *
+ *   "group NAME\n" or "dataset NAME TYPE SHAPE AXES\n", NAME being absolute
+ *   for each attribute, by name:  "attribute NAME TYPE SHAPE\n" and its values
+ *   for a dataset:                its values
+ *
+ * Values: numbers as they are in memory on a little-endian machine, texts of fixed length with
+ * their padding, variable-length texts as their length (8 bytes, little-endian) and their bytes.
+ * What HDF5 keeps for dimension scales (addresses) is left out: the names of the scales, AXES,
+ * stand for it. One thread. */
+#ifndef CLPIPE_FILE_SERIAL_H
+#define CLPIPE_FILE_SERIAL_H
+
+#include "base/hash.h"
+#include "file/vlen.h"
+
+#define SERIAL_MOST_NAME 1024
+#define SERIAL_MOST_AXES 2
+/* Values are read in blocks of about that size; a row of the longest feature has 16 MiB. */
+#define SERIAL_BUFFER (16u << 20)
+
+struct serial {
+    struct sha256 sha;
+    struct vlen *vlen;
+    const char *path; /* of the file, for messages */
+    char *buffer;     /* SERIAL_BUFFER bytes; NULL until they are needed */
+};
+
+void serial_init(struct serial *serial, struct vlen *vlen, const char *path);
+void serial_clear(struct serial *serial);
+
+/* STATUS_FAILED "PATH has no identity: NAME WHY". */
+enum status serial_refuse(const struct serial *serial, struct error *err, const char *name,
+                          const char *why);
+
+/* Which attributes of an object count. */
+typedef bool serial_filter(const void *context, const char *attribute);
+
+enum status serial_group(struct serial *serial, hid_t group, const char *name, serial_filter *filter,
+                         const void *context, struct error *err);
+
+/* What serial_dataset finds out. `memory` is to be closed. */
+struct serial_values {
+    char name[24]; /* of the type */
+    hid_t memory;  /* of the values in memory; invalid for texts of variable length */
+    size_t size;   /* of one value: VLEN_DESCRIPTOR for a text */
+    bool text;     /* of variable length */
+    bool scale;    /* a dimension scale, which has no values */
+    int rank;
+    hsize_t dimensions[SERIAL_MOST_AXES]; /* 1 where there is no axis */
+};
+
+/* The head and the attributes of a dataset. */
+enum status serial_dataset(struct serial_values *values, struct serial *serial, hid_t dataset,
+                           const char *name, serial_filter *filter, const void *context,
+                           struct error *err);
+
+/* Rows [first, first + count) of a dataset to memory: values as they are serialised, but for texts of
+ * variable length. */
+enum status serial_read(const struct serial *serial, hid_t dataset,
+                        const struct serial_values *values, uint64_t first, uint64_t count,
+                        void *rows, struct error *err);
+
+/* All values of a dataset. */
+enum status serial_values(struct serial *serial, hid_t dataset, const struct serial_values *values,
+                          struct error *err);
+
+#endif
