@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEVELS 16u  /* bits of a coordinate */
+#define LEVELS 21u  /* bits of a coordinate */
+#define DIGIT  11u  /* bits that are sorted by at a time; 4 digits hold 2 * LEVELS */
 #define LEAF   8u   /* points of a node that is not divided */
 #define GROUP  32u  /* points that walk together; a multiple of LANES */
 #define LIST   512u /* masses between two evaluations */
 #define LANES  4u
+#define CELLS  2097152.0f /* 2^LEVELS */
 
 /* As many lanes as the narrowest vector unit has; the same operations on each, in the same order. */
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
@@ -29,7 +31,8 @@ struct node {
 };
 
 struct key {
-    uint32_t code, point;
+    uint64_t code;
+    uint32_t point;
 };
 
 struct forces {
@@ -83,33 +86,35 @@ void forces_close(struct forces **out)
 
 /* --- the tree -------------------------------------------------------------------------------- */
 
-/* The 16 bits in the even places. */
-static uint32_t spread(uint32_t bits)
+/* The bits, up to 32, in the even places. */
+static uint64_t spread(uint64_t bits)
 {
-    bits = (bits | bits << 8) & 0x00ff00ffu;
-    bits = (bits | bits << 4) & 0x0f0f0f0fu;
-    bits = (bits | bits << 2) & 0x33333333u;
-    return (bits | bits << 1) & 0x55555555u;
+    bits = (bits | bits << 16) & 0x0000ffff0000ffffu;
+    bits = (bits | bits << 8) & 0x00ff00ff00ff00ffu;
+    bits = (bits | bits << 4) & 0x0f0f0f0f0f0f0f0fu;
+    bits = (bits | bits << 2) & 0x3333333333333333u;
+    return (bits | bits << 1) & 0x5555555555555555u;
 }
 
 static uint32_t grid(float at, float least, float scale)
 {
     const float cell = (at - least) * scale;
-    return cell >= 65535.0f ? 65535u : (uint32_t)cell;
+    return cell >= CELLS - 1.0f ? (1u << LEVELS) - 1 : (uint32_t)cell;
 }
 
 /* By code, points of one code by number: a radix sort, which keeps the order of equal ones. */
 static void sort_keys(struct forces *forces)
 {
     const uint64_t points = forces->points;
-    for (unsigned shift = 0; shift < 32; shift += 8) {
-        uint64_t begin[257] = {0};
+    for (unsigned shift = 0; shift < 2 * LEVELS; shift += DIGIT) {
+        const uint64_t mask = (1u << DIGIT) - 1;
+        uint64_t begin[(1u << DIGIT) + 1] = {0};
         for (uint64_t i = 0; i < points; i++)
-            begin[(forces->keys[i].code >> shift & 255) + 1]++;
-        for (unsigned d = 0; d < 256; d++)
+            begin[(forces->keys[i].code >> shift & mask) + 1]++;
+        for (unsigned d = 0; d <= mask; d++)
             begin[d + 1] += begin[d];
         for (uint64_t i = 0; i < points; i++)
-            forces->spare[begin[forces->keys[i].code >> shift & 255]++] = forces->keys[i];
+            forces->spare[begin[forces->keys[i].code >> shift & mask]++] = forces->keys[i];
         struct key *keys = forces->keys;
         forces->keys = forces->spare;
         forces->spare = keys;
@@ -125,9 +130,9 @@ static void sort_points(struct forces *forces, const float *xy)
     }
     const float wide = most[0] - least[0], high = most[1] - least[1];
     forces->extent = wide > high ? wide : high;
-    const float scale = forces->extent > 0 ? 65536.0f / forces->extent : 0;
+    const float scale = forces->extent > 0 ? CELLS / forces->extent : 0;
     for (uint64_t i = 0; i < forces->points; i++) {
-        const uint32_t code = spread(grid(xy[2 * i], least[0], scale)) |
+        const uint64_t code = spread(grid(xy[2 * i], least[0], scale)) |
                               spread(grid(xy[2 * i + 1], least[1], scale)) << 1;
         forces->keys[i] = (struct key){code, (uint32_t)i};
     }
@@ -173,7 +178,7 @@ static void build(struct forces *forces, uint32_t first, uint32_t end, unsigned 
     node->leaf = !divided;
     node->side = level == 0 && !divided
                      ? 0
-                     : forces->extent * (float)(divided ? 2 : 1) * (float)(1u << level) / 65536.0f;
+                     : forces->extent * (float)(divided ? 2 : 1) * (float)(1u << level) / CELLS;
     if (count <= GROUP && !in_group) {
         forces->group[forces->groups++] = here;
         in_group = true;
@@ -244,6 +249,9 @@ static void put(struct walk *walk, float x, float y, float mass)
 static double walk_points(struct forces *forces, uint32_t first, uint32_t count)
 {
     struct walk walk = {.first = first, .count = count};
+    /* Each point will meet itself, with q = 1: taken off first, small sums keep their digits. */
+    for (unsigned v = 0; v < GROUP / LANES; v++)
+        walk.sum[v] -= 1.0f;
     const float *x = forces->x + first, *y = forces->y + first;
     memcpy(walk.px, x, sizeof walk.px);
     memcpy(walk.py, y, sizeof walk.py);
@@ -301,8 +309,7 @@ void forces_repel(float *force, double *total, struct forces *forces, const floa
     sort_points(forces, xy);
     build(forces, 0, (uint32_t)forces->points, LEVELS, false);
     workers_run(workers, walk_group, forces, forces->groups);
-    /* Each point met itself. */
-    *total = -(double)forces->points;
+    *total = 0;
     for (uint32_t g = 0; g < forces->groups; g++)
         *total += forces->group_total[g];
 }
