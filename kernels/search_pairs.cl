@@ -81,7 +81,12 @@ encode_rows(__global const float *values, __global const float *centre, __global
     const float longer = wild ? SEARCH_FAR : convert_float_rtp(error) * (1 + 2 * SEARCH_SLACK);
     const float less =
         (float)((double)scale * (double)scale * (double)squares[0]) * (1 - SEARCH_SLACK);
-    facts[position] = (float4)(scale, longer, less, longer * longer - less);
+    /* One by one: Oclgrind 21.10 takes vectors put together for uninitialised. */
+    __global float *of_row = (__global float *)(facts + position);
+    of_row[0] = scale;
+    of_row[1] = longer;
+    of_row[2] = less;
+    of_row[3] = longer * longer - less;
     ids[position] = block_first + row;
 }
 
@@ -114,8 +119,11 @@ static void list_pair(__global uint *counts, __global uint2 *found, uint capacit
                       uint position, float p)
 {
     const uint at = atomic_inc(&counts[slot]);
-    if (at < capacity)
-        found[(size_t)slot * capacity + at] = (uint2)(position, as_uint(p));
+    if (at >= capacity)
+        return;
+    __global uint *pair = (__global uint *)(found + (size_t)slot * capacity + at);
+    pair[0] = position;
+    pair[1] = as_uint(p);
 }
 
 /* Compares the rows at positions query_list[0..query_count) with lanes [first_lane, end_lane), which
@@ -339,7 +347,8 @@ shrink_lists(__global const float4 *query_facts, __global float *reaches,
         else
             low = middle + 1;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    /* Before what all have read is written. */
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     const float length = as_float(high);
     if (count >= n && length < SEARCH_FAR)
         reach = fmin(reach, (length + of_query.y) * (1 + 2 * SEARCH_SLACK));
@@ -406,7 +415,7 @@ decide_lists(__global const float *query_values, __global const uint *query_ids,
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     for (uint i = lid; i < n + count; i += SEARCH_EXACT_ITEMS) {
         const double mine = distances[i];
         const uint row = candidates[i];

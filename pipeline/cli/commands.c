@@ -142,6 +142,25 @@ const struct command commands[] = {
      .max_operands = 1,
      .group = {&group_export},
      .run = command_export},
+    {.name = "similar",
+     .goal = RESULTS,
+     .arguments = "F.h5 PICTURE|row:N... | --all [OPTIONS]",
+     .summary = "find the images that are most similar to a picture, or to every image",
+     .about =
+         "PICTURE is an image of the file (its path as export lists it, or any path that leads to "
+         "it), or any other picture, which is decoded and described exactly as those of the file "
+         "were; row:N is image N. The nearest images are exact, in the order of their distance, "
+         "and of their row where it is equal; an image is never its own neighbour. With --all the "
+         "neighbours of every image are stored in the file, which is replaced by a new copy.",
+     .examples = "  clpipe similar photos.h5 holiday/beach.jpg\n"
+                 "  clpipe similar photos.h5 row:17 ~/new.png -n 5 -o similar.csv\n"
+                 "  clpipe similar photos.h5 --all --feature clip --metric cosine",
+     .operand_name = "F.h5 or PICTURE",
+     .min_operands = 1,
+     .max_operands = 65535,
+     .computes = true,
+     .group = {&group_similar},
+     .run = command_similar},
     {.name = "remove",
      .goal = RESULTS,
      .arguments = "F.h5 [NAME...] [OPTIONS]",

@@ -10,6 +10,7 @@ enum status command_ingest(const struct options *options, struct error *err);
 enum status command_cluster(const struct options *options, struct error *err);
 enum status command_assign(const struct options *options, struct error *err);
 enum status command_import(const struct options *options, struct error *err);
+enum status command_similar(const struct options *options, struct error *err);
 enum status command_info(const struct options *options, struct error *err);
 enum status command_verify(const struct options *options, struct error *err);
 enum status command_repair(const struct options *options, struct error *err);

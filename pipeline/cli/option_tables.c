@@ -264,6 +264,24 @@ static const struct option import_rows[] = {
     END};
 const struct option_group group_import = {"Rows", import_rows};
 
+static const struct option similar_rows[] = {
+    {"neighbours", 'n', OPTION_NUMBER, AT(neighbours), "N", "20", NULL, 1, 65536,
+     "number of neighbours of each; where there are fewer the row is -1 and the distance NaN"},
+    {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the only one", 0, 0,
+     "feature to compare, if the file has several, or several joined: NAME[:W]+NAME[:W]..."},
+    {"metric", 0, OPTION_CHOICE, AT(metric), "euclidean|cosine|hellinger", NULL,
+     "hellinger for l1 histograms, else euclidean", 0, 0, "distance"},
+    {"all", 0, OPTION_FLAG, AT(all), NULL, NULL, NULL, 0, 0,
+     "find the neighbours of every image and store them in the file, as /neighbours/FEATURE"},
+    {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl|npy", "csv",
+     "the extension of -o, else csv, on a terminal a table to read", 0, 0,
+     "table format; npy: the rows alone, a line for each PICTURE"},
+    OUTPUT_ROW(NULL, "standard output", "file to write"),
+    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
+     "replace neighbours that are stored already, or an existing -o FILE"},
+    END};
+const struct option_group group_similar = {"Neighbours", similar_rows};
+
 static const struct option remove_rows[] = {
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "also remove the clusterings and neighbours made from a removed feature"},

@@ -94,6 +94,10 @@ struct options {
     bool failures, digest, absolute_paths;
     int what, format, link;
     const char *to;
+
+    /* similar */
+    uint64_t neighbours;
+    bool all;
 };
 
 enum option_type {
@@ -151,7 +155,7 @@ extern const struct command commands[];
 extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_tuning, group_ingest_output, group_run_output,
-    group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_info, group_export, group_ndrange,
+    group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_similar, group_info, group_export, group_ndrange,
     group_bench, group_tune;
 extern const struct option_group group_report;
 

@@ -450,6 +450,8 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
     if (h5_is_object(result->file, "neighbours", H5O_TYPE_GROUP) &&
         checksums_verify(&verify, "/neighbours", err))
         goto out;
+    if (result->has_images && verify_graphs(&verify, err))
+        goto out;
     /* Work that a run has left unfinished. */
     if (workdir_name(&name, result->path, NULL) == STATUS_OK && lstat(name, &st) == 0)
         verify_broken(

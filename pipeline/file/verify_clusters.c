@@ -186,8 +186,7 @@ static enum status check_nearest(struct clustering *k, uint32_t i, bool *right, 
     return STATUS_OK;
 }
 
-/* Brings a row into the space of the metric, as double. */
-static void transform(double *out, const float *row, uint32_t dimension, const char *metric)
+void verify_point(double *out, const float *row, uint32_t dimension, const char *metric)
 {
     double length = 0;
     for (uint32_t i = 0; i < dimension; i++) {
@@ -248,7 +247,7 @@ static enum status check_sample(struct clustering *k, const struct matrix_source
             goto out;
         if (label < 0)
             continue;
-        transform(point, row, c->dimension, c->metric);
+        verify_point(point, row, c->dimension, c->metric);
         if (!check_distance(k, point, label, distance))
             verify_row(&wrong, at);
     }

@@ -1,7 +1,8 @@
 /* verify_report.h: the parts of verify, and how they say what is wrong.
  *
  *   result_verify ─> verify_content: tables, scales, features
- *                 ─> verify_clustering, for each clustering */
+ *                 ─> verify_clustering, for each clustering
+ *                 ─> verify_graphs: neighbours */
 #ifndef CLPIPE_FILE_VERIFY_REPORT_H
 #define CLPIPE_FILE_VERIFY_REPORT_H
 
@@ -31,6 +32,12 @@ enum status verify_content(struct verify *verify, struct error *err);
 /* One clustering, its sweep, and that it was made from the rows of its feature. */
 enum status verify_clustering(struct verify *verify, const struct result_cluster_entry *entry,
                               struct error *err);
+
+/* All of /neighbours: numbers and order, and for a sample of rows the distances. */
+enum status verify_graphs(struct verify *verify, struct error *err);
+
+/* Brings a row into the space of the metric, as double. */
+void verify_point(double *out, const float *row, uint32_t dimension, const char *metric);
 
 /* Reports one broken invariant. */
 void verify_broken(struct verify *verify, const char *format, ...)

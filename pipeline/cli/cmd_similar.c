@@ -1,0 +1,396 @@
+/* cmd_similar.c: clpipe similar: the nearest images of pictures, or of every image. */
+#include "base/clock.h"
+#include "base/decimal.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "cli/clean.h"
+#include "cli/cluster_options.h"
+#include "cli/commands.h"
+#include "cli/describe.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "cli/summary.h"
+#include "clustering/similarity.h"
+#include "matrix/npy.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct similar {
+    const struct options *options;
+    struct similarity similarity;
+    const char *const *names;
+    unsigned count;
+    uint64_t *rows; /* of the names; SIMILARITY_OUTSIDE: a file that is not in F.h5 */
+    /* For each name, n of them. */
+    int64_t *neighbours;
+    double *squared;
+    const char *output; /* NULL: standard output */
+    int format;         /* enum export_format; -1: a table for people */
+    struct sink sink;
+    struct json json;
+};
+
+/* --- what is asked for ------------------------------------------------------------------------- */
+
+static int format_of(const struct options *options, const char *output)
+{
+    static const char *const extensions[] = {".csv", ".tsv", ".jsonl", ".npy"};
+    const char *dot = output ? strrchr(output, '.') : NULL;
+    if (options_given(options, "format"))
+        return options->format;
+    for (int i = 0; dot && i <= FORMAT_NPY; i++)
+        if (strcmp(dot, extensions[i]) == 0)
+            return i;
+    return !output && isatty(STDOUT_FILENO) ? -1 : FORMAT_CSV;
+}
+
+static enum status check_options(struct similar *similar, struct error *err)
+{
+    const struct options *options = similar->options;
+    const bool names = options->operand_count > 1;
+    struct stat st, input;
+    char shown[256];
+    if (options->all && names)
+        return misuse(err, options->command, "--all is about every image: leave out %s",
+                      path_for_message(shown, sizeof shown, options->operand[1]));
+    if (!options->all && !names)
+        return misuse(err, options->command,
+                      "name a PICTURE or row:N after the file, or --all to store the neighbours of "
+                      "every image");
+    if (options->all && (options->output || options_given(options, "format")))
+        return misuse(err, options->command,
+                      "--all stores neighbours in the file: it takes neither -o nor --format");
+    if (!options->all && options->force && !options->output)
+        return misuse(err, options->command, "--force requires --all or -o FILE");
+    if (!options->all && !similar->output && json_owns_stdout(options))
+        return STATUS_OK; /* the JSON has the neighbours */
+    if (!similar->output || stat(similar->output, &st) != 0 || !S_ISREG(st.st_mode))
+        return STATUS_OK;
+    path_for_message(shown, sizeof shown, similar->output);
+    if (stat(options->operand[0], &input) == 0 && input.st_dev == st.st_dev &&
+        input.st_ino == st.st_ino)
+        return misuse(err, options->command, "-o %s is the input of this command", shown);
+    if (options->force || st.st_size == 0)
+        return STATUS_OK;
+    error_set(err, STATUS_FAILED, "%s exists", shown);
+    return error_remedy(err, REMEDY_REPLACE_OUTPUT);
+}
+
+/* --- searching --------------------------------------------------------------------------------- */
+
+/* Takes over the neighbours of the names that have rows in the file, or those that have none. */
+static void take(struct similar *similar, bool outside)
+{
+    const struct neighbours *found = &similar->similarity.found;
+    uint64_t query = 0;
+    for (unsigned i = 0; i < similar->count; i++) {
+        if ((similar->rows[i] == SIMILARITY_OUTSIDE) != outside)
+            continue;
+        memcpy(similar->neighbours + (size_t)i * found->n, found->rows + query * found->n,
+               found->n * sizeof *found->rows);
+        memcpy(similar->squared + (size_t)i * found->n, found->squared + query * found->n,
+               found->n * sizeof *found->squared);
+        query++;
+    }
+}
+
+static enum status search_rows(struct similar *similar, struct error *err)
+{
+    uint32_t count = 0;
+    uint64_t *rows = malloc(similar->count * sizeof *rows);
+    if (!rows)
+        return error_memory(err, similar->count * sizeof *rows, "rows");
+    for (unsigned i = 0; i < similar->count; i++)
+        if (similar->rows[i] != SIMILARITY_OUTSIDE)
+            rows[count++] = similar->rows[i];
+    enum status status =
+        count ? similarity_of_rows(&similar->similarity, rows, count, err) : STATUS_OK;
+    if (status == STATUS_OK && count)
+        take(similar, false);
+    free(rows);
+    return status;
+}
+
+static enum status search_outside(struct similar *similar, struct error *err)
+{
+    const struct matrix_input *input = &similar->similarity.input;
+    const uint32_t dimension = input->source.dimension;
+    const char *name = similar->options->feature ? similar->options->feature : input->about.name;
+    char shown[256], file[256];
+    unsigned count = 0;
+    struct stat st;
+    const char **pictures = malloc(similar->count * sizeof *pictures);
+    if (!pictures)
+        return error_memory(err, similar->count * sizeof *pictures, "pictures");
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < similar->count && status == STATUS_OK; i++) {
+        if (similar->rows[i] != SIMILARITY_OUTSIDE)
+            continue;
+        pictures[count++] = similar->names[i];
+        if (stat(similar->names[i], &st) != 0 || !S_ISREG(st.st_mode))
+            status = error_set(err, STATUS_USAGE,
+                               "%s is neither an image of %s nor a file: give a path as clpipe "
+                               "export --what images lists them, row:N, or a picture's file",
+                               path_for_message(shown, sizeof shown, similar->names[i]),
+                               path_for_message(file, sizeof file, similar->options->operand[0]));
+    }
+    float *values = NULL;
+    if (status == STATUS_OK && count > 0) {
+        values = malloc((size_t)count * dimension * sizeof *values);
+        if (!values)
+            status = error_memory(err, (size_t)count * dimension * sizeof *values, "pictures");
+    }
+    if (status == STATUS_OK && count > 0)
+        status = describe_pictures(values, dimension, pictures, count, input->result, name,
+                                   similar->options, err);
+    if (status == STATUS_OK && count > 0)
+        status = similarity_of_values(&similar->similarity, values, count, err);
+    if (status == STATUS_OK && count > 0)
+        take(similar, true);
+    free(values);
+    free(pictures);
+    return status;
+}
+
+/* --- printing ---------------------------------------------------------------------------------- */
+
+static void put_number(struct similar *similar, double value)
+{
+    char text[FLOAT32_TEXT];
+    format_float32(text, (float)value);
+    sink_text(&similar->sink, isfinite(value) ? text : "");
+}
+
+static void json_number(struct json *json, const char *key, double value)
+{
+    char text[FLOAT32_TEXT];
+    format_float32(text, (float)value);
+    json_raw(json, key, isfinite((float)value) ? text : "null");
+}
+
+static void put_line(struct similar *similar, const char *query, uint32_t rank, int64_t row,
+                     const char *path, double squared)
+{
+    const char separator = similar->format == FORMAT_TSV ? '\t' : ',';
+    sink_field(&similar->sink, query, separator);
+    sink_printf(&similar->sink, "%c%u%c%" PRId64 "%c", separator, rank, separator, row, separator);
+    sink_field(&similar->sink, path, separator);
+    sink_write(&similar->sink, &separator, 1);
+    put_number(similar, sqrt(squared));
+    sink_write(&similar->sink, &separator, 1);
+    put_number(similar, squared);
+    sink_text(&similar->sink, "\n");
+}
+
+static void put_json(struct json *json, const char *query, uint32_t rank, int64_t row,
+                     const char *path, double squared)
+{
+    json_open_object(json, NULL);
+    report_bytes(json, "query", query);
+    json_uint(json, "rank", rank);
+    json_int(json, "row", row);
+    if (row >= 0)
+        json_string(json, "path", path);
+    else
+        json_null(json, "path");
+    json_number(json, "distance", sqrt(squared));
+    json_number(json, "squared_distance", squared);
+    json_close_object(json);
+}
+
+static void put_person(struct similar *similar, uint32_t rank, int64_t row, const char *path,
+                       double squared)
+{
+    if (row < 0)
+        return;
+    sink_printf(&similar->sink, "%5u  %10.6g  %8" PRId64 "  ", rank, sqrt(squared), row);
+    sink_clean(&similar->sink, path);
+    sink_text(&similar->sink, "\n");
+}
+
+static enum status print_neighbours(struct similar *similar, struct error *err)
+{
+    struct result *result = similar->similarity.input.result;
+    const uint32_t n = similar->similarity.config->n;
+    struct result_image image;
+    if (similar->format == FORMAT_CSV || similar->format == FORMAT_TSV)
+        sink_text(&similar->sink, similar->format == FORMAT_TSV
+                                      ? "query\trank\trow\tpath\tdistance\tsquared_distance\n"
+                                      : "query,rank,row,path,distance,squared_distance\n");
+    if (similar->options->json)
+        json_open_array(&similar->json, "neighbours");
+    for (unsigned i = 0; i < similar->count; i++) {
+        const char *name = similar->names[i];
+        const size_t length = strlen(name);
+        char *query = malloc(4 * length + 1);
+        if (!query)
+            return error_memory(err, 4 * length + 1, "a file name");
+        path_to_utf8(query, 4 * length + 1, name, length);
+        if (similar->format < 0) {
+            sink_printf(&similar->sink, "%s", i ? "\n" : "");
+            sink_clean(&similar->sink, query);
+            sink_text(&similar->sink, similar->rows[i] == SIMILARITY_OUTSIDE
+                                          ? " (not in the file)\n"
+                                          : "\n");
+            sink_printf(&similar->sink, "%5s  %10s  %8s  %s\n", "rank", "distance", "row", "path");
+        }
+        for (uint32_t rank = 0; rank < n; rank++) {
+            const int64_t row = similar->neighbours[(size_t)i * n + rank];
+            const double squared = similar->squared[(size_t)i * n + rank];
+            const char *path = "";
+            if (row >= 0) {
+                const enum status status = result_image_at(result, (uint64_t)row, &image, err);
+                if (status != STATUS_OK) {
+                    free(query);
+                    return status;
+                }
+                path = image.path;
+            }
+            if (similar->format < 0)
+                put_person(similar, rank + 1, row, path, squared);
+            else if (similar->format == FORMAT_CSV || similar->format == FORMAT_TSV)
+                put_line(similar, query, rank + 1, row, path, squared);
+            else if (similar->format == FORMAT_JSONL) {
+                struct json line;
+                json_init(&line, true);
+                put_json(&line, query, rank + 1, row, path, squared);
+                const char *text = json_finish(&line);
+                sink_text(&similar->sink, text ? text : "{}");
+                sink_text(&similar->sink, "\n");
+                json_clear(&line);
+            }
+            if (similar->options->json)
+                put_json(&similar->json, query, rank + 1, row, path, squared);
+        }
+        free(query);
+    }
+    if (similar->options->json)
+        json_close_array(&similar->json);
+    if (similar->format != FORMAT_NPY)
+        return STATUS_OK;
+    enum status status = npy_write_header(similar->sink.fd, "<i8", similar->count, n,
+                                          similar->output ? similar->output : "standard output", err);
+    if (status == STATUS_OK)
+        sink_write(&similar->sink, similar->neighbours,
+                   (size_t)similar->count * n * sizeof *similar->neighbours);
+    return status;
+}
+
+static void json_begin(struct similar *similar)
+{
+    const struct similarity *similarity = &similar->similarity;
+    json_init(&similar->json, false);
+    json_open_object(&similar->json, NULL);
+    json_string(&similar->json, "feature", similarity->input.about.name);
+    json_string(&similar->json, "metric", clustering_metric_names[similarity->metric]);
+    json_uint(&similar->json, "n", similarity->config->n);
+}
+
+static enum status answer(struct similar *similar, struct error *err)
+{
+    const size_t places = (size_t)similar->count * similar->similarity.config->n;
+    similar->rows = malloc(similar->count * sizeof *similar->rows);
+    similar->neighbours = malloc(places * sizeof *similar->neighbours);
+    similar->squared = malloc(places * sizeof *similar->squared);
+    if (!similar->rows || !similar->neighbours || !similar->squared)
+        return error_memory(err, places * 16, "neighbours");
+    enum status status =
+        similarity_locate(similar->rows, &similar->similarity, similar->names, similar->count, err);
+    if (status == STATUS_OK)
+        status = search_outside(similar, err);
+    if (status == STATUS_OK)
+        status = search_rows(similar, err);
+    return status;
+}
+
+static enum status print_answer(struct similar *similar, struct error *err)
+{
+    const bool table = similar->output || !json_owns_stdout(similar->options);
+    enum status status = STATUS_OK;
+    if (table)
+        status = sink_open(&similar->sink, similar->output, err);
+    else
+        similar->sink.closed = true; /* everything is dropped */
+    if (status != STATUS_OK)
+        return status;
+    json_begin(similar);
+    status = print_neighbours(similar, err);
+    json_close_object(&similar->json);
+    return report_end(similar->options, &similar->json, &similar->sink, status, err);
+}
+
+static enum status store(struct similar *similar, struct progress *progress, struct error *err)
+{
+    const struct options *options = similar->options;
+    struct similarity *similarity = &similar->similarity;
+    char rows[40], shown[256];
+    enum status status = similarity_store(similarity, err);
+    progress_end(progress);
+    if (status != STATUS_OK)
+        return status;
+    const struct neighbours *found = &similarity->found;
+    const double seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
+    summary_line(options, "%s: the %u nearest of each of %s by %s, in the %s metric, in %.2f s",
+                 path_for_message(shown, sizeof shown, options->operand[0]), found->n,
+                 format_number_of(rows, sizeof rows, found->queries, "image"),
+                 similarity->input.about.name, clustering_metric_names[similarity->metric], seconds);
+    summary_line(options, "  stored as /neighbours/%s on %s", similarity->input.about.name,
+                 similarity->device);
+    if (!options->json)
+        return STATUS_OK;
+    json_begin(similar);
+    json_uint(&similar->json, "rows", found->queries);
+    json_double(&similar->json, "seconds", seconds);
+    json_double(&similar->json, "seconds_read", found->seconds_read);
+    json_double(&similar->json, "seconds_build", found->seconds_build);
+    json_double(&similar->json, "seconds_search", found->seconds_search);
+    json_string(&similar->json, "device", similarity->device);
+    report_bytes(&similar->json, "output", options->operand[0]);
+    json_close_object(&similar->json);
+    return report_write(options, &similar->json, err);
+}
+
+enum status command_similar(const struct options *options, struct error *err)
+{
+    struct similar similar = {.options = options,
+                              .names = (const char *const *)options->operand + 1,
+                              .count = options->operand_count - 1};
+    struct compute compute = {0};
+    struct compute_search search = {&compute, options};
+    struct progress progress;
+    struct similarity_config config = {.file = options->operand[0],
+                                       .feature = options->feature,
+                                       .metric = options->metric,
+                                       .n = (uint32_t)options->neighbours,
+                                       .replace = options->force};
+    if (options->output && !sink_is_stdout(options->output))
+        similar.output = options->output;
+    similar.format = format_of(options, similar.output);
+    enum status status = check_options(&similar, err);
+    if (status != STATUS_OK)
+        return status;
+    signals_install(0);
+    progress_init(&progress, options);
+    options_machine(&config.machine, &search, &progress);
+    status = similarity_open(&similar.similarity, &config, err);
+    if (status == STATUS_OK && options->all) {
+        status = store(&similar, &progress, err);
+    } else if (status == STATUS_OK) {
+        status = answer(&similar, err);
+        progress_end(&progress);
+        if (status == STATUS_OK)
+            status = print_answer(&similar, err);
+    }
+    progress_end(&progress);
+    similarity_close(&similar.similarity);
+    free(similar.rows);
+    free(similar.neighbours);
+    free(similar.squared);
+    return compute_close(&compute, status, err);
+}

@@ -1,0 +1,246 @@
+/* describe.c: an ingest of a few pictures. */
+#include "cli/describe.h"
+#include "base/path.h"
+#include "cli/ingest_step.h"
+#include "file/feature_matrix.h"
+#include "file/imported.h"
+#include "file/parameters.h"
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Arguments of an ingest; texts are owned. */
+struct arguments {
+    char **text;
+    int count, room;
+    bool no_memory;
+};
+
+static void add(struct arguments *a, const char *text)
+{
+    if (a->count + 1 >= a->room) {
+        char **more = realloc(a->text, (size_t)(a->room * 2 + 16) * sizeof *more);
+        a->no_memory |= !more;
+        if (!more)
+            return;
+        a->text = more;
+        a->room = a->room * 2 + 16;
+    }
+    a->text[a->count] = strdup(text);
+    a->no_memory |= !a->text[a->count];
+    a->count += a->text[a->count] != NULL;
+    a->text[a->count] = NULL;
+}
+
+static void add_number(struct arguments *a, const char *option, uint64_t number)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    add(a, option);
+    add(a, text);
+}
+
+static void clear(struct arguments *a)
+{
+    for (int i = 0; i < a->count; i++)
+        free(a->text[i]);
+    free(a->text);
+}
+
+/* The options that shape values, by their names in a file's parameters. */
+static void add_parameters(struct arguments *a, const struct parameters *parameters)
+{
+    static const char *const words[][2] = {{"alpha", "--alpha"}, {"icc", "--icc"}};
+    static const char *const numbers[][2] = {{"max_pixels", "--max-pixels"},
+                                             {"max_scans", "--max-scans"},
+                                             {"decode_scale", "--decode-scale"}};
+    const char *text;
+    uint64_t number;
+    for (unsigned i = 0; (text = parameters_entry(parameters, "features", i, NULL)); i++) {
+        add(a, "--feature");
+        add(a, text);
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if ((text = parameters_member(parameters, words[i][0]))) {
+            add(a, words[i][1]);
+            add(a, text);
+        }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (parameters_integer(parameters, numbers[i][0], &number))
+            add_number(a, numbers[i][1], number);
+}
+
+static void add_machine(struct arguments *a, const struct options *options)
+{
+    if (options->device) {
+        add(a, "--device");
+        add(a, options->device);
+    }
+    if (options->threads)
+        add_number(a, "--threads", options->threads);
+    add_number(a, "--memory", options->memory);
+    if (options->device_memory)
+        add_number(a, "--device-memory", options->device_memory);
+    add(a, "--progress");
+    add(a, "never");
+}
+
+static enum status check_feature(const struct result *result, const char *name, struct error *err)
+{
+    char shown[256];
+    for (unsigned i = 0; i < result_feature_count(result); i++) {
+        const struct result_feature *feature = result_feature_at(result, i);
+        if (result_feature_imported(feature) && feature_is_part(name, feature->name))
+            return error_set(err, STATUS_USAGE,
+                             "%s was imported, so it cannot be computed for a picture that is not "
+                             "in %s: choose a picture that is, or another feature",
+                             feature->name,
+                             path_for_message(shown, sizeof shown, result_path(result)));
+    }
+    return STATUS_OK;
+}
+
+static enum status run_ingest(const struct arguments *a, struct error *err)
+{
+    const char *nearest;
+    struct options options;
+    struct ingest_plan plan = {0};
+    struct ingest_report report;
+    struct compute compute = {0};
+    struct progress progress;
+    enum status status =
+        options_parse(&options, command_find("ingest", &nearest), a->count, a->text, err);
+    struct compute_search search = {&compute, &options};
+    if (status == STATUS_OK)
+        status = ingest_plan_open(&plan, &options, err);
+    if (status == STATUS_OK)
+        status = compute_open(&compute, &options, false, err);
+    if (status == STATUS_OK) {
+        progress_init(&progress, &options);
+        status = ingest_step(&report, &plan, &search, NULL, &progress, err);
+    }
+    status = compute_close(&compute, status, err);
+    ingest_plan_close(&plan);
+    options_clear(&options);
+    return status;
+}
+
+/* Why a picture has no row. */
+static enum status tell_failure(struct result *result, unsigned source, const char *picture,
+                                struct error *err)
+{
+    char shown[256];
+    struct result_failure failure;
+    path_for_message(shown, sizeof shown, picture);
+    for (uint64_t i = 0; i < result_failures(result); i++) {
+        const enum status status = result_failure_at(result, i, &failure, err);
+        if (status != STATUS_OK)
+            return status;
+        if (failure.source == source)
+            return error_set(err, STATUS_FAILED, "%s cannot be compared: %s", shown,
+                             failure.message);
+    }
+    return error_set(err, STATUS_FAILED, "%s cannot be compared: it is no image", shown);
+}
+
+static enum status read_values(float *values, uint32_t dimension, const char *const *pictures,
+                               unsigned count, const char *file, const char *name,
+                               struct error *err)
+{
+    struct result *result = NULL;
+    struct matrix_source matrix = {0};
+    struct result_feature about;
+    struct result_image image;
+    bool *have = calloc(count, sizeof *have);
+    if (!have)
+        return error_memory(err, count, "pictures");
+    enum status status = result_open(&result, file, err);
+    if (status == STATUS_OK)
+        status = feature_matrix_open(&matrix, &about, result, name, err);
+    if (status == STATUS_OK && matrix.dimension != dimension)
+        status = error_set(err, STATUS_FAILED, "%s has other dimensions here", name);
+    for (uint64_t row = 0; row < matrix.rows && status == STATUS_OK; row++) {
+        status = result_image_at(result, row, &image, err);
+        if (status != STATUS_OK || image.source >= count)
+            break;
+        have[image.source] = true;
+        status = matrix_read(&matrix, row, 1, values + (size_t)image.source * dimension, err);
+    }
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        if (!have[i])
+            status = tell_failure(result, i, pictures[i], err);
+    matrix_close(&matrix);
+    result_close(&result);
+    free(have);
+    return status;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    remove(path);
+    return 0;
+}
+
+/* An ingest of nothing but failures is an error of its own; its words are about sources. */
+static enum status one_failure(const char *picture, struct error *err)
+{
+    char shown[256], why[sizeof err->sentence];
+    snprintf(why, sizeof why, "%s", err->sentence);
+    return error_set(err, STATUS_FAILED, "%s cannot be compared: %s",
+                     path_for_message(shown, sizeof shown, picture), why);
+}
+
+enum status describe_pictures(float *values, uint32_t dimension, const char *const *pictures,
+                              unsigned count, const struct result *result, const char *name,
+                              const struct options *options, struct error *err)
+{
+    struct arguments a = {0};
+    struct parameters *parameters = NULL;
+    const char *temporary = getenv("TMPDIR");
+    char directory[4096], file[4112];
+    enum status status = check_feature(result, name, err);
+    if (status != STATUS_OK)
+        return status;
+    status = parameters_open(&parameters, result_parameters(result), err);
+    if (status != STATUS_OK)
+        return status;
+    snprintf(directory, sizeof directory, "%s/clpipe-similar-XXXXXX",
+             temporary && *temporary ? temporary : "/tmp");
+    if (!mkdtemp(directory)) {
+        parameters_close(&parameters);
+        return error_errno(err, STATUS_FAILED, errno, "mkdtemp", "cannot make %s", directory);
+    }
+    snprintf(file, sizeof file, "%s/pictures.h5", directory);
+    add(&a, "clpipe");
+    add(&a, "ingest");
+    add(&a, "-o");
+    add(&a, file);
+    add_parameters(&a, parameters);
+    add_machine(&a, options);
+    add(&a, "--");
+    for (unsigned i = 0; i < count; i++) {
+        char *path = NULL;
+        /* "@..." and "-" are no files to ingest. */
+        if (asprintf(&path, "%s%s", pictures[i][0] == '/' ? "" : "./", pictures[i]) < 0)
+            path = NULL;
+        a.no_memory |= !path;
+        add(&a, path ? path : "");
+        free(path);
+    }
+    status = a.no_memory ? error_memory(err, 4096, "an ingest") : run_ingest(&a, err);
+    if (status == STATUS_OK || status == STATUS_PARTIAL)
+        status = read_values(values, dimension, pictures, count, file, name, err);
+    else if (status == STATUS_FAILED && count == 1)
+        status = one_failure(pictures[0], err);
+    clear(&a);
+    parameters_close(&parameters);
+    nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    return status;
+}

@@ -1,0 +1,17 @@
+/* describe.h: features of pictures that are not in a file, computed as its own were. */
+#ifndef CLPIPE_CLI_DESCRIBE_H
+#define CLPIPE_CLI_DESCRIBE_H
+
+#include "cli/compute.h"
+#include "file/result.h"
+
+/* values: count x dimension of the feature `name` (as feature_matrix_open takes it) of `result`. The
+ * pictures go through an ingest of their own, into a temporary file, with the features and all options
+ * that shape values as the file has them; devices, threads and memory are those of `options`.
+ * STATUS_USAGE: the feature was imported, or a picture does not exist; STATUS_FAILED: a picture cannot
+ * be decoded, and why. */
+enum status describe_pictures(float *values, uint32_t dimension, const char *const *pictures,
+                              unsigned count, const struct result *result, const char *name,
+                              const struct options *options, struct error *err);
+
+#endif

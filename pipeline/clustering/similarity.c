@@ -1,0 +1,234 @@
+/* similarity.c: wires the search: input, devices, stored graph. */
+#include "clustering/similarity.h"
+#include "base/path.h"
+#include "file/graph.h"
+#include "file/locate.h"
+#include "log/workdir.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status similarity_open(struct similarity *out, const struct similarity_config *config,
+                            struct error *err)
+{
+    char shown[256];
+    *out = (struct similarity){.config = config};
+    enum status status = matrix_input_open(&out->input, config->file, config->feature, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!out->input.result || result_images(out->input.result) == 0)
+        return error_set(err, STATUS_FAILED,
+                         "%s holds no images: similar takes a file that clpipe ingest has written",
+                         path_for_message(shown, sizeof shown, config->file));
+    if (config->metric >= 0)
+        out->metric = (enum cluster_metric)config->metric;
+    else
+        out->metric = strcmp(out->input.about.normalize, "l1") == 0 ? METRIC_HELLINGER
+                                                                    : METRIC_EUCLIDEAN;
+    return STATUS_OK;
+}
+
+void similarity_close(struct similarity *similarity)
+{
+    neighbours_clear(&similarity->found);
+    matrix_input_close(&similarity->input);
+}
+
+/* --- names ------------------------------------------------------------------------------------- */
+
+struct name {
+    const char *text; /* without leading "./" */
+    const char *last; /* its last component */
+    char *real;       /* where it leads; NULL: to no file */
+    uint64_t matches;
+};
+
+static enum status read_row(uint64_t *row, const struct similarity *similarity, const char *text,
+                            struct error *err)
+{
+    const uint64_t images = result_images(similarity->input.result);
+    char *end, shown[128];
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno)
+        return error_set(err, STATUS_USAGE, "row:%s: a row is a number from 0",
+                         path_for_message(shown, sizeof shown, text));
+    if (number >= images)
+        return error_set(err, STATUS_USAGE, "there is no row %llu: rows are 0 to %llu", number,
+                         (unsigned long long)images - 1);
+    *row = number;
+    return STATUS_OK;
+}
+
+static const char *last_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Whether a name stands for an image. */
+static enum status is_named(bool *named, struct locator *locator, const struct similarity *similarity,
+                            const struct name *name, const struct result_image *image,
+                            struct error *err)
+{
+    const struct result *result = similarity->input.result;
+    const char *absolute;
+    *named = false;
+    if (strcmp(name->last, last_of(image->path_raw)) != 0)
+        return STATUS_OK;
+    *named = strcmp(name->text, image->path_raw) == 0;
+    if (*named)
+        return STATUS_OK;
+    enum status status =
+        locate_image(locator, &absolute, result, image->source, image->path_raw, err);
+    if (status != STATUS_OK)
+        return status;
+    *named = strcmp(name->text, absolute) == 0;
+    if (!*named && name->real) {
+        char *real = realpath(absolute, NULL);
+        *named = real && strcmp(real, name->real) == 0;
+        free(real);
+    }
+    /* Behind the source as it was given, wherever that is now. */
+    const char *source = image->source < result_source_count(result)
+                             ? result_source(result, image->source)
+                             : "";
+    size_t length = strlen(source);
+    while (length > 0 && source[length - 1] == '/')
+        length--;
+    if (!*named && length > 0 && strncmp(name->text, source, length) == 0 &&
+        name->text[length] == '/')
+        *named = strcmp(name->text + length + 1, image->path_raw) == 0;
+    return STATUS_OK;
+}
+
+enum status similarity_locate(uint64_t *rows, struct similarity *similarity,
+                              const char *const *names, unsigned count, struct error *err)
+{
+    struct result *result = similarity->input.result;
+    struct locator locator = {0};
+    struct result_image image;
+    enum status status = STATUS_OK;
+    unsigned open = 0;
+    struct name *all = calloc(count, sizeof *all);
+    if (!all)
+        return error_memory(err, count * sizeof *all, "names");
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
+        rows[i] = SIMILARITY_OUTSIDE;
+        if (strncmp(names[i], "row:", 4) == 0) {
+            status = read_row(&rows[i], similarity, names[i] + 4, err);
+            continue;
+        }
+        all[i].text = names[i];
+        while (strncmp(all[i].text, "./", 2) == 0)
+            all[i].text += 2 + strspn(all[i].text + 2, "/");
+        all[i].last = last_of(all[i].text);
+        all[i].real = realpath(names[i], NULL);
+        open++;
+    }
+    for (uint64_t row = 0; row < result_images(result) && open > 0 && status == STATUS_OK; row++) {
+        status = result_image_at(result, row, &image, err);
+        for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
+            bool named = false;
+            if (all[i].text)
+                status = is_named(&named, &locator, similarity, &all[i], &image, err);
+            if (named && all[i].matches++ == 0)
+                rows[i] = row;
+            else if (named && status == STATUS_OK)
+                status = error_set(err, STATUS_USAGE,
+                                   "'%s' is row %llu and row %llu: say which, as in row:%llu",
+                                   names[i], (unsigned long long)rows[i], (unsigned long long)row,
+                                   (unsigned long long)row);
+        }
+    }
+    locator_clear(&locator);
+    for (unsigned i = 0; i < count; i++)
+        free(all[i].real);
+    free(all);
+    return status;
+}
+
+/* --- searching --------------------------------------------------------------------------------- */
+
+static void configure(struct neighbours_config *out, const struct similarity *similarity)
+{
+    const struct clustering_machine *machine = &similarity->config->machine;
+    *out = (struct neighbours_config){.metric = similarity->metric,
+                                      .n = similarity->config->n,
+                                      .threads = machine->threads,
+                                      .memory = machine->memory,
+                                      .device_memory = machine->device_memory,
+                                      .stop = machine->stop,
+                                      .phase = machine->progress.phase,
+                                      .progress_context = machine->progress.context};
+}
+
+enum status similarity_of_rows(struct similarity *similarity, const uint64_t *rows, uint32_t count,
+                               struct error *err)
+{
+    struct neighbours_config config;
+    configure(&config, similarity);
+    neighbours_clear(&similarity->found);
+    return neighbours_of_rows(&similarity->found, &similarity->input.source, rows, count, &config,
+                              err);
+}
+
+enum status similarity_of_values(struct similarity *similarity, const float *values, uint32_t count,
+                                 struct error *err)
+{
+    struct neighbours_config config;
+    configure(&config, similarity);
+    neighbours_clear(&similarity->found);
+    return neighbours_of_values(&similarity->found, &similarity->input.source, values, count,
+                                &config, err);
+}
+
+static enum status search_all(struct similarity *similarity, struct error *err)
+{
+    const struct clustering_machine *machine = &similarity->config->machine;
+    struct clustering_contexts contexts = {.count = 0};
+    struct neighbours_config config;
+    configure(&config, similarity);
+    enum status status = clustering_contexts_open(&contexts, machine, 1, err);
+    if (status != STATUS_OK)
+        return status;
+    config.devices = (struct cluster_devices){contexts.context, contexts.count};
+    snprintf(similarity->device, sizeof similarity->device, "%s", contexts.names);
+    neighbours_clear(&similarity->found);
+    status = neighbours_of_all(&similarity->found, &similarity->input.source, &config, err);
+    clustering_contexts_close(&contexts);
+    return status;
+}
+
+enum status similarity_store(struct similarity *similarity, struct error *err)
+{
+    const struct similarity_config *config = similarity->config;
+    struct result *result = similarity->input.result;
+    const char *feature = similarity->input.about.name;
+    struct workdir *lock = NULL;
+    char content[65] = "";
+    enum status status = graph_check(result, feature, config->replace, err);
+    if (status == STATUS_OK)
+        status = workdir_open(&lock, config->file, config->machine.stop, err);
+    if (status == STATUS_OK)
+        status = result_check_current(result, err);
+    if (status == STATUS_OK)
+        status = search_all(similarity, err);
+    if (status == STATUS_OK)
+        status = matrix_input_identity(&similarity->input, content, err);
+    if (status == STATUS_OK) {
+        const struct graph_values values = {.feature = feature,
+                                            .metric = clustering_metric_names[similarity->metric],
+                                            .content = content,
+                                            .rows = similarity->found.queries,
+                                            .n = similarity->found.n,
+                                            .neighbours = similarity->found.rows,
+                                            .squared = similarity->found.squared};
+        if (config->machine.progress.step)
+            config->machine.progress.step(config->machine.progress.context, "writing neighbours");
+        status = graph_write(result, &values, err);
+    }
+    workdir_release(&lock);
+    return status;
+}

@@ -1,0 +1,180 @@
+/* verify_graph.c: neighbours against the rows of their feature. */
+#include "base/path.h"
+#include "file/feature_matrix.h"
+#include "file/graph.h"
+#include "file/verify_report.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_GRAPHS 1024
+#define SAMPLE_ROWS 64
+#define BLOCK_BYTES (4u << 20)
+/* What rounding values and sums to float32 can add up to, relative to both rows' squared lengths. */
+#define TOLERANCE 1e-5
+
+struct check {
+    struct verify *verify;
+    struct graph graph;
+    char where[FEATURE_NAME_MAX + 16];
+    int64_t *rows; /* of a block */
+    float *squared;
+};
+
+/* The neighbours of one row: numbers that exist, no row twice in a row or its own, in order. */
+static bool row_is_right(const struct check *check, uint64_t row, const int64_t *rows,
+                         const float *squared)
+{
+    bool ended = false;
+    for (uint32_t i = 0; i < check->graph.n; i++) {
+        if (rows[i] == -1) {
+            ended = true;
+            if (!isnan(squared[i]))
+                return false;
+            continue;
+        }
+        if (ended || rows[i] < 0 || (uint64_t)rows[i] >= check->graph.rows ||
+            (uint64_t)rows[i] == row || !(squared[i] >= 0))
+            return false;
+        if (i > 0 && (squared[i] < squared[i - 1] || rows[i] == rows[i - 1]))
+            return false;
+    }
+    return true;
+}
+
+static enum status check_numbers(struct check *check, struct error *err)
+{
+    const uint32_t n = check->graph.n;
+    const uint64_t step = BLOCK_BYTES / (12 * (uint64_t)n) + 1;
+    struct verify_rows wrong = {.bad = check->verify->bad_images};
+    check->rows = malloc(step * n * sizeof *check->rows);
+    check->squared = malloc(step * n * sizeof *check->squared);
+    if (!check->rows || !check->squared)
+        return error_memory(err, step * n * 12, "neighbours");
+    for (uint64_t first = 0; first < check->graph.rows; first += step) {
+        const uint64_t left = check->graph.rows - first, count = left < step ? left : step;
+        if (graph_read(&check->graph, first, count, check->rows, check->squared, err))
+            return STATUS_FAILED;
+        for (uint64_t i = 0; i < count; i++)
+            if (!row_is_right(check, first + i, check->rows + i * n, check->squared + i * n))
+                verify_row(&wrong, first + i);
+    }
+    verify_report_rows(check->verify, &wrong, check->where,
+                       "has neighbours that do not exist or are not in order");
+    return STATUS_OK;
+}
+
+static enum status read_point(double *point, float *row, const struct matrix_source *matrix,
+                              uint64_t at, const char *metric, struct error *err)
+{
+    if (matrix_read(matrix, at, 1, row, err))
+        return STATUS_FAILED;
+    verify_point(point, row, matrix->dimension, metric);
+    return STATUS_OK;
+}
+
+/* Distances of a sample of rows to those that are said to be their neighbours. */
+static enum status check_sample(struct check *check, const struct matrix_source *matrix,
+                                struct error *err)
+{
+    const uint32_t dimension = matrix->dimension;
+    const uint64_t rows = check->graph.rows, count = rows < SAMPLE_ROWS ? rows : SAMPLE_ROWS;
+    struct verify_rows wrong = {0};
+    float *row = malloc(dimension * sizeof *row);
+    double *own = malloc(2 * (size_t)dimension * sizeof *own), *other = own ? own + dimension : NULL;
+    enum status status = row && own ? STATUS_OK : error_memory(err, dimension * 20, "a row");
+    for (uint64_t s = 0; s < count && status == STATUS_OK; s++) {
+        const uint64_t at = rows * s / count;
+        bool right = true;
+        status = graph_read(&check->graph, at, 1, check->rows, check->squared, err);
+        if (status == STATUS_OK)
+            status = read_point(own, row, matrix, at, check->graph.metric, err);
+        for (uint32_t i = 0; i < check->graph.n && status == STATUS_OK; i++) {
+            const int64_t neighbour = check->rows[i];
+            double sum = 0, scale = 0;
+            if (neighbour < 0 || (uint64_t)neighbour >= rows)
+                continue;
+            status = read_point(other, row, matrix, (uint64_t)neighbour, check->graph.metric, err);
+            for (uint32_t j = 0; j < dimension; j++) {
+                sum += (own[j] - other[j]) * (own[j] - other[j]);
+                scale += own[j] * own[j] + other[j] * other[j];
+            }
+            right = right && !(fabs(sum - (double)check->squared[i]) > TOLERANCE * scale);
+        }
+        if (!right)
+            verify_row(&wrong, at);
+    }
+    verify_report_rows(check->verify, &wrong, check->where,
+                       "does not have the stored distances to its neighbours (in a sample)");
+    free(row);
+    free(own);
+    return status;
+}
+
+static enum status check_axes(struct check *check, const char *feature, struct error *err)
+{
+    char axis[AXIS_NAME_MAX];
+    axis_name(axis, "neighbour", feature);
+    for (unsigned i = 0; i < 2; i++) {
+        const hid_t dataset = i ? check->graph.distances_dataset : check->graph.rows_dataset;
+        if (verify_axis(check->verify, dataset, check->where, 0, image_table.axis, err) ||
+            verify_axis(check->verify, dataset, check->where, 1, axis, err))
+            return STATUS_FAILED;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_graph(struct verify *verify, const char *feature, struct error *err)
+{
+    struct result *result = verify->result;
+    struct check check = {.verify = verify};
+    struct matrix_source matrix = {0};
+    struct result_feature about;
+    struct error why = ERROR_INIT;
+    snprintf(check.where, sizeof check.where, "/neighbours/%s", feature);
+    if (graph_open(&check.graph, result, feature, &why)) {
+        verify_broken(verify, "%s", why.sentence);
+        return STATUS_OK;
+    }
+    enum status status = check_axes(&check, feature, err);
+    if (status == STATUS_OK)
+        status = check_numbers(&check, err);
+    if (status == STATUS_OK && feature_matrix_open(&matrix, &about, result, feature, NULL))
+        verify_broken(verify, "%s: its feature is not in the file", check.where);
+    else if (status == STATUS_OK)
+        status = check_sample(&check, &matrix, err);
+    matrix_close(&matrix);
+    graph_close(&check.graph);
+    free(check.rows);
+    free(check.squared);
+    return status;
+}
+
+enum status verify_graphs(struct verify *verify, struct error *err)
+{
+    struct result *result = verify->result;
+    struct h5_names names = {0};
+    hid_t group;
+    if (!h5_is_object(result->file, "neighbours", H5O_TYPE_GROUP))
+        return STATUS_OK;
+    enum status status = h5_open_group(&group, result->file, "neighbours", result->path, err);
+    if (status != STATUS_OK)
+        return status;
+    status = h5_list(&names, group, MOST_GRAPHS, result->path, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
+        hid_t member = H5I_INVALID_HID;
+        /* What has no rows of its own is not clpipe's. */
+        if (!schema_name_valid(names.name[i]) ||
+            !h5_is_object(group, names.name[i], H5O_TYPE_GROUP) ||
+            h5_open_group(&member, group, names.name[i], result->path, NULL))
+            continue;
+        if (h5_is_object(member, "rows", H5O_TYPE_DATASET) &&
+            h5_is_object(member, "distances", H5O_TYPE_DATASET))
+            status = check_graph(verify, names.name[i], err);
+        h5_close(&member);
+    }
+    h5_free_names(&names);
+    h5_close(&group);
+    return status;
+}
