@@ -8,9 +8,11 @@
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "cli/summary.h"
+#include "cli/unfinished_report.h"
 #include "file/identity.h"
 #include "file/parameters.h"
 #include "file/result.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@
 
 struct overview {
     struct result *result;
+    struct unfinished unfinished; /* of a run that is to write the file anew */
     uint64_t by_reason[REASON_COUNT];
     uint64_t file_bytes;
     uint64_t duplicates; /* images that are exact copies of others */
@@ -158,14 +161,21 @@ static enum status print_overview(const struct overview *overview, struct error 
     print_head(&sink, overview);
     for (unsigned i = 0; i < result_feature_count(overview->result); i++) {
         const struct result_feature *feature = result_feature_at(overview->result, i);
-        sink_printf(&sink, "  %-9s %-14s %u values of %s, %s\n", i ? "" : "features", feature->name,
+        sink_printf(&sink, "  %-9s %-14s %u values of %s, %s", i ? "" : "features", feature->name,
                     feature->dimension, feature->is_float ? "float32" : "uint32", feature->spec);
+        if (feature->imported_from[0]) {
+            sink_text(&sink, " from ");
+            sink_clean(&sink, feature->imported_from);
+        }
+        sink_text(&sink, "\n");
     }
     if (result_failures(overview->result) > 0)
         print_failures(&sink, overview);
     status = print_clusters(&sink, overview->result, err);
     if (status == STATUS_OK)
         status = print_runs(&sink, overview->result, err);
+    if (status == STATUS_OK)
+        print_unfinished(&sink, &overview->unfinished, NULL);
     enum status closed = sink_close(&sink, true, status == STATUS_OK ? err : NULL);
     return status == STATUS_OK ? closed : status;
 }
@@ -205,6 +215,8 @@ static void json_features(struct json *json, const struct result *result)
         json_uint(json, "rows", feature->rows);
         json_uint(json, "dimension", feature->dimension);
         json_string(json, "type", feature->is_float ? "float32" : "uint32");
+        if (feature->imported_from[0])
+            report_bytes(json, "imported_from", feature->imported_from);
         json_close_object(json);
     }
     json_close_array(json);
@@ -340,6 +352,7 @@ static enum status write_json(const struct overview *overview, const struct opti
         if (status == STATUS_OK)
             json_string(&json, "digest", digest);
     }
+    json_unfinished(&json, &overview->unfinished);
     json_close_object(&json);
     if (status == STATUS_OK)
         return report_write(options, &json, err);
@@ -361,13 +374,47 @@ static enum status print_digest(struct result *result, struct error *err)
     return sink_close(&sink, true, err);
 }
 
+/* A file that is not there yet. */
+static enum status tell_unfinished(const struct unfinished *unfinished,
+                                   const struct options *options, struct error *err)
+{
+    struct sink sink;
+    struct json json;
+    enum status status = STATUS_OK;
+    if (!json_owns_stdout(options)) {
+        status = sink_open(&sink, NULL, err);
+        if (status != STATUS_OK)
+            return status;
+        print_unfinished(&sink, unfinished, options->operand[0]);
+        status = sink_close(&sink, true, err);
+    }
+    if (status != STATUS_OK || !options->json)
+        return status;
+    json_init(&json, false);
+    json_open_object(&json, NULL);
+    report_bytes(&json, "file", options->operand[0]);
+    json_unfinished(&json, unfinished);
+    json_close_object(&json);
+    return report_write(options, &json, err);
+}
+
 enum status command_info(const struct options *options, struct error *err)
 {
     struct overview overview = {0};
     struct stat st;
     if (options->failures && options->digest && !options->json)
         return misuse(err, options->command, "--failures and --digest cannot be combined");
-    enum status status = result_open(&overview.result, options->operand[0], err);
+    const bool missing = stat(options->operand[0], &st) != 0 && errno == ENOENT;
+    enum status status =
+        unfinished_look(&overview.unfinished, options->operand[0], missing ? NULL : err);
+    if (missing && status == STATUS_OK && overview.unfinished.exists && !options->digest &&
+        !options->failures) {
+        status = tell_unfinished(&overview.unfinished, options, err);
+        unfinished_clear(&overview.unfinished);
+        return status;
+    }
+    if (missing || status == STATUS_OK)
+        status = result_open(&overview.result, options->operand[0], err);
     if (status == STATUS_OK && stat(options->operand[0], &st) == 0)
         overview.file_bytes = (uint64_t)st.st_size;
     if (status == STATUS_OK && (options->json || !options->digest))
@@ -385,5 +432,6 @@ enum status command_info(const struct options *options, struct error *err)
     if (status == STATUS_OK && options->json)
         status = write_json(&overview, options, err);
     result_close(&overview.result);
+    unfinished_clear(&overview.unfinished);
     return status;
 }

@@ -141,7 +141,8 @@ enum status transform_rows(const struct transform *transform, struct workers *wo
     for (uint64_t i = 0; i < parts && status == STATUS_OK; i++)
         if (errors[i].status != STATUS_OK) {
             status = errors[i].status;
-            *err = errors[i];
+            if (err)
+                *err = errors[i];
         }
     free(errors);
     return status;

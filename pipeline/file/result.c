@@ -203,6 +203,10 @@ static enum status read_feature_attributes(struct result_feature *feature, struc
                             err))
             goto out;
     }
+    if (strcmp(feature->kind, FEATURE_IMPORTED) == 0 &&
+        read_short_text(feature->imported_from, sizeof feature->imported_from, result, plain,
+                        "imported_from", err))
+        goto out;
     status = read_number(&feature->decode_scale, result, plain, "decode_scale", 64, err);
 out:
     h5_close(&plain);

@@ -49,6 +49,7 @@ struct result_feature {
     uint32_t dimension;
     bool is_float; /* float32, else uint32 */
     uint32_t decode_scale;
+    char imported_from[256]; /* of an imported feature; else "" */
 };
 /* The kind and the spec of features whose rows were not computed by clpipe (imported.h). */
 #define FEATURE_IMPORTED "imported"

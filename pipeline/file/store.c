@@ -124,6 +124,8 @@ static enum status begin_journal(struct store *store, struct error *err)
         goto out;
     }
     status = journal_begin(store->journal, mine, theirs, store->config.stop, err);
+    if (!status && store->config.command)
+        workdir_note_command(store->work, store->config.command);
 out:
     free(mine);
     return status;

@@ -26,7 +26,8 @@ struct store;
 
 /* What it points to must outlive the store. */
 struct store_config {
-    const char *output; /* final name, "F.h5" */
+    const char *output;  /* final name, "F.h5" */
+    const char *command; /* the command line, which resumes the run if it is interrupted; or NULL */
     struct content content;
     /* What the existing file was made from, as the caller has read it to plan an update; a file that
      * is otherwise by now is refused. NULL: it must have been made from `content`. */

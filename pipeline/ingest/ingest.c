@@ -322,6 +322,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     const struct ingest_config *config = ingest->config;
     const unsigned open_files = bounds_open_files(most, config->threads);
     struct store_config store = config->store;
+    store.command = config->command_line;
     if (!store.content.sources) {
         store.content.sources = config->walk.sources;
         store.content.source_count = config->walk.source_count;

@@ -69,6 +69,13 @@ static bool is_ours(const char *line)
     return sscanf(line, "%*d %*64s %63s", theirs) == 1 && strcmp(theirs, boot) == 0 && *boot != '?';
 }
 
+bool holder_is_ours(int lock)
+{
+    char line[LINE];
+    read_line(line, lock);
+    return is_ours(line);
+}
+
 void holder_name(char *name, size_t size, int lock)
 {
     char line[LINE], host[65];

@@ -18,6 +18,9 @@ struct holder;
 /* Who wrote the line: "process 123 on HOST", or "another process". */
 void holder_name(char *name, size_t size, int lock);
 
+/* Whether the line was written by this machine since it was started, as far as one can tell. */
+bool holder_is_ours(int lock);
+
 /* Whether a process uses the lock file `name` of `directory` that flock() does not keep away. False
  * where the last one has left, or was on this machine and the lock is ours (`locked`). Otherwise the
  * counter is watched, for 15 s at most, with a notice that names `path`. STATUS_INTERRUPTED: `stop`,

@@ -172,6 +172,20 @@ int workdir_descriptor(const struct workdir *workdir)
     return workdir->directory;
 }
 
+void workdir_note_command(const struct workdir *workdir, const char *command)
+{
+    char *working = getcwd(NULL, 0);
+    const int fd = openat(workdir->directory, "command",
+                          O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd >= 0) {
+        if (write_all(fd, command, strlen(command) + 1, "a command line", NULL) == STATUS_OK &&
+            working)
+            write_all(fd, working, strlen(working), "a command line", NULL);
+        close(fd);
+    }
+    free(working);
+}
+
 enum status workdir_sync(const struct workdir *workdir, struct error *err)
 {
     if (fsync(workdir->directory) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF)
@@ -187,6 +201,7 @@ void workdir_close(struct workdir **workdir, bool keep)
     *workdir = NULL;
     if (!keep) {
         unlinkat(w->directory, "records", 0);
+        unlinkat(w->directory, "command", 0);
         /* Last: while it has its name no other process can begin here. */
         unlinkat(w->directory, "lock", 0);
         rmdir(w->path);

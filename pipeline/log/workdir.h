@@ -2,6 +2,7 @@
  * one process at a time.
  *
  *   lock       flock()ed by the process that works here, which is in it (holder.h)
+ *   command    the command line of the run that began or resumed last, a NUL, its directory
  *   records    the log (records.h), written by one run after another (journal.h) */
 #ifndef CLPIPE_LOG_WORKDIR_H
 #define CLPIPE_LOG_WORKDIR_H
@@ -24,6 +25,10 @@ enum status workdir_open(struct workdir **out, const char *output, struct stop *
 /* Its name, and its descriptor for openat(). */
 const char *workdir_path(const struct workdir *workdir);
 int workdir_descriptor(const struct workdir *workdir);
+
+/* Notes the command line whose work this is, and its working directory, for people who look
+ * (unfinished.h). Without space for it nothing is noted. */
+void workdir_note_command(const struct workdir *workdir, const char *command);
 
 /* Makes the names in it durable. */
 enum status workdir_sync(const struct workdir *workdir, struct error *err);

@@ -360,6 +360,30 @@ def test_like_any_feature(clpipe, file, tmp_path):
     assert exported.returncode == 0, exported.stderr
     assert numpy.load(tmp_path / "back.npy").tobytes() == rows.tobytes()
     assert clpipe("export", file, "--what", "tree", "--name", "x", "--to", "tree").returncode == 0
-    assert sum(len(files) for _, _, files in os.walk(tmp_path / "tree")) == 13
+    assert sum(path.is_symlink() for path in (tmp_path / "tree").rglob("*")) == 13
     assert clpipe("assign", "r.h5", file, "--feature", "x").returncode in (0, 2)
     assert clpipe("verify", file).returncode == 0
+
+
+def test_update_moves_the_rows(clpipe, photos, tmp_path):
+    """A new image has no values and no label, whatever the number of its row."""
+    shutil.copytree(photos, tmp_path / "photos")
+    assert clpipe("ingest", "photos", "-o", "f.h5", "--feature", "gray:bins=4").returncode == 0
+    rows = draw_rows(13)
+    save(tmp_path, "x.npy", rows)
+    assert clpipe("import", "f.h5", "x=x.npy").returncode == 0
+    assert clpipe("cluster", "f.h5", "--feature", "x", "-k", 2).returncode == 0
+    with h5py.File(tmp_path / "f.h5") as f:
+        labels = f["clusters/kmeans/labels"][:]
+    shutil.copy(photos / "red" / "00.png", tmp_path / "photos" / "a.png")
+    result = clpipe("ingest", "photos", "-o", "f.h5")
+    assert result.returncode == 0 and "NaN" in result.stderr
+    with h5py.File(tmp_path / "f.h5") as f:
+        assert f["images/path"].asstr()[0] == "a.png"
+        assert numpy.isnan(f["features/x"][0]).all()
+        assert f["features/x"][1:].tobytes() == rows.tobytes()
+        assert f["features/x"].attrs["imported_from"] == "x.npy"
+        assert list(f["clusters/kmeans/labels"][:]) == [-1, *labels]
+    assert clpipe("verify", "f.h5").returncode == 0
+    check_one_error(clpipe("cluster", "f.h5", "--feature", "x", "-k", 2, "--name", "y"), 3, "1 image",
+                    "a.png")

@@ -1,0 +1,111 @@
+/* unfinished_report.c: how far an unfinished run is, who works on it, and what resumes it. */
+#include "cli/unfinished_report.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "cli/clean.h"
+#include "cli/quote.h"
+#include "cli/report_json.h"
+#include "cli/summary.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The directory that the command ran in, if it is another than this one; quoted, free it. */
+static char *other_directory(const struct unfinished *unfinished)
+{
+    char *working = getcwd(NULL, 0), *quoted = NULL;
+    const char *directory = unfinished->directory;
+    if (directory && (!working || strcmp(working, directory) != 0)) {
+        const size_t size = 4 * strlen(directory) + 8;
+        quoted = malloc(size);
+        if (quoted)
+            quote_word(quoted, size, directory);
+    }
+    free(working);
+    return quoted;
+}
+
+void print_unfinished(struct sink *sink, const struct unfinished *unfinished, const char *file)
+{
+    char text[40], size[32], when[32], ago[32];
+    if (!unfinished->exists)
+        return;
+    if (file) {
+        sink_clean(sink, file);
+        sink_text(sink, unfinished->has_log ? "   not there yet: a run is unfinished\n"
+                                            : "   not there yet: a command is at work\n");
+    }
+    if (unfinished->has_log) {
+        const uint64_t skipped = unfinished->by_reason[REASON_NOT_AN_IMAGE];
+        sink_printf(sink, "  %-9s ", "partial");
+        sink_printf(sink, "%s done: ",
+                    format_number_of(text, sizeof text, unfinished->records, "file"));
+        sink_printf(sink, "%s, ", format_number_of(text, sizeof text, unfinished->by_reason[REASON_NONE],
+                                                   "image"));
+        sink_printf(sink, "%s, ",
+                    format_number_of(text, sizeof text, failures_counted(unfinished->by_reason),
+                                     "failure"));
+        sink_printf(sink, "%s skipped\n", format_count(text, sizeof text, skipped));
+        clock_iso8601(when, unfinished->written_ns / 1000000000);
+        const double seconds = (double)time(NULL) - (double)unfinished->written_ns * 1e-9;
+        sink_printf(sink, "  %-9s %s in ", "", format_bytes(size, sizeof size, unfinished->bytes));
+        sink_clean(sink, unfinished->path);
+        sink_printf(sink, ", last written %s", when);
+        if (seconds >= 1)
+            sink_printf(sink, " (%s ago)", format_duration(ago, sizeof ago, seconds));
+        sink_text(sink, "\n");
+    }
+    sink_printf(sink, "  %-9s ", "at work");
+    if (unfinished->in_use)
+        sink_clean(sink, unfinished->holder);
+    else if (unfinished->may_be_used) {
+        sink_text(sink, "perhaps ");
+        sink_clean(sink, unfinished->holder);
+    } else {
+        sink_text(sink, "no process");
+    }
+    sink_text(sink, "\n");
+    if (!unfinished->has_log || unfinished->in_use)
+        return;
+    sink_printf(sink, "  %-9s ", "resume");
+    char *directory = unfinished->command ? other_directory(unfinished) : NULL;
+    if (directory) {
+        sink_text(sink, "cd ");
+        sink_clean(sink, directory);
+        sink_text(sink, " && ");
+    }
+    if (unfinished->command)
+        sink_clean(sink, unfinished->command);
+    else
+        sink_text(sink, "run the same command again");
+    sink_text(sink, "\n");
+    free(directory);
+}
+
+void json_unfinished(struct json *json, const struct unfinished *unfinished)
+{
+    char when[32];
+    if (!unfinished->exists) {
+        report_bytes(json, "unfinished", NULL);
+        return;
+    }
+    json_open_object(json, "unfinished");
+    report_bytes(json, "directory", unfinished->path);
+    json_bool(json, "in_use", unfinished->in_use);
+    json_bool(json, "may_be_in_use", unfinished->may_be_used);
+    report_bytes(json, "process", unfinished->holder[0] ? unfinished->holder : NULL);
+    if (unfinished->has_log) {
+        json_uint(json, "files", unfinished->records);
+        json_uint(json, "images", unfinished->by_reason[REASON_NONE]);
+        json_uint(json, "failed", failures_counted(unfinished->by_reason));
+        json_uint(json, "files_not_images", unfinished->by_reason[REASON_NOT_AN_IMAGE]);
+        json_uint(json, "runs", unfinished->runs);
+        json_uint(json, "log_bytes", unfinished->bytes);
+        clock_iso8601(when, unfinished->written_ns / 1000000000);
+        json_string(json, "last_written", when);
+        report_bytes(json, "command", unfinished->command);
+        report_bytes(json, "working_directory", unfinished->directory);
+    }
+    json_close_object(json);
+}

@@ -1,0 +1,32 @@
+/* unfinished.h: what an unfinished run has left, or is doing, in the work directory of an output;
+ * looked at without disturbing it. */
+#ifndef CLPIPE_LOG_UNFINISHED_H
+#define CLPIPE_LOG_UNFINISHED_H
+
+#include "base/error.h"
+#include "base/failure.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct unfinished {
+    bool exists;       /* there is a work directory that holds records, or is in use */
+    char *path;        /* of the directory */
+    bool has_log;      /* it holds a log: a run is unfinished */
+    bool in_use;       /* a process of this machine works in it, */
+    bool may_be_used;  /* or one of another machine may */
+    char holder[128];  /* "process 123 on HOST", where one of the two is set */
+    uint64_t by_reason[REASON_COUNT]; /* finished files; REASON_NONE: images */
+    uint64_t records;                 /* their sum */
+    uint64_t runs;                    /* that have written to the log */
+    uint64_t bytes;                   /* of the log */
+    int64_t written_ns;               /* when the log was last written, since 1970 */
+    char *command, *directory;        /* the command line and where it ran; NULL: not known */
+};
+
+/* Looks. The log is read once, without the values of images (a few hundred bytes a record); a frame
+ * that is cut off or damaged ends it. STATUS_FAILED: something is there that cannot be read. Clear
+ * it also after a failure. */
+enum status unfinished_look(struct unfinished *out, const char *output, struct error *err);
+void unfinished_clear(struct unfinished *unfinished);
+
+#endif

@@ -1,0 +1,99 @@
+"""clpipe info of an unfinished run: how far it is, who works on it, what resumes it."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import check_one_error
+
+INGEST = ("ingest", "photos", "-o", "f x.h5", "--feature", "gray:bins=4")
+
+
+@pytest.fixture
+def stopped(clpipe, photos, tmp_path):
+    """Thirteen pictures, and one that stopped the run."""
+    shutil.copytree(photos, tmp_path / "photos")
+    (tmp_path / "photos" / "zzz.jpg").write_bytes(b"no picture\n" * 9)
+    assert clpipe(*INGEST, "--strict").returncode == 1
+    assert sorted(os.listdir(tmp_path)) == ["f x.h5.partial", "photos"]
+    return tmp_path / "f x.h5.partial"
+
+
+def test_before_the_file_is_there(clpipe, stopped, tmp_path):
+    result = clpipe("info", "f x.h5")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "f x.h5   not there yet: a run is unfinished"
+    assert lines[1].split(maxsplit=1) == ["partial", "14 files done: 13 images, 1 failure, 0 skipped"]
+    assert "f x.h5.partial, last written 20" in lines[2]
+    assert lines[3].split(maxsplit=2)[2] == "no process"
+    assert lines[4].split(maxsplit=1)[1] == \
+        "clpipe ingest photos -o 'f x.h5' --feature gray:bins=4 --strict"
+    found = json.loads(clpipe("info", "f x.h5", "--json", "-").stdout)["unfinished"]
+    assert (found["files"], found["images"], found["failed"]) == (14, 13, 1)
+    assert (found["in_use"], found["process"], found["runs"]) == (False, None, 1)
+    assert found["log_bytes"] == (stopped / "records").stat().st_size
+    assert found["working_directory"] == str(tmp_path)
+    check_one_error(clpipe("info", "none.h5"), 2, "there is no file none.h5")
+
+
+def test_the_command_resumes(clpipe, stopped, tmp_path, program):
+    """From another directory, as a shell reads it."""
+    from conftest import CLPIPE
+    text = clpipe("info", stopped.with_suffix(""), cwd="/").stdout
+    command = text.splitlines()[-1].split(maxsplit=1)[1].replace(" --strict", "")
+    assert command.startswith(f"cd {tmp_path} && clpipe ingest")
+    env = os.environ | {"PATH": f"{CLPIPE.parent}:{os.environ['PATH']}"}
+    assert subprocess.run(["bash", "-c", command], cwd="/", env=env, capture_output=True).returncode == 1
+    assert sorted(os.listdir(tmp_path)) == ["f x.h5", "photos"]
+    assert "partial" not in clpipe("info", "f x.h5").stdout
+    assert json.loads(clpipe("info", "f x.h5", "--json", "-").stdout)["unfinished"] is None
+
+
+def test_of_a_file_that_is_updated(clpipe, photos, tmp_path):
+    shutil.copytree(photos, tmp_path / "photos")
+    assert clpipe(*INGEST).returncode == 0
+    shutil.copytree(photos / "red", tmp_path / "photos" / "more")
+    (tmp_path / "photos" / "zzz.jpg").write_bytes(b"no picture\n" * 9)
+    assert clpipe(*INGEST, "--strict").returncode == 1
+    text = clpipe("info", "f x.h5").stdout
+    assert "images    13" in text and "resume    clpipe ingest" in text
+    assert json.loads(clpipe("info", "f x.h5", "--json", "-").stdout)["unfinished"]["failed"] == 1
+
+
+def test_process_at_work(clpipe, stopped):
+    """The lock is what counts, the line in it is the name."""
+    with open(stopped / "lock", "r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("4711 elsewhere boot 0000000001\n")
+        lock.truncate()
+        lock.flush()
+        text = clpipe("info", "f x.h5").stdout
+        assert "at work   process 4711 on elsewhere\n" in text
+        assert "resume" not in text
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        text = clpipe("info", "f x.h5").stdout
+        assert "at work   perhaps process 4711 on elsewhere\n" in text
+        assert "resume" in text
+
+
+def test_looking_changes_nothing(clpipe, stopped):
+    def state():
+        return {name: (stopped / name).read_bytes() for name in os.listdir(stopped)}
+    before = state()
+    clpipe("info", "f x.h5")
+    assert state() == before
+    # A frame that is cut off ends what is counted; what resumes is not needed to look.
+    records = before["records"]
+    (stopped / "records").write_bytes(records[:-3])
+    os.unlink(stopped / "command")
+    text = clpipe("info", "f x.h5").stdout
+    assert "13 files done" in text and "run the same command again" in text
+    (stopped / "records").write_bytes(records[:10])
+    assert "0 files done" in clpipe("info", "f x.h5").stdout
+    (stopped / "records").write_bytes(b"no log at all" * 9)
+    assert clpipe("info", "f x.h5").returncode in (2, 3)
