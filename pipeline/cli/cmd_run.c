@@ -50,6 +50,7 @@ static enum status cluster_and_tell(struct clustering_report *out, const char *f
     config.input = options->output;
     config.feature = feature;
     config.lower_k = !options_given(options, "k");
+    config.by_run = !options_given(options, "name");
     enum status status = clustering_run(out, &config, err);
     progress_end(progress);
     if (status != STATUS_OK)

@@ -324,6 +324,7 @@ static enum status job_open(struct job *job, const struct clustering_config *con
     const struct target_claim claim = {.name = config->name,
                                        .parameters = job->parameters,
                                        .replace = config->replace,
+                                       .replace_by_run = config->by_run,
                                        .remedy = REMEDY_REPLACE,
                                        .stop = config->machine.stop};
     return target_take(&job->target, &job->input, job->content, &claim, err);
@@ -425,6 +426,7 @@ static enum status store(const struct job *job, const struct cluster_outcome *ou
         .seed = (int64_t)job->cluster.seed,
         .converged = outcome->converged,
         .weighted = job->weights != NULL,
+        .by_run = job->config->by_run,
         .inertia = outcome->inertia,
         .centroids = outcome->centroids,
         .labels = outcome->labels,

@@ -123,7 +123,8 @@ static enum status look_for_clusters(struct target *target, struct matrix_input 
         snprintf(difference, sizeof difference, "it was made from other rows");
     }
     target->replace = !target->found;
-    if (target->found || claim->replace)
+    if (target->found || claim->replace ||
+        (claim->replace_by_run && result_clusters_by_run(holder, old)))
         return STATUS_OK;
     error_set(err, STATUS_USAGE, "%s already holds a different /clusters/%s (%s)",
               path_for_message(shown, sizeof shown, target->output), claim->name, difference);

@@ -25,6 +25,7 @@ enum status target_open(struct target *out, const struct matrix_input *input, co
 struct target_claim {
     const char *name, *parameters; /* of the clusters */
     bool replace;                  /* clusters of that name that were made otherwise */
+    bool replace_by_run;           /* only if `run` made them under its usual name */
     enum remedy remedy;            /* what to do where they are there and are not to be replaced */
     struct stop *stop;
 };

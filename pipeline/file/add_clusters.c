@@ -94,6 +94,12 @@ enum status result_write_clusters(const char *output, const char *input,
         (old && clusters_remove(amend_file(amend), base, old, output, err)) ||
         clusters_write(amend_file(amend), clustering, output, err))
         goto out;
+    const bool noted = base && base->run_clusters &&
+                       strcmp(base->run_clusters, clustering->name) == 0;
+    if (noted != clustering->by_run &&
+        clusters_note_run(amend_file(amend), clustering->by_run ? clustering->name : NULL, output,
+                          err))
+        goto out;
     status = amend_commit(amend, err);
 out:
     amend_close(&amend);

@@ -278,6 +278,9 @@ static enum status write_runs(struct build *b, struct error *err)
             if (copy_run(b, runs, from, i, err))
                 goto out;
     }
+    if (from && from->run_clusters && b->config->carry &&
+        h5_put_text(runs, RUN_CLUSTERS, from->run_clusters, b->path, err))
+        goto out;
     clock_iso8601(finished, clock_created());
     status = write_run(b, runs, number, b->config->run, CLPIPE_VERSION, finished,
                        map && !map->same ? map : NULL, H5I_INVALID_HID, err);

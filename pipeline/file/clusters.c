@@ -285,6 +285,20 @@ out:
     return close_parts(part, status, path, err);
 }
 
+enum status clusters_note_run(hid_t file, const char *name, const char *path, struct error *err)
+{
+    if (!h5_is_object(file, "runs", H5O_TYPE_GROUP))
+        return STATUS_OK;
+    hid_t runs = H5Gopen2(file, "runs", H5P_DEFAULT);
+    enum status status = STATUS_OK;
+    if (H5Aexists(runs, RUN_CLUSTERS) > 0 && H5Adelete(runs, RUN_CLUSTERS) < 0)
+        status = h5_fail(err, "H5Adelete", "write", path);
+    if (!status && name)
+        status = h5_put_text(runs, RUN_CLUSTERS, name, path, err);
+    h5_close(&runs);
+    return status;
+}
+
 enum status clusters_check_scales(struct result *base, const char *feature,
                                   const struct result_clusters *old, struct error *err)
 {

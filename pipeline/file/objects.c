@@ -212,6 +212,9 @@ enum status objects_rename(struct result *result, const struct result_clusters *
     enum status status = amend_open(&amend, result->path, result->path, err);
     if (status == STATUS_OK)
         status = clusters_rename(amend_file(amend), clusters->name, name, result->path, err);
+    /* What has a name of its own now is kept by `run`. */
+    if (status == STATUS_OK && result->run_clusters)
+        status = clusters_note_run(amend_file(amend), NULL, result->path, err);
     if (status == STATUS_OK)
         status = result_check_current(result, err);
     if (status == STATUS_OK)

@@ -421,6 +421,15 @@ enum status result_open(struct result **out, const char *path, struct error *err
         open_members(result, "runs", RESULT_MOST_RUNS, &result->runs, sizeof *result->runs,
                      open_run, err))
         goto out;
+    if (h5_is_object(result->file, "runs", H5O_TYPE_GROUP)) {
+        hid_t runs = H5Gopen2(result->file, "runs", H5P_DEFAULT);
+        status = vlen_text_attribute(&result->run_clusters, result->vlen, runs, RUN_CLUSTERS,
+                                     false, err);
+        h5_close(&runs);
+        if (status)
+            goto out;
+        status = STATUS_FAILED;
+    }
     if (result->run_count > 1)
         qsort(result->runs, result->run_count, sizeof *result->runs, compare_numbers);
     *out = result;
@@ -467,6 +476,7 @@ void result_close(struct result **result)
     for (unsigned i = 0; i < RESULT_RUN_TEXTS; i++)
         free(r->run_text[i]);
     free(r->runs);
+    free(r->run_clusters);
     h5_close(&r->sources_dataset);
     thumbnail_reader_close(&r->thumbnails);
     rows_close(&r->images);
@@ -571,6 +581,11 @@ const struct result_clusters *result_clusters_find(const struct result *result, 
         if (strcmp(result->clusters[i].clusters.name, name) == 0)
             return &result->clusters[i].clusters;
     return NULL;
+}
+
+bool result_clusters_by_run(const struct result *result, const struct result_clusters *clusters)
+{
+    return result->run_clusters && strcmp(result->run_clusters, clusters->name) == 0;
 }
 
 uint64_t result_run_count(const struct result *result)

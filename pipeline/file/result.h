@@ -140,6 +140,8 @@ struct result_clusters {
 unsigned result_clusters_count(const struct result *result);
 const struct result_clusters *result_clusters_at(const struct result *result, unsigned i);
 const struct result_clusters *result_clusters_find(const struct result *result, const char *name);
+/* Whether `run` made it under its usual name, and nothing has replaced it since. */
+bool result_clusters_by_run(const struct result *result, const struct result_clusters *clusters);
 /* Any of the outputs may be NULL: centroids k x dimension float32 row by row, labels rows int32,
  * distances rows float32, sizes k uint64, nearest k x 3 int64 (rows of images, -1 where there are
  * fewer). */
@@ -178,6 +180,7 @@ struct result_clustering {
     uint64_t rows, fitted_rows; /* fitted_rows 0: the fit had these rows */
     int64_t seed;
     bool converged, weighted;
+    bool by_run; /* `run` made it under its usual name, and may replace it */
     double inertia;
     const float *centroids;
     const int32_t *labels;

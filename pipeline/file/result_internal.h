@@ -45,6 +45,7 @@ struct result {
     unsigned clusters_count;
     uint64_t *runs; /* their numbers, ascending */
     unsigned run_count;
+    char *run_clusters; /* the clustering that `run` made last under its usual name; or NULL */
     char *run_text[RESULT_RUN_TEXTS]; /* of the run last asked for */
 };
 

@@ -63,6 +63,9 @@ extern const struct table image_table, name_table, failure_table;
 #define THUMBNAIL_GROUP "thumbnails"
 #define THUMBNAIL_AXIS  "thumbnail_byte"
 
+/* The attribute of /runs that names the clustering which `run` may replace. */
+#define RUN_CLUSTERS "run_clusters"
+
 /* Room for "dimension_" and a name. */
 #define AXIS_NAME_MAX (FEATURE_NAME_MAX + 16)
 
