@@ -122,6 +122,7 @@ enum status command_run(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         goto out;
     progress_init(&progress, options);
+    plan.remade = options->name;
     status = ingest_step(&report, &plan, &search, isolate, &progress, err);
     isolate_close(&isolate);
     if (status == STATUS_USAGE || status == STATUS_FAILED)

@@ -253,6 +253,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                   .old = takeover->file ? &takeover->old : NULL,
                   .earlier = takeover->file ? takeover->places.earlier : NULL,
                   .redo = plan->redo,
+                  .remade = plan->remade,
                   .fresh = options->fresh,
                   .retry_failed = options->retry_failed,
                   .require_codes = options->add_codes},

@@ -14,6 +14,7 @@ struct ingest_plan {
     struct feature_set features;
     char *parameters; /* canonical JSON of the options that shape the content */
     char first[FEATURE_NAME_MAX]; /* the first feature that the command names, or the file's */
+    const char *remade;           /* a clustering that is made anew afterwards, or NULL */
     bool redo;                    /* features are added: every image is decoded again */
     struct takeover takeover;
 };

@@ -402,9 +402,11 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
     if (!status) {
         const size_t used = strlen(c->names);
         count_labels(&k, c->map->rows);
-        c->continued++;
-        c->unlabelled += k.unlabelled > 0;
-        snprintf(c->names + used, sizeof c->names - used, "%s%s", used ? ", " : "", old->name);
+        const bool told = !c->remade || strcmp(c->remade, old->name) != 0;
+        c->continued += told;
+        c->unlabelled += told && k.unlabelled > 0;
+        if (told)
+            snprintf(c->names + used, sizeof c->names - used, "%s%s", used ? ", " : "", old->name);
         status = write_continued(&k, c, err);
     }
     continued_clear(&k);

@@ -19,6 +19,7 @@ struct carry {
     carry_label_fn label; /* NULL: new rows get no labels */
     void *context;
     const bool *leave_out; /* clusters of `from` that are not kept, by number; NULL: none */
+    const char *remade;    /* a clustering that notices do not name, or NULL */
     /* What was done. */
     unsigned continued, unlabelled; /* clusterings with new labels; with rows that have none */
     unsigned imported, neighbours;  /* features and graphs that have rows without values now */

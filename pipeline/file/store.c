@@ -352,7 +352,8 @@ static enum status write_file(struct store *store, struct build_config *build,
 {
     struct row_map map = {.earlier = NULL};
     struct carry carry = {.label = store->config.label ? label_new : NULL,
-                          .context = &store->config};
+                          .context = &store->config,
+                          .remade = store->config.remade};
     enum status status = STATUS_OK;
     if (store->replaced && store->replaced->has_images) {
         status = map_rows(&map, store, build, err);

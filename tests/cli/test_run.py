@@ -79,19 +79,35 @@ def test_run_again_computes_nothing(clpipe, photos, tmp_path):
     assert report["cluster"]["k"] == 3 and sum(report["cluster"]["sizes"]) == 13
 
 
-def test_run_with_another_k_wants_force(clpipe, photos, tmp_path):
+def shapes(path):
+    with h5py.File(path, "r") as file:
+        return {name: file[f"clusters/{name}/centroids"].shape[0] for name in file["clusters"]}
+
+
+def test_run_replaces_what_run_made(clpipe, photos, tmp_path):
+    """Its own result under the usual name; what `cluster` made, or got a name, is kept."""
+    x = tmp_path / "clpipe.h5"
     assert clpipe("run", photos, "-k", 3).returncode == 0
-    before = inode(tmp_path / "clpipe.h5")
-    refused = clpipe("run", photos, "-k", 4)
-    assert refused.returncode == 2
-    assert error_lines(refused)[-1].startswith("clpipe: clpipe.h5 already holds a different /clusters/kmeans")
-    assert "k: the file has 3; the command asks for 4" in refused.stderr and "--force" in refused.stderr
-    assert inode(tmp_path / "clpipe.h5") == before
-    assert clpipe("run", photos, "-k", 4, "--force").returncode == 0
+    assert clpipe("run", photos, "-k", 4).returncode == 0
+    assert shapes(x) == {"kmeans": 4}
+    before = inode(x)
+    assert clpipe("run", photos, "-k", 4).returncode == 0 and inode(x) == before
     assert clpipe("run", photos, "-k", 2, "--name", "two").returncode == 0
-    with h5py.File(tmp_path / "clpipe.h5", "r") as file:
-        assert file["clusters/kmeans/centroids"].shape == (4, 512)
-        assert file["clusters/two/centroids"].shape == (2, 512)
+    refused = clpipe("run", photos, "-k", 3, "--name", "two")
+    assert refused.returncode == 2 and "k: the file has 2; the command asks for 3" in refused.stderr
+    assert clpipe("cluster", "clpipe.h5", "-k", 5, "--force").returncode == 0
+    before = inode(x)
+    refused = clpipe("run", photos, "-k", 3)
+    assert refused.returncode == 2 and "--force" in refused.stderr
+    assert error_lines(refused)[-1].startswith("clpipe: clpipe.h5 already holds a different /clusters/kmeans")
+    assert inode(x) == before and shapes(x) == {"kmeans": 5, "two": 2}
+    assert clpipe("run", photos, "-k", 3, "--force").returncode == 0
+    assert clpipe("run", photos, "-k", 2).returncode == 0
+    # What was given a name is a person's; another clustering that takes its place is not run's.
+    assert clpipe("rename", "clpipe.h5", "kmeans", "mine").returncode == 0
+    assert clpipe("rename", "clpipe.h5", "two", "kmeans").returncode == 0
+    assert clpipe("run", photos, "-k", 3).returncode == 2
+    assert shapes(x) == {"kmeans": 2, "mine": 2}
 
 
 def n_init_of(path, name="kmeans"):
