@@ -173,8 +173,6 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
         goto out;
     status = write_parameters(&out->parameters, &out->features, &out->takeover.options,
                               stored_limit(&out->takeover, options), err);
-    if (status == STATUS_OK)
-        takeover_tell(&out->takeover, options);
 out:
     if (status != STATUS_OK)
         ingest_plan_close(out);
@@ -283,6 +281,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     memset(report, 0, sizeof *report);
     enum status status = ingest_run(report, &config, err);
     progress_end(progress);
+    if (status == STATUS_OK)
+        takeover_tell(takeover, options);
     if (report->links_passed > 0)
         log_message(LOG_NOTICE, "%llu symbolic link%s not followed (use --follow-symlinks)",
                     (unsigned long long)report->links_passed,

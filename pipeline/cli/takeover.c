@@ -53,35 +53,43 @@ static enum status read_file(struct takeover *t, const struct result *result, st
     return status == STATUS_OK ? read_features(t, result, err) : status;
 }
 
-/* Where there is no file: the beginning of the log of a run that was interrupted. */
-static bool read_log(struct takeover *t, const char *output)
+/* The beginning of the log of a run that was interrupted; false: there is none. */
+static bool read_signature(struct signature_parts *parts, const char *output)
 {
     char *work = NULL;
     struct repair_log log = {.fd = -1};
-    struct signature_parts parts = {0};
     struct stat st;
     bool read = false;
+    *parts = (struct signature_parts){0};
     if (workdir_name(&work, output, NULL) != STATUS_OK)
         return false;
     const int directory = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0 || fstatat(directory, "records", &st, 0) != 0 || !S_ISREG(st.st_mode) ||
-        repair_log_open(&log, directory, work, NULL) != STATUS_OK || !log.signature ||
-        signature_parse(&parts, log.signature, NULL) != STATUS_OK)
+        repair_log_open(&log, directory, work, NULL) != STATUS_OK || !log.signature)
         goto out;
-    t->features = parts.features;
-    t->sources = parts.sources;
-    t->text = parts.parameters;
-    t->old.source_count = parts.content.source_count;
-    t->old.decode_scale = parts.content.decode_scale;
-    parts = (struct signature_parts){0};
-    read = parameters_open(&t->parameters, t->text, NULL) == STATUS_OK;
+    read = signature_parse(parts, log.signature, NULL) == STATUS_OK;
+    if (!read)
+        signature_parts_clear(parts);
 out:
-    signature_parts_clear(&parts);
     repair_log_close(&log);
     if (directory >= 0)
         close(directory);
     free(work);
     return read;
+}
+
+/* Where there is no file. */
+static bool read_log(struct takeover *t, const char *output)
+{
+    struct signature_parts parts;
+    if (!read_signature(&parts, output))
+        return false;
+    t->features = parts.features;
+    t->sources = parts.sources;
+    t->text = parts.parameters;
+    t->old.source_count = parts.content.source_count;
+    t->old.decode_scale = parts.content.decode_scale;
+    return parameters_open(&t->parameters, t->text, NULL) == STATUS_OK;
 }
 
 static enum status look_at_output(struct takeover *t, const struct options *options,
@@ -364,6 +372,31 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
+/* An update that was interrupted goes on, however the sources that it adds are spelled now. */
+static enum status spell_as_before(struct takeover *t, const struct options *options,
+                                   struct error *err)
+{
+    struct signature_parts parts;
+    struct places *places = &t->places;
+    enum status status = STATUS_OK;
+    if (places->added == 0 || !read_signature(&parts, options->output))
+        return STATUS_OK;
+    bool same = parts.content.source_count == places->count;
+    for (unsigned i = 0; same && i < places->count; i++)
+        same = places->earlier[i] >= 0 ? strcmp(places->stored[i], parts.sources[i]) == 0
+                                       : place_same(places->stored[i], parts.sources[i]);
+    for (unsigned i = 0; same && i < places->count && status == STATUS_OK; i++) {
+        if (places->earlier[i] >= 0)
+            continue;
+        free(places->texts[i]);
+        places->stored[i] = places->texts[i] = strdup(parts.sources[i]);
+        if (!places->texts[i])
+            status = error_memory(err, strlen(parts.sources[i]), "a source");
+    }
+    signature_parts_clear(&parts);
+    return status;
+}
+
 /* A run that resumes takes its sources as it took them before; any others are another command. */
 static enum status place_sources(struct takeover *t, const struct options *options,
                                  struct error *err)
@@ -372,6 +405,8 @@ static enum status place_sources(struct takeover *t, const struct options *optio
     enum status status = places_update(&t->places, t->old.sources, theirs, options->operand,
                                        options->operand_count, options->drop_source.text,
                                        options->drop_source.count, err);
+    if (status == STATUS_OK && t->file)
+        return spell_as_before(t, options, err);
     if (status != STATUS_OK || !t->unfinished || (t->places.added == 0 && t->places.unwalked == 0))
         return status;
     places_clear(&t->places);

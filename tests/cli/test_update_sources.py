@@ -1,0 +1,409 @@
+"""An update takes sources as places, and from the file what the command does not say."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+
+import h5py
+import pytest
+
+from conftest import CLPIPE, check_one_error, digest, draw_photos, run_clpipe
+
+RGB, HSV, GRAY = "rgb:bins=8x8x8", "hsv:bins=8x4x4", "gray:bins=16"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, program):
+    """A directory with p1 (13 images, two folders deep), p2 (5) and p3 (3); the working directory."""
+    draw_photos(tmp_path / "p1")
+    for name, count in [("p2", 4), ("p3", 2)]:
+        draw_photos(tmp_path / name, count)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    return tmp_path
+
+
+def ingest(*args, code=0, command="ingest"):
+    result = run_clpipe(command, *args, "--json", "-")
+    assert result.returncode == code, result.stderr
+    return json.loads(result.stdout), result.stderr
+
+
+def fresh(*args, output="fresh.h5"):
+    """The identity of a file made at once."""
+    ingest(*args, "-o", output, "--fresh")
+    return digest(output)
+
+
+def sources(path="x.h5"):
+    with h5py.File(path, "r") as file:
+        return [text.decode() for text in file["images/sources"][:]]
+
+
+def rows(path="x.h5"):
+    with h5py.File(path, "r") as file:
+        return list(zip(file["images/source"][:].tolist(),
+                        [text.decode() for text in file["images/path"][:]]))
+
+
+def stamp(path="x.h5"):
+    state = os.stat(path)
+    return state.st_ino, state.st_mtime_ns, state.st_size
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("again", ["p1", "p1/", "./p1", "p1//", ".//./p1/", "p1/.", "p2/../p1",
+                                   "{}/p1", "{}/p1/", "link", "link/", "./link", "p1 p1/", "p1 link"])
+def test_one_place(place, again):
+    """However it is spelled, nothing is new and the file is not touched."""
+    (place / "link").symlink_to("p1")
+    ingest("p1", "-o", "x.h5")
+    before = stamp()
+    report, _ = ingest(*again.format(place).split(), "-o", "x.h5")
+    assert report["images_unchanged"] == 13 and stamp() == before and sources() == ["p1"]
+
+
+@pytest.mark.parametrize("given, stored", [
+    ("p1/", "p1"), ("./p1", "p1"), (".//p1//", "p1"), ("./.", "."), ("{}//p1/", "{}/p1"),
+    ("p1/red/../red", "p1/red/../red"), ("p1/red/00.png", "p1/red/00.png"), ("./@odd", "./@odd"),
+    ("@./list", "@list"), ("@.//list", "@list")])
+def test_what_is_stored(place, given, stored):
+    draw_photos(place / "@odd", 2)
+    (place / "list").write_text("p1/red/00.png\n")
+    ingest(given.format(place), "-o", "x.h5")
+    assert sources() == [stored.format(place)]
+
+
+def test_from_another_directory(place, monkeypatch):
+    """A relative source is found again by its absolute name; the same text is the same source."""
+    ingest("p1", "-o", "x.h5")
+    report, _ = ingest(place / "p1", "-o", "x.h5")
+    assert report["images_unchanged"] == 13 and sources() == ["p1"]
+    (place / "elsewhere").mkdir()
+    shutil.copytree(place / "p1", place / "elsewhere" / "p1")
+    monkeypatch.chdir(place / "elsewhere")
+    report, _ = ingest("p1", "-o", "../x.h5")
+    assert report["images_unchanged"] == 13 and sources("../x.h5") == ["p1"]
+
+
+def test_lists(place):
+    """A list is the place of its file, whatever it lists; standard input is one place."""
+    (place / "l").write_text("p1/red/00.png\np2/red/00.png\n")
+    (place / "m").write_text("p3/red/00.png\n")
+    ingest("@l", "-o", "x.h5")
+    before = stamp()
+    ingest("@./l", "-o", "x.h5")
+    ingest(f"@{place}/l", "-o", "x.h5")
+    assert stamp() == before
+    # Another list is another source; what a list does not name any more goes.
+    ingest("@m", "-o", "x.h5")
+    assert sources() == ["@l", "@m"] and len(rows()) == 3
+    (place / "l").write_text("p2/red/00.png\n")
+    ingest("@l", "-o", "x.h5")
+    assert rows() == [(0, "p2/red/00.png"), (1, "p3/red/00.png")]
+    for listed in ["p1/red/00.png\n", "p2/green/01.jpg\n"]:
+        result = run_clpipe("ingest", "-", "-o", "x.h5", input=listed, stdin=None)
+        assert result.returncode == 0, result.stderr
+    assert rows()[2:] == [(2, "p2/green/01.jpg")] and sources() == ["@l", "@m", "-"]
+    # A directory of the name of a list is no list.
+    shutil.copytree("p3", "dir")
+    (place / "@dir").write_text("p1/red/00.png\n")
+    ingest("dir", "@@dir", "-o", "y.h5")
+    assert sources("y.h5") == ["dir", "@@dir"]
+
+
+def test_many_sources(place):
+    """A shell's pattern: each file is a source; again with half of them, and with ./ before them."""
+    names = sorted(str(path) for path in (place / "p1").rglob("*.*"))
+    ingest(*names, "-o", "x.h5")
+    before = stamp()
+    ingest(*["./" + os.path.relpath(name) for name in names[::2]], "-o", "x.h5")
+    assert stamp() == before and len(sources()) == 13
+
+
+# --- sources that come and go ----------------------------------------------------------------------
+
+def test_a_source_is_added(place):
+    ingest("p1", "-o", "x.h5", "--feature", RGB)
+    report, said = ingest("p2", "-o", "x.h5")
+    assert (report["images_ok"], report["images_unchanged"]) == (18, 13)
+    assert "p2 is added to x.h5; p1 stays as it is" in said
+    assert sources() == ["p1", "p2"] and digest("x.h5") == fresh("p1", "p2", "--feature", RGB)
+    assert run_clpipe("verify", "x.h5").returncode == 0
+    before = stamp()
+    for again in [["p1"], ["p2"], ["p2", "p1"], ["p1", "p2"]]:
+        report, _ = ingest(*again, "-o", "x.h5")
+        assert report["images_unchanged"] == 18 and stamp() == before
+    # In whatever order they are given: the file's sources keep theirs, new ones come last.
+    ingest("p3", "p2", "-o", "x.h5")
+    assert digest("x.h5") == fresh("p1", "p2", "p3", "--feature", RGB)
+
+
+def test_run_in_one_directory(place):
+    """Both want clpipe.h5."""
+    ingest("p1", "-k", 3, command="run")
+    report, said = ingest("p2", "-k", 3, command="run")
+    assert report["ingest"]["images_ok"] == 18 and "p2 is added to clpipe.h5" in said
+    assert report["cluster"]["n"] == 18
+    report, _ = ingest("p2", "-k", 3, command="run")
+    assert report["ingest"]["images_unchanged"] == 18
+
+
+def test_an_unnamed_source_is_not_looked_at(place):
+    ingest("p1", "p2", "-o", "x.h5")
+    shutil.rmtree("p1")
+    (place / "p2" / "red" / "new.png").write_bytes((place / "p3" / "red" / "00.png").read_bytes())
+    report, _ = ingest("p2", "-o", "x.h5")
+    assert report["images_unchanged"] == 18 and report["images_ok"] == 19
+    # Named, it is missed.
+    check_one_error(run_clpipe("ingest", "p1", "-o", "x.h5"), 2, "p1")
+    os.mkdir("p1")
+    report, _ = ingest("p1", "-o", "x.h5")
+    assert report["images_ok"] == 6
+
+
+def test_failures_of_an_unnamed_source_stay(place):
+    (place / "p1" / "bad.jpg").write_bytes(b"no picture")
+    (place / "p1" / "gone.jpg").symlink_to("nowhere.jpg")
+    ingest("p1", "-o", "x.h5", code=1)
+    ingest("p2", "-o", "x.h5", "--retry-failed", code=1)
+    with h5py.File("x.h5") as file:
+        assert [t.decode() for t in file["failures/path"][:]] == ["bad.jpg", "gone.jpg"]
+        assert file["failures/source"][:].tolist() == [0, 0]
+    both, _ = ingest("p1", "p2", "-o", "y.h5", code=1)
+    assert digest("x.h5") == digest("y.h5") and both["images_failed"] == 2
+
+
+@pytest.mark.parametrize("drop, left", [
+    (["p1"], ["p2", "p3"]), (["p2/"], ["p1", "p3"]), (["./p3"], ["p1", "p2"]),
+    (["{}/p1", "p3"], ["p2"])])
+def test_drop_source(place, drop, left):
+    ingest("p1", "p2", "p3", "-o", "x.h5")
+    options = [f"--drop-source={name.format(place)}" for name in drop]
+    shutil.rmtree("p2") if "p2" not in left else None # it need not be there
+    ingest("-o", "x.h5", *options)
+    assert sources() == left and digest("x.h5") == fresh(*left)
+    assert run_clpipe("verify", "x.h5").returncode == 0
+
+
+def test_drop_and_add(place):
+    """A directory that was renamed: what it was goes, what it is comes."""
+    ingest("p1", "p2", "-o", "x.h5")
+    os.rename("p1", "q1")
+    ingest("q1", "-o", "x.h5", "--drop-source", "p1")
+    assert sources() == ["p2", "q1"] and digest("x.h5") == fresh("p2", "q1")
+
+
+@pytest.mark.parametrize("args, parts", [
+    (["--drop-source", "p3"], ["no source p3 to drop", "its sources: p1, p2"]),
+    (["p1", "--drop-source", "./p1"], ["given and to be dropped"]),
+    (["--drop-source", "p1", "--drop-source", "p2"], ["no source would be left"]),
+    (["--drop-source", "p1", "--fresh"], ["no source p1 to drop"]),
+    ([], ["SOURCE is missing"])])
+def test_drop_that_cannot_be(place, args, parts):
+    ingest("p1", "p2", "-o", "x.h5")
+    before = stamp()
+    check_one_error(run_clpipe("ingest", "-o", "x.h5", *args), 2, *parts)
+    assert stamp() == before and not os.path.exists("x.h5.partial")
+
+
+def test_dropping_leaves_no_image(place):
+    (place / "text").mkdir()
+    (place / "text" / "note.txt").write_text("no image\n")
+    ingest("p1", "text", "-o", "x.h5")
+    before = stamp()
+    check_one_error(run_clpipe("ingest", "-o", "x.h5", "--drop-source", "p1"), 3, "no image is left")
+    assert stamp() == before and not os.path.exists("x.h5.partial")
+
+
+def test_twice_nested_and_overlapping(place):
+    """A place given twice counts once; places inside others, and lists of their files, are places."""
+    _, said = ingest("p1", "./p1", "p1/", "-o", "x.h5")
+    assert sources() == ["p1"] and "counts once" in said
+    ingest("p1/red", "-o", "x.h5")
+    (place / "list").write_text("p1/red/00.png\n")
+    ingest("@list", "-o", "x.h5")
+    assert sources() == ["p1", "p1/red", "@list"] and len(rows()) == 13 + 5 + 1
+    assert digest("x.h5") == fresh("p1", "p1/red", "@list")
+    ingest("-o", "x.h5", "--drop-source", "p1")
+    assert digest("x.h5") == fresh("p1/red", "@list")
+
+
+# --- what the file says ---------------------------------------------------------------------------
+
+MADE = ["--feature", HSV, "--feature", RGB, "--normalize", "none", "--alpha", "black",
+        "--decode-scale", "2", "--max-pixels", "100000", "--exclude", "*.gif", "--hidden"]
+
+
+@pytest.mark.parametrize("options", [
+    [], ["--feature", RGB], ["--feature", RGB, "--feature", HSV], ["--feature", f"{HSV},normalize=none"],
+    ["--feature", "hsv"], ["--normalize", "none"], ["--alpha", "black"], ["--decode-scale=2"],
+    ["--max-pixels", "100000"], ["--exclude", "*.gif"], ["--hidden"], ["--blur", "off"], MADE,
+    ["--feature", RGB, "--add"]], ids=lambda options: " ".join(options) or "nothing")
+def test_options_come_from_the_file(place, options):
+    """What the command does not say is as it was; what it says, in whatever order, is the same."""
+    ingest("p1", "-o", "x.h5", *MADE)
+    before = stamp()
+    report, _ = ingest("p1", "-o", "x.h5", *options)
+    assert report["images_unchanged"] == 13 and stamp() == before
+    ingest("p2", "-o", "x.h5", *options)
+    assert digest("x.h5") == fresh("p1", "p2", *MADE)
+
+
+@pytest.mark.parametrize("options, parts", [
+    (["--alpha", "white"], ["--alpha is black there and white here"]),
+    (["--decode-scale", "1"], ["--decode-scale is 2 there and 1 here"]),
+    (["--max-pixels", "1000"], ["--max-pixels is 100000 there and 1000 here"]),
+    (["--alpha", "drop", "--max-scans", "7"],
+     ["--alpha is black there and drop here, --max-scans is 100 there and 7 here"]),
+    (["--normalize", "l1"], ["--normalize", "hsv_8x4x4 is hsv:bins=8x4x4,grid=1x1,normalize=none"]),
+    (["--blur", "3"], ["--blur"]),
+    (["--feature", f"rgb_8x8x8={GRAY}"], ["the feature rgb_8x8x8 of x.h5 is rgb:bins=8x8x8"]),
+    (["--feature", f"{RGB},normalize=l1"], ["normalize=none", "normalize=l1"]),
+])
+def test_what_differs_is_refused(place, options, parts):
+    """One line that shows what differs, and nothing else."""
+    ingest("p1", "-o", "x.h5", *MADE)
+    before = stamp()
+    result = run_clpipe("ingest", "p1", "p2", "-o", "x.h5", *options)
+    check_one_error(result, 2, "x.h5", *parts)
+    assert "exclude" not in result.stderr and "sources" not in result.stderr
+    assert stamp() == before and not os.path.exists("x.h5.partial")
+
+
+def test_the_line_about_a_feature_is_the_command(place):
+    """A feature that the file lacks: the line ends with a command that adds it."""
+    ingest("p1", "p2", "-o", "x.h5", "--feature", RGB)
+    result = run_clpipe("ingest", "p2", "-o", "x.h5", "--feature", GRAY, "--feature", RGB)
+    check_one_error(result, 2, "x.h5 does not have the feature gray_16; to add it: clpipe ingest")
+    command = shlex.split(re.search(r"to add it: (clpipe .*)", result.stderr).group(1))
+    assert run_clpipe(*command[1:]).returncode == 0
+    # p1 was not named, but has the new feature as well; and the command of before is fine again.
+    assert digest("x.h5") == fresh("p1", "p2", "--feature", RGB, "--feature", GRAY)
+    before = stamp()
+    for options in [["--feature", RGB], ["--feature", GRAY], []]:
+        assert ingest("p1", "-o", "x.h5", *options)[0]["images_unchanged"] == 18
+    assert stamp() == before
+
+
+@pytest.mark.parametrize("spoil, parts", [("p2", ["the source p2 is not there", "--drop-source"]),
+                                          ("-", ["--add", "source -", "give - as well"])])
+def test_add_needs_all_sources(place, spoil, parts):
+    if spoil == "-":
+        assert run_clpipe("ingest", "p1", "-", "-o", "x.h5", "--feature", RGB,
+                          input="p2/red/00.png\n", stdin=None).returncode == 0
+    else:
+        ingest("p1", "p2", "-o", "x.h5", "--feature", RGB)
+        shutil.rmtree("p2")
+    before = stamp()
+    check_one_error(run_clpipe("ingest", "p1", "-o", "x.h5", "--feature", GRAY, "--add"), 2, *parts)
+    assert stamp() == before
+
+
+def test_what_selects_files_may_change(place):
+    """It holds from then on, for the sources that are named."""
+    ingest("p1", "-o", "x.h5", "--include", "*.png")
+    assert all(name.endswith(".png") for _, name in rows())
+    ingest("p1", "p2", "-o", "x.h5", "--include", "*.png", "--include", "*.jpg", "--exclude", "red/*")
+    options = ["--include", "*.png", "--include", "*.jpg", "--exclude", "red/*"]
+    assert digest("x.h5") == fresh("p1", "p2", *options)
+    ingest("p3", "-o", "x.h5")
+    assert digest("x.h5") == fresh("p1", "p2", "p3", *options)
+
+
+def test_limit(place):
+    """It bounds what is read, and never takes away what is there."""
+    ingest("p1", "-o", "x.h5", "--limit", 4)
+    assert len(rows()) == 4
+    ingest("p1", "-o", "x.h5", "--limit", 6)
+    assert len(rows()) == 6 and digest("x.h5") == fresh("p1", "--limit", 6)
+    ingest("p1", "-o", "x.h5", "--limit", 2)
+    assert len(rows()) == 6
+    ingest("p2", "-o", "x.h5", "--limit", 2)
+    assert len(rows()) == 8
+    ingest("p1", "p2", "-o", "x.h5")
+    assert digest("x.h5") == fresh("p1", "p2")
+    before = stamp()
+    ingest("p1", "-o", "x.h5", "--limit", 3)
+    assert stamp() == before
+
+
+# --- interrupted, killed, refused -----------------------------------------------------------------
+
+def interrupt(*command, after="records"):
+    """Stops a run once it has logged something; False: it was done before."""
+    process = subprocess.Popen([str(CLPIPE), *map(str, command), "-q"])
+    log = "x.h5.partial/records"
+    while process.poll() is None:
+        if os.path.exists(log) and os.path.getsize(log) > 60000:
+            process.send_signal(signal.SIGKILL)
+        time.sleep(0.001)
+    return process.returncode != 0
+
+
+def grow(directory, count):
+    original = directory / "red" / "00.png"
+    for i in range(count):
+        os.link(original, directory / f"{i:05}.png")
+
+
+def test_killed_updates_go_on(place):
+    """Killed while a source is added, again and again, spelled otherwise each time."""
+    grow(place / "p2", 2000)
+    ingest("p1", "-o", "x.h5")
+    before = stamp()
+    for spelling in ["p2", "p2/", "./p2"]:
+        if not interrupt("ingest", spelling, "-o", "x.h5"):
+            break
+        assert stamp() == before
+    report, _ = ingest(place / "p2", "-o", "x.h5")
+    assert report["images_ok"] == 2018
+    assert sorted(sources()) == ["p1", "p2"] and digest("x.h5") == fresh("p1", "p2")
+
+
+def test_a_first_run_goes_on_however_it_is_spelled(place):
+    grow(place / "p2", 2000)
+    killed = interrupt("ingest", "p2/", "-o", "x.h5", "--feature", GRAY, "--alpha", "drop",
+                       "--feature", RGB)
+    report, _ = ingest(place / "p2", "-o", "x.h5", "--feature", RGB, "--feature", GRAY,
+                       *([] if killed else ["--alpha", "drop"]))
+    assert not killed or report["images_resumed"] > 0
+    options = ["--feature", GRAY, "--feature", RGB, "--alpha", "drop"]
+    assert digest("x.h5") == fresh("p2", *options)
+
+
+def test_unfinished_work_of_another_command(place):
+    """An update of other sources is not mixed with it, and says what to do."""
+    grow(place / "p2", 2000)
+    ingest("p1", "-o", "x.h5")
+    if interrupt("ingest", "p2", "-o", "x.h5"):
+        result = run_clpipe("ingest", "p3", "-o", "x.h5")
+        check_one_error(result, 2, "unfinished work of another command", "p2")
+    assert ingest("p2", "-o", "x.h5")[0]["images_ok"] == 2018
+
+
+def test_read_only_directory(place):
+    ingest("p1", "-o", "x.h5")
+    os.mkdir("out")
+    shutil.move("x.h5", "out/x.h5")
+    os.chmod("out", 0o555)
+    try:
+        before = stamp("out/x.h5")
+        if not os.access("out", os.W_OK):  # not for root
+            check_one_error(run_clpipe("ingest", "p2", "-o", "out/x.h5"), 3, "out/x.h5")
+        assert stamp("out/x.h5") == before
+    finally:
+        os.chmod("out", 0o755)
+
+
+def test_dry_run_of_an_update(place):
+    ingest("p1", "-o", "x.h5")
+    before = stamp()
+    report, _ = ingest("p2", "-o", "x.h5", "--dry-run")
+    assert report["images_ok"] == 5 and stamp() == before
