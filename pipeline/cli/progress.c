@@ -8,7 +8,9 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/parse.h"
+#include "ocl/ocl.h"
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -17,7 +19,22 @@
 #define RATE_SECONDS  8.0
 #define PLAIN_SECONDS 10.0
 #define LIVE_SECONDS  0.1
-#define PARTS         6
+#define PARTS         7
+
+/* Kernels are compiled, and nothing has come of them yet: some drivers go on compiling when a kernel is
+ * launched for the first time. */
+static atomic_bool compiling;
+static atomic_bool live; /* a live line is shown */
+
+static const char compiling_text[] = "compiling kernels (first run on this device)";
+
+/* On the thread that compiles. */
+static void begin_compiling(const char *name)
+{
+    (void)name;
+    if (!atomic_exchange(&compiling, true) && atomic_load(&live))
+        log_status_line(compiling_text);
+}
 
 void progress_init(struct progress *progress, const struct options *options)
 {
@@ -28,6 +45,8 @@ void progress_init(struct progress *progress, const struct options *options)
     progress->plain = wanted && !progress->live;
     progress->phase = "";
     progress->max_iter = (uint32_t)options->max_iter;
+    atomic_store(&live, progress->live);
+    ocl_program_observe(begin_compiling);
 }
 
 static unsigned terminal_columns(void)
@@ -96,9 +115,14 @@ static void plain_line(const struct progress *progress, const char *text)
         write_all(STDERR_FILENO, line, (size_t)length, "standard error", NULL);
 }
 
-static void show_parts(const struct progress *progress, const struct part *part, unsigned count)
+/* The last part is free for what concerns every line. */
+static void show_parts(const struct progress *progress, struct part part[PARTS])
 {
     char line[600];
+    const unsigned count = PARTS;
+    part[PARTS - 1].rank = 1;
+    if (atomic_load(&compiling))
+        snprintf(part[PARTS - 1].text, sizeof part->text, "%s", compiling_text);
     join_parts(line, sizeof line, part, count, progress->live ? terminal_columns() : sizeof line);
     if (progress->live)
         log_status_line(line);
@@ -208,7 +232,9 @@ void progress_ingest(void *context, const struct ingest_progress *report)
             part[5].rank = 2;
         }
     }
-    show_parts(progress, part, PARTS);
+    if (report->total && report->done > 0 && report->bytes_total)
+        atomic_store(&compiling, false);
+    show_parts(progress, part);
 }
 
 void progress_phase(void *context, const char *phase, uint64_t done, uint64_t total)
@@ -266,7 +292,8 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
     part[4].rank = 4;
     snprintf(part[5].text, sizeof part[5].text, "%.0f %% pruned", pruned * 100);
     part[5].rank = 5;
-    show_parts(progress, part, PARTS);
+    atomic_store(&compiling, false);
+    show_parts(progress, part);
 }
 
 void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count)
@@ -296,13 +323,14 @@ void progress_step(void *context, const char *text)
         plain_line(progress, text);
     if (!progress->live)
         return;
-    struct part part = {{0}, 0};
-    snprintf(part.text, sizeof part.text, "%s", text);
-    show_parts(progress, &part, 1);
+    struct part part[PARTS] = {{{0}, 0}};
+    snprintf(part[0].text, sizeof part[0].text, "%s", text);
+    show_parts(progress, part);
 }
 
 void progress_end(struct progress *progress)
 {
+    atomic_store(&live, false);
     if (progress->live)
         log_status_line(NULL);
     progress->live = progress->plain = false;

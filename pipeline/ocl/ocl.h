@@ -129,6 +129,11 @@ enum status ocl_program_build_source(cl_program *out, struct ocl_context *contex
 /* The size of a key of a cache entry: a digest in hexadecimal and a NUL. */
 #define OCL_KEY 65
 
+/* From now on calls compiling(name) before a program is compiled from its source, which takes seconds on
+ * some devices, on whatever thread that happens; NULL: no longer. One observer for the process, to be
+ * set while no other thread builds. */
+void ocl_program_observe(void (*compiling)(const char *name));
+
 /* The key of the program that ocl_program_build would build. */
 enum status ocl_program_key(char hex[OCL_KEY], const struct ocl_device *device, const char *name,
                             const char *prologue, const char *options, struct error *err);

@@ -212,6 +212,13 @@ const char *ocl_copy_option(const struct ocl_device *device)
     return device->pocl_major && version_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
 }
 
+static void (*observer)(const char *name);
+
+void ocl_program_observe(void (*compiling)(const char *name))
+{
+    observer = compiling;
+}
+
 static enum status make_program(cl_program *out, struct ocl_context *context, const char *name,
                                 const char *source, const char *options, struct error *err)
 {
@@ -223,6 +230,8 @@ static enum status make_program(cl_program *out, struct ocl_context *context, co
     if (*out)
         return STATUS_OK;
 
+    if (observer)
+        observer(name);
     cl_int code = CL_SUCCESS;
     cl_program program =
         clCreateProgramWithSource(ocl_context_handle(context), 1, &source, NULL, &code);

@@ -541,6 +541,17 @@ def in_terminal(*args, columns, cwd, then=None, env=None):
     return child.wait(timeout=60), output.decode()
 
 
+def test_kernels_that_are_compiled_show(clpipe, photos, tmp_path):
+    for cache, shown in [("1", True), (None, False)]:
+        env = {"CLPIPE_NO_CACHE": cache} if cache else {}
+        if not cache:  # fills the cache
+            assert clpipe("run", photos, "-k", 3, "-o", "first.h5").returncode == 0
+        code, output = in_terminal("run", photos, "-k", 3, "-o", f"{shown}.h5", columns=100,
+                                   cwd=tmp_path, env=env)
+        assert code == 0, output
+        assert ("compiling kernels (first run on this device)" in output) == shown, output
+
+
 @pytest.mark.parametrize("columns", [200, 80, 40, 12])
 def test_live_line_fits(clpipe, photos, tmp_path, columns):
     code, output = in_terminal("run", photos, "-k", 3, columns=columns, cwd=tmp_path)
