@@ -1,0 +1,250 @@
+"""clpipe similar: neighbours as numpy finds them, of images and of other pictures, stored and refused."""
+
+import csv
+import io
+import json
+import os
+import shutil
+
+import h5py
+import numpy
+import pytest
+
+from conftest import check_one_error, run_clpipe
+
+FEATURE = "rgb_8x8x8"
+COLUMNS = ["query", "rank", "row", "path", "distance", "squared_distance"]
+
+
+@pytest.fixture
+def file(finished, tmp_path):
+    """A file of thirteen images with two features, to be changed."""
+    return shutil.copy(finished, tmp_path / "photos.h5")
+
+
+def space(rows, metric):
+    """Rows in the metric's space, rounded to float32 as they are there."""
+    rows = rows.astype("f8")
+    if metric == "hellinger":
+        rows = numpy.sqrt(rows)
+    if metric == "cosine":
+        rows = rows / numpy.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    return rows.astype("f4").astype("f8")
+
+
+def nearest(points, queries, own, n):
+    """Rows and squared distances, -1 and NaN where there are fewer; ties to the lowest row."""
+    rows = numpy.full((len(queries), n), -1)
+    squared = numpy.full((len(queries), n), numpy.nan)
+    for i, query in enumerate(queries):
+        d = ((points - query) ** 2).sum(axis=1)
+        order = [r for r in numpy.lexsort((numpy.arange(len(d)), d)) if r != own[i]][:n]
+        rows[i, :len(order)] = order
+        squared[i, :len(order)] = d[order]
+    return rows, squared
+
+
+def read(path, feature=FEATURE):
+    with h5py.File(path) as f:
+        return f[f"features/{feature}"][:], [os.fsdecode(p) for p in f["images/path"][:]]
+
+
+def table(text, separator=","):
+    lines = list(csv.reader(io.StringIO(text), delimiter=separator))
+    assert lines[0] == COLUMNS
+    return lines[1:]
+
+
+def check_table(lines, names, rows, squared, paths):
+    n = rows.shape[1]
+    assert len(lines) == len(names) * n
+    for i, (query, rank, row, path, distance, square) in enumerate(lines):
+        at = i // n, i % n
+        assert (query, int(rank), int(row)) == (names[at[0]], at[1] + 1, rows[at])
+        if rows[at] < 0:
+            assert (path, distance, square) == ("", "", "")
+            continue
+        assert path == paths[rows[at]]
+        assert float(square) == pytest.approx(squared[at], rel=1e-6, abs=1e-12)
+        assert float(distance) == pytest.approx(numpy.sqrt(squared[at]), rel=1e-6, abs=1e-9)
+
+
+# --- images of the file ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("feature,metric", [(FEATURE, None), (FEATURE, "euclidean"),
+                                            (FEATURE, "cosine"), ("counts", None)])
+def test_rows_and_paths(clpipe, file, mixed, feature, metric):
+    values, paths = read(file, feature)
+    names = ["row:3", paths[0], str(mixed / paths[7]), f"./{paths[5]}"]
+    own = [3, 0, 7, 5]
+    result = clpipe("similar", file, *names, "-n", 4, "--feature", feature,
+                    *(["--metric", metric] if metric else []))
+    assert (result.returncode, result.stderr) == (0, "")
+    points = space(values, metric or ("hellinger" if feature == FEATURE else "euclidean"))
+    check_table(table(result.stdout), names, *nearest(points, points[own], own, 4), paths)
+
+
+def test_fewer_than_asked_for(clpipe, file):
+    values, paths = read(file)
+    points = space(values, "hellinger")
+    result = clpipe("similar", file, "row:0", "-n", 20, "--feature", FEATURE)
+    assert result.returncode == 0
+    check_table(table(result.stdout), ["row:0"], *nearest(points, points[:1], [0], 20), paths)
+
+
+def test_an_equal_picture_is_first_and_the_row_itself_never(clpipe, file):
+    paths = read(file)[1]
+    row, copy = paths.index("red/00.png"), paths.index("red/copy of 00.png")
+    lines = table(clpipe("similar", file, f"row:{row}", "--feature", FEATURE, "-n", 12).stdout)
+    assert (int(lines[0][2]), float(lines[0][5])) == (copy, 0)
+    assert row not in [int(line[2]) for line in lines]
+
+
+def test_formats(clpipe, file, tmp_path):
+    values, paths = read(file)
+    points = space(values, "hellinger")
+    rows, squared = nearest(points, points[:2], [0, 1], 3)
+    common = ["similar", file, "row:0", "row:1", "-n", 3, "--feature", FEATURE]
+    check_table(table(clpipe(*common, "--format", "tsv").stdout, "\t"), ["row:0", "row:1"], rows,
+                squared, paths)
+    lines = [json.loads(line) for line in
+             clpipe(*common, "--format", "jsonl").stdout.splitlines()]
+    assert [list(line) for line in lines] == [COLUMNS] * 6
+    assert [line["row"] for line in lines] == rows.ravel().tolist()
+    assert clpipe(*common, "-o", "a.npy").returncode == 0
+    assert (numpy.load(tmp_path / "a.npy") == rows).all()
+    check_one_error(clpipe(*common, "-o", "a.npy"), 3, "a.npy exists", "--force")
+    assert clpipe(*common, "-o", "a.npy", "--force").returncode == 0
+    report = json.loads(clpipe(*common, "--json", "-").stdout)
+    assert (report["feature"], report["metric"], report["n"]) == (FEATURE, "hellinger", 3)
+    assert [one["row"] for one in report["neighbours"]] == rows.ravel().tolist()
+
+
+# --- other pictures --------------------------------------------------------------------------------
+
+def test_pictures_that_are_not_in_the_file(clpipe, file, mixed, tmp_path):
+    """A copy elsewhere has the features of the original, so that is at distance 0."""
+    values, paths = read(file)
+    points = space(values, "hellinger")
+    (tmp_path / "@odd").mkdir()
+    names = [str(tmp_path / "one.jpg"), "@odd/two.png", "row:2"]
+    shutil.copy(mixed / "green" / "01.jpg", names[0])
+    shutil.copy(mixed / "blue" / "08.png", tmp_path / names[1])
+    same = [paths.index("green/01.jpg"), paths.index("blue/08.png"), 2]
+    result = clpipe("similar", file, *names, "-n", 5, "--feature", FEATURE)
+    assert (result.returncode, result.stderr) == (0, "")
+    check_table(table(result.stdout), names, *nearest(points, points[same], [-1, -1, 2], 5), paths)
+    assert [line[5] for line in table(result.stdout)][:6:5] == ["0", "0"]
+
+
+def test_described_with_the_options_of_the_file(clpipe, tmp_path):
+    """Transparency, orientation, decode scale, a grid and another normalisation."""
+    from PIL import Image
+    random = numpy.random.default_rng(5)
+    (tmp_path / "in").mkdir()
+    for i in range(6):
+        pixels = random.integers(0, 256, (64, 48 + 16 * i, 4)).astype("u1")
+        image = Image.fromarray(pixels, "RGBA")
+        if i % 2:
+            exif = Image.Exif()
+            exif[0x0112] = 6
+            image.convert("RGB").save(tmp_path / "in" / f"{i}.jpg", exif=exif)
+        else:
+            image.save(tmp_path / "in" / f"{i}.png")
+    made = clpipe("ingest", "in", "-o", "f.h5", "--alpha", "black", "--decode-scale", 2, "--feature",
+                  "g=gray:bins=16,grid=2x3,normalize=hellinger")
+    assert made.returncode == 0, made.stderr
+    (tmp_path / "out").mkdir()
+    for i in range(6):
+        name = f"{i}.{'jpg' if i % 2 else 'png'}"
+        shutil.copy(tmp_path / "in" / name, tmp_path / "out" / name)
+        lines = table(clpipe("similar", "f.h5", f"out/{name}", "-n", 2).stdout)
+        assert (lines[0][3], float(lines[0][5])) == (name, 0)
+        assert float(lines[1][5]) > 0
+
+
+def test_pictures_that_cannot_be_described(clpipe, file, mixed, tmp_path):
+    common = ["--feature", FEATURE]
+    check_one_error(clpipe("similar", file, "nothing.jpg", *common), 2, "nothing.jpg", "neither")
+    check_one_error(clpipe("similar", file, mixed / "bad" / "cut.jpg", *common), 3, "cut.jpg",
+                    "cannot be compared")
+    check_one_error(clpipe("similar", file, mixed / "green" / "01.jpg", mixed / "bad" / "text.jpg",
+                           *common), 3, "text.jpg", "cannot be compared")
+    numpy.save(tmp_path / "clip.npy", numpy.eye(13, 7, dtype="f4") + 1)
+    assert clpipe("import", file, "clip=clip.npy").returncode == 0
+    shutil.copy(mixed / "green" / "01.jpg", tmp_path / "copy.jpg")
+    check_one_error(clpipe("similar", file, "copy.jpg", "--feature", "clip"), 2, "clip was imported")
+    assert clpipe("similar", file, "row:1", "--feature", "clip").returncode == 0
+
+
+# --- all of them -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("device", [[], ["--memory", "1M"], ["--threads", 1]])
+def test_all(clpipe, file, device):
+    values, _ = read(file)
+    points = space(values, "hellinger")
+    rows, squared = nearest(points, points, range(13), 15)
+    result = clpipe("similar", file, "--all", "-n", 15, "--feature", FEATURE, *device)
+    assert (result.returncode, result.stderr) == (0, "")
+    with h5py.File(file) as f:
+        group = f[f"neighbours/{FEATURE}"]
+        assert group["rows"].dtype == "int64" and group["distances"].dtype == "float32"
+        assert (group["rows"][:] == rows).all()
+        numpy.testing.assert_allclose(group["distances"][:], squared, rtol=1e-6, atol=1e-12)
+        assert (group.attrs["metric"], group.attrs["n"]) == ("hellinger", 15)
+    assert clpipe("verify", file).returncode == 0
+
+
+def test_all_is_replaced_only_by_force(clpipe, file):
+    common = ["similar", file, "--all", "--feature", FEATURE]
+    assert clpipe(*common, "-n", 3).returncode == 0
+    before = file.read_bytes()
+    check_one_error(clpipe(*common, "-n", 4), 2, "already has neighbours", "--force")
+    assert file.read_bytes() == before
+    report = json.loads(clpipe(*common, "-n", 4, "--metric", "cosine", "--force", "--json",
+                               "-").stdout)
+    assert (report["rows"], report["n"], report["metric"]) == (13, 4, "cosine")
+    with h5py.File(file) as f:
+        assert f[f"neighbours/{FEATURE}/rows"].shape == (13, 4)
+    assert clpipe("verify", file).returncode == 0
+
+
+def test_verify_finds_wrong_neighbours(clpipe, file):
+    assert clpipe("similar", file, "--all", "-n", 3, "--feature", FEATURE).returncode == 0
+    for change in (lambda g: g["rows"].__setitem__((4, 0), 4),
+                   lambda g: g["rows"].__setitem__((4, 1), 99),
+                   lambda g: g["distances"].__setitem__((4, 2), 0)):
+        broken = shutil.copy(file, file.with_name("broken.h5"))
+        with h5py.File(broken, "r+") as f:
+            change(f[f"neighbours/{FEATURE}"])
+        result = clpipe("verify", broken)
+        assert result.returncode == 1
+        assert f"/neighbours/{FEATURE}: row 4" in result.stdout
+
+
+# --- misuse ----------------------------------------------------------------------------------------
+
+def test_misuse(clpipe, file, mixed):
+    check_one_error(clpipe("similar", file), 2, "--all")
+    check_one_error(clpipe("similar", file, "row:1"), 2, "counts", FEATURE)
+    common = ["--feature", FEATURE]
+    check_one_error(clpipe("similar", file, "row:13", *common), 2, "no row 13", "0 to 12")
+    check_one_error(clpipe("similar", file, "row:x", *common), 2, "row:x")
+    check_one_error(clpipe("similar", file, "row:1", "--all", *common), 2, "--all")
+    check_one_error(clpipe("similar", file, "--all", "-o", "a.csv", *common), 2, "--all")
+    check_one_error(clpipe("similar", file, "row:1", "-o", file, *common), 2, "is the input")
+    check_one_error(clpipe("similar", file, "row:1", "-n", 0, *common), 2, "-n")
+    check_one_error(clpipe("similar", mixed / "green" / "01.jpg", "row:1"), 3)
+
+
+def test_rows_without_values_are_refused(clpipe, file, tmp_path):
+    rows = numpy.ones((13, 3), "f4")
+    rows[6] = numpy.nan
+    numpy.save(tmp_path / "part.npy", numpy.delete(rows, 6, axis=0))
+    paths = read(file)[1]
+    (tmp_path / "list").write_text("\n".join(paths[:6] + paths[7:]) + "\n")
+    made = clpipe("import", file, "part=part.npy", "--paths", "list", "--allow-missing")
+    assert made.returncode == 0, made.stderr
+    before = file.read_bytes()
+    check_one_error(clpipe("similar", file, "--all", "--feature", "part"), 3, "row 6", "NaN")
+    assert file.read_bytes() == before
