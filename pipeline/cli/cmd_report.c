@@ -1,6 +1,6 @@
 /* cmd_report.c: clpipe report: pages to look at. */
+#include "base/clock.h"
 #include "base/parse.h"
-#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
 #include "cli/report_step.h"
@@ -25,7 +25,9 @@ static void print_counts(const struct pages_counts *counts, const struct options
 
 enum status command_report(const struct options *options, struct error *err)
 {
-    struct pages_counts counts;
+    struct pages_counts counts = {0};
+    struct compute compute = {0};
+    struct compute_search search = {&compute, options};
     struct progress progress;
     char *fallback = NULL;
     signals_install(0);
@@ -34,27 +36,18 @@ enum status command_report(const struct options *options, struct error *err)
     enum status status = report_directory(&fallback, options->operand[0], err);
     const char *directory = options->output ? options->output : fallback;
     if (status == STATUS_OK)
-        status = report_step(&counts, options->operand[0], directory, options->name, options,
+        status = report_step(&counts, options->operand[0], directory, options->name, false, &search,
                              &progress, err);
-    const double seconds = (double)(clock_now() - begun) * 1e-9;
     if (status == STATUS_OK) {
-        print_counts(&counts, options, seconds);
+        print_counts(&counts, options, (double)(clock_now() - begun) * 1e-9);
         report_open_line(options, directory);
     }
     if (status == STATUS_OK && options->json) {
         struct json json;
         json_init(&json, false);
-        json_open_object(&json, NULL);
-        json_uint(&json, "images", counts.images);
-        json_uint(&json, "groups", counts.groups);
-        json_uint(&json, "failed", counts.failed);
-        json_uint(&json, "without_thumbnail", counts.without_thumbnail);
-        json_uint(&json, "bytes", counts.bytes);
-        json_double(&json, "seconds", seconds);
-        report_bytes(&json, "output", directory);
-        json_close_object(&json);
+        report_pages(&json, NULL, &counts, directory);
         status = report_write(options, &json, err);
     }
     free(fallback);
-    return status;
+    return compute_close(&compute, status, err);
 }

@@ -1,9 +1,11 @@
 /* report_step.c: pages_write with the options of a command. */
 #include "cli/report_step.h"
-#include "cli/compute.h"
+#include "cli/cluster_options.h"
 #include "cli/quote.h"
+#include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "clustering/machine.h"
 #include "version_generated.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,28 +23,55 @@ enum status report_directory(char **directory, const char *file, struct error *e
     return STATUS_OK;
 }
 
-enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
-                        const char *name, const struct options *options, struct progress *progress,
-                        struct error *err)
+struct devices {
+    struct compute_search *search;
+    struct progress *progress;
+    struct clustering_contexts contexts;
+};
+
+/* Without a usable device the host searches. */
+static void find_contexts(void *context, struct ocl_context *const **contexts, uint32_t *count)
 {
+    struct devices *devices = context;
+    struct clustering_machine machine;
+    struct error ignored = ERROR_INIT;
+    options_machine(&machine, devices->search, devices->progress);
+    if (clustering_contexts_open(&devices->contexts, &machine, CLUSTERING_DEVICES, &ignored) !=
+        STATUS_OK)
+        return;
+    *contexts = devices->contexts.context;
+    *count = devices->contexts.count;
+}
+
+enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
+                        const char *name, bool keep, struct compute_search *search,
+                        struct progress *progress, struct error *err)
+{
+    const struct options *options = search->options;
+    struct devices devices = {.search = search, .progress = progress};
     const struct pages_config config = {.file = file,
                                         .directory = directory,
                                         .name = name,
                                         .link_originals = options->link_originals,
+                                        .keep_current = keep,
                                         .version = CLPIPE_VERSION,
                                         .threads = compute_threads(options),
                                         .memory = options->memory,
+                                        .device_memory = options->device_memory,
+                                        .find_contexts = find_contexts,
+                                        .find_contexts_context = &devices,
                                         .stop = signals_stop(),
                                         .progress = progress_phase,
                                         .progress_context = progress};
     enum status status = pages_write(counts, &config, err);
+    clustering_contexts_close(&devices.contexts);
     progress_end(progress);
     return status;
 }
 
 void report_open_line(const struct options *options, const char *directory)
 {
-    const size_t size = 4 * strlen(directory) + 64;
+    const size_t size = strlen(directory) + 16;
     char *path = malloc(size), *quoted = malloc(4 * size + 8);
     if (path && quoted) {
         snprintf(path, size, "%s/index.html", directory);
@@ -50,4 +79,20 @@ void report_open_line(const struct options *options, const char *directory)
     }
     free(path);
     free(quoted);
+}
+
+void report_pages(struct json *json, const char *key, const struct pages_counts *counts,
+                  const char *directory)
+{
+    json_open_object(json, key);
+    json_uint(json, "images", counts->images);
+    json_bool(json, "written", !counts->kept);
+    if (!counts->kept) {
+        json_uint(json, "groups", counts->groups);
+        json_uint(json, "failed", counts->failed);
+        json_uint(json, "without_thumbnail", counts->without_thumbnail);
+        json_uint(json, "bytes", counts->bytes);
+    }
+    report_bytes(json, "output", directory);
+    json_close_object(json);
 }

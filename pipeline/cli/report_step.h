@@ -2,6 +2,8 @@
 #ifndef CLPIPE_CLI_REPORT_STEP_H
 #define CLPIPE_CLI_REPORT_STEP_H
 
+#include "base/json.h"
+#include "cli/compute.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "report/pages.h"
@@ -9,12 +11,17 @@
 /* What `-o` of report defaults to: "F-report" for F.h5; the caller frees it. */
 enum status report_directory(char **directory, const char *file, struct error *err);
 
-/* Writes the report of `file` to `directory`. name: of the clustering, or NULL. */
+/* Writes the report of `file` to `directory`. name: of the clustering, or NULL. keep: a current report
+ * is left as it is. */
 enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
-                        const char *name, const struct options *options, struct progress *progress,
-                        struct error *err);
+                        const char *name, bool keep, struct compute_search *search,
+                        struct progress *progress, struct error *err);
 
 /* The line that says what to open. */
 void report_open_line(const struct options *options, const char *directory);
+
+/* An object, named `key` (NULL: by nothing), into what is open. */
+void report_pages(struct json *json, const char *key, const struct pages_counts *counts,
+                  const char *directory);
 
 #endif

@@ -16,6 +16,47 @@ static const char *const page_names[] = {".clpipe-report", "index.html", "app.js
                                          "data",           "sheets",     NULL};
 
 #define MARKER_TEXT "clpipe wrote this directory and replaces it as a whole.\n"
+#define MARKER_SIZE 160
+
+/* What the report is made from: the file, by its size and time, the options and the pages' own files. */
+static void marker_of(char marker[MARKER_SIZE], const struct pages *pages)
+{
+    const struct pages_config *config = pages->config;
+    const char *clustering = pages->clusters ? pages->clusters->name : "";
+    struct murmur3 state;
+    uint64_t digest[2];
+    struct stat st = {0};
+    if (stat(config->file, &st) != 0)
+        st.st_size = -1;
+    const int64_t of_file[] = {st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+                               config->link_originals};
+    murmur3_init(&state);
+    murmur3_update(&state, of_file, sizeof of_file);
+    murmur3_update(&state, config->file, strlen(config->file) + 1);
+    murmur3_update(&state, clustering, strlen(clustering) + 1);
+    murmur3_update(&state, config->version, strlen(config->version) + 1);
+    for (const struct embedded_asset *asset = embedded_assets; asset->name; asset++)
+        for (const char *const *line = asset->lines; *line; line++)
+            murmur3_update(&state, *line, strlen(*line));
+    murmur3_final(&state, digest);
+    snprintf(marker, MARKER_SIZE, MARKER_TEXT "%016" PRIx64 "%016" PRIx64 "\n", digest[0],
+             digest[1]);
+}
+
+static bool is_current(const struct pages *pages)
+{
+    char marker[MARKER_SIZE], there[MARKER_SIZE] = "", *path = NULL;
+    if (asprintf(&path, "%s/%s", pages->config->directory, page_names[0]) < 0)
+        return false;
+    FILE *file = fopen(path, "re");
+    free(path);
+    if (!file)
+        return false;
+    const size_t size = fread(there, 1, sizeof there - 1, file);
+    fclose(file);
+    marker_of(marker, pages);
+    return size == strlen(marker) && memcmp(there, marker, size) == 0;
+}
 
 enum status pages_check(const char *directory, struct error *err)
 {

@@ -14,6 +14,7 @@ struct pages_config {
     const char *directory; /* to write: new, empty, or an earlier report */
     const char *name;      /* of the clustering; NULL: "kmeans", or the only one, or none */
     bool link_originals;
+    bool keep_current; /* leave a report as it is that was made from this file with these options */
     const char *version; /* of the program, shown */
     unsigned threads;    /* at least 1 */
     uint64_t memory;     /* bytes of host buffers for decoding and searching */
@@ -30,6 +31,7 @@ struct pages_counts {
     uint64_t images, failed, groups, bytes; /* groups: clusters, or folders; bytes: of all files */
     uint64_t without_thumbnail;
     char clustering[64]; /* its name, or "" */
+    bool kept; /* it was current: only `images` and `clustering` are known */
 };
 
 #endif

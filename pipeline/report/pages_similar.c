@@ -17,6 +17,8 @@
 /* Values multiplied for all pairs of rows, above which the search would take too long for a report:
  * about an hour on two cores. */
 #define MOST_PRODUCTS 6e12
+/* Below so many, a device is not worth its opening. */
+#define DEVICE_PRODUCTS 2e10
 /* Positions on the map are integers: its wider axis. */
 #define MAP_AXIS 65535
 
@@ -68,16 +70,20 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
 {
     const struct pages_config *config = similar->pages->config;
     const uint64_t rows = similar->matrix.rows;
+    const double products = 0.5 * (double)rows * (double)rows * similar->matrix.dimension;
+    struct cluster_devices devices = {NULL, 0};
+    if (products > DEVICE_PRODUCTS && config->find_contexts)
+        config->find_contexts(config->find_contexts_context, &devices.contexts, &devices.count);
     const struct neighbours_config search = {.metric = similar->metric,
                                              .n = (uint32_t)min_u64(LAYOUT_NEIGHBOURS, rows - 1),
                                              .threads = config->threads,
                                              .memory = config->memory,
-                                             .devices = {config->contexts, config->context_count},
+                                             .device_memory = config->device_memory,
+        .devices = devices,
                                              .stop = config->stop,
                                              .phase = search_progress,
                                              .progress_context = (void *)config};
-    const double products = 0.5 * (double)rows * (double)rows * similar->matrix.dimension;
-    if (products > MOST_PRODUCTS && config->context_count == 0)
+    if (products > MOST_PRODUCTS && devices.count == 0)
         return error_set(err, STATUS_FAILED,
                          "comparing %llu rows with each other would take too long without a GPU",
                          (unsigned long long)rows);
