@@ -50,6 +50,7 @@ enum remedy {
     REMEDY_REMOVE_DEPENDENTS, /* remove what was made from it, too */
     REMEDY_ALLOW_MISSING,     /* accept images without values */
     REMEDY_SMALLER_LAUNCHES,  /* fewer bytes in a launch */
+    REMEDY_NO_REPORT,         /* leave the report out */
     REMEDY_COUNT
 };
 

@@ -3,10 +3,12 @@
 #include "cli/commands.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
+#include "cli/report_step.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "cli/sweep_plot.h"
 #include "decode/isolate.h"
+#include <stdlib.h>
 #include <string.h>
 
 static const char *names_of(char *text, size_t size, const struct feature_set *features)
@@ -59,13 +61,15 @@ static enum status cluster_and_tell(struct clustering_report *out, const char *f
     return options->plot ? sweep_plot_svg(options->plot, &out->sweep, out->k, err) : STATUS_OK;
 }
 
-/* The second half; `ingested` is what the first came to. */
+/* The second half; `ingested` is what the first came to, `directory` that of the report, or NULL. */
 static enum status finish(struct compute_search *search, const struct ingest_plan *plan,
                           const struct ingest_report *report, enum status ingested,
-                          struct progress *progress, struct error *err)
+                          const char *directory, struct progress *progress, struct error *err)
 {
     const struct options *options = search->options;
     struct clustering_report clusters = {0};
+    struct pages_counts pages = {0};
+    bool reported = false;
     bool whole = ingested == STATUS_OK && !options->dry_run;
     summary_ingest(report, options, ingested, false);
     if (ingested != STATUS_OK)
@@ -74,15 +78,28 @@ static enum status finish(struct compute_search *search, const struct ingest_pla
     const char *feature = options->feature ? options->feature : plan->first;
     if (whole)
         status = cluster_and_tell(&clusters, feature, search, progress, err);
+    const bool clustered = whole && status == STATUS_OK;
+    if (clustered && directory) {
+        progress_init(progress, options);
+        status = report_step(&pages, options->output, directory, options->name, true, search,
+                             progress, err);
+        reported = status == STATUS_OK;
+        if (reported)
+            report_open_line(options, directory);
+    }
     if (status != STATUS_USAGE && status != STATUS_FAILED) {
         struct json json;
         json_init(&json, false);
         json_open_object(&json, NULL);
         report_ingest(&json, "ingest", report, whole ? options->output : NULL, NULL);
-        if (whole && status == STATUS_OK)
+        if (clustered)
             report_cluster(&json, "cluster", &clusters);
         else
             json_null(&json, "cluster");
+        if (reported)
+            report_pages(&json, "report", &pages, directory);
+        else
+            json_null(&json, "report");
         report_error(&json, err);
         json_close_object(&json);
         struct error trouble = ERROR_INIT;
@@ -103,6 +120,7 @@ enum status command_run(const struct options *options, struct error *err)
     struct compute_search search = {&compute, options};
     struct progress progress;
     struct isolate *isolate = NULL;
+    char *directory = NULL;
     enum status status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
         status = ingest_isolate(&isolate, &plan.takeover.options, err);
@@ -118,6 +136,15 @@ enum status command_run(const struct options *options, struct error *err)
     status = sweep_plot_check(options, err);
     if (status != STATUS_OK)
         goto out;
+    if (!options->no_report && !options->dry_run) {
+        status = report_directory(&directory, options->output, err);
+        if (status == STATUS_OK)
+            status = pages_check(directory, err);
+        if (status != STATUS_OK) {
+            error_remedy(err, REMEDY_NO_REPORT);
+            goto out;
+        }
+    }
     status = compute_open(&compute, options, false, err);
     if (status != STATUS_OK)
         goto out;
@@ -128,10 +155,11 @@ enum status command_run(const struct options *options, struct error *err)
     if (status == STATUS_USAGE || status == STATUS_FAILED)
         goto out;
     progress_init(&progress, options);
-    status = finish(&search, &plan, &report, status, &progress, err);
+    status = finish(&search, &plan, &report, status, directory, &progress, err);
 out:
     status = compute_close(&compute, status, err);
     ingest_plan_close(&plan);
     isolate_close(&isolate);
+    free(directory);
     return status;
 }

@@ -257,7 +257,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                   .require_codes = options->add_codes},
         .strict = options->strict,
         .thumbnails = options_given(options, "thumbnails") ? THUMBNAILS_WANTED
-                      : strcmp(options->command->name, "run") == 0 ? THUMBNAILS_NEW_FILES
+                      : strcmp(options->command->name, "run") == 0 && !options->no_report
+                          ? THUMBNAILS_NEW_FILES
                                                                     : THUMBNAILS_KEPT,
         .thumbnail_size = (uint32_t)options->thumbnails,
         .dry_run = options->dry_run,

@@ -123,7 +123,10 @@ static const struct option ingest_output_rows[] = {
 const struct option_group group_ingest_output = {"Result", ingest_output_rows};
 
 static const struct option run_output_rows[] = {
-    OUTPUT_ROW("clpipe.h5", NULL, "HDF5 file to write or update"), END};
+    OUTPUT_ROW("clpipe.h5", NULL, "HDF5 file to write or update"),
+    {"no-report", 0, OPTION_FLAG, AT(no_report), NULL, NULL, NULL, 0, 0,
+     "make no thumbnails, and no pages in F-report beside the file"},
+    END};
 const struct option_group group_run_output = {"Result", run_output_rows};
 
 #define NAME_ROW                                                                                   \

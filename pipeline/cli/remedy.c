@@ -32,6 +32,7 @@ void remedy_append(struct error *err)
         [REMEDY_REPLACE_FEATURE] = "replace it with --force, or choose another name",
         [REMEDY_REMOVE_DEPENDENTS] = "name them too, or remove them with --force",
         [REMEDY_ALLOW_MISSING] = "--allow-missing gives them rows of NaN",
+        [REMEDY_NO_REPORT] = "or run with --no-report",
         [REMEDY_SMALLER_LAUNCHES] = "lower --bytes",
         [REMEDY_MAKE_CLUSTERS] = "make them with clpipe cluster F.h5 -k K",
     };

@@ -1,15 +1,16 @@
 /* pages.c: the report, step by step; see pages.h. */
 #include "report/pages.h"
-#include "base/log.h"
-#include "base/minmax.h"
+#include "base/hash.h"
 #include "base/output_directory.h"
 #include "base/path.h"
 #include "file/choose.h"
 #include "report/embedded_asset.h"
 #include "report/pages_data.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *const page_names[] = {".clpipe-report", "index.html", "app.js",
                                          "views.js",       "map.js",     "style.css",
@@ -108,8 +109,9 @@ static enum status write_assets(struct pages *pages, struct error *err)
         if (status != STATUS_OK)
             return status;
     }
-    return output_directory_write(pages->directory, page_names[0], MARKER_TEXT, strlen(MARKER_TEXT),
-                                  err);
+    char marker[MARKER_SIZE];
+    marker_of(marker, pages);
+    return output_directory_write(pages->directory, page_names[0], marker, strlen(marker), err);
 }
 
 static enum status make(struct pages *pages, struct error *err)
@@ -136,6 +138,14 @@ enum status pages_write(struct pages_counts *counts, const struct pages_config *
     enum status status = result_open(&pages.result, config->file, err);
     if (status == STATUS_OK)
         status = choose(&pages, err);
+    if (status == STATUS_OK && config->keep_current && is_current(&pages)) {
+        counts->kept = true;
+        counts->images = result_images(pages.result);
+        if (pages.clusters)
+            snprintf(counts->clustering, sizeof counts->clustering, "%s", pages.clusters->name);
+        result_close(&pages.result);
+        return STATUS_OK;
+    }
     if (status == STATUS_OK)
         status = output_directory_open(&pages.directory, config->directory, page_names, err);
     if (status == STATUS_OK)

@@ -18,9 +18,11 @@ struct pages_config {
     const char *version; /* of the program, shown */
     unsigned threads;    /* at least 1 */
     uint64_t memory;     /* bytes of host buffers for decoding and searching */
-    struct ocl_context *const
-        *contexts; /* to search for similar pictures on; NULL and 0: the host */
-    uint32_t context_count;
+    /* Gives contexts to search for similar pictures on, open until pages_write returns; called once and
+     * only where there are many rows. NULL, or none: the host. */
+    void (*find_contexts)(void *context, struct ocl_context *const **contexts, uint32_t *count);
+    void *find_contexts_context;
+    uint64_t device_memory; /* bytes; 0: what the devices have */
     struct stop *stop; /* may be NULL */
     /* May be NULL; from the calling thread. `phase` is static. */
     void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);

@@ -562,3 +562,36 @@ def test_json(finished, clpipe, tmp_path):
     assert told["images"] == 13 and told["groups"] == 3 and told["failed"] == 4
     on_disk = sum(p.stat().st_size for p in (tmp_path / "f-report").rglob("*") if p.is_file() and p.name != ".clpipe-report")
     assert told["bytes"] == on_disk
+
+
+# --- run ----------------------------------------------------------------------------------------
+
+def test_run_makes_the_report_unless_told(photos, clpipe, tmp_path):
+    made = clpipe("run", photos, "-k", 3, "-o", "f.h5")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.splitlines()[-1].split() == ["open", "f-report/index.html"]
+    summary = data_of(tmp_path / "f-report", "summary")
+    assert summary["images"] == 13 and summary["clustering"]["k"] == 3
+    # Nothing new: the pages stay as they are.
+    before = os.stat(tmp_path / "f-report" / "index.html")
+    again = clpipe("run", photos, "-k", 3, "-o", "f.h5", "--json", "told.json")
+    assert again.returncode == 0 and again.stdout.splitlines()[-1] == made.stdout.splitlines()[-1]
+    after = os.stat(tmp_path / "f-report" / "index.html")
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert json.loads((tmp_path / "told.json").read_text())["report"]["written"] is False
+    # Other clusters: they are made anew.
+    assert clpipe("run", photos, "-k", 4, "-o", "f.h5", "--force").returncode == 0
+    assert data_of(tmp_path / "f-report", "summary")["clustering"]["k"] == 4
+    bare = clpipe("run", photos, "-k", 3, "-o", "g.h5", "--no-report")
+    assert bare.returncode == 0 and "open" not in bare.stdout
+    assert sorted(os.listdir(tmp_path)) == ["f-report", "f.h5", "g.h5", "told.json"]
+    with h5py.File(tmp_path / "g.h5") as file:
+        assert "thumbnails" not in file
+
+
+def test_run_knows_before_its_work_that_the_report_cannot_be_written(photos, clpipe, tmp_path):
+    (tmp_path / "f-report").mkdir()
+    (tmp_path / "f-report" / "mine").write_text("mine")
+    failed = clpipe("run", photos, "-k", 3, "-o", "f.h5")
+    check_one_error(failed, 3, "f-report holds mine", "--no-report")
+    assert not (tmp_path / "f.h5").exists()
