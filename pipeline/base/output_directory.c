@@ -167,13 +167,6 @@ enum status output_directory_check(const char *path, output_names names, struct 
     enum status status = resolve(&final, path, err);
     if (status == STATUS_OK)
         status = check_final(final, names, &exists, err);
-    if (status == STATUS_OK) {
-        char *slash = strrchr(final, '/');
-        if (slash)
-            slash[slash == final] = 0;
-        if (access(slash ? final : ".", W_OK | X_OK) != 0)
-            status = trouble(err, errno, "access", path);
-    }
     free(final);
     return status;
 }

@@ -18,7 +18,7 @@ struct output_directory;
  * file without which it is not replaced. Static. */
 typedef const char *const *output_names;
 
-/* STATUS_FAILED: the directory could not be written or replaced. Creates nothing. */
+/* STATUS_FAILED: there is something under that name that is not replaced. */
 enum status output_directory_check(const char *path, output_names names, struct error *err);
 
 enum status output_directory_open(struct output_directory **out, const char *path,

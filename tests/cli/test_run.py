@@ -42,7 +42,7 @@ def test_run(clpipe, photos, tmp_path):
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     report = json.loads((tmp_path / "report.json").read_text())
-    assert set(report) == {"ingest", "cluster"}
+    assert set(report) == {"ingest", "cluster", "report"}
     assert set(report["ingest"]) == INGEST_KEYS
     assert set(report["cluster"]) == CLUSTER_KEYS | FOLDER_KEYS
     assert [stage["name"] for stage in report["ingest"]["stages"]] == \
@@ -559,7 +559,7 @@ def test_live_line_fits(clpipe, photos, tmp_path, columns):
     lines = re.findall(r"\r\033\[K\033\[\?7l(.*?)\033\[\?7h", output)
     assert lines
     assert all(len(line) < columns for line in lines)
-    assert output.rstrip().splitlines()[-1].startswith(("  next", "  or"))
+    assert output.rstrip().splitlines()[-1].lstrip("\x1b[K").startswith("  open")
 
 
 def test_no_colour(program, photos, tmp_path):
