@@ -36,7 +36,7 @@ def last_line(result, code, *parts):
     assert result.stdout == ""
 
 
-COMPUTE = [["ingest", "-o", "x.h5"], ["run", "-k", "3", "-o", "x.h5"]]
+COMPUTE = [["ingest", "-o", "x.h5"], ["run", "--no-report", "-k", "3", "-o", "x.h5"]]
 
 
 # --- devices ------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_output_directory_not_writable(program, everybody, command):
 
 
 def test_export_where_nothing_may_be_written(program, everybody):
-    assert run_clpipe("run", "photos", "-k", 3, "-o", "r.h5", cwd=everybody).returncode == 0
+    assert run_clpipe("run", "--no-report", "photos", "-k", 3, "-o", "r.h5", cwd=everybody).returncode == 0
     os.chmod(everybody / "r.h5", 0o644)
     for target in [["--what", "labels", "-o", "locked/labels.csv"],
                    ["--what", "tree", "--to", "locked/tree"]]:
@@ -207,8 +207,8 @@ def test_no_images(clpipe, tmp_path, command):
 
 
 def test_missing_source(clpipe, photos, tmp_path):
-    check_one_error(clpipe("run", photos, "not here"), 2, "not here")
-    check_one_error(clpipe("run", photos / "red" / "00.png" / "x"), 2, "00.png/x")
+    check_one_error(clpipe("run", "--no-report", photos, "not here"), 2, "not here")
+    check_one_error(clpipe("run", "--no-report", photos / "red" / "00.png" / "x"), 2, "00.png/x")
     assert os.listdir(tmp_path) == []
 
 
@@ -315,7 +315,7 @@ def test_strange_names(clpipe, tmp_path):
     directory = os.fsencode(tmp_path) + b"/od\xffd \n'name"
     os.rename(tmp_path / "plain", directory)
     os.rename(directory + b"/red/00.png", directory + b"/red/\xfe\t.png")
-    result = clpipe("run", os.fsdecode(directory), "-k", 2, "-o", "x.h5")
+    result = clpipe("run", "--no-report", os.fsdecode(directory), "-k", 2, "-o", "x.h5")
     assert result.returncode == 0, result.stderr
     assert "\t" not in result.stderr.replace("\n", "")
     result = clpipe("export", "x.h5", "--what", "tree", "--to", "tree")

@@ -199,5 +199,5 @@ def test_blurred_and_not_do_not_mix(clpipe, pictures, tmp_path):
     check_one_error(clpipe("assign", "c.h5", "b.h5"), 3, "blur=3")
     assert clpipe("ingest", pictures, "-o", "b.h5", "--blur", "3", "--add", "--feature",
                   "gray").returncode == 0
-    assert clpipe("run", pictures, "-o", "r.h5", "--blur", "3", "-k", "4").returncode == 0
+    assert clpipe("run", "--no-report", pictures, "-o", "r.h5", "--blur", "3", "-k", "4").returncode == 0
     assert clpipe("verify", "r.h5").returncode == 0

@@ -59,7 +59,7 @@ def sample(tmp_path_factory):
 @pytest.fixture(scope="module")
 def result(sample, tmp_path_factory):
     folder = tmp_path_factory.mktemp("result")
-    done = run(CLPIPE, "run", sample, "-o", folder / "r.h5", "-k", "6", "--feature",
+    done = run(CLPIPE, "run", "--no-report", sample, "-o", folder / "r.h5", "-k", "6", "--feature",
                "rgb:bins=8x8x8", "--json", folder / "r.json", "--progress", "never")
     assert done.returncode == 1, done.stderr  # the broken files
     return folder

@@ -137,7 +137,7 @@ def test_absolute_paths(clpipe, photos, tmp_path):
     shutil.copytree(photos, tmp_path / "p")
     (tmp_path / "p" / "odd, \"name\".png").write_bytes((photos / "red" / "00.png").read_bytes())
     (tmp_path / "list.txt").write_text("./p/red/00.png\np/green/01.jpg\n")
-    assert clpipe("run", "p", "@list.txt", "-k", 2, "-o", "x.h5").returncode == 0
+    assert clpipe("run", "--no-report", "p", "@list.txt", "-k", 2, "-o", "x.h5").returncode == 0
     for what in ["images", "labels", "features"]:
         usual = read_csv(clpipe("export", "x.h5", "--what", what).stdout)
         rows = read_csv(clpipe("export", "x.h5", "--what", what, "--absolute-paths").stdout)
@@ -263,7 +263,7 @@ def sorted_photos(clpipe, photos, tmp_path):
     """A copy of the photos, its result and the clusters by path."""
     shutil.copytree(photos, tmp_path / "photos")
     shutil.copy(tmp_path / "photos" / "red" / "00.png", tmp_path / "photos" / "red_00.png")
-    result = clpipe("run", "photos", "-k", 3, "-o", "r.h5")
+    result = clpipe("run", "--no-report", "photos", "-k", 3, "-o", "r.h5")
     assert result.returncode == 0, result.stderr
     with h5py.File(tmp_path / "r.h5", "r") as file:
         return dict(zip(text(file["images/path"]), file["clusters/kmeans/labels"]))

@@ -297,7 +297,7 @@ def test_killed_again_and_again(program, hundreds, tmp_path):
 def test_update_equals_a_new_file(clpipe, tmp_path, identity):
     draw_photos(tmp_path / "photos")
     photos = tmp_path / "photos"
-    assert clpipe("run", "photos", "-k", 2, "-o", "updated.h5").returncode == 0
+    assert clpipe("run", "--no-report", "photos", "-k", 2, "-o", "updated.h5").returncode == 0
     (photos / "red" / "copy of 00.png").unlink()
     (photos / "blue" / "02.jpg").write_bytes((photos / "red" / "03.jpg").read_bytes())
     (photos / "new.jpg").write_bytes((photos / "green" / "07.jpg").read_bytes())

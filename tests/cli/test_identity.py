@@ -186,7 +186,7 @@ def structure(path):
 def test_two_runs_differ_in_runs_alone(clpipe, album, tmp_path):
     results = []
     for name, threads in (("first.h5", 7), ("second.h5", 2)):
-        result = clpipe("run", album, "-o", name, "-k", 4, "-q", "--threads", threads, *FEATURES,
+        result = clpipe("run", "--no-report", album, "-o", name, "-k", 4, "-q", "--threads", threads, *FEATURES,
                         env={"SOURCE_DATE_EPOCH": "1234567890"})
         assert result.returncode == 1, result.stderr
         results.append(structure(tmp_path / name))

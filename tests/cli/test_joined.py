@@ -67,7 +67,7 @@ def test_one_name_however_written(photos, tmp_path):
 def test_taken_up_by_the_rest(photos, tmp_path):
     """info, assign, update and verify know what the clusters were made of."""
     names = draw_photos(tmp_path / "photos", 40)
-    result = run_clpipe("run", "photos", "-o", "x.h5", "-k", "4", *FEATURES, "--cluster-feature",
+    result = run_clpipe("run", "--no-report", "photos", "-o", "x.h5", "-k", "4", *FEATURES, "--cluster-feature",
                         "hue:2+color", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     before, about = stored(tmp_path / "x.h5")
@@ -109,6 +109,6 @@ def test_changed_values_show(photos, tmp_path):
 def test_refused(photos, name, said):
     result = run_clpipe("cluster", "x.h5", "-k", "3", "--feature", name, cwd=photos)
     check_one_error(result, 2, said)
-    result = run_clpipe("run", "photos", "-o", "y.h5", *FEATURES, "--cluster-feature",
+    result = run_clpipe("run", "--no-report", "photos", "-o", "y.h5", *FEATURES, "--cluster-feature",
                         "color+absent", cwd=photos)
     check_one_error(result, 2, "--cluster-feature absent: this run computes only")

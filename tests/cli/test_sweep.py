@@ -376,7 +376,7 @@ def test_sources_are_folders(photos, tmp_path):
 
 
 def test_run_takes_a_range(photos, tmp_path):
-    result = run_clpipe("run", photos, "-k", "2:4", "--n-init", 1, "--feature", "rgb:bins=256",
+    result = run_clpipe("run", "--no-report", photos, "-k", "2:4", "--n-init", 1, "--feature", "rgb:bins=256",
                         "--json", "r.json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     report = json.loads((tmp_path / "r.json").read_text())["cluster"]

@@ -170,7 +170,7 @@ def test_second_writer_is_refused(writing, tmp_path):
         return {name: os.stat(tmp_path / "x.h5.partial" / name).st_size
                 for name in os.listdir(tmp_path / "x.h5.partial")}
     before = listing()
-    for command in [["ingest", "many", "-o", "x.h5"], ["run", "many", "-o", "x.h5"],
+    for command in [["ingest", "many", "-o", "x.h5"], ["run", "--no-report", "many", "-o", "x.h5"],
                     ["ingest", "few", "-o", "x.h5", "--fresh"], ["repair", "x.h5"]]:
         result = run_clpipe(*command, cwd=tmp_path)
         assert result.returncode == 3, result.stderr
@@ -254,7 +254,7 @@ def test_hdf5_file_locking(mixed, tmp_path, locking):
     """Whatever HDF5 is told about locks, on whatever file system."""
     env = {"HDF5_USE_FILE_LOCKING": locking}
     output = tmp_path / "x.h5"
-    assert run_clpipe("run", mixed, "-k", 2, "-o", output, env=env).returncode == 1
+    assert run_clpipe("run", "--no-report", mixed, "-k", 2, "-o", output, env=env).returncode == 1
     assert run_clpipe("verify", output, env=env).returncode == 0
     with h5py.File(tmp_path / "foreign.h5", "w") as file:
         file["data"] = numpy.random.default_rng(1).random((50, 4), dtype="float32")
