@@ -64,7 +64,7 @@ static const struct defined names[] = {
     {"/clusters/*/sweep/nmi", DATASET, NULL, ""},
     {"/clusters/*/sweep/ari", DATASET, NULL, ""},
     {"/neighbours", GROUP, NULL, ""},
-    {"/neighbours/*", GROUP, "content", "content feature metric squared "},
+    {"/neighbours/*", GROUP, "content", "content feature metric n squared "},
     {"/neighbours/*/rows", DATASET, NULL, ""},
     {"/neighbours/*/distances", DATASET, NULL, ""},
     {"/thumbnails", GROUP, NULL, "size "},
