@@ -515,6 +515,16 @@ static enum status check_identity(struct checking *checking, struct error *err)
     return status;
 }
 
+/* Whether a dataset belonged to a clustering that is not there any more. */
+static bool is_of_lost_clusters(const struct result *result, const char *name)
+{
+    char clusters[FEATURE_NAME_MAX] = "";
+    if (!is_below(name, "/clusters"))
+        return false;
+    sscanf(name, "/clusters/%63[^/]", clusters);
+    return !result_clusters_find(result, clusters);
+}
+
 enum status checksums_verify(struct verify *verify, const char *name, struct error *err)
 {
     struct result *result = verify->result;
@@ -530,12 +540,14 @@ enum status checksums_verify(struct verify *verify, const char *name, struct err
     }
     const uint64_t before = verify->count;
     enum status status = load(&checking.stored, result->file, result->vlen, result->path, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && (all || H5Lexists(result->file, name, H5P_DEFAULT) > 0))
         status = defined_walk(result->file, name, result->path, &visitor, err);
-    for (unsigned i = 0; i < checking.stored.count && status == STATUS_OK; i++)
-        if (!checking.stored.entry[i].there && is_asked_for(&checking, checking.stored.entry[i].name))
-            verify_broken(verify, "%s: it is missing, its checksums are not",
-                          checking.stored.entry[i].name);
+    for (unsigned i = 0; i < checking.stored.count && status == STATUS_OK; i++) {
+        const struct entry *entry = &checking.stored.entry[i];
+        if (!entry->there && (is_asked_for(&checking, entry->name) ||
+                              (all && is_of_lost_clusters(result, entry->name))))
+            verify_broken(verify, "%s: it is missing, its checksums are not", entry->name);
+    }
     if (status == STATUS_OK && all && verify->count == before)
         status = check_identity(&checking, err);
     clear(&checking.stored);

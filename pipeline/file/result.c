@@ -172,10 +172,10 @@ static enum status open_sources(struct result *result, struct error *err)
         uint32_t length;
         if (vlen_descriptors(result->vlen, result->sources_dataset, result->source_count, 1,
                              descriptor, err) ||
-            vlen_element(result->vlen, descriptor, 1, &bytes, &length, err))
-            return STATUS_FAILED;
-        if (!utf8_valid((const char *)bytes, length) || length > MOST_SOURCE_BYTES)
-            return h5_damaged(err, result->path, "a source is no text");
+            vlen_element(result->vlen, descriptor, 1, &bytes, &length, NULL) ||
+            !utf8_valid((const char *)bytes, length) || length > MOST_SOURCE_BYTES)
+            return h5_damaged(err, result->path, "/images/sources: row %u is no text",
+                              result->source_count);
         char *source = strndup((const char *)bytes, length);
         if (!source)
             return error_memory(err, length, "sources");

@@ -447,8 +447,7 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
     for (unsigned i = 0; i < result->clusters_count; i++)
         if (verify_clustering(&verify, &result->clusters[i], err))
             goto out;
-    if (h5_is_object(result->file, "neighbours", H5O_TYPE_GROUP) &&
-        checksums_verify(&verify, "/neighbours", err))
+    if (checksums_verify(&verify, "/neighbours", err))
         goto out;
     if (result->has_images && verify_graphs(&verify, err))
         goto out;

@@ -113,6 +113,36 @@ static void sha256_of(char hex[65], const void *data, size_t size)
     sha256_hex(hex, digest);
 }
 
+/* Messages side by side have the digests that they have alone, however many and in what vectors. */
+static void sha256_groups(void **state)
+{
+    (void)state;
+    static uint8_t messages[SHA256_GROUP][448], digest[SHA256_GROUP][32];
+    const uint8_t *data[SHA256_GROUP], *rest[SHA256_GROUP];
+    static const unsigned lanes[] = {0, 1, 8, 16};
+    for (unsigned i = 0; i < SHA256_GROUP; i++) {
+        data[i] = messages[i];
+        rest[i] = messages[i] + 192;
+        for (unsigned j = 0; j < sizeof messages[i]; j++)
+            messages[i][j] = (uint8_t)(i * 37 + j * 11 + (j >> 3));
+    }
+    for (unsigned v = 0; v < sizeof lanes / sizeof *lanes; v++)
+        for (unsigned count = 1; count <= SHA256_GROUP; count++) {
+            struct sha256_group group;
+            sha256_group_init(&group, count, lanes[v]);
+            sha256_group_update(&group, data, 192);
+            sha256_group_update(&group, rest, 256);
+            memset(digest, 0, sizeof digest);
+            sha256_group_final(&group, digest);
+            for (unsigned i = 0; i < count; i++) {
+                char wanted[65], found[65];
+                sha256_of(wanted, messages[i], sizeof messages[i]);
+                sha256_hex(found, digest[i]);
+                assert_string_equal(found, wanted);
+            }
+        }
+}
+
 static void sha256_vectors(void **state)
 {
     (void)state;
@@ -244,6 +274,7 @@ static void variants_agree(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(murmur3_vectors),        cmocka_unit_test(sha256_vectors),
+    cmocka_unit_test(sha256_groups),
     cmocka_unit_test(pieces_equal_the_whole), cmocka_unit_test(final_may_be_looked_at_twice),
     cmocka_unit_test(crc32c_vectors),         cmocka_unit_test(variants_agree),
 };

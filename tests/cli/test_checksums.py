@@ -1,0 +1,232 @@
+"""Checksums find what nothing else could, files of format 1 live on, what others add stays."""
+
+import json
+import os
+import random
+import shutil
+
+import h5py
+import numpy
+import pytest
+
+from conftest import SEED, check_one_error, digest, draw_photos, run_clpipe
+
+
+@pytest.fixture(scope="module")
+def rich(program, tmp_path_factory):
+    """A file with one of everything that clpipe stores, and the pictures that it was made from."""
+    directory = tmp_path_factory.mktemp("rich")
+    draw_photos(directory / "photos")
+    (directory / "photos" / "cut.jpg").write_bytes(b"\xff\xd8\xff")
+    os.rename(directory / "photos" / "red" / "03.jpg", os.fsencode(directory / "photos") + b"/\xff.jpg")
+    numpy.save(directory / "x.npy", numpy.random.default_rng(1).random((13, 40), "f4"))
+    for command in (["ingest", "photos", "-o", "f.h5", "--thumbnails", "64", "--feature", "rgb:bins=8x8x8",
+                     "--feature", "counts=gray:bins=100,normalize=none"],
+                    ["import", "f.h5", "x=x.npy"],
+                    ["cluster", "f.h5", "--feature", "counts", "-k", "2:4"]):
+        result = run_clpipe(*command, cwd=directory)
+        assert result.returncode in (0, 1), result.stderr
+    return directory / "f.h5"
+
+
+def datasets(path):
+    """Name, offset, size in bytes, and whether the elements are texts, of all datasets with values in one
+    piece of the file."""
+    found = []
+
+    def look(name, item):
+        if isinstance(item, h5py.Dataset) and item.id.get_offset() is not None and item.size:
+            text = h5py.check_string_dtype(item.dtype)
+            variable = text is not None and text.length is None
+            found.append((name, item.id.get_offset(), item.size * (16 if variable else item.dtype.itemsize),
+                          variable))
+
+    with h5py.File(path, "r") as file:
+        file.visititems(look)
+    return found
+
+
+def flip(path, offset, bit):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 1 << bit]))
+
+
+def lines(result):
+    return result.stdout.splitlines() + result.stderr.splitlines()
+
+
+def test_a_bit_of_any_dataset(clpipe, rich, tmp_path):
+    rng = random.Random(SEED)
+    copy = tmp_path / "copy.h5"
+    all_of_them = datasets(rich)
+    names = {name for name, *_ in all_of_them}
+    assert {"images/path", "images/path_raw/bytes", "images/code", "failures/message", "features/x",
+            "thumbnails/data", "clusters/kmeans/sweep/k", "checksums/features/x"} <= names
+    assert len(names) > 80
+    some = rng.sample([entry for entry in all_of_them if entry[0].startswith("checksums/")], 6)
+    for name, offset, size, _ in [entry for entry in all_of_them if not entry[0].startswith("checksums/")] + some:
+        shutil.copy(rich, copy)
+        flip(copy, offset + rng.randrange(size), rng.randrange(8))
+        result = clpipe("verify", copy)
+        # The sources are read when the file is opened.
+        assert result.returncode == (3 if name == "images/sources" else 1), (name, result.stdout)
+        about = [line for line in lines(result) if f"/{name}:" in line]
+        assert about, (name, result.stdout, result.stderr)
+        if name.startswith("checksums/"):
+            assert any("what they stand for has not" in line for line in about)
+        elif name != "images/sources":
+            assert any("row" in line for line in about), about
+    assert clpipe("verify", rich).returncode == 0
+
+
+def test_rows_are_named_by_the_megabyte(clpipe, photos, tmp_path):
+    """13 rows of 256 KB: a piece has 4 of them."""
+    result = clpipe("ingest", photos, "-o", "f.h5", "--feature", "x=rgb:bins=16x16x16,grid=4x4")
+    assert result.returncode == 0, result.stderr
+    (offset, size), = [(offset, size) for name, offset, size, _ in datasets(tmp_path / "f.h5")
+                       if name == "features/x"]
+    assert size == 13 << 18
+    flip(tmp_path / "f.h5", offset + (9 << 18) + 77, 3)
+    result = clpipe("verify", "f.h5")
+    assert result.returncode == 1
+    assert any("/features/x: something in rows 8 to 11 has changed" in line
+               for line in lines(result)), result.stdout
+    result = clpipe("repair", "f.h5", "--json", "-")
+    assert result.returncode in (0, 1), result.stderr
+    assert json.loads(result.stdout)["images_lost"] in (1, 4)
+    assert clpipe("verify", "f.h5").returncode == 0
+
+
+@pytest.mark.parametrize("change,expected", [
+    (lambda f: f["clusters/kmeans"].attrs.modify("inertia", 1.0), "names or attributes"),
+    (lambda f: f.attrs.modify("parameters", '{"alpha":"black"}'), "names or attributes"),
+    (lambda f: f["features/counts"].attrs.modify("decode_scale", numpy.uint32(2)), "/features/counts: its attributes"),
+    (lambda f: f.__delitem__("clusters/kmeans"), "/clusters/kmeans/sweep/ari: it is missing"),
+    (lambda f: f.__delitem__("features/x"), "/features/x: it is missing"),
+    (lambda f: f.__delitem__("checksums/images/width"), "/images/width: it has no checksums"),
+    (lambda f: f.__delitem__("checksums"), "/checksums is missing"),
+])
+def test_other_changes(clpipe, rich, tmp_path, change, expected):
+    copy = tmp_path / "copy.h5"
+    shutil.copy(rich, copy)
+    with h5py.File(copy, "r+") as file:
+        change(file)
+    result = clpipe("verify", copy)
+    assert result.returncode == 1
+    assert any(expected in line for line in lines(result)), result.stdout
+
+
+def test_other_storage_is_the_same(clpipe, rich, tmp_path):
+    """Compressed by another program: other bytes, the same values."""
+    copy = tmp_path / "copy.h5"
+    shutil.copy(rich, copy)
+    with h5py.File(copy, "r+") as file:
+        old = file["features/x"]
+        values, attributes, axes = old[:], dict(old.attrs), [axis[0] for axis in old.dims]
+        del file["features/x"]
+        new = file.create_dataset("features/x", data=values, chunks=(3, 40), compression="gzip", dtype=">f4")
+        for name, value in attributes.items():
+            if name != "DIMENSION_LIST":
+                new.attrs[name] = value
+        for i, axis in enumerate(axes):
+            new.dims[i].attach_scale(axis)
+    result = clpipe("verify", copy)
+    assert result.returncode == 0, result.stdout
+    assert digest(copy) == digest(rich)
+
+
+def test_content_is_the_root(rich):
+    with h5py.File(rich, "r") as file:
+        content = file["clusters/kmeans"].attrs["content"]
+        assert content.startswith("tree1-") and len(content) == 64
+        assert file["checksums/features/counts"].attrs["root"] == content.encode()
+        assert file["checksums"].attrs["identity"] == digest(rich).encode()
+
+
+# --- format 1 -------------------------------------------------------------------------------------
+
+def older(path):
+    """Makes a file of format 1 of one without clusters: nothing of format 2 is left."""
+    with h5py.File(path, "r+") as file:
+        scales = [name for name in file if name.startswith("piece_")]
+        for name in ["checksums", "checksum_byte", "images/code", "code_byte", "thumbnails", "thumbnail_byte",
+                     *scales]:
+            if name in file:
+                del file[name]
+        file.attrs.modify("clpipe_format", numpy.int32(1))
+
+
+@pytest.fixture()
+def first(clpipe, tmp_path):
+    draw_photos(tmp_path / "photos")
+    assert clpipe("ingest", "photos", "-o", "f.h5").returncode == 0
+    older(tmp_path / "f.h5")
+    assert clpipe("cluster", "f.h5", "-k", 3).returncode == 0
+    with h5py.File(tmp_path / "f.h5", "r") as file:
+        assert file.attrs["clpipe_format"] == 1 and "checksums" not in file
+        assert not file["clusters/kmeans"].attrs["content"].startswith("tree1-")
+    return tmp_path / "f.h5"
+
+
+def test_format_1_is_read_and_clustered(clpipe, first):
+    before = digest(first)
+    assert clpipe("verify", first).returncode == 0
+    assert "up to date" in clpipe("cluster", first, "-k", 3).stdout
+    assert clpipe("ingest", "photos", "-o", first).returncode == 0
+    assert digest(first) == before
+    assert clpipe("export", first, "--what", "labels").stdout.count("\n") == 14
+    assert clpipe("cluster", first, "-k", 2, "--name", "two").returncode == 0
+    assert clpipe("verify", first).returncode == 0
+    with h5py.File(first, "r") as file:
+        assert file.attrs["clpipe_format"] == 1 and set(file["clusters"]) == {"kmeans", "two"}
+
+
+def test_an_update_writes_format_2_and_keeps_clusters(clpipe, first, tmp_path):
+    """The rows stay the same: only a failure is new."""
+    (tmp_path / "photos" / "zz.jpg").write_bytes(b"\xff\xd8\xff")
+    with h5py.File(first, "r") as file:
+        labels, content = file["clusters/kmeans/labels"][:], file["clusters/kmeans"].attrs["content"]
+    assert clpipe("ingest", "photos", "-o", first).returncode == 1
+    with h5py.File(first, "r") as file:
+        assert file.attrs["clpipe_format"] == 2 and "features" in file["checksums"]
+        assert (file["clusters/kmeans/labels"][:] == labels).all()
+        assert file["clusters/kmeans"].attrs["content"] == content
+    assert clpipe("verify", first).returncode == 0
+    assert "up to date" in clpipe("cluster", first, "-k", 3).stdout
+    # Made anew, it gets the identity that its feature has now; with the same labels.
+    assert clpipe("cluster", first, "-k", 3, "--force", "--name", "again").returncode == 0
+    with h5py.File(first, "r") as file:
+        assert (file["clusters/again/labels"][:] == labels).all()
+        assert file["clusters/again"].attrs["content"].startswith("tree1-")
+
+
+# --- what others add ----------------------------------------------------------------------------------
+
+def test_what_others_add_is_no_damage(clpipe, rich, tmp_path):
+    copy = tmp_path / "copy.h5"
+    shutil.copy(rich, copy)
+    with h5py.File(copy, "r+") as file:
+        file["features/clip"] = numpy.zeros((2, 3))
+        file.create_group("features/more")
+        file["images/rating"] = [1, 2]
+        file.create_group("clusters/by hand")["labels"] = [0]
+        file["clusters/text"] = "words"
+        file["elsewhere"] = h5py.ExternalLink("no.h5", "/x")
+        file["clusters/kmeans"].attrs["checked"] = "yes"
+        file.attrs["owner"] = ["a", "b"]
+    assert clpipe("verify", copy).returncode == 0
+    assert digest(copy) == digest(rich)
+    assert clpipe("info", copy).returncode == 0
+    assert clpipe("cluster", copy, "--feature", "x", "-k", 2, "--name", "x").returncode == 0
+    assert clpipe("verify", copy).returncode == 0
+    with h5py.File(copy, "r") as file:
+        assert file["features/clip"].shape == (2, 3) and "rating" in file["images"]
+        assert file["clusters/by hand/labels"][0] == 0 and file["clusters/text"][()] == b"words"
+        assert isinstance(file.get("elsewhere", getlink=True), h5py.ExternalLink)
+        assert list(file.attrs["owner"]) == ["a", "b"]
+        assert file["clusters/kmeans"].attrs["checked"] == "yes"
+    result = clpipe("cluster", copy, "--feature", "clip", "-k", 2)
+    check_one_error(result, 2, "clip")
