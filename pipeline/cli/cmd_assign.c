@@ -1,11 +1,37 @@
 /* cmd_assign.c: clpipe assign: label rows by the centroids of a clustering. */
-#include "base/clock.h"
+#include "base/path.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "clustering/labelling.h"
+#include "file/choose.h"
+#include "file/parameters.h"
+#include <sys/stat.h>
+
+/* What can be labelled has the same feature: the command that computes it for a directory. */
+static enum status directory_needs_ingest(const struct options *options, struct error *err)
+{
+    struct result *result = NULL;
+    const struct result_clusters *clusters;
+    struct parameters *parameters = NULL;
+    const char *spec = NULL;
+    char shown[256];
+    if (result_open(&result, options->operand[0], NULL) == STATUS_OK &&
+        choose_clusters(&clusters, result, options->name, NULL) == STATUS_OK &&
+        parameters_open(&parameters, clusters->parameters, NULL) == STATUS_OK)
+        spec = parameters_member(parameters, "spec");
+    if (spec)
+        error_set(err, STATUS_FAILED,
+                  "%s is a directory: compute its features first, with clpipe ingest %s -o F.h5 "
+                  "--feature %s=%s",
+                  path_for_message(shown, sizeof shown, options->operand[1]), shown,
+                  clusters->feature, spec);
+    parameters_close(&parameters);
+    result_close(&result);
+    return err->status;
+}
 
 enum status command_assign(const struct options *options, struct error *err)
 {
@@ -27,8 +53,11 @@ enum status command_assign(const struct options *options, struct error *err)
     options_machine(&config.machine, &search, &progress);
     enum status status = labelling_run(&report, &config, err);
     progress_end(&progress);
+    struct stat st;
     if (status == STATUS_OK)
         status = report_clustering(options, &report, err);
+    else if (status == STATUS_FAILED && stat(options->operand[1], &st) == 0 && S_ISDIR(st.st_mode))
+        status = directory_needs_ingest(options, err);
     clustering_report_clear(&report);
     return compute_close(&compute, status, err);
 }

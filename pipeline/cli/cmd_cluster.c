@@ -1,10 +1,31 @@
 /* cmd_cluster.c: clpipe cluster. */
+#include "base/log.h"
+#include "base/path.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "cli/sweep_plot.h"
+#include "file/result.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* FILE.h5:/features/X of a clpipe file is taken as the numbers of any HDF5 file. */
+static void tell_of_features(const char *input)
+{
+    const char *dataset = strstr(input, ":/features/");
+    char shown[256];
+    struct result *result = NULL;
+    char *file = dataset ? strndup(input, (size_t)(dataset - input)) : NULL;
+    if (file && result_open(&result, file, NULL) == STATUS_OK)
+        log_message(LOG_NOTICE,
+                    "notice: this clusters plain numbers; for the images and the metric of the "
+                    "feature: clpipe cluster %s --feature %s",
+                    path_for_message(shown, sizeof shown, file), dataset + strlen(":/features/"));
+    result_close(&result);
+    free(file);
+}
 
 enum status command_cluster(const struct options *options, struct error *err)
 {
@@ -19,6 +40,7 @@ enum status command_cluster(const struct options *options, struct error *err)
     enum status status = sweep_plot_check(options, err);
     if (status != STATUS_OK)
         return status;
+    tell_of_features(options->operand[0]);
     progress_init(&progress, options);
     options_clustering(&config, &search, &progress);
     config.input = options->operand[0];

@@ -278,6 +278,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .progress_context = progress,
         .command_line = options->command_line,
     };
+    if (options->memory < INGEST_MEMORY_MIN)
+        log_message(LOG_NOTICE, "notice: --memory is less than an ingest needs; 16M is used");
     read_decode(&config.decode, options);
     memset(report, 0, sizeof *report);
     enum status status = ingest_run(report, &config, err);

@@ -108,6 +108,44 @@ static const struct option *find_letter(const struct command *command, char lett
     return NULL;
 }
 
+/* What other programs call our options, and what is said of them. */
+static const struct {
+    const char *typed, *ours, *hint;
+} others[] = {{"jobs", "threads", "--threads"},
+              {"j", "threads", "--threads"},
+              {"workers", "threads", "--threads"},
+              {"cores", "threads", "--threads"},
+              {"clusters", "k", "-k"},
+              {"n-clusters", "k", "-k"},
+              {"n", "k", "-k"},
+              {"n_init", "n-init", "--n-init"},
+              {"gpu", "device", "--device gpu"},
+              {"cpu", "device", "--device cpu"},
+              {"overwrite", "force", "--force"},
+              {"overwrite", "fresh", "--fresh"},
+              {"verbosity", "verbose", "--verbose"},
+              {"silent", "quiet", "--quiet"},
+              {"recursive", "follow-symlinks", NULL},
+              {"recurse", "follow-symlinks", NULL},
+              {"r", "follow-symlinks", NULL},
+              {"R", "follow-symlinks", NULL}};
+
+/* The hint for what was typed, or "". */
+static const char *hint_for(char *hint, size_t size, const struct command *command,
+                            const char *typed, size_t length)
+{
+    *hint = '\0';
+    for (size_t i = 0; i < sizeof others / sizeof *others && !*hint; i++)
+        if (strlen(others[i].typed) == length && strncmp(others[i].typed, typed, length) == 0 &&
+            option_find(command, others[i].ours, strlen(others[i].ours))) {
+            if (others[i].hint)
+                snprintf(hint, size, " (did you mean %s?)", others[i].hint);
+            else
+                snprintf(hint, size, " (directories are read with all that is below them)");
+        }
+    return hint;
+}
+
 static enum status unknown_option(const struct command *command, const char *typed, size_t length,
                                   struct error *err)
 {
@@ -119,6 +157,9 @@ static enum status unknown_option(const struct command *command, const char *typ
     const char *nearest = NULL;
     unsigned cost = NAME_LONGEST;
     const struct option_group *group;
+    char hint[80];
+    if (*hint_for(hint, sizeof hint, command, typed, length))
+        return misuse(err, command, "unknown option --%s%s", shown, hint);
     for (unsigned i = 0; (group = option_group_at(command, i)); i++)
         for (const struct option *row = group->row; row->name; row++)
             consider(&nearest, &cost, name, row->name);
@@ -327,11 +368,12 @@ static enum status parse_short(struct options *options, int argc, char *const *a
 {
     for (const char *text = argv[*at] + 1; *text; text++) {
         const struct option *row = find_letter(options->command, *text);
-        char shown[120];
+        char shown[120], hint[80];
         if (!row)
-            return misuse(err, options->command, "unknown option -%c in '%s'",
+            return misuse(err, options->command, "unknown option -%c in '%s'%s",
                           *text > ' ' && *text < 127 ? *text : '?',
-                          path_for_message(shown, sizeof shown, argv[*at]));
+                          path_for_message(shown, sizeof shown, argv[*at]),
+                          hint_for(hint, sizeof hint, options->command, text, 1));
         enum status status = mark_given(options, row, err);
         if (status != STATUS_OK)
             return status;

@@ -8,6 +8,7 @@
 #include "cli/compute.h"
 #include "cli/quote.h"
 #include "cli/signals.h"
+#include "cli/sink.h"
 #include "cli/sweep_plot.h"
 #include <errno.h>
 #include <math.h>
@@ -33,7 +34,8 @@ struct text {
 static bool text_open(struct text *text, const struct options *options)
 {
     memset(text, 0, sizeof *text);
-    text->descriptor = json_owns_stdout(options) ? STDERR_FILENO : STDOUT_FILENO;
+    const bool plot = options->plot && sink_is_stdout(options->plot);
+    text->descriptor = plot || json_owns_stdout(options) ? STDERR_FILENO : STDOUT_FILENO;
     text->colour = log_wants_colour(text->descriptor);
     if (log_get_level() < LOG_INFO)
         return false;

@@ -36,6 +36,10 @@ enum status svg_check(const struct options *options, struct error *err)
         (options->profile && strcmp(options->profile, options->plot) == 0) ||
         (options->output && strcmp(options->output, options->plot) == 0))
         return misuse(err, options->command, "--plot and another option both name %s", shown);
+    /* A pipe or a device takes what comes. */
+    if (sink_is_stdout(options->plot) ||
+        (stat(options->plot, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+        return STATUS_OK;
     struct output *trial = NULL;
     enum status status = output_open(&trial, options->plot, err);
     output_close(&trial);

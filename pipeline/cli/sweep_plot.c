@@ -228,6 +228,9 @@ enum status sweep_plot_check(const struct options *options, struct error *err)
 {
     if (options->plot && options->k.last == options->k.first)
         return misuse(err, options->command, "--plot requires several values of k: give -k A:B");
+    if (options->plot && sink_is_stdout(options->plot) && json_owns_stdout(options))
+        return misuse(err, options->command,
+                      "the plot and --json - cannot both use standard output: name a file");
     return svg_check(options, err);
 }
 

@@ -64,10 +64,12 @@ static unsigned parse_product(uint32_t *out, unsigned max, const char *text, uin
 
 static enum status refuse_option(const char *option, const char *spec, struct error *err)
 {
+    /* rgb:8x8x8 */
+    const bool bins = *option && option[strspn(option, "0123456789x")] == '\0';
     return error_set(
         err, STATUS_USAGE,
-        "feature '%s': '%s' is no option; there are bins=, grid=, normalize= and blur=", spec,
-        option);
+        "feature '%s': '%s' is no option; %s%s%s", spec, option, bins ? "did you mean bins=" : "there are ",
+        bins ? option : "bins=, grid=, normalize= and blur=", bins ? "?" : "");
 }
 
 /* One "bins=..." of a spec. */
@@ -143,6 +145,22 @@ static void list_kinds(char *text, size_t size)
     }
 }
 
+/* The spec of which `name` may be the NAME that clpipe gave, "rgb_8x8x8_3x3", or "". */
+static void spec_of_name(char *spec, size_t size, const char *name)
+{
+    const size_t kind = strcspn(name, "_");
+    const char *bins = name + kind + (name[kind] == '_');
+    const size_t length = strspn(bins, "0123456789x");
+    const char *grid = bins[length] == '_' ? bins + length + 1 : "";
+    *spec = '\0';
+    if (length == 0 || (bins[length] && !*grid) || grid[strspn(grid, "0123456789x")])
+        return;
+    for (unsigned i = 0; feature_kinds[i]; i++)
+        if (strlen(feature_kinds[i]->name) == kind && strncmp(feature_kinds[i]->name, name, kind) == 0)
+            snprintf(spec, size, "%.*s:bins=%.*s%s%s", (int)kind, name, (int)length, bins,
+                     *grid ? ",grid=" : "", grid);
+}
+
 /* Finds the kind of that name that fits bins=, and sets its default if there is no bins=. */
 static enum status settle_kind(struct feature *feature, const char *name, const char *spec,
                                struct error *err)
@@ -157,7 +175,12 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
             feature->kind = kind;
     }
     if (!named) {
-        char kinds[128];
+        char kinds[128], meant[128];
+        spec_of_name(meant, sizeof meant, name);
+        if (*meant)
+            return error_set(err, STATUS_USAGE,
+                             "feature '%s': that is the name of a feature; its SPEC is %s", spec,
+                             meant);
         list_kinds(kinds, sizeof kinds);
         return error_set(err, STATUS_USAGE, "feature '%s': there is no kind '%s'; there are %s",
                          spec, name, kinds);

@@ -442,6 +442,33 @@ def test_assign(clpipe, tmp_path, photos):
     assert clpipe("verify", "t.h5").returncode == 0
 
 
+def test_assign_a_directory_names_the_command(clpipe, tmp_path, photos):
+    assert clpipe("run", photos, "-k", 3, "-o", "c.h5", "--feature",
+                  "own=rgb:bins=4x4x4").returncode == 0
+    check_one_error(clpipe("assign", "c.h5", photos), 3, "is a directory",
+                    f"clpipe ingest {photos} -o F.h5 --feature own=rgb:bins=4x4x4,grid=1x1,"
+                    "normalize=l1")
+    assert clpipe("ingest", photos, "-o", "F.h5", "--feature",
+                  "own=rgb:bins=4x4x4,grid=1x1,normalize=l1").returncode == 0
+    assert clpipe("assign", "c.h5", "F.h5").returncode == 0
+
+
+def test_a_feature_as_plain_numbers_is_told(clpipe, tmp_path, photos):
+    assert clpipe("ingest", photos, "-o", "c.h5").returncode == 0
+    result = clpipe("cluster", "c.h5:/features/rgb_8x8x8", "-k", 2, "-o", "r.h5")
+    assert result.returncode == 0
+    assert "clpipe cluster c.h5 --feature rgb_8x8x8" in result.stderr
+
+
+def test_plot_on_standard_output(clpipe, photos):
+    result = clpipe("run", photos, "-k", "2:4", "--plot", "-")
+    assert result.returncode == 0 and "why" in result.stderr
+    assert result.stdout.startswith("<?xml") or result.stdout.startswith("<svg")
+    assert result.stdout.rstrip().endswith("</svg>")
+    result = clpipe("run", photos, "-k", "2:4", "--plot", "-", "--json", "-")
+    assert result.returncode == 2 and "cannot both use standard output" in result.stderr
+
+
 @pytest.mark.parametrize("command", [["ingest"], ["run", "-k", 2]])
 def test_failures_count_every_time(clpipe, mixed, command):
     """Four files of seventeen fail; the one that is no image does not count."""
