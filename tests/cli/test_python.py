@@ -1,0 +1,310 @@
+"""tools/python: the package clpipe reads what the program wrote, and what it adds is what import adds."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+
+import h5py
+import numpy
+import pytest
+
+from conftest import CLPIPE, ROOT, run_clpipe
+
+PACKAGE = ROOT / "tools" / "python"
+sys.path.insert(0, str(PACKAGE))
+import clpipe as package  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def program_by_environment(monkeypatch, program):
+    monkeypatch.setenv("CLPIPE", str(CLPIPE))
+
+
+@pytest.fixture
+def file(finished, tmp_path):
+    return shutil.copy(finished, tmp_path / "photos.h5")
+
+
+@pytest.fixture
+def pandas():
+    return pytest.importorskip("pandas")
+
+
+def table(file, what, *more):
+    """The program's own table, as text."""
+    import csv
+    import io
+    result = run_clpipe("export", file, "--what", what, *more)
+    assert result.returncode == 0, result.stderr
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+# --- arrays and paths, without pandas ---------------------------------------------------------------
+
+def test_arrays(file, mixed):
+    with package.open(file) as f, h5py.File(file) as h5:
+        assert (len(f), f.format) == (13, int(h5.attrs["clpipe_format"]))
+        assert f.sources == [str(mixed)]
+        assert f.feature_names == ["counts", "rgb_8x8x8"] and f.clustering_names == ["kmeans"]
+        assert (f.feature("counts") == h5["features/counts"][:]).all()
+        assert (f.feature("counts", slice(2, 4)) == h5["features/counts"][2:4]).all()
+        assert (f.centroids() == h5["clusters/kmeans/centroids"][:]).all()
+        assert f.codes().shape == (13, 32) and f.codes().dtype == numpy.uint8
+        assert f.paths() == list(h5["images/path"].asstr())
+        assert f.paths(absolute=True) == [f"{mixed}/{path}" for path in f.paths()]
+        assert all(os.path.isfile(path) for path in f.paths(absolute=True))
+        assert "features" in f.parameters or f.parameters
+
+
+def test_paths_of_lists_and_files(photos, tmp_path, monkeypatch):
+    """Relative sources are looked for in `root`; bytes that are not UTF-8 are kept."""
+    shutil.copytree(photos, tmp_path / "photos")
+    odd = os.fsencode(tmp_path) + b"/photos/r\xe9d.png"
+    shutil.copy(photos / "red" / "00.png", odd)
+    (tmp_path / "list").write_text("photos/red/00.png\n")
+    result = run_clpipe("ingest", "@list", "photos", "photos/green/01.jpg", "-o", "f.h5", "--feature",
+                        "gray:bins=4", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    monkeypatch.chdir("/")
+    with package.open(tmp_path / "f.h5", root=tmp_path) as f:
+        files = f.paths(absolute=True)
+        assert all(os.path.isfile(path) for path in files)
+        assert files[0] == f"{tmp_path}/photos/red/00.png"
+        assert odd in [os.fsencode(path) for path in files]
+        assert files[-1] == f"{tmp_path}/photos/green/01.jpg"
+
+
+def test_thumbnails(photos, tmp_path):
+    made = run_clpipe("ingest", photos, "-o", tmp_path / "f.h5", "--feature", "gray:bins=4",
+                      "--thumbnails", 32)
+    assert made.returncode == 0, made.stderr
+    import io
+    from PIL import Image
+    with package.open(tmp_path / "f.h5") as f:
+        for row in (0, 5, -1):
+            assert max(Image.open(io.BytesIO(f.thumbnail(row))).size) == 32
+        with pytest.raises(IndexError):
+            f.thumbnail(13)
+
+
+def test_errors(file, tmp_path):
+    with pytest.raises(package.Error, match="there is no file"):
+        package.open(tmp_path / "none.h5")
+    h5py.File(tmp_path / "other.h5", "w").close()
+    with pytest.raises(package.Error, match="not a clpipe file"):
+        package.open(tmp_path / "other.h5")
+    (tmp_path / "text.h5").write_text("text")
+    with pytest.raises(package.Error, match="cannot be read"):
+        package.open(tmp_path / "text.h5")
+    with h5py.File(file, "r+") as f:
+        f.attrs["clpipe_format"] = numpy.int32(99)
+    with pytest.raises(package.Error, match="format 99"):
+        package.open(file)
+
+
+def test_names(file):
+    with package.open(file) as f:
+        with pytest.raises(package.Error, match="counts, rgb_8x8x8"):
+            f.feature()
+        with pytest.raises(package.Error, match="'none': there are counts"):
+            f.feature("none")
+        with pytest.raises(package.Error, match="no thumbnails"):
+            f.thumbnail(0)
+
+
+def test_format_1(file):
+    """Files of format 1 have neither codes nor checksums."""
+    with h5py.File(file, "r+") as f:
+        f.attrs["clpipe_format"] = numpy.int32(1)
+        for name in ("checksums", "images/code"):
+            if name in f:
+                del f[name]
+    with package.open(file) as f:
+        assert f.format == 1 and len(f) == 13 and f.feature("counts").shape == (13, 100)
+        with pytest.raises(package.Error, match="add-codes"):
+            f.codes()
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+def test_write_feature(file):
+    rows = numpy.random.default_rng(1).normal(size=(13, 7))
+    package.write_feature(file, "x", rows)
+    with package.open(file) as f:
+        names = f.paths()
+        assert f.feature("x").tobytes() == rows.astype("f4").tobytes()
+        assert f.clustering_names == ["kmeans"]
+    package.write_feature(file, "y", rows[::-1], paths=names[::-1])
+    with package.open(file) as f:
+        assert (f.feature("y") == f.feature("x")).all()
+    assert run_clpipe("verify", file).returncode == 0
+    before = open(file, "rb").read()
+    for arguments, code, text in (
+            ((file, "x", rows), 2, "already has an imported feature"),
+            ((file, "z", rows[1:]), 3, "12 rows"), ((file, "z", rows[0]), 3, "1 dimension"),
+            ((file, "z", [[None]]), 2, "objects"), ((file, "a/b", rows), 2, "a/b"),
+            (("none.h5", "z", rows), 2, "there is no file")):
+        with pytest.raises(package.Error, match=text) as error:
+            package.write_feature(*arguments)
+        assert error.value.code == code
+    assert open(file, "rb").read() == before
+    package.write_feature(file, "x", rows + 1, replace=True)
+    package.write_feature(file, "z", rows[2:], paths=names[2:], allow_missing=True)
+    with package.open(file) as f:
+        assert numpy.isnan(f.feature("z")[:2]).all() and not numpy.isnan(f.feature("z")[2:]).any()
+
+
+def test_write_from_a_file(file, tmp_path):
+    numpy.save(tmp_path / "x.npy", numpy.ones((13, 2), "f4"))
+    package.write_feature(file, "x", tmp_path / "x.npy")
+    with package.open(file) as f:
+        assert (f.feature("x") == 1).all()
+
+
+def test_remove_and_rename(file):
+    package.rename(file, "kmeans", "by-colour")
+    with package.open(file) as f:
+        assert f.clustering_names == ["by-colour"]
+    package.remove(file, "clusters/by-colour")
+    with package.open(file) as f:
+        assert f.clustering_names == []
+    with pytest.raises(package.Error, match="neither clusterings"):
+        package.remove(file, "none")
+
+
+def test_without_the_program(file, monkeypatch):
+    monkeypatch.delenv("CLPIPE")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(package.Error, match="not on the PATH"):
+        package.write_feature(file, "x", numpy.ones((13, 2)))
+
+
+# --- data frames -----------------------------------------------------------------------------------
+
+def test_without_pandas(file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with package.open(file) as f, pytest.raises(ImportError, match="pip install pandas"):
+        f.images()
+
+
+def test_images_and_failures(pandas, file, mixed):
+    with package.open(file) as f:
+        images, failures = f.images(absolute=True), f.failures()
+    expected = table(file, "images")
+    for column in ("path", "source", "format", "digest"):
+        assert list(images[column]) == [row[column] for row in expected]
+    for column in ("width", "height", "orientation", "channels", "bytes"):
+        assert list(images[column]) == [int(row[column]) for row in expected]
+    assert [time.value for time in images["mtime"]] == [int(row["mtime_ns"]) for row in expected]
+    assert list(images["file"]) == [f"{mixed}/{row['path']}" for row in expected]
+    expected = table(file, "failures")
+    for column in ("path", "reason", "message"):
+        assert list(failures[column]) == [row[column] for row in expected]
+
+
+def test_labels_and_clusters(pandas, file):
+    with package.open(file) as f:
+        labels, clusters, clusterings = f.labels(), f.clusters("kmeans"), f.clusterings()
+    expected = table(file, "labels")
+    assert list(labels["path"]) == [row["path"] for row in expected]
+    assert list(labels["label"]) == [int(row["label"]) for row in expected]
+    assert numpy.allclose(labels["distance"], [float(row["distance"]) for row in expected], rtol=1e-6)
+    expected = table(file, "clusters")
+    assert list(clusters["size"]) == [int(row["size"]) for row in expected]
+    assert list(clusters["nearest_1"]) == [row["nearest_1"] for row in expected]
+    assert list(clusterings["name"]) == ["kmeans"] and list(clusterings["k"]) == [3]
+
+
+def test_features_frame(pandas, file):
+    with package.open(file) as f:
+        frame = f.features("counts")
+        assert frame.shape == (13, 100) and list(frame.index) == f.paths()
+        assert (frame["counts_3"].to_numpy() == f.feature("counts")[:, 3]).all()
+
+
+def test_neighbours(pandas, file):
+    if run_clpipe("similar", file, "--all", "-n", 3, "--feature", "rgb_8x8x8").returncode != 0:
+        pytest.skip("this build has no clpipe similar")
+    with package.open(file) as f, h5py.File(file) as h5:
+        assert f.neighbour_names == ["rgb_8x8x8"]
+        frame = f.neighbours()
+        assert len(frame) == 39 and list(frame["rank"][:3]) == [1, 2, 3]
+        assert (f.neighbour_rows() == h5["neighbours/rgb_8x8x8/rows"][:]).all()
+        assert list(frame["neighbour"]) == list(h5["neighbours/rgb_8x8x8/rows"][:].ravel())
+        paths = f.paths()
+        assert list(frame["neighbour_path"]) == [paths[row] for row in frame["neighbour"]]
+        assert not (frame["row"] == frame["neighbour"]).any()
+
+
+def test_runs(pandas, file):
+    with package.open(file) as f:
+        assert "ingest" in f.runs()["command"][0]
+
+
+def test_other_data(pandas, tmp_path):
+    """Clusters of a matrix: of rows without paths, and with."""
+    rows = numpy.random.default_rng(3).normal(size=(9, 4)).astype("f4")
+    numpy.save(tmp_path / "m.npy", rows)
+    (tmp_path / "paths").write_text("".join(f"a/{i}.jpg\n" for i in range(9)))
+    for name, more in (("plain.h5", ()), ("named.h5", ("--paths", "paths"))):
+        assert run_clpipe("cluster", "m.npy", "-k", 2, "-o", name, *more, cwd=tmp_path).returncode == 0
+    with package.open(tmp_path / "plain.h5") as f:
+        assert len(f) == 0 and f.paths() == [] and list(f.labels()["row"]) == list(range(9))
+        assert f.clusters()["nearest_1"].dtype.kind in "iO"
+        with pytest.raises(package.Error, match="clusters of other data"):
+            f.images()
+    with package.open(tmp_path / "named.h5", root=tmp_path) as f:
+        assert list(f.labels(absolute=True)["file"]) == [f"{tmp_path}/a/{i}.jpg" for i in range(9)]
+        assert list(f.images().columns) == ["path", "source"]
+
+
+def test_parquet(pandas, file, tmp_path):
+    pytest.importorskip("pyarrow")
+    with package.open(file) as f:
+        for what, name in (("images", None), ("failures", None), ("labels", "kmeans"),
+                           ("clusters", None), ("features", "counts"), ("runs", None)):
+            f.to_parquet(tmp_path / "t.parquet", what, name)
+            back, wanted = pandas.read_parquet(tmp_path / "t.parquet"), f.table(what, name)
+            assert list(back.columns) == list(wanted.columns) and len(back) == len(wanted)
+            for column in back.columns:
+                assert list(back[column]) == list(wanted[column])
+        f.to_parquet(tmp_path / "t.parquet", "labels", absolute=True)
+        assert list(pandas.read_parquet(tmp_path / "t.parquet")["file"]) == f.paths(absolute=True)
+        with pytest.raises(package.Error, match="there is no table 'none'"):
+            f.to_parquet(tmp_path / "none.parquet", "none")
+    assert sorted(os.listdir(tmp_path)) == ["photos.h5", "t.parquet"]
+
+
+# --- the package itself ----------------------------------------------------------------------------
+
+@pytest.mark.slow
+def test_types():
+    """mypy in its strict mode has nothing to say."""
+    if subprocess.run([sys.executable, "-m", "mypy", "--version"], capture_output=True).returncode != 0:
+        pytest.skip("mypy is not installed")
+    result = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "clpipe"],
+                            cwd=PACKAGE, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.slow
+def test_installed(file, tmp_path):
+    """pip installs it without a network, with its marker for type checkers."""
+    for module in ("setuptools", "wheel"):
+        pytest.importorskip(module)
+    shutil.copytree(PACKAGE, tmp_path / "source", ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    try:
+        venv.create(tmp_path / "env", with_pip=True, system_site_packages=True)
+    except (subprocess.CalledProcessError, SystemExit):
+        pytest.skip("venv cannot be made: python3-venv is not installed")
+    python = tmp_path / "env" / "bin" / "python"
+    done = subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", "--no-build-isolation",
+                           "--no-deps", tmp_path / "source"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    code = ("import clpipe, pathlib; place = pathlib.Path(clpipe.__file__).parent; "
+            "assert (place / 'py.typed').exists() and 'env' in place.parts; "
+            f"print(len(clpipe.open({str(file)!r})))")
+    result = subprocess.run([python, "-c", code], cwd="/", capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, "13\n"), result.stderr

@@ -1,0 +1,366 @@
+"""A file of clpipe, opened for reading."""
+
+from __future__ import annotations
+
+import json
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Type, Union
+
+import h5py
+import numpy
+import numpy.typing
+
+from clpipe._errors import Error
+
+if TYPE_CHECKING:
+    import pandas
+
+PathLike = Union[str, "os.PathLike[str]"]
+Array = numpy.typing.NDArray[Any]
+
+FORMATS = (1, 2)
+TABLES = ("images", "failures", "labels", "clusters", "features", "neighbours", "runs")
+
+
+def open(file: PathLike, root: Optional[PathLike] = None) -> "File":
+    """Opens a file that clpipe wrote. root: where relative sources are; None: the working directory."""
+    return File(file, root)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("data frames require pandas: pip install pandas") from error
+    return pandas
+
+
+def _texts(dataset: Any) -> List[str]:
+    return [os.fsdecode(text) if isinstance(text, bytes) else str(text) for text in dataset[:]]
+
+
+def _attribute(item: Any, name: str) -> Any:
+    value = item.attrs[name]
+    if isinstance(value, bytes):
+        return value.decode()
+    return value.item() if isinstance(value, numpy.generic) else value
+
+
+class File:
+    """A file of clpipe. Row i of everything is image i. Close it, or use it in a with statement."""
+
+    def __init__(self, file: PathLike, root: Optional[PathLike] = None) -> None:
+        self.name = os.fspath(file)
+        self._root = os.path.abspath(os.fspath(root) if root is not None else ".")
+        try:
+            self._file = h5py.File(self.name, "r")
+        except FileNotFoundError:
+            raise Error(f"there is no file {self.name}", 2) from None
+        except OSError as error:
+            raise Error(f"{self.name} cannot be read: {error}") from error
+        version = self._file.attrs.get("clpipe_format")
+        if version is None or int(version) not in FORMATS:
+            self._file.close()
+            raise Error(f"{self.name} is an HDF5 file, but not a clpipe file" if version is None else
+                        f"{self.name} has format {int(version)}; this package reads {FORMATS}")
+        self.format = int(version)
+
+    def __enter__(self) -> "File":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """The number of images."""
+        return int(self._file["images/path"].shape[0]) if "images" in self._file else 0
+
+    def __repr__(self) -> str:
+        return f"<clpipe file {self.name!r}>"
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def hdf5(self) -> Any:
+        """The open h5py.File, for everything else."""
+        return self._file
+
+    @property
+    def parameters(self) -> Dict[str, Any]:
+        """The options that shaped the content."""
+        found = json.loads(_attribute(self._file, "parameters"))
+        return dict(found) if isinstance(found, dict) else {}
+
+    # --- paths ---------------------------------------------------------------------------------
+
+    @property
+    def sources(self) -> List[str]:
+        """The SOURCE arguments, as given."""
+        return _texts(self._file["images/sources"]) if "images" in self._file else []
+
+    def _raw_paths(self, group: str) -> List[bytes]:
+        """The bytes of the paths of /images or /failures."""
+        table = self._file[group]
+        paths = [path if isinstance(path, bytes) else str(path).encode() for path in table["path"][:]]
+        raw = table.get("path_raw")
+        if raw is not None:
+            ends = [0, *(int(end) for end in raw["end"][:])]
+            content = raw["bytes"][:].tobytes()
+            for i, row in enumerate(raw["row"][:]):
+                paths[int(row)] = content[ends[i]:ends[i + 1]]
+        return paths
+
+    def _locate(self, group: str) -> List[str]:
+        """Absolute file names."""
+        sources = self.sources
+        places: List[Optional[str]] = []
+        for source in sources:
+            in_list = source.startswith("@") or source == "-"
+            places.append(self._root if in_list else os.path.join(self._root, source))
+        files = []
+        single = [place is not None and os.path.isfile(place) for place in places]
+        for path, number in zip(self._raw_paths(group), self._file[group]["source"][:]):
+            place = places[int(number)] or self._root
+            files.append(place if single[int(number)] else os.path.join(place, os.fsdecode(path)))
+        return files
+
+    def paths(self, absolute: bool = False) -> List[str]:
+        """The path of each image, as Python's open takes it; relative to its source, or absolute."""
+        if "images" not in self._file:
+            return []
+        return self._locate("images") if absolute else \
+            [os.fsdecode(path) for path in self._raw_paths("images")]
+
+    # --- tables --------------------------------------------------------------------------------
+
+    def _table(self, group: str, absolute: bool) -> Dict[str, Any]:
+        """The columns of /images or /failures."""
+        if group not in self._file:
+            raise Error(f"{self.name} holds clusters of other data: it has no {group}", 2)
+        table = self._file[group]
+        sources = self.sources
+        columns: Dict[str, Any] = {"path": _texts(table["path"])}
+        if absolute:
+            columns["file"] = self._locate(group)
+        columns["source"] = [sources[int(i)] for i in table["source"][:]]
+        for name in table:
+            item = table[name]
+            if name in ("path", "source", "sources", "path_raw", "code") or \
+                    not isinstance(item, h5py.Dataset) or item.shape[:1] != table["path"].shape:
+                continue
+            values = item[:]
+            if name == "digest":
+                columns[name] = [f"{high:016x}{low:016x}" for high, low in values]
+            elif values.dtype.kind == "S":
+                columns[name] = [text.rstrip(b"\0").decode() for text in values]
+            elif values.dtype.kind == "O":
+                columns[name] = _texts(item)
+            elif values.ndim == 1:
+                columns[name] = values
+        return columns
+
+    def _frame(self, columns: Dict[str, Any]) -> "pandas.DataFrame":
+        library = _pandas()
+        if "mtime_ns" in columns:
+            columns["mtime"] = library.to_datetime(columns.pop("mtime_ns"), utc=True)
+        frame: "pandas.DataFrame" = library.DataFrame(columns)
+        return frame
+
+    def images(self, absolute: bool = False) -> "pandas.DataFrame":
+        """A row for each image. absolute: with a column `file`, its absolute path."""
+        return self._frame(self._table("images", absolute))
+
+    def failures(self, absolute: bool = False) -> "pandas.DataFrame":
+        """A row for each file that gave no image: reason and message say why."""
+        return self._frame(self._table("failures", absolute))
+
+    def runs(self) -> "pandas.DataFrame":
+        """A row for each run that wrote the file, with its command line."""
+        runs = self._file.get("runs", {})
+        names = sorted((name for name in runs if name.isdigit()), key=int)
+        rows = [{"run": int(name), **{key: _attribute(runs[name], key) for key in runs[name].attrs}}
+                for name in names]
+        frame: "pandas.DataFrame" = _pandas().DataFrame(rows)
+        return frame
+
+    # --- features ------------------------------------------------------------------------------
+
+    @property
+    def feature_names(self) -> List[str]:
+        """Those of clpipe, computed or imported; other programs' datasets have no `spec`."""
+        return [name for name, item in self._file.get("features", {}).items() if "spec" in item.attrs]
+
+    def _choose(self, kind: str, names: List[str], name: Optional[str]) -> str:
+        if name is None and len(names) == 1:
+            return names[0]
+        if name is not None and name in names:
+            return name
+        there = f"there are {', '.join(names)}" if names else "there are none"
+        raise Error(f"{self.name} holds no {kind} '{name}': {there}" if name is not None else
+                    f"name one {kind} of {self.name}: {there}", 2)
+
+    def feature(self, name: Optional[str] = None, rows: Union[slice, None] = None) -> Array:
+        """The rows of a feature (None: the only one), or those of a slice; N x D."""
+        chosen = self._choose("feature", self.feature_names, name)
+        found: Array = self._file["features"][chosen][rows if rows is not None else slice(None)]
+        return found
+
+    def features(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
+        """A feature as a data frame: a column for each value, named NAME_0..., indexed by path."""
+        library = _pandas()
+        name = self._choose("feature", self.feature_names, name)
+        values = self.feature(name)
+        paths = self._locate("images") if absolute else _texts(self._file["images/path"])
+        frame: "pandas.DataFrame" = library.DataFrame(
+            values, index=library.Index(paths, name="file" if absolute else "path"),
+            columns=[f"{name}_{i}" for i in range(values.shape[1])])
+        return frame
+
+    def codes(self) -> Array:
+        """The perceptual codes, N x 32 bytes; numpy.unpackbits gives their 256 bits."""
+        if "images/code" not in self._file:
+            raise Error(f"{self.name} holds no codes: clpipe ingest --add-codes adds them", 2)
+        found: Array = self._file["images/code"][:]
+        return found
+
+    def thumbnail(self, row: int) -> bytes:
+        """The JPEG file of an image's thumbnail; empty if there is none."""
+        if "thumbnails" not in self._file:
+            raise Error(f"{self.name} holds no thumbnails: clpipe ingest --thumbnails adds them", 2)
+        group = self._file["thumbnails"]
+        row = range(len(self))[row]
+        start = int(group["end"][row - 1]) if row else 0
+        return bytes(group["data"][start:int(group["end"][row])].tobytes())
+
+    # --- clusters ------------------------------------------------------------------------------
+
+    @property
+    def clustering_names(self) -> List[str]:
+        return [name for name, item in self._file.get("clusters", {}).items() if "k" in item.attrs]
+
+    def _clustering(self, name: Optional[str]) -> Any:
+        chosen = self._choose("clustering", self.clustering_names, name)
+        return self._file["clusters"][chosen]
+
+    def clusterings(self) -> "pandas.DataFrame":
+        """A row for each clustering: feature, k, metric, inertia, ..."""
+        rows = []
+        for name in self.clustering_names:
+            group = self._file["clusters"][name]
+            rows.append({"name": name, **{key: _attribute(group, key) for key in group.attrs
+                                          if key not in ("parameters", "content")}})
+        frame: "pandas.DataFrame" = _pandas().DataFrame(rows)
+        return frame
+
+    def centroids(self, name: Optional[str] = None) -> Array:
+        """k x D, in the space of the metric."""
+        found: Array = self._clustering(name)["centroids"][:]
+        return found
+
+    def labels(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
+        """A row for each image, with its label (-1: none) and its distance to the centroid: its length
+        and its square in the space of the metric. Of data without paths, `row` stands for the path."""
+        group = self._clustering(name)
+        squared = group["distances"][:].astype(numpy.float64)
+        columns: Dict[str, Any] = {}
+        if len(self):
+            table = self._file["images"]
+            sources = self.sources
+            columns["path"] = _texts(table["path"])
+            if absolute:
+                columns["file"] = self._locate("images")
+            columns["source"] = [sources[int(i)] for i in table["source"][:]]
+        else:
+            columns["row"] = numpy.arange(len(squared))
+        columns.update(label=group["labels"][:], distance=numpy.sqrt(squared), squared_distance=squared)
+        frame: "pandas.DataFrame" = _pandas().DataFrame(columns)
+        return frame
+
+    def clusters(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
+        """A row for each cluster: size, share of the images, and the three images nearest to its
+        centroid (None where there are fewer; numbers of rows of data without paths)."""
+        group = self._clustering(name)
+        sizes = group["sizes"][:]
+        names: List[Any] = []
+        if len(self):
+            names = self._locate("images") if absolute else _texts(self._file["images/path"])
+        columns: Dict[str, Any] = {"cluster": numpy.arange(len(sizes)), "size": sizes,
+                                   "share": sizes / max(int(sizes.sum()), 1)}
+        for i, rows in enumerate(group["nearest"][:].T, 1):
+            columns[f"nearest_{i}"] = [None if row < 0 else names[row] if names else int(row)
+                                       for row in rows]
+        frame: "pandas.DataFrame" = _pandas().DataFrame(columns)
+        return frame
+
+    # --- neighbours ----------------------------------------------------------------------------
+
+    @property
+    def neighbour_names(self) -> List[str]:
+        """The features whose neighbours are stored (clpipe similar --all)."""
+        return [name for name, item in self._file.get("neighbours", {}).items() if "rows" in item]
+
+    def neighbour_rows(self, name: Optional[str] = None) -> Array:
+        """The nearest rows of each row, N x n; -1 where there are fewer."""
+        chosen = self._choose("neighbours of feature", self.neighbour_names, name)
+        found: Array = self._file["neighbours"][chosen]["rows"][:]
+        return found
+
+    def neighbours(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
+        """A row for each image and rank (from 1): row, path, rank, neighbour, neighbour_path, distance
+        and squared_distance."""
+        chosen = self._choose("neighbours of feature", self.neighbour_names, name)
+        group = self._file["neighbours"][chosen]
+        rows, squared = group["rows"][:], group["distances"][:].astype(numpy.float64)
+        count, depth = rows.shape
+        paths = numpy.array(self._locate("images") if absolute else _texts(self._file["images/path"]),
+                            dtype=object)
+        own = numpy.repeat(numpy.arange(count), depth)
+        rank = numpy.tile(numpy.arange(1, depth + 1), count)
+        there = rows.ravel() >= 0
+        neighbour, length = rows.ravel()[there], squared.ravel()[there]
+        frame: "pandas.DataFrame" = _pandas().DataFrame(
+            {"row": own[there], "path": paths[own[there]], "rank": rank[there], "neighbour": neighbour,
+             "neighbour_path": paths[neighbour], "distance": numpy.sqrt(length),
+             "squared_distance": length})
+        return frame
+
+    # --- Parquet -------------------------------------------------------------------------------
+
+    def table(self, what: str, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
+        """One of the tables by its name: images, failures, labels, clusters, features, neighbours,
+        runs. name: of the clustering or feature."""
+        if what == "runs":
+            return self.runs()
+        if what in ("images", "failures"):
+            return self.images(absolute) if what == "images" else self.failures(absolute)
+        if what == "features":
+            return self.features(name, absolute)
+        if what in ("labels", "clusters", "neighbours"):
+            method = {"labels": self.labels, "clusters": self.clusters, "neighbours": self.neighbours}
+            return method[what](name, absolute)
+        raise Error(f"there is no table '{what}': there are {', '.join(TABLES)}", 2)
+
+    def to_parquet(self, file: PathLike, what: str, name: Optional[str] = None,
+                   absolute: bool = False) -> None:
+        """Writes a table as Parquet, which appears complete or not at all. Bytes of absolute paths that
+        are not UTF-8 are written as \\xHH."""
+        frame = self.table(what, name, absolute)
+        for column in frame.columns[frame.dtypes == object]:
+            frame[column] = [_printable(value) for value in frame[column]]
+        if frame.index.name == "file":
+            frame.index = frame.index.map(_printable)
+        temporary = f"{os.fspath(file)}.tmp-{os.getpid()}"
+        try:
+            frame.to_parquet(temporary)
+            os.replace(temporary, file)
+        finally:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+
+
+def _printable(value: Any) -> Any:
+    """File names as UTF-8; other values as they are."""
+    return os.fsencode(value).decode(errors="backslashreplace") if isinstance(value, str) else value
