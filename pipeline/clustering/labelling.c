@@ -159,17 +159,17 @@ static void count_labels(struct job *job)
     for (uint64_t i = 0; i < 3 * (uint64_t)job->clusters->k; i++)
         job->nearest[i] = -1;
     for (uint64_t row = 0; row < job->to.source.rows; row++) {
-        int64_t *nearest = job->nearest + 3 * (int64_t)job->labels[row], at = (int64_t)row;
+        int64_t *nearest = job->nearest + 3 * (int64_t)job->labels[row];
+        int place = 3;
         job->sizes[job->labels[row]]++;
         job->inertia += (double)job->distances[row];
-        for (int i = 0; i < 3; i++)
-            if (nearest[i] < 0 || job->distances[at] < job->distances[nearest[i]]) {
-                int64_t pushed = nearest[i];
-                nearest[i] = at;
-                if (pushed < 0)
-                    break;
-                at = pushed;
-            }
+        while (place > 0 && (nearest[place - 1] < 0 ||
+                             job->distances[row] < job->distances[nearest[place - 1]]))
+            place--;
+        if (place == 3)
+            continue;
+        memmove(nearest + place + 1, nearest + place, (size_t)(2 - place) * sizeof *nearest);
+        nearest[place] = (int64_t)row;
     }
 }
 

@@ -281,6 +281,8 @@ static enum status write_runs(struct build *b, struct error *err)
     if (from && from->run_clusters && b->config->carry &&
         h5_put_text(runs, RUN_CLUSTERS, from->run_clusters, b->path, err))
         goto out;
+    if (b->config->foreign)
+        b->config->foreign->run = number;
     clock_iso8601(finished, clock_created());
     status = write_run(b, runs, number, b->config->run, CLPIPE_VERSION, finished,
                        map && !map->same ? map : NULL, H5I_INVALID_HID, err);
@@ -302,6 +304,19 @@ static enum status write_carried(struct build *b, struct error *err)
     return status ? status : carry_neighbours(carry, err);
 }
 
+static enum status copy_foreign(struct build *b, struct error *err)
+{
+    struct result *from = b->config->replaced;
+    struct foreign_copied copied;
+    if (!from)
+        return STATUS_OK;
+    if (foreign_copy(&copied, from->file, from->path, b->file, b->path, "/", err))
+        return STATUS_FAILED;
+    if (b->config->foreign)
+        b->config->foreign->copied = copied;
+    return STATUS_OK;
+}
+
 static enum status write_content(struct build *b, struct error *err)
 {
     if (schema_put_root(b->file, b->path, err) ||
@@ -313,7 +328,7 @@ static enum status write_content(struct build *b, struct error *err)
         return status;
     if (b->config->carry && (status = write_carried(b, err)))
         return status;
-    if (checksums_write(b->file, b->path, err) || write_runs(b, err))
+    if (checksums_write(b->file, b->path, err) || write_runs(b, err) || copy_foreign(b, err))
         return STATUS_FAILED;
     /* What closing the datasets would write: there it could not fail. */
     return H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0 ? h5_fail(err, "H5Fflush", "write", b->path)

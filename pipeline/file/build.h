@@ -4,8 +4,10 @@
 
 #include "file/content.h"
 #include "file/feed.h"
+#include "file/foreign.h"
 #include "log/journal.h"
 
+struct build_foreign;
 struct carry;
 struct row_map;
 
@@ -23,6 +25,13 @@ struct build_config {
     const struct row_map *map; /* where `replaced` is: which of its rows each row was */
     /* What else is kept of `replaced` (its file and path are set here); NULL: nothing. */
     struct carry *carry;
+    struct build_foreign *foreign; /* filled where `replaced` is; may be NULL */
+};
+
+/* What others have stored in `replaced` is kept as it is: how much, and the number of this run. */
+struct build_foreign {
+    struct foreign_copied copied;
+    uint64_t run;
 };
 
 /* Writes the file. */

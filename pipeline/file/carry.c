@@ -345,14 +345,17 @@ static void count_labels(struct continued *k, uint64_t rows)
             k->unlabelled++;
             continue;
         }
-        int64_t *nearest = k->nearest + (size_t)label * NEAREST_COUNT, at = (int64_t)row;
+        int64_t *nearest = k->nearest + (size_t)label * NEAREST_COUNT;
+        int place = NEAREST_COUNT;
         k->sizes[label]++;
-        for (int i = 0; i < NEAREST_COUNT && at >= 0; i++)
-            if (nearest[i] < 0 || k->distances[at] < k->distances[nearest[i]]) {
-                const int64_t pushed = nearest[i];
-                nearest[i] = at;
-                at = pushed;
-            }
+        while (place > 0 && (nearest[place - 1] < 0 ||
+                             k->distances[row] < k->distances[nearest[place - 1]]))
+            place--;
+        if (place == NEAREST_COUNT)
+            continue;
+        memmove(nearest + place + 1, nearest + place,
+                (size_t)(NEAREST_COUNT - 1 - place) * sizeof *nearest);
+        nearest[place] = (int64_t)row;
     }
 }
 

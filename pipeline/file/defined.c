@@ -70,7 +70,7 @@ static const struct defined names[] = {
     {"/thumbnails", GROUP, NULL, "size "},
     {"/thumbnails/data", DATASET, NULL, ""},
     {"/thumbnails/end", DATASET, NULL, ""},
-    {"/runs", GROUP, NULL, ""},
+    {"/runs", GROUP, NULL, "run_clusters "},
     {"/runs/*", GROUP, "command",
      "clpipe_version command details device driver finished host seconds "},
     {"/runs/*/row_map", DATASET, NULL, ""},

@@ -5,6 +5,7 @@
 #include "file/store.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "file/build.h"
 #include "file/carry.h"
@@ -346,6 +347,25 @@ static enum status label_new(void *context, int32_t *labels, float *distances, c
                          config->threads, config->stop, err);
 }
 
+/* What is not clpipe's does not move with the rows: its owner must know. */
+static void tell_foreign(const struct store *store, const struct build_foreign *foreign, bool moved)
+{
+    const struct foreign_copied *copied = &foreign->copied;
+    char shown[256], objects[48], attributes[48], lost[48];
+    path_for_message(shown, sizeof shown, store->config.output);
+    format_number_of(objects, sizeof objects, copied->objects, "object");
+    format_number_of(attributes, sizeof attributes, copied->attributes, "attribute");
+    if (moved && copied->objects + copied->attributes > 0)
+        log_message(LOG_NOTICE,
+                    "notice: what others have stored in %s is kept as it is (%s, %s); rows have "
+                    "moved: /runs/%llu/row_map has the earlier row of each",
+                    shown, objects, attributes, (unsigned long long)foreign->run);
+    if (copied->lost > 0)
+        log_message(LOG_NOTICE, "notice: %s that others have stored in %s could not be kept",
+                    format_number_of(lost, sizeof lost, copied->lost, "object or attribute"),
+                    shown);
+}
+
 /* Writes the file, with what is kept of the one that is replaced. */
 static enum status write_file(struct store *store, struct build_config *build,
                               struct store_summary *summary, struct error *err)
@@ -354,7 +374,9 @@ static enum status write_file(struct store *store, struct build_config *build,
     struct carry carry = {.label = store->config.label ? label_new : NULL,
                           .context = &store->config,
                           .remade = store->config.remade};
+    struct build_foreign foreign = {.run = 0};
     enum status status = STATUS_OK;
+    build->foreign = &foreign;
     if (store->replaced && store->replaced->has_images) {
         status = map_rows(&map, store, build, err);
         build->map = &map;
@@ -366,6 +388,8 @@ static enum status write_file(struct store *store, struct build_config *build,
         carry_tell(&carry);
     else if (!status)
         tell_dropped(store, summary);
+    if (!status)
+        tell_foreign(store, &foreign, map.earlier && !map.same);
     row_map_clear(&map);
     return status;
 }

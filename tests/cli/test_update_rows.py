@@ -1,0 +1,392 @@
+"""What an update does with everything that has a value for each image, and with what others stored."""
+
+import json
+import os
+import shutil
+
+import h5py
+import numpy
+import pytest
+
+from clusterings import cluster, stored
+from conftest import draw_photos, run_clpipe
+
+RGB = "rgb_8x8x8"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, program):
+    """p1 (13 images) and p2 (9), with other colours; the working directory."""
+    draw_photos(tmp_path / "p1")
+    draw_photos(tmp_path / "p2", 8)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    return tmp_path
+
+
+def clpipe(*args, code=0):
+    result = run_clpipe(*args)
+    assert result.returncode == code, result.stderr
+    return result.stderr
+
+
+def ingest(*args, output="x.h5", code=0):
+    return clpipe("ingest", *args, "-o", output, code=code)
+
+
+def made(*features):
+    ingest("p1", *[f"--feature={spec}" for spec in features or ["rgb:bins=8x8x8"]])
+
+
+def verify(path="x.h5"):
+    assert "no problems found" in run_clpipe("verify", path).stdout
+    assert run_clpipe("verify", path).returncode == 0
+
+
+def names(path="x.h5"):
+    with h5py.File(path, "r") as file:
+        return [text.decode() for text in file["images/path"][:]]
+
+
+def space(values, metric):
+    """Rows in the space of the metric, as float32 like clpipe's."""
+    values = values.astype("f8")
+    if metric == "hellinger":
+        values = numpy.sqrt(values)
+    if metric == "cosine":
+        values = values / numpy.linalg.norm(values, axis=1)[:, None]
+    return values.astype("f4")
+
+
+def reference(points, centroids):
+    """Nearest centroid, the lowest one of equals, and squared distances in float64."""
+    distances = ((points[:, None].astype("f8") - centroids[None].astype("f8")) ** 2).sum(2)
+    return distances.argmin(1), distances.min(1)
+
+
+def check_continued(before, after, earlier, points, attributes):
+    """`before` and `after` are arrays of a clustering; earlier: of each row, or -1."""
+    labels, distances = reference(points, after["centroids"])
+    kept = earlier >= 0
+    for name in ["centroids", "inertia_history"]:
+        assert numpy.array_equal(after[name], before[name])
+    for name in ["labels", "distances"]:
+        assert numpy.array_equal(after[name][kept], before[name][earlier[kept]])
+    assert numpy.array_equal(after["labels"][~kept], labels[~kept])
+    assert numpy.allclose(after["distances"][~kept], distances[~kept], rtol=1e-6, atol=1e-9)
+    k = len(after["centroids"])
+    assert numpy.array_equal(after["sizes"], numpy.bincount(after["labels"], minlength=k))
+    for i in range(k):
+        members = numpy.flatnonzero(after["labels"] == i)
+        order = members[numpy.lexsort((members, after["distances"][members]))][:3]
+        assert after["nearest"][i].tolist() == order.tolist() + [-1] * (3 - len(order))
+    assert attributes["fitted_rows"] == len(before["labels"])
+    assert "purity" not in attributes and "folders" not in attributes
+
+
+# --- clusterings ----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("metric", ["hellinger", "euclidean", "cosine"])
+@pytest.mark.parametrize("k", [1, 3, 9])
+def test_clusters_go_on(place, metric, k):
+    made()
+    cluster("x.h5", "-k", k, "--metric", metric, cwd=place)
+    before, old = stored("x.h5")
+    said = ingest("p2")
+    assert "clusters kmeans are continued: 9 new images" in said
+    after, attributes = stored("x.h5")
+    with h5py.File("x.h5") as file:
+        points = space(file[f"features/{RGB}"][:], metric)
+        earlier = file["runs/1/row_map"][:]
+    assert earlier.tolist() == list(range(13)) + [-1] * 9
+    check_continued(before, after, earlier, points, attributes)
+    for name in ["inertia", "content", "parameters", "k", "seed", "iterations", "feature", "metric"]:
+        assert attributes[name] == old[name]
+    verify()
+    # The same bits as `assign` gives for all rows.
+    ingest("p1", "p2", output="all.h5")
+    made_again = place / "again.h5"
+    ingest("p1", output=made_again)
+    cluster(made_again, "-k", k, "--metric", metric, cwd=place)
+    clpipe("assign", made_again, "all.h5")
+    assigned, _ = stored("all.h5")
+    for name in ["labels", "distances", "sizes"]:
+        assert numpy.array_equal(assigned[name], after[name]), name
+
+
+def test_rows_come_go_and_change(place):
+    """One of each: in the middle gone, new, with other bytes, touched only."""
+    made()
+    cluster("x.h5", "-k", 3, cwd=place)
+    before, _ = stored("x.h5")
+    old = names()
+    os.unlink("p1/green/04.png")
+    shutil.copy("p2/blue/02.jpg", "p1/blue/new.jpg")
+    shutil.copy("p1/blue/05.jpg", "p1/red/03.jpg")
+    os.utime("p1/green/01.jpg", ns=(1, 1))
+    said = ingest("p1")
+    assert "kmeans are continued: 2 new images" in said and "gone" in said
+    new = names()
+    changed = ["red/03.jpg", "blue/new.jpg"]
+    earlier = numpy.array([-1 if name in changed else old.index(name) for name in new])
+    after, attributes = stored("x.h5")
+    with h5py.File("x.h5") as file:
+        assert file["runs/1/row_map"][:].tolist() == earlier.tolist()
+        points = space(file[f"features/{RGB}"][:], "hellinger")
+    check_continued(before, after, earlier, points, attributes)
+    verify()
+    # Once more: fitted_rows stays that of the fit. Only gone rows: nothing is labelled.
+    os.unlink("p1/blue/new.jpg")
+    assert "continued without rows that are gone" in ingest("p1")
+    assert stored("x.h5")[1]["fitted_rows"] == 13 and len(stored("x.h5")[0]["labels"]) == 12
+    verify()
+
+
+def test_joined_and_sweeps(place):
+    made("rgb:bins=8x8x8", "hsv:bins=8x4x4")
+    cluster("x.h5", "-k", 3, "--feature", "rgb_8x8x8+hsv_8x4x4:0.3", "--name", "joined", cwd=place)
+    cluster("x.h5", "-k", "2:5", "--feature", RGB, "--name", "best", cwd=place)
+    before, _ = stored("x.h5", "joined")
+    with h5py.File("x.h5") as file:
+        sweep = {key: file["clusters/best/sweep"][key][:] for key in file["clusters/best/sweep"]}
+    ingest("p2")
+    after, attributes = stored("x.h5", "joined")
+    with h5py.File("x.h5") as file:
+        rows = numpy.hstack([file[f"features/{RGB}"][:],
+                             (file["features/hsv_8x4x4"][:].astype("f8") * 0.3).astype("f4")])
+        for key, values in sweep.items():
+            assert numpy.array_equal(file["clusters/best/sweep"][key][:], values, equal_nan=True)
+    earlier = numpy.array(list(range(13)) + [-1] * 9)
+    check_continued(before, after, earlier, space(rows, attributes["metric"]), attributes)
+    verify()
+
+
+def test_weighted(place):
+    """Labels do not need weights; those of new rows are unknown."""
+    made()
+    numpy.save("w.npy", numpy.linspace(0.5, 2, 13).astype("f4"))
+    cluster("x.h5", "-k", 3, "--weights", "w.npy", cwd=place)
+    ingest("p2")
+    with h5py.File("x.h5") as file:
+        weights = file["clusters/kmeans/weights"][:]
+        labels = file["clusters/kmeans/labels"][:]
+    assert numpy.array_equal(weights[:13], numpy.load("w.npy")) and numpy.isnan(weights[13:]).all()
+    assert (labels >= 0).all()
+    verify()
+
+
+def test_an_added_feature_keeps_clusters_as_they_are(place):
+    made()
+    cluster("x.h5", "-k", 3, cwd=place)
+    before, old = stored("x.h5")
+    said = ingest("p1", "--feature", "gray", "--add")
+    after, new = stored("x.h5")
+    assert "continued" not in said and "fitted_rows" not in new and new == old
+    assert all(numpy.array_equal(before[name], after[name]) for name in before)
+    with h5py.File("x.h5") as file:
+        assert "row_map" not in file["runs/1"]
+
+
+def test_cluster_after_an_update(place):
+    """Continued clusters are not the fit of all rows: the same command fits, with --force."""
+    made()
+    cluster("x.h5", "-k", 3, cwd=place)
+    ingest("p2")
+    refused = run_clpipe("cluster", "x.h5", "-k", 3)
+    assert refused.returncode == 2 and "made from other rows" in refused.stderr
+    cluster("x.h5", "-k", 3, "--force", cwd=place)
+    assert "fitted_rows" not in stored("x.h5")[1]
+    verify()
+    result = run_clpipe("info", "x.h5")
+    assert result.returncode == 0
+
+
+# --- what was imported, neighbours ------------------------------------------------------------------
+
+def test_imported_features_and_neighbours(place):
+    made()
+    rows = numpy.random.default_rng(3).random((13, 5), dtype="f4")
+    numpy.save("e.npy", rows)
+    clpipe("import", "x.h5", "clip=e.npy")
+    cluster("x.h5", "-k", 2, "--feature", "clip", "--name", "mine", cwd=place)
+    clpipe("similar", "x.h5", "--all", "-n", 4, "--feature", RGB)
+    with h5py.File("x.h5") as file:
+        graph = file[f"neighbours/{RGB}/rows"][:]
+        distances = file[f"neighbours/{RGB}/distances"][:]
+        labels = file["clusters/mine/labels"][:]
+    old = names()
+    os.unlink("p1/blue/02.jpg")
+    said = ingest("p1", "p2")
+    assert "1 imported feature is NaN for 9 new images" in said
+    assert "have the label -1" in said and "stored neighbours" in said
+    kept = [old.index(name) for name in names()[:12]]
+    with h5py.File("x.h5") as file:
+        assert numpy.array_equal(file["features/clip"][:12], rows[kept])
+        assert numpy.isnan(file["features/clip"][12:]).all() and len(file["features/clip"]) == 21
+        assert file["features/clip"].attrs["kind"] == "imported"
+        assert numpy.array_equal(file["clusters/mine/labels"][:12], labels[kept])
+        assert (file["clusters/mine/labels"][12:] == -1).all()
+        assert numpy.isnan(file["clusters/mine/distances"][12:]).all()
+        assert file["clusters/mine/sizes"][:].sum() == 12
+        now = {row: i for i, row in enumerate(kept)}
+        for i, row in enumerate(kept):
+            wanted = [(now[n], d) for n, d in zip(graph[row], distances[row]) if n in now]
+            found = file[f"neighbours/{RGB}/rows"][i]
+            assert found.tolist() == [n for n, _ in wanted] + [-1] * (4 - len(wanted))
+            assert numpy.array_equal(file[f"neighbours/{RGB}/distances"][i][:len(wanted)],
+                                     [d for _, d in wanted])
+            assert numpy.isnan(file[f"neighbours/{RGB}/distances"][i][len(wanted):]).all()
+        assert (file[f"neighbours/{RGB}/rows"][12:] == -1).all()
+    verify()
+    # Rows without a label are no cluster: tables and folders.
+    result = run_clpipe("export", "x.h5", "--what", "labels", "--name", "mine", "--format", "csv")
+    assert result.returncode == 0 and result.stdout.count(",-1,") == 9
+    result = run_clpipe("export", "x.h5", "--what", "tree", "--name", "mine", "--to", "tree")
+    assert result.returncode == 0, result.stderr
+    assert sum(len(files) for folder, _, files in os.walk("tree") if folder != "tree") == 12
+    assert run_clpipe("info", "x.h5").returncode == 0
+
+
+# --- what is not clpipe's ---------------------------------------------------------------------------
+
+def add_foreign(path="x.h5"):
+    with h5py.File(path, "a") as file:
+        n = len(file["images/path"])
+        file["embeddings/clip"] = numpy.arange(n * 4.0).reshape(n, 4)
+        file["embeddings/clip"].attrs["model"] = "ViT"
+        file["embeddings"].create_dataset("packed", data=numpy.arange(1000), chunks=(100,),
+                                          compression="gzip")
+        file["features/raw"] = numpy.ones((n, 2))
+        file["texts"] = ["a", "bc"]
+        file.attrs["note"] = "mine"
+        file["images"].attrs["camera"] = 7
+        file["elsewhere"] = h5py.SoftLink("/embeddings/clip")
+        return n
+
+
+def check_foreign(n, path="x.h5"):
+    with h5py.File(path, "r") as file:
+        assert numpy.array_equal(file["embeddings/clip"][:], numpy.arange(n * 4.0).reshape(n, 4))
+        assert file["embeddings/clip"].attrs["model"] == "ViT"
+        assert numpy.array_equal(file["embeddings/packed"][:], numpy.arange(1000))
+        assert file["embeddings/packed"].compression == "gzip"
+        assert file["features/raw"].shape == (n, 2)
+        assert [text.decode() for text in file["texts"][:]] == ["a", "bc"]
+        assert file.attrs["note"] == "mine" and file["images"].attrs["camera"] == 7
+        assert file.get("elsewhere", getlink=True).path == "/embeddings/clip"
+
+
+MOVED = "what others have stored in x.h5 is kept as it is (4 objects, 2 attributes); rows have moved: " \
+        "/runs/1/row_map"
+
+
+@pytest.mark.parametrize("command, moved", [
+    (["ingest", "p1", "p2", "-o", "x.h5"], True),
+    (["ingest", "p1", "-o", "x.h5", "--feature", "gray", "--add"], False),
+    (["ingest", "p2", "-o", "x.h5", "--drop-source", "p1"], True),
+    (["run", "p2", "-o", "x.h5", "-k", "3"], True),
+    (["cluster", "x.h5", "-k", "2", "--feature", RGB], False),
+    (["import", "x.h5", "more=e.npy"], False),
+    (["similar", "x.h5", "--all", "-n", "2"], False),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_what_others_stored_stays(place, command, moved):
+    made()
+    n = add_foreign()
+    numpy.save("e.npy", numpy.ones((n, 3), dtype="f4"))
+    said = clpipe(*command)
+    check_foreign(n)
+    verify()
+    assert (MOVED in said) == moved and "could not be kept" not in said
+
+
+def test_what_others_stored_stays_when_begun_anew(place):
+    made()
+    n = add_foreign()
+    cluster("x.h5", "-k", 2, "--feature", RGB, cwd=place)
+    os.unlink("p1/blue/02.jpg")
+    old = 13
+    said = ingest("p1", "--fresh")
+    assert "clusters 'kmeans' are removed because the file is begun anew" in said
+    assert "/runs/0/row_map" in said and n == old
+    check_foreign(n)
+    with h5py.File("x.h5") as file:
+        assert file["runs/0/row_map"][:].tolist() == [i for i in range(13) if i != 0]
+    verify()
+
+
+def test_row_maps_stay(place):
+    """Each run has its own: one leads to the next."""
+    made()
+    with h5py.File("x.h5") as file:
+        assert "row_map" not in file["runs/0"]
+    first = names()
+    os.unlink("p1/blue/05.jpg")
+    ingest("p1")
+    (place / "p1" / "a.png").write_bytes((place / "p2" / "red" / "00.png").read_bytes())
+    ingest("p1")
+    ingest("p1", "--feature", "gray", "--add")
+    with h5py.File("x.h5") as file:
+        maps = [file[f"runs/{i}/row_map"][:] for i in (1, 2)]
+        assert "row_map" not in file["runs/3"]
+    earlier = [maps[0][row] if row >= 0 else -1 for row in maps[1]]
+    assert [first[row] if row >= 0 else None for row in earlier] == \
+        [name if name in first else None for name in names()]
+    with h5py.File("x.h5") as file:
+        assert file["runs/1/row_map"].dtype == numpy.int64
+    verify()
+
+
+def test_repair_keeps_them(place):
+    """Damage elsewhere: what is carried over is that of the rows that are left."""
+    made()
+    rows = numpy.random.default_rng(3).random((13, 5), dtype="f4")
+    numpy.save("e.npy", rows)
+    clpipe("import", "x.h5", "clip=e.npy")
+    n = add_foreign()
+    with h5py.File("x.h5", "a") as file:
+        file["images/width"][4] = 0
+    assert run_clpipe("verify", "x.h5").returncode == 1
+    clpipe("repair", "x.h5", code=run_clpipe("repair", "x.h5", "--dry-run").returncode)
+    check_foreign(n)
+    with h5py.File("x.h5") as file:
+        left = [i for i in range(13) if i != 4]
+        assert numpy.array_equal(file["features/clip"][:], rows[left])
+
+
+# --- files of format 1 -------------------------------------------------------------------------------
+
+def make_format_1(path="x.h5"):
+    """What earlier versions wrote: no codes, no thumbnails, no checksums."""
+    with h5py.File(path, "a") as file:
+        file.attrs["clpipe_format"] = numpy.int32(1)
+        for name in ["images/code", "checksums", "thumbnails"]:
+            if name in file:
+                del file[name]
+        for name in ["code_byte", "checksum_byte", "thumbnail_byte"]:
+            if name in file:
+                del file[name]
+        for name in [name for name in file if name.startswith("piece_")]:
+            del file[name]
+
+
+def test_format_1(place):
+    """Is updated, keeps its features and clusters, and is of format 2 then."""
+    made()
+    make_format_1()
+    cluster("x.h5", "-k", 3, cwd=place)
+    before, _ = stored("x.h5")
+    n = add_foreign()
+    inode = os.stat("x.h5").st_ino
+    ingest("p1/")
+    assert os.stat("x.h5").st_ino == inode
+    ingest("p2")
+    after, attributes = stored("x.h5")
+    assert numpy.array_equal(after["labels"][:13], before["labels"]) and len(after["labels"]) == 22
+    assert attributes["fitted_rows"] == 13
+    check_foreign(n)
+    with h5py.File("x.h5") as file:
+        assert file.attrs["clpipe_format"] == 2
+    ingest("p1", "p2", output="all.h5")
+    with h5py.File("x.h5") as file, h5py.File("all.h5") as other:
+        assert numpy.array_equal(file[f"features/{RGB}"][:], other[f"features/{RGB}"][:])
+    verify()
