@@ -3,6 +3,7 @@
 #include "base/path.h"
 #include "file/amend.h"
 #include "file/clusters.h"
+#include "file/foreign.h"
 #include "file/names.h"
 #include <assert.h>
 #include <string.h>
@@ -59,6 +60,16 @@ static enum status check_base(const struct result_clusters **old, struct result 
     return clusters_check_scales(base, clustering->feature, *old, err);
 }
 
+/* What others have added to the clustering that was replaced stays. */
+static enum status keep_foreign(hid_t file, struct result *base, const char *name,
+                                const char *output, struct error *err)
+{
+    struct foreign_copied copied;
+    char group[FEATURE_NAME_MAX + 16];
+    snprintf(group, sizeof group, "/clusters/%s", name);
+    return foreign_copy(&copied, base->file, base->path, file, output, group, err);
+}
+
 enum status result_write_clusters(const char *output, const char *input,
                                   const struct result_clustering *clustering, bool replace,
                                   struct error *err)
@@ -92,7 +103,8 @@ enum status result_write_clusters(const char *output, const char *input,
         (!input && clustering->names &&
          names_write(amend_file(amend), clustering->names, output, err)) ||
         (old && clusters_remove(amend_file(amend), base, old, output, err)) ||
-        clusters_write(amend_file(amend), clustering, output, err))
+        clusters_write(amend_file(amend), clustering, output, err) ||
+        (old && keep_foreign(amend_file(amend), base, old->name, output, err)))
         goto out;
     const bool noted = base && base->run_clusters &&
                        strcmp(base->run_clusters, clustering->name) == 0;

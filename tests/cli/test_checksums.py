@@ -216,6 +216,7 @@ def test_what_others_add_is_no_damage(clpipe, rich, tmp_path):
         file["clusters/text"] = "words"
         file["elsewhere"] = h5py.ExternalLink("no.h5", "/x")
         file["clusters/kmeans"].attrs["checked"] = "yes"
+        file["clusters/kmeans/names"] = ["a", "b"]
         file.attrs["owner"] = ["a", "b"]
     assert clpipe("verify", copy).returncode == 0
     assert digest(copy) == digest(rich)
@@ -227,6 +228,13 @@ def test_what_others_add_is_no_damage(clpipe, rich, tmp_path):
         assert file["clusters/by hand/labels"][0] == 0 and file["clusters/text"][()] == b"words"
         assert isinstance(file.get("elsewhere", getlink=True), h5py.ExternalLink)
         assert list(file.attrs["owner"]) == ["a", "b"]
+        assert file["clusters/kmeans"].attrs["checked"] == "yes"
+    # Also what is in a clustering that is replaced.
+    assert clpipe("cluster", copy, "--feature", "x", "-k", 3, "--name", "kmeans", "--force").returncode == 0
+    assert clpipe("verify", copy).returncode == 0
+    with h5py.File(copy, "r") as file:
+        assert len(file["clusters/kmeans/sizes"]) == 3
+        assert list(file["clusters/kmeans/names"].asstr()) == ["a", "b"]
         assert file["clusters/kmeans"].attrs["checked"] == "yes"
     result = clpipe("cluster", copy, "--feature", "clip", "-k", 2)
     check_one_error(result, 2, "clip")
