@@ -313,6 +313,21 @@ typedef uint32_t lanes16 __attribute__((vector_size(64)));
 
 #define ROTATE(x, n) ((x) >> (n) | (x) << (32 - (n)))
 
+/* A round, and the next word of the schedule. */
+#define SHA256_STEP(lanes, a, b, c, d, e, f, g, h, i)                                              \
+    do {                                                                                           \
+        const lanes t1 = h + (ROTATE(e, 6) ^ ROTATE(e, 11) ^ ROTATE(e, 25)) +                      \
+                         (g ^ (e & (f ^ g))) + sha256_k[i] + w.word[(i) % 16];                     \
+        d += t1;                                                                                   \
+        h = t1 + (ROTATE(a, 2) ^ ROTATE(a, 13) ^ ROTATE(a, 22)) + ((a & b) ^ (c & (a ^ b)));       \
+    } while (0)
+#define SHA256_SCHEDULE(lanes, i)                                                                  \
+    do {                                                                                           \
+        const lanes x = w.word[((i) + 1) % 16], y = w.word[((i) + 14) % 16];                       \
+        w.word[(i) % 16] += w.word[((i) + 9) % 16] + (ROTATE(x, 7) ^ ROTATE(x, 18) ^ x >> 3) +     \
+                            (ROTATE(y, 17) ^ ROTATE(y, 19) ^ y >> 10);                             \
+    } while (0)
+
 /* As sha256_blocks_plain, word by word in vectors of which each lane belongs to one message. */
 #define SHA256_SIDE_BY_SIDE(function, lanes, count, isa)                                           \
     __attribute__((target(isa))) static void function(                                             \
@@ -331,25 +346,41 @@ typedef uint32_t lanes16 __attribute__((vector_size(64)));
                     w.lane[i][l] = load_be32(data[l] + 64 * block + 4 * i);                        \
             lanes a = state.word[0], b = state.word[1], c = state.word[2], d = state.word[3];      \
             lanes e = state.word[4], f = state.word[5], g = state.word[6], h = state.word[7];      \
-            for (int i = 0; i < 64; i++) {                                                         \
-                if (i >= 16) {                                                                     \
-                    const lanes x = w.word[(i + 1) % 16], y = w.word[(i + 14) % 16];               \
-                    w.word[i % 16] += w.word[(i + 9) % 16] +                                       \
-                                      (ROTATE(x, 7) ^ ROTATE(x, 18) ^ x >> 3) +                    \
-                                      (ROTATE(y, 17) ^ ROTATE(y, 19) ^ y >> 10);                   \
+            for (int i = 0; i < 64; i += 16) {                                                     \
+                if (i > 0) {                                                                       \
+                    SHA256_SCHEDULE(lanes, 0);                                                     \
+                    SHA256_SCHEDULE(lanes, 1);                                                     \
+                    SHA256_SCHEDULE(lanes, 2);                                                     \
+                    SHA256_SCHEDULE(lanes, 3);                                                     \
+                    SHA256_SCHEDULE(lanes, 4);                                                     \
+                    SHA256_SCHEDULE(lanes, 5);                                                     \
+                    SHA256_SCHEDULE(lanes, 6);                                                     \
+                    SHA256_SCHEDULE(lanes, 7);                                                     \
+                    SHA256_SCHEDULE(lanes, 8);                                                     \
+                    SHA256_SCHEDULE(lanes, 9);                                                     \
+                    SHA256_SCHEDULE(lanes, 10);                                                    \
+                    SHA256_SCHEDULE(lanes, 11);                                                    \
+                    SHA256_SCHEDULE(lanes, 12);                                                    \
+                    SHA256_SCHEDULE(lanes, 13);                                                    \
+                    SHA256_SCHEDULE(lanes, 14);                                                    \
+                    SHA256_SCHEDULE(lanes, 15);                                                    \
                 }                                                                                  \
-                const lanes t1 = h + (ROTATE(e, 6) ^ ROTATE(e, 11) ^ ROTATE(e, 25)) +              \
-                                 (g ^ (e & (f ^ g))) + sha256_k[i] + w.word[i % 16];               \
-                const lanes t2 = (ROTATE(a, 2) ^ ROTATE(a, 13) ^ ROTATE(a, 22)) +                  \
-                                 ((a & b) ^ (c & (a ^ b)));                                        \
-                h = g;                                                                             \
-                g = f;                                                                             \
-                f = e;                                                                             \
-                e = d + t1;                                                                        \
-                d = c;                                                                             \
-                c = b;                                                                             \
-                b = a;                                                                             \
-                a = t1 + t2;                                                                       \
+                SHA256_STEP(lanes, a, b, c, d, e, f, g, h, i + 0);                                 \
+                SHA256_STEP(lanes, h, a, b, c, d, e, f, g, i + 1);                                 \
+                SHA256_STEP(lanes, g, h, a, b, c, d, e, f, i + 2);                                 \
+                SHA256_STEP(lanes, f, g, h, a, b, c, d, e, i + 3);                                 \
+                SHA256_STEP(lanes, e, f, g, h, a, b, c, d, i + 4);                                 \
+                SHA256_STEP(lanes, d, e, f, g, h, a, b, c, i + 5);                                 \
+                SHA256_STEP(lanes, c, d, e, f, g, h, a, b, i + 6);                                 \
+                SHA256_STEP(lanes, b, c, d, e, f, g, h, a, i + 7);                                 \
+                SHA256_STEP(lanes, a, b, c, d, e, f, g, h, i + 8);                                 \
+                SHA256_STEP(lanes, h, a, b, c, d, e, f, g, i + 9);                                 \
+                SHA256_STEP(lanes, g, h, a, b, c, d, e, f, i + 10);                                \
+                SHA256_STEP(lanes, f, g, h, a, b, c, d, e, i + 11);                                \
+                SHA256_STEP(lanes, e, f, g, h, a, b, c, d, i + 12);                                \
+                SHA256_STEP(lanes, d, e, f, g, h, a, b, c, i + 13);                                \
+                SHA256_STEP(lanes, c, d, e, f, g, h, a, b, i + 14);                                \
+                SHA256_STEP(lanes, b, c, d, e, f, g, h, a, i + 15);                                \
             }                                                                                      \
             state.word[0] += a;                                                                    \
             state.word[1] += b;                                                                    \
