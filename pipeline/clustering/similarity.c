@@ -170,8 +170,10 @@ enum status similarity_of_rows(struct similarity *similarity, const uint64_t *ro
     struct neighbours_config config;
     configure(&config, similarity);
     neighbours_clear(&similarity->found);
-    return neighbours_of_rows(&similarity->found, &similarity->input.source, rows, count, &config,
-                              err);
+    return matrix_input_explain(&similarity->input,
+                                neighbours_of_rows(&similarity->found, &similarity->input.source,
+                                                   rows, count, &config, err),
+                                err);
 }
 
 enum status similarity_of_values(struct similarity *similarity, const float *values, uint32_t count,
@@ -180,8 +182,11 @@ enum status similarity_of_values(struct similarity *similarity, const float *val
     struct neighbours_config config;
     configure(&config, similarity);
     neighbours_clear(&similarity->found);
-    return neighbours_of_values(&similarity->found, &similarity->input.source, values, count,
-                                &config, err);
+    return matrix_input_explain(&similarity->input,
+                                neighbours_of_values(&similarity->found,
+                                                     &similarity->input.source, values, count,
+                                                     &config, err),
+                                err);
 }
 
 static enum status search_all(struct similarity *similarity, struct error *err)
@@ -198,7 +203,7 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     neighbours_clear(&similarity->found);
     status = neighbours_of_all(&similarity->found, &similarity->input.source, &config, err);
     clustering_contexts_close(&contexts);
-    return status;
+    return matrix_input_explain(&similarity->input, status, err);
 }
 
 enum status similarity_store(struct similarity *similarity, struct error *err)

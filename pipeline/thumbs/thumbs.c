@@ -162,6 +162,10 @@ static void do_task(void *context, uint64_t i)
     struct stat st;
     struct blob blob = blob_of_file(fd, task->bytes, task->mtime_ns);
     struct bench *bench = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? take_bench(making) : NULL;
+    /* Of rows of other data only the path is known: the file counts as it is. */
+    if (bench && task->bytes == 0)
+        blob = blob_of_file(fd, (uint64_t)st.st_size,
+                            (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
     if (bench) {
         decode_file(making, task, bench, &blob);
         give_bench(making, bench);

@@ -110,3 +110,11 @@ def test_refused(clpipe, matrix, finished, tmp_path):
     check_one_error(clpipe("cluster", "f.h5", "--feature", "rgb_8x8x8", "--paths", "paths.txt", "-k", 2),
                     2, "f.h5 is a clpipe file", "paths")
     assert not (tmp_path / "r.h5").exists()
+
+
+def test_report_shows_them(clpipe, matrix, tmp_path):
+    """Of such rows only the path is known: the pictures are as they are."""
+    assert clpipe("cluster", "m.npy", "--paths", "paths.txt", "-k", 3, "-o", "r.h5").returncode == 0
+    result = clpipe("report", "r.h5", "-o", "pages")
+    assert result.returncode == 0, result.stderr
+    assert "13 images" in result.stdout and "missing" not in result.stdout
