@@ -117,7 +117,7 @@ static enum status write_assets(struct pages *pages, struct error *err)
 static enum status make(struct pages *pages, struct error *err)
 {
     static enum status (*const steps[])(struct pages *, struct error *) = {
-        pages_make_sheets,   pages_make_images,  pages_make_similar,
+        pages_make_sheets,   pages_make_images,  pages_make_similar, pages_make_duplicates,
         pages_make_failures, pages_make_summary, write_assets};
     enum status status = output_directory_add(pages->directory, "data", err);
     if (status == STATUS_OK)
@@ -149,14 +149,14 @@ enum status pages_write(struct pages_counts *counts, const struct pages_config *
     if (status == STATUS_OK)
         status = output_directory_open(&pages.directory, config->directory, page_names, err);
     if (status == STATUS_OK)
-        status = pictures_read(&pages.pictures, &pages.grouping, pages.result, pages.clusters,
+        status = album_read(&pages.album, &pages.grouping, pages.result, pages.clusters,
                                config->stop, err);
     if (status == STATUS_OK)
         status = make(&pages, err);
     if (status == STATUS_OK)
         status = output_directory_commit(pages.directory, err);
-    counts->images = pages.pictures.count;
-    counts->groups = pages.pictures.group_count;
+    counts->images = pages.album.count;
+    counts->groups = pages.album.group_count;
     if (pages.clusters)
         snprintf(counts->clustering, sizeof counts->clustering, "%s", pages.clusters->name);
     pages_clear(&pages);

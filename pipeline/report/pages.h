@@ -1,6 +1,6 @@
 /* pages.h: a report: static pages that show the pictures of a result, which a browser opens from disk.
  *
- *   result_open ─> pictures_read ─> thumbs_open, thumbs_sheets ─> neighbours, map ─> duplicates
+ *   result_open ─> album_read ─> thumbs_open, thumbs_sheets ─> neighbours, map ─> duplicates
  *                  order, groups     sheets/NNNNN.jpg              data/similar-N.js   data/...
  *               ─> data/summary.js, images-N.js, failures-N.js ─> index.html, app.js, style.css
  *

@@ -1,6 +1,7 @@
 /* pages_data.c: what the scripts of a report hold, but for the map and neighbours. */
 #include "report/pages_data.h"
 #include "base/minmax.h"
+#include "file/locate.h"
 #include "report/pages_palette.h"
 #include "report/pages_script.h"
 #include <math.h>
@@ -17,7 +18,7 @@ void pages_clear(struct pages *pages)
     free(pages->places);
     free(pages->strip_places);
     pages->places = pages->strip_places = NULL;
-    pictures_clear(&pages->pictures);
+    album_clear(&pages->album);
 }
 
 static void open_chunk(struct json *json)
@@ -81,7 +82,7 @@ static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, s
 /* The first page would have to load a sheet for each cluster: it has sheets of its own. */
 enum status pages_make_sheets(struct pages *pages, struct error *err)
 {
-    const struct pictures *pictures = &pages->pictures;
+    const struct album *album = &pages->album;
     const struct thumbs_config config = {.result = pages->result,
                                          .threads = pages->config->threads,
                                          .memory = pages->config->memory,
@@ -95,18 +96,18 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
         return status;
     pages->grid = thumbs_grid(pages->thumbs);
     pages->counts->without_thumbnail = thumbs_missing(pages->thumbs);
-    uint64_t *strips = malloc(((size_t)pictures->group_count * PAGES_STRIP + 1) * sizeof *strips),
+    uint64_t *strips = malloc(((size_t)album->group_count * PAGES_STRIP + 1) * sizeof *strips),
              count = 0;
     if (!strips)
-        return error_memory(err, (size_t)pictures->group_count * PAGES_STRIP * 8, "thumbnails");
-    for (uint32_t i = 0; i < pictures->group_count; i++)
-        for (uint64_t j = 0; j < strip_length(&pictures->group[i]); j++)
-            strips[count++] = pictures->order[pictures->group[i].first + j];
+        return error_memory(err, (size_t)album->group_count * PAGES_STRIP * 8, "thumbnails");
+    for (uint32_t i = 0; i < album->group_count; i++)
+        for (uint64_t j = 0; j < strip_length(&album->group[i]); j++)
+            strips[count++] = album->order[album->group[i].first + j];
     status = write_sheets(&pages->strip_sheets, &pages->strip_places, pages, strips, count, 0, err);
     free(strips);
     if (status == STATUS_OK)
-        status = write_sheets(&pages->sheets, &pages->places, pages, pictures->order,
-                              pictures->count, pages->strip_sheets, err);
+        status = write_sheets(&pages->sheets, &pages->places, pages, album->order,
+                              album->count, pages->strip_sheets, err);
     return status;
 }
 
@@ -117,17 +118,57 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
     do {                                                                                           \
         json_open_array(json, key);                                                                \
         for (uint64_t i = first; i < end; i++) {                                                   \
-            const uint64_t row = pages->pictures.order[i];                                         \
-            const struct picture *picture = &pages->pictures.row[row];                             \
+            const uint64_t row = pages->album.order[i];                                         \
+            const struct picture *picture = &pages->album.row[row];                             \
             (void)picture;                                                                         \
             write;                                                                                 \
         }                                                                                          \
         json_close_array(json);                                                                    \
     } while (0)
 
+/* file:// and the absolute path of a picture, every byte but the unreserved ones escaped (RFC 3986). */
+static enum status add_link(struct json *json, struct pages *pages, struct locator *locator,
+                            uint64_t row, struct error *err)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+    struct result_image image;
+    const char *path;
+    enum status status = result_image_at(pages->result, row, &image, err);
+    if (status == STATUS_OK)
+        status = locate_image(locator, &path, pages->result, image.source, image.path_raw, err);
+    if (status != STATUS_OK)
+        return status;
+    char *link = malloc(3 * strlen(path) + sizeof "file://"), *to;
+    if (!link)
+        return error_memory(err, 3 * strlen(path), "a link");
+    to = stpcpy(link, "file://");
+    for (; *path; path++)
+        if (strchr(plain, *path))
+            *to++ = *path;
+        else
+            to += sprintf(to, "%%%02X", (unsigned)(unsigned char)*path);
+    *to = 0;
+    json_string(json, NULL, link);
+    free(link);
+    return STATUS_OK;
+}
+
+static enum status add_links(struct json *json, struct pages *pages, uint64_t first, uint64_t end,
+                             struct error *err)
+{
+    struct locator locator = {0};
+    enum status status = STATUS_OK;
+    json_open_array(json, "link");
+    for (uint64_t i = first; i < end && status == STATUS_OK; i++)
+        status = add_link(json, pages, &locator, pages->album.order[i], err);
+    json_close_array(json);
+    locator_clear(&locator);
+    return status;
+}
+
 enum status pages_make_images(struct pages *pages, struct error *err)
 {
-    const uint64_t n = pages->pictures.count;
+    const uint64_t n = pages->album.count;
     for (uint64_t first = 0; first < n; first += PAGES_CHUNK) {
         const uint64_t end = min_u64(n, first + PAGES_CHUNK);
         struct json json;
@@ -136,7 +177,7 @@ enum status pages_make_images(struct pages *pages, struct error *err)
             return status;
         open_chunk(&json);
         COLUMN(&json, "name", first, end,
-               json_string(&json, NULL, pictures_name(&pages->pictures, row)));
+               json_string(&json, NULL, album_name(&pages->album, row)));
         COLUMN(&json, "row", first, end, json_uint(&json, NULL, row));
         COLUMN(&json, "width", first, end, json_uint(&json, NULL, picture->width));
         COLUMN(&json, "height", first, end, json_uint(&json, NULL, picture->height));
@@ -148,7 +189,13 @@ enum status pages_make_images(struct pages *pages, struct error *err)
                    script_number(&json, NULL, (double)picture->distance, 5));
         COLUMN(&json, "w", first, end, json_uint(&json, NULL, pages->places[i].width));
         COLUMN(&json, "h", first, end, json_uint(&json, NULL, pages->places[i].height));
+        if (pages->config->link_originals)
+            status = add_links(&json, pages, first, end, err);
         json_close_object(&json);
+        if (status != STATUS_OK) {
+            json_clear(&json);
+            return status;
+        }
         status = script_write(&json, "images", (int64_t)(first / PAGES_CHUNK), pages->directory,
                               &pages->counts->bytes, err);
         if (status != STATUS_OK)
@@ -163,7 +210,7 @@ static void add_failure(struct json *json, const struct pages *pages,
                         const struct result_failure *failure)
 {
     json_open_array(json, NULL);
-    json_string(json, NULL, pictures_shown(&pages->pictures, failure->path, failure->source));
+    json_string(json, NULL, album_shown(&pages->album, failure->path, failure->source));
     json_string(json, NULL, reason_name(failure->reason));
     json_string(json, NULL, failure->message);
     json_uint(json, NULL, failure->bytes);
@@ -221,12 +268,12 @@ static int compare_u32(const void *a, const void *b)
 /* Smallest, median and largest longest side, in pixels. */
 static enum status add_sizes(struct json *json, const struct pages *pages, struct error *err)
 {
-    const size_t n = (size_t)pages->pictures.count;
+    const size_t n = (size_t)pages->album.count;
     uint32_t *sides = malloc(n * sizeof *sides);
     if (!sides)
         return error_memory(err, n * sizeof *sides, "the sizes of pictures");
     for (size_t i = 0; i < n; i++)
-        sides[i] = max_u32(pages->pictures.row[i].width, pages->pictures.row[i].height);
+        sides[i] = max_u32(pages->album.row[i].width, pages->album.row[i].height);
     qsort(sides, n, sizeof *sides, compare_u32);
     json_open_array(json, "sides");
     json_uint(json, NULL, sides[0]);
@@ -239,38 +286,38 @@ static enum status add_sizes(struct json *json, const struct pages *pages, struc
 
 static enum status add_taken(struct json *json, const struct pages *pages, struct error *err)
 {
-    const struct pictures *pictures = &pages->pictures;
-    uint64_t *of_source = calloc(pictures->source_count + 1u, sizeof *of_source);
+    const struct album *album = &pages->album;
+    uint64_t *of_source = calloc(album->source_count + 1u, sizeof *of_source);
     if (!of_source)
-        return error_memory(err, pictures->source_count * sizeof *of_source, "sources");
-    for (uint64_t row = 0; row < pictures->count; row++)
-        of_source[min_u32(pictures->row[row].source, pictures->source_count)]++;
-    json_uint(json, "images", pictures->count);
-    json_uint(json, "bytes", pictures->bytes);
-    json_uint(json, "pixels", pictures->pixels);
+        return error_memory(err, album->source_count * sizeof *of_source, "sources");
+    for (uint64_t row = 0; row < album->count; row++)
+        of_source[min_u32(album->row[row].source, album->source_count)]++;
+    json_uint(json, "images", album->count);
+    json_uint(json, "bytes", album->bytes);
+    json_uint(json, "pixels", album->pixels);
     json_open_array(json, "sources");
-    for (unsigned i = 0; i < pictures->source_count; i++) {
+    for (unsigned i = 0; i < album->source_count; i++) {
         char name[256];
         json_open_array(json, NULL);
         json_string(json, NULL,
-                    pictures_source(name, sizeof name, result_source(pages->result, i)));
+                    album_source(name, sizeof name, result_source(pages->result, i)));
         json_uint(json, NULL, of_source[i]);
         json_close_array(json);
     }
     json_close_array(json);
     free(of_source);
     json_open_array(json, "formats");
-    for (unsigned i = 0; i < pictures->format_count; i++) {
-        char format[sizeof pictures->format[0] + 1];
-        snprintf(format, sizeof format, "%.*s", (int)sizeof pictures->format[0],
-                 pictures->format[i]);
+    for (unsigned i = 0; i < album->format_count; i++) {
+        char format[sizeof album->format[0] + 1];
+        snprintf(format, sizeof format, "%.*s", (int)sizeof album->format[0],
+                 album->format[i]);
         json_open_array(json, NULL);
         json_string(json, NULL, format);
-        json_uint(json, NULL, pictures->of_format[i]);
+        json_uint(json, NULL, album->of_format[i]);
         json_close_array(json);
     }
     json_close_array(json);
-    json_uint(json, "folders", pictures->folder_count);
+    json_uint(json, "folders", album->folder_count);
     json_uint(json, "failed", pages->failed);
     json_uint(json, "skipped", pages->skipped);
     json_open_array(json, "reasons");
@@ -304,7 +351,7 @@ static enum status add_swatch(struct json *json, struct pages *pages,
         const uint8_t *data;
         uint32_t bytes;
         enum status status =
-            thumbs_read(pages->thumbs, pages->pictures.order[group->first + i], &data, &bytes, err);
+            thumbs_read(pages->thumbs, pages->album.order[group->first + i], &data, &bytes, err);
         if (status != STATUS_OK)
             return status;
         if (bytes)
@@ -332,9 +379,9 @@ static void add_strip(struct json *json, const struct pages *pages,
     json_uint(json, "cell", cell);
     json_open_array(json, "strip");
     for (uint64_t i = 0; i < strip_length(group); i++) {
-        const uint64_t row = pages->pictures.order[group->first + i];
+        const uint64_t row = pages->album.order[group->first + i];
         json_open_array(json, NULL);
-        json_string(json, NULL, pictures_name(&pages->pictures, row));
+        json_string(json, NULL, album_name(&pages->album, row));
         json_uint(json, NULL, pages->strip_places[cell + i].width);
         json_uint(json, NULL, pages->strip_places[cell + i].height);
         json_close_array(json);
@@ -344,7 +391,7 @@ static void add_strip(struct json *json, const struct pages *pages,
 
 static enum status add_groups(struct json *json, struct pages *pages, struct error *err)
 {
-    const struct pictures *pictures = &pages->pictures;
+    const struct album *album = &pages->album;
     const struct result_clusters *clusters = pages->clusters;
     struct palette_cells *cells = malloc(sizeof *cells);
     float *centroids = NULL;
@@ -358,12 +405,12 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
                            : error_memory(err, values * sizeof *centroids, "centroids");
     }
     json_open_array(json, "groups");
-    for (uint32_t i = 0; i < pictures->group_count && status == STATUS_OK; i++) {
-        const struct picture_group *group = &pictures->group[i];
+    for (uint32_t i = 0; i < album->group_count && status == STATUS_OK; i++) {
+        const struct picture_group *group = &album->group[i];
         json_open_object(json, NULL);
         json_int(json, "label", group->label);
         if (pages->grouping == GROUPS_FOLDERS && group->label >= 0)
-            json_string(json, "title", pictures->names + pictures->folder[group->label].name);
+            json_string(json, "title", album->names + album->folder[group->label].name);
         json_uint(json, "first", group->first);
         json_uint(json, "size", group->size);
         json_uint(json, "outliers", group->outliers);
@@ -372,7 +419,7 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
         for (int j = 0; j < 3 && group->commonest[j].count; j++) {
             json_open_array(json, NULL);
             json_string(json, NULL,
-                        pictures->names + pictures->folder[group->commonest[j].folder].name);
+                        album->names + album->folder[group->commonest[j].folder].name);
             json_uint(json, NULL, group->commonest[j].count);
             json_close_array(json);
         }
@@ -451,7 +498,7 @@ static enum status add_clustering(struct json *json, struct pages *pages, struct
 static void add_title(struct json *json, const char *file)
 {
     char title[256];
-    pictures_source(title, sizeof title, file);
+    album_source(title, sizeof title, file);
     const size_t length = strlen(title);
     if (length > 3 && strcmp(title + length - 3, ".h5") == 0)
         title[length - 3] = 0;
@@ -482,8 +529,18 @@ enum status pages_make_summary(struct pages *pages, struct error *err)
         json_string(&json, "feature", pages->similar_feature);
         json_close_object(&json);
     }
+    if (pages->has_duplicates) {
+        json_open_object(&json, "duplicates");
+        json_uint(&json, "bytes", pages->duplicates[0]);
+        json_uint(&json, "pixels", pages->duplicates[1]);
+        json_uint(&json, "near", pages->duplicates[2]);
+        json_uint(&json, "limit", pages->near_limit);
+        json_close_object(&json);
+    }
     json_bool(&json, "map", pages->has_map);
     json_open_array(&json, "notes");
+    if (pages->duplicates_note[0])
+        json_string(&json, NULL, pages->duplicates_note);
     if (pages->similar_note[0])
         json_string(&json, NULL, pages->similar_note);
     json_close_array(&json);

@@ -4,7 +4,7 @@
 
 #include "base/output_directory.h"
 #include "report/pages_config.h"
-#include "report/pages_pictures.h"
+#include "report/album.h"
 #include "thumbs/thumbs.h"
 
 /* Pictures of a group on the first page, at most. */
@@ -18,7 +18,7 @@ struct pages {
     struct result *result;
     const struct result_clusters *clusters; /* NULL: there are none */
     struct output_directory *directory;
-    struct pictures pictures;
+    struct album album;
     enum grouping grouping;
 
     struct thumbs *thumbs;
@@ -31,6 +31,11 @@ struct pages {
     char similar_feature[FEATURE_NAME_MAX]; /* by which pictures are similar */
     char similar_note[512];                 /* why there are none, or "" */
 
+    bool has_duplicates;
+    uint64_t duplicates[3];    /* groups, by enum duplicates_kind */
+    uint32_t near_limit;       /* 0: the file has no codes */
+    char duplicates_note[512]; /* why there are none, or "" */
+
     uint64_t failed, skipped; /* files; skipped: that are no images */
     uint64_t by_reason[REASON_COUNT];
 };
@@ -41,6 +46,8 @@ enum status pages_make_sheets(struct pages *pages, struct error *err);
 enum status pages_make_images(struct pages *pages, struct error *err);
 /* data/similar-N.js, data/map.js */
 enum status pages_make_similar(struct pages *pages, struct error *err);
+/* data/duplicates.js */
+enum status pages_make_duplicates(struct pages *pages, struct error *err);
 /* data/failures-N.js */
 enum status pages_make_failures(struct pages *pages, struct error *err);
 /* data/summary.js */

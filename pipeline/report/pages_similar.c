@@ -100,23 +100,22 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
 }
 
 /* data/similar-N.js: for each picture [[number, distance]...], nearest first. */
-static enum status write_similar(const struct similar *similar, const uint64_t *number_of,
-                                 struct error *err)
+static enum status write_similar(const struct similar *similar, struct error *err)
 {
     struct pages *pages = similar->pages;
-    const uint64_t n = pages->pictures.count;
+    const uint64_t n = pages->album.count;
     const uint32_t each = similar->found.n;
     for (uint64_t first = 0; first < n; first += PAGES_CHUNK) {
         struct json json;
         json_init(&json, true);
         json_open_array(&json, NULL);
         for (uint64_t i = first; i < min_u64(n, first + PAGES_CHUNK); i++) {
-            const size_t at = (size_t)pages->pictures.order[i] * each;
+            const size_t at = (size_t)pages->album.order[i] * each;
             json_open_array(&json, NULL);
             for (uint32_t j = 0; j < min_u32(each, SHOWN) && similar->found.rows[at + j] >= 0;
                  j++) {
                 json_open_array(&json, NULL);
-                json_uint(&json, NULL, number_of[similar->found.rows[at + j]]);
+                json_uint(&json, NULL, pages->album.number[similar->found.rows[at + j]]);
                 script_number(&json, NULL, (double)similar->distances[at + j], 4);
                 json_close_array(&json);
             }
@@ -134,10 +133,10 @@ static enum status write_similar(const struct similar *similar, const uint64_t *
 /* data/map.js: x and y of each picture, from 0 on, and their ranges. */
 static enum status write_map(struct pages *pages, const float *xy, struct error *err)
 {
-    const struct pictures *pictures = &pages->pictures;
+    const struct album *album = &pages->album;
     float low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
     struct json json;
-    for (uint64_t i = 0; i < 2 * pictures->count; i++) {
+    for (uint64_t i = 0; i < 2 * album->count; i++) {
         low[i % 2] = fminf(low[i % 2], xy[i]);
         high[i % 2] = fmaxf(high[i % 2], xy[i]);
     }
@@ -148,9 +147,9 @@ static enum status write_map(struct pages *pages, const float *xy, struct error 
         json_uint(&json, axis ? "height" : "width",
                   (uint64_t)lroundf((high[axis] - low[axis]) / widest * MAP_AXIS));
         json_open_array(&json, axis ? "y" : "x");
-        for (uint64_t i = 0; i < pictures->count; i++)
+        for (uint64_t i = 0; i < album->count; i++)
             json_uint(&json, NULL,
-                      (uint64_t)lroundf((xy[2 * pictures->order[i] + (unsigned)axis] - low[axis]) /
+                      (uint64_t)lroundf((xy[2 * album->order[i] + (unsigned)axis] - low[axis]) /
                                         widest * MAP_AXIS));
         json_close_array(&json);
     }
@@ -162,7 +161,7 @@ static enum status write_map(struct pages *pages, const float *xy, struct error 
 static enum status make_map(const struct similar *similar, struct error *err)
 {
     struct pages *pages = similar->pages;
-    const size_t n = (size_t)pages->pictures.count;
+    const size_t n = (size_t)pages->album.count;
     const struct layout_config config = {.threads = pages->config->threads,
                                          .stop = pages->config->stop,
                                          .progress = map_progress,
@@ -197,8 +196,7 @@ enum status pages_make_similar(struct pages *pages, struct error *err)
 {
     struct similar similar = {.pages = pages};
     struct error why = ERROR_INIT;
-    uint64_t *number_of = NULL;
-    if (pages->pictures.count < 2 || result_feature_count(pages->result) == 0)
+    if (pages->album.count < 2 || result_feature_count(pages->result) == 0)
         return STATUS_OK;
     enum status status = open_feature(&similar, &why);
     if (status == STATUS_OK)
@@ -212,20 +210,12 @@ enum status pages_make_similar(struct pages *pages, struct error *err)
         status = STATUS_OK;
         goto out;
     }
-    number_of = malloc((size_t)pages->pictures.count * sizeof *number_of);
-    if (!number_of) {
-        status = error_memory(err, (size_t)pages->pictures.count * sizeof *number_of, "pictures");
-        goto out;
-    }
-    for (uint64_t i = 0; i < pages->pictures.count; i++)
-        number_of[pages->pictures.order[i]] = i;
-    status = write_similar(&similar, number_of, err);
+    status = write_similar(&similar, err);
     if (status == STATUS_OK)
         pages->has_similar = true;
-    if (status == STATUS_OK && pages->pictures.count >= 3)
+    if (status == STATUS_OK && pages->album.count >= 3)
         status = make_map(&similar, err);
 out:
-    free(number_of);
     free(similar.distances);
     neighbours_clear(&similar.found);
     matrix_close(&similar.matrix);

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import h5py
 import numpy
@@ -244,6 +245,20 @@ def test_failures_can_be_filtered_and_sorted(browser, report):
     browser.check()
 
 
+def test_duplicates_are_shown_in_groups(browser, report):
+    groups = data_of(report, "duplicates")
+    same = [group for group in groups if group["kind"] == "bytes"]
+    assert len(same) == 1
+    images = data_of(report, "images", 0)
+    assert sorted(images["name"][member[0]] for member in same[0]["members"]) == ["folder 0/copy.jpg", "folder 0/picture 0.jpg"]
+    browser.open(report, "#/duplicates")
+    browser.wait("return document.querySelectorAll('.groups .card').length === arguments[0]", len(groups))
+    assert browser.run("return document.querySelectorAll('.groups .tile').length") == sum(len(group["members"]) for group in groups)
+    assert "folder 0/copy.jpg" in browser.find("main")[0].text
+    browser.shot(SHOTS / "duplicates.png")
+    browser.check()
+
+
 # --- how it is used -----------------------------------------------------------------------------
 
 def test_the_keyboard_reaches_everything(browser, report):
@@ -411,6 +426,25 @@ def test_pages_tell_no_secrets(tmp_path, program):
             content = path.read_bytes() if path.is_file() else b""
             assert [s for s in secrets if s in content] == [], path
         assert [name.split("/")[-1] for name in sorted(data_of(tmp_path / "r", "images", 0)["name"])] == [f"{i}.jpg" for i in range(4)]
+
+
+def test_originals_are_linked_on_request(browser, tmp_path, program):
+    from PIL import Image
+    pictures = tmp_path / "my pictures #1"
+    pictures.mkdir()
+    for i, name in enumerate([b"a b?.png", b"c%41.png", b"not UTF-8 \xff.png", b"<d>.png"]):
+        with open(os.fsencode(pictures) + b"/" + name, "wb") as file:
+            Image.new("RGB", (300 + i, 200), (60 * i, 50, 99)).save(file, "PNG")
+    assert run_clpipe("ingest", pictures, "-o", tmp_path / "f.h5").returncode == 0
+    made = run_clpipe("report", tmp_path / "f.h5", "-o", tmp_path / "r", "--link-originals")
+    assert made.returncode == 0, made.stderr
+    for p in range(4):
+        browser.open(tmp_path / "r", f"#/picture/{p}")
+        size = browser.wait("const i = document.querySelector('#picture img.original'); return i && i.complete && i.naturalWidth")
+        assert size == data_of(tmp_path / "r", "images", 0)["width"][p]
+        complaints, asked = browser.logs()
+        assert complaints == []
+        assert all(url.startswith(("file://" + quote(str(tmp_path)), "data:")) for url in asked)
 
 
 # --- files of several kinds ---------------------------------------------------------------------

@@ -400,6 +400,11 @@ const KINDS = {
     near: ["Nearly the same", "Scaled, re-encoded, cropped, mirrored or brightened."],
 };
 
+/* What makes a member a copy of the first. */
+const relation = ([, kind, distance, mirrored]) => kind === "near"
+    ? `${counted(distance, "bit")} of the code differ${distance === 1 ? "s" : ""}${mirrored ? ", mirrored" : ""}`
+    : kind === "pixels" ? "every pixel the same" : "the same bytes";
+
 App.views.duplicates = async ([kind], main) => {
     const about = App.summary.duplicates;
     const page = h("div.page");
@@ -420,7 +425,8 @@ App.views.duplicates = async ([kind], main) => {
     const extra = groups.reduce((sum, group) => sum + group.members.length - 1, 0);
     put(page, h("h1", {}, "Duplicates"),
         h("p", {}, groups.length ? `${counted(groups.length, "group")} of pictures that are copies of each other; without ${counted(extra, "copy", "copies")} one of each would be left.` : "No picture is a copy of another."),
-        about.note ? h("p.note", {}, about.note) : null,
+        h("p.by", {}, about.limit ? ["Pictures count as nearly the same where their codes differ in at most ", count(about.limit), " of 256 bits. ", h("code", {}, "clpipe duplicates"), " also compares the pictures themselves, and finds more."]
+            : ["This file has no codes of its pictures, so only equal files are found. To add codes: ", h("code", {}, "clpipe ingest --add-codes"), "."]),
         groups.length && kinds.length > 1 ? h("nav.chips", { "aria-label": "Kinds" },
             [["", "All", groups.length], ...kinds.map(name => [name, KINDS[name][0], about[name]])].map(([name, text, n]) =>
                 h("a", { href: name ? `#/duplicates/${name}` : "#/duplicates", "aria-current": (kind ?? "") === name ? "true" : null }, text, h("span.n", {}, count(n))))) : null);
@@ -442,7 +448,7 @@ App.views.duplicates = async ([kind], main) => {
                 h("h2", {}, KINDS[group.kind][0]), h("span.size", {}, counted(group.members.length, "picture"), h("span.part", {}, ` · ${KINDS[group.kind][1]}`))),
             gallery.element,
             h("ul.paths", {}, pictures.map((one, i) => h("li", {}, h("bdi", {}, shown(one.name)),
-                h("span.n", {}, ` ${count(one.width)} × ${count(one.height)}, ${size(one.bytes)}${group.members[i][1] && i ? `, ${group.members[i][1]}` : ""}`)))),
+                h("span.n", {}, ` ${count(one.width)} × ${count(one.height)}, ${size(one.bytes)}${i ? `, ${relation(group.members[i])}` : ""}`)))),
             group.members.length > pictures.length ? h("p", {}, `and ${count(group.members.length - pictures.length)} more`) : null));
             gallery.add(pictures.map(one => [App.tile(one.p, one.name, one.place), one.place]));
         }

@@ -1,11 +1,11 @@
-/* pages_pictures.h: the pictures of a report: what a page says about each, and the order in which
+/* album.h: the pictures of a report: what a page says about each, and the order in which
  * pages show them.
  *
  * A picture's place in that order is its number in the pages: groups follow each other, and within a
  * group its members, nearest to the centre first. A group is a cluster; without a clustering, a folder
  * or all pictures. */
-#ifndef CLPIPE_REPORT_PAGES_PICTURES_H
-#define CLPIPE_REPORT_PAGES_PICTURES_H
+#ifndef CLPIPE_REPORT_ALBUM_H
+#define CLPIPE_REPORT_ALBUM_H
 
 #include "base/error.h"
 #include "base/stop.h"
@@ -37,10 +37,11 @@ struct picture_group {
     } commonest[3]; /* by count; count 0: fewer */
 };
 
-struct pictures {
+struct album {
     uint64_t count;
     struct picture *row; /* by the row in the file */
     uint64_t *order;     /* rows in the order of the pages */
+    uint64_t *number;    /* of each row: its place in that order */
     char *names;
     uint64_t names_used, names_room;
 
@@ -64,22 +65,22 @@ enum grouping { GROUPS_CLUSTERS, GROUPS_FOLDERS, GROUPS_NONE };
 /* Reads all rows and puts them in order. clusters: which to group by; NULL: by folder where there are
  * 2 to 1,000 of them and fewer than pictures, else one group; *how is told. Clear also after a
  * failure. */
-enum status pictures_read(struct pictures *out, enum grouping *how, struct result *result,
+enum status album_read(struct album *out, enum grouping *how, struct result *result,
                           const struct result_clusters *clusters, struct stop *stop,
                           struct error *err);
-void pictures_clear(struct pictures *pictures);
+void album_clear(struct album *album);
 
-static inline const char *pictures_name(const struct pictures *pictures, uint64_t row)
+static inline const char *album_name(const struct album *album, uint64_t row)
 {
-    return pictures->names + pictures->row[row].name;
+    return album->names + album->row[row].name;
 }
 
 /* A path as pages show it: never absolute, and without what all paths of its source have in common
  * where they lead outside of it (those of lists). Points into `path`. */
-const char *pictures_shown(const struct pictures *pictures, const char *path, unsigned source);
+const char *album_shown(const struct album *album, const char *path, unsigned source);
 
 /* The last component of a source, without its slashes; "" for one without a name. Into buffer,
  * returned. */
-const char *pictures_source(char *buffer, size_t size, const char *source);
+const char *album_source(char *buffer, size_t size, const char *source);
 
 #endif

@@ -1,6 +1,6 @@
-/* pages_pictures.c: one pass finds what paths have in common, one reads the rows, then they are
+/* album.c: one pass finds what paths have in common, one reads the rows, then they are
  * sorted. */
-#include "report/pages_pictures.h"
+#include "report/album.h"
 #include "base/hash.h"
 #include <math.h>
 #include <stdio.h>
@@ -24,10 +24,10 @@ static size_t directory_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-const char *pictures_shown(const struct pictures *pictures, const char *path, unsigned source)
+const char *album_shown(const struct album *album, const char *path, unsigned source)
 {
-    if (leads_outside(path) && source < pictures->source_count) {
-        const size_t skip = pictures->skip[source];
+    if (leads_outside(path) && source < album->source_count) {
+        const size_t skip = album->skip[source];
         path += skip <= directory_length(path) ? skip : 0;
     }
     for (;;) {
@@ -73,10 +73,10 @@ struct prefixes {
     size_t *common;
 };
 
-static enum status add_prefix(struct prefixes *prefixes, const struct pictures *pictures,
+static enum status add_prefix(struct prefixes *prefixes, const struct album *album,
                               const char *path, unsigned source, struct error *err)
 {
-    if (source >= pictures->source_count || !leads_outside(path))
+    if (source >= album->source_count || !leads_outside(path))
         return STATUS_OK;
     if (prefixes->first[source]) {
         shorten(&prefixes->common[source], prefixes->first[source], path);
@@ -87,17 +87,17 @@ static enum status add_prefix(struct prefixes *prefixes, const struct pictures *
     return prefixes->first[source] ? STATUS_OK : error_memory(err, strlen(path), "a file name");
 }
 
-static enum status find_prefixes(struct pictures *pictures, struct result *result,
+static enum status find_prefixes(struct album *album, struct result *result,
                                  struct stop *stop, struct error *err)
 {
     struct prefixes prefixes;
-    pictures->source_count = result_source_count(result);
-    const size_t sources = pictures->source_count + 1;
-    pictures->skip = calloc(sources, sizeof *pictures->skip);
+    album->source_count = result_source_count(result);
+    const size_t sources = album->source_count + 1;
+    album->skip = calloc(sources, sizeof *album->skip);
     prefixes.first = calloc(sources, sizeof *prefixes.first);
-    prefixes.common = pictures->skip;
+    prefixes.common = album->skip;
     enum status status = STATUS_OK;
-    if (!pictures->skip || !prefixes.first)
+    if (!album->skip || !prefixes.first)
         status = error_memory(err, sources * sizeof *prefixes.first, "the names of sources");
     for (uint64_t row = 0; status == STATUS_OK && row < result_images(result); row++) {
         struct result_image image;
@@ -105,24 +105,24 @@ static enum status find_prefixes(struct pictures *pictures, struct result *resul
         if (status == STATUS_OK)
             status = result_image_at(result, row, &image, err);
         if (status == STATUS_OK)
-            status = add_prefix(&prefixes, pictures, image.path, image.source, err);
+            status = add_prefix(&prefixes, album, image.path, image.source, err);
     }
     for (uint64_t row = 0; status == STATUS_OK && row < result_failures(result); row++) {
         struct result_failure failure;
         status = result_failure_at(result, row, &failure, err);
         if (status == STATUS_OK)
-            status = add_prefix(&prefixes, pictures, failure.path, failure.source, err);
+            status = add_prefix(&prefixes, album, failure.path, failure.source, err);
     }
-    for (unsigned i = 0; prefixes.first && i < pictures->source_count; i++) {
-        if (prefixes.first[i] && pictures->skip)
-            pictures->skip[i] = skip_home(prefixes.first[i], pictures->skip[i]);
+    for (unsigned i = 0; prefixes.first && i < album->source_count; i++) {
+        if (prefixes.first[i] && album->skip)
+            album->skip[i] = skip_home(prefixes.first[i], album->skip[i]);
         free(prefixes.first[i]);
     }
     free(prefixes.first);
     return status;
 }
 
-const char *pictures_source(char *buffer, size_t size, const char *source)
+const char *album_source(char *buffer, size_t size, const char *source)
 {
     size_t length = strlen(source);
     if (source[0] == '@')
@@ -141,21 +141,21 @@ const char *pictures_source(char *buffer, size_t size, const char *source)
 
 /* --- rows -------------------------------------------------------------------------------------- */
 
-static enum status add_name(uint64_t *at, struct pictures *pictures, const char *name,
+static enum status add_name(uint64_t *at, struct album *album, const char *name,
                             size_t length, struct error *err)
 {
-    if (pictures->names_room - pictures->names_used < length + 1) {
-        const uint64_t room = 2 * pictures->names_room + length + 4096;
-        char *grown = realloc(pictures->names, (size_t)room);
+    if (album->names_room - album->names_used < length + 1) {
+        const uint64_t room = 2 * album->names_room + length + 4096;
+        char *grown = realloc(album->names, (size_t)room);
         if (!grown)
             return error_memory(err, (size_t)room, "the names of pictures");
-        pictures->names = grown;
-        pictures->names_room = room;
+        album->names = grown;
+        album->names_room = room;
     }
-    *at = pictures->names_used;
-    memcpy(pictures->names + *at, name, length);
-    pictures->names[*at + length] = 0;
-    pictures->names_used += length + 1;
+    *at = album->names_used;
+    memcpy(album->names + *at, name, length);
+    album->names[*at + length] = 0;
+    album->names_used += length + 1;
     return STATUS_OK;
 }
 
@@ -192,7 +192,7 @@ static enum status grow_slots(struct folder_slots *slots, struct error *err)
 }
 
 /* The folder of a shown path: what is before its last slash, or its source. */
-static enum status find_folder(uint32_t *number, struct pictures *pictures,
+static enum status find_folder(uint32_t *number, struct album *album,
                                struct folder_slots *slots, const char *shown, unsigned source,
                                const char *source_name, struct error *err)
 {
@@ -205,95 +205,95 @@ static enum status find_folder(uint32_t *number, struct pictures *pictures,
     murmur3_update(&state, shown, length);
     murmur3_final(&state, digest);
     enum status status = STATUS_OK;
-    if (2 * ((size_t)pictures->folder_count + 1) > slots->count)
+    if (2 * ((size_t)album->folder_count + 1) > slots->count)
         status = grow_slots(slots, err);
     if (status != STATUS_OK)
         return status;
     struct folder_slot *slot = find_slot(slots, digest);
     if (slot->number == 0) {
-        if (pictures->folder_count == pictures->folder_room) {
-            const uint32_t room = 2 * pictures->folder_room + 64;
+        if (album->folder_count == album->folder_room) {
+            const uint32_t room = 2 * album->folder_room + 64;
             struct picture_folder *grown =
-                realloc(pictures->folder, (size_t)room * sizeof *pictures->folder);
+                realloc(album->folder, (size_t)room * sizeof *album->folder);
             if (!grown)
                 return error_memory(err, (size_t)room * sizeof *grown, "the folders of pictures");
-            pictures->folder = grown;
-            pictures->folder_room = room;
+            album->folder = grown;
+            album->folder_room = room;
         }
-        struct picture_folder *folder = &pictures->folder[pictures->folder_count];
+        struct picture_folder *folder = &album->folder[album->folder_count];
         folder->count = 0;
-        status = length ? add_name(&folder->name, pictures, shown, length, err)
-                        : add_name(&folder->name, pictures, source_name, strlen(source_name), err);
+        status = length ? add_name(&folder->name, album, shown, length, err)
+                        : add_name(&folder->name, album, source_name, strlen(source_name), err);
         if (status != STATUS_OK)
             return status;
         memcpy(slot->digest, digest, sizeof digest);
-        slot->number = ++pictures->folder_count;
+        slot->number = ++album->folder_count;
     }
     *number = slot->number - 1;
-    pictures->folder[*number].count++;
+    album->folder[*number].count++;
     return STATUS_OK;
 }
 
-static enum status find_format(uint8_t *number, struct pictures *pictures,
+static enum status find_format(uint8_t *number, struct album *album,
                                const struct result_image *image, struct error *err)
 {
     unsigned i = 0;
-    while (i < pictures->format_count &&
-           memcmp(pictures->format[i], image->format, sizeof image->format) != 0)
+    while (i < album->format_count &&
+           memcmp(album->format[i], image->format, sizeof image->format) != 0)
         i++;
     if (i == UINT8_MAX) /* a file that no clpipe wrote */
         i--;
-    if (i == pictures->format_count) {
-        void *formats = realloc(pictures->format, (i + 1) * sizeof *pictures->format);
+    if (i == album->format_count) {
+        void *formats = realloc(album->format, (i + 1) * sizeof *album->format);
         if (formats)
-            pictures->format = formats;
-        uint64_t *of = realloc(pictures->of_format, (i + 1) * sizeof *pictures->of_format);
+            album->format = formats;
+        uint64_t *of = realloc(album->of_format, (i + 1) * sizeof *album->of_format);
         if (of)
-            pictures->of_format = of;
+            album->of_format = of;
         if (!formats || !of)
             return error_memory(err, (i + 1) * 8, "the formats of pictures");
-        memcpy(pictures->format[i], image->format, sizeof image->format);
-        pictures->of_format[i] = 0;
-        pictures->format_count++;
+        memcpy(album->format[i], image->format, sizeof image->format);
+        album->of_format[i] = 0;
+        album->format_count++;
     }
-    pictures->of_format[i]++;
+    album->of_format[i]++;
     *number = (uint8_t)i;
     return STATUS_OK;
 }
 
-static enum status read_row(struct pictures *pictures, struct folder_slots *slots,
+static enum status read_row(struct album *album, struct folder_slots *slots,
                             struct result *result, uint64_t row, struct error *err)
 {
-    struct picture *picture = &pictures->row[row];
+    struct picture *picture = &album->row[row];
     struct result_image image;
     char source[256] = "";
     enum status status = result_image_at(result, row, &image, err);
     if (status != STATUS_OK)
         return status;
-    const char *shown = pictures_shown(pictures, image.path, image.source);
-    if (image.source < pictures->source_count)
-        pictures_source(source, sizeof source, result_source(result, image.source));
+    const char *shown = album_shown(album, image.path, image.source);
+    if (image.source < album->source_count)
+        album_source(source, sizeof source, result_source(result, image.source));
     *picture = (struct picture){.bytes = image.bytes,
                                 .width = image.width,
                                 .height = image.height,
                                 .source = image.source,
                                 .label = 0};
-    pictures->bytes += image.bytes;
-    pictures->pixels += (uint64_t)image.width * image.height;
-    status = add_name(&picture->name, pictures, shown, strlen(shown), err);
+    album->bytes += image.bytes;
+    album->pixels += (uint64_t)image.width * image.height;
+    status = add_name(&picture->name, album, shown, strlen(shown), err);
     if (status == STATUS_OK)
-        status = find_format(&picture->format, pictures, &image, err);
+        status = find_format(&picture->format, album, &image, err);
     if (status == STATUS_OK)
-        status = find_folder(&picture->folder, pictures, slots, shown, image.source, source, err);
+        status = find_folder(&picture->folder, album, slots, shown, image.source, source, err);
     return status;
 }
 
 /* --- order ------------------------------------------------------------------------------------- */
 
-static enum status read_labels(struct pictures *pictures, struct result *result,
+static enum status read_labels(struct album *album, struct result *result,
                                const struct result_clusters *clusters, struct error *err)
 {
-    const size_t n = (size_t)pictures->count;
+    const size_t n = (size_t)album->count;
     int32_t *labels = malloc(n * sizeof *labels);
     float *distances = malloc(n * sizeof *distances);
     enum status status = labels && distances ? STATUS_OK : error_memory(err, 8 * n, "labels");
@@ -301,8 +301,8 @@ static enum status read_labels(struct pictures *pictures, struct result *result,
         status = result_clusters_read(result, clusters, NULL, labels, distances, NULL, NULL, err);
     for (size_t row = 0; status == STATUS_OK && row < n; row++) {
         const bool valid = labels[row] >= 0 && (uint32_t)labels[row] < clusters->k;
-        pictures->row[row].label = valid ? labels[row] : -1;
-        pictures->row[row].distance =
+        album->row[row].label = valid ? labels[row] : -1;
+        album->row[row].distance =
             isfinite(distances[row]) && distances[row] > 0 ? sqrtf(distances[row]) : 0;
     }
     free(labels);
@@ -369,11 +369,11 @@ static void add_commonest(struct picture_group *group, uint32_t folder, uint64_t
 }
 
 /* scratch: as many as the group has members. */
-static void find_commonest(struct picture_group *group, const struct pictures *pictures,
+static void find_commonest(struct picture_group *group, const struct album *album,
                            uint32_t *scratch)
 {
     for (uint64_t i = 0; i < group->size; i++)
-        scratch[i] = pictures->row[pictures->order[group->first + i]].folder;
+        scratch[i] = album->row[album->order[group->first + i]].folder;
     qsort(scratch, (size_t)group->size, sizeof *scratch, compare_folders);
     for (uint64_t i = 0, begin = 0; i < group->size; i++)
         if (i + 1 == group->size || scratch[i + 1] != scratch[i]) {
@@ -382,49 +382,52 @@ static void find_commonest(struct picture_group *group, const struct pictures *p
         }
 }
 
-static enum status put_in_order(struct pictures *pictures, uint32_t groups, bool by_distance,
+static enum status put_in_order(struct album *album, uint32_t groups, bool by_distance,
                                 struct error *err)
 {
-    const size_t n = (size_t)pictures->count;
+    const size_t n = (size_t)album->count;
     enum status status = STATUS_OK;
     struct ordered *sorted = malloc(n * sizeof *sorted);
     uint64_t *next = malloc(((size_t)groups + 1) * sizeof *next);
     uint32_t *scratch = malloc(n * sizeof *scratch);
-    pictures->group = calloc((size_t)groups + 1, sizeof *pictures->group);
-    pictures->order = malloc(n * sizeof *pictures->order);
-    if (!sorted || !next || !scratch || !pictures->group || !pictures->order) {
+    album->group = calloc((size_t)groups + 1, sizeof *album->group);
+    album->order = malloc(n * sizeof *album->order);
+    album->number = malloc(n * sizeof *album->number);
+    if (!sorted || !next || !scratch || !album->group || !album->order || !album->number) {
         status = error_memory(err, n * sizeof *sorted, "the order of pictures");
         goto out;
     }
     for (uint32_t i = 0; i <= groups; i++)
-        pictures->group[i].label = i < groups ? (int32_t)i : -1;
+        album->group[i].label = i < groups ? (int32_t)i : -1;
     for (size_t row = 0; row < n; row++)
-        pictures->group[pictures->row[row].label < 0 ? groups : (uint32_t)pictures->row[row].label]
+        album->group[album->row[row].label < 0 ? groups : (uint32_t)album->row[row].label]
             .size++;
-    qsort(pictures->group, (size_t)groups + 1, sizeof *pictures->group, compare_groups);
+    qsort(album->group, (size_t)groups + 1, sizeof *album->group, compare_groups);
     uint64_t first = 0;
     for (uint32_t i = 0; i <= groups; i++) {
-        struct picture_group *group = &pictures->group[i];
+        struct picture_group *group = &album->group[i];
         group->first = first;
         next[group->label < 0 ? groups : (uint32_t)group->label] = first;
         first += group->size;
     }
-    pictures->group_count = pictures->group[groups].size ? groups + 1 : groups;
+    album->group_count = album->group[groups].size ? groups + 1 : groups;
     for (size_t row = 0; row < n; row++) {
-        const int32_t label = pictures->row[row].label;
+        const int32_t label = album->row[row].label;
         sorted[next[label < 0 ? groups : (uint32_t)label]++] =
-            (struct ordered){pictures->row[row].distance, row};
+            (struct ordered){album->row[row].distance, row};
     }
-    for (uint32_t i = 0; i < pictures->group_count; i++) {
-        struct picture_group *group = &pictures->group[i];
+    for (uint32_t i = 0; i < album->group_count; i++) {
+        struct picture_group *group = &album->group[i];
         struct ordered *at = sorted + group->first;
         if (by_distance && group->label >= 0) {
             qsort(at, (size_t)group->size, sizeof *at, compare_rows);
             group->outliers = count_outliers(at, group->size);
         }
         for (uint64_t j = 0; j < group->size; j++)
-            pictures->order[group->first + j] = at[j].row;
-        find_commonest(group, pictures, scratch);
+            album->order[group->first + j] = at[j].row;
+        for (uint64_t j = 0; j < group->size; j++)
+            album->number[at[j].row] = group->first + j;
+        find_commonest(group, album, scratch);
     }
 out:
     free(sorted);
@@ -433,12 +436,12 @@ out:
     return status;
 }
 
-enum status pictures_read(struct pictures *out, enum grouping *how, struct result *result,
+enum status album_read(struct album *out, enum grouping *how, struct result *result,
                           const struct result_clusters *clusters, struct stop *stop,
                           struct error *err)
 {
     struct folder_slots slots = {0};
-    *out = (struct pictures){.count = result_images(result)};
+    *out = (struct album){.count = result_images(result)};
     const size_t n = (size_t)out->count;
     enum status status = find_prefixes(out, result, stop, err);
     if (status != STATUS_OK)
@@ -476,15 +479,16 @@ out:
     return status;
 }
 
-void pictures_clear(struct pictures *pictures)
+void album_clear(struct album *album)
 {
-    free(pictures->row);
-    free(pictures->order);
-    free(pictures->names);
-    free(pictures->folder);
-    free(pictures->format);
-    free(pictures->of_format);
-    free(pictures->group);
-    free(pictures->skip);
-    *pictures = (struct pictures){0};
+    free(album->row);
+    free(album->order);
+    free(album->number);
+    free(album->names);
+    free(album->folder);
+    free(album->format);
+    free(album->of_format);
+    free(album->group);
+    free(album->skip);
+    *album = (struct album){0};
 }
