@@ -87,8 +87,8 @@ static enum status add_prefix(struct prefixes *prefixes, const struct album *alb
     return prefixes->first[source] ? STATUS_OK : error_memory(err, strlen(path), "a file name");
 }
 
-static enum status find_prefixes(struct album *album, struct result *result,
-                                 struct stop *stop, struct error *err)
+static enum status find_prefixes(struct album *album, struct result *result, struct stop *stop,
+                                 struct error *err)
 {
     struct prefixes prefixes;
     album->source_count = result_source_count(result);
@@ -141,8 +141,8 @@ const char *album_source(char *buffer, size_t size, const char *source)
 
 /* --- rows -------------------------------------------------------------------------------------- */
 
-static enum status add_name(uint64_t *at, struct album *album, const char *name,
-                            size_t length, struct error *err)
+static enum status add_name(uint64_t *at, struct album *album, const char *name, size_t length,
+                            struct error *err)
 {
     if (album->names_room - album->names_used < length + 1) {
         const uint64_t room = 2 * album->names_room + length + 4096;
@@ -192,9 +192,9 @@ static enum status grow_slots(struct folder_slots *slots, struct error *err)
 }
 
 /* The folder of a shown path: what is before its last slash, or its source. */
-static enum status find_folder(uint32_t *number, struct album *album,
-                               struct folder_slots *slots, const char *shown, unsigned source,
-                               const char *source_name, struct error *err)
+static enum status find_folder(uint32_t *number, struct album *album, struct folder_slots *slots,
+                               const char *shown, unsigned source, const char *source_name,
+                               struct error *err)
 {
     size_t length = directory_length(shown);
     length -= length > 0;
@@ -261,8 +261,8 @@ static enum status find_format(uint8_t *number, struct album *album,
     return STATUS_OK;
 }
 
-static enum status read_row(struct album *album, struct folder_slots *slots,
-                            struct result *result, uint64_t row, struct error *err)
+static enum status read_row(struct album *album, struct folder_slots *slots, struct result *result,
+                            uint64_t row, struct error *err)
 {
     struct picture *picture = &album->row[row];
     struct result_image image;
@@ -400,8 +400,7 @@ static enum status put_in_order(struct album *album, uint32_t groups, bool by_di
     for (uint32_t i = 0; i <= groups; i++)
         album->group[i].label = i < groups ? (int32_t)i : -1;
     for (size_t row = 0; row < n; row++)
-        album->group[album->row[row].label < 0 ? groups : (uint32_t)album->row[row].label]
-            .size++;
+        album->group[album->row[row].label < 0 ? groups : (uint32_t)album->row[row].label].size++;
     qsort(album->group, (size_t)groups + 1, sizeof *album->group, compare_groups);
     uint64_t first = 0;
     for (uint32_t i = 0; i <= groups; i++) {
@@ -437,8 +436,7 @@ out:
 }
 
 enum status album_read(struct album *out, enum grouping *how, struct result *result,
-                          const struct result_clusters *clusters, struct stop *stop,
-                          struct error *err)
+                       const struct result_clusters *clusters, struct stop *stop, struct error *err)
 {
     struct folder_slots slots = {0};
     *out = (struct album){.count = result_images(result)};

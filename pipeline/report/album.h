@@ -66,8 +66,8 @@ enum grouping { GROUPS_CLUSTERS, GROUPS_FOLDERS, GROUPS_NONE };
  * 2 to 1,000 of them and fewer than pictures, else one group; *how is told. Clear also after a
  * failure. */
 enum status album_read(struct album *out, enum grouping *how, struct result *result,
-                          const struct result_clusters *clusters, struct stop *stop,
-                          struct error *err);
+                       const struct result_clusters *clusters, struct stop *stop,
+                       struct error *err);
 void album_clear(struct album *album);
 
 static inline const char *album_name(const struct album *album, uint64_t row)

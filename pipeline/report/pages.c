@@ -117,7 +117,7 @@ static enum status write_assets(struct pages *pages, struct error *err)
 static enum status make(struct pages *pages, struct error *err)
 {
     static enum status (*const steps[])(struct pages *, struct error *) = {
-        pages_make_sheets,   pages_make_images,  pages_make_similar, pages_make_duplicates,
+        pages_make_sheets,   pages_make_images,  pages_make_similar,
         pages_make_failures, pages_make_summary, write_assets};
     enum status status = output_directory_add(pages->directory, "data", err);
     if (status == STATUS_OK)
@@ -150,7 +150,7 @@ enum status pages_write(struct pages_counts *counts, const struct pages_config *
         status = output_directory_open(&pages.directory, config->directory, page_names, err);
     if (status == STATUS_OK)
         status = album_read(&pages.album, &pages.grouping, pages.result, pages.clusters,
-                               config->stop, err);
+                            config->stop, err);
     if (status == STATUS_OK)
         status = make(&pages, err);
     if (status == STATUS_OK)

@@ -23,7 +23,7 @@ struct pages_config {
     void (*find_contexts)(void *context, struct ocl_context *const **contexts, uint32_t *count);
     void *find_contexts_context;
     uint64_t device_memory; /* bytes; 0: what the devices have */
-    struct stop *stop; /* may be NULL */
+    struct stop *stop;      /* may be NULL */
     /* May be NULL; from the calling thread. `phase` is static. */
     void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;
@@ -33,7 +33,7 @@ struct pages_counts {
     uint64_t images, failed, groups, bytes; /* groups: clusters, or folders; bytes: of all files */
     uint64_t without_thumbnail;
     char clustering[64]; /* its name, or "" */
-    bool kept; /* it was current: only `images` and `clustering` are known */
+    bool kept;           /* it was current: only `images` and `clustering` are known */
 };
 
 #endif

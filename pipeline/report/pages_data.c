@@ -106,8 +106,8 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
     status = write_sheets(&pages->strip_sheets, &pages->strip_places, pages, strips, count, 0, err);
     free(strips);
     if (status == STATUS_OK)
-        status = write_sheets(&pages->sheets, &pages->places, pages, album->order,
-                              album->count, pages->strip_sheets, err);
+        status = write_sheets(&pages->sheets, &pages->places, pages, album->order, album->count,
+                              pages->strip_sheets, err);
     return status;
 }
 
@@ -118,8 +118,8 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
     do {                                                                                           \
         json_open_array(json, key);                                                                \
         for (uint64_t i = first; i < end; i++) {                                                   \
-            const uint64_t row = pages->album.order[i];                                         \
-            const struct picture *picture = &pages->album.row[row];                             \
+            const uint64_t row = pages->album.order[i];                                            \
+            const struct picture *picture = &pages->album.row[row];                                \
             (void)picture;                                                                         \
             write;                                                                                 \
         }                                                                                          \
@@ -130,7 +130,8 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
 static enum status add_link(struct json *json, struct pages *pages, struct locator *locator,
                             uint64_t row, struct error *err)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
     struct result_image image;
     const char *path;
     enum status status = result_image_at(pages->result, row, &image, err);
@@ -176,8 +177,7 @@ enum status pages_make_images(struct pages *pages, struct error *err)
         if (status != STATUS_OK)
             return status;
         open_chunk(&json);
-        COLUMN(&json, "name", first, end,
-               json_string(&json, NULL, album_name(&pages->album, row)));
+        COLUMN(&json, "name", first, end, json_string(&json, NULL, album_name(&pages->album, row)));
         COLUMN(&json, "row", first, end, json_uint(&json, NULL, row));
         COLUMN(&json, "width", first, end, json_uint(&json, NULL, picture->width));
         COLUMN(&json, "height", first, end, json_uint(&json, NULL, picture->height));
@@ -299,8 +299,7 @@ static enum status add_taken(struct json *json, const struct pages *pages, struc
     for (unsigned i = 0; i < album->source_count; i++) {
         char name[256];
         json_open_array(json, NULL);
-        json_string(json, NULL,
-                    album_source(name, sizeof name, result_source(pages->result, i)));
+        json_string(json, NULL, album_source(name, sizeof name, result_source(pages->result, i)));
         json_uint(json, NULL, of_source[i]);
         json_close_array(json);
     }
@@ -309,8 +308,7 @@ static enum status add_taken(struct json *json, const struct pages *pages, struc
     json_open_array(json, "formats");
     for (unsigned i = 0; i < album->format_count; i++) {
         char format[sizeof album->format[0] + 1];
-        snprintf(format, sizeof format, "%.*s", (int)sizeof album->format[0],
-                 album->format[i]);
+        snprintf(format, sizeof format, "%.*s", (int)sizeof album->format[0], album->format[i]);
         json_open_array(json, NULL);
         json_string(json, NULL, format);
         json_uint(json, NULL, album->of_format[i]);
@@ -418,8 +416,7 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
         json_open_array(json, "folders");
         for (int j = 0; j < 3 && group->commonest[j].count; j++) {
             json_open_array(json, NULL);
-            json_string(json, NULL,
-                        album->names + album->folder[group->commonest[j].folder].name);
+            json_string(json, NULL, album->names + album->folder[group->commonest[j].folder].name);
             json_uint(json, NULL, group->commonest[j].count);
             json_close_array(json);
         }

@@ -3,8 +3,8 @@
 #define CLPIPE_REPORT_PAGES_DATA_H
 
 #include "base/output_directory.h"
-#include "report/pages_config.h"
 #include "report/album.h"
+#include "report/pages_config.h"
 #include "thumbs/thumbs.h"
 
 /* Pictures of a group on the first page, at most. */
