@@ -7,6 +7,7 @@
  * lanes by work-groups of so many rows and work-items. */
 #define SEARCH_BLOCK 64
 #define SEARCH_PANEL 128
+#define SEARCH_SPAN  64 /* lanes whose facts are bounded together */
 #define SEARCH_ROWS  128
 #define SEARCH_ITEMS 128
 

@@ -112,29 +112,72 @@ static void multiply_codes(int *sum, const uint *a, uint b0, uint b1)
                      : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+
+static void multiply_first_codes(int *sum, const uint *a, uint b0, uint b1)
+{
+    __asm__ volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
+                     "{%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+                     : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(0));
+}
 #endif
 
 /* Puts a pair on the list of the row in place `slot`. */
 static void list_pair(__global uint *counts, __global uint2 *found, uint capacity, uint slot,
-                      uint position, float p)
+                      uint position, int product)
 {
     const uint at = atomic_inc(&counts[slot]);
     if (at >= capacity)
         return;
     __global uint *pair = (__global uint *)(found + (size_t)slot * capacity + at);
     pair[0] = position;
-    pair[1] = as_uint(p);
+    pair[1] = (uint)product;
+}
+
+/* p: of codes whose product that is. */
+static float scaled(int product, float of_query, float of_lane)
+{
+    return (float)product * (2 * of_query * of_lane);
+}
+
+/* A work-item to a span of SEARCH_SPAN lanes: the largest scale, error and error^2 - square there. With
+ * the largest product of a row with any of them these tell that no lane of the span is in doubt. */
+__kernel void bound_spans(__global const float4 *facts, __global float4 *spans, uint count)
+{
+    const uint span = (uint)get_global_id(0);
+    if (span >= count)
+        return;
+    float scale = 0.0f, error = 0.0f, start = -INFINITY;
+    for (uint i = 0; i < SEARCH_SPAN; i++) {
+        const float4 of_lane = facts[span * SEARCH_SPAN + i];
+        scale = fmax(scale, of_lane.x);
+        error = fmax(error, of_lane.y);
+        start = fmax(start, of_lane.w);
+    }
+    __global float *out = (__global float *)(spans + span);
+    out[0] = scale;
+    out[1] = error;
+    out[2] = start;
+    out[3] = 0.0f;
+}
+
+/* Where the row of that number is in a block, or SEARCH_NONE. */
+static uint position_of(uint row, uint block_first, uint block_rows, ulong step)
+{
+    return row - block_first < block_rows ? (uint)((ulong)(row - block_first) * step % block_rows)
+                                          : SEARCH_NONE;
 }
 
 /* Compares the rows at positions query_list[0..query_count) with lanes [first_lane, end_lane), which
- * are whole panels, and lists the pairs in doubt, with p. */
+ * are whole panels, and lists the pairs in doubt, with the product of their codes. */
 __kernel __attribute__((reqd_work_group_size(SEARCH_ITEMS, 1, 1))) void
 filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *RESTRICT query_facts,
              __global const float *RESTRICT reaches, __global const uint *RESTRICT query_ids,
              __global const uint *RESTRICT query_list, __global const uchar *RESTRICT codes,
-             __global const float4 *RESTRICT facts, __global const uint *RESTRICT ids,
+             __global const float4 *RESTRICT facts, __global const float4 *RESTRICT spans,
              __global uint *counts, __global uint2 *found, uint query_count, uint columns,
-             uint first_lane, uint end_lane, uint capacity)
+             uint first_lane, uint end_lane, uint capacity, uint block_first, uint block_rows,
+             ulong step)
 {
     const uint lid = (uint)get_local_id(0);
     const uint first = (uint)get_group_id(0) * SEARCH_ROWS;
@@ -142,20 +185,32 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
     const uint slot = first + lid;
     if (slot >= query_count)
         return;
-    const uint query = query_list[slot], own = query_ids[query];
+    const uint query = query_list[slot];
+    const uint own = position_of(query_ids[query], block_first, block_rows, step);
     const float4 of_query = query_facts[query];
     const float reach = reaches[query];
     const float least = of_query.z - reach * reach - SEARCH_SLACK_LEAST;
     __global const char *row = (__global const char *)queries + (size_t)query * columns;
-    for (uint lane = first_lane; lane < end_lane; lane++) {
-        __global const char *other = (__global const char *)codes + (size_t)lane * columns;
-        int sum = 0;
-        for (uint j = 0; j < columns; j++)
-            sum += row[j] * other[j];
-        const float4 of_lane = facts[lane];
-        const float p = (float)sum * (2 * of_query.x * of_lane.x);
-        if (p + (2 * reach * of_lane.y + of_lane.w) >= least && ids[lane] != own)
-            list_pair(counts, found, capacity, slot, lane, p);
+    for (uint span = first_lane; span < end_lane; span += SEARCH_SPAN) {
+        int products[SEARCH_SPAN], largest = 0;
+        for (uint i = 0; i < SEARCH_SPAN; i++) {
+            __global const char *other =
+                (__global const char *)codes + (size_t)(span + i) * columns;
+            int sum = 0;
+            for (uint j = 0; j < columns; j++)
+                sum += row[j] * other[j];
+            products[i] = sum;
+            largest = max(largest, sum);
+        }
+        const float4 bound = spans[span / SEARCH_SPAN];
+        if (scaled(largest, of_query.x, bound.x) + (2 * reach * bound.y + bound.z) < least)
+            continue;
+        for (uint i = 0; i < SEARCH_SPAN; i++) {
+            const float4 of_lane = facts[span + i];
+            const float p = scaled(products[i], of_query.x, of_lane.x);
+            if (p + (2 * reach * of_lane.y + of_lane.w) >= least && span + i != own)
+                list_pair(counts, found, capacity, slot, span + i, products[i]);
+        }
     }
 #else
     __local uchar memory[MEMORY_BYTES] __attribute__((aligned(128)));
@@ -201,6 +256,7 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
     }
     /* Of the work-item's rows: twice the scale, twice the reach, and what p must reach. */
     float scale[ROWS_EACH], reach[ROWS_EACH], least[ROWS_EACH];
+    uint own[ROWS_EACH];
 #pragma unroll
     for (uint i = 0; i < ROWS_EACH; i++) {
         const uint slot = first + warp_row + row_in_warp(i, lane);
@@ -211,19 +267,14 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
         least[i] = slot < query_count ? of_query.z - reach[i] * reach[i] - SEARCH_SLACK_LEAST
                                       : SEARCH_NO_ROW;
         reach[i] *= 2;
+        own[i] = position_of(query_ids[query], block_first, block_rows, step);
     }
     int sum[4][SPAN / 8][4];
     uint stage = stages;
     const uint frag_lane = lane_of_matrices(lane), frag_quarter = lane >> 3 & 1;
     const uint frag_row = warp_row + (lane & 15), frag_half = lane >> 4;
     for (uint panel = first_lane; panel < end_lane; panel += SEARCH_PANEL) {
-#pragma unroll
-        for (uint m = 0; m < 4; m++)
-#pragma unroll
-            for (uint n = 0; n < 8; n++)
-#pragma unroll
-                for (uint e = 0; e < 4; e++)
-                    sum[m][n][e] = 0;
+        const float4 bound = spans[(panel + warp_lane) / SEARCH_SPAN];
         for (uint block = 0; block < blocks; block++) {
             __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -240,43 +291,53 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
                 for (uint n = 0; n < 4; n++)
                     load_matrices(b[n], stage + place(warp_lane + frag_lane + n * 16,
                                                       d * 2 + frag_quarter));
+                if (d == 0 && block == 0) {
 #pragma unroll
-                for (uint m = 0; m < 4; m++)
+                    for (uint m = 0; m < 4; m++)
 #pragma unroll
-                    for (uint n = 0; n < 8; n++)
-                        multiply_codes(sum[m][n], a[m], b[n >> 1][(n & 1) * 2],
-                                       b[n >> 1][(n & 1) * 2 + 1]);
+                        for (uint n = 0; n < 8; n++)
+                            multiply_first_codes(sum[m][n], a[m], b[n >> 1][(n & 1) * 2],
+                                                 b[n >> 1][(n & 1) * 2 + 1]);
+                } else {
+#pragma unroll
+                    for (uint m = 0; m < 4; m++)
+#pragma unroll
+                        for (uint n = 0; n < 8; n++)
+                            multiply_codes(sum[m][n], a[m], b[n >> 1][(n & 1) * 2],
+                                           b[n >> 1][(n & 1) * 2 + 1]);
+                }
             }
             stage = NEXT_STAGE(stage);
         }
-        uint hits[ROWS_EACH];
-        uint any = 0;
+        uint rows_in_doubt = 0;
 #pragma unroll
-        for (uint i = 0; i < ROWS_EACH; i++)
-            hits[i] = 0;
+        for (uint i = 0; i < ROWS_EACH; i++) {
+            int largest = 0;
 #pragma unroll
-        for (uint n = 0; n < SPAN / 8; n++)
-#pragma unroll
-            for (uint e = 0; e < 2; e++) {
-                const float4 of_lane = facts[panel + warp_lane + n * 8 + (lane & 3) * 2 + e];
-#pragma unroll
-                for (uint i = 0; i < ROWS_EACH; i++) {
-                    const float p =
-                        (float)sum[i / 2][n][i % 2 * 2 + e] * (scale[i] * of_lane.x);
-                    if (p + fma(reach[i], of_lane.y, of_lane.w) >= least[i])
-                        hits[i] |= 1u << (n * 2 + e);
-                }
-            }
-#pragma unroll
-        for (uint i = 0; i < ROWS_EACH; i++)
-            any |= hits[i];
-        if (any == 0)
+            for (uint n = 0; n < SPAN / 8; n++)
+                largest = max(largest, max(sum[i / 2][n][i % 2 * 2], sum[i / 2][n][i % 2 * 2 + 1]));
+            if ((float)largest * (scale[i] * bound.x) + fma(reach[i], bound.y, bound.z) >= least[i])
+                rows_in_doubt |= 1u << i;
+        }
+        if (rows_in_doubt == 0)
             continue;
 #pragma unroll
         for (uint i = 0; i < ROWS_EACH; i++) {
+            if (!(rows_in_doubt >> i & 1))
+                continue;
             const uint slot = first + warp_row + row_in_warp(i, lane);
-            for (uint bits = hits[i]; bits > 0; bits &= bits - 1) {
-                const uint code = 31 - clz(bits & -bits);
+            uint hits = 0;
+#pragma unroll
+            for (uint n = 0; n < SPAN / 8; n++)
+#pragma unroll
+                for (uint e = 0; e < 2; e++) {
+                    const float4 of_lane = facts[panel + warp_lane + n * 8 + (lane & 3) * 2 + e];
+                    const float p = (float)sum[i / 2][n][i % 2 * 2 + e] * (scale[i] * of_lane.x);
+                    if (p + fma(reach[i], of_lane.y, of_lane.w) >= least[i])
+                        hits |= 1u << (n * 2 + e);
+                }
+            for (; hits > 0; hits &= hits - 1) {
+                const uint code = 31 - clz(hits & -hits);
                 int product = 0;
 #pragma unroll
                 for (uint n = 0; n < SPAN / 8; n++)
@@ -284,9 +345,8 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
                     for (uint e = 0; e < 2; e++)
                         product = code == n * 2 + e ? sum[i / 2][n][i % 2 * 2 + e] : product;
                 const uint position = panel + warp_lane + lane_in_span(code, lane);
-                if (ids[position] != query_ids[query_list[slot]])
-                    list_pair(counts, found, capacity, slot, position,
-                              (float)product * (scale[i] * facts[position].x));
+                if (position != own[i])
+                    list_pair(counts, found, capacity, slot, position, product);
             }
         }
     }
@@ -325,7 +385,9 @@ shrink_lists(__global const float4 *query_facts, __global float *reaches,
     for (uint i = lid; i < count; i += SEARCH_SHRINK_ITEMS) {
         const uint2 pair = found[i];
         pairs[i] = pair;
-        lengths[i] = as_uint(longest(of_query, facts[pair.x], as_float(pair.y)));
+        const float4 of_lane = facts[pair.x];
+        lengths[i] = as_uint(
+            longest(of_query, of_lane, scaled((int)pair.y, of_query.x, of_lane.x)));
     }
     if (lid == 0)
         kept = 0;
@@ -355,7 +417,9 @@ shrink_lists(__global const float4 *query_facts, __global float *reaches,
     const float least = of_query.z - reach * reach - SEARCH_SLACK_LEAST;
     for (uint i = lid; i < count; i += SEARCH_SHRINK_ITEMS) {
         const float4 of_lane = facts[pairs[i].x];
-        if (as_float(pairs[i].y) + (2 * reach * of_lane.y + of_lane.w) >= least)
+        if (scaled((int)pairs[i].y, of_query.x, of_lane.x) +
+                (2 * reach * of_lane.y + of_lane.w) >=
+            least)
             found[atomic_inc(&kept)] = pairs[i];
     }
     barrier(CLK_LOCAL_MEM_FENCE);

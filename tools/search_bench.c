@@ -1,15 +1,17 @@
 /* search_bench.c: the time from rows in host memory to the stored neighbours of every row.
  *
- *     search_bench FILE.npy N ROUNDS OUT [THREADS [MEMORY [DEVICE]]]
+ *     search_bench FILE.npy N ROUNDS OUT [THREADS [MEMORY [DEVICE [kernels]]]]
  *
  * Reads FILE.npy (float32) once, then finds the N nearest rows of every row ROUNDS times and writes
  * OUT.rows (int64) and OUT.squared (float32), rows x N, raw. MEMORY is in bytes (default 8 GiB);
  * DEVICE is a choice as of clpipe --device, or "host" (default) for the threads alone. Prints a line
- * of JSON for each round. tools/bench-similar runs it beside others.
+ * of JSON for each round; with "kernels" it waits for each kernel, and the line has their seconds on
+ * the device. tools/bench-similar runs it beside others.
  */
 #include "base/clock.h"
 #include "matrix/npy.h"
 #include "ocl/ocl.h"
+#include "search/choice.h"
 #include "search/neighbours.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +65,9 @@ int main(int argc, char **argv)
         .memory = argc > 6 ? strtoull(argv[6], NULL, 10) : 8ull << 30,
     };
     const char *device = argc > 7 ? argv[7] : "host";
+    double kernels[5] = {0};
+    const struct neighbours_choice choice = {.kernel_seconds = kernels};
+    config.choice = argc > 8 && strcmp(argv[8], "kernels") == 0 ? &choice : NULL;
     if (strcmp(device, "host") != 0) {
         unsigned chosen[1], count;
         if (ocl_devices_open(&devices, config.threads, &err) != STATUS_OK ||
@@ -92,9 +97,15 @@ int main(int argc, char **argv)
             store(argv[4], "squared", squared, sizeof *squared, count))
             return 3;
         printf("{\"seconds\": %.4f, \"seconds_read\": %.4f, \"seconds_build\": %.4f, "
-               "\"seconds_search\": %.4f, \"compared\": %llu}\n",
+               "\"seconds_search\": %.4f, \"compared\": %llu",
                (double)(clock_now() - begun) * 1e-9, found.seconds_read, found.seconds_build,
                found.seconds_search, (unsigned long long)found.compared);
+        if (config.choice)
+            printf(", \"encode_rows\": %.4f, \"bound_spans\": %.4f, \"filter_pairs\": %.4f, "
+                   "\"shrink_lists\": %.4f, \"decide_lists\": %.4f",
+                   kernels[0], kernels[1], kernels[2], kernels[3], kernels[4]);
+        memset(kernels, 0, sizeof kernels);
+        printf("}\n");
         fflush(stdout);
         free(squared);
         neighbours_clear(&found);

@@ -11,8 +11,8 @@ enum status all_pairs(struct nearest **lists, struct neighbours *out, struct blo
     *lists = malloc(count * sizeof **lists);
     if (!*lists)
         return error_memory(err, count * sizeof **lists, "neighbours");
-    nearest_init(*lists, count);
     if (device_pairs_pays(reader->config))
         return device_pairs(*lists, out, reader, err);
+    nearest_init(*lists, count);
     return host_pairs(*lists, out, reader, err);
 }

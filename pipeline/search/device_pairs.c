@@ -15,13 +15,22 @@
 /* Room of a row's list, unless a test says otherwise. */
 #define LIST 512
 /* Rows whose lists are on the device at a time, at most. */
-#define QUERIES_MOST (1u << 17)
+#define QUERIES_MOST (1u << 20)
+/* Pairs of a launch, at most, after which a stop is looked for. */
+#define LAUNCH_PAIRS (1ull << 38)
+/* Rows that a thread takes over at a time. */
+#define TAKE_ROWS 4096
 /* Of host memory that rows pass through, two of them. */
 #define STAGING_BYTES (32u << 20)
 /* Searches with the reach that the one before left, for rows whose lists were too short. */
 #define RETRIES 2
 /* Steps of these: their reach is known. */
 #define RETRY_STEPS 16
+/* The canonical distances shorten every reach this often: at the end, and after each of the steps
+ * before that. */
+#define DECISIONS 4
+/* Both halves of a float64 that is larger than any distance. */
+#define NO_DISTANCE 0x7f7f7f7fu
 /* Of the device's memory, what is left to others. */
 #define SPARE_SHARE 8
 
@@ -29,7 +38,7 @@
 struct block {
     uint64_t first; /* row */
     uint32_t rows, padded;
-    cl_mem values, codes, facts, ids;
+    cl_mem values, codes, facts, ids, spans;
 };
 
 struct staging {
@@ -38,12 +47,17 @@ struct staging {
     cl_event busy;
 };
 
+enum kernel { KERNEL_ENCODE, KERNEL_BOUND, KERNEL_FILTER, KERNEL_SHRINK, KERNEL_DECIDE, KERNELS };
+
+static const char *const kernel_names[KERNELS] = {"encode_rows", "bound_spans", "filter_pairs",
+                                                  "shrink_lists", "decide_lists"};
+
 struct search {
     struct lane lane;
     struct block_reader *reader;
     struct code_space space;
     cl_program program;
-    cl_kernel encode, filter, shrink, decide;
+    cl_kernel kernel[KERNELS];
     cl_mem centre;
     cl_mem reaches, list, counts, found, lost, squared, rows; /* of queries */
     struct staging staging[2];
@@ -73,6 +87,25 @@ bool device_pairs_pays(const struct neighbours_config *config)
            (!(device->type & CL_DEVICE_TYPE_CPU) && device->nvidia_major >= 8);
 }
 
+/* Launches one of them; where a test or a measurement asks for it, waits and counts its seconds. */
+static enum status launch(struct search *search, enum kernel kernel, uint64_t items, size_t group,
+                          struct error *err)
+{
+    const struct neighbours_choice *choice = search->reader->config->choice;
+    const size_t global = (items + group - 1) / group * group;
+    cl_event event = NULL;
+    if (!choice || !choice->kernel_seconds)
+        return lane_launch(&search->lane, kernel_names[kernel], search->kernel[kernel], items, group,
+                           err);
+    if (ocl_enqueue_kernel(search->lane.compute, kernel_names[kernel], search->kernel[kernel], 1,
+                           &global, &group, OCL_NO_WAITS, &event, err) != STATUS_OK)
+        return err->status;
+    const enum status status = ocl_wait(search->lane.compute, event, err);
+    choice->kernel_seconds[kernel] += ocl_event_seconds(search->lane.ocl, event);
+    clReleaseEvent(event);
+    return status;
+}
+
 /* --- blocks ------------------------------------------------------------------------------------ */
 
 static uint64_t block_bytes(const struct search *search)
@@ -86,6 +119,7 @@ static void block_close(struct block *block)
     ocl_buffer_release(&block->codes);
     ocl_buffer_release(&block->facts);
     ocl_buffer_release(&block->ids);
+    ocl_buffer_release(&block->spans);
 }
 
 static enum status block_open(struct block *block, struct search *search, uint32_t capacity,
@@ -98,6 +132,7 @@ static enum status block_open(struct block *block, struct search *search, uint32
         {&block->codes, padded * search->columns},
         {&block->facts, padded * sizeof(cl_float4)},
         {&block->ids, padded * sizeof(cl_uint)},
+        {&block->spans, padded / SEARCH_SPAN * sizeof(cl_float4)},
     };
     return lane_open_buffers(&search->lane, wanted, COUNT_OF(wanted), "rows to compare", err);
 }
@@ -172,16 +207,15 @@ static enum status block_load(struct search *search, struct block *block, uint64
             ocl_enqueue_write(search->lane.compute, "rows", block->values, false, done * row_bytes,
                               now * row_bytes, staging->mapped, OCL_NO_WAITS, &staging->busy,
                               err) != STATUS_OK ||
-            ocl_args(search->encode, err, sizeof(cl_mem), &block->values, sizeof(cl_mem),
+            ocl_args(search->kernel[KERNEL_ENCODE], err, sizeof(cl_mem), &block->values, sizeof(cl_mem),
                      &search->centre, sizeof(cl_mem), &block->codes, sizeof(cl_mem), &block->facts,
                      sizeof(cl_mem), &block->ids, sizeof from, &from, sizeof block->rows,
                      &block->rows, sizeof block_first, &block_first, sizeof step, &step,
                      sizeof search->stride, &search->stride, sizeof search->columns,
                      &search->columns, sizeof search->space.unit, &search->space.unit,
                      sizeof largest, &largest, OCL_ARGS_END) != STATUS_OK ||
-            lane_launch(&search->lane, "encode rows", search->encode,
-                        (uint64_t)now * SEARCH_ENCODE_ITEMS, SEARCH_ENCODE_ITEMS,
-                        err) != STATUS_OK ||
+            launch(search, KERNEL_ENCODE, (uint64_t)now * SEARCH_ENCODE_ITEMS, SEARCH_ENCODE_ITEMS,
+                   err) != STATUS_OK ||
             ocl_flush(search->lane.compute, err) != STATUS_OK)
             return err->status;
         done += now;
@@ -189,7 +223,20 @@ static enum status block_load(struct search *search, struct block *block, uint64
             config->phase(config->progress_context, "rows read", first + done,
                           search->reader->source->rows);
     }
-    return STATUS_OK;
+    const cl_uint spans = block->padded / SEARCH_SPAN;
+    if (ocl_args(search->kernel[KERNEL_BOUND], err, sizeof(cl_mem), &block->facts, sizeof(cl_mem), &block->spans,
+                 sizeof spans, &spans, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return launch(search, KERNEL_BOUND, spans, 64, err);
+}
+
+static void tell(const struct search *search, uint64_t rows_done)
+{
+    const struct neighbours_config *config = search->reader->config;
+    const uint64_t rows = search->reader->source->rows;
+    if (config->phase)
+        config->phase(config->progress_context, "rows compared", rows_done * rows / 1000000,
+                      rows * rows / 1000000);
 }
 
 /* --- searching --------------------------------------------------------------------------------- */
@@ -199,24 +246,46 @@ static enum status step(struct search *search, const struct block *queries,
                         const struct block *block, uint32_t count, uint32_t from, uint32_t to,
                         struct error *err)
 {
-    if (ocl_args(search->filter, err, sizeof(cl_mem), &queries->codes, sizeof(cl_mem),
+    const cl_uint block_first = (cl_uint)block->first;
+    const cl_ulong step = step_of(block->rows);
+    if (ocl_args(search->kernel[KERNEL_FILTER], err, sizeof(cl_mem), &queries->codes, sizeof(cl_mem),
                  &queries->facts, sizeof(cl_mem), &search->reaches, sizeof(cl_mem), &queries->ids,
                  sizeof(cl_mem), &search->list, sizeof(cl_mem), &block->codes, sizeof(cl_mem),
-                 &block->facts, sizeof(cl_mem), &block->ids, sizeof(cl_mem), &search->counts,
+                 &block->facts, sizeof(cl_mem), &block->spans, sizeof(cl_mem), &search->counts,
                  sizeof(cl_mem), &search->found, sizeof count, &count, sizeof search->columns,
                  &search->columns, sizeof from, &from, sizeof to, &to, sizeof search->capacity,
-                 &search->capacity, OCL_ARGS_END) != STATUS_OK ||
-        lane_launch(&search->lane, "compare rows", search->filter,
-                    (count + SEARCH_ROWS - 1) / SEARCH_ROWS * (uint64_t)SEARCH_ITEMS, SEARCH_ITEMS,
-                    err) != STATUS_OK ||
-        ocl_args(search->shrink, err, sizeof(cl_mem), &queries->facts, sizeof(cl_mem),
+                 &search->capacity, sizeof block_first, &block_first, sizeof block->rows,
+                 &block->rows, sizeof step, &step, OCL_ARGS_END) != STATUS_OK ||
+        launch(search, KERNEL_FILTER,
+               (count + SEARCH_ROWS - 1) / SEARCH_ROWS * (uint64_t)SEARCH_ITEMS, SEARCH_ITEMS,
+               err) != STATUS_OK ||
+        ocl_args(search->kernel[KERNEL_SHRINK], err, sizeof(cl_mem), &queries->facts, sizeof(cl_mem),
                  &search->reaches, sizeof(cl_mem), &search->list, sizeof(cl_mem), &block->facts,
                  sizeof(cl_mem), &search->counts, sizeof(cl_mem), &search->found, sizeof(cl_mem),
                  &search->lost, sizeof search->capacity, &search->capacity, sizeof search->n,
                  &search->n, OCL_ARGS_END) != STATUS_OK)
         return err->status;
-    return lane_launch(&search->lane, "shorten lists", search->shrink,
-                       (uint64_t)count * SEARCH_SHRINK_ITEMS, SEARCH_SHRINK_ITEMS, err);
+    return launch(search, KERNEL_SHRINK, (uint64_t)count * SEARCH_SHRINK_ITEMS, SEARCH_SHRINK_ITEMS,
+                  err);
+}
+
+/* Evaluates what is on the lists, which shortens every reach as far as it goes, and empties them. */
+static enum status decide(struct search *search, const struct block *queries,
+                          const struct block *block, uint32_t count, struct error *err)
+{
+    const cl_uint query_first = (cl_uint)queries->first, block_first = (cl_uint)block->first;
+    if (ocl_args(search->kernel[KERNEL_DECIDE], err, sizeof(cl_mem), &queries->values,
+                 sizeof(cl_mem), &queries->ids, sizeof query_first, &query_first, sizeof(cl_mem),
+                 &queries->facts, sizeof(cl_mem), &search->reaches, sizeof(cl_mem), &search->list,
+                 sizeof(cl_mem), &block->values, sizeof(cl_mem), &block->ids, sizeof block_first,
+                 &block_first, sizeof(cl_mem), &search->counts, sizeof(cl_mem), &search->found,
+                 sizeof(cl_mem), &search->squared, sizeof(cl_mem), &search->rows,
+                 sizeof search->stride, &search->stride, sizeof search->capacity,
+                 &search->capacity, sizeof search->n, &search->n, sizeof search->space.unit,
+                 &search->space.unit, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return launch(search, KERNEL_DECIDE, (uint64_t)count * SEARCH_EXACT_ITEMS, SEARCH_EXACT_ITEMS,
+                  err);
 }
 
 /* Compares `count` listed queries with a block. first: no reach is known yet. */
@@ -227,28 +296,25 @@ static enum status search_block(struct search *search, const struct block *queri
     uint32_t lanes = first ? search->capacity / 2 / SEARCH_PANEL * SEARCH_PANEL
                            : (block->padded / RETRY_STEPS) / SEARCH_PANEL * SEARCH_PANEL;
     lanes = max_u32(lanes, SEARCH_PANEL);
+    const uint32_t most = (uint32_t)min_u64(LAUNCH_PAIRS / count / SEARCH_PANEL, 1u << 24) * SEARCH_PANEL;
     for (uint32_t from = 0; from < block->padded;) {
         const uint32_t to = block->padded - from > lanes ? from + lanes : block->padded;
         if (step(search, queries, block, count, from, to, err) != STATUS_OK ||
+            ((to == block->padded || (first && to >= block->padded >> DECISIONS)) &&
+             decide(search, queries, block, count, err) != STATUS_OK) ||
             ocl_flush(search->lane.compute, err) != STATUS_OK)
             return err->status;
+        if (to - from == most) {
+            ocl_finish(search->lane.compute);
+            if (stop_check(search->lane.stop, "comparing rows", err) != STATUS_OK)
+                return err->status;
+            tell(search, queries->first + count * (uint64_t)to / block->padded);
+        }
         from = to;
         /* As many again as there were so far. */
-        lanes = first ? to : lanes;
+        lanes = min_u32(first ? to : lanes, most);
     }
-    const cl_uint query_first = (cl_uint)queries->first, block_first = (cl_uint)block->first;
-    if (ocl_args(search->decide, err, sizeof(cl_mem), &queries->values, sizeof(cl_mem),
-                 &queries->ids, sizeof query_first, &query_first, sizeof(cl_mem), &queries->facts,
-                 sizeof(cl_mem), &search->reaches, sizeof(cl_mem), &search->list, sizeof(cl_mem),
-                 &block->values, sizeof(cl_mem), &block->ids, sizeof block_first, &block_first,
-                 sizeof(cl_mem), &search->counts, sizeof(cl_mem), &search->found, sizeof(cl_mem),
-                 &search->squared, sizeof(cl_mem), &search->rows, sizeof search->stride,
-                 &search->stride, sizeof search->capacity, &search->capacity, sizeof search->n,
-                 &search->n, sizeof search->space.unit, &search->space.unit,
-                 OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    return lane_launch(&search->lane, "decide", search->decide,
-                       (uint64_t)count * SEARCH_EXACT_ITEMS, SEARCH_EXACT_ITEMS, err);
+    return STATUS_OK;
 }
 
 /* The queries on the list: `count` rows of a block, whose lists begin empty. */
@@ -259,12 +325,10 @@ static enum status begin(struct search *search, const struct block *queries, uin
     const size_t neighbours = (size_t)count * search->n;
     for (uint32_t slot = 0; slot < count; slot++)
         search->host_list[slot] = (cl_uint)(search->host_queries[slot] * step % queries->rows);
-    for (size_t i = 0; i < neighbours; i++)
-        search->host_squared[i] = INFINITY;
     if (lane_write(&search->lane, "queries", search->list, 0, count * sizeof(cl_uint),
                    search->host_list, err) != STATUS_OK ||
-        lane_write(&search->lane, "no distances", search->squared, 0, neighbours * sizeof(cl_double),
-                   search->host_squared, err) != STATUS_OK ||
+        ocl_enqueue_fill(search->lane.compute, "no distances", search->squared, NO_DISTANCE, 0,
+                         neighbours * sizeof(cl_double), OCL_NO_WAITS, NULL, err) != STATUS_OK ||
         ocl_enqueue_fill(search->lane.compute, "no rows", search->rows, SEARCH_NONE, 0,
                          neighbours * sizeof(cl_uint), OCL_NO_WAITS, NULL, err) != STATUS_OK ||
         ocl_enqueue_fill(search->lane.compute, "no pairs", search->counts, 0, 0,
@@ -285,6 +349,26 @@ static enum status forget_reaches(struct search *search, const struct block *que
                             queries->rows * sizeof(cl_float), OCL_NO_WAITS, NULL, err);
 }
 
+struct take_job {
+    const struct search *search;
+    uint64_t first; /* row of the block */
+    uint32_t count;
+};
+
+static void take_part(void *context, uint64_t part)
+{
+    const struct take_job *job = context;
+    const struct search *search = job->search;
+    const uint32_t end = min_u32((uint32_t)(part + 1) * TAKE_ROWS, job->count);
+    for (uint32_t slot = (uint32_t)part * TAKE_ROWS; slot < end; slot++) {
+        const size_t from = (size_t)slot * search->n;
+        struct nearest *list =
+            search->lists + (job->first + search->host_queries[slot]) * search->n;
+        for (uint32_t i = 0; i < search->n; i++)
+            list[i] = (struct nearest){search->host_squared[from + i], search->host_rows[from + i]};
+    }
+}
+
 /* Takes over what was found for the queries on the list; *count becomes the number of those whose
  * lists were too short, which are on it then. */
 static enum status take(struct search *search, const struct block *queries, uint32_t *count,
@@ -298,16 +382,12 @@ static enum status take(struct search *search, const struct block *queries, uint
         lane_read(&search->lane, "neighbours", search->rows, 0, neighbours * sizeof(cl_uint),
                   search->host_rows, err) != STATUS_OK)
         return err->status;
+    struct take_job job = {search, queries->first, *count};
+    workers_run(search->reader->workers, take_part, &job, (*count + TAKE_ROWS - 1) / TAKE_ROWS);
     uint32_t left = 0;
-    for (uint32_t slot = 0; slot < *count; slot++) {
-        const uint64_t row = search->host_queries[slot];
-        const size_t from = (size_t)slot * search->n;
-        struct nearest *list = search->lists + (queries->first + row) * search->n;
+    for (uint32_t slot = 0; slot < *count; slot++)
         if (search->host_list[slot])
-            search->host_queries[left++] = row;
-        for (uint32_t i = 0; i < search->n; i++)
-            list[i] = (struct nearest){search->host_squared[from + i], search->host_rows[from + i]};
-    }
+            search->host_queries[left++] = search->host_queries[slot];
     *count = left;
     return STATUS_OK;
 }
@@ -328,15 +408,6 @@ static enum status leave(struct search *search, const struct block *queries, uin
         search->again[search->again_count++] = queries->first + search->host_queries[i];
     }
     return STATUS_OK;
-}
-
-static void tell(const struct search *search, uint64_t rows_done)
-{
-    const struct neighbours_config *config = search->reader->config;
-    const uint64_t rows = search->reader->source->rows;
-    if (config->phase)
-        config->phase(config->progress_context, "rows compared", rows_done * rows / 1000000,
-                      rows * rows / 1000000);
 }
 
 /* All rows are on the device. */
@@ -434,11 +505,10 @@ static enum status open_kernels(struct search *search, struct error *err)
     const char *options = search->lane.device->nvidia_major >= 8 ? "" : "-DPLAIN";
     if (lane_build(&search->program, &search->lane, "search_pairs", options, err) != STATUS_OK)
         return err->status;
-    const struct lane_kernel kernels[] = {{&search->encode, search->program, "encode_rows"},
-                                          {&search->filter, search->program, "filter_pairs"},
-                                          {&search->shrink, search->program, "shrink_lists"},
-                                          {&search->decide, search->program, "decide_lists"}};
-    return lane_open_kernels(kernels, COUNT_OF(kernels), err);
+    for (int i = 0; i < KERNELS; i++)
+        if (ocl_kernel(&search->kernel[i], search->program, kernel_names[i], err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
 }
 
 static enum status open_staging(struct search *search, struct error *err)
@@ -505,9 +575,10 @@ static void search_close(struct search *search)
                                &search->staging[1].buffer};
     for (size_t i = 0; i < COUNT_OF(buffers); i++)
         ocl_buffer_release(buffers[i]);
-    cl_kernel *const kernels[] = {&search->encode, &search->filter, &search->shrink,
-                                  &search->decide};
-    lane_close_kernels(kernels, COUNT_OF(kernels));
+    for (int i = 0; i < KERNELS; i++) {
+        cl_kernel *kernel = &search->kernel[i];
+        lane_close_kernels(&kernel, 1);
+    }
     lane_close_program(&search->program);
     lane_close(&search->lane);
     code_space_close(&search->space);

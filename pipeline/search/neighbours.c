@@ -14,9 +14,29 @@ void neighbours_clear(struct neighbours *neighbours)
     *neighbours = (struct neighbours){0};
 }
 
+#define PART_PLACES 65536
+
+struct hand_over {
+    struct neighbours *out;
+    const struct nearest *lists;
+    size_t count;
+};
+
+static void hand_over_part(void *context, uint64_t part)
+{
+    const struct hand_over *job = context;
+    const size_t end = min_u64((part + 1) * PART_PLACES, job->count);
+    for (size_t i = part * PART_PLACES; i < end; i++) {
+        const struct nearest *one = &job->lists[i];
+        const bool none = one->row == NEAREST_NONE;
+        job->out->rows[i] = none ? -1 : (int64_t)one->row;
+        job->out->squared[i] = none ? (double)NAN : one->squared;
+    }
+}
+
 /* Lists become the answer. */
 static enum status hand_over(struct neighbours *out, const struct nearest *lists, uint64_t queries,
-                             uint32_t n, struct error *err)
+                             uint32_t n, struct workers *workers, struct error *err)
 {
     const size_t count = (size_t)queries * n;
     out->queries = queries;
@@ -25,11 +45,8 @@ static enum status hand_over(struct neighbours *out, const struct nearest *lists
     out->squared = malloc(count * sizeof *out->squared);
     if (!out->rows || !out->squared)
         return error_memory(err, count * (sizeof *out->rows + sizeof *out->squared), "neighbours");
-    for (size_t i = 0; i < count; i++) {
-        const bool none = lists[i].row == NEAREST_NONE;
-        out->rows[i] = none ? -1 : (int64_t)lists[i].row;
-        out->squared[i] = none ? (double)NAN : lists[i].squared;
-    }
+    struct hand_over job = {out, lists, count};
+    workers_run(workers, hand_over_part, &job, (count + PART_PLACES - 1) / PART_PLACES);
     return STATUS_OK;
 }
 
@@ -59,7 +76,7 @@ enum status neighbours_of_all(struct neighbours *out, const struct matrix_source
     if (status == STATUS_OK)
         status = all_pairs(&lists, out, &reader, err);
     if (status == STATUS_OK)
-        status = hand_over(out, lists, source->rows, config->n, err);
+        status = hand_over(out, lists, source->rows, config->n, workers, err);
     free(lists);
     out->seconds_read = reader.seconds;
     block_reader_close(&reader);
@@ -81,7 +98,7 @@ static enum status search_queries(struct neighbours *out, struct block_reader *r
     enum status status = scan_rows(lists, reader, queries, own, count, &out->compared, err);
     out->seconds_search = (double)(clock_now() - begun) * 1e-9 - reader->seconds;
     if (status == STATUS_OK)
-        status = hand_over(out, lists, count, n, err);
+        status = hand_over(out, lists, count, n, reader->workers, err);
     free(lists);
     return status;
 }
