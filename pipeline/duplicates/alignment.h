@@ -1,4 +1,4 @@
-/* compare.h: is one picture a copy of another: cropped, turned a little, brightened, with something
+/* alignment.h: is one picture a copy of another: cropped, turned a little, brightened, with something
  * drawn into it, or both of other sizes?
  *
  * Both are compared as small grey planes. An affine map from one to the other, with a gain and an
@@ -7,20 +7,20 @@
  * Then blocks of 8 x 8 pixels are correlated one by one, each without its best plane, so that shading
  * alone resembles nothing; a copy is what has most of its textured blocks right. Deterministic:
  * single additions in one order, no libm but sqrt. */
-#ifndef CLPIPE_DUPLICATES_COMPARE_H
-#define CLPIPE_DUPLICATES_COMPARE_H
+#ifndef CLPIPE_DUPLICATES_ALIGNMENT_H
+#define CLPIPE_DUPLICATES_ALIGNMENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define COMPARE_SIDE 96u /* longest side of a plane, pixels */
+#define ALIGNMENT_SIDE 96u /* longest side of a plane, pixels */
 
-struct compare_plane {
-    uint32_t width, height;                     /* 1 to COMPARE_SIDE each */
-    uint8_t pixel[COMPARE_SIDE * COMPARE_SIDE]; /* rows without gaps, upright */
+struct alignment_plane {
+    uint32_t width, height;                         /* 1 to ALIGNMENT_SIDE each */
+    uint8_t pixel[ALIGNMENT_SIDE * ALIGNMENT_SIDE]; /* rows without gaps, upright */
 };
 
-struct comparison {
+struct alignment {
     bool same;
     uint32_t blocks;   /* textured in one of the planes, where they overlap */
     uint32_t matching; /* of them, correlated */
@@ -28,7 +28,7 @@ struct comparison {
 };
 
 /* mirrored: b is mirrored from left to right first. Any thread. */
-struct comparison compare_planes(const struct compare_plane *a, const struct compare_plane *b,
-                                 bool mirrored);
+struct alignment alignment_compare(const struct alignment_plane *a, const struct alignment_plane *b,
+                                   bool mirrored);
 
 #endif

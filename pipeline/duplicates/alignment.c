@@ -1,5 +1,5 @@
-/* compare.c: aligns two small grey planes and correlates their blocks. */
-#include "duplicates/compare.h"
+/* alignment.c: aligns two small grey planes and correlates their blocks. */
+#include "duplicates/alignment.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 /* A level of a pyramid. */
 struct level {
     int width, height;
-    float pixel[COMPARE_SIDE * COMPARE_SIDE];
+    float pixel[ALIGNMENT_SIDE * ALIGNMENT_SIDE];
 };
 
 struct fit {
@@ -39,7 +39,7 @@ static void halve(struct level *out, const struct level *in)
     }
 }
 
-static void build(struct level *levels, const struct compare_plane *plane, bool mirrored)
+static void build(struct level *levels, const struct alignment_plane *plane, bool mirrored)
 {
     levels[0].width = (int)plane->width;
     levels[0].height = (int)plane->height;
@@ -208,10 +208,10 @@ static void flatten(float *value)
     }
 }
 
-static struct comparison correlate(const struct fit *fit, const struct level *a,
-                                   const struct level *b)
+static struct alignment correlate(const struct fit *fit, const struct level *a,
+                                  const struct level *b)
 {
-    struct comparison out = {0};
+    struct alignment out = {0};
     uint32_t inside = 0;
     for (int v0 = 0; v0 + BLOCK <= b->height; v0 += BLOCK) {
         for (int u0 = 0; u0 + BLOCK <= b->width; u0 += BLOCK) {
@@ -279,44 +279,44 @@ static void refine_map(double *map)
     map[5] = y;
 }
 
-static struct comparison compare_from(const struct level *a, const struct level *b, double left,
-                                      double top, double across, double down)
+static struct alignment compare_from(const struct level *a, const struct level *b, double left,
+                                     double top, double across, double down)
 {
     static const int steps[LEVELS] = {5, 8, 14};
     struct fit fit = {.gain = 1};
     place_map(fit.map, &a[LEVELS - 1], &b[LEVELS - 1], left, top, across, down);
     if (!fit_brightness(&fit, &a[LEVELS - 1], &b[LEVELS - 1]))
-        return (struct comparison){0};
+        return (struct alignment){0};
     for (int l = LEVELS - 1; l >= 0; l--) {
         double scale = 30, moved = 1;
         for (int s = 0; s < steps[l] && moved > 0.02; s++)
             if (!step(&fit, &a[l], &b[l], &scale, &moved))
-                return (struct comparison){0};
+                return (struct alignment){0};
         if (l == 0)
             break;
         /* Most pairs that are no copies end here, before the level that takes most of the time. */
         if (l == 1) {
-            const struct comparison rough = correlate(&fit, &a[1], &b[1]);
+            const struct alignment rough = correlate(&fit, &a[1], &b[1]);
             if (4 * rough.matching < rough.blocks)
-                return (struct comparison){.blocks = rough.blocks, .matching = rough.matching};
+                return (struct alignment){.blocks = rough.blocks, .matching = rough.matching};
         }
         refine_map(fit.map);
     }
     return correlate(&fit, &a[0], &b[0]);
 }
 
-struct comparison compare_planes(const struct compare_plane *pa, const struct compare_plane *pb,
-                                 bool mirrored)
+struct alignment alignment_compare(const struct alignment_plane *pa,
+                                   const struct alignment_plane *pb, bool mirrored)
 {
     struct level a[LEVELS], b[LEVELS];
     if (pa->width < 4 * BLOCK || pa->height < 4 * BLOCK || pb->width < 4 * BLOCK ||
         pb->height < 4 * BLOCK)
-        return (struct comparison){0};
+        return (struct alignment){0};
     build(a, pa, false);
     build(b, pb, mirrored);
     struct fit whole = {.gain = 1};
     place_map(whole.map, &a[0], &b[0], 0, 0, 1, 1);
-    struct comparison best = {0};
+    struct alignment best = {0};
     if (fit_brightness(&whole, &a[0], &b[0]))
         best = correlate(&whole, &a[0], &b[0]);
     if (best.same)
@@ -327,9 +327,9 @@ struct comparison compare_planes(const struct compare_plane *pa, const struct co
     if (best.same || (shape > 0.99 && shape < 1.01))
         return best;
     for (int end = 0; end < 2 && !best.same; end++) {
-        struct comparison other = shape < 1
-                                      ? compare_from(a, b, end * (1 - shape), 0, shape, 1)
-                                      : compare_from(a, b, 0, end * (1 - 1 / shape), 1, 1 / shape);
+        struct alignment other = shape < 1
+                                     ? compare_from(a, b, end * (1 - shape), 0, shape, 1)
+                                     : compare_from(a, b, 0, end * (1 - 1 / shape), 1, 1 / shape);
         if (other.same || other.matching > best.matching)
             best = other;
     }

@@ -1,0 +1,54 @@
+/* code_pairs.h: all pairs of codes that differ in at most `limit` of their 256 bits, as they are or
+ * with one of them mirrored: exact, by comparing all with all.
+ *
+ * Bits of even and of odd horizontal frequency are counted apart. Mirroring inverts the odd ones, so
+ * one pass gives both distances: even + odd and even + (number of odd bits - odd). On x86 the bits of
+ * 64 codes are counted at a time, four by a table in a register (AVX-512BW, AVX2); elsewhere by the
+ * compiler's population count. The pairs do not depend on which. */
+#ifndef CLPIPE_DUPLICATES_CODE_PAIRS_H
+#define CLPIPE_DUPLICATES_CODE_PAIRS_H
+
+#include "base/error.h"
+#include "base/stop.h"
+#include "cluster/workers.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct code_pair {
+    uint32_t a, b; /* a < b */
+    uint16_t distance;
+    uint16_t mirrored; /* 1: to the mirrored one, because it is smaller */
+};
+
+struct code_pairs {
+    struct code_pair *pair; /* by a, then b */
+    uint64_t count;
+    uint32_t limit; /* the largest distance that was listed */
+};
+
+/* How to count; every one is there to be tested, AUTO is the fastest that the processor has. */
+enum code_count { CODE_COUNT_AUTO, CODE_COUNT_PLAIN, CODE_COUNT_AVX2, CODE_COUNT_AVX512 };
+/* False: this processor or build does not have it. */
+bool code_count_is_possible(enum code_count count);
+
+struct code_pairs_config {
+    const uint8_t *codes; /* 32 bytes each */
+    uint32_t count;
+    uint32_t limit; /* 0 to 128 */
+    uint32_t
+        floor; /* if there are more than `most` pairs, the limit is lowered until there are no */
+    uint64_t most;   /* more, but not below floor */
+    uint64_t memory; /* bytes for the pairs; more are STATUS_FAILED */
+    enum code_count how;
+    struct workers *workers;
+    struct stop *stop; /* may be NULL */
+    /* May be NULL. From any thread, one at a time, several times a second: pairs that were compared. */
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *progress_context;
+};
+
+enum status code_pairs_find(struct code_pairs *out, const struct code_pairs_config *config,
+                            struct error *err);
+void code_pairs_clear(struct code_pairs *pairs);
+
+#endif
