@@ -51,6 +51,7 @@ enum remedy {
     REMEDY_ALLOW_MISSING,     /* accept images without values */
     REMEDY_SMALLER_LAUNCHES,  /* fewer bytes in a launch */
     REMEDY_NO_REPORT,         /* leave the report out */
+    REMEDY_ADD_CODES,         /* make the codes */
     REMEDY_COUNT
 };
 

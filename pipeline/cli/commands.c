@@ -187,6 +187,28 @@ const struct command commands[] = {
      .max_operands = 3,
      .group = {NULL},
      .run = command_rename},
+    {.name = "duplicates",
+     .goal = RESULTS,
+     .arguments = "F.h5 [OPTIONS]",
+     .summary = "find images with the same bytes or pixels, and near copies",
+     .about =
+         "Prints groups of images: with the same bytes; with the same pixels; and near, that is "
+         "encoded again, scaled, cropped, brightened, mirrored, turned a little or captioned. Near "
+         "copies are found by the perceptual codes in F.h5; unless the codes almost agree, the "
+         "pictures are decoded again and compared. Each image of a group is a copy of its first. "
+         "Columns of the table are group, row, path, kind (bytes, pixels or near) and distance (bits "
+         "of 256 in which the codes differ from that of the first), with --keep also keep (1 or 0). "
+         "Nothing is ever deleted.",
+     .examples = "  clpipe duplicates photos.h5\n"
+                 "  clpipe duplicates photos.h5 --near 0 -o exact.csv\n"
+                 "  clpipe duplicates photos.h5 --keep best --to-list others\n"
+                 "  xargs -0 mv -t /somewhere/else < others",
+     .operand_name = "F.h5",
+     .min_operands = 1,
+     .max_operands = 1,
+     .computes = true,
+     .group = {&group_duplicates},
+     .run = command_duplicates},
     {.name = "verify",
      .goal = RESULTS,
      .arguments = "F.h5 [OPTIONS]",

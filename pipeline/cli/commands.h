@@ -12,6 +12,7 @@ enum status command_assign(const struct options *options, struct error *err);
 enum status command_import(const struct options *options, struct error *err);
 enum status command_similar(const struct options *options, struct error *err);
 enum status command_info(const struct options *options, struct error *err);
+enum status command_duplicates(const struct options *options, struct error *err);
 enum status command_verify(const struct options *options, struct error *err);
 enum status command_repair(const struct options *options, struct error *err);
 enum status command_report(const struct options *options, struct error *err);

@@ -341,6 +341,25 @@ static const struct option report_rows[] = {
     END};
 const struct option_group group_report = {"What to write", report_rows};
 
+static const struct option duplicates_rows[] = {
+    {"near", 0, OPTION_NUMBER, AT(near), "X", NULL, "104, or 40 with --no-compare", 0, 128,
+     "largest number of bits, of 256, in which the codes of near pictures may differ; 0: only the "
+     "same bytes and the same pixels"},
+    {"no-compare", 0, OPTION_FLAG, AT(no_compare), NULL, NULL, NULL, 0, 0,
+     "decode no picture: near ones by their codes alone, and none by pixels"},
+    {"keep", 0, OPTION_CHOICE, AT(keep), "best|first|newest", NULL, NULL, 0, 0,
+     "say which image of each group to keep: the one with the most pixels (then the most bytes, then "
+     "the first), the first, or the last modified; nothing is deleted"},
+    {"to-list", 0, OPTION_TEXT, AT(to_list), "FILE", NULL, NULL, 0, 0,
+     "write the paths of all other images to FILE, each ended by NUL (for xargs -0); --keep says "
+     "which, default best"},
+    {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl", "csv", "the extension of -o, else csv; "
+     "a summary on a terminal", 0, 0, "table of all groups: group,row,path,kind,distance"},
+    OUTPUT_ROW(NULL, "standard output", "file to write; - is standard output"),
+    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace existing files"},
+    END};
+const struct option_group group_duplicates = {"Duplicates", duplicates_rows};
+
 static const struct option ndrange_rows[] = {
     {"local", 0, OPTION_TEXT, AT(local_size), "AxB", "16x16", NULL, 0, 0,
      "work-group size of the cases that set one"},

@@ -32,6 +32,7 @@ enum export_what {
     WHAT_TREE
 };
 enum export_format { FORMAT_CSV, FORMAT_TSV, FORMAT_JSONL, FORMAT_NPY };
+enum keep_rule { KEEP_BEST, KEEP_FIRST, KEEP_NEWEST };
 enum export_link { LINK_SYMBOLIC, LINK_HARD, LINK_COPY };
 
 #define OPTIONS_MAX_GIVEN 64
@@ -61,6 +62,14 @@ struct options {
     bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     struct share allow_failures;
     bool add_codes;
+
+    /* duplicates */
+    uint64_t near;
+    int keep;
+    bool no_compare;
+    const char *to_list;
+
+    /* ingest, run, too */
     double max_time, max_decode_seconds;
     uint64_t thumbnails; /* longest side; 0: not given, or without a number */
     uint64_t slot_size, slots;
@@ -156,7 +165,7 @@ extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_tuning, group_ingest_output, group_run_output,
     group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_similar, group_info, group_export, group_ndrange,
-    group_bench, group_tune;
+    group_bench, group_tune, group_duplicates;
 extern const struct option_group group_report;
 
 /* The row of a command's option by its long name, or NULL. */

@@ -34,6 +34,7 @@ void remedy_append(struct error *err)
         [REMEDY_ALLOW_MISSING] = "--allow-missing gives them rows of NaN",
         [REMEDY_NO_REPORT] = "or run with --no-report",
         [REMEDY_SMALLER_LAUNCHES] = "lower --bytes",
+        [REMEDY_ADD_CODES] = "add them with clpipe ingest SOURCE... -o FILE --add-codes",
         [REMEDY_MAKE_CLUSTERS] = "make them with clpipe cluster F.h5 -k K",
     };
     const size_t used = strlen(err->sentence);

@@ -11,6 +11,8 @@
 #define CLPIPE_DUPLICATES_DUPLICATES_H
 
 #include "base/error.h"
+#include "base/stop.h"
+#include "file/result.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,8 +24,7 @@ const char *duplicates_kind_name(enum duplicates_kind kind);
 
 struct duplicates_member {
     uint64_t row;
-    /* Of the reference: the closest kind among the other members. Of another: its relation to the
-     * reference; `bytes` and `pixels` also where it is so related to an earlier member. */
+    /* The closest relation to any other member of the group. */
     enum duplicates_kind kind;
     uint32_t distance; /* of the codes, 0 to 256, to the reference or its mirror image */
     bool mirrored;     /* the code resembles that of the mirrored reference more */
@@ -31,18 +32,39 @@ struct duplicates_member {
 
 struct duplicates_group {
     uint64_t first, count;     /* members [first, first + count), at least two */
-    enum duplicates_kind kind; /* the least close among its members */
+    enum duplicates_kind kind; /* the least close of its members */
 };
 
 struct duplicates {
     struct duplicates_group *group;   /* by the lowest row in each, ascending */
     struct duplicates_member *member; /* the reference, then the others by row */
     uint64_t groups, members;
-    /* Pairs of which a picture could not be decoded again, so that their test is missing. */
-    uint64_t not_compared;
+    /* What could not be decided because a picture is gone, has changed or cannot be decoded any more:
+     * images that may have the pixels of another, pairs that may be near. */
+    uint64_t pixels_unknown, near_unknown;
     uint32_t limit; /* the largest distance of codes that was looked at */
 };
 
+struct duplicates_config {
+    uint32_t near; /* codes that differ in more bits are not looked at; 0: only bytes and pixels */
+    /* Pairs at more than DUPLICATES_CERTAIN are near only if their pictures, decoded again, prove it.
+     * Otherwise the codes alone decide, and same pixels are not looked for. */
+    bool compare;
+    unsigned threads;
+    uint64_t memory;   /* bytes, for pairs and for pictures */
+    struct stop *stop; /* may be NULL */
+    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total); /* or NULL */
+    void *progress_context;
+};
+
+#define DUPLICATES_CERTAIN 24u  /* no pictures are looked at for codes this close */
+#define DUPLICATES_LIMIT   104u /* config.near by default, with `compare` */
+#define DUPLICATES_BLIND   40u  /* and without */
+#define DUPLICATES_MOST    128u
+
+/* STATUS_FAILED: the file has no codes, or memory. STATUS_INTERRUPTED: a stop was requested. */
+enum status duplicates_find(struct duplicates *out, struct result *result,
+                            const struct duplicates_config *config, struct error *err);
 void duplicates_clear(struct duplicates *duplicates);
 
 #endif
