@@ -18,14 +18,12 @@
 /* Neighbours that suit the map; where a graph has more, the first so many count. */
 #define LAYOUT_NEIGHBOURS 15u
 
-/* The nearest rows of each row, nearest first: row i has neighbour[i * neighbours + j], at
- * `distance` in any unit (only their order within a row and ratios count); -1: fewer than
+/* The nearest rows of each row, nearest first: row i has neighbour[i * neighbours + j]; -1: fewer than
  * `neighbours`. */
 struct layout_graph {
     uint64_t rows;
     uint32_t neighbours;
     const int64_t *neighbour;
-    const float *distance;
 };
 
 struct layout_config {

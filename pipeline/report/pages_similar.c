@@ -168,8 +168,7 @@ static enum status make_map(const struct similar *similar, struct error *err)
                                          .progress_context = (void *)pages->config};
     const struct layout_graph graph = {.rows = n,
                                        .neighbours = similar->found.n,
-                                       .neighbour = similar->found.rows,
-                                       .distance = similar->distances};
+                                       .neighbour = similar->found.rows};
     float *initial = malloc(2 * n * sizeof *initial), *xy = malloc(2 * n * sizeof *xy);
     enum status status =
         initial && xy ? STATUS_OK : error_memory(err, 4 * n * sizeof *xy, "the map");
