@@ -330,8 +330,8 @@ typedef uint32_t lanes16 __attribute__((vector_size(64)));
 
 /* As sha256_blocks_plain, word by word in vectors of which each lane belongs to one message. */
 #define SHA256_SIDE_BY_SIDE(function, lanes, count, isa)                                           \
-    __attribute__((target(isa))) static void function(                                             \
-        uint32_t states[][8], const uint8_t *const data[], size_t blocks)                          \
+    __attribute__((target(isa))) static void function(uint32_t states[][8],                        \
+                                                      const uint8_t *const data[], size_t blocks)  \
     {                                                                                              \
         union {                                                                                    \
             lanes word[16];                                                                        \
@@ -416,8 +416,8 @@ void sha256_group_init(struct sha256_group *group, unsigned count, unsigned lane
         memcpy(group->h[i], one.h, sizeof one.h);
 }
 
-static void sha256_group_blocks(struct sha256_group *group,
-                                const uint8_t *const data[SHA256_GROUP], size_t blocks)
+static void sha256_group_blocks(struct sha256_group *group, const uint8_t *const data[SHA256_GROUP],
+                                size_t blocks)
 {
     if (group->lanes == 1) {
         for (unsigned i = 0; i < group->count; i++)

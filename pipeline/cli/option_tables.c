@@ -295,7 +295,8 @@ static const struct option info_rows[] = {
     {"failures", 0, OPTION_FLAG, AT(failures), NULL, NULL, NULL, 0, 0,
      "list every file that failed: path, reason and message, separated by tabs"},
     {"digest", 0, OPTION_FLAG, AT(digest), NULL, NULL, NULL, 0, 0,
-     "print the identity of the contents: SHA-256 of everything except /runs and the date"},
+     "print the identity of the contents: a SHA-256 that runs, dates, thumbnails and what other "
+     "programs have added do not change"},
     END};
 const struct option_group group_info = {"What to print", info_rows};
 

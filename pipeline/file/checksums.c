@@ -17,9 +17,9 @@ struct entry {
     char *name; /* absolute */
     char root[65];
     struct pieces pieces;
-    bool there;   /* its dataset */
-    bool fresh;   /* computed now */
-    bool stored;  /* in the file: digests of `stored_count` pieces */
+    bool there;  /* its dataset */
+    bool fresh;  /* computed now */
+    bool stored; /* in the file: digests of `stored_count` pieces */
     uint64_t stored_count;
 };
 
@@ -43,8 +43,7 @@ static struct entry *add(struct entries *entries, const char *name, struct error
 {
     const unsigned count = entries->count;
     if ((count & (count - 1)) == 0) {
-        struct entry *more =
-            realloc(entries->entry, (count ? 2 * count : 1) * sizeof *more);
+        struct entry *more = realloc(entries->entry, (count ? 2 * count : 1) * sizeof *more);
         if (!more) {
             error_memory(err, count * sizeof *more, "checksums");
             return NULL;
@@ -202,8 +201,8 @@ static enum status remove_entry(hid_t file, const struct entry *entry, struct vl
             goto out;
         scale = *axis ? H5Dopen2(file, axis, H5P_DEFAULT) : H5I_INVALID_HID;
         /* HDF5 trusts what it finds there. */
-        if (scale > 0 && (!scales_references_whole(scale) ||
-                          H5DSdetach_scale(dataset, scale, a) < 0)) {
+        if (scale > 0 &&
+            (!scales_references_whole(scale) || H5DSdetach_scale(dataset, scale, a) < 0)) {
             h5_damaged(err, path, "/%s is no dimension scale", axis);
             goto out;
         }
@@ -478,14 +477,14 @@ static enum status check_entry(void *context, hid_t object, const char *name,
     } else if (strcmp(root, stored->root) == 0) {
         /* The digests of the digests: it is the checksums that are wrong, if anything. */
         if (found.count != stored->pieces.count ||
-            (found.count > 0 && memcmp(found.digest, stored->pieces.digest,
-                                       found.count * PIECE_DIGEST) != 0))
+            (found.count > 0 &&
+             memcmp(found.digest, stored->pieces.digest, found.count * PIECE_DIGEST) != 0))
             verify_broken(verify, "/checksums%s: they have changed; what they stand for has not",
                           name);
     } else if (found.count != stored->pieces.count) {
         verify_broken(verify, "%s: it has another size than its checksums say", name);
-    } else if (found.count == 0 || memcmp(found.digest, stored->pieces.digest,
-                                          found.count * PIECE_DIGEST) == 0) {
+    } else if (found.count == 0 ||
+               memcmp(found.digest, stored->pieces.digest, found.count * PIECE_DIGEST) == 0) {
         verify_broken(verify, "%s: its attributes, its type or its shape have changed", name);
     } else {
         status = report(checking, name, &found, &stored->pieces, err);

@@ -75,9 +75,8 @@ static enum status create_raw(struct columns *c, hid_t file, hid_t group, uint64
         create_column(&c->raw_row, file, raw, "row", VALUE_U64, rows, 1, axis, NULL, path, err) ||
         create_column(&c->raw_end, file, raw, "end", VALUE_U64, rows, 1, axis, NULL, path, err))
         goto out;
-    status =
-create_column(&c->raw_bytes, file, raw, "bytes", VALUE_U8, bytes, 1, byte_axis, NULL, path,
-                           err);
+    status = create_column(&c->raw_bytes, file, raw, "bytes", VALUE_U8, bytes, 1, byte_axis, NULL,
+                           path, err);
 out:
     h5_close(&raw);
     return status;
@@ -85,7 +84,8 @@ out:
 
 enum status columns_create(struct columns **out, hid_t *group, hid_t file,
                            const struct table *table, uint64_t rows, bool optional,
-                           uint64_t raw_rows, uint64_t raw_bytes, const char *path, struct error *err)
+                           uint64_t raw_rows, uint64_t raw_bytes, const char *path,
+                           struct error *err)
 {
     *out = NULL;
     *group = H5I_INVALID_HID;

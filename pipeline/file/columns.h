@@ -11,7 +11,8 @@ struct columns;
  * is left open in *group. */
 enum status columns_create(struct columns **out, hid_t *group, hid_t file,
                            const struct table *table, uint64_t rows, bool optional,
-                           uint64_t raw_rows, uint64_t raw_bytes, const char *path, struct error *err);
+                           uint64_t raw_rows, uint64_t raw_bytes, const char *path,
+                           struct error *err);
 
 /* Adds the next row: the table's row struct, which is copied with its texts. The path in it is
  * ignored: `name` is it, in bytes. */

@@ -79,16 +79,23 @@ static const struct defined names[] = {
 };
 
 /* Scales whose name is complete, and beginnings of those that are followed by a name or a number. */
-static const char *const scales[] = {
-    "image",          "failure",             "source",           "digest_word",
-    "rank",           "code_byte",           "thumbnail_byte",   "checksum_byte",
-    "image_path_raw", "image_path_raw_byte", "failure_path_raw", "failure_path_raw_byte"};
-static const char *const scale_beginnings[] = {"feature_",   "cluster_", "iteration_",
-                                               "sweep_",     "row_",     "dimension_",
-                                               "neighbour_", "piece_"};
-static const char *const of_library[] = {"CLASS",           "NAME",         "DIMENSION_LIST",
-                                         "REFERENCE_LIST",  "_NCProperties", "_Netcdf4Dimid",
-                                         "_Netcdf4Coordinates", "_nc3_strict"};
+static const char *const scales[] = {"image",
+                                     "failure",
+                                     "source",
+                                     "digest_word",
+                                     "rank",
+                                     "code_byte",
+                                     "thumbnail_byte",
+                                     "checksum_byte",
+                                     "image_path_raw",
+                                     "image_path_raw_byte",
+                                     "failure_path_raw",
+                                     "failure_path_raw_byte"};
+static const char *const scale_beginnings[] = {"feature_", "cluster_",   "iteration_", "sweep_",
+                                               "row_",     "dimension_", "neighbour_", "piece_"};
+static const char *const of_library[] = {
+    "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST",
+    "_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict"};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -198,8 +205,8 @@ static enum status visit_member(const struct walk *walk, hid_t group, const char
     if (object < 0)
         return h5_fail(err, "H5Oopen", "read", walk->path);
     const bool own = !defined->mark || H5Aexists(object, defined->mark) > 0;
-    enum status status = own ? visit_object(walk, object, name, defined, err)
-                             : visit_foreign(walk, name, NULL, err);
+    enum status status =
+        own ? visit_object(walk, object, name, defined, err) : visit_foreign(walk, name, NULL, err);
     h5_close(&object);
     return status;
 }
@@ -219,8 +226,8 @@ static enum status visit_object(const struct walk *walk, hid_t object, const cha
         return status;
     for (unsigned i = 0; i < members.count && status == STATUS_OK; i++) {
         char member[DEFINED_NAME_MAX];
-        const int length = snprintf(member, sizeof member, "%s/%s", name[1] ? name : "",
-                                    members.name[i]);
+        const int length =
+            snprintf(member, sizeof member, "%s/%s", name[1] ? name : "", members.name[i]);
         /* The format gives no name as long as that. */
         status = length < (int)sizeof member
                      ? visit_member(walk, object, member, members.name[i], err)

@@ -16,7 +16,7 @@
 struct defined {
     const char *name; /* absolute; "*" stands for any one part between slashes */
     H5O_type_t type;
-    const char *mark;       /* where the name ends in "*": the attribute without which it is foreign */
+    const char *mark; /* where the name ends in "*": the attribute without which it is foreign */
     const char *attributes; /* names, in the order of their bytes, each with a space behind it */
 };
 
@@ -33,8 +33,8 @@ bool defined_scale(hid_t file, const char *name);
  * else there: objects and links (attribute NULL; what is below them is not visited), and attributes
  * of own objects. Neither must change the file. Ends at the first status that is not STATUS_OK. */
 struct defined_visitor {
-    enum status (*own)(void *context, hid_t object, const char *name,
-                       const struct defined *defined, struct error *err);
+    enum status (*own)(void *context, hid_t object, const char *name, const struct defined *defined,
+                       struct error *err);
     enum status (*foreign)(void *context, const char *name, const char *attribute,
                            struct error *err);
     void *context;

@@ -7,8 +7,7 @@
 #include <string.h>
 
 struct each {
-    enum status (*found)(void *context, const char *name, const char *attribute,
-                         struct error *err);
+    enum status (*found)(void *context, const char *name, const char *attribute, struct error *err);
     void *context;
 };
 
@@ -180,7 +179,8 @@ static enum status copy_attribute(const struct copy *copy, const char *name, con
         goto out;
     }
     made = H5Acreate2(to, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    if (made < 0 || (bytes > 0 && (H5Aread(old, type, value) < 0 || H5Awrite(made, type, value) < 0))) {
+    if (made < 0 ||
+        (bytes > 0 && (H5Aread(old, type, value) < 0 || H5Awrite(made, type, value) < 0))) {
         h5_fail(err, "H5Awrite", "write", copy->to_path);
         goto out;
     }

@@ -136,8 +136,7 @@ static enum status digest_in_parallel(struct pieces *pieces, int fd, uint64_t st
         wanted = MOST_THREADS;
     if (wanted > groups)
         wanted = (unsigned)groups;
-    while (started + 1 < wanted &&
-           pthread_create(&thread[started], NULL, digest_groups, &p) == 0)
+    while (started + 1 < wanted && pthread_create(&thread[started], NULL, digest_groups, &p) == 0)
         started++;
     /* This thread is one of them, and does all where no other could be started. */
     digest_groups(&p);
@@ -251,8 +250,9 @@ static enum status feed(struct stream *s, const void *bytes, size_t size, uint64
     return STATUS_OK;
 }
 
-static enum status feed_text(struct stream *s, const struct serial *serial, const uint8_t *descriptor,
-                             const char *name, uint64_t row, struct error *err)
+static enum status feed_text(struct stream *s, const struct serial *serial,
+                             const uint8_t *descriptor, const char *name, uint64_t row,
+                             struct error *err)
 {
     struct error why = ERROR_INIT;
     const uint8_t *bytes;
@@ -304,8 +304,7 @@ static enum status digest_stream(struct pieces *pieces, const struct serial *ser
 enum status pieces_digest(struct pieces *pieces, const struct serial *serial, hid_t dataset,
                           const char *name, const struct serial_values *values, struct error *err)
 {
-    const uint64_t row = values->size * values->dimensions[1],
-                   bytes = row * values->dimensions[0];
+    const uint64_t row = values->size * values->dimensions[1], bytes = row * values->dimensions[0];
     enum status status = STATUS_FAILED;
     int fd;
     uint64_t start;
@@ -315,9 +314,8 @@ enum status pieces_digest(struct pieces *pieces, const struct serial *serial, hi
     if (find_bytes(dataset, values, &fd, &start)) {
         pieces->count = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
         pieces->digest = malloc(pieces->count * PIECE_DIGEST);
-        status = pieces->digest
-                     ? digest_in_parallel(pieces, fd, start, bytes, serial->path, err)
-                     : error_memory(err, pieces->count * PIECE_DIGEST, "checksums");
+        status = pieces->digest ? digest_in_parallel(pieces, fd, start, bytes, serial->path, err)
+                                : error_memory(err, pieces->count * PIECE_DIGEST, "checksums");
     } else {
         status = digest_stream(pieces, serial, dataset, name, values, err);
     }

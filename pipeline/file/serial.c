@@ -137,7 +137,8 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
     snprintf(line, sizeof line, "attribute %s %s %s\n", name, kind.name, shape);
     add(serial, line);
     if (kind.text) {
-        if (vlen_attribute(serial->vlen, object, name, (uint8_t *)serial->buffer, count * kind.size, err) ||
+        if (vlen_attribute(serial->vlen, object, name, (uint8_t *)serial->buffer, count * kind.size,
+                           err) ||
             add_texts(serial, (const uint8_t *)serial->buffer, count, err))
             goto out;
     } else {
@@ -182,8 +183,8 @@ out:
 
 /* --- objects --------------------------------------------------------------------------------- */
 
-enum status serial_group(struct serial *serial, hid_t group, const char *name, serial_filter *filter,
-                         const void *context, struct error *err)
+enum status serial_group(struct serial *serial, hid_t group, const char *name,
+                         serial_filter *filter, const void *context, struct error *err)
 {
     char line[SERIAL_MOST_NAME + 16];
     snprintf(line, sizeof line, "group %s\n", name);
@@ -196,8 +197,7 @@ static const char *bad_values(hid_t dataset, const struct serial_values *values)
 {
     uint64_t elements = 0;
     if (__builtin_mul_overflow(values->dimensions[0], values->dimensions[1], &elements) ||
-        elements > INT64_MAX / values->size ||
-        values->dimensions[1] > SERIAL_BUFFER / values->size)
+        elements > INT64_MAX / values->size || values->dimensions[1] > SERIAL_BUFFER / values->size)
         return "has an impossible size";
     return h5_bad_storage(dataset, elements * values->size, values->size);
 }
@@ -262,7 +262,8 @@ enum status serial_values(struct serial *serial, hid_t dataset, const struct ser
     const size_t row = values->size * values->dimensions[1];
     if (row == 0)
         return STATUS_OK;
-    const uint64_t block = row < SERIAL_BUFFER ? SERIAL_BUFFER / row : 1, rows = values->dimensions[0];
+    const uint64_t block = row < SERIAL_BUFFER ? SERIAL_BUFFER / row : 1,
+                   rows = values->dimensions[0];
     for (uint64_t first = 0; first < rows; first += block) {
         const uint64_t count = rows - first < block ? rows - first : block;
         if (values->text) {

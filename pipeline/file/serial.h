@@ -36,8 +36,8 @@ enum status serial_refuse(const struct serial *serial, struct error *err, const 
 /* Which attributes of an object count. */
 typedef bool serial_filter(const void *context, const char *attribute);
 
-enum status serial_group(struct serial *serial, hid_t group, const char *name, serial_filter *filter,
-                         const void *context, struct error *err);
+enum status serial_group(struct serial *serial, hid_t group, const char *name,
+                         serial_filter *filter, const void *context, struct error *err);
 
 /* What serial_dataset finds out. `memory` is to be closed. */
 struct serial_values {

@@ -1,6 +1,6 @@
 /* test_foreign.c: what others add to a file is found, kept and copied, and damages nothing. */
-#include "file/foreign.h"
 #include "file/defined.h"
+#include "file/foreign.h"
 #include "test_store_common.h"
 #include <hdf5_hl.h>
 
@@ -50,10 +50,17 @@ static void add_foreign(const char *path)
     H5Fclose(file);
 }
 
-static const char *const expected[] = {
-    "/ @owner",      "/a_link",         "/clusters/dataset",       "/clusters/mine", "/features/group",
-    "/features/own", "/images @remark", "/features/gray_16 @seen", "/images/rating", "/my_axis",
-    "/notes"};
+static const char *const expected[] = {"/ @owner",
+                                       "/a_link",
+                                       "/clusters/dataset",
+                                       "/clusters/mine",
+                                       "/features/group",
+                                       "/features/own",
+                                       "/images @remark",
+                                       "/features/gray_16 @seen",
+                                       "/images/rating",
+                                       "/my_axis",
+                                       "/notes"};
 #define EXPECTED (sizeof expected / sizeof *expected)
 
 static enum status note(void *context, const char *name, const char *attribute, struct error *err)
