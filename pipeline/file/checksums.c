@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP      "checksums"
-#define BYTE_AXIS  "checksum_byte"
-#define PIECE_AXIS "piece_" /* and the number of pieces */
+#define GROUP        "checksums"
+#define MOST_VISITED (1u << 20)
+#define BYTE_AXIS    "checksum_byte"
+#define PIECE_AXIS   "piece_" /* and the number of pieces */
 
 /* The checksums of one dataset. */
 struct entry {
@@ -26,6 +27,7 @@ struct entry {
 struct entries {
     struct entry *entry;
     unsigned count;
+    unsigned visited; /* members of /checksums: hard links can make a group its own member */
 };
 
 static void clear(struct entries *entries)
@@ -121,6 +123,10 @@ static enum status load_group(struct entries *entries, hid_t group, const char *
         char member[DEFINED_NAME_MAX];
         const char *link = members.name[i];
         const bool is_group = h5_is_object(group, link, H5O_TYPE_GROUP);
+        if (++entries->visited > MOST_VISITED) {
+            status = h5_damaged(err, path, "/checksums has more members than it can have");
+            break;
+        }
         if (snprintf(member, sizeof member, "%s/%s", name, link) >= (int)sizeof member ||
             (!is_group && !h5_is_object(group, link, H5O_TYPE_DATASET)) || depth > 8)
             continue;
