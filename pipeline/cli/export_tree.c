@@ -11,9 +11,10 @@
  * is not trusted, and with "/" gone nothing can leave the folder.
  *
  * .clpipe-tree is a sequence of texts, each ended by a NUL: the version, how entries were made,
- * FOLDER/ENTRY of each entry, and size and mtime of index.csv. */
+ * FOLDER/ENTRY of each entry, and a digest of index.csv. */
 #include "cli/export_tree.h"
 #include "base/decimal.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -302,11 +303,23 @@ static enum status add_image(struct tree *tree, const struct result_image *image
 
 /* --- an earlier tree ------------------------------------------------------------------------- */
 
-/* By which a changed index is known. */
-static const char *index_stamp(char stamp[STAMP], const struct stat *st)
+/* By which a changed index is known: a digest of the file, or "" where it cannot be read. */
+static const char *index_stamp(char stamp[STAMP], int directory, const char *path)
 {
-    snprintf(stamp, STAMP, "%lld %lld.%09ld", (long long)st->st_size,
-             (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
+    struct murmur3 state;
+    uint64_t digest[2];
+    char bytes[4096];
+    ssize_t size = -1;
+    const int fd = openat(directory, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    murmur3_init(&state);
+    while (fd >= 0 && (size = read(fd, bytes, sizeof bytes)) > 0)
+        murmur3_update(&state, bytes, (size_t)size);
+    murmur3_final(&state, digest);
+    if (fd >= 0)
+        close(fd);
+    snprintf(stamp, STAMP, "%016" PRIx64 "%016" PRIx64, digest[0], digest[1]);
+    if (size < 0)
+        stamp[0] = 0;
     return stamp;
 }
 
@@ -366,7 +379,7 @@ static enum status check_folder(const char *target, const char *folder, const ch
             status = check_folder(target, name, texts, count, err);
         else if (!*folder && strcmp(name, INDEX) == 0) {
             char stamp[STAMP];
-            if (strcmp(index_stamp(stamp, &st), texts[count - 1]) != 0)
+            if (strcmp(index_stamp(stamp, dirfd(stream), INDEX), texts[count - 1]) != 0)
                 status = foreign(err, target, name, "has changed");
         } else if (*folder || strcmp(name, MARKER) != 0) {
             const bool ours =
@@ -616,7 +629,6 @@ static enum status write_tree(struct tree *tree, struct tree_counts *counts, str
     static const char *const links[] = {"symlink", "hard", "copy"};
     const char *link = links[export->options->link];
     char *index = NULL, *marker = NULL, stamp[STAMP];
-    struct stat st;
     enum status status = open_table(&tree->index, tree, INDEX, &index, err);
     if (status == STATUS_OK)
         status = open_table(&tree->marker, tree, MARKER, &marker, err);
@@ -627,10 +639,10 @@ static enum status write_tree(struct tree *tree, struct tree_counts *counts, str
     }
     enum status closed = sink_close(&tree->index, status == STATUS_OK, status ? NULL : err);
     status = status == STATUS_OK ? closed : status;
-    if (status == STATUS_OK && stat(index, &st) != 0)
-        status = trouble(err, errno, "stat", index);
+    if (status == STATUS_OK && !*index_stamp(stamp, tree->root, INDEX))
+        status = trouble(err, errno, "read", index);
     if (status == STATUS_OK)
-        sink_write(&tree->marker, stamp, strlen(index_stamp(stamp, &st)) + 1);
+        sink_write(&tree->marker, stamp, strlen(stamp) + 1);
     closed = sink_close(&tree->marker, status == STATUS_OK, status ? NULL : err);
     free(index);
     free(marker);

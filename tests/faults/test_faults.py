@@ -241,7 +241,7 @@ def starts(tmp_path_factory, program):
             "cluster": (places["features"], cluster),
             "assign": (places["clusters"], ["assign", "x.h5", "new.h5"]),
             "export": (places["clusters"], ["export", "x.h5", "--what", "features", "--feature",
-                                            "gray_16_2x2", "-o", "features.csv"]),
+                                            "gray_16_2x2", "-o", "features.csv", "--force"]),
             "tree": (places["clusters"], ["export", "x.h5", "--what", "tree", "--to", "tree"])}
 
 
