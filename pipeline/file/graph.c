@@ -60,6 +60,7 @@ static enum status write_graph(hid_t file, const struct graph_values *values, co
     enum status status = STATUS_FAILED;
     char axis[AXIS_NAME_MAX];
     const hsize_t size[2] = {values->rows, values->n};
+    const uint8_t is_squared = 1;
     hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
     hid_t dataset[2] = {H5I_INVALID_HID, H5I_INVALID_HID};
     axis_name(axis, "neighbour", values->feature);
@@ -71,9 +72,11 @@ static enum status write_graph(hid_t file, const struct graph_values *values, co
         goto out;
     }
     if (h5_create_group(&group, all, values->feature, path, err) ||
+        h5_put_text(group, "feature", values->feature, path, err) ||
         h5_put_text(group, "metric", values->metric, path, err) ||
         h5_put_text(group, "content", values->content, path, err) ||
         h5_put_number(group, "n", VALUE_U32, &values->n, path, err) ||
+        h5_put_number(group, "squared", VALUE_U8, &is_squared, path, err) ||
         h5_create_scale(file, image_table.axis, size[0], path, err) ||
         h5_create_scale(file, axis, size[1], path, err))
         goto out;
