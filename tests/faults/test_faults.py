@@ -18,6 +18,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
+import numpy
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -209,12 +211,21 @@ def starts(tmp_path_factory, program):
     feature = ["--feature", "rgb:bins=8x8x8", "--feature", "gray:bins=16,grid=2x2"]
     ingest = ["ingest", pictures, "-o", "x.h5", *feature]
 
-    # An update: one picture is new.
+    # An update: one picture is new, beside everything that moves with the rows.
     last = pictures / "red" / "03.jpg"
     content = last.read_bytes()
     stamp = os.stat(last)
     last.unlink()
     assert run_clpipe(*ingest, cwd=places["update"]).returncode == 1
+    numpy.save(base / "rows.npy", numpy.ones((5, 3), dtype="f4"))
+    for command in [["cluster", "x.h5", "-k", "2", "--feature", "rgb_8x8x8"],
+                    ["import", "x.h5", f"clip={base / 'rows.npy'}"],
+                    ["similar", "x.h5", "--all", "-n", "2", "--feature", "rgb_8x8x8"]]:
+        done = run_clpipe(*command, cwd=places["update"])
+        assert done.returncode == 0, done.stderr
+    with h5py.File(places["update"] / "x.h5", "a") as file:
+        file["mine/data"] = numpy.arange(100000.0)
+        file.attrs["note"] = "mine"
     last.write_bytes(content)
     os.utime(last, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     # A resumption: the rename of the result failed.
