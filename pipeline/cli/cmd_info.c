@@ -108,6 +108,10 @@ static enum status print_clusters(struct sink *sink, struct result *result, stru
             clusters->name, clusters->k, clusters->feature, clusters->metric,
             format_number_of(iterations, sizeof iterations, clusters->iterations, "iteration"),
             clusters->converged ? ", converged" : "", clusters->inertia);
+        if (clusters->fitted_rows)
+            sink_printf(sink, "  %24s fit of %llu rows, continued for %llu\n", "",
+                        (unsigned long long)clusters->fitted_rows,
+                        (unsigned long long)clusters->rows);
         if (clusters->has_agreement)
             sink_printf(sink, "  %-9s %-14s %u folders: purity %.3f, NMI %.3f, ARI %.3f\n", "", "",
                         clusters->agreement.folders, clusters->agreement.purity,
@@ -242,6 +246,8 @@ static enum status json_clusters(struct json *json, struct result *result, struc
         json_uint(json, "n", clusters->rows);
         json_uint(json, "d", clusters->dimension);
         json_uint(json, "iterations", clusters->iterations);
+        json_uint(json, "fitted_rows",
+                  clusters->fitted_rows ? clusters->fitted_rows : clusters->rows);
         json_bool(json, "converged", clusters->converged);
         json_double(json, "inertia", clusters->inertia);
         json_open_array(json, "sizes");
