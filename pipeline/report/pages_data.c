@@ -11,6 +11,9 @@
 
 /* Thumbnails that a swatch is made from. */
 #define SWATCH_THUMBNAILS 24u
+/* Members that are looked at for pictures of the first page, and how many it has at least. */
+#define STRIP_REACH 10000u
+#define STRIP_LEAST 3u
 
 void pages_clear(struct pages *pages)
 {
@@ -54,9 +57,29 @@ static enum status write_sheet(void *context, uint32_t sheet, const uint8_t *dat
     return output_directory_write(pages->directory, name, data, bytes, err);
 }
 
-static uint64_t strip_length(const struct picture_group *group)
+static bool looks_the_same(const struct picture *a, const struct picture *b)
 {
-    return min_u64(group->size, PAGES_STRIP);
+    return a->distance == b->distance && a->bytes == b->bytes && a->width == b->width &&
+           a->height == b->height;
+}
+
+/* The pictures of a group on the first page, by their numbers: its first ones without copies, unless
+ * fewer than three are left. */
+static uint64_t strip_of(uint64_t picked[PAGES_STRIP], const struct album *album,
+                         const struct picture_group *group)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < min_u64(group->size, STRIP_REACH) && count < PAGES_STRIP; i++) {
+        const struct picture *picture = &album->row[album->order[group->first + i]];
+        if (count > 0 && group->label >= 0 &&
+            looks_the_same(picture, &album->row[album->order[picked[count - 1]]]))
+            continue;
+        picked[count++] = group->first + i;
+    }
+    if (count < STRIP_LEAST)
+        for (count = 0; count < min_u64(group->size, STRIP_LEAST); count++)
+            picked[count] = group->first + count;
+    return count;
 }
 
 static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, struct pages *pages,
@@ -98,11 +121,12 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
     pages->counts->without_thumbnail = thumbs_missing(pages->thumbs);
     uint64_t *strips = malloc(((size_t)album->group_count * PAGES_STRIP + 1) * sizeof *strips),
              count = 0;
+    uint64_t picked[PAGES_STRIP];
     if (!strips)
         return error_memory(err, (size_t)album->group_count * PAGES_STRIP * 8, "thumbnails");
     for (uint32_t i = 0; i < album->group_count; i++)
-        for (uint64_t j = 0; j < strip_length(&album->group[i]); j++)
-            strips[count++] = album->order[album->group[i].first + j];
+        for (uint64_t j = 0, n = strip_of(picked, album, &album->group[i]); j < n; j++)
+            strips[count++] = album->order[picked[j]];
     status = write_sheets(&pages->strip_sheets, &pages->strip_places, pages, strips, count, 0, err);
     free(strips);
     if (status == STATUS_OK)
@@ -370,21 +394,24 @@ static enum status add_swatch(struct json *json, struct pages *pages,
     return STATUS_OK;
 }
 
-/* [name, width, height] of the thumbnails of a group's first pictures. */
-static void add_strip(struct json *json, const struct pages *pages,
-                      const struct picture_group *group, uint64_t cell)
+/* [name, width and height of the thumbnail, number] of a group's first pictures; returns how many. */
+static uint64_t add_strip(struct json *json, const struct pages *pages,
+                          const struct picture_group *group, uint64_t cell)
 {
+    uint64_t picked[PAGES_STRIP];
+    const uint64_t count = strip_of(picked, &pages->album, group);
     json_uint(json, "cell", cell);
     json_open_array(json, "strip");
-    for (uint64_t i = 0; i < strip_length(group); i++) {
-        const uint64_t row = pages->album.order[group->first + i];
+    for (uint64_t i = 0; i < count; i++) {
         json_open_array(json, NULL);
-        json_string(json, NULL, album_name(&pages->album, row));
+        json_string(json, NULL, album_name(&pages->album, pages->album.order[picked[i]]));
         json_uint(json, NULL, pages->strip_places[cell + i].width);
         json_uint(json, NULL, pages->strip_places[cell + i].height);
+        json_uint(json, NULL, picked[i]);
         json_close_array(json);
     }
     json_close_array(json);
+    return count;
 }
 
 static enum status add_groups(struct json *json, struct pages *pages, struct error *err)
@@ -421,8 +448,7 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
             json_close_array(json);
         }
         json_close_array(json);
-        add_strip(json, pages, group, cell);
-        cell += strip_length(group);
+        cell += add_strip(json, pages, group, cell);
         status = add_swatch(json, pages, group, centroids, cells, err);
         json_close_object(json);
     }

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "file/feature_matrix.h"
+#include "file/graph.h"
 #include "layout/layout.h"
 #include "report/pages_data.h"
 #include "report/pages_script.h"
@@ -26,6 +27,7 @@ struct similar {
     struct pages *pages;
     struct matrix_source matrix;
     enum cluster_metric metric;
+    const char *metric_name;
     struct neighbours found;
     float *distances; /* of found.squared, as lengths */
 };
@@ -49,6 +51,7 @@ static enum status open_feature(struct similar *similar, struct error *err)
     for (int i = 0; clusters && i < 3; i++)
         if (strcmp(metrics[i], clusters->metric) == 0)
             similar->metric = (enum cluster_metric)i;
+    similar->metric_name = metrics[similar->metric];
     return STATUS_OK;
 }
 
@@ -64,6 +67,37 @@ static void map_progress(void *context, uint64_t done, uint64_t total)
     const struct pages_config *config = context;
     if (config->progress)
         config->progress(config->progress_context, "map", done, total);
+}
+
+/* What `clpipe similar --all` has stored of the same rows and metric; *found false: nothing of use. */
+static enum status read_graph(struct similar *similar, bool *found, struct error *err)
+{
+    struct graph graph = {0};
+    char content[65];
+    const uint64_t rows = similar->matrix.rows;
+    *found = false;
+    enum status status =
+        graph_open(&graph, similar->pages->result, similar->pages->similar_feature, err);
+    if (status == STATUS_OK && graph.rows == rows &&
+        graph.n >= min_u64(LAYOUT_NEIGHBOURS, rows - 1) &&
+        strcmp(graph.metric, similar->metric_name) == 0 && similar->matrix.identity) {
+        status = similar->matrix.identity(similar->matrix.context, content, err);
+        *found = status == STATUS_OK && strcmp(content, graph.content) == 0;
+    }
+    const size_t count = (size_t)rows * graph.n;
+    if (*found) {
+        similar->found.n = graph.n;
+        similar->found.queries = rows;
+        similar->found.rows = malloc(count * sizeof *similar->found.rows);
+        similar->distances = malloc(count * sizeof *similar->distances);
+        status = similar->found.rows && similar->distances
+                     ? graph_read(&graph, 0, rows, similar->found.rows, similar->distances, err)
+                     : error_memory(err, count * 12, "neighbours");
+    }
+    for (size_t i = 0; *found && status == STATUS_OK && i < count; i++)
+        similar->distances[i] = sqrtf(similar->distances[i]);
+    graph_close(&graph);
+    return status == STATUS_END ? STATUS_OK : status;
 }
 
 static enum status find_neighbours(struct similar *similar, struct error *err)
@@ -195,10 +229,13 @@ enum status pages_make_similar(struct pages *pages, struct error *err)
 {
     struct similar similar = {.pages = pages};
     struct error why = ERROR_INIT;
+    bool stored = false;
     if (pages->album.count < 2 || result_feature_count(pages->result) == 0)
         return STATUS_OK;
     enum status status = open_feature(&similar, &why);
     if (status == STATUS_OK)
+        status = read_graph(&similar, &stored, &why);
+    if (status == STATUS_OK && !stored)
         status = find_neighbours(&similar, &why);
     if (status == STATUS_INTERRUPTED) {
         *err = why;

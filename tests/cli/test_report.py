@@ -138,7 +138,7 @@ def test_thumbnails_are_of_the_pictures(browser, report, result):
     time.sleep(0.4)
     screen = numpy.asarray(Image.open(BytesIO(browser.driver.get_screenshot_as_png())).convert("RGB")).astype(int)
     for card, group in enumerate(summary["groups"]):
-        for tile, (name, _, _) in enumerate(group["strip"][:3]):
+        for tile, (name, _, _, _) in enumerate(group["strip"][:3]):
             box = browser.run("""const r = document.querySelectorAll('.cards > .card')[arguments[0]]
                 .querySelectorAll('.thumb')[arguments[1]].getBoundingClientRect();
                 return [r.left, r.top, r.right, r.bottom].map(Math.round)""", card, tile)
@@ -458,6 +458,20 @@ def test_without_clusters_pictures_are_shown_by_folder(photos, clpipe, tmp_path)
     assert summary["grouping"] == "folders" and "clustering" not in summary
     assert sorted(group["title"] for group in summary["groups"]) == ["blue", "green", "red"]
     assert sum(group["size"] for group in summary["groups"]) == summary["images"] == 13
+
+
+def test_a_stored_graph_is_taken(finished, clpipe, tmp_path):
+    """What `similar --all` has found is not searched again: a changed distance shows."""
+    shutil.copy(finished, tmp_path / "f.h5")
+    assert clpipe("similar", "f.h5", "--all", "-n", 12, "--feature", "rgb_8x8x8").returncode == 0
+    assert clpipe("report", "f.h5", "-o", "a").returncode == 0
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        distances = file["neighbours/rgb_8x8x8/distances"]
+        distances[...] = distances[...] * 4
+    assert clpipe("report", "f.h5", "-o", "b").returncode == 0
+    first, second = data_of(tmp_path / "a", "similar", 0), data_of(tmp_path / "b", "similar", 0)
+    assert [[p for p, _ in row] for row in first] == [[p for p, _ in row] for row in second]
+    assert all(abs(y[1] - 2 * x[1]) <= 2e-3 * y[1] for a, b in zip(first, second) for x, y in zip(a, b))
 
 
 def test_one_of_several_clusterings_is_chosen(finished, clpipe, tmp_path):

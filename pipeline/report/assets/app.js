@@ -89,6 +89,7 @@ function share(part, whole) {
 /* Significant digits, without an exponent for everyday values. */
 const digits = (x, n = 4) => x === null || x === undefined ? "not defined" :
     Math.abs(x) >= 1e15 ? x.toExponential(2) : number.format(Number(x.toPrecision(n)));
+const fixed = x => x === null || x === undefined ? "not defined" : x.toFixed(3);
 const fine = (x, n = 3) => x === null || x === undefined ? "not defined" :
     new Intl.NumberFormat("en", { maximumSignificantDigits: n }).format(x);
 

@@ -63,9 +63,9 @@ const REASONS = {
 /* As many pictures of a group as fit its card. */
 function strip(group) {
     const element = h("div.strip", { role: "list", "aria-label": `Pictures of ${App.groupTitle(group)}` });
-    const tiles = group.strip.map(([name, w, height], i) => {
+    const tiles = group.strip.map(([name, w, height, p], i) => {
         const place = App.place(group.cell + i, w, height);
-        const tile = App.tile(group.first + i, name, place);
+        const tile = App.tile(p, name, place);
         return { tile, place, item: h("span", { role: "listitem" }, tile) };
     });
     let shownTiles = [];
@@ -168,8 +168,8 @@ function about(summary) {
                 fact("Distance", clustering.metric),
                 fact("Iterations", `${count(clustering.iterations)}${clustering.converged ? ", converged" : ""}`),
                 clustering.agreement ? fact("Purity", h("span", { title: "The share of pictures whose folder is the commonest of their cluster" },
-                    `${fine(clustering.agreement.purity)} against ${counted(clustering.agreement.folders, "folder")}`)) : null,
-                clustering.agreement ? fact("NMI, ARI", `${fine(clustering.agreement.nmi)}, ${fine(clustering.agreement.ari)}`) : null,
+                    `${fixed(clustering.agreement.purity)} against ${counted(clustering.agreement.folders, "folder")}`)) : null,
+                clustering.agreement ? fact("NMI, ARI", `${fixed(clustering.agreement.nmi)}, ${fixed(clustering.agreement.ari)}`) : null,
                 fact("Name", h("code", {}, clustering.name)),
                 clustering.others.length ? fact("Also stored", clustering.others.map((name, i) => [i ? ", " : "", h("code", {}, name)])) : null),
             clustering.sweep ? sweep(clustering) : null) : h("section", {}, h("h2", {}, "Not clustered"),
@@ -235,8 +235,10 @@ App.views.group = async ([label], main) => {
     }
     const group = groups[at], clustered = App.summary.grouping === "clusters" && group.label >= 0;
     const beside = (to, text, rel) => groups[to]?.size ? h("a.button", { href: App.groupLink(groups[to]), rel }, text) : null;
-    const gallery = new App.Gallery(128, `Pictures of ${App.groupTitle(group)}`);
-    const outliers = new App.Gallery(128, "Outliers");
+    /* Small thumbnails are not blown up. */
+    const height = Math.min(128, Math.round(App.summary.sheets.size * 1.25));
+    const gallery = new App.Gallery(height, `Pictures of ${App.groupTitle(group)}`);
+    const outliers = new App.Gallery(height, "Outliers");
     const sentinel = h("div");
     const far = group.outliers ? h("section.outliers", { hidden: true },
         h("h2", {}, counted(group.outliers, "outlier")),

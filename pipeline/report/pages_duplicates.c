@@ -1,0 +1,66 @@
+/* pages_duplicates.c: data/duplicates.js: groups of pictures that are copies of each other, by their bytes
+ * and codes: pictures are not decoded again for a report. */
+#include "base/log.h"
+#include "duplicates/duplicates.h"
+#include "report/pages_data.h"
+#include "report/pages_script.h"
+#include <stdio.h>
+
+static void add_group(struct json *json, const struct pages *pages,
+                      const struct duplicates *found, const struct duplicates_group *group)
+{
+    json_open_object(json, NULL);
+    json_string(json, "kind", duplicates_kind_name(group->kind));
+    /* [number, kind, distance of codes, whether mirrored]: the last three against the first member. */
+    json_open_array(json, "members");
+    for (uint64_t i = group->first; i < group->first + group->count; i++) {
+        const struct duplicates_member *member = &found->member[i];
+        json_open_array(json, NULL);
+        json_uint(json, NULL, pages->album.number[member->row]);
+        if (i > group->first) {
+            json_string(json, NULL, duplicates_kind_name(member->kind));
+            json_uint(json, NULL, member->distance);
+            json_bool(json, NULL, member->mirrored);
+        }
+        json_close_array(json);
+    }
+    json_close_array(json);
+    json_close_object(json);
+}
+
+enum status pages_make_duplicates(struct pages *pages, struct error *err)
+{
+    const struct pages_config *config = pages->config;
+    const struct duplicates_config search = {
+        .near = result_has_codes(pages->result) ? DUPLICATES_BLIND : 0,
+        .threads = config->threads,
+        .memory = config->memory,
+        .stop = config->stop,
+        .progress = config->progress,
+        .progress_context = config->progress_context};
+    struct duplicates found = {0};
+    struct error why = ERROR_INIT;
+    struct json json;
+    enum status status = duplicates_find(&found, pages->result, &search, &why);
+    if (status == STATUS_INTERRUPTED) {
+        *err = why;
+        return status;
+    }
+    if (status != STATUS_OK) {
+        snprintf(pages->duplicates_note, sizeof pages->duplicates_note, "Duplicates: %.400s.",
+                 why.sentence);
+        log_message(LOG_NOTICE, "the report has no duplicates: %s", why.sentence);
+        return STATUS_OK;
+    }
+    pages->has_duplicates = true;
+    pages->near_limit = search.near;
+    json_init(&json, true);
+    json_open_array(&json, NULL);
+    for (uint64_t i = 0; i < found.groups; i++) {
+        pages->duplicates[found.group[i].kind]++;
+        add_group(&json, pages, &found, &found.group[i]);
+    }
+    json_close_array(&json);
+    duplicates_clear(&found);
+    return script_write(&json, "duplicates", -1, pages->directory, &pages->counts->bytes, err);
+}
