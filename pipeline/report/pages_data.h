@@ -33,7 +33,7 @@ struct pages {
 
     bool has_duplicates;
     uint64_t duplicates[3];    /* groups, by enum duplicates_kind */
-    uint32_t near_limit;       /* 0: the file has no codes */
+    uint32_t near_limit;       /* bits by which codes of near ones differ at most */
     char duplicates_note[512]; /* why there are none, or "" */
 
     uint64_t failed, skipped; /* files; skipped: that are no images */

@@ -6,8 +6,8 @@
 #include "report/pages_script.h"
 #include <stdio.h>
 
-static void add_group(struct json *json, const struct pages *pages,
-                      const struct duplicates *found, const struct duplicates_group *group)
+static void add_group(struct json *json, const struct pages *pages, const struct duplicates *found,
+                      const struct duplicates_group *group)
 {
     json_open_object(json, NULL);
     json_string(json, "kind", duplicates_kind_name(group->kind));
@@ -31,24 +31,30 @@ static void add_group(struct json *json, const struct pages *pages,
 enum status pages_make_duplicates(struct pages *pages, struct error *err)
 {
     const struct pages_config *config = pages->config;
-    const struct duplicates_config search = {
-        .near = result_has_codes(pages->result) ? DUPLICATES_BLIND : 0,
-        .threads = config->threads,
-        .memory = config->memory,
-        .stop = config->stop,
-        .progress = config->progress,
-        .progress_context = config->progress_context};
+    const struct duplicates_config search = {.near = DUPLICATES_BLIND,
+                                             .threads = config->threads,
+                                             .memory = config->memory,
+                                             .stop = config->stop,
+                                             .progress = config->progress,
+                                             .progress_context = config->progress_context};
     struct duplicates found = {0};
     struct error why = ERROR_INIT;
     struct json json;
+    if (!result_has_codes(pages->result)) {
+        snprintf(
+            pages->duplicates_note, sizeof pages->duplicates_note,
+            "Duplicates: this file has no codes of its pictures. clpipe ingest with --add-codes "
+            "adds them.");
+        return STATUS_OK;
+    }
     enum status status = duplicates_find(&found, pages->result, &search, &why);
     if (status == STATUS_INTERRUPTED) {
         *err = why;
         return status;
     }
     if (status != STATUS_OK) {
-        snprintf(pages->duplicates_note, sizeof pages->duplicates_note, "Duplicates: %.400s.",
-                 why.sentence);
+        snprintf(pages->duplicates_note, sizeof pages->duplicates_note,
+                 "Duplicates: they could not be searched for.");
         log_message(LOG_NOTICE, "the report has no duplicates: %s", why.sentence);
         return STATUS_OK;
     }

@@ -200,9 +200,8 @@ static enum status make_map(const struct similar *similar, struct error *err)
                                          .stop = pages->config->stop,
                                          .progress = map_progress,
                                          .progress_context = (void *)pages->config};
-    const struct layout_graph graph = {.rows = n,
-                                       .neighbours = similar->found.n,
-                                       .neighbour = similar->found.rows};
+    const struct layout_graph graph = {
+        .rows = n, .neighbours = similar->found.n, .neighbour = similar->found.rows};
     float *initial = malloc(2 * n * sizeof *initial), *xy = malloc(2 * n * sizeof *xy);
     enum status status =
         initial && xy ? STATUS_OK : error_memory(err, 4 * n * sizeof *xy, "the map");
@@ -217,11 +216,12 @@ static enum status make_map(const struct similar *similar, struct error *err)
     return status;
 }
 
-/* What cannot be compared is left out, with the reason on the page. */
+/* What cannot be compared is left out, with the reason on the page unless it names a file. */
 static void leave_out(struct pages *pages, const struct error *why)
 {
     snprintf(pages->similar_note, sizeof pages->similar_note,
-             "Similar pictures and the map: %.400s.", why->sentence);
+             "Similar pictures and the map: %.400s.",
+             strchr(why->sentence, '/') ? "they could not be computed" : why->sentence);
     log_message(LOG_NOTICE, "the report has no similar pictures and no map: %s", why->sentence);
 }
 

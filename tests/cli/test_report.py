@@ -246,8 +246,6 @@ def test_failures_can_be_filtered_and_sorted(browser, report):
 
 
 def test_duplicates_are_shown_in_groups(browser, report):
-    if not data_of(report, "summary").get("duplicates"):
-        pytest.skip("no duplicates yet")
     groups = data_of(report, "duplicates")
     same = [group for group in groups if group["kind"] == "bytes"]
     assert len(same) == 1
@@ -458,6 +456,24 @@ def test_without_clusters_pictures_are_shown_by_folder(photos, clpipe, tmp_path)
     assert summary["grouping"] == "folders" and "clustering" not in summary
     assert sorted(group["title"] for group in summary["groups"]) == ["blue", "green", "red"]
     assert sum(group["size"] for group in summary["groups"]) == summary["images"] == 13
+
+
+def test_a_file_of_before(browser, finished, clpipe, tmp_path):
+    """Without codes and thumbnails, as files of format 1 are: the page says what is left out, and why."""
+    shutil.copy(finished, tmp_path / "f.h5")
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        del file["images/code"]
+        for name in ("thumbnails", "checksums"):
+            if name in file:
+                del file[name]
+        file.attrs["clpipe_format"] = numpy.int32(1)
+    assert clpipe("report", "f.h5").returncode == 0
+    summary = data_of(tmp_path / "f-report", "summary")
+    assert "duplicates" not in summary and summary["sheets"]["missing"] == 0
+    browser.open(tmp_path / "f-report")
+    assert "--add-codes" in browser.find("aside")[0].text
+    assert browser.run("return document.querySelectorAll('nav a[href=\"#/duplicates\"]').length") == 0
+    browser.check()
 
 
 def test_a_stored_graph_is_taken(finished, clpipe, tmp_path):

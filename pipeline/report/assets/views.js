@@ -427,8 +427,8 @@ App.views.duplicates = async ([kind], main) => {
     const extra = groups.reduce((sum, group) => sum + group.members.length - 1, 0);
     put(page, h("h1", {}, "Duplicates"),
         h("p", {}, groups.length ? `${counted(groups.length, "group")} of pictures that are copies of each other; without ${counted(extra, "copy", "copies")} one of each would be left.` : "No picture is a copy of another."),
-        h("p.by", {}, about.limit ? ["Pictures count as nearly the same where their codes differ in at most ", count(about.limit), " of 256 bits. ", h("code", {}, "clpipe duplicates"), " also compares the pictures themselves, and finds more."]
-            : ["This file has no codes of its pictures, so only equal files are found. To add codes: ", h("code", {}, "clpipe ingest --add-codes"), "."]),
+        h("p.by", {}, "Pictures count as nearly the same where their codes differ in at most ", count(about.limit), " of 256 bits. ",
+            h("code", {}, "clpipe duplicates"), " also compares the pictures themselves, and finds more."),
         groups.length && kinds.length > 1 ? h("nav.chips", { "aria-label": "Kinds" },
             [["", "All", groups.length], ...kinds.map(name => [name, KINDS[name][0], about[name]])].map(([name, text, n]) =>
                 h("a", { href: name ? `#/duplicates/${name}` : "#/duplicates", "aria-current": (kind ?? "") === name ? "true" : null }, text, h("span.n", {}, count(n))))) : null);
