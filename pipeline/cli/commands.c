@@ -140,6 +140,7 @@ const struct command commands[] = {
      .operand_name = "F.h5",
      .min_operands = 1,
      .max_operands = 1,
+     .threads = true,
      .group = {&group_export},
      .run = command_export},
     {.name = "similar",

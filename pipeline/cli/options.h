@@ -153,7 +153,8 @@ struct command {
     const char *examples;  /* lines, or NULL */
     const char *operand_name; /* "SOURCE" */
     unsigned min_operands, max_operands;
-    bool computes; /* uses a device or threads: --device and its like have an effect */
+    bool computes; /* uses a device: --device and its like have an effect */
+    bool threads;  /* of these only --threads has */
     const struct option_group *const group[OPTION_GROUPS]; /* its own, ended by NULL */
     enum status (*run)(const struct options *options, struct error *err);
 };

@@ -61,22 +61,26 @@ static void describe(struct sink *sink, const char *term, const char *text, unsi
     wrap(sink, text, at, column);
 }
 
+static void describe_option(struct sink *sink, const struct option *row)
+{
+    char term[160], letter[8] = "    ", text[700];
+    if (row->letter)
+        snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    snprintf(term, sizeof term, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",
+             row->value ? row->value : "");
+    const char *initial = row->note ? row->note : row->initial;
+    if (initial)
+        snprintf(text, sizeof text, "%s [default:%c%s]", row->help, HARD_SPACE, initial);
+    else
+        snprintf(text, sizeof text, "%s", row->help);
+    describe(sink, term, text, TERM_COLUMN);
+}
+
 static void describe_group(struct sink *sink, const struct option_group *group)
 {
     sink_printf(sink, "\n%s\n", group->title);
-    for (const struct option *row = group->row; row->name; row++) {
-        char term[160], letter[8] = "    ", text[700];
-        if (row->letter)
-            snprintf(letter, sizeof letter, "-%c, ", row->letter);
-        snprintf(term, sizeof term, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",
-                 row->value ? row->value : "");
-        const char *initial = row->note ? row->note : row->initial;
-        if (initial)
-            snprintf(text, sizeof text, "%s [default:%c%s]", row->help, HARD_SPACE, initial);
-        else
-            snprintf(text, sizeof text, "%s", row->help);
-        describe(sink, term, text, TERM_COLUMN);
-    }
+    for (const struct option *row = group->row; row->name; row++)
+        describe_option(sink, row);
 }
 
 enum status usage_command(const struct command *command, struct error *err)
@@ -99,6 +103,11 @@ enum status usage_command(const struct command *command, struct error *err)
     }
     for (unsigned i = 0; i < OPTION_GROUPS && command->group[i]; i++)
         describe_group(&sink, command->group[i]);
+    const struct option *threads = command->threads ? option_find(command, "threads", 7) : NULL;
+    if (threads) {
+        sink_text(&sink, "\nMachine\n");
+        describe_option(&sink, threads);
+    }
     if (command->computes)
         describe_group(&sink, &group_compute);
     describe_group(&sink, &group_general);
@@ -106,7 +115,8 @@ enum status usage_command(const struct command *command, struct error *err)
     if (!command->computes) {
         sink_text(&sink, "\nAccepted by every command, without effect here\n ");
         for (const struct option *row = group_compute.row; row->name; row++)
-            sink_printf(&sink, " --%s", row->name);
+            if (row != threads)
+                sink_printf(&sink, " --%s", row->name);
         sink_text(&sink, "\n");
     }
     if (command->examples)

@@ -405,6 +405,15 @@ def test_tree_of_images_that_are_gone(clpipe, tmp_path, sorted_photos):
 
 # --- info, verify -------------------------------------------------------------------------------
 
+@pytest.mark.parametrize("command", [["info"], ["verify"], ["export", "--what", "images"],
+                                     ["repair"], ["repair", "--dry-run"]])
+def test_a_truncated_file_is_told(clpipe, finished, tmp_path, command):
+    whole = finished.read_bytes()
+    (tmp_path / "cut.h5").write_bytes(whole[:len(whole) // 2])
+    check_one_error(clpipe(*command, "cut.h5"), 3, "cut.h5",
+                    f"the file is truncated ({len(whole) // 2} of {len(whole)} bytes)")
+
+
 def test_info(clpipe, finished, mixed, h5):
     result = clpipe("info", finished)
     assert (result.returncode, result.stderr) == (0, "")

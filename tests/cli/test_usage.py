@@ -33,7 +33,7 @@ def options_in_help(text):
             found[name] += " " + line.strip()
         else:
             name = None
-        if line.startswith("  --device --threads"):
+        if line.startswith("  --device --"):
             found.update({word[2:]: "" for word in line.split()})
     return found
 
