@@ -146,7 +146,7 @@ const struct command commands[] = {
     {.name = "similar",
      .goal = RESULTS,
      .arguments = "F.h5 PICTURE|row:N... | --all [OPTIONS]",
-     .summary = "find the images that are most similar to a picture, or to every image",
+     .summary = "find the images most similar to a picture, or to every image",
      .about =
          "PICTURE is an image of the file (its path as export lists it, or any path that leads to "
          "it), or any other picture, which is decoded and described exactly as those of the file "
