@@ -60,6 +60,14 @@ const REASONS = {
 
 /* --- the first page ---------------------------------------------------------------------------- */
 
+/* How high pictures on the first page are: as many groups as possible are seen without scrolling, and
+ * small thumbnails are not blown up. */
+function stripHeight() {
+    const n = App.summary.groups.length;
+    const height = n <= 3 || (n > 4 && n <= 6) ? 150 : n <= 8 ? 106 : 72;
+    return innerWidth < 480 ? 64 : Math.max(72, Math.min(height, App.summary.sheets.size));
+}
+
 /* As many pictures of a group as fit its card. */
 function strip(group) {
     const element = h("div.strip", { role: "list", "aria-label": `Pictures of ${App.groupTitle(group)}` });
@@ -70,7 +78,8 @@ function strip(group) {
     });
     let shownTiles = [];
     const layout = () => {
-        const width = element.clientWidth, side = innerWidth < 480 ? 64 : 72, gap = 5;
+        const width = element.clientWidth, side = stripHeight(), gap = 5;
+        element.style.height = `${side}px`;
         if (!width)
             return;
         let x = 0;
@@ -126,7 +135,7 @@ App.views.overview = (rest, main) => {
     const what = summary.grouping === "none" ? null : summary.grouping === "clusters"
         ? [" in ", h("strong", {}, App.groupWord(summary.clustering.k))]
         : [" in ", h("strong", {}, App.groupWord(summary.groups.length))];
-    const cards = h("div.cards");
+    const cards = h(summary.groups.length <= 4 ? "div.cards.few" : "div.cards");
     const sentinel = h("div");
     let next = 0;
     const more = () => {
@@ -404,7 +413,7 @@ const KINDS = {
 
 /* What makes a member a copy of the first. */
 const relation = ([, kind, distance, mirrored]) => kind === "near"
-    ? `${counted(distance, "bit")} of the code differ${distance === 1 ? "s" : ""}${mirrored ? ", mirrored" : ""}`
+    ? (distance ? `${counted(distance, "bit")} of the code differ${distance === 1 ? "s" : ""}` : "the same code") + (mirrored ? ", mirrored" : "")
     : kind === "pixels" ? "every pixel the same" : "the same bytes";
 
 App.views.duplicates = async ([kind], main) => {
