@@ -20,6 +20,7 @@
 #include "clustering/folders.h"
 #include "clustering/target.h"
 #include "file/add_clusters.h"
+#include "file/parameters.h"
 #include "matrix/npy.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,6 +231,34 @@ static enum status write_parameters(struct job *job, struct error *err)
     return job->parameters ? STATUS_OK : error_memory(err, 256, "the parameters");
 }
 
+/* Where nobody asks for a number of restarts, a clustering that was made with another one, but else with
+ * the same parameters, is the same. */
+static enum status take_stored_restarts(struct job *job, struct error *err)
+{
+    struct result *holder = target_holder(&job->target, &job->input);
+    const struct result_clusters *old =
+        holder ? result_clusters_find(holder, job->config->name) : NULL;
+    struct parameters *stored = NULL;
+    const uint32_t usual = job->cluster.n_init;
+    if (!old || parameters_open(&stored, old->parameters, NULL) != STATUS_OK)
+        return STATUS_OK;
+    const uint32_t restarts = parameters_number(stored, "n_init", 0);
+    parameters_close(&stored);
+    if (restarts == 0 || restarts == usual)
+        return STATUS_OK;
+    char *parameters = job->parameters;
+    job->cluster.n_init = restarts;
+    enum status status = write_parameters(job, err);
+    if (status == STATUS_OK && strcmp(job->parameters, old->parameters) == 0) {
+        free(parameters);
+        return STATUS_OK;
+    }
+    free(job->parameters);
+    job->parameters = parameters;
+    job->cluster.n_init = usual;
+    return status;
+}
+
 static enum status read_options(struct job *job, struct error *err)
 {
     const struct clustering_config *config = job->config;
@@ -263,7 +292,8 @@ static enum status read_options(struct job *job, struct error *err)
     status = config->weights ? read_weights(job, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
-    return write_parameters(job, err);
+    status = write_parameters(job, err);
+    return status == STATUS_OK && config->n_init == 0 ? take_stored_restarts(job, err) : status;
 }
 
 /* --- the state of an unfinished run ---------------------------------------------------------- */

@@ -19,7 +19,8 @@ struct clustering_config {
     const char *init;            /* kmeans++, kmeans-parallel, random, or a .npy file */
     const char *weights;         /* as matrix_input_vector takes them, or NULL */
     uint64_t seed;
-    uint32_t n_init;               /* 0: as clustering_usual_restarts says */
+    uint32_t n_init;               /* 0: as clustering_usual_restarts says, or as the stored clustering
+                                      that differs in nothing else has it */
     uint32_t max_iter, mini_batch; /* mini_batch: rows of a batch; 0: all rows */
     double tol;
     double checkpoint_seconds; /* between two states that are kept; 0: none is */

@@ -127,6 +127,17 @@ def test_run_restarts_where_it_is_cheap(clpipe, photos, tmp_path):
         assert n_init_of(tmp_path / "x.h5") == restarts, options
 
 
+def test_restarts_of_an_earlier_run_are_kept(clpipe, photos, tmp_path):
+    """A file that was made with another number of restarts is up to date where nobody asks for one."""
+    assert clpipe("run", photos, "-k", 3, "--n-init", 1).returncode == 0
+    before = inode(tmp_path / "clpipe.h5")
+    result = clpipe("run", photos, "-k", 3)
+    assert result.returncode == 0 and "up to date" in result.stdout
+    assert inode(tmp_path / "clpipe.h5") == before and n_init_of(tmp_path / "clpipe.h5") == 1
+    assert clpipe("run", photos, "-k", 4).returncode == 0
+    assert n_init_of(tmp_path / "clpipe.h5") == 10
+
+
 def test_a_cluster_that_holds_most_images(clpipe, tmp_path):
     """Ten red pictures and three others: the text says so, and offers what comes next."""
     random = numpy.random.default_rng(3)
