@@ -93,8 +93,10 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 
-/* Features are added: all sources are walked, so they must be there. */
-static enum status walk_all(struct ingest_plan *plan, struct error *err)
+/* What `option` adds is for all images: all sources are walked, so they must be there, unless
+ * `optional`. */
+static enum status walk_all(struct ingest_plan *plan, const char *option, bool optional,
+                            struct error *err)
 {
     struct places *places = &plan->takeover.places;
     char shown[256];
@@ -104,16 +106,21 @@ static enum status walk_all(struct ingest_plan *plan, struct error *err)
         const char *source = places->stored[i], *path = source + (source[0] == '@');
         struct stat st;
         path_for_message(shown, sizeof shown, source);
-        if (strcmp(source, "-") == 0)
+        const bool list = strcmp(source, "-") == 0;
+        const bool there = !list && (walk_knows_name(path) || stat(path, &st) == 0);
+        if (!there && optional)
+            continue;
+        if (list)
             return error_set(err, STATUS_USAGE,
-                             "--add decodes every image again, but the list of source - is not "
-                             "given: give - as well, or remove its images with --drop-source -");
-        if (!walk_knows_name(path) && stat(path, &st) != 0)
+                             "%s decodes every image again, but the list of source - is not "
+                             "given: give - as well, or remove its images with --drop-source -",
+                             option);
+        if (!there)
             return error_set(err, STATUS_USAGE,
-                             "--add decodes every image again, but the source %s is not there: "
+                             "%s decodes every image again, but the source %s is not there: "
                              "give it by the path that it has now, or remove its images with "
                              "--drop-source",
-                             shown);
+                             option, shown);
         places->walked[i] = source;
         places->unwalked--;
     }
@@ -130,7 +137,12 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
         return status;
     status = takeover_check(t, options, err);
     plan->redo = plan->features.count > t->features.count;
-    return status == STATUS_OK && plan->redo ? walk_all(plan, err) : status;
+    if (status != STATUS_OK)
+        return status;
+    if (plan->redo || options->add_codes)
+        return walk_all(plan, plan->redo ? "--add" : "--add-codes", false, err);
+    return options_given(options, "thumbnails") ? walk_all(plan, "--thumbnails", true, err)
+                                                : STATUS_OK;
 }
 
 /* The limit that the file was made with: what it has stays, whatever the limit of a further run. */

@@ -306,6 +306,24 @@ def test_add_needs_all_sources(place, spoil, parts):
     assert stamp() == before
 
 
+def test_what_is_for_all_images_reads_all_sources(place):
+    """Codes and thumbnails, where only one source is named."""
+    ingest("p1", "p2", "-o", "x.h5")
+    with h5py.File("x.h5", "a") as file:
+        del file["images/code"], file["checksums"]
+        file.attrs["clpipe_format"] = 1
+    ingest("p2", "-o", "x.h5", "--add-codes")
+    ingest("p1", "-o", "x.h5", "--thumbnails", 64)
+    with h5py.File("x.h5") as file:
+        assert file["images/code"].shape == (18, 32)
+        assert len(set(file["thumbnails/end"][:].tolist())) == 18
+    shutil.rmtree("p2")
+    check_one_error(run_clpipe("ingest", "p1", "-o", "x.h5", "--feature", GRAY, "--add"), 2, "p2")
+    ingest("p1", "-o", "x.h5", "--thumbnails", 32)
+    with h5py.File("x.h5") as file:
+        assert len(set(file["thumbnails/end"][:].tolist())) in (13, 14)  # those of p2 are gone
+
+
 def test_what_selects_files_may_change(place):
     """It holds from then on, for the sources that are named."""
     ingest("p1", "-o", "x.h5", "--include", "*.png")
