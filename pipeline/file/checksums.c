@@ -202,6 +202,10 @@ static enum status remove_entry(hid_t file, const struct entry *entry, struct vl
     hid_t scale = H5I_INVALID_HID;
     entry_path(name, entry);
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    /* HDF5 reads the lists of both axes to detach one. */
+    for (unsigned a = 0; a < 2 && dataset > 0; a++)
+        if (vlen_axis(axis, sizeof axis, vlen, dataset, a, err))
+            goto out;
     for (unsigned a = 0; a < 2 && dataset > 0; a++) {
         if (vlen_axis(axis, sizeof axis, vlen, dataset, a, err))
             goto out;
