@@ -15,6 +15,7 @@
 #define GROUP        SHA256_GROUP
 #define GROUP_BYTES  ((uint64_t)GROUP * PIECE_BYTES)
 #define READ_BYTES   (64u << 10) /* of each piece of a group at a time */
+#define FIRST_BYTES  (16u << 10) /* room for a stream, which grows fourfold up to GROUP_BYTES */
 #define MOST_THREADS 64
 
 void pieces_clear(struct pieces *pieces)
@@ -105,7 +106,8 @@ static bool digest_group(struct parallel *p, uint64_t first, unsigned count, uin
 static void *digest_groups(void *context)
 {
     struct parallel *p = context;
-    uint8_t *buffer = malloc((size_t)GROUP * READ_BYTES);
+    const size_t most = (size_t)GROUP * READ_BYTES;
+    uint8_t *buffer = malloc(p->bytes < most ? (size_t)p->bytes : most);
     uint64_t first;
     if (!buffer)
         atomic_store(&p->failed, ENOMEM);
@@ -227,7 +229,7 @@ static enum status feed(struct stream *s, const void *bytes, size_t size, uint64
     const uint8_t *at = bytes;
     while (size > 0) {
         if (s->filled == s->capacity && s->capacity < GROUP_BYTES) {
-            const size_t capacity = s->capacity ? 4 * s->capacity : PIECE_BYTES;
+            const size_t capacity = s->capacity ? 4 * s->capacity : FIRST_BYTES;
             uint8_t *more = realloc(s->data, capacity);
             if (!more)
                 return error_memory(err, capacity, "checksums");
@@ -241,7 +243,8 @@ static enum status feed(struct stream *s, const void *bytes, size_t size, uint64
                 return STATUS_FAILED;
             s->pieces->row[s->pieces->count++] = row;
         }
-        const size_t room = PIECE_BYTES - s->filled % PIECE_BYTES, part = size < room ? size : room;
+        const size_t piece = PIECE_BYTES - s->filled % PIECE_BYTES, left = s->capacity - s->filled,
+                     room = piece < left ? piece : left, part = size < room ? size : room;
         memcpy(s->data + s->filled, at, part);
         s->filled += part;
         at += part;
@@ -277,7 +280,7 @@ static enum status digest_stream(struct pieces *pieces, const struct serial *ser
     const uint64_t block = row < PIECE_BYTES ? PIECE_BYTES / row : 1;
     struct stream s = {.pieces = pieces};
     enum status status = STATUS_OK;
-    uint8_t *data = malloc(block * row);
+    uint8_t *data = malloc((rows < block ? rows : block) * row);
     if (!data)
         return error_memory(err, block * row, "checksums");
     for (uint64_t first = 0; first < rows && status == STATUS_OK; first += block) {

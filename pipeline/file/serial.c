@@ -18,13 +18,18 @@ void serial_clear(struct serial *serial)
 {
     free(serial->buffer);
     serial->buffer = NULL;
+    serial->capacity = 0;
 }
 
-static enum status need_buffer(struct serial *serial, struct error *err)
+/* Makes room for `size` bytes; what was there is lost. */
+static enum status need_buffer(struct serial *serial, size_t size, struct error *err)
 {
-    if (!serial->buffer)
-        serial->buffer = malloc(SERIAL_BUFFER);
-    return serial->buffer ? STATUS_OK : error_memory(err, SERIAL_BUFFER, "an identity");
+    if (size <= serial->capacity)
+        return STATUS_OK;
+    free(serial->buffer);
+    serial->buffer = malloc(size);
+    serial->capacity = serial->buffer ? size : 0;
+    return serial->buffer ? STATUS_OK : error_memory(err, size, "an identity");
 }
 
 enum status serial_refuse(const struct serial *serial, struct error *err, const char *name,
@@ -134,6 +139,8 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
         serial_refuse(serial, err, name, "is an attribute of a kind that clpipe does not know");
         goto out;
     }
+    if (need_buffer(serial, count * kind.size + 1, err))
+        goto out;
     snprintf(line, sizeof line, "attribute %s %s %s\n", name, kind.name, shape);
     add(serial, line);
     if (kind.text) {
@@ -162,8 +169,7 @@ static enum status add_attributes(struct serial *serial, hid_t object, serial_fi
 {
     struct h5_names names;
     enum status status = STATUS_FAILED;
-    if (need_buffer(serial, err) ||
-        h5_list_attributes(&names, object, DEFINED_MOST_MEMBERS, serial->path, err))
+    if (h5_list_attributes(&names, object, DEFINED_MOST_MEMBERS, serial->path, err))
         return STATUS_FAILED;
     for (unsigned i = 0; i < names.count; i++) {
         if (!filter(context, names.name[i]))
@@ -264,6 +270,8 @@ enum status serial_values(struct serial *serial, hid_t dataset, const struct ser
         return STATUS_OK;
     const uint64_t block = row < SERIAL_BUFFER ? SERIAL_BUFFER / row : 1,
                    rows = values->dimensions[0];
+    if (need_buffer(serial, (rows < block ? rows : block) * row, err))
+        return STATUS_FAILED;
     for (uint64_t first = 0; first < rows; first += block) {
         const uint64_t count = rows - first < block ? rows - first : block;
         if (values->text) {

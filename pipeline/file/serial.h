@@ -23,7 +23,8 @@ struct serial {
     struct sha256 sha;
     struct vlen *vlen;
     const char *path; /* of the file, for messages */
-    char *buffer;     /* SERIAL_BUFFER bytes; NULL until they are needed */
+    char *buffer;     /* for values */
+    size_t capacity;
 };
 
 void serial_init(struct serial *serial, struct vlen *vlen, const char *path);
