@@ -20,6 +20,25 @@ static void add_from(uint16_t *sums, const struct box_row *rows, unsigned row_co
 
 #if defined(__x86_64__)
 /* Return how many of the sums they did. */
+__attribute__((target("avx2"))) static size_t
+add_whole(uint16_t *sums, const struct box_row *rows, unsigned row_count, size_t count, bool begin)
+{
+    size_t i = 0;
+    for (; i + 32 <= count; i += 32) {
+        __m256i *to = (__m256i *)(void *)(sums + i);
+        __m256i low = begin ? _mm256_setzero_si256() : _mm256_loadu_si256(to);
+        __m256i high = begin ? _mm256_setzero_si256() : _mm256_loadu_si256(to + 1);
+        for (unsigned r = 0; r < row_count; r++) {
+            const __m128i *from = (const __m128i *)(const void *)(rows[r].bytes + i);
+            low = _mm256_add_epi16(low, _mm256_cvtepu8_epi16(_mm_loadu_si128(from)));
+            high = _mm256_add_epi16(high, _mm256_cvtepu8_epi16(_mm_loadu_si128(from + 1)));
+        }
+        _mm256_storeu_si256(to, low);
+        _mm256_storeu_si256(to + 1, high);
+    }
+    return i;
+}
+
 __attribute__((target("avx2"))) static size_t add_avx2(uint16_t *sums, const struct box_row *rows,
                                                        unsigned row_count, size_t count)
 {
@@ -66,13 +85,34 @@ void box_add_rows(uint16_t *sums, const struct box_row *rows, unsigned row_count
                   bool begin)
 {
     size_t done = 0;
-    if (begin)
-        memset(sums, 0, count * sizeof *sums);
 #if defined(__x86_64__)
-    done = __builtin_cpu_supports("avx2") ? add_avx2(sums, rows, row_count, count)
-                                          : add_sse2(sums, rows, row_count, count);
+    bool whole = true;
+    for (unsigned r = 0; r < row_count; r++)
+        whole = whole && rows[r].weight == 1;
+    if (whole && __builtin_cpu_supports("avx2"))
+        done = add_whole(sums, rows, row_count, count, begin);
+#endif
+    if (begin)
+        memset(sums + done, 0, (count - done) * sizeof *sums);
+#if defined(__x86_64__)
+    if (done == 0)
+        done = __builtin_cpu_supports("avx2") ? add_avx2(sums, rows, row_count, count)
+                                              : add_sse2(sums, rows, row_count, count);
 #endif
     add_from(sums, rows, row_count, done, count);
+}
+
+/* --- boundaries ------------------------------------------------------------------------------ */
+
+bool box_is_whole(uint32_t from, uint32_t to)
+{
+    return from / to >= 2;
+}
+
+uint64_t box_end(uint32_t from, uint32_t to, uint32_t box)
+{
+    const uint64_t end = (box + (uint64_t)1) * from * BOX_UNIT / to;
+    return box_is_whole(from, to) ? (end + BOX_UNIT / 2) / BOX_UNIT * BOX_UNIT : end;
 }
 
 /* --- columns --------------------------------------------------------------------------------- */
@@ -83,8 +123,8 @@ bool box_place(struct box_columns *columns, uint32_t from, uint32_t to)
     /* The widest box: its units, and parts of a column on either side. */
     const uint64_t widest = ((units + to - 1) / to + BOX_UNIT - 2) / BOX_UNIT + 1;
     const uint32_t pairs = (uint32_t)((widest + 1) / 2);
-    const size_t bytes = to * (sizeof *columns->first + sizeof *columns->scale +
-                               2 * (size_t)pairs * sizeof *columns->weight);
+    const size_t bytes = (to + (size_t)1) * sizeof *columns->first + to * sizeof *columns->scale +
+                         2 * (size_t)to * pairs * sizeof *columns->weight;
     if (bytes > columns->room) {
         box_clear(columns);
         columns->first = malloc(bytes);
@@ -92,13 +132,15 @@ bool box_place(struct box_columns *columns, uint32_t from, uint32_t to)
         if (!columns->first)
             return false;
     }
+    const bool whole = box_is_whole(from, to);
     columns->to = to;
     columns->pairs = pairs;
-    columns->scale = (float *)(void *)(columns->first + to);
+    columns->least = whole && from / to < BOX_WHOLE_MOST ? from / to : 0;
+    columns->scale = (float *)(void *)(columns->first + to + 1);
     columns->weight = (uint16_t *)(void *)(columns->scale + to);
     uint64_t begin = 0;
     for (uint32_t x = 0; x < to; x++) {
-        const uint64_t end = (x + 1) * units / to;
+        const uint64_t end = box_end(from, to, x);
         columns->first[x] = (uint32_t)(begin / BOX_UNIT);
         columns->scale[x] = 1.0f / (float)(end - begin);
         for (uint32_t i = 0; i < 2 * pairs; i++) {
@@ -109,6 +151,7 @@ bool box_place(struct box_columns *columns, uint32_t from, uint32_t to)
         }
         begin = end;
     }
+    columns->first[to] = from;
     return true;
 }
 
@@ -124,12 +167,43 @@ static __m128i load_four(const uint16_t *sums)
     return _mm_loadl_epi64((const __m128i *)(const void *)sums);
 }
 
+/* The mean of four sums as bytes, of which the last is not used. */
+static void put_mean(uint8_t *out, __m128i sum, float scale)
+{
+    const __m128 mean = _mm_mul_ps(_mm_cvtepi32_ps(sum), _mm_set1_ps(scale));
+    __m128i bytes = _mm_cvttps_epi32(_mm_add_ps(mean, _mm_set1_ps(0.5f)));
+    bytes = _mm_packs_epi32(bytes, bytes);
+    bytes = _mm_packus_epi16(bytes, bytes);
+    const int four = _mm_cvtsi128_si32(bytes);
+    memcpy(out, &four, sizeof four);
+}
+
+/* Boxes of whole columns, `least` or one more, and rows that weigh 1 each: 16 bits hold their sums. */
+static void add_whole_columns(uint8_t *out, const uint16_t *sums, const struct box_columns *columns,
+                              uint32_t row_weight)
+{
+    const float rows = (float)BOX_UNIT / (float)row_weight;
+    for (uint32_t x = 0; x < columns->to; x++, out += 3) {
+        const uint16_t *at = sums + 3 * (size_t)columns->first[x];
+        __m128i sum = load_four(at);
+        for (uint32_t i = 1; i < columns->least; i++)
+            sum = _mm_add_epi16(sum, load_four(at + 3 * i));
+        if (columns->first[x + 1] - columns->first[x] > columns->least)
+            sum = _mm_add_epi16(sum, load_four(at + 3 * columns->least));
+        put_mean(out, _mm_unpacklo_epi16(sum, _mm_setzero_si128()), columns->scale[x] * rows);
+    }
+}
+
 /* Two columns at a time: their sums in turn, times their weights in turn. Four bytes are written. */
 void box_add_columns(uint8_t *out, const uint16_t *sums, const struct box_columns *columns,
                      uint32_t row_weight)
 {
     const float rows = 1.0f / (float)row_weight;
     const uint16_t *weight = columns->weight;
+    if (columns->least > 0 && row_weight < BOX_UNIT) {
+        add_whole_columns(out, sums, columns, row_weight);
+        return;
+    }
     for (uint32_t x = 0; x < columns->to; x++, out += 3) {
         const uint16_t *at = sums + 3 * (size_t)columns->first[x];
         __m128i sum = _mm_setzero_si128();
@@ -139,12 +213,7 @@ void box_add_columns(uint8_t *out, const uint16_t *sums, const struct box_column
             const __m128i both = _mm_unpacklo_epi16(load_four(at), load_four(at + 3));
             sum = _mm_add_epi32(sum, _mm_madd_epi16(both, _mm_set1_epi32(two)));
         }
-        const __m128 mean = _mm_mul_ps(_mm_cvtepi32_ps(sum), _mm_set1_ps(columns->scale[x] * rows));
-        __m128i bytes = _mm_cvttps_epi32(_mm_add_ps(mean, _mm_set1_ps(0.5f)));
-        bytes = _mm_packs_epi32(bytes, bytes);
-        bytes = _mm_packus_epi16(bytes, bytes);
-        const int four = _mm_cvtsi128_si32(bytes);
-        memcpy(out, &four, sizeof four);
+        put_mean(out, sum, columns->scale[x] * rows);
     }
 }
 #else

@@ -219,13 +219,14 @@ static void add_pending(struct thumbnail_maker *maker)
 /* A row that counts; it must last until add_pending. */
 static void add_line(struct thumbnail_maker *maker, const uint8_t *row)
 {
-    const uint64_t units = (uint64_t)maker->lines * BOX_UNIT;
+    const bool whole = box_is_whole(maker->lines, maker->to_height);
     uint64_t from = (uint64_t)maker->line * BOX_UNIT;
     const uint64_t to = from + BOX_UNIT;
     while (from < to) {
-        const uint64_t end = (maker->to_row + 1) * units / maker->to_height;
+        const uint64_t end = box_end(maker->lines, maker->to_height, maker->to_row);
         const uint64_t until = min_u64(to, end);
-        maker->pending[maker->pending_count++] = (struct box_row){row, (uint16_t)(until - from)};
+        maker->pending[maker->pending_count++] =
+            (struct box_row){row, (uint16_t)(whole ? 1 : until - from)};
         from = until;
         if (until == end) {
             add_pending(maker);

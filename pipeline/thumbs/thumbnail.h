@@ -5,8 +5,8 @@
  *     thumbnail_coefficients  or instead of them all DCT coefficients
  *     thumbnail_finish        the thumbnail as a JPEG file
  *
- * Pixels are means of rectangles of the picture (a box filter with partial weights, in sixteenths of
- * a pixel); of a picture more than 8 times as high as the thumbnail only every second, third, ... row
+ * Pixels are means of rectangles of the picture: of whole pixels where it is at least twice as large as
+ * the thumbnail, else with partial weights. Of one at least 8 times as high only every second, third, ... row
  * is looked at, 4 to 8 for each row of the thumbnail. From coefficients it takes the lowest
  * frequencies of each block that give at least the thumbnail's size. A picture is never enlarged.
  * One thread per maker. Without memory there is no thumbnail: that is no error. */

@@ -20,6 +20,8 @@ static void test_rows_are_added(void **state)
             for (size_t i = 0; i < count; i++)
                 bytes[r][i] = (uint8_t)(random_next(&random) >> 8);
             rows[r] = (struct box_row){bytes[r], (uint16_t)(random_next(&random) >> 8 & 15)};
+            if (count % 2 == 0 && r < 4)
+                rows[r].weight = 1;
         }
         memset(sums, 0xff, sizeof sums);
         box_add_rows(sums, rows, 4, count, true);
@@ -34,21 +36,21 @@ static void test_rows_are_added(void **state)
     }
 }
 
-static void check_columns(uint32_t from, uint32_t to, uint32_t *random)
+static void check_columns(uint32_t from, uint32_t to, uint32_t row_weight, uint32_t *random)
 {
     struct box_columns columns = {0};
     uint16_t *sums = calloc(3 * (size_t)from + BOX_BEHIND, sizeof *sums);
     uint8_t *out = calloc(3 * (size_t)to + 1, 1);
-    const uint32_t row_weight = 3 * BOX_UNIT + 5;
     assert_true(sums && out);
     for (size_t i = 0; i < 3 * (size_t)from; i++)
         sums[i] = (uint16_t)((random_next(random) >> 8 & 255) * row_weight);
     assert_true(box_place(&columns, from, to));
     box_add_columns(out, sums, &columns, row_weight);
     for (uint32_t x = 0; x < to; x++) {
-        /* Boundaries are rounded down to sixteenths. */
-        const double begin = floor((double)x * from * BOX_UNIT / to) / BOX_UNIT;
-        const double end = floor((x + 1.0) * from * BOX_UNIT / to) / BOX_UNIT;
+        /* Boundaries are rounded down to sixteenths, or to whole columns. */
+        const double unit = from / to >= 2 ? 1 : BOX_UNIT, up = from / to >= 2 ? 0.5 : 0;
+        const double begin = floor((double)x * from * unit / to + up) / unit;
+        const double end = floor((x + 1.0) * from * unit / to + up) / unit;
         for (unsigned c = 0; c < 3; c++) {
             double sum = 0;
             for (uint32_t i = 0; i < from; i++) {
@@ -70,7 +72,8 @@ static void test_columns_are_means(void **state)
                                         {500, 64}, {1000, 3}, {97, 1},    {320, 160}, {1024, 16}};
     uint32_t random = RANDOM_START + test_seed();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        check_columns(sizes[i][0], sizes[i][1], &random);
+        for (uint32_t weight = 1; weight < 80; weight += 26) /* whole rows, and parts */
+            check_columns(sizes[i][0], sizes[i][1], weight, &random);
 }
 
 /* One after the other with the same memory: nothing of the wider picture is left. */
