@@ -141,6 +141,8 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
         return status;
     if (plan->redo || options->add_codes)
         return walk_all(plan, plan->redo ? "--add" : "--add-codes", false, err);
+    if (takeover_raises_limits(t))
+        return walk_all(plan, "a raised limit", true, err);
     return options_given(options, "thumbnails") ? walk_all(plan, "--thumbnails", true, err)
                                                 : STATUS_OK;
 }
@@ -266,6 +268,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                   .remade = plan->remade,
                   .fresh = options->fresh,
                   .retry_failed = options->retry_failed,
+                  .retry_limited = takeover_raises_limits(takeover),
                   .require_codes = options->add_codes},
         .strict = options->strict,
         .thumbnails = options_given(options, "thumbnails") ? THUMBNAILS_WANTED

@@ -203,6 +203,29 @@ static bool differs(char theirs[64], char mine[64], const struct takeover *t, co
     return strcmp(theirs, mine) != 0;
 }
 
+/* A limit that is raised: what it has kept out is read again, everything else is as before. */
+static bool raises(const struct takeover *t, const char *name, const char *key)
+{
+    const struct options *o = &t->options;
+    uint64_t number;
+    double real;
+    if (!options_given(o, name))
+        return false;
+    if (strcmp(name, "max-pixels") == 0)
+        return parameters_integer(t->parameters, key, &number) && o->max_pixels > number;
+    if (strcmp(name, "max-scans") == 0)
+        return parameters_integer(t->parameters, key, &number) && o->max_scans > number;
+    return strcmp(name, "max-decode-seconds") == 0 && parameters_real(t->parameters, key, &real) &&
+           o->max_decode_seconds > real;
+}
+
+bool takeover_raises_limits(const struct takeover *t)
+{
+    return t->file && (raises(t, "max-pixels", "max_pixels") ||
+                       raises(t, "max-scans", "max_scans") ||
+                       raises(t, "max-decode-seconds", "max_decode_seconds"));
+}
+
 enum status takeover_check(const struct takeover *t, const struct options *options,
                            struct error *err)
 {
@@ -215,7 +238,7 @@ enum status takeover_check(const struct takeover *t, const struct options *optio
     char shown[256], theirs[64], mine[64], difference[480] = "";
     for (size_t i = 0; t->file && i < sizeof shaping / sizeof *shaping; i++) {
         const size_t used = strlen(difference);
-        if (options_given(options, shaping[i][0]) &&
+        if (options_given(options, shaping[i][0]) && !raises(t, shaping[i][0], shaping[i][1]) &&
             differs(theirs, mine, t, shaping[i][0], shaping[i][1]))
             snprintf(difference + used, sizeof difference - used, "%s--%s is %s there and %s here",
                      used ? ", " : "", shaping[i][0], theirs, mine);

@@ -38,8 +38,11 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
                               const struct takeover *t, const struct options *options,
                               struct error *err);
 
-/* STATUS_USAGE where the command gives an option that shapes values otherwise than the file has it.
- */
+/* Whether the command raises a limit on files that the file was made with (--max-pixels...). */
+bool takeover_raises_limits(const struct takeover *t);
+
+/* STATUS_USAGE where the command gives an option that shapes values otherwise than the file has it,
+ * unless it raises a limit. */
 enum status takeover_check(const struct takeover *t, const struct options *options,
                            struct error *err);
 

@@ -247,6 +247,10 @@ static bool still_holds(const struct prior *prior, const struct store_record *re
     case REASON_OUT_OF_MEMORY:
         /* These say nothing about the content. */
         return false;
+    case REASON_TOO_LARGE:
+    case REASON_TOO_MANY_SCANS:
+    case REASON_TIMEOUT:
+        return !prior->config.retry_failed && !prior->config.retry_limited;
     default:
         return !prior->config.retry_failed;
     }

@@ -16,7 +16,7 @@ struct prior;
 struct prior_config {
     const char *const *sources;
     unsigned source_count;
-    bool retry_failed;
+    bool retry_failed, retry_limited; /* as in struct store_config */
     bool codes;              /* images without a code do not count */
     unsigned thumbnail_size; /* nor those without a thumbnail made for this size; 0: all do */
     struct result *finished; /* NULL: none */

@@ -178,6 +178,7 @@ enum status store_open(struct store **out, const struct store_config *config, st
     struct prior_config prior = {.sources = store->config.content.sources,
                                  .source_count = store->config.content.source_count,
                                  .retry_failed = store->config.retry_failed,
+                                 .retry_limited = store->config.retry_limited,
                                  .codes = store->config.require_codes,
                                  .thumbnail_size = config->content.thumbnail_size,
                                  .finished = finished,

@@ -38,6 +38,7 @@ struct store_config {
     bool redo;  /* features are added: the images are done again */
     bool fresh;        /* ignore earlier work; an existing clpipe file is replaced at the end */
     bool retry_failed; /* do not offer earlier failures through store_prior */
+    bool retry_limited; /* nor those for too many pixels, scans or seconds: a limit was raised */
     /* Do not offer earlier images without a code (--add-codes). A file of which only some rows would
      * have a code gets no /images/code. */
     bool require_codes;

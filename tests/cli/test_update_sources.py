@@ -324,6 +324,20 @@ def test_what_is_for_all_images_reads_all_sources(place):
         assert len(set(file["thumbnails/end"][:].tolist())) in (13, 14)  # those of p2 are gone
 
 
+def test_limits_may_be_raised(place):
+    """What they kept out is read, everything else stays; they cannot be lowered."""
+    ingest("p1", "p2", "-o", "x.h5", "--max-pixels", 3000, code=1)
+    assert 0 < len(rows()) < 18
+    report, _ = ingest("p2", "-o", "x.h5", "--max-pixels", 100000)
+    assert report["images_failed"] == 0
+    assert digest("x.h5") == fresh("p1", "p2", "--max-pixels", 100000)
+    before = stamp()
+    check_one_error(run_clpipe("ingest", "p1", "-o", "x.h5", "--max-pixels", 3000), 2,
+                    "--max-pixels is 100000 there and 3000 here")
+    ingest("p1", "-o", "x.h5")
+    assert stamp() == before
+
+
 def test_what_selects_files_may_change(place):
     """It holds from then on, for the sources that are named."""
     ingest("p1", "-o", "x.h5", "--include", "*.png")
