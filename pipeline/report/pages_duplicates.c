@@ -55,7 +55,7 @@ enum status pages_make_duplicates(struct pages *pages, struct error *err)
     if (status != STATUS_OK) {
         snprintf(pages->duplicates_note, sizeof pages->duplicates_note,
                  "Duplicates: they could not be searched for.");
-        log_message(LOG_NOTICE, "the report has no duplicates: %s", why.sentence);
+        log_message(LOG_NOTICE, "notice: the report has no duplicates: %s", why.sentence);
         return STATUS_OK;
     }
     pages->has_duplicates = true;

@@ -222,7 +222,7 @@ static void leave_out(struct pages *pages, const struct error *why)
     snprintf(pages->similar_note, sizeof pages->similar_note,
              "Similar pictures and the map: %.400s.",
              strchr(why->sentence, '/') ? "they could not be computed" : why->sentence);
-    log_message(LOG_NOTICE, "the report has no similar pictures and no map: %s", why->sentence);
+    log_message(LOG_NOTICE, "notice: the report has no similar pictures and no map: %s", why->sentence);
 }
 
 enum status pages_make_similar(struct pages *pages, struct error *err)

@@ -185,6 +185,9 @@ class Job:
                 verified = run_clpipe("verify", place / name)
                 assert verified.returncode == 0, verified.stdout + verified.stderr
                 assert result.returncode == 1
+        if (place / "pages").exists():
+            # A report has all of its files or is not there.
+            assert (place / "pages" / "index.html").exists() and (place / "pages" / ".clpipe-report").exists()
         if (place / "tree").exists():
             # An existing tree is left alone.
             assert look(place) == self.expected
@@ -253,6 +256,7 @@ def starts(tmp_path_factory, program):
             "assign": (places["clusters"], ["assign", "x.h5", "new.h5"]),
             "export": (places["clusters"], ["export", "x.h5", "--what", "features", "--feature",
                                             "gray_16_2x2", "-o", "features.csv", "--force"]),
+            "report": (places["clusters"], ["report", "x.h5", "-o", "pages"]),
             "tree": (places["clusters"], ["export", "x.h5", "--what", "tree", "--to", "tree"])}
 
 
@@ -261,7 +265,7 @@ def slow(*names):
 
 
 @pytest.mark.parametrize("name", ["ingest", *slow("cluster", "devices", "isolated", "update", "resume", "assign",
-                                                  "export", "tree")])
+                                                  "export", "report", "tree")])
 def test_every_call_fails(starts, tmp_path, capsys, name):
     start, args, *env = starts[name]
     job = Job(name, start, args, tmp_path, *env)
