@@ -6,6 +6,8 @@
  * squared distance of the codes of x and y is square_x + square_y - p, and y is in doubt for x unless
  * that exceeds (reach_x + error_y)^2; reach_x has the error of x in it. docs/search.md derives it.
  *
+ * -D KEPT=n  rows have n blocks of columns and stay in registers, so that only lanes pass through local
+ *            memory; 0: there are too many for that
  * -D PLAIN   products without tensor cores, a work-item to a row, for tests
  */
 #include "kmeans_lanes.h"
@@ -104,6 +106,14 @@ encode_rows(__global const float *values, __global const float *centre, __global
 #define ITEMS     SEARCH_ITEMS
 #include "kmeans_mma.h"
 #define MEMORY_BYTES (STAGES * STAGE_BYTES)
+#if KEPT > 8
+#error "KEPT is at most 8"
+#endif
+/* Lanes that a warp scores at a time, 16 of its rows each, and rows of a work-item. A stage has as many
+ * bytes either way, with 8 blocks. */
+#define GROUP_LANES     (KEPT > 0 ? 32 : SPAN)
+#define ROW_PARTS       (KEPT > 0 ? 2 : 4)
+#define GROUP_ROWS_EACH (ROW_PARTS * 2)
 
 static void multiply_codes(int *sum, const uint *a, uint b0, uint b1)
 {
@@ -215,23 +225,37 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
 #else
     __local uchar memory[MEMORY_BYTES] __attribute__((aligned(128)));
     const uint lane = lid & 31, warp = lid >> 5;
-    const uint warp_row = (warp & 1) * 64, warp_lane = (warp >> 1) * SPAN;
     const uint stages = (uint)(size_t)memory;
     const uint piece = lid & (PIECES - 1), brought = lid / PIECES;
     const uint row_to = place(brought, piece);
+    uint to = stages, brought_steps = 0;
+    __global const uchar *from_lane = codes + ((size_t)first_lane + brought) * columns + piece * 16;
+#define NEXT_STAGE(stage)                                                                          \
+    ((stage) + STAGE_BYTES == stages + STAGES * STAGE_BYTES ? stages : (stage) + STAGE_BYTES)
+#define COMMIT() __asm__ volatile("cp.async.commit_group;")
+#if KEPT > 0
+    const uint warp_row = warp * 32, warp_lane = 0;
+    const uint steps = (end_lane - first_lane) / GROUP_LANES;
+#define BRING()                                                                                    \
+    if (brought_steps < steps) {                                                                   \
+        _Pragma("unroll") for (uint d = 0; d < KEPT; d++)                                          \
+            copy_piece(to + d * (GROUP_LANES * SEARCH_BLOCK) + row_to,                             \
+                       (__global const half *)(from_lane + d * SEARCH_BLOCK));                     \
+        brought_steps++;                                                                           \
+        to = NEXT_STAGE(to);                                                                       \
+        from_lane += (size_t)GROUP_LANES * columns;                                                \
+    }
+#else
+    const uint warp_row = (warp & 1) * 64, warp_lane = (warp >> 1) * GROUP_LANES;
     const uint blocks = columns / SEARCH_BLOCK;
     const uint steps = blocks * ((end_lane - first_lane) / SEARCH_PANEL);
-    uint to = stages, brought_steps = 0, from_column = 0;
-    __global const uchar *from_lane = codes + ((size_t)first_lane + brought) * columns + piece * 16;
+    uint from_column = 0;
     __global const uchar *row_from[4];
 #pragma unroll
     for (uint i = 0; i < 4; i++) {
         const uint at = query_list[min(first + brought + BROUGHT * i, query_count - 1)];
         row_from[i] = queries + (size_t)at * columns + piece * 16;
     }
-#define NEXT_STAGE(stage)                                                                          \
-    ((stage) + STAGE_BYTES == stages + STAGES * STAGE_BYTES ? stages : (stage) + STAGE_BYTES)
-#define COMMIT() __asm__ volatile("cp.async.commit_group;")
 #define BRING()                                                                                    \
     if (brought_steps < steps) {                                                                   \
         _Pragma("unroll") for (uint i = 0; i < 4; i++)                                             \
@@ -250,15 +274,16 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
             from_lane += (size_t)SEARCH_PANEL * columns;                                           \
         }                                                                                          \
     }
+#endif
     for (uint s = 0; s < STAGES - 1; s++) {
         BRING()
         COMMIT();
     }
     /* Of the work-item's rows: twice the scale, twice the reach, and what p must reach. */
-    float scale[ROWS_EACH], reach[ROWS_EACH], least[ROWS_EACH];
-    uint own[ROWS_EACH];
+    float scale[GROUP_ROWS_EACH], reach[GROUP_ROWS_EACH], least[GROUP_ROWS_EACH];
+    uint own[GROUP_ROWS_EACH];
 #pragma unroll
-    for (uint i = 0; i < ROWS_EACH; i++) {
+    for (uint i = 0; i < GROUP_ROWS_EACH; i++) {
         const uint slot = first + warp_row + row_in_warp(i, lane);
         const uint query = query_list[min(slot, query_count - 1)];
         const float4 of_query = query_facts[query];
@@ -269,9 +294,46 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
         reach[i] *= 2;
         own[i] = position_of(query_ids[query], block_first, block_rows, step);
     }
-    int sum[4][SPAN / 8][4];
+    int sum[ROW_PARTS][GROUP_LANES / 8][4];
     uint stage = stages;
     const uint frag_lane = lane_of_matrices(lane), frag_quarter = lane >> 3 & 1;
+#if KEPT > 0
+    /* The warp's rows, as mma takes them. */
+    uint a[KEPT * 2][ROW_PARTS][4];
+#pragma unroll
+    for (uint i = 0; i < GROUP_ROWS_EACH; i++) {
+        const uint at = query_list[min(first + warp_row + row_in_warp(i, lane), query_count - 1)];
+        __global const uint *fours = (__global const uint *)(queries + (size_t)at * columns) + (lane & 3);
+#pragma unroll
+        for (uint d = 0; d < KEPT * 2; d++) {
+            a[d][i / 2][i % 2] = fours[d * 8];
+            a[d][i / 2][i % 2 + 2] = fours[d * 8 + 4];
+        }
+    }
+    for (uint panel = first_lane; panel < end_lane; panel += GROUP_LANES) {
+        const float4 bound = spans[panel / SEARCH_SPAN];
+        __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
+        barrier(CLK_LOCAL_MEM_FENCE);
+        BRING()
+        COMMIT();
+#pragma unroll
+        for (uint d = 0; d < KEPT * 2; d++)
+#pragma unroll
+            for (uint n = 0; n < GROUP_LANES / 8; n += 2) {
+                uint b[4];
+                load_matrices(b, stage + d / 2 * (GROUP_LANES * SEARCH_BLOCK) +
+                                     place(n * 8 + frag_lane, d % 2 * 2 + frag_quarter));
+#pragma unroll
+                for (uint i = 0; i < 2 * ROW_PARTS; i++) {
+                    const uint m = i / 2, h = i % 2;
+                    if (d == 0)
+                        multiply_first_codes(sum[m][n + h], a[d][m], b[h * 2], b[h * 2 + 1]);
+                    else
+                        multiply_codes(sum[m][n + h], a[d][m], b[h * 2], b[h * 2 + 1]);
+                }
+            }
+        stage = NEXT_STAGE(stage);
+#else
     const uint frag_row = warp_row + (lane & 15), frag_half = lane >> 4;
     for (uint panel = first_lane; panel < end_lane; panel += SEARCH_PANEL) {
         const float4 bound = spans[(panel + warp_lane) / SEARCH_SPAN];
@@ -309,12 +371,13 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
             }
             stage = NEXT_STAGE(stage);
         }
+#endif
         uint rows_in_doubt = 0;
 #pragma unroll
-        for (uint i = 0; i < ROWS_EACH; i++) {
+        for (uint i = 0; i < GROUP_ROWS_EACH; i++) {
             int largest = 0;
 #pragma unroll
-            for (uint n = 0; n < SPAN / 8; n++)
+            for (uint n = 0; n < GROUP_LANES / 8; n++)
                 largest = max(largest, max(sum[i / 2][n][i % 2 * 2], sum[i / 2][n][i % 2 * 2 + 1]));
             if ((float)largest * (scale[i] * bound.x) + fma(reach[i], bound.y, bound.z) >= least[i])
                 rows_in_doubt |= 1u << i;
@@ -322,13 +385,13 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
         if (rows_in_doubt == 0)
             continue;
 #pragma unroll
-        for (uint i = 0; i < ROWS_EACH; i++) {
+        for (uint i = 0; i < GROUP_ROWS_EACH; i++) {
             if (!(rows_in_doubt >> i & 1))
                 continue;
             const uint slot = first + warp_row + row_in_warp(i, lane);
             uint hits = 0;
 #pragma unroll
-            for (uint n = 0; n < SPAN / 8; n++)
+            for (uint n = 0; n < GROUP_LANES / 8; n++)
 #pragma unroll
                 for (uint e = 0; e < 2; e++) {
                     const float4 of_lane = facts[panel + warp_lane + n * 8 + (lane & 3) * 2 + e];
@@ -340,7 +403,7 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
                 const uint code = 31 - clz(hits & -hits);
                 int product = 0;
 #pragma unroll
-                for (uint n = 0; n < SPAN / 8; n++)
+                for (uint n = 0; n < GROUP_LANES / 8; n++)
 #pragma unroll
                     for (uint e = 0; e < 2; e++)
                         product = code == n * 2 + e ? sum[i / 2][n][i % 2 * 2 + e] : product;

@@ -9,6 +9,7 @@
 #include "search/sample.h"
 #include "search/scan.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,9 @@
 #define RETRY_STEPS 16
 /* The canonical distances shorten every reach this often: at the end, and after each of the steps
  * before that. */
-#define DECISIONS 4
+#define DECISIONS 2
+/* Blocks of columns of a row that registers have room for. */
+#define KEPT_MOST 8
 /* Both halves of a float64 that is larger than any distance. */
 #define NO_DISTANCE 0x7f7f7f7fu
 /* Of the device's memory, what is left to others. */
@@ -502,7 +505,10 @@ static enum status search_again(struct search *search, struct neighbours *out, s
 static enum status open_kernels(struct search *search, struct error *err)
 {
     /* What stands in for tensor cores where there are none is for tests. */
-    const char *options = search->lane.device->nvidia_major >= 8 ? "" : "-DPLAIN";
+    char options[32];
+    const uint32_t blocks = search->columns / SEARCH_BLOCK;
+    snprintf(options, sizeof options, "-DKEPT=%u%s", blocks <= KEPT_MOST ? blocks : 0,
+             search->lane.device->nvidia_major >= 8 ? "" : " -DPLAIN");
     if (lane_build(&search->program, &search->lane, "search_pairs", options, err) != STATUS_OK)
         return err->status;
     for (int i = 0; i < KERNELS; i++)
