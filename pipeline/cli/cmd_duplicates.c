@@ -20,6 +20,7 @@
 
 #define SHOWN_GROUPS  20u /* to people */
 #define SHOWN_MEMBERS 8u
+#define DEVICE_IMAGES 100000u /* from so many on, a device takes less time than its start */
 
 struct command_state {
     const struct options *options;
@@ -359,10 +360,28 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
     return status;
 }
 
+/* Codes of many images are compared by a GPU; --device chooses any device for any number. */
+static enum status open_device(struct ocl_context **out, struct compute *compute,
+                               const struct command_state *state, uint32_t near, struct error *err)
+{
+    struct error none = ERROR_INIT;
+    const bool asked = state->options->device != NULL;
+    if (near == 0 || (!asked && result_images(state->result) < DEVICE_IMAGES))
+        return STATUS_OK;
+    enum status status = compute_open(compute, state->options, true, asked ? err : &none);
+    if (status != STATUS_OK)
+        return asked ? status : STATUS_OK; /* no device: the host does it */
+    if (!asked && compute->devices.device[compute->chosen[0]].type == CL_DEVICE_TYPE_CPU)
+        return STATUS_OK;
+    status = compute_context(out, compute, asked ? err : &none);
+    return asked ? status : STATUS_OK;
+}
+
 enum status command_duplicates(const struct options *options, struct error *err)
 {
     struct command_state state = {.options = options,
                                   .keeps = options->keep >= 0 || options->to_list != NULL};
+    struct compute compute = {0};
     struct progress progress;
     if (options->output && !sink_is_stdout(options->output))
         state.output = options->output;
@@ -372,7 +391,7 @@ enum status command_duplicates(const struct options *options, struct error *err)
         return status;
     signals_install(0);
     progress_init(&progress, options);
-    const struct duplicates_config config = {
+    struct duplicates_config config = {
         .near = options_given(options, "near") ? (uint32_t)options->near
                 : options->no_compare          ? DUPLICATES_BLIND
                                                : DUPLICATES_LIMIT,
@@ -385,11 +404,14 @@ enum status command_duplicates(const struct options *options, struct error *err)
     };
     status = result_open(&state.result, options->operand[0], err);
     if (status == STATUS_OK)
+        status = open_device(&config.context, &compute, &state, config.near, err);
+    if (status == STATUS_OK)
         status = duplicates_find(&state.found, state.result, &config, err);
     progress_end(&progress);
     if (status == STATUS_OK)
         status = print_all(&state, config.near, err);
     duplicates_clear(&state.found);
     result_close(&state.result);
-    return status;
+    ocl_context_close(&config.context);
+    return compute_close(&compute, status, err);
 }

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/stop.h"
 #include "file/result.h"
+#include "ocl/ocl.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -51,8 +52,9 @@ struct duplicates_config {
      * Otherwise the codes alone decide, and same pixels are not looked for. */
     bool compare;
     unsigned threads;
-    uint64_t memory;   /* bytes, for pairs and for pictures */
-    struct stop *stop; /* may be NULL */
+    struct ocl_context *context; /* compares codes; NULL, or where that fails: the host does */
+    uint64_t memory;             /* bytes, for pairs and for pictures */
+    struct stop *stop;           /* may be NULL */
     void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total); /* or NULL */
     void *progress_context;
 };

@@ -6,7 +6,9 @@
  *
  * Rows of one code are a class; pairs are of classes, and a class is compared by its first row in the
  * order of references. */
+#include "base/log.h"
 #include "duplicates/code_pairs.h"
+#include "duplicates/device_code_pairs.h"
 #include "duplicates/duplicates.h"
 #include "duplicates/redecode.h"
 #include "features/code.h"
@@ -340,7 +342,17 @@ static enum status find_pairs(struct finding *f, struct error *err)
         .progress = show,
         .progress_context = f,
     };
-    enum status status = code_pairs_find(&f->pairs, &pairs, err);
+    struct error of_device = ERROR_INIT;
+    enum status status = STATUS_FAILED;
+    if (config->context) {
+        status = device_code_pairs_find(&f->pairs, config->context, &pairs, &of_device);
+        if (status == STATUS_INTERRUPTED && err)
+            *err = of_device;
+        if (status == STATUS_FAILED)
+            log_message(LOG_NOTICE, "notice: the host compares codes: %s", of_device.sentence);
+    }
+    if (status == STATUS_FAILED)
+        status = code_pairs_find(&f->pairs, &pairs, err);
     if (status != STATUS_OK)
         return status;
     f->out->limit = f->pairs.limit;
