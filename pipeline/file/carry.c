@@ -403,13 +403,14 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
     if (!status)
         status = label_new_rows(&k, c, err);
     if (!status) {
-        const size_t used = strlen(c->names);
         count_labels(&k, c->map->rows);
         const bool told = !c->remade || strcmp(c->remade, old->name) != 0;
-        c->continued += told;
+        char *names = k.unlabelled > 0 ? c->unlabelled_names : c->names;
+        const size_t used = strlen(names);
+        c->continued += told && k.unlabelled == 0;
         c->unlabelled += told && k.unlabelled > 0;
         if (told)
-            snprintf(c->names + used, sizeof c->names - used, "%s%s", used ? ", " : "", old->name);
+            snprintf(names + used, sizeof c->names - used, "%s%s", used ? ", " : "", old->name);
         status = write_continued(&k, c, err);
     }
     continued_clear(&k);
@@ -642,9 +643,9 @@ void carry_tell(const struct carry *c)
                     c->names);
     if (c->unlabelled > 0)
         log_message(LOG_NOTICE,
-                    "notice: %u clustering%s of features that have no values for new images: "
-                    "these have the label -1",
-                    c->unlabelled, c->unlabelled == 1 ? " is" : "s are");
+                    "notice: clusters %s are of features that have no values for new images: these "
+                    "have the label -1",
+                    c->unlabelled_names);
     if (c->imported > 0)
         log_message(LOG_NOTICE,
                     "notice: %u imported feature%s NaN for %s: import %s again", c->imported,

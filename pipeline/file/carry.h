@@ -21,9 +21,9 @@ struct carry {
     const bool *leave_out; /* clusters of `from` that are not kept, by number; NULL: none */
     const char *remade;    /* a clustering that notices do not name, or NULL */
     /* What was done. */
-    unsigned continued, unlabelled; /* clusterings with new labels; with rows that have none */
+    unsigned continued, unlabelled; /* clusterings whose rows all have labels; the others */
     unsigned imported, neighbours;  /* features and graphs that have rows without values now */
-    char names[256];                /* of the clusterings, for a notice */
+    char names[256], unlabelled_names[256]; /* of these, for notices */
 };
 
 /* Copies imported features; rows of new images are NaN. */
