@@ -178,19 +178,35 @@ static void put_mean(uint8_t *out, __m128i sum, float scale)
     memcpy(out, &four, sizeof four);
 }
 
-/* Boxes of whole columns, `least` or one more, and rows that weigh 1 each: 16 bits hold their sums. */
-static void add_whole_columns(uint8_t *out, const uint16_t *sums, const struct box_columns *columns,
-                              uint32_t row_weight)
+/* The sums of box x's whole columns: `least` or one more; 16 bits hold them. */
+static __m128i whole_sum(const uint16_t *sums, const struct box_columns *columns, uint32_t x)
 {
-    const float rows = (float)BOX_UNIT / (float)row_weight;
+    const uint16_t *at = sums + 3 * (size_t)columns->first[x];
+    __m128i sum = load_four(at);
+    for (uint32_t i = 1; i < columns->least; i++)
+        sum = _mm_add_epi16(sum, load_four(at + 3 * i));
+    if (columns->first[x + 1] - columns->first[x] > columns->least)
+        sum = _mm_add_epi16(sum, load_four(at + 3 * columns->least));
+    return sum;
+}
+
+/* Boxes of whole columns and rows: (sum + half of the pixels) * (2^16 / pixels) / 2^16, whose error
+ * from rounding the factor is below half a level. */
+static void add_whole_columns(uint8_t *out, const uint16_t *sums, const struct box_columns *columns,
+                              uint32_t rows)
+{
+    const uint32_t pixels[2] = {columns->least * rows, (columns->least + 1) * rows};
+    __m128i half[2], factor[2];
+    for (unsigned i = 0; i < 2; i++) {
+        half[i] = _mm_set1_epi16((short)(pixels[i] / 2));
+        factor[i] = _mm_set1_epi16((short)((65536 + pixels[i] / 2) / pixels[i]));
+    }
     for (uint32_t x = 0; x < columns->to; x++, out += 3) {
-        const uint16_t *at = sums + 3 * (size_t)columns->first[x];
-        __m128i sum = load_four(at);
-        for (uint32_t i = 1; i < columns->least; i++)
-            sum = _mm_add_epi16(sum, load_four(at + 3 * i));
-        if (columns->first[x + 1] - columns->first[x] > columns->least)
-            sum = _mm_add_epi16(sum, load_four(at + 3 * columns->least));
-        put_mean(out, _mm_unpacklo_epi16(sum, _mm_setzero_si128()), columns->scale[x] * rows);
+        const unsigned i = columns->first[x + 1] - columns->first[x] > columns->least;
+        __m128i mean = _mm_add_epi16(whole_sum(sums, columns, x), half[i]);
+        mean = _mm_mulhi_epu16(mean, factor[i]);
+        const int four = _mm_cvtsi128_si32(_mm_packus_epi16(mean, mean));
+        memcpy(out, &four, sizeof four);
     }
 }
 

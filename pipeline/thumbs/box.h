@@ -1,7 +1,7 @@
 /* box.h: the two sums of a box filter: of rows, then of columns.
  *
  * Weights are sixteenths of a row or column. Sums of rows must stay below 2^15, and those of columns
- * below 2^31. Vector instructions give the same values as plain C. */
+ * below 2^31. */
 #ifndef CLPIPE_THUMBS_BOX_H
 #define CLPIPE_THUMBS_BOX_H
 
@@ -47,7 +47,7 @@ void box_clear(struct box_columns *columns);
 /* Sums of pixels, 3 a column, that box_add_columns reads behind the last column. */
 #define BOX_BEHIND 12u
 
-/* One row of pixels: round(sum of columns / weights), where `row_weight` is the sum of the weights of
+/* One row of pixels: the rounded sum of columns / weights (to less than a level), where `row_weight` is the sum of the weights of
  * the rows. Writes a byte behind the last pixel. */
 void box_add_columns(uint8_t *out, const uint16_t *sums, const struct box_columns *columns,
                      uint32_t row_weight);

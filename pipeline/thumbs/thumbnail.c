@@ -48,6 +48,7 @@ struct thumbnail_maker {
     bool jpeg_made;
     uint8_t *file; /* of the JPEG being written */
     unsigned long file_bytes;
+    size_t file_room;
 };
 
 /* --- JPEG ------------------------------------------------------------------------------------ */
@@ -115,13 +116,13 @@ static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_
                    uint32_t height)
 {
     struct jpeg_compress_struct *jpeg = &maker->jpeg;
-    free(maker->file);
-    maker->file = NULL;
-    maker->file_bytes = 0;
     if (setjmp(maker->escape)) {
         jpeg_abort_compress(jpeg);
         return false;
     }
+    /* The library takes this buffer, or, where it is too small, leaves another one. */
+    uint8_t *const before = maker->file;
+    maker->file_bytes = maker->file_room;
     jpeg_mem_dest(jpeg, &maker->file, &maker->file_bytes);
     jpeg->image_width = width;
     jpeg->image_height = height;
@@ -135,6 +136,10 @@ static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_
         jpeg_write_scanlines(jpeg, row, count);
     }
     jpeg_finish_compress(jpeg);
+    if (maker->file != before) {
+        free(before);
+        maker->file_room = maker->file_bytes;
+    }
     return true;
 }
 
@@ -330,9 +335,10 @@ uint8_t *thumbnail_finish(struct thumbnail_maker *maker, uint32_t *bytes)
     if (!encode(maker, pixels, width, height))
         return NULL;
     /* As long as it is: it may wait in memory for a while. */
-    uint8_t *file = realloc(maker->file, maker->file_bytes);
-    file = file ? file : maker->file;
-    *bytes = (uint32_t)maker->file_bytes;
-    maker->file = NULL;
+    uint8_t *file = malloc(maker->file_bytes);
+    if (file) {
+        memcpy(file, maker->file, maker->file_bytes);
+        *bytes = (uint32_t)maker->file_bytes;
+    }
     return file;
 }

@@ -57,7 +57,7 @@ static void check_columns(uint32_t from, uint32_t to, uint32_t row_weight, uint3
                 const double left = fmax(begin, i), right = fmin(end, i + 1.0);
                 sum += right > left ? (right - left) * sums[3 * i + c] / row_weight : 0;
             }
-            assert_true(fabs(out[3 * x + c] - sum / (end - begin)) <= 0.501);
+            assert_true(fabs(out[3 * x + c] - sum / (end - begin)) <= 0.95);
         }
     }
     box_clear(&columns);
