@@ -40,6 +40,10 @@ static enum status open_feature(struct similar *similar, struct error *err)
     const struct result_clusters *clusters = pages->clusters;
     struct result_feature about;
     const char *name = clusters ? clusters->feature : NULL;
+    /* Imported ones may lack rows. */
+    for (unsigned i = 0; !name && i < result_feature_count(pages->result); i++)
+        if (!result_feature_imported(result_feature_at(pages->result, i)))
+            name = result_feature_at(pages->result, i)->name;
     if (!name && result_feature_count(pages->result) > 0)
         name = result_feature_at(pages->result, 0)->name;
     enum status status = feature_matrix_open(&similar->matrix, &about, pages->result, name, err);
@@ -100,12 +104,107 @@ static enum status read_graph(struct similar *similar, bool *found, struct error
     return status == STATUS_END ? STATUS_OK : status;
 }
 
-static enum status find_neighbours(struct similar *similar, struct error *err)
+/* Rows that can be compared: images without values in an imported feature cannot. */
+struct valid_rows {
+    const struct matrix_source *all;
+    uint64_t *row; /* count, ascending */
+    uint64_t count;
+};
+
+static bool is_valid(const float *row, uint32_t dimension, enum cluster_metric metric)
+{
+    bool zero = true;
+    for (uint32_t i = 0; i < dimension; i++) {
+        if (!isfinite(row[i]) || (metric == METRIC_HELLINGER && row[i] < 0))
+            return false;
+        zero &= !(row[i] != 0);
+    }
+    return metric != METRIC_COSINE || !zero;
+}
+
+static enum status find_valid(struct valid_rows *valid, const struct similar *similar,
+                              struct error *err)
+{
+    const struct matrix_source *all = &similar->matrix;
+    const uint64_t step = matrix_rows_at_once(all);
+    float *rows = malloc((size_t)step * all->dimension * sizeof *rows);
+    *valid = (struct valid_rows){.all = all};
+    valid->row = malloc((size_t)all->rows * sizeof *valid->row);
+    enum status status = STATUS_OK;
+    if (!rows || !valid->row)
+        status = error_memory(err, (size_t)all->rows * sizeof *valid->row, "rows to compare");
+    for (uint64_t first = 0; status == STATUS_OK && first < all->rows; first += step) {
+        const uint64_t count = min_u64(step, all->rows - first);
+        status = stop_check(similar->pages->config->stop, "reading rows", err);
+        if (status == STATUS_OK)
+            status = matrix_read(all, first, count, rows, err);
+        for (uint64_t i = 0; status == STATUS_OK && i < count; i++)
+            if (is_valid(rows + (size_t)i * all->dimension, all->dimension, similar->metric))
+                valid->row[valid->count++] = first + i;
+    }
+    free(rows);
+    return status;
+}
+
+/* A run of neighbouring rows at a time. */
+static enum status read_valid(void *context, uint64_t first, uint64_t count, float *rows,
+                              struct error *err)
+{
+    const struct valid_rows *valid = context;
+    for (uint64_t i = 0, run; i < count; i += run) {
+        const uint64_t *row = &valid->row[first + i];
+        for (run = 1; i + run < count && row[run] == row[0] + run;)
+            run++;
+        enum status status =
+            matrix_read(valid->all, row[0], run, rows + (size_t)i * valid->all->dimension, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* Neighbours among valid rows become those of all: the others have none. */
+static enum status spread(struct similar *similar, const struct valid_rows *valid,
+                          struct error *err)
+{
+    struct neighbours *found = &similar->found;
+    const uint64_t rows = similar->matrix.rows;
+    const size_t count = (size_t)rows * found->n;
+    int64_t *spread = malloc(count * sizeof *spread);
+    similar->distances = malloc(count * sizeof *similar->distances);
+    if (!spread || !similar->distances) {
+        free(spread);
+        return error_memory(err, count * 12, "neighbours");
+    }
+    for (size_t i = 0; i < count; i++) {
+        spread[i] = -1;
+        similar->distances[i] = NAN;
+    }
+    for (uint64_t i = 0; i < valid->count; i++)
+        for (uint32_t j = 0; j < found->n; j++) {
+            const size_t from = (size_t)i * found->n + j, to = (size_t)valid->row[i] * found->n + j;
+            if (found->rows[from] >= 0)
+                spread[to] = (int64_t)valid->row[found->rows[from]];
+            similar->distances[to] = (float)sqrt(found->squared[from]);
+        }
+    free(found->rows);
+    found->rows = spread;
+    found->queries = rows;
+    return STATUS_OK;
+}
+
+static enum status search_valid(struct similar *similar, struct valid_rows *valid,
+                                struct error *err)
 {
     const struct pages_config *config = similar->pages->config;
-    const uint64_t rows = similar->matrix.rows;
-    const double products = 0.5 * (double)rows * (double)rows * similar->matrix.dimension;
+    const uint64_t rows = valid->count;
+    const struct matrix_source source = {
+        .rows = rows, .dimension = similar->matrix.dimension, .read = read_valid, .context = valid};
+    const double products = 0.5 * (double)rows * (double)rows * source.dimension;
     struct cluster_devices devices = {NULL, 0};
+    if (rows < 2)
+        return error_set(err, STATUS_FAILED, "fewer than two pictures have values of %s",
+                         similar->pages->similar_feature);
     if (products > DEVICE_PRODUCTS && config->find_contexts)
         config->find_contexts(config->find_contexts_context, &devices.contexts, &devices.count);
     const struct neighbours_config search = {.metric = similar->metric,
@@ -121,16 +220,18 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
         return error_set(err, STATUS_FAILED,
                          "comparing %llu rows with each other would take too long without a GPU",
                          (unsigned long long)rows);
-    enum status status = neighbours_of_all(&similar->found, &similar->matrix, &search, err);
-    if (status != STATUS_OK)
-        return status;
-    const size_t count = (size_t)similar->found.queries * similar->found.n;
-    similar->distances = malloc((count ? count : 1) * sizeof *similar->distances);
-    if (!similar->distances)
-        return error_memory(err, count * sizeof *similar->distances, "neighbours");
-    for (size_t i = 0; i < count; i++)
-        similar->distances[i] = (float)sqrt(similar->found.squared[i]);
-    return STATUS_OK;
+    enum status status = neighbours_of_all(&similar->found, &source, &search, err);
+    return status == STATUS_OK ? spread(similar, valid, err) : status;
+}
+
+static enum status find_neighbours(struct similar *similar, struct error *err)
+{
+    struct valid_rows valid;
+    enum status status = find_valid(&valid, similar, err);
+    if (status == STATUS_OK)
+        status = search_valid(similar, &valid, err);
+    free(valid.row);
+    return status;
 }
 
 /* data/similar-N.js: for each picture [[number, distance]...], nearest first. */
@@ -222,7 +323,8 @@ static void leave_out(struct pages *pages, const struct error *why)
     snprintf(pages->similar_note, sizeof pages->similar_note,
              "Similar pictures and the map: %.400s.",
              strchr(why->sentence, '/') ? "they could not be computed" : why->sentence);
-    log_message(LOG_NOTICE, "notice: the report has no similar pictures and no map: %s", why->sentence);
+    log_message(LOG_NOTICE, "notice: the report has no similar pictures and no map: %s",
+                why->sentence);
 }
 
 enum status pages_make_similar(struct pages *pages, struct error *err)

@@ -476,6 +476,34 @@ def test_a_file_of_before(browser, finished, clpipe, tmp_path):
     browser.check()
 
 
+def test_images_without_values(browser, photos, clpipe, tmp_path):
+    """Clusters of an imported feature, and images that came later: they are shown, without neighbours."""
+    shutil.copytree(photos, tmp_path / "p")
+    later = (tmp_path / "p" / "red" / "copy of 00.png").read_bytes()
+    (tmp_path / "p" / "red" / "copy of 00.png").unlink()
+    assert clpipe("ingest", "p", "-o", "f.h5").returncode == 0
+    numpy.save(tmp_path / "rows.npy", numpy.random.default_rng(3).normal(size=(12, 5)).astype("f4"))
+    assert clpipe("import", "f.h5", "clip=rows.npy").returncode == 0
+    assert clpipe("cluster", "f.h5", "-k", 3, "--feature", "clip").returncode == 0
+    (tmp_path / "p" / "red" / "copy of 00.png").write_bytes(later)
+    assert clpipe("ingest", "p", "-o", "f.h5").returncode == 0
+    made = clpipe("report", "f.h5")
+    assert made.returncode == 0, made.stderr
+    summary = data_of(tmp_path / "f-report", "summary")
+    assert [(group["label"], group["size"]) for group in summary["groups"]][-1] == (-1, 1)
+    assert summary["similar"]["feature"] == "clip" and summary["map"] and summary["notes"] == []
+    similar = data_of(tmp_path / "f-report", "similar", 0)
+    assert [len(row) for row in similar] == [11] * 12 + [0]
+    assert all(p != 12 for row in similar for p, _ in row)
+    browser.open(tmp_path / "f-report")
+    assert "Not in a cluster" in browser.find("main")[0].text
+    browser.go("#/picture/12")
+    browser.wait("return document.getElementById('picture').innerText.includes('no values')")
+    browser.go("#/map")
+    browser.wait("return document.querySelector('canvas').width > 100")
+    browser.check()
+
+
 def test_a_stored_graph_is_taken(finished, clpipe, tmp_path):
     """What `similar --all` has found is not searched again: a changed distance shows."""
     shutil.copy(finished, tmp_path / "f.h5")

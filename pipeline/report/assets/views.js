@@ -388,7 +388,7 @@ async function mostSimilar(section, p) {
         return;
     }
     if (!found.length) {
-        section.append(h("p", {}, "There is no other picture to compare it with."));
+        section.append(h("p", {}, "This picture has no values to compare it by."));
         return;
     }
     const pictures = await Promise.all(found.map(([other]) => App.picture(other)));
