@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "file/build.h"
+#include "file/checksums.h"
 #include "file/carry.h"
 #include "file/compare.h"
 #include "file/parameters.h"
@@ -367,6 +368,26 @@ static void tell_foreign(const struct store *store, const struct build_foreign *
                     shown);
 }
 
+static void keep_first_line(const char *line, void *context)
+{
+    char *first = context;
+    if (!*first)
+        snprintf(first, 256, "%s", line);
+}
+
+/* The new file will have checksums of what is there now: better to say what has changed. */
+static void tell_damage(struct result *old)
+{
+    char first[256] = "", shown[256];
+    struct verify verify = {.result = old, .broken = keep_first_line, .context = first};
+    struct error why = ERROR_INIT;
+    if (old && checksums_verify(&verify, "/", &why) == STATUS_OK && verify.count > 0)
+        log_message(LOG_NOTICE,
+                    "notice: %s is not as clpipe wrote it (%s); rows that are kept keep the values "
+                    "that they have now",
+                    path_for_message(shown, sizeof shown, result_path(old)), first);
+}
+
 /* Writes the file, with what is kept of the one that is replaced. */
 static enum status write_file(struct store *store, struct build_config *build,
                               struct store_summary *summary, struct error *err)
@@ -383,8 +404,10 @@ static enum status write_file(struct store *store, struct build_config *build,
         build->map = &map;
         build->carry = store->config.fresh ? NULL : &carry;
     }
-    if (!status)
+    if (!status) {
+        tell_damage(usable(store));
         status = build_file(build, err);
+    }
     if (!status && build->carry)
         carry_tell(&carry);
     else if (!status)

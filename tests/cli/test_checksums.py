@@ -100,6 +100,18 @@ def test_rows_are_named_by_the_megabyte(clpipe, photos, tmp_path):
     assert clpipe("verify", "f.h5").returncode == 0
 
 
+def test_an_update_says_what_it_cannot_vouch_for(clpipe, tmp_path):
+    draw_photos(tmp_path / "photos")
+    assert clpipe("ingest", "photos", "-o", "f.h5").returncode == 0
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        file["images/code"][3, 7] ^= 1
+    shutil.copy(tmp_path / "photos" / "red" / "03.jpg", tmp_path / "photos" / "new.jpg")
+    result = clpipe("ingest", "photos", "-o", "f.h5")
+    assert result.returncode == 0 and "is not as clpipe wrote it (/images/code: " in result.stderr, result.stderr
+    (tmp_path / "photos" / "new.jpg").unlink()
+    assert "notice" not in clpipe("ingest", "photos", "-o", "f.h5").stderr
+
+
 @pytest.mark.parametrize("change,expected", [
     (lambda f: f["clusters/kmeans"].attrs.modify("inertia", 1.0), "names or attributes"),
     (lambda f: f.attrs.modify("parameters", '{"alpha":"black"}'), "names or attributes"),
