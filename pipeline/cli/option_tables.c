@@ -333,8 +333,8 @@ static const struct option export_rows[] = {
 const struct option_group group_export = {"What to write", export_rows};
 
 static const struct option report_rows[] = {
-    OUTPUT_ROW(NULL, "F-report beside F.h5",
-               "directory to write; may be new, empty or an earlier report, which is replaced"),
+    {"output", 'o', OPTION_TEXT, AT(output), "DIR", NULL, "F-report beside F.h5", 0, 0,
+     "directory to write; may be new, empty or an earlier report, which is replaced"},
     {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "kmeans, or the only one", 0, 0,
      "clustering to show, if the file has several"},
     {"link-originals", 0, OPTION_FLAG, AT(link_originals), NULL, NULL, NULL, 0, 0,

@@ -63,7 +63,7 @@ def test_run(clpipe, photos, tmp_path):
     for part in ["13 images", "images/s", "3 clusters of 13 images by rgb_8x8x8 (hellinger)",
                  "converged", "clpipe.h5", "clpipe export clpipe.h5", "nearest to its centre"]:
         assert part in result.stdout
-    assert sorted(os.listdir(tmp_path)) == ["clpipe.h5", "report.json"]
+    assert sorted(os.listdir(tmp_path)) == ["clpipe-report", "clpipe.h5", "report.json"]
 
 
 def test_run_again_computes_nothing(clpipe, photos, tmp_path):
