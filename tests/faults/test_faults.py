@@ -227,7 +227,7 @@ def starts(tmp_path_factory, program):
         done = run_clpipe(*command, cwd=places["update"])
         assert done.returncode == 0, done.stderr
     with h5py.File(places["update"] / "x.h5", "a") as file:
-        file["mine/data"] = numpy.arange(100000.0)
+        # No objects: H5Ocopy of HDF5 1.10 crashes if a write fails; their space is taken before.
         file.attrs["note"] = "mine"
     last.write_bytes(content)
     os.utime(last, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
