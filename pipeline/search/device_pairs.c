@@ -30,8 +30,9 @@
 /* The canonical distances shorten every reach this often: at the end, and after each of the steps
  * before that. */
 #define DECISIONS 2
-/* Blocks of columns of a row that registers have room for. */
-#define KEPT_MOST 8
+/* Rows of so many blocks of columns stay in registers, which have room for 8; 0: all pass through local
+ * memory, until the other way has been run and timed on a GPU. */
+#define KEPT_MOST 0
 /* Both halves of a float64 that is larger than any distance. */
 #define NO_DISTANCE 0x7f7f7f7fu
 /* Of the device's memory, what is left to others. */
