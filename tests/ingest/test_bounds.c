@@ -20,16 +20,16 @@ static void window(void **state)
 {
     (void)state;
     /* 192 counters: 2 * (768 + 512) bytes a picture; an eighth of the memory. */
-    assert_int_equal(bounds_window(16 * MIB, 192, 2), 2 * MIB / 2560);
-    assert_int_equal(bounds_window(40 * MIB, 192, 2), 2048);
-    assert_int_equal(bounds_window(80 * MIB, 192, 2), 4096);
-    assert_int_equal(bounds_window(81 * MIB, 192, 2), 4096);
-    assert_int_equal(bounds_window(UINT64_MAX, 1, 64), 4096);
+    assert_int_equal(bounds_window(16 * MIB, 192, 0, 2), 2 * MIB / 2560);
+    assert_int_equal(bounds_window(40 * MIB, 192, 0, 2), 2048);
+    assert_int_equal(bounds_window(80 * MIB, 192, 0, 2), 4096);
+    assert_int_equal(bounds_window(81 * MIB, 192, 0, 2), 4096);
+    assert_int_equal(bounds_window(UINT64_MAX, 1, 0, 64), 4096);
     /* Every thread has two, whatever they cost. */
-    assert_int_equal(bounds_window(16 * MIB, 1 << 24, 1), 4);
-    assert_int_equal(bounds_window(16 * MIB, 1 << 24, 16), 34);
-    assert_int_equal(bounds_window(16 * MIB, UINT32_MAX, 16), 34);
-    assert_int_equal(bounds_window(16 * MIB, 192, 4096), 8194);
+    assert_int_equal(bounds_window(16 * MIB, 1 << 24, 0, 1), 4);
+    assert_int_equal(bounds_window(16 * MIB, 1 << 24, 0, 16), 34);
+    assert_int_equal(bounds_window(16 * MIB, UINT32_MAX, 0, 16), 34);
+    assert_int_equal(bounds_window(16 * MIB, 192, 0, 4096), 8194);
 }
 
 static void open_files(void **state)
