@@ -43,7 +43,7 @@ static void load_matrices(uint *out, uint address)
                      : "r"(address));
 }
 
-static void multiply(float *sum, const uint *a, uint b0, uint b1)
+static __attribute__((unused)) void multiply(float *sum, const uint *a, uint b0, uint b1)
 {
     __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
                      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -52,7 +52,7 @@ static void multiply(float *sum, const uint *a, uint b0, uint b1)
 }
 
 /* The same, but the sum begins at `start` for every row. */
-static void multiply_first(float *sum, const uint *a, uint b0, uint b1, const float *start)
+static __attribute__((unused)) void multiply_first(float *sum, const uint *a, uint b0, uint b1, const float *start)
 {
     __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
                      "{%4, %5, %6, %7}, {%8, %9}, {%10, %11, %10, %11};"
@@ -62,7 +62,7 @@ static void multiply_first(float *sum, const uint *a, uint b0, uint b1, const fl
 }
 
 /* The largest bits in the warp. */
-static uint largest_in_warp(uint bits)
+static __attribute__((unused)) uint largest_in_warp(uint bits)
 {
     uint largest;
     __asm__ volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(bits));

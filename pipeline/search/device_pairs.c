@@ -30,9 +30,9 @@
 /* The canonical distances shorten every reach this often: at the end, and after each of the steps
  * before that. */
 #define DECISIONS 2
-/* Rows of so many blocks of columns stay in registers, which have room for 8; 0: all pass through local
- * memory, until the other way has been run and timed on a GPU. */
-#define KEPT_MOST 0
+/* Rows of so many blocks of columns stay in registers, which have room for 8; all others pass through
+ * local memory. */
+#define KEPT_MOST 8
 /* Both halves of a float64 that is larger than any distance. */
 #define NO_DISTANCE 0x7f7f7f7fu
 /* Of the device's memory, what is left to others. */

@@ -7,6 +7,7 @@
 #include "file/result.h"
 #include "ingest/ingest.h"
 #include "staging/staging.h"
+#include "steps/code_step.h"
 #include "steps/plan.h"
 
 #include <pthread.h>
@@ -170,17 +171,23 @@ static bool needs_invert(struct step_node *node, struct plan *plan, const struct
 
 static bool needs_count(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
+    if (!feature)
+        return false;
     plan->count[0] =
         (struct count_config){plan->config.features, feature->image, plan->config.variant};
     node->config = &plan->count[0];
     return true;
 }
 
+static bool needs_code(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    node->parameter = plan->config.features->counters;
+    return !feature;
+}
+
 const struct step_row step_rows[] = {
-    {&doubt_step, needs_doubt},
-    {&invert_step, needs_invert},
-    {&count_step, needs_count},
-    {NULL, NULL},
+    {&doubt_step, needs_doubt}, {&invert_step, needs_invert}, {&count_step, needs_count},
+    {&code_step, needs_code},   {NULL, NULL},
 };
 
 /* --- a feature is counted behind a step ------------------------------------------------------ */
