@@ -94,26 +94,11 @@ static herr_t keep_first(unsigned n, const H5E_error2_t *entry, void *text)
     return 0;
 }
 
-/* Abandons every file that is open for writing: what is closed on the way out of a failure would be
- * written. */
-static void abandon_written_files(void)
-{
-    hid_t files[16];
-    const ssize_t count = H5Fget_obj_ids(H5F_OBJ_ALL, H5F_OBJ_FILE, 16, files);
-    for (ssize_t i = 0; i < count && i < 16; i++) {
-        unsigned intent = 0;
-        if (H5Fget_intent(files[i], &intent) >= 0 && (intent & H5F_ACC_RDWR))
-            h5_abandon_file(files[i]);
-    }
-}
-
 enum status h5_fail(struct error *err, const char *call, const char *what, const char *path)
 {
     char description[400] = "", shown[256];
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, description);
     H5Eclear2(H5E_DEFAULT);
-    if (strcmp(what, "write") == 0)
-        abandon_written_files();
     path_for_message(shown, sizeof shown, path);
     /* A failed system call is described with its number, followed by pointers and offsets. */
     const char *number = strstr(description, "errno = ");

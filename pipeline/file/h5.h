@@ -33,8 +33,7 @@ size_t value_size(enum value_type type);
 /* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */
 void h5_close(hid_t *id);
 
-/* Turns the top of HDF5's error stack into STATUS_FAILED "cannot WHAT PATH: ...". Where WHAT is
- * "write", files that are open for writing are abandoned (h5_abandon_file). */
+/* Turns the top of HDF5's error stack into STATUS_FAILED "cannot WHAT PATH: ...". */
 enum status h5_fail(struct error *err, const char *call, const char *what, const char *path);
 
 /* STATUS_FAILED "PATH is damaged or not a clpipe file: WHAT". */

@@ -185,7 +185,7 @@ def test_blurred_and_not_do_not_mix(clpipe, pictures, tmp_path):
     clpipe("ingest", pictures, "-o", "f.h5", "--limit", "3")
     before = (tmp_path / "f.h5").read_bytes()
     check_one_error(clpipe("ingest", pictures, "-o", "f.h5", "--limit", "3", "--blur", "3"), 2,
-                    "blur=3")
+                    "--blur differs from the features of f.h5")
     assert (tmp_path / "f.h5").read_bytes() == before
     check_one_error(clpipe("ingest", pictures, "-o", "g.h5", "--feature", "rgb", "--feature",
                            "rgb:blur=3"), 2, "the name rgb_256 is taken")

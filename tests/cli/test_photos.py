@@ -39,7 +39,7 @@ def paths(h5):
 def counts(tmp_path_factory):
     """All photographs, plain counts."""
     out = tmp_path_factory.mktemp("photos") / "counts.h5"
-    clpipe("ingest", PHOTOS, "-o", out, "--normalize", "none")
+    clpipe("ingest", PHOTOS, "-o", out, "--feature", "rgb:bins=256", "--normalize", "none")
     with h5py.File(out, "r") as h5:
         yield h5
 

@@ -175,7 +175,7 @@ def test_unfinished_run_is_saved(mixed, base, tmp_path):
     assert run_clpipe("repair", tmp_path / "x.h5").returncode == 1
     assert log.exists() and digest(tmp_path / "x.h5") == digest(base / "features.h5")
     again = report_of(run_clpipe("ingest", mixed, "-o", tmp_path / "x.h5", *FEATURES, "--json",
-                                 "-"), 0)
+                                 "-"), 1)
     assert again["images_unchanged"] == 13
     assert sorted(os.listdir(tmp_path)) == ["x.h5", "y.h5"]
 
