@@ -12,7 +12,7 @@
 #define BAND_PAIRS   (1ull << 36) /* of a launch: a fraction of a second on a GPU */
 #define ROOM_LEAST   (1u << 16)
 #define ROOM_MOST    (1u << 26)
-#define TEST_CODES   1000u
+#define TEST_CODES   300u /* two tiles and a part of one */
 #define TEST_LIMIT   100u
 #define TENSOR_MAJOR 8 /* mma.m16n8k32 */
 

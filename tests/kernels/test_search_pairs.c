@@ -4,6 +4,8 @@
 
 #include "test_devices.h"
 
+#include <string.h>
+
 static void check_device(const struct ocl_device *device)
 {
     static const struct {
@@ -12,13 +14,17 @@ static void check_device(const struct ocl_device *device)
     } cases[] = {{1, 5, 2, 0, 0},        {40, 20, 50, 0, 0},   {140, 20, 3, 0, 16},
                  {150, 20, 3, 140, 20},  {300, 500, 7, 0, 0},  {300, 20, 5, 200, 0},
                  {420, 130, 3, 0, 16},   {150, 600, 5, 0, 0}};
-    enum { SMALL = 4 }; /* of them */
+    enum { SMALL = 4, SIMULATED = 2 }; /* of them */
+    /* A hundred times as slow. */
+    const bool simulated = strstr(device->platform, "Oclgrind");
     struct error err = ERROR_INIT;
     struct ocl_context *context;
     assert_int_equal(ocl_context_open(&context, device, NULL, &err), STATUS_OK);
     for (enum pattern pattern = 0; pattern < PATTERNS; pattern++)
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
             if (test_brief() && (c >= SMALL || (pattern + c) % 2 != 0))
+                continue;
+            if (simulated && (c >= SIMULATED || pattern > 1))
                 continue;
             struct memory_matrix matrix;
             const struct matrix_source source =
