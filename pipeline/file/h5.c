@@ -349,6 +349,27 @@ bool h5_is_object(hid_t parent, const char *name, H5O_type_t type)
            H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) >= 0 && object.type == type;
 }
 
+enum status h5_is_marked(bool *marked, hid_t parent, const char *name, H5O_type_t type,
+                         const char *mark, const char *path, struct error *err)
+{
+    H5L_info_t link;
+    H5O_info_t object;
+    *marked = false;
+    if (H5Lget_info(parent, name, &link, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Lget_info", "read", path);
+    if (link.type != H5L_TYPE_HARD)
+        return STATUS_OK;
+    if (H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Oget_info_by_name", "read", path);
+    if (object.type != type)
+        return STATUS_OK;
+    const htri_t there = H5Aexists_by_name(parent, name, mark, H5P_DEFAULT);
+    if (there < 0)
+        return h5_fail(err, "H5Aexists_by_name", "read", path);
+    *marked = there > 0;
+    return STATUS_OK;
+}
+
 /* True if the type, as stored, is a form of `type`. */
 static bool type_matches(hid_t stored, enum value_type type)
 {

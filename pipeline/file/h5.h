@@ -94,6 +94,11 @@ enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char
  * which lead elsewhere, count as missing. */
 bool h5_is_object(hid_t parent, const char *name, H5O_type_t type);
 
+/* *marked: `name`, a link in `parent`, is a hard one to an object of that type with the attribute `mark`.
+ * STATUS_FAILED: `path` cannot be read. */
+enum status h5_is_marked(bool *marked, hid_t parent, const char *name, H5O_type_t type,
+                         const char *mark, const char *path, struct error *err);
+
 enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
                           struct error *err);
 

@@ -217,9 +217,11 @@ static enum status open_feature(struct result *result, hid_t group, const char *
                                 struct error *err)
 {
     struct result_feature *feature = &result->features[result->feature_count].feature;
+    bool own;
     /* Without our attributes it is somebody else's. */
-    if (!h5_is_object(group, name, H5O_TYPE_DATASET) ||
-        H5Aexists_by_name(group, name, "spec", H5P_DEFAULT) <= 0)
+    if (h5_is_marked(&own, group, name, H5O_TYPE_DATASET, "spec", result->path, err))
+        return STATUS_FAILED;
+    if (!own)
         return STATUS_OK;
     if (!schema_name_valid(name))
         return h5_damaged(err, result->path, "a feature has an impossible name");
@@ -338,9 +340,11 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
                                    struct error *err)
 {
     struct result_cluster_entry *entry = &result->clusters[result->clusters_count];
+    bool own;
     /* As for features. */
-    if (!h5_is_object(group, name, H5O_TYPE_GROUP) ||
-        H5Aexists_by_name(group, name, "feature", H5P_DEFAULT) <= 0)
+    if (h5_is_marked(&own, group, name, H5O_TYPE_GROUP, "feature", result->path, err))
+        return STATUS_FAILED;
+    if (!own)
         return STATUS_OK;
     if (!schema_name_valid(name))
         return h5_damaged(err, result->path, "a clustering has an impossible name");

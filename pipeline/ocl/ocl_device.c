@@ -155,6 +155,8 @@ static void describe(struct ocl_device *device)
         why = "it is older than OpenCL 1.2";
     else if (device->max_allocation < (16u << 20))
         why = "it cannot allocate 16 MiB";
+    else if (device->max_work_group == 0 || device->max_work_item[0] == 0)
+        why = "the driver does not say how large its work-groups may be";
     device->usable = !why;
     snprintf(device->reason, sizeof device->reason, "%s", why ? why : "");
 }

@@ -156,9 +156,7 @@ class Job:
             assert result.returncode == self.code, result.stderr
             return False
         lines = result.stderr.splitlines()
-        # The result is complete without its summary.
-        errors = [line for line in error_lines(result) if not line.startswith(
-            ("clpipe: notice: ", "clpipe: cannot write the summary"))]
+        errors = [line for line in error_lines(result) if not line.startswith("clpipe: notice: ")]
         if kind == "message" and action == "kill" and result.returncode in (self.code, 3):
             # It killed a decoder process, which is replaced, or the process that starts them.
             assert len(errors) == (result.returncode == 3), result.stderr

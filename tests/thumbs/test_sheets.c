@@ -102,7 +102,7 @@ static void open_thumbs(struct thumbs *thumbs, unsigned threads)
         put(thumbs, row, jpeg, bytes);
         free(jpeg);
     }
-    put(thumbs, broken, "\xff\xd8\xff no JPEG file", 18);
+    put(thumbs, broken, "\xff\xd8\xff no JPEG file", 16);
     unsigned long bytes;
     uint8_t *jpeg = foreign(&bytes, 60, 40);
     put(thumbs, other, jpeg, (uint32_t)bytes);
