@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -31,7 +32,10 @@ struct holder {
 /* The first line, or an empty one. */
 static void read_line(char line[LINE], int lock)
 {
-    ssize_t n = pread(lock, line, LINE - 1, 0);
+    ssize_t n;
+    do
+        n = pread(lock, line, LINE - 1, 0);
+    while (n < 0 && errno == EINTR);
     line[n > 0 ? n : 0] = 0;
     line[strcspn(line, "\n")] = 0;
 }
