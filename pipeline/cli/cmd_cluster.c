@@ -18,7 +18,8 @@ static void tell_of_features(const char *input)
     char shown[256];
     struct result *result = NULL;
     char *file = dataset ? strndup(input, (size_t)(dataset - input)) : NULL;
-    if (file && result_open(&result, file, NULL) == STATUS_OK)
+    if (file && result_open(&result, file, NULL) == STATUS_OK &&
+        result_feature_find(result, dataset + strlen(":/features/")))
         log_message(LOG_NOTICE,
                     "notice: this clusters plain numbers; for the images and the metric of the "
                     "feature: clpipe cluster %s --feature %s",

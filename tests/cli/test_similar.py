@@ -246,5 +246,6 @@ def test_rows_without_values_are_refused(clpipe, file, tmp_path):
     made = clpipe("import", file, "part=part.npy", "--paths", "list", "--allow-missing")
     assert made.returncode == 0, made.stderr
     before = file.read_bytes()
-    check_one_error(clpipe("similar", file, "--all", "--feature", "part"), 3, "row 6", "NaN")
+    check_one_error(clpipe("similar", file, "--all", "--feature", "part"), 3, "1 image has no values (NaN)",
+                    "green/07.jpg")
     assert file.read_bytes() == before
