@@ -60,13 +60,12 @@ static int remove_entry(const char *path, const struct stat *st, int kind, struc
     return 0;
 }
 
-static void remove_tree(const char *path)
+void output_directory_remove(const char *path)
 {
     nftw(path, remove_entry, REMOVAL_DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Removes what killed processes have left on the way to `final`. */
-static void remove_abandoned(const char *final)
+void output_directory_remove_abandoned(const char *final)
 {
     const char *slash = strrchr(final, '/'), *base = slash ? slash + 1 : final;
     char *parent = slash ? strndup(final, (size_t)(slash - final) + 1) : strdup("./");
@@ -78,7 +77,7 @@ static void remove_abandoned(const char *final)
             continue;
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-            remove_tree(path);
+            output_directory_remove(path);
         if (fd >= 0)
             close(fd);
         free(path);
@@ -194,7 +193,7 @@ enum status output_directory_open(struct output_directory **out, const char *pat
         status = error_memory(err, strlen(directory->final) + 48, "a file name");
         goto out;
     }
-    remove_abandoned(directory->final);
+    output_directory_remove_abandoned(directory->final);
     if (mkdir(directory->temporary, 0777) != 0) {
         status = trouble(err, errno, "mkdir", path);
         goto out;
@@ -258,7 +257,7 @@ static int replace(const struct output_directory *directory)
         errno = saved;
     }
     if (failed == 0)
-        remove_tree(aside);
+        output_directory_remove(aside);
     free(aside);
     return failed;
 }
@@ -290,7 +289,7 @@ void output_directory_close(struct output_directory **directory)
     struct output_directory *d = *directory;
     *directory = NULL;
     if (d->exists)
-        remove_tree(d->temporary);
+        output_directory_remove(d->temporary);
     if (d->lock >= 0)
         close(d->lock);
     free(d->temporary);

@@ -18,6 +18,12 @@ struct output_directory;
  * file without which it is not replaced. Static. */
 typedef const char *const *output_names;
 
+/* Removes a directory and all in it, as far as that is possible. */
+void output_directory_remove(const char *path);
+/* Removes what killed processes have left on the way to `final`: who works on such a directory holds a
+ * lock on it. */
+void output_directory_remove_abandoned(const char *final);
+
 /* STATUS_FAILED: there is something under that name that is not replaced. */
 enum status output_directory_check(const char *path, output_names names, struct error *err);
 

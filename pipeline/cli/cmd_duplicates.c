@@ -15,7 +15,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SHOWN_GROUPS  20u /* to people */
@@ -49,24 +48,6 @@ static int format_of(const struct options *options, const char *output)
     return output || options_given(options, "output") ? FORMAT_CSV : -1;
 }
 
-/* An existing file is replaced only where that was asked for, and the input never. */
-static enum status check_file(const struct options *options, const char *option, const char *path,
-                              struct error *err)
-{
-    struct stat st, input;
-    char shown[256];
-    if (!path || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
-        return STATUS_OK;
-    path_for_message(shown, sizeof shown, path);
-    if (stat(options->operand[0], &input) == 0 && input.st_dev == st.st_dev &&
-        input.st_ino == st.st_ino)
-        return misuse(err, options->command, "%s %s is the input of this command", option, shown);
-    if (options->force || st.st_size == 0)
-        return STATUS_OK;
-    error_set(err, STATUS_FAILED, "%s exists", shown);
-    return error_remedy(err, REMEDY_REPLACE_OUTPUT);
-}
-
 static enum status check_options(const struct command_state *state, struct error *err)
 {
     const struct options *options = state->options;
@@ -75,8 +56,10 @@ static enum status check_options(const struct command_state *state, struct error
                       "the table and --json - cannot both use standard output: give -o FILE");
     if (options->to_list && state->output && strcmp(options->to_list, state->output) == 0)
         return misuse(err, options->command, "-o and --to-list name the same file");
-    const enum status status = check_file(options, "-o", state->output, err);
-    return status == STATUS_OK ? check_file(options, "--to-list", options->to_list, err) : status;
+    const enum status status = options_check_output(options, "-o", state->output, err);
+    return status == STATUS_OK
+               ? options_check_output(options, "--to-list", options->to_list, err)
+               : status;
 }
 
 /* --- groups ------------------------------------------------------------------------------------ */

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static enum status read_clusters(struct export *export, struct error *err)
@@ -80,27 +79,9 @@ static enum status check_options(const struct export *export, struct error *err)
     return STATUS_OK;
 }
 
-/* An existing file is replaced only where that was asked for, and the input never; an empty one is
- * nobody's work. */
-static enum status check_output(const struct export *export, struct error *err)
-{
-    const char *input = export->options->operand[0];
-    char shown[256];
-    struct stat st, other;
-    if (!export->output || stat(export->output, &st) != 0 || !S_ISREG(st.st_mode))
-        return STATUS_OK;
-    path_for_message(shown, sizeof shown, export->output);
-    if (stat(input, &other) == 0 && other.st_dev == st.st_dev && other.st_ino == st.st_ino)
-        return misuse(err, export->options->command, "-o %s is the input of this command", shown);
-    if (export->options->force || st.st_size == 0)
-        return STATUS_OK;
-    error_set(err, STATUS_FAILED, "%s exists", shown);
-    return error_remedy(err, REMEDY_REPLACE_OUTPUT);
-}
-
 static enum status make_table(struct export *export, struct error *err)
 {
-    enum status status = check_output(export, err);
+    enum status status = options_check_output(export->options, "-o", export->output, err);
     if (status != STATUS_OK)
         return status;
     status = sink_open(&export->sink, export->output, err);

@@ -54,7 +54,6 @@ static enum status check_options(struct similar *similar, struct error *err)
 {
     const struct options *options = similar->options;
     const bool names = options->operand_count > 1;
-    struct stat st, input;
     char shown[256];
     if (options->all && names)
         return misuse(err, options->command, "--all is about every image: leave out %s",
@@ -70,16 +69,7 @@ static enum status check_options(struct similar *similar, struct error *err)
         return misuse(err, options->command, "--force requires --all or -o FILE");
     if (!options->all && !similar->output && json_owns_stdout(options))
         return STATUS_OK; /* the JSON has the neighbours */
-    if (!similar->output || stat(similar->output, &st) != 0 || !S_ISREG(st.st_mode))
-        return STATUS_OK;
-    path_for_message(shown, sizeof shown, similar->output);
-    if (stat(options->operand[0], &input) == 0 && input.st_dev == st.st_dev &&
-        input.st_ino == st.st_ino)
-        return misuse(err, options->command, "-o %s is the input of this command", shown);
-    if (options->force || st.st_size == 0)
-        return STATUS_OK;
-    error_set(err, STATUS_FAILED, "%s exists", shown);
-    return error_remedy(err, REMEDY_REPLACE_OUTPUT);
+    return options_check_output(options, "-o", similar->output, err);
 }
 
 /* --- searching --------------------------------------------------------------------------------- */

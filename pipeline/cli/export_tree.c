@@ -17,13 +17,13 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/output_directory.h"
 #include "base/path.h"
 #include "cli/clean.h"
 #include "cli/signals.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -456,44 +456,6 @@ static enum status check_target(struct tree *tree, struct error *err)
     return status;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    remove(path); /* the directory's removal shows whether it worked */
-    return 0;
-}
-
-static void remove_tree(const char *path)
-{
-    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Removes what killed processes have left on the way to `target`. Who works on such a directory
- * holds a lock on it. */
-static void remove_abandoned(const char *target)
-{
-    const char *slash = strrchr(target, '/'), *base = slash ? slash + 1 : target;
-    char *parent = slash ? strndup(target, (size_t)(slash - target) + 1) : strdup("./");
-    DIR *directory = parent ? opendir(parent) : NULL;
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        char *path = NULL;
-        if (!output_is_temporary(entry->d_name, base) ||
-            asprintf(&path, "%s%s", parent, entry->d_name) < 0)
-            continue;
-        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-            remove_tree(path);
-        if (fd >= 0)
-            close(fd);
-        free(path);
-    }
-    if (directory)
-        closedir(directory);
-    free(parent);
-}
-
 /* --- the tree -------------------------------------------------------------------------------- */
 
 /* Where the folders will be, without symbolic links. */
@@ -541,7 +503,7 @@ static enum status begin(struct tree *tree, struct error *err)
     if (status == STATUS_OK)
         status = find_place(tree, err);
     if (status == STATUS_OK) {
-        remove_abandoned(tree->target);
+        output_directory_remove_abandoned(tree->target);
         if (mkdir(tree->temporary, 0777) != 0)
             status = trouble(err, errno, "mkdir", target);
     }
@@ -563,7 +525,7 @@ static enum status begin(struct tree *tree, struct error *err)
 static void end(struct tree *tree)
 {
     if (tree->temporary && tree->temporary[0])
-        remove_tree(tree->temporary);
+        output_directory_remove(tree->temporary);
     if (tree->root >= 0)
         close(tree->root);
     free(tree->temporary);
@@ -660,7 +622,7 @@ static enum status take_name(struct tree *tree, struct error *err)
                                     RENAME_EXCHANGE) == 0)
         return STATUS_OK;
     if (tree->replaces)
-        remove_tree(tree->target); /* the file system cannot exchange */
+        output_directory_remove(tree->target); /* the file system cannot exchange */
     if (rename(tree->temporary, tree->target) != 0)
         return trouble(err, errno, "rename", tree->target);
     tree->temporary[0] = 0;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Longest name that is compared for suggestions. */
 #define NAME_LONGEST 32
@@ -456,4 +457,21 @@ void options_clear(struct options *options)
     free(options->exclude.text);
     free(options->drop_source.text);
     memset(options, 0, sizeof *options);
+}
+
+enum status options_check_output(const struct options *options, const char *option,
+                                 const char *path, struct error *err)
+{
+    struct stat st, input;
+    char shown[256];
+    if (!path || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return STATUS_OK;
+    path_for_message(shown, sizeof shown, path);
+    if (stat(options->operand[0], &input) == 0 && input.st_dev == st.st_dev &&
+        input.st_ino == st.st_ino)
+        return misuse(err, options->command, "%s %s is the input of this command", option, shown);
+    if (options->force || st.st_size == 0)
+        return STATUS_OK;
+    error_set(err, STATUS_FAILED, "%s exists", shown);
+    return error_remedy(err, REMEDY_REPLACE_OUTPUT);
 }

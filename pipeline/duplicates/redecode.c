@@ -306,16 +306,8 @@ static enum status read_options(struct decode_options *out, struct result *resul
     const enum status status = parameters_open(&parameters, result_parameters(result), err);
     if (status != STATUS_OK)
         return status;
-    decode_options_default(out);
-    const char *alpha = parameters_member(parameters, "alpha");
-    const char *icc = parameters_member(parameters, "icc");
-    if (alpha)
-        out->alpha = strcmp(alpha, "black") == 0  ? ALPHA_BLACK
-                     : strcmp(alpha, "drop") == 0 ? ALPHA_DROP
-                                                  : ALPHA_WHITE;
-    out->icc = icc && strcmp(icc, "apply") == 0 && decode_icc_library();
-    out->max_pixels = UINT64_MAX; /* these were decoded before */
-    out->max_scans = UINT32_MAX;
+    decode_options_again(out, parameters_member(parameters, "alpha"),
+                         parameters_member(parameters, "icc"));
     parameters_close(&parameters);
     return STATUS_OK;
 }
