@@ -1,7 +1,6 @@
 /* feature.c: specifications, geometry and values of features, and their plain C reference. */
 #include "features/feature.h"
 
-#include "base/hash.h"
 #include "base/parse.h"
 #include "features/kind.h"
 
@@ -36,7 +35,8 @@ char *feature_bins_text(char *buffer, size_t size, const struct feature *feature
     if (feature->bins[1])
         snprintf(buffer, size, "%ux%ux%u", feature->bins[0], feature->bins[1], feature->bins[2]);
     else
-        snprintf(buffer, size, "%u", feature->bins[0]);
+        snprintf(buffer, size, "%u",
+                 feature->codebook_words ? feature->codebook_words : feature->bins[0]);
     return buffer;
 }
 
@@ -110,6 +110,14 @@ static enum status parse_option(struct feature *feature, char *option, const cha
         if (strcmp(value, "3") != 0)
             return error_set(err, STATUS_USAGE, "feature '%s': blur=%s must be 3", spec, value);
         feature->image.blur = 3;
+        return STATUS_OK;
+    }
+    if (strcmp(option, "words") == 0) {
+        uint64_t words;
+        if (!parse_u64(&words, value, 2, CODEBOOK_WORDS_MAX))
+            return error_set(err, STATUS_USAGE, "feature '%s': words=%s must be 2 to %u", spec,
+                             value, CODEBOOK_WORDS_MAX);
+        feature->codebook_words = (uint32_t)words;
         return STATUS_OK;
     }
     /* Written by feature_bind_codebook; settle_kind refuses it where nothing is learned. */
@@ -188,8 +196,13 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
     if (!feature->kind)
         return error_set(err, STATUS_USAGE, "feature '%s': %s takes %s", spec, named->name,
                          named->bins[1] ? "bins=AxBxC" : "one number of bins");
-    if (feature->codebook_digest[0] && !feature->kind->train)
+    if (feature->codebook_digest[0] && !feature->kind->descriptor)
         return refuse_option("codebook", spec, err);
+    if (feature->codebook_words && !feature->kind->descriptor)
+        return refuse_option("words", spec, err);
+    if (feature->kind->descriptor && (feature->bins[0] || !feature->codebook_words))
+        return error_set(err, STATUS_USAGE, "feature '%s': %s takes words=K%s", spec, named->name,
+                         feature->bins[0] ? ", no bins" : "");
     if (feature->bins[0] == 0)
         memcpy(feature->bins, feature->kind->bins, sizeof feature->bins);
     feature->image.border = feature->kind->border;
@@ -206,7 +219,9 @@ static enum status settle(struct feature *feature, const char *kind, const char 
     uint32_t bins = feature->bins[0];
     if (feature->bins[1])
         bins *= feature->bins[1] * feature->bins[2];
-    if (bins > BINS_JOINT_MAX)
+    if (feature->kind->descriptor)
+        bins = feature->codebook_words;
+    else if (bins > BINS_JOINT_MAX)
         return error_set(err, STATUS_USAGE,
                          "feature '%s': %u bins; a joint histogram has at most %u", spec, bins,
                          BINS_JOINT_MAX);
@@ -225,11 +240,12 @@ static enum status settle(struct feature *feature, const char *kind, const char 
 }
 
 /* The canonical spec, from everything else. */
-static void write_spec(struct feature *feature)
+void feature_write_spec(struct feature *feature)
 {
     char bins[32];
-    snprintf(feature->spec, sizeof feature->spec, "%s:bins=%s,grid=%ux%u,normalize=%s%s%s%s",
-             feature->kind->name, feature_bins_text(bins, sizeof bins, feature), feature->grid_rows,
+    snprintf(feature->spec, sizeof feature->spec, "%s:%s=%s,grid=%ux%u,normalize=%s%s%s%s",
+             feature->kind->name, feature->codebook_words ? "words" : "bins",
+             feature_bins_text(bins, sizeof bins, feature), feature->grid_rows,
              feature->grid_columns, feature_normalize_name(feature->normalize),
              feature->image.blur ? ",blur=3" : "", feature->codebook_digest[0] ? ",codebook=" : "",
              feature->codebook_digest);
@@ -301,7 +317,7 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
         snprintf(feature.name, sizeof feature.name, "%s", name);
     else
         snprintf(feature.name, sizeof feature.name, "%s_%s%s", feature.kind->name, bins, grid);
-    write_spec(&feature);
+    feature_write_spec(&feature);
     for (unsigned i = 0; i < set->count; i++) {
         if (strcmp(set->feature[i].name, feature.name) == 0)
             return error_set(err, STATUS_USAGE,
@@ -404,47 +420,4 @@ void feature_count_reference(uint32_t *counters, const struct feature *feature,
                                  pixels + rect.y0 * stride + (size_t)rect.x0 * 3, stride,
                                  rect.x1 - rect.x0, rect.y1 - rect.y0);
     }
-}
-
-/* --- codebooks ------------------------------------------------------------------------------- */
-
-enum status feature_bind_codebook(struct feature *feature, const struct feature_codebook *codebook,
-                                  struct error *err)
-{
-    struct sha256 sha;
-    uint8_t bytes[32];
-    char hex[65], digest[FEATURE_DIGEST];
-    const uint32_t shape[2] = {codebook->rows, codebook->columns};
-    sha256_init(&sha);
-    sha256_update(&sha, shape, sizeof shape);
-    sha256_update(&sha, codebook->values,
-                  (size_t)codebook->rows * codebook->columns * sizeof *codebook->values);
-    sha256_final(&sha, bytes);
-    sha256_hex(hex, bytes);
-    snprintf(digest, sizeof digest, "%.*s", FEATURE_DIGEST - 1, hex);
-    if (feature->codebook_digest[0] && strcmp(feature->codebook_digest, digest) != 0)
-        return error_set(err, STATUS_FAILED, "feature %s needs the codebook %s, and this is %s",
-                         feature->name, feature->codebook_digest, digest);
-    strcpy(feature->codebook_digest, digest);
-    feature->codebook = codebook;
-    write_spec(feature);
-    return STATUS_OK;
-}
-
-enum status feature_train(struct feature_codebook *codebook, struct feature *feature,
-                          const struct feature_sample *sample, struct error *err)
-{
-    *codebook = (struct feature_codebook){0};
-    enum status status = feature->kind->train(codebook, feature, sample, err);
-    if (status == STATUS_OK)
-        status = feature_bind_codebook(feature, codebook, err);
-    if (status != STATUS_OK)
-        feature_codebook_clear(codebook);
-    return status;
-}
-
-void feature_codebook_clear(struct feature_codebook *codebook)
-{
-    free(codebook->values);
-    *codebook = (struct feature_codebook){0};
 }

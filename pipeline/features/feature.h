@@ -1,7 +1,8 @@
 /* feature.h: feature specifications and their values, by the formulas of docs/features.md. What a
  * kind of feature is: kind.h.
  *
- * SPEC is [NAME=]KIND[:bins=B|AxB x C][,grid=RxC][,normalize=none|l1|hellinger][,blur=3].
+ * SPEC is [NAME=]KIND[:bins=B|AxB x C][,grid=RxC][,normalize=none|l1|hellinger][,blur=3];
+ * a kind with descriptors has words=K instead of bins=.
  * A feature of `cells` grid cells with `cell_bins` counters each is a vector of dimension
  * D = cells * cell_bins, cells row by row over the upright picture, each cell's whole histogram
  * together. Counts are uint32 and exact. */
@@ -31,7 +32,8 @@ struct feature_image {
 uint32_t feature_image_border(const struct feature_image *image);
 bool feature_image_equal(const struct feature_image *a, const struct feature_image *b);
 
-#define FEATURE_DIGEST 33 /* hexadecimal digits of a codebook's digest, with a NUL */
+#define CODEBOOK_WORDS_MAX 65536u
+#define FEATURE_DIGEST     33 /* hexadecimal digits of a codebook's digest, with a NUL */
 
 struct feature {
     char name[FEATURE_NAME_MAX]; /* dataset name: [A-Za-z0-9_.-]+ */
@@ -44,8 +46,10 @@ struct feature {
     uint32_t cell_bins;                      /* words of one cell */
     uint32_t dimension;                      /* grid_rows * grid_columns * cell_bins */
     uint32_t offset;                         /* of this feature's first word in an image's row */
-    char codebook_digest[FEATURE_DIGEST];    /* "" where the kind needs none */
-    const struct feature_codebook *codebook; /* borrowed; NULL: none, or not there yet */
+    /* Only of kinds with descriptors: */
+    uint32_t codebook_words;                 /* words=K; else 0 */
+    char codebook_digest[FEATURE_DIGEST];    /* ""; set by the spec or by feature_bind_codebook */
+    const struct feature_codebook *codebook; /* borrowed; NULL: none, or not there yet (codebook.h) */
 };
 
 struct feature_set {
@@ -61,9 +65,12 @@ struct feature_set {
 enum status feature_set_add(struct feature_set *set, const char *spec,
                             enum feature_normalize default_normalize, struct error *err);
 
+/* Sets the canonical spec from everything else. */
+void feature_write_spec(struct feature *feature);
+
 const char *feature_normalize_name(enum feature_normalize normalize);
 bool feature_normalize_parse(enum feature_normalize *out, const char *text);
-/* "256" or "8x8x8". */
+/* "256" or "8x8x8"; the words of a kind with descriptors. */
 char *feature_bins_text(char *buffer, size_t size, const struct feature *feature);
 
 /* The stored rectangle that grid cell (row, column) of the upright picture covers, for a picture of
@@ -86,36 +93,5 @@ uint32_t feature_histograms(const struct feature *feature);
 void feature_count_reference(uint32_t *counters, const struct feature *feature,
                              const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height,
                              uint8_t orientation);
-
-/* --- codebooks ------------------------------------------------------------------------------- */
-
-/* What a feature kind has learned from a sample: `rows` codes of `columns` values. */
-struct feature_codebook {
-    float *values; /* malloc'ed */
-    uint32_t rows, columns;
-};
-
-/* The values that a codebook is learned from, `rows` rows of `columns`. Their order must not depend
- * on threads or devices. */
-struct feature_sample {
-    uint64_t rows;
-    uint32_t columns;
-    /* Rows [first, first + count); may be called any number of times, on the caller's thread. */
-    enum status (*read)(void *context, uint64_t first, uint32_t count, float *values,
-                        struct error *err);
-    void *context;
-};
-
-/* Learns the codebook of a feature whose kind has `train`, and binds it: feature->codebook points to
- * *codebook, which the caller owns and which must outlive the feature, and feature->spec ends in
- * ",codebook=DIGEST", so that features with different codebooks have different specs. If the spec
- * already names a digest, the result must match it: STATUS_FAILED otherwise. On failure the feature
- * is unchanged and *codebook is empty. */
-enum status feature_train(struct feature_codebook *codebook, struct feature *feature,
-                          const struct feature_sample *sample, struct error *err);
-/* Binds an existing codebook, for example one read from a file. */
-enum status feature_bind_codebook(struct feature *feature, const struct feature_codebook *codebook,
-                                  struct error *err);
-void feature_codebook_clear(struct feature_codebook *codebook);
 
 #endif

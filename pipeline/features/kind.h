@@ -9,6 +9,7 @@
 #ifndef CLPIPE_FEATURES_KIND_H
 #define CLPIPE_FEATURES_KIND_H
 
+#include "features/descriptor.h"
 #include "features/feature.h"
 
 struct feature_kind {
@@ -48,11 +49,9 @@ struct feature_kind {
      * normalize=none, which stores the words. NULL: each count is divided by the pixels of its cell. */
     void (*finish)(void *values, const struct feature *feature, const uint32_t *words);
 
-    /* Learns a codebook from a sample of values before any picture is counted; see feature_train.
-     * *out is empty and stays so on failure. STATUS_USAGE: the sample is too small for the spec; the
-     * status of a failed read is passed on. NULL: the kind needs no codebook. */
-    enum status (*train)(struct feature_codebook *out, const struct feature *feature,
-                         const struct feature_sample *sample, struct error *err);
+    /* What the words or sums are made from with the feature's codebook (codebook.h), which is bound
+     * before any picture is counted. NULL: the kind needs no codebook. */
+    const struct descriptor *descriptor;
 
     const char *const *examples; /* specs for the self-test, ended by NULL; names are distinct */
 };

@@ -4,6 +4,7 @@
 #include "runner.h"
 
 #include "base/random.h"
+#include "features/codebook.h"
 #include "features/kind.h"
 #include "file/result.h"
 #include "histogram/histogram.h"
@@ -86,51 +87,28 @@ static const struct feature_kind corner = {
     .examples = corner_examples,
 };
 
-/* --- a codebook: pixels counted by the nearest of some lumas --------------------------------- */
+/* --- a codebook: pixels counted by the nearest of some lumas, less 128 ----------------------- */
 
 static void count_nearest(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
                           size_t stride, uint32_t width, uint32_t rows)
 {
     const struct feature_codebook *codebook = feature->codebook;
     for (uint32_t i = 0; i < width * rows; i++) {
-        const float here = (float)luma(pixels + i / width * stride + 3 * (size_t)(i % width));
-        uint32_t nearest = 0;
-        for (uint32_t c = 1; c < codebook->rows; c++)
-            if (fabsf(codebook->values[c] - here) < fabsf(codebook->values[nearest] - here))
-                nearest = c;
-        words[nearest]++;
+        const uint8_t here = (uint8_t)luma(pixels + i / width * stride + 3 * (size_t)(i % width));
+        int8_t projected;
+        codebook_project(&projected, codebook, &here);
+        words[codebook_nearest(codebook, &projected)]++;
     }
 }
 
-/* Codes are rows of the sample at equal distances. */
-static enum status train_nearest(struct feature_codebook *out, const struct feature *feature,
-                                 const struct feature_sample *sample, struct error *err)
-{
-    const uint32_t codes = feature->bins[0];
-    if (sample->rows < codes)
-        return error_set(err, STATUS_USAGE, "feature %s needs a sample of at least %u",
-                         feature->name, codes);
-    float *values = malloc(codes * sizeof *values);
-    assert_non_null(values);
-    for (uint32_t c = 0; c < codes; c++) {
-        enum status status =
-            sample->read(sample->context, c * sample->rows / codes, 1, &values[c], err);
-        if (status != STATUS_OK) {
-            free(values);
-            return status;
-        }
-    }
-    *out = (struct feature_codebook){values, codes, 1};
-    return STATUS_OK;
-}
+static const struct descriptor lumas = {.name = "luma-1", .columns = 1, .projected = 1};
 
 static const char *const no_examples[] = {NULL};
 
 static const struct feature_kind nearest = {
     .name = "nearest",
-    .bins = {4},
     .count = count_nearest,
-    .train = train_nearest,
+    .descriptor = &lumas,
     .examples = no_examples,
 };
 
@@ -468,16 +446,20 @@ static void all_kinds_in_one_ingest(void **state)
 
 /* --- codebooks ------------------------------------------------------------------------------- */
 
-static const float lumas[] = {10, 20, 30, 200, 210, 220, 230, 240};
-
-static enum status read_lumas(void *context, uint64_t first, uint32_t count, float *values,
-                              struct error *err)
+/* A codebook of two words. */
+static void make_codebook(struct feature_codebook *codebook, const char *descriptor)
 {
-    unsigned *calls_left = context;
-    if (calls_left && (*calls_left)-- == 0)
-        return error_set(err, STATUS_FAILED, "the sample cannot be read");
-    memcpy(values, lumas + first, count * sizeof *values);
-    return STATUS_OK;
+    struct error err = ERROR_INIT;
+    assert_int_equal(feature_codebook_allocate(codebook, descriptor, 1, 1, 2, &err), STATUS_OK);
+    codebook->matrix[0] = 2;
+    codebook->offset[0] = -256;
+    codebook->shift = 1;
+    for (unsigned w = 0; w < 2; w++) {
+        codebook->word[w] = w == 0 ? -118 : 82;
+        codebook->mean[w] = codebook->word[w];
+        codebook->deviation[w] = 1;
+        codebook->share[w] = 0.5;
+    }
 }
 
 static void codebooks_are_part_of_the_spec(void **state)
@@ -486,14 +468,12 @@ static void codebooks_are_part_of_the_spec(void **state)
     struct error err = ERROR_INIT;
     struct feature_set set = {0}, again = {0};
     struct feature_codebook codebook, other;
-    struct feature_sample sample = {.rows = 8, .columns = 1, .read = read_lumas};
-    add(&set, "nearest:bins=2");
+    add(&set, "nearest:words=2");
     struct feature *feature = &set.feature[0];
-    assert_int_equal(feature_train(&codebook, feature, &sample, &err), STATUS_OK);
-    assert_int_equal(codebook.rows, 2);
-    assert_true(codebook.values[0] == 10 && codebook.values[1] == 210);
+    make_codebook(&codebook, "luma-1");
+    assert_int_equal(feature_bind_codebook(feature, &codebook, &err), STATUS_OK);
     assert_ptr_equal(feature->codebook, &codebook);
-    const char spec[] = "nearest:bins=2,grid=1x1,normalize=l1,codebook=";
+    const char spec[] = "nearest:words=2,grid=1x1,normalize=l1,codebook=";
     assert_memory_equal(feature->spec, spec, sizeof spec - 1);
     assert_int_equal(strlen(feature->spec), sizeof spec - 1 + FEATURE_DIGEST - 1);
 
@@ -508,36 +488,46 @@ static void codebooks_are_part_of_the_spec(void **state)
     assert_string_equal(again.feature[0].spec, feature->spec);
     assert_null(again.feature[0].codebook);
     assert_int_equal(feature_bind_codebook(&again.feature[0], &codebook, &err), STATUS_OK);
-    sample.rows = 6;
-    assert_int_equal(feature_train(&other, &again.feature[0], &sample, &err), STATUS_FAILED);
-    assert_null(other.values);
+    make_codebook(&other, "luma-1");
+    other.word[1]++;
+    assert_int_equal(feature_bind_codebook(&again.feature[0], &other, &err), STATUS_FAILED);
     assert_ptr_equal(again.feature[0].codebook, &codebook);
+    feature_codebook_clear(&other);
     feature_codebook_clear(&codebook);
     feature_codebook_clear(&codebook);
 }
 
-static void failed_training_leaves_nothing(void **state)
+static void other_codebooks_are_refused(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
     struct feature_set set = {0};
     struct feature_codebook codebook;
-    unsigned calls = 1;
-    struct feature_sample sample = {.rows = 8, .columns = 1, .read = read_lumas, .context = &calls};
-    add(&set, "nearest");
+    add(&set, "nearest:words=3");
     const struct feature before = set.feature[0];
-    assert_int_equal(feature_train(&codebook, &set.feature[0], &sample, &err), STATUS_FAILED);
-    assert_string_equal(err.sentence, "the sample cannot be read");
-    sample.rows = 3;
-    assert_int_equal(feature_train(&codebook, &set.feature[0], &sample, &err), STATUS_USAGE);
-    assert_null(codebook.values);
+    make_codebook(&codebook, "luma-1");
+    assert_int_equal(feature_bind_codebook(&set.feature[0], &codebook, &err), STATUS_FAILED);
+    assert_non_null(strstr(err.sentence, "needs a codebook of 3 words, and this one has 2"));
+    feature_codebook_clear(&codebook);
+    make_codebook(&codebook, "luma-2");
+    assert_int_equal(feature_bind_codebook(&set.feature[0], &codebook, &err), STATUS_FAILED);
+    assert_non_null(strstr(err.sentence, "for luma-1, and this is one for luma-2"));
+    feature_codebook_clear(&codebook);
     assert_string_equal(set.feature[0].spec, before.spec);
     assert_null(set.feature[0].codebook);
-    /* Kinds that learn nothing have no such option. */
+
+    assert_int_equal(feature_set_add(&set, "nearest", NORMALIZE_L1, &err), STATUS_USAGE);
+    assert_non_null(strstr(err.sentence, "nearest takes words=K"));
+    assert_int_equal(feature_set_add(&set, "nearest:bins=2,words=2", NORMALIZE_L1, &err),
+                     STATUS_USAGE);
+    assert_int_equal(feature_set_add(&set, "nearest:words=1", NORMALIZE_L1, &err), STATUS_USAGE);
+    /* Kinds that learn nothing have no such options. */
     char spec[64];
     snprintf(spec, sizeof spec, "rgb:codebook=%032d", 0);
     assert_int_equal(feature_set_add(&set, spec, NORMALIZE_L1, &err), STATUS_USAGE);
     assert_non_null(strstr(err.sentence, "'codebook' is no option"));
+    assert_int_equal(feature_set_add(&set, "rgb:words=8", NORMALIZE_L1, &err), STATUS_USAGE);
+    assert_non_null(strstr(err.sentence, "'words' is no option"));
 }
 
 static int setup(void **state)
@@ -589,6 +579,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_self_test_takes_the_table),
     cmocka_unit_test(all_kinds_in_one_ingest),
     cmocka_unit_test(codebooks_are_part_of_the_spec),
-    cmocka_unit_test(failed_training_leaves_nothing),
+    cmocka_unit_test(other_codebooks_are_refused),
 };
 TEST_GROUP_WITHIN(300, kind, setup, teardown)
