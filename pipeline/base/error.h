@@ -52,6 +52,7 @@ enum remedy {
     REMEDY_SMALLER_LAUNCHES,  /* fewer bytes in a launch */
     REMEDY_NO_REPORT,         /* leave the report out */
     REMEDY_ADD_CODES,         /* make the codes */
+    REMEDY_DROP_SOURCE,       /* remove the images of a source */
     REMEDY_COUNT
 };
 

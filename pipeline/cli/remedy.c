@@ -35,6 +35,7 @@ void remedy_append(struct error *err)
         [REMEDY_NO_REPORT] = "or run with --no-report",
         [REMEDY_SMALLER_LAUNCHES] = "lower --bytes",
         [REMEDY_ADD_CODES] = "add them with clpipe ingest SOURCE... -o FILE --add-codes",
+        [REMEDY_DROP_SOURCE] = "remove images that are gone with --drop-source",
         [REMEDY_MAKE_CLUSTERS] = "make them with clpipe cluster F.h5 -k K",
     };
     const size_t used = strlen(err->sentence);

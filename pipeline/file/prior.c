@@ -230,11 +230,20 @@ static int compare_paths(const struct store_record *record, const char *path, ui
     return order ? order : (record->path_length > length) - (record->path_length < length);
 }
 
+/* An item as the walk found it. */
+struct look {
+    uint64_t bytes;
+    int64_t mtime_ns;
+    bool unseen; /* it could not look at it */
+};
+
 /* Whether a record of the right item still says what a new look at the file would. */
 static bool still_holds(const struct prior *prior, const struct store_record *record,
-                        uint64_t bytes, int64_t mtime_ns)
+                        const struct look *look)
 {
-    if (record->bytes != bytes || record->mtime_ns != mtime_ns)
+    if (look->unseen)
+        return record->failure.reason == REASON_NONE;
+    if (record->bytes != look->bytes || record->mtime_ns != look->mtime_ns)
         return false;
     switch (record->failure.reason) {
     case REASON_NONE:
@@ -325,7 +334,7 @@ static void build_table(struct prior *prior)
 
 /* Looks an item up; its stream's cursor moves behind it. */
 static bool find_in_table(struct prior *prior, uint16_t source, const char *path, uint32_t length,
-                          uint64_t bytes, int64_t mtime_ns, struct store_record *record)
+                          const struct look *look, struct store_record *record)
 {
     uint64_t hash = hash_item(source, path, length);
     for (uint64_t place = hash & (prior->slots - 1); prior->table[place].location;
@@ -344,7 +353,7 @@ static bool find_in_table(struct prior *prior, uint16_t source, const char *path
         if (read_record(prior, &prior->random, kind, position, record, &next, &error) ==
                 STATUS_OK &&
             renumber(prior, kind, record) && record->source == source && compare_paths(record, path, length) == 0 &&
-            still_holds(prior, record, bytes, mtime_ns)) {
+            still_holds(prior, record, look)) {
             stream->at = next;
             return true;
         }
@@ -365,8 +374,8 @@ void prior_require_thumbnails(struct prior *prior, unsigned size)
     prior->config.thumbnail_size = size;
 }
 
-bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t length,
-                uint64_t bytes, int64_t mtime_ns, struct store_record *record)
+static bool find(struct prior *prior, uint16_t source, const char *path, uint32_t length,
+                 const struct look *look, struct store_record *record)
 {
     bool ordered = prior->ordered[source], found = false;
     for (unsigned i = 0; !found && i < prior->stream_count; i++) {
@@ -378,7 +387,7 @@ bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t
                 stream->record.source < source ? -1 : compare_paths(&stream->record, path, length);
             if (order == 0) {
                 *record = stream->record;
-                found = still_holds(prior, record, bytes, mtime_ns);
+                found = still_holds(prior, record, look);
                 stream_advance(stream);
                 break;
             }
@@ -390,9 +399,46 @@ bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t
     if (!found && !ordered && !prior->no_table && (prior->table || !exhausted(prior))) {
         if (!prior->table)
             build_table(prior);
-        found = prior->table && find_in_table(prior, source, path, length, bytes, mtime_ns, record);
+        found = prior->table && find_in_table(prior, source, path, length, look, record);
     }
     /* The bytes are the same, and end in a NUL there. */
     record->path = path;
     return found;
+}
+
+bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t length,
+                uint64_t bytes, int64_t mtime_ns, struct store_record *record)
+{
+    return find(prior, source, path, length, &(struct look){bytes, mtime_ns, false}, record);
+}
+
+bool prior_find_unseen(struct prior *prior, uint16_t source, const char *path, uint32_t length,
+                       struct store_record *record)
+{
+    return find(prior, source, path, length, &(struct look){.unseen = true}, record);
+}
+
+bool prior_next_below(struct prior *prior, uint16_t source, const char *directory,
+                      const char *before, struct store_record *record)
+{
+    const uint32_t length = (uint32_t)strlen(directory);
+    struct stream *first = NULL;
+    for (unsigned i = 0; i < prior->stream_count && prior->stream[i].kind != LOCATION_LOG; i++) {
+        struct stream *stream = &prior->stream[i];
+        const struct store_record *next = &stream->record;
+        while (stream_load(prior, stream) &&
+               (next->source < source ||
+                (next->source == source && compare_paths(next, directory, length) < 0)))
+            stream_advance(stream);
+        if (stream->loaded && next->source == source && next->path_length >= length &&
+            memcmp(next->path, directory, length) == 0 &&
+            (!before || compare_paths(next, before, (uint32_t)strlen(before)) < 0) &&
+            (!first || compare_paths(next, first->record.path, first->record.path_length) < 0))
+            first = stream;
+    }
+    if (!first)
+        return false;
+    *record = first->record;
+    stream_advance(first);
+    return true;
 }

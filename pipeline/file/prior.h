@@ -46,6 +46,12 @@ enum status prior_at(struct prior *prior, uint64_t location, struct store_record
 /* Sets thumbnail_size of the configuration. */
 void prior_require_thumbnails(struct prior *prior, unsigned size);
 
+/* As store_prior_unseen and store_prior_below; record->origin is where it lies. */
+bool prior_find_unseen(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
+                       struct store_record *record);
+bool prior_next_below(struct prior *prior, uint16_t source, const char *directory,
+                      const char *before, struct store_record *record);
+
 /* As store_prior; record->origin is where it lies. */
 bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
                 uint64_t bytes, int64_t mtime_ns, struct store_record *record);

@@ -225,6 +225,36 @@ bool store_prior(struct store *store, uint16_t source, const char *path, uint32_
     return true;
 }
 
+bool store_prior_unseen(struct store *store, uint16_t source, const char *path,
+                        uint32_t path_length, struct store_record *record)
+{
+    return prior_find_unseen(store->prior, source, path, path_length, record);
+}
+
+bool store_prior_below(struct store *store, uint16_t source, const char *directory,
+                       const char *before, struct store_record *record)
+{
+    return prior_next_below(store->prior, source, directory, before, record);
+}
+
+enum status store_count_at(uint64_t *count, const struct store *store, uint16_t source,
+                           const char *path, struct error *err)
+{
+    struct result *there = store->config.fresh ? NULL : store->replaced;
+    const size_t length = strlen(path);
+    const bool below = length == 0 || path[length - 1] == '/';
+    *count = 0;
+    for (uint64_t i = 0; there && i < result_images(there); i++) {
+        struct result_image image;
+        if (result_image_at(there, i, &image, err))
+            return STATUS_FAILED;
+        const int now = store->source_now ? store->source_now[image.source] : image.source;
+        *count += now == source && (below ? strncmp(image.path_raw, path, length) == 0
+                                          : strcmp(image.path_raw, path) == 0);
+    }
+    return STATUS_OK;
+}
+
 enum status store_list_known(struct store *store, uint16_t source,
                              enum status (*add)(void *context, const struct store_record *record,
                                                 struct error *err),

@@ -70,6 +70,20 @@ const char *store_work_directory(const struct store *store);
 bool store_prior(struct store *store, uint16_t source, const char *path, uint32_t path_length,
                  uint64_t bytes, int64_t mtime_ns, struct store_record *record, bool *resumed);
 
+/* What the finished file has of an item that the walk could not look at. store_prior_unseen: its
+ * image, whatever its bytes and mtime. store_prior_below: the next of its images and failures below a
+ * directory ("" or with a '/' at its end) of a source in the order of its paths, before the path
+ * `before` (NULL: to the end). Under the same lock as store_prior; the record's path is valid until
+ * the next call. */
+bool store_prior_unseen(struct store *store, uint16_t source, const char *path,
+                        uint32_t path_length, struct store_record *record);
+bool store_prior_below(struct store *store, uint16_t source, const char *directory,
+                       const char *before, struct store_record *record);
+/* How many images of the existing file's `source` are at or below `path`, as above: also where they
+ * are no earlier work, since features are added. */
+enum status store_count_at(uint64_t *count, const struct store *store, uint16_t source,
+                           const char *path, struct error *err);
+
 /* For sources that an update does not look at: gives what the finished file has of source `source`
  * of `content` to `add`, with the location by which store_known finds it again. Sources in ascending
  * order. */

@@ -241,6 +241,31 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
     return STATUS_OK;
 }
 
+/* An empty directory that the file has images of is more likely not mounted than meant. */
+static enum status check_empty_sources(const struct ingest *ingest, struct error *err)
+{
+    const struct walk_options *sources = &ingest->config->walk;
+    uint64_t rows;
+    bool unseen;
+    char shown[256], output[256], images[48];
+    for (unsigned i = 0; ingest->store && i < sources->source_count; i++) {
+        if (!sources->sources[i] || walk_knows_name(sources->sources[i]) ||
+            walk_count_of(ingest->walk, (uint16_t)i, &unseen) > 0)
+            continue;
+        if (store_count_at(&rows, ingest->store, (uint16_t)i, "", err) != STATUS_OK)
+            return STATUS_FAILED;
+        if (rows == 0)
+            continue;
+        path_for_message(shown, sizeof shown, sources->sources[i]);
+        error_set(err, STATUS_FAILED,
+                  "no file is below the source %s, but %s has %s of it: not mounted?",
+                  shown, path_for_message(output, sizeof output, ingest->config->store.output),
+                  format_number_of(images, sizeof images, rows, "image"));
+        return error_remedy(err, REMEDY_DROP_SOURCE);
+    }
+    return STATUS_OK;
+}
+
 struct walking {
     struct ingest *ingest;
     enum status status;
@@ -336,6 +361,9 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     if (status != STATUS_OK)
         return status;
     status = open_walk_and_devices(ingest, err);
+    if (status != STATUS_OK)
+        return status;
+    status = check_empty_sources(ingest, err);
     if (status != STATUS_OK)
         return status;
     choose_thumbnails(ingest);
@@ -444,6 +472,19 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
                      reasons);
 }
 
+/* Rows that no file was found for, but no file was missed for either. */
+static void tell_kept(const struct ingest *ingest)
+{
+    const uint64_t kept = readers_kept(ingest->readers);
+    char images[48], output[256];
+    if (kept > 0)
+        log_message(LOG_NOTICE,
+                    "notice: %s of %s could not be looked at (unreadable) and %s as before",
+                    format_number_of(images, sizeof images, kept, "image"),
+                    path_for_message(output, sizeof output, ingest->config->store.output),
+                    kept == 1 ? "stays" : "stay");
+}
+
 /* The file, once everything is in the log. */
 static enum status write_file(struct ingest *ingest, struct error *err)
 {
@@ -503,7 +544,10 @@ static enum status conclude(struct ingest *ingest, struct error *err)
             store_discard(ingest->store);
         return nothing_found(ingest, err);
     }
-    return ingest->config->dry_run ? STATUS_OK : write_file(ingest, err);
+    if (ingest->config->dry_run)
+        return STATUS_OK;
+    tell_kept(ingest);
+    return write_file(ingest, err);
 }
 
 static void *close_staging_main(void *argument)

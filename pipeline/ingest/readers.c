@@ -12,8 +12,11 @@
 #include "ingest/readers.h"
 
 #include "base/clock.h"
+#include "base/path.h"
+#include "walk/bytes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Files that wait, and those being opened: for each decode thread, and at most; as many readers. */
 #define EACH_AHEAD  8u
@@ -38,6 +41,11 @@ struct readers {
     uint64_t window, handed_out;
     uint64_t limit_items, looked_at; /* items of the walk: beyond these only what the file has */
     struct picture *again;    /* a device failed that had parts of them */
+    struct picture *next;     /* of the walk; what the file has before it comes first */
+    bool walked;              /* the walk has ended */
+    struct bytes unseen;      /* a directory that the walk could not read; "" is the source's own */
+    int unseen_source;        /* -1: there is none */
+    uint64_t kept;            /* images that the walk could not look at */
     atomic_uint window_waits; /* threads that wait for window_moved; read by any thread */
 
     pthread_mutex_t lock;        /* guards what follows */
@@ -93,34 +101,151 @@ static void look_up_picture(struct readers *readers, struct picture *picture)
     picture->unchanged = !resumed;
 }
 
-/* The walk's next item. With the walk's lock. */
-static enum status walk_picture(struct picture **out, struct readers *readers, struct error *err)
+/* A picture of what the file has of an item that the walk could not look at. With the walk's lock. */
+static enum status keep_unseen(struct picture **out, struct readers *readers,
+                               const struct store_record *record, struct error *err)
+{
+    const struct walk_item item = {.source = record->source,
+                                   .path = record->path,
+                                   .path_length = record->path_length,
+                                   .where = record->origin};
+    struct picture *picture = picture_new(readers->sink, &item);
+    if (!picture)
+        return error_memory(err, sizeof *picture, "a picture");
+    if (look_up_known(readers, picture, err) != STATUS_OK) {
+        picture_free(picture);
+        return STATUS_FAILED;
+    }
+    readers->kept += picture->record.failure.reason == REASON_NONE;
+    pthread_mutex_lock(&readers->job->lock);
+    readers->job->progress.total++;
+    pthread_mutex_unlock(&readers->job->lock);
+    *out = picture;
+    return STATUS_OK;
+}
+
+/* What the file has of it stays; it cannot stay without a feature that is added. */
+static enum status check_unseen(struct readers *readers, const struct picture *picture,
+                                struct error *err)
+{
+    const struct store_record *record = &picture->record;
+    uint64_t count = 0;
+    char shown[256];
+    if (store_updates(readers->store))
+        return STATUS_OK;
+    if (store_count_at(&count, readers->store, record->source,
+                       strcmp(picture->path, "./") == 0 ? "" : picture->path, err) != STATUS_OK)
+        return STATUS_FAILED;
+    return count == 0 ? STATUS_OK
+                      : error_set(err, STATUS_FAILED,
+                                  "%s: %s; the file has images of it, which a feature can be added "
+                                  "to only once they can be read",
+                                  path_for_message(shown, sizeof shown, picture->path),
+                                  record->failure.message);
+}
+
+/* Takes the walk's next item as readers->next, if there is one. With the walk's lock. */
+static enum status walk_on(struct readers *readers, struct error *err)
 {
     struct walk_item item;
+    const enum status status = walk_next(readers->walk, &item, err);
+    readers->walked = status == STATUS_END;
+    if (status != STATUS_OK)
+        return readers->walked ? STATUS_OK : status;
+    readers->next = picture_new(readers->sink, &item);
+    return readers->next ? STATUS_OK : error_memory(err, sizeof *readers->next, "a picture");
+}
+
+/* What the file has of a directory that could not be read and comes before readers->next; or
+ * STATUS_END. With the walk's lock. */
+static enum status next_below(struct picture **out, struct readers *readers, struct error *err)
+{
+    const struct picture *next = readers->next;
+    const struct bytes *unseen = &readers->unseen;
+    struct store_record record;
+    if (readers->unseen_source < 0)
+        return STATUS_END;
+    const bool same = next && next->record.source == readers->unseen_source;
+    if (store_prior_below(readers->store, (uint16_t)readers->unseen_source, unseen->data,
+                          same ? next->path : NULL, &record))
+        return keep_unseen(out, readers, &record, err);
+    if (!same || strncmp(next->path, unseen->data, unseen->length) != 0)
+        readers->unseen_source = -1;
+    return STATUS_END;
+}
+
+/* Whether with readers->next a directory begins that could not be read. With the walk's lock. */
+static enum status begin_unseen(bool *begun, struct readers *readers, struct error *err)
+{
+    const struct picture *next = readers->next;
+    const uint32_t length = next->record.path_length;
+    bool all;
+    walk_count_of(readers->walk, next->record.source, &all);
+    *begun = readers->store && store_updates(readers->store) && readers->unseen_source < 0 &&
+             (all || (entry_is_unseen(&next->record.failure) && next->path[length - 1] == '/'));
+    if (!*begun)
+        return STATUS_OK;
+    readers->unseen_source = next->record.source;
+    bytes_cut(&readers->unseen, 0);
+    return bytes_append(&readers->unseen, next->path, all ? 0 : length, err);
+}
+
+/* What an earlier run knows of an item of the walk. With the walk's lock. */
+static enum status look_up(struct readers *readers, struct picture *picture, struct error *err)
+{
+    struct store_record *record = &picture->record, kept;
+    if (picture->unchanged)
+        return STATUS_OK;
+    if (walk_is_known(readers->walk, record->source))
+        return look_up_known(readers, picture, err);
+    if (!readers->store || !entry_is_unseen(&record->failure)) {
+        look_up_picture(readers, picture);
+        return STATUS_OK;
+    }
+    if (check_unseen(readers, picture, err) != STATUS_OK)
+        return STATUS_FAILED;
+    /* Its image stays, beside the failure. */
+    return store_prior_unseen(readers->store, record->source, picture->path, record->path_length,
+                              &kept)
+               ? keep_unseen(&readers->next, readers, &kept, err)
+               : STATUS_OK;
+}
+
+/* The next picture of the walk, or of what the file has of items that the walk could not look at.
+ * With the walk's lock. */
+static enum status walk_picture(struct picture **out, struct readers *readers, struct error *err)
+{
+    struct picture *picture = NULL;
+    bool begun;
     if (stop_requested(readers->job->stop) != STOP_NONE || window_is_full(readers))
         return STATUS_END;
-    struct picture *picture = NULL;
-    enum status status;
-    while ((status = walk_next(readers->walk, &item, err)) == STATUS_OK) {
-        item.sequence = readers->handed_out;
-        picture = picture_new(readers->sink, &item);
-        if (!picture)
-            return error_memory(err, sizeof *picture, "a picture");
-        if (walk_is_known(readers->walk, item.source)) {
-            status = look_up_known(readers, picture, err);
+    for (;;) {
+        enum status status = readers->next || readers->walked ? STATUS_OK : walk_on(readers, err);
+        if (status != STATUS_OK)
+            return status;
+        status = next_below(&picture, readers, err);
+        if (status == STATUS_OK)
             break;
+        if (status != STATUS_END || !readers->next)
+            return status;
+        status = begin_unseen(&begun, readers, err);
+        if (status != STATUS_OK)
+            return status;
+        if (begun)
+            continue;
+        picture = readers->next;
+        readers->next = NULL;
+        const bool known = walk_is_known(readers->walk, picture->record.source);
+        status = look_up(readers, picture, err);
+        if (status != STATUS_OK) {
+            picture_free(picture);
+            return status;
         }
-        look_up_picture(readers, picture);
-        if (readers->looked_at++ < readers->limit_items || picture->unchanged)
+        if (known || readers->looked_at++ < readers->limit_items || picture->unchanged)
             break;
         picture_free(picture);
-        picture = NULL;
     }
-    if (status != STATUS_OK) {
-        picture_free(picture);
-        return status;
-    }
-    readers->handed_out++;
+    picture->record.sequence = readers->handed_out++;
     *out = picture;
     return STATUS_OK;
 }
@@ -281,6 +406,7 @@ enum status readers_open(struct readers **out, struct ingest_job *job, struct wa
     readers->sink = sink;
     readers->window = window;
     readers->limit_items = job->config->walk.limit ? job->config->walk.limit : UINT64_MAX;
+    readers->unseen_source = -1;
     readers->starting = true;
     readers->limit = threads < MOST_AHEAD / EACH_AHEAD ? threads * EACH_AHEAD : MOST_AHEAD;
     if (readers->limit / threads > open_files)
@@ -326,6 +452,11 @@ bool readers_have_again(struct readers *readers)
     return some;
 }
 
+uint64_t readers_kept(const struct readers *readers)
+{
+    return readers->kept;
+}
+
 void readers_wake(struct readers *readers)
 {
     pthread_mutex_lock(&readers->walk_lock);
@@ -363,6 +494,8 @@ void readers_close(struct readers **out)
         readers->again = picture->next;
         picture_free(picture);
     }
+    picture_free(readers->next);
+    bytes_clear(&readers->unseen);
     pthread_mutex_destroy(&readers->walk_lock);
     pthread_cond_destroy(&readers->window_moved);
     pthread_mutex_destroy(&readers->lock);

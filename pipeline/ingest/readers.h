@@ -2,7 +2,9 @@
  *
  * Reader threads take items in the walk's order, look up what an earlier run knows of them, open
  * their files and tell the system to read them. What waits is bounded in number and in bytes of
- * files, and pictures on their way to the store are bounded by the window. */
+ * files, and pictures on their way to the store are bounded by the window. What the walk could not
+ * look at stays in the file: a failure of an item comes with what an earlier run knows of the item,
+ * or below it. */
 #ifndef CLPIPE_INGEST_READERS_H
 #define CLPIPE_INGEST_READERS_H
 
@@ -36,6 +38,9 @@ struct picture *readers_take(struct readers *readers, struct readers_waits *wait
 void readers_again(struct readers *readers, struct picture *picture);
 /* Are there such pictures, to be decoded even if a stop was asked for? Any thread. */
 bool readers_have_again(struct readers *readers);
+
+/* Images of the file that stay because the walk could not look at them; after readers_join. */
+uint64_t readers_kept(const struct readers *readers);
 
 /* The window may have moved, or a stop been asked for. Any thread. */
 void readers_wake(struct readers *readers);

@@ -11,6 +11,16 @@ uint32_t entry_size(const struct entry *entry)
     return (uint32_t)(head + (failed ? strlen(entry->failure.message) + 1 : 0));
 }
 
+static bool leads_nowhere(int number)
+{
+    return number == ENOENT || number == ENOTDIR || number == ELOOP;
+}
+
+bool entry_is_unseen(const struct failure *failure)
+{
+    return failure->reason == REASON_UNREADABLE && !leads_nowhere(failure->error_number);
+}
+
 static void nothing_known(struct entry *entry)
 {
     entry->bytes = 0;
@@ -40,11 +50,11 @@ void entry_from_stat(struct entry *entry, const struct stat *st)
 void entry_broken_link(struct entry *entry, int number, bool promised)
 {
     nothing_known(entry);
-    bool leads_nowhere = number == ENOENT || number == ENOTDIR || number == ELOOP;
-    enum reason reason = leads_nowhere && !promised ? REASON_NOT_AN_IMAGE : REASON_UNREADABLE;
+    const bool nowhere = leads_nowhere(number);
+    enum reason reason = nowhere && !promised ? REASON_NOT_AN_IMAGE : REASON_UNREADABLE;
     failure_errno(&entry->failure, reason, number,
                   number == ELOOP ? "a symbolic link that leads back to itself"
-                  : leads_nowhere ? "a symbolic link to something that is not there"
+                  : nowhere         ? "a symbolic link to something that is not there"
                                   : "cannot follow the symbolic link");
 }
 

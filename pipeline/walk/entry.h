@@ -17,6 +17,9 @@ struct entry {
     struct failure failure; /* its message only where there is a reason */
 };
 
+/* Is it there, but could not be looked at: a file, or a directory with what is below it? */
+bool entry_is_unseen(const struct failure *failure);
+
 /* Bytes of an entry that say something. */
 uint32_t entry_size(const struct entry *entry);
 

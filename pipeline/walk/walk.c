@@ -24,8 +24,15 @@
 #define READ_BUFFER    (64 * 1024)
 #define PROGRESS_EVERY 256 /* items */
 
+/* What the listing of a source gave. */
+struct listed {
+    uint64_t count;
+    bool unseen; /* as in walk_count_of */
+};
+
 struct walk {
     struct source *sources;
+    struct listed *listed;
     unsigned source_count;
     struct source_shared shared;
 
@@ -80,6 +87,9 @@ static enum status write_item(struct source_listing *listing, const char *path, 
         spool_write(walk->spool, "", 1, err) != STATUS_OK)
         return STATUS_FAILED;
     walk->count++;
+    walk->listed[walking->source].count++;
+    if (length == 2 && memcmp(path, "./", 2) == 0 && entry_is_unseen(&entry->failure))
+        walk->listed[walking->source].unseen = true;
     walk->looked_at += !known;
     walk->bytes += entry->bytes;
     return STATUS_OK;
@@ -184,7 +194,8 @@ static enum status open_sources(struct walk *walk, const struct walk_config *con
 {
     const struct walk_options *options = &config->options;
     walk->sources = calloc(options->source_count, sizeof *walk->sources);
-    if (!walk->sources)
+    walk->listed = calloc(options->source_count, sizeof *walk->listed);
+    if (!walk->sources || !walk->listed)
         return error_memory(err, options->source_count * sizeof *walk->sources, "the sources");
     while (walk->source_count < options->source_count) {
         const char *name = options->sources[walk->source_count];
@@ -255,6 +266,12 @@ uint64_t walk_bytes(const struct walk *walk)
     return walk->bytes;
 }
 
+uint64_t walk_count_of(const struct walk *walk, uint16_t source, bool *unseen)
+{
+    *unseen = walk->listed[source].unseen;
+    return walk->listed[source].count;
+}
+
 uint64_t walk_links_passed(const struct walk *walk)
 {
     return walk->links_passed;
@@ -320,6 +337,7 @@ void walk_close(struct walk **walk)
         free(source->name);
     }
     free((*walk)->sources);
+    free((*walk)->listed);
     if ((*walk)->shared.working_directory >= 0)
         close((*walk)->shared.working_directory);
     spool_reader_clear(&(*walk)->reader);

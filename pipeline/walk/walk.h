@@ -96,6 +96,10 @@ enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t
                              const struct source_member *member, struct failure *failure);
 bool walk_opens_in_order(const struct walk *walk, uint16_t source);
 
+/* Items of a source. *unseen: its directory could not be read to its end, wherever the item that says
+ * so comes. */
+uint64_t walk_count_of(const struct walk *walk, uint16_t source, bool *unseen);
+
 /* Is this a source that is not looked at? Its items are not opened. */
 bool walk_is_known(const struct walk *walk, uint16_t source);
 

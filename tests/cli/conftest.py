@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 from pathlib import Path
 
@@ -17,6 +18,7 @@ LONG = bool(os.environ.get("CLPIPE_LONG"))
 ALL = LONG or bool(os.environ.get("CLPIPE_ALL"))
 # For everything drawn at random.
 SEED = int(os.environ.get("CLPIPE_SEED") or 1)
+NOBODY = 65534
 
 
 def restore_signals():
@@ -71,6 +73,31 @@ def digest(path):
     result = run_clpipe("info", "--digest", path)
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()
+
+
+def as_nobody(cwd, *args):
+    """Runs as an unprivileged user: as itself if the tests are not root's."""
+    def give_up():
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+    return subprocess.run([str(CLPIPE), *map(str, args)], cwd=cwd, capture_output=True, text=True,
+                          preexec_fn=give_up, timeout=60, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "HOME": str(cwd / "home")})
+
+
+def open_to_nobody(directory):
+    """Lets an unprivileged user enter a directory of the tests."""
+    if os.geteuid() == 0:
+        for parent in [CLPIPE, *CLPIPE.parents]:
+            if not os.stat(parent).st_mode & stat.S_IXOTH:
+                pytest.skip(f"{parent} is closed to other users")
+        parent = Path(directory)
+        while parent != parent.parent and parent.owner() == "root" and parent != parent.root:
+            if not os.stat(parent).st_mode & stat.S_IXOTH:
+                os.chmod(parent, 0o755)
+            parent = parent.parent
 
 
 @pytest.fixture(scope="session")

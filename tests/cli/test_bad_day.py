@@ -10,9 +10,8 @@ import stat
 
 import pytest
 
-from conftest import CLPIPE, check_one_error, draw_photos, error_lines, run_clpipe
-
-NOBODY = 65534
+from conftest import (CLPIPE, as_nobody, check_one_error, draw_photos, error_lines, open_to_nobody,
+                      run_clpipe)
 
 
 def contents(directory):
@@ -75,30 +74,10 @@ def test_output_directory_missing(clpipe, photos, tmp_path, command):
     assert os.listdir(tmp_path) == []
 
 
-def as_nobody(cwd, *args):
-    """Runs as an unprivileged user: as itself if the tests are not root's."""
-    def give_up():
-        if os.geteuid() == 0:
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-    return subprocess.run([str(CLPIPE), *map(str, args)], cwd=cwd, capture_output=True, text=True,
-                          preexec_fn=give_up, timeout=60, stdin=subprocess.DEVNULL,
-                          env={**os.environ, "HOME": str(cwd / "home")})
-
-
 @pytest.fixture
 def everybody(tmp_path, photos):
     """A directory that everybody may enter, with photos and a directory that nobody may write."""
-    if os.geteuid() == 0:
-        for parent in [CLPIPE, *CLPIPE.parents]:
-            if not os.stat(parent).st_mode & stat.S_IXOTH:
-                pytest.skip(f"{parent} is closed to other users")
-        parent = tmp_path
-        while parent != parent.parent and parent.owner() == "root" and parent != parent.root:
-            if not os.stat(parent).st_mode & stat.S_IXOTH:
-                os.chmod(parent, 0o755)
-            parent = parent.parent
+    open_to_nobody(tmp_path)
     shutil.copytree(photos, tmp_path / "photos")
     os.chmod(tmp_path / "photos", 0o755)
     (tmp_path / "locked").mkdir(mode=0o555)

@@ -163,7 +163,8 @@ def test_an_unnamed_source_is_not_looked_at(place):
     assert report["images_unchanged"] == 18 and report["images_ok"] == 19
     # Named, it is missed.
     check_one_error(run_clpipe("ingest", "p1", "-o", "x.h5"), 2, "p1")
-    os.mkdir("p1")
+    (place / "p1").mkdir()
+    (place / "p1" / "text").write_text("no image")
     report, _ = ingest("p1", "-o", "x.h5")
     assert report["images_ok"] == 6
 

@@ -14,6 +14,7 @@
 /* The checked forms (__open_2) are defined here too; hardened headers declare them differently. */
 #undef _FORTIFY_SOURCE
 #include "faults.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -46,7 +47,7 @@ static const char *const class_name[CALL_CLASSES] = {
     [CALL_QUEUE] = "queue",       [CALL_BUFFER] = "buffer",     [CALL_PROGRAM] = "program",
     [CALL_BUILD] = "build",       [CALL_KERNEL] = "kernel",     [CALL_ARGUMENT] = "argument",
     [CALL_LAUNCH] = "launch",     [CALL_TRANSFER] = "transfer", [CALL_FLUSH] = "flush",
-    [CALL_CALLBACK] = "callback", [CALL_EVENT] = "event",
+    [CALL_CALLBACK] = "callback", [CALL_EVENT] = "event",       [CALL_LIST] = "list",
 };
 
 static struct module {
@@ -337,6 +338,15 @@ SIMPLE(CALL_MAP, void *, mmap, (void *at, size_t size, int mode, int flags, int 
 SIMPLE(CALL_MAP, void *, mmap64,
        (void *at, size_t size, int mode, int flags, int fd, off64_t offset),
        (at, size, mode, flags, fd, offset))
+
+#define LIST(type, name)                                                                           \
+    type *name(DIR *stream)                                                                        \
+    {                                                                                              \
+        NEXT(name);                                                                                \
+        return fails(CALL_LIST, CALLER) ? NULL : next(stream);                                     \
+    }
+LIST(struct dirent, readdir)
+LIST(struct dirent64, readdir64)
 
 SIMPLE(CALL_PROCESS, pid_t, fork, (void), ())
 SIMPLE(CALL_SOCKET, int, socketpair, (int domain, int type, int protocol, int pair[2]),

@@ -7,6 +7,7 @@
 enum call_class {
     CALL_OPEN,
     CALL_READ,
+    CALL_LIST,
     CALL_WRITE,
     CALL_SYNC,
     CALL_RENAME,

@@ -35,6 +35,7 @@ OUT_OF_RESOURCES, NO_BUFFER, NO_MEMORY, NOT_BUILT = -5, -4, -6, -11
 # The faults of each class of calls. "+": that call and all later ones.
 ACTIONS = {
     "open": [errno.EACCES, errno.EMFILE, "kill"],
+    "list": [errno.EIO],
     "read": [errno.EIO, errno.EINTR, "short"],
     "write": [f"{errno.ENOSPC}+", errno.EIO, errno.EINTR, "short", "kill"],
     "sync": [errno.EIO, "kill"],
