@@ -42,7 +42,7 @@ const struct option_group group_compute = {"Device and machine", compute_rows};
 
 static const struct option ingest_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", "rgb:bins=8x8x8", NULL, 0, 0,
-     "feature to compute, repeatable: [NAME=]KIND[:bins=B|AxBxC][,grid=RxC][,normalize=...]; KIND "
+     "feature to compute, repeatable: [NAME=]KIND[:bins=B|AxBxC][,grid=RxC|levels=1+2+3][,scale=N][,normalize=...]; KIND "
      "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray or hsv"},
     {"normalize", 0, OPTION_CHOICE, AT(normalize), "l1|none|hellinger", "l1", NULL, 0, 0,
      "l1: shares of the pixels; none: counts; hellinger: square roots of shares"},

@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "features/kind.h"
+#include "part/scale.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,9 +41,21 @@ char *feature_bins_text(char *buffer, size_t size, const struct feature *feature
     return buffer;
 }
 
-/* "8x8x8" into at most `max` numbers of 1 to `limit`; returns how many, 0 if it is anything else.
- */
-static unsigned parse_product(uint32_t *out, unsigned max, const char *text, uint32_t limit)
+char *feature_grid_text(char *buffer, size_t size, const struct feature *feature)
+{
+    size_t used = 0;
+    if (feature->levels == 0)
+        snprintf(buffer, size, "%ux%u", feature->grid_rows, feature->grid_columns);
+    for (unsigned i = 0; i < feature->levels && used < size; i++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%u", i ? "+" : "",
+                                 feature->level[i]);
+    return buffer;
+}
+
+/* "8x8x8", or with another sign, into at most `max` numbers of 1 to `limit`; returns how many, 0 if it
+ * is anything else. */
+static unsigned parse_numbers(uint32_t *out, unsigned max, const char *text, char sign,
+                              uint32_t limit)
 {
     char copy[64];
     if (strlen(text) >= sizeof copy)
@@ -50,7 +63,7 @@ static unsigned parse_product(uint32_t *out, unsigned max, const char *text, uin
     strcpy(copy, text);
     unsigned count = 0;
     for (char *part = copy; part; count++) {
-        char *next = strchr(part, 'x');
+        char *next = strchr(part, sign);
         if (next)
             *next++ = '\0';
         uint64_t number;
@@ -69,7 +82,29 @@ static enum status refuse_option(const char *option, const char *spec, struct er
     return error_set(
         err, STATUS_USAGE,
         "feature '%s': '%s' is no option; %s%s%s", spec, option, bins ? "did you mean bins=" : "there are ",
-        bins ? option : "bins=, grid=, normalize= and blur=", bins ? "?" : "");
+        bins ? option : "bins=, scale=, grid=, levels=, normalize= and blur=", bins ? "?" : "");
+}
+
+/* The counted rows, and columns, of a pyramid: they begin where those of any level do. */
+static void cut_levels(struct feature *feature)
+{
+    uint32_t cuts = 0;
+    memset(feature->cut, 0, sizeof feature->cut);
+    for (unsigned i = 0; i < feature->levels; i++) {
+        const uint32_t den = feature->level[i];
+        for (uint32_t num = 0; num <= den; num++) {
+            uint32_t at = 0;
+            while (at < cuts && feature->cut[at][0] * den < num * feature->cut[at][1])
+                at++;
+            if (at < cuts && feature->cut[at][0] * den == num * feature->cut[at][1])
+                continue;
+            memmove(feature->cut + at + 1, feature->cut + at, (cuts - at) * sizeof *feature->cut);
+            feature->cut[at][0] = (uint8_t)num;
+            feature->cut[at][1] = (uint8_t)den;
+            cuts++;
+        }
+    }
+    feature->grid_rows = feature->grid_columns = cuts - 1;
 }
 
 /* One "bins=..." of a spec. */
@@ -82,7 +117,7 @@ static enum status parse_option(struct feature *feature, char *option, const cha
     *value++ = '\0';
     if (strcmp(option, "bins") == 0) {
         feature->bins[0] = feature->bins[1] = feature->bins[2] = 0;
-        unsigned axes = parse_product(feature->bins, 3, value, BINS_AXIS_MAX);
+        unsigned axes = parse_numbers(feature->bins, 3, value, 'x', BINS_AXIS_MAX);
         if (axes != 1 && axes != 3)
             return error_set(err, STATUS_USAGE,
                              "feature '%s': bins=%s must be one number or AxBxC, each 1 to %u",
@@ -91,12 +126,32 @@ static enum status parse_option(struct feature *feature, char *option, const cha
     }
     if (strcmp(option, "grid") == 0) {
         uint32_t cells[2];
-        if (parse_product(cells, 2, value, GRID_MAX) != 2)
+        if (parse_numbers(cells, 2, value, 'x', GRID_MAX) != 2)
             return error_set(err, STATUS_USAGE,
                              "feature '%s': grid=%s must be ROWSxCOLUMNS, each 1 to %u", spec,
                              value, GRID_MAX);
         feature->grid_rows = cells[0];
         feature->grid_columns = cells[1];
+        feature->levels = 0;
+        return STATUS_OK;
+    }
+    if (strcmp(option, "levels") == 0) {
+        feature->levels =
+            parse_numbers(feature->level, FEATURE_LEVELS_MAX, value, '+', FEATURE_LEVEL_MOST);
+        if (feature->levels == 0)
+            return error_set(err, STATUS_USAGE,
+                             "feature '%s': levels=%s must be A+B+..., at most %u numbers of 1 to %u",
+                             spec, value, FEATURE_LEVELS_MAX, FEATURE_LEVEL_MOST);
+        cut_levels(feature);
+        return STATUS_OK;
+    }
+    if (strcmp(option, "scale") == 0) {
+        uint64_t side;
+        if (!parse_u64(&side, value, FEATURE_SCALE_LEAST, FEATURE_SCALE_MOST))
+            return error_set(err, STATUS_USAGE,
+                             "feature '%s': scale=%s must be a number of pixels from %u to %u", spec,
+                             value, FEATURE_SCALE_LEAST, FEATURE_SCALE_MOST);
+        feature->image.scale = (uint32_t)side;
         return STATUS_OK;
     }
     if (strcmp(option, "normalize") == 0) {
@@ -164,7 +219,8 @@ static void spec_of_name(char *spec, size_t size, const char *name)
     if (length == 0 || (bins[length] && !*grid) || grid[strspn(grid, "0123456789x")])
         return;
     for (unsigned i = 0; feature_kinds[i]; i++)
-        if (strlen(feature_kinds[i]->name) == kind && strncmp(feature_kinds[i]->name, name, kind) == 0)
+        if (!feature_kinds[i]->fixed && strlen(feature_kinds[i]->name) == kind &&
+            strncmp(feature_kinds[i]->name, name, kind) == 0)
             snprintf(spec, size, "%.*s:bins=%.*s%s%s", (int)kind, name, (int)length, bins,
                      *grid ? ",grid=" : "", grid);
 }
@@ -203,9 +259,20 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
     if (feature->kind->descriptor && (feature->bins[0] || !feature->codebook_words))
         return error_set(err, STATUS_USAGE, "feature '%s': %s takes words=K%s", spec, named->name,
                          feature->bins[0] ? ", no bins" : "");
+    if (feature->bins[0] != 0 && feature->kind->fixed)
+        return error_set(err, STATUS_USAGE, "feature '%s': %s takes no bins=", spec, named->name);
+    if (feature->levels > 0 && feature->kind->placed)
+        return error_set(err, STATUS_USAGE, "feature '%s': %s takes no levels=", spec, named->name);
     if (feature->bins[0] == 0)
         memcpy(feature->bins, feature->kind->bins, sizeof feature->bins);
     feature->image.border = feature->kind->border;
+    if (feature->image.scale == 0)
+        feature->image.scale = feature->kind->scale;
+    if (feature->image.scale > 0 && (feature->grid_rows > FEATURE_SCALED_GRID ||
+                                     feature->grid_columns > FEATURE_SCALED_GRID))
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': the grid of a scaled picture has at most %ux%u cells", spec,
+                         FEATURE_SCALED_GRID, FEATURE_SCALED_GRID);
     return STATUS_OK;
 }
 
@@ -230,11 +297,19 @@ static enum status settle(struct feature *feature, const char *kind, const char 
         status = feature->kind->settle(feature, spec, err);
     if (status != STATUS_OK)
         return status;
-    uint64_t dimension = (uint64_t)feature->cell_bins * feature->grid_rows * feature->grid_columns;
-    if (dimension > FEATURE_DIMENSION_MAX)
+    uint32_t rows, columns;
+    for (unsigned i = 0; feature_grid(&rows, &columns, feature, i); i++)
+        feature->cells += rows * columns;
+    if (feature->cell_values == 0)
+        feature->cell_values = feature->cell_bins;
+    const uint64_t words = (uint64_t)feature->cell_bins * feature->grid_rows * feature->grid_columns;
+    const uint64_t dimension = (uint64_t)feature->cell_values * feature->cells;
+    const uint64_t most = words > dimension ? words : dimension;
+    if (most > FEATURE_DIMENSION_MAX)
         return error_set(err, STATUS_USAGE,
                          "feature '%s': %llu values an image; at most %u are possible", spec,
-                         (unsigned long long)dimension, FEATURE_DIMENSION_MAX);
+                         (unsigned long long)most, FEATURE_DIMENSION_MAX);
+    feature->words = (uint32_t)words;
     feature->dimension = (uint32_t)dimension;
     return STATUS_OK;
 }
@@ -242,13 +317,16 @@ static enum status settle(struct feature *feature, const char *kind, const char 
 /* The canonical spec, from everything else. */
 void feature_write_spec(struct feature *feature)
 {
-    char bins[32];
-    snprintf(feature->spec, sizeof feature->spec, "%s:%s=%s,grid=%ux%u,normalize=%s%s%s%s",
-             feature->kind->name, feature->codebook_words ? "words" : "bins",
-             feature_bins_text(bins, sizeof bins, feature), feature->grid_rows,
-             feature->grid_columns, feature_normalize_name(feature->normalize),
-             feature->image.blur ? ",blur=3" : "", feature->codebook_digest[0] ? ",codebook=" : "",
-             feature->codebook_digest);
+    char bins[32], grid[32], scale[24] = "";
+    const bool fixed = feature->kind->fixed;
+    if (feature->image.scale > 0)
+        snprintf(scale, sizeof scale, ",scale=%u", feature->image.scale);
+    snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s",
+             feature->kind->name, fixed ? "" : feature->codebook_words ? "words=" : "bins=",
+             fixed ? "" : feature_bins_text(bins, sizeof bins, feature), fixed ? "" : ",",
+             feature->levels ? "levels" : "grid", feature_grid_text(grid, sizeof grid, feature),
+             feature_normalize_name(feature->normalize), feature->image.blur ? ",blur=3" : "",
+             scale, feature->codebook_digest[0] ? ",codebook=" : "", feature->codebook_digest);
 }
 
 /* --- sets ------------------------------------------------------------------------------------ */
@@ -260,7 +338,32 @@ uint32_t feature_image_border(const struct feature_image *image)
 
 bool feature_image_equal(const struct feature_image *a, const struct feature_image *b)
 {
-    return a->blur == b->blur && a->border == b->border;
+    return a->scale == b->scale && a->blur == b->blur && a->border == b->border;
+}
+
+void feature_image_size(uint32_t *width, uint32_t *height, const struct feature_image *image)
+{
+    const uint32_t border = feature_image_border(image);
+    if (image->scale > 0)
+        scale_size(width, height, *width, *height, image->scale);
+    *width -= *width < border ? *width : border;
+    *height -= *height < border ? *height : border;
+}
+
+/* The name of a feature whose SPEC gives none: the kind, and what is not a default. */
+static void write_name(struct feature *feature)
+{
+    char bins[32] = "", grid[32] = "", scale[24] = "";
+    if (!feature->kind->fixed)
+        feature_bins_text(bins, sizeof bins, feature);
+    if (feature->levels > 0 || feature->cells != 1)
+        feature_grid_text(grid, sizeof grid, feature);
+    for (char *sign = grid; *sign; sign++)
+        *sign = *sign == '+' ? '-' : *sign;
+    if (feature->image.scale != feature->kind->scale)
+        snprintf(scale, sizeof scale, "_at%u", feature->image.scale);
+    snprintf(feature->name, sizeof feature->name, "%s%s%s%s%s%s", feature->kind->name,
+             *bins ? "_" : "", bins, *grid ? "_" : "", grid, scale);
 }
 
 enum status feature_set_add(struct feature_set *set, const char *spec,
@@ -276,7 +379,7 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     strcpy(copy, spec);
 
     struct feature feature = {
-        .normalize = default_normalize, .grid_rows = 1, .grid_columns = 1, .image = {set->blur, 0}};
+        .normalize = default_normalize, .grid_rows = 1, .grid_columns = 1, .image.blur = set->blur};
     /* NAME= may only stand before the first ':' or ',', where the options begin. */
     char *options = strpbrk(copy, ":,");
     if (options)
@@ -309,14 +412,10 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     if (status != STATUS_OK)
         return status;
 
-    char bins[32], grid[24] = "";
-    feature_bins_text(bins, sizeof bins, &feature);
-    if (feature.grid_rows != 1 || feature.grid_columns != 1)
-        snprintf(grid, sizeof grid, "_%ux%u", feature.grid_rows, feature.grid_columns);
     if (name)
         snprintf(feature.name, sizeof feature.name, "%s", name);
     else
-        snprintf(feature.name, sizeof feature.name, "%s_%s%s", feature.kind->name, bins, grid);
+        write_name(&feature);
     feature_write_spec(&feature);
     for (unsigned i = 0; i < set->count; i++) {
         if (strcmp(set->feature[i].name, feature.name) == 0)
@@ -324,21 +423,45 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
                              "feature '%s': the name %s is taken; give it another as NAME=%s", spec,
                              feature.name, spec);
     }
-    if (set->counters + feature.dimension > FEATURE_DIMENSION_MAX)
+    if (set->counters + feature.words > FEATURE_DIMENSION_MAX ||
+        set->values + feature.dimension > FEATURE_DIMENSION_MAX)
         return error_set(err, STATUS_USAGE,
                          "feature '%s': all features together have more than %u values an image",
                          spec, FEATURE_DIMENSION_MAX);
     feature.offset = set->counters;
-    set->counters += feature.dimension;
+    feature.place = set->values;
+    set->counters += feature.words;
+    set->values += feature.dimension;
     set->feature[set->count++] = feature;
     return STATUS_OK;
 }
 
 /* --- geometry -------------------------------------------------------------------------------- */
 
-/* The first coordinate of cell i of n over `size` pixels: the least y with y * n / size == i. */
-static uint32_t cell_start(uint32_t i, uint32_t n, uint32_t size)
+bool feature_grid_equal(const struct feature *a, const struct feature *b)
 {
+    return a->grid_rows == b->grid_rows && a->grid_columns == b->grid_columns &&
+           (a->levels > 0) == (b->levels > 0) &&
+           (a->levels == 0 || memcmp(a->cut, b->cut, sizeof a->cut) == 0);
+}
+
+bool feature_grid(uint32_t *rows, uint32_t *columns, const struct feature *feature, unsigned index)
+{
+    if (index >= (feature->levels > 0 ? feature->levels : 1))
+        return false;
+    *rows = feature->levels > 0 ? feature->level[index] : feature->grid_rows;
+    *columns = feature->levels > 0 ? feature->level[index] : feature->grid_columns;
+    return true;
+}
+
+/* The first coordinate of counted cell i of n over `size` pixels: of a grid the least y with
+ * y * n / size == i. */
+static uint32_t cell_start(const struct feature *feature, uint32_t i, uint32_t n, uint32_t size)
+{
+    if (feature->levels > 0) {
+        n = feature->cut[i][1];
+        i = feature->cut[i][0];
+    }
     return (uint32_t)(((uint64_t)i * size + n - 1) / n);
 }
 
@@ -347,10 +470,10 @@ struct cell_rect feature_cell_rect(const struct feature *feature, uint32_t row, 
 {
     bool swapped = orientation >= 5;
     uint32_t upright_width = swapped ? height : width, upright_height = swapped ? width : height;
-    uint32_t left = cell_start(column, feature->grid_columns, upright_width);
-    uint32_t right = cell_start(column + 1, feature->grid_columns, upright_width);
-    uint32_t top = cell_start(row, feature->grid_rows, upright_height);
-    uint32_t bottom = cell_start(row + 1, feature->grid_rows, upright_height);
+    uint32_t left = cell_start(feature, column, feature->grid_columns, upright_width);
+    uint32_t right = cell_start(feature, column + 1, feature->grid_columns, upright_width);
+    uint32_t top = cell_start(feature, row, feature->grid_rows, upright_height);
+    uint32_t bottom = cell_start(feature, row + 1, feature->grid_rows, upright_height);
     switch (orientation) {
     case 2:
         return (struct cell_rect){width - right, top, width - left, bottom};
@@ -379,32 +502,79 @@ uint32_t feature_histograms(const struct feature *feature)
     return kind->finish || kind->placed ? 0 : kind->channels ? kind->channels : 1;
 }
 
-/* Each counter's share of the pixels of its cell, or the root of that. */
-static void store_shares(float *values, const struct feature *feature, const uint32_t *counters)
+bool feature_counts_pixels(const struct feature *feature)
 {
-    const uint32_t histograms = feature->kind->channels ? feature->kind->channels : 1;
-    for (uint32_t start = 0; start < feature->dimension; start += feature->cell_bins) {
+    return feature_histograms(feature) > 0 && !feature->kind->weighted;
+}
+
+/* Each word's share of its histogram, or the root of that. */
+static void store_shares(float *values, const struct feature *feature, const uint32_t *words)
+{
+    const uint32_t histograms = feature_histograms(feature);
+    const uint32_t bins = feature->cell_bins / (histograms ? histograms : 1);
+    for (uint32_t start = 0; start < feature->dimension; start += bins) {
         uint64_t sum = 0;
-        for (uint32_t i = 0; i < feature->cell_bins; i++)
-            sum += counters[start + i];
-        double pixels = (double)(sum / histograms);
-        for (uint32_t i = 0; i < feature->cell_bins; i++) {
-            uint32_t count = counters[start + i];
-            double share = count ? (double)count / pixels : 0.0;
+        for (uint32_t i = 0; i < bins; i++)
+            sum += words[start + i];
+        for (uint32_t i = 0; i < bins; i++) {
+            const uint32_t word = words[start + i];
+            const double share = word ? (double)word / (double)sum : 0.0;
             values[start + i] =
                 (float)(feature->normalize == NORMALIZE_HELLINGER ? sqrt(share) : share);
         }
     }
 }
 
-void feature_store_values(void *dst, const struct feature *feature, const uint32_t *counters)
+/* The index of the counted row, or column, that begins at num / den of the picture. */
+static uint32_t find_cut(const struct feature *feature, uint32_t num, uint32_t den)
 {
+    uint32_t i = 0;
+    while (feature->cut[i][0] * den != num * feature->cut[i][1])
+        i++;
+    return i;
+}
+
+/* The words of a pyramid's cells: each is the sum of the counted cells that it consists of. */
+static void sum_levels(uint32_t *words, const struct feature *feature, const uint32_t *counted)
+{
+    const uint32_t bins = feature->cell_bins;
+    for (unsigned i = 0; i < feature->levels; i++) {
+        const uint32_t n = feature->level[i];
+        for (uint32_t cell = 0; cell < n * n; cell++, words += bins) {
+            const uint32_t bottom = find_cut(feature, cell / n + 1, n);
+            const uint32_t left = find_cut(feature, cell % n, n);
+            const uint32_t right = find_cut(feature, cell % n + 1, n);
+            memset(words, 0, bins * sizeof *words);
+            for (uint32_t row = find_cut(feature, cell / n, n); row < bottom; row++) {
+                for (uint32_t column = left; column < right; column++) {
+                    const uint32_t *from =
+                        counted + (size_t)(row * feature->grid_columns + column) * bins;
+                    for (uint32_t bin = 0; bin < bins; bin++)
+                        words[bin] += from[bin];
+                }
+            }
+        }
+    }
+}
+
+bool feature_store_values(void *dst, const struct feature *feature, const uint32_t *words)
+{
+    uint32_t *summed = NULL;
+    if (feature->levels > 0) {
+        summed = malloc((size_t)feature->cells * feature->cell_bins * sizeof *summed);
+        if (!summed)
+            return false;
+        sum_levels(summed, feature, words);
+        words = summed;
+    }
     if (feature->normalize == NORMALIZE_NONE)
-        memcpy(dst, counters, (size_t)feature->dimension * sizeof *counters);
+        memcpy(dst, words, (size_t)feature->dimension * sizeof *words);
     else if (feature->kind->finish)
-        feature->kind->finish(dst, feature, counters);
+        feature->kind->finish(dst, feature, words);
     else
-        store_shares(dst, feature, counters);
+        store_shares(dst, feature, words);
+    free(summed);
+    return true;
 }
 
 void feature_count_reference(uint32_t *counters, const struct feature *feature,

@@ -1,11 +1,14 @@
 /* feature.h: feature specifications and their values, by the formulas of docs/features.md. What a
  * kind of feature is: kind.h.
  *
- * SPEC is [NAME=]KIND[:bins=B|AxB x C][,grid=RxC][,normalize=none|l1|hellinger][,blur=3];
+ * SPEC is [NAME=]KIND[:bins=B|AxBxC][,scale=N][,grid=RxC|levels=A+B+...]
+ * [,normalize=none|l1|hellinger][,blur=3];
  * a kind with descriptors has words=K instead of bins=.
- * A feature of `cells` grid cells with `cell_bins` counters each is a vector of dimension
- * D = cells * cell_bins, cells row by row over the upright picture, each cell's whole histogram
- * together. Counts are uint32 and exact. */
+ * A feature has two rows for each picture. On the device it is `words` uint32: `cell_bins` of them
+ * for each cell that is counted, cells row by row over the upright picture; words of parts are added
+ * up, modulo 2^32. What is stored is `dimension` 4-byte values: `cell_values` of them for each cell
+ * of the grid, or of all levels one after another. Those of a level consist of counted cells, so a
+ * pixel is counted once for all levels. */
 #ifndef CLPIPE_FEATURES_FEATURE_H
 #define CLPIPE_FEATURES_FEATURE_H
 
@@ -19,18 +22,27 @@ enum feature_normalize { NORMALIZE_L1, NORMALIZE_NONE, NORMALIZE_HELLINGER };
 
 #define FEATURE_MAX           16         /* features in one run */
 #define FEATURE_NAME_MAX      64         /* with its NUL */
-#define FEATURE_DIMENSION_MAX (1u << 22) /* counters of one image, all features together */
+#define FEATURE_DIMENSION_MAX (1u << 22) /* words, and values, of one image, all features together */
+#define FEATURE_LEVELS_MAX    4          /* grids of a pyramid */
+#define FEATURE_LEVEL_MOST    8          /* rows, and columns, of one */
+#define FEATURE_CUTS_MAX      24         /* more than the different i / n of n <= FEATURE_LEVEL_MOST */
+#define FEATURE_SCALE_LEAST   16
+#define FEATURE_SCALE_MOST    1024
+#define FEATURE_SCALED_GRID   64 /* rows, and columns, of a scaled feature: an image is one part */
 
 /* The image that a feature is computed from. Features of equal images share the steps that make it
  * on the device. */
 struct feature_image {
+    uint32_t scale;  /* the longer side is reduced to this, before all else; 0: as decoded */
     uint32_t blur;   /* 3: blurred by a 3x3 box; 0: as decoded */
     uint32_t border; /* columns and rows of neighbours that the feature's own kernel reads */
 };
 
-/* How many fewer columns, and rows, are counted than the decoded picture has. */
+/* How many fewer columns, and rows, are counted than the picture, decoded or scaled, has. */
 uint32_t feature_image_border(const struct feature_image *image);
 bool feature_image_equal(const struct feature_image *a, const struct feature_image *b);
+/* The size of what is counted, for a decoded picture of *width x *height; may be 0. */
+void feature_image_size(uint32_t *width, uint32_t *height, const struct feature_image *image);
 
 #define CODEBOOK_WORDS_MAX 65536u
 #define FEATURE_DIGEST     33 /* hexadecimal digits of a codebook's digest, with a NUL */
@@ -41,11 +53,19 @@ struct feature {
     const struct feature_kind *kind;
     enum feature_normalize normalize;
     uint32_t bins[3]; /* unused axes are 0 */
-    uint32_t grid_rows, grid_columns;
+    uint32_t grid_rows, grid_columns; /* that are counted */
+    /* Of a pyramid: level[i] x level[i] cells each; where the counted rows, and columns, begin, as
+     * parts cut[i][0] / cut[i][1] of the picture, with its end. levels 0: a grid. */
+    uint32_t levels, level[FEATURE_LEVELS_MAX];
+    uint8_t cut[FEATURE_CUTS_MAX][2];
     struct feature_image image;
-    uint32_t cell_bins;                      /* words of one cell */
-    uint32_t dimension;                      /* grid_rows * grid_columns * cell_bins */
-    uint32_t offset;                         /* of this feature's first word in an image's row */
+    uint32_t cells;       /* that are stored */
+    uint32_t cell_bins;   /* words of one cell */
+    uint32_t cell_values; /* values of one; the same unless the kind settles it */
+    uint32_t words;       /* grid_rows * grid_columns * cell_bins */
+    uint32_t dimension;   /* cells * cell_values */
+    uint32_t offset;      /* of this feature's first word in an image's row on the device */
+    uint32_t place;       /* of its first value in an image's stored row */
     /* Only of kinds with descriptors: */
     uint32_t codebook_words;                 /* words=K; else 0 */
     char codebook_digest[FEATURE_DIGEST];    /* ""; set by the spec or by feature_bind_codebook */
@@ -55,7 +75,8 @@ struct feature {
 struct feature_set {
     struct feature feature[FEATURE_MAX];
     unsigned count;
-    uint32_t counters; /* of one image: the sum of the dimensions */
+    uint32_t counters; /* of one image: the sum of the words */
+    uint32_t values;   /* the sum of the dimensions */
     uint32_t blur;     /* default for specs without blur= */
 };
 
@@ -72,20 +93,29 @@ const char *feature_normalize_name(enum feature_normalize normalize);
 bool feature_normalize_parse(enum feature_normalize *out, const char *text);
 /* "256" or "8x8x8"; the words of a kind with descriptors. */
 char *feature_bins_text(char *buffer, size_t size, const struct feature *feature);
+/* "3x2", or "1+2+3". */
+char *feature_grid_text(char *buffer, size_t size, const struct feature *feature);
+/* Are the counted cells the same? */
+bool feature_grid_equal(const struct feature *a, const struct feature *b);
 
 /* The stored rectangle that grid cell (row, column) of the upright picture covers, for a picture of
  * width x height stored pixels with this EXIF orientation. May be empty (x0 == x1 or y0 == y1). */
 struct cell_rect feature_cell_rect(const struct feature *feature, uint32_t row, uint32_t column,
                                    uint32_t width, uint32_t height, uint8_t orientation);
 
-/* Turns one image's words of `feature` (feature->dimension of them) into what is stored: uint32
- * words as they are (NORMALIZE_NONE) or float32; dst has room for `dimension` 4-byte values. The
- * pixels of a cell are the sum of its counters (a third of it for three channels). */
-void feature_store_values(void *dst, const struct feature *feature, const uint32_t *counters);
+/* The stored rows, and columns, of grid `index`: of the grid (index 0), or of a level. False: there is
+ * no such one. */
+bool feature_grid(uint32_t *rows, uint32_t *columns, const struct feature *feature, unsigned index);
 
-/* The number of histograms in a cell, each of which counts every pixel of the cell once; 0: the words
- * are no counts. */
+/* Turns one image's words of `feature` into what is stored: uint32 words as they are
+ * (NORMALIZE_NONE) or float32; dst has room for `dimension` 4-byte values. A word becomes its share
+ * of the sum of its histogram. False: no memory. */
+bool feature_store_values(void *dst, const struct feature *feature, const uint32_t *words);
+
+/* The number of histograms in a cell; 0: the words are no histograms. */
 uint32_t feature_histograms(const struct feature *feature);
+/* Does each of them count every pixel of the cell once? */
+bool feature_counts_pixels(const struct feature *feature);
 
 /* The plain C reference: adds the words of `feature` for a whole picture to `counters`. pixels: RGB
  * rows of `stride` bytes. If the kind has a border, width and height are those of the counted

@@ -18,13 +18,19 @@ struct feature_kind {
     /* The default. Three numbers: the kind takes bins=AxBxC, a joint histogram; one: bins=B. If two
      * kinds have the same name, a SPEC means the one that fits its bins=, or the first without. */
     uint32_t bins[3];
+    bool fixed;        /* there are no other bins: a SPEC has no bins= */
     uint32_t channels; /* bytes of a pixel with a histogram of bins=B each; 0: one bin a pixel */
+    bool weighted;     /* histograms add up weights of pixels, instead of counting them */
+    /* The longer side to which pictures are reduced without scale=; a kind that has one is always
+     * scaled, so words cannot overflow. 0: as decoded. */
+    uint32_t scale;
     /* `kernel` reads (border + 1) x (border + 1) pixels for each that it counts, so the counted image
      * has `border` fewer columns and rows. 0: no neighbours. */
     uint32_t border;
 
-    /* Sets cell_bins once bins, grid and border are known. STATUS_USAGE with a sentence that begins
-     * "feature 'SPEC': ". NULL: cell_bins follows from bins and channels. */
+    /* Sets cell_bins, and cell_values where they are not as many, once bins, grid, border and scale
+     * are known. STATUS_USAGE with a sentence that begins "feature 'SPEC': ". NULL: they follow from
+     * bins and channels. */
     enum status (*settle)(struct feature *feature, const char *spec, struct error *err);
 
     const char *macro;  /* KIND in kernels: "RGB" */
@@ -42,11 +48,13 @@ struct feature_kind {
     /* The words of a picture are the sums of the words of its parts (strips, pieces of rows). A kind
      * whose values are placed instead of counted sets `placed`: only the part in which a cell begins
      * (starts_cell in histogram_tile.h) writes the cell's words; in all other parts they stay 0, so
-     * the sum is that word to the bit. */
+     * the sum is that word to the bit. It has no levels=, whose cells are sums. */
     bool placed;
 
-    /* Converts a picture's words to the float32 values that are stored; not called for
-     * normalize=none, which stores the words. NULL: each count is divided by the pixels of its cell. */
+    /* Converts the words of a picture's stored cells, cells * cell_bins of them, to the float32 values
+     * that are stored, cells * cell_values; not called for normalize=none, which stores the words, and
+     * which a kind with another number of values refuses in `settle`. NULL: each word is divided by
+     * the sum of its histogram. */
     void (*finish)(void *values, const struct feature *feature, const uint32_t *words);
 
     /* What the words or sums are made from with the feature's codebook (codebook.h), which is bound

@@ -94,7 +94,7 @@ static enum status create_feature(struct build *b, hid_t group, unsigned i, stru
 
 static enum status create_features(struct build *b, struct error *err)
 {
-    size_t row_bytes = 4 * (size_t)b->features->counters;
+    size_t row_bytes = 4 * (size_t)b->features->values;
     b->block_rows = row_bytes < BLOCK_BYTES ? (unsigned)(BLOCK_BYTES / row_bytes) : 1;
     if (b->block_rows > MOST_ROWS)
         b->block_rows = MOST_ROWS;
@@ -190,7 +190,7 @@ static enum status write_rows(struct build *b, struct error *err)
             const struct feature *feature = &b->features->feature[i];
             size_t bytes = 4 * (size_t)feature->dimension;
             memcpy(b->block[i] + b->filled * bytes,
-                   (const uint8_t *)item.values + 4 * (size_t)feature->offset, bytes);
+                   (const uint8_t *)item.values + 4 * (size_t)feature->place, bytes);
         }
         if (item.is_image && ++b->filled == b->block_rows && (status = flush_values(b, err)))
             goto out;

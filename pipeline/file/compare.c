@@ -83,7 +83,7 @@ enum status build_compare(struct build_difference *difference, const struct buil
                            (build->content->thumbnail_size == 0 ||
                             build->content->thumbnail_size == result_thumbnail_size(finished));
     enum status status = STATUS_FAILED;
-    size_t value_bytes = 4 * (size_t)build->feed.features->counters;
+    size_t value_bytes = 4 * (size_t)build->feed.features->values;
     void *mine = malloc(value_bytes);
     struct feed *feed = NULL;
     struct feed_item item;

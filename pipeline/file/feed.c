@@ -35,14 +35,14 @@ enum status feed_open(struct feed **out, const struct feed_config *config, struc
 {
     *out = NULL;
     struct feed *feed = calloc(1, sizeof *feed);
-    size_t row_bytes = 4 * (size_t)config->features->counters;
+    size_t row_bytes = 4 * (size_t)config->features->values;
     if (!feed || !(feed->values = malloc(row_bytes + 1))) {
         free(feed);
         return error_memory(err, row_bytes, "an image's values");
     }
     feed->config = *config;
     feed->block_rows = row_bytes < VALUES_BLOCK ? (unsigned)(VALUES_BLOCK / row_bytes) : 1;
-    records_reader_init(&feed->reader, config->log, config->log_path, config->features->counters,
+    records_reader_init(&feed->reader, config->log, config->log_path, config->features->values,
                         config->log_end, LOG_BUFFER);
     for (unsigned i = 0; config->finished && i < config->features->count; i++) {
         const struct feature *feature = &config->features->feature[i];
@@ -116,7 +116,7 @@ enum status feed_finished_values(struct feed *feed, uint64_t row, const void **v
     }
     for (unsigned i = 0; i < features->count; i++) {
         size_t size = 4 * (size_t)features->feature[i].dimension;
-        memcpy(feed->values + 4 * (size_t)features->feature[i].offset,
+        memcpy(feed->values + 4 * (size_t)features->feature[i].place,
                feed->block[i] + (row - feed->first) * size, size);
     }
     *values = feed->values;
@@ -176,7 +176,7 @@ static enum status read_log(struct feed *feed, uint64_t offset, struct feed_item
         item->thumbnail = record->thumbnail;
         item->thumbnail_length = record->thumbnail_length;
     }
-    if (!records_unpack(feed->values, feed->config.features->counters, &feed->entry)) {
+    if (!records_unpack(feed->values, feed->config.features->values, &feed->entry)) {
         error_set(err, STATUS_FAILED, "the log holds an image with another number of values");
         return error_remedy(err, REMEDY_START_OVER);
     }

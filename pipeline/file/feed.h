@@ -19,7 +19,7 @@ struct feed_config {
     struct stop *stop;       /* may be NULL */
 };
 
-/* A row: of images, with its values (features->counters words), or of failures. `path` is its
+/* A row: of images, with its values (features->values words), or of failures. `path` is its
  * bytes; the path in the rows is not set. All valid until the next call. */
 struct feed_item {
     uint64_t location;

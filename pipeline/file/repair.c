@@ -225,7 +225,7 @@ static enum status look_at_log(struct repair *r, struct error *err)
     enum status status = signature_parse(&r->parts, r->log.signature, err);
     if (status)
         return status;
-    status = repair_log_scan(&r->log, r->parts.features.counters, r->parts.content.sources,
+    status = repair_log_scan(&r->log, r->parts.features.values, r->parts.content.sources,
                              r->parts.content.source_count, err);
     report->damaged_bytes = r->log.damaged;
     if (status)

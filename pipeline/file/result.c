@@ -60,7 +60,7 @@ void result_feature_describe(struct result_feature *out, const struct feature *f
     snprintf(out->spec, sizeof out->spec, "%s", feature->spec);
     snprintf(out->kind, sizeof out->kind, "%s", feature->kind->name);
     feature_bins_text(out->bins, sizeof out->bins, feature);
-    snprintf(out->grid, sizeof out->grid, "%ux%u", feature->grid_rows, feature->grid_columns);
+    feature_grid_text(out->grid, sizeof out->grid, feature);
     snprintf(out->normalize, sizeof out->normalize, "%s",
              feature_normalize_name(feature->normalize));
 }

@@ -126,7 +126,7 @@ static enum status check_content(struct finder *f, const struct feed_item *item,
             continue;
         if (result_feature_read_raw(f->old, there, (uint64_t)*row, 1, f->values, err))
             return STATUS_FAILED;
-        same = memcmp(f->values, (const uint8_t *)item->values + 4 * (size_t)feature->offset,
+        same = memcmp(f->values, (const uint8_t *)item->values + 4 * (size_t)feature->place,
                       4 * (size_t)feature->dimension) == 0;
     }
     if (!same)
@@ -180,7 +180,7 @@ enum status row_map_make(struct row_map *out, const struct row_map_config *confi
             last = earlier_source[i];
         }
     out->earlier = malloc((size_t)config->images * sizeof *out->earlier + 1);
-    f.values = malloc(4 * (size_t)config->content->features->counters + 1);
+    f.values = malloc(4 * (size_t)config->content->features->values + 1);
     if (!out->earlier || !f.values) {
         error_memory(err, (size_t)config->images * sizeof *out->earlier, "the earlier rows");
         goto out;

@@ -168,7 +168,7 @@ enum status store_open(struct store **out, const struct store_config *config, st
     store->config = *config;
     if ((status = claim_output(store, err)) ||
         (status = journal_open(&store->journal, store->work,
-                               store->config.content.features->counters, err)) ||
+                               store->config.content.features->values, err)) ||
         (status = check_output(store, err)) || (status = number_sources(store, err)) ||
         (status = begin_journal(store, err)))
         goto out;
@@ -186,7 +186,7 @@ enum status store_open(struct store **out, const struct store_config *config, st
                                  .source_now = store->source_now,
                                  .log = journal_log(store->journal),
                                  .log_path = journal_path(store->journal),
-                                 .counters = store->config.content.features->counters,
+                                 .counters = store->config.content.features->values,
                                  .stretches = journal_earlier(store->journal),
                                  .directory = workdir_descriptor(store->work)};
     status = prior_open(&store->prior, &prior, err);
@@ -294,16 +294,16 @@ enum status store_put(struct store *store, const struct store_record *record, st
     if (record->origin || record->failure.reason != REASON_NONE)
         return journal_put(store->journal, &kept, NULL, err);
     assert(record->counters);
-    size_t bytes = 4 * (size_t)store->config.content.features->counters;
+    const size_t bytes = 4 * (size_t)store->config.content.features->values;
     uint8_t *values = malloc(bytes);
-    if (!values)
-        return error_memory(err, bytes, "an image's values");
-    for (unsigned i = 0; i < store->config.content.features->count; i++) {
+    bool made = values != NULL;
+    for (unsigned i = 0; made && i < store->config.content.features->count; i++) {
         const struct feature *feature = &store->config.content.features->feature[i];
-        feature_store_values(values + 4 * (size_t)feature->offset, feature,
-                             record->counters + feature->offset);
+        made = feature_store_values(values + 4 * (size_t)feature->place, feature,
+                                    record->counters + feature->offset);
     }
-    enum status status = journal_put(store->journal, &kept, values, err);
+    const enum status status = made ? journal_put(store->journal, &kept, values, err)
+                                    : error_memory(err, bytes, "an image's values");
     free(values);
     return status;
 }

@@ -244,19 +244,20 @@ static void check_row(struct problems *problems, const struct feature *feature,
                       const uint8_t *values, const struct result_image *image, bool full_size,
                       uint64_t row)
 {
-    /* Every pixel of a cell is counted once in each of the cell's histograms. How many pixels a cell
-     * has is known for pictures that were decoded at full size. */
+    /* Every pixel of a cell is counted once in each of the cell's histograms, unless they add up
+     * weights. How many pixels a cell has is known for pictures that were decoded at full size. */
     const uint32_t histograms = feature_histograms(feature);
     const uint32_t bins = histograms ? feature->cell_bins / histograms : 0;
     uint64_t sums = problems->sum.count, ranges = problems->range.count;
-    uint32_t border = feature_image_border(&feature->image);
-    uint64_t height = image->height > border ? image->height - border : 0;
-    uint64_t width = image->width > border ? image->width - border : 0;
-    for (uint32_t r = 0; r < feature->grid_rows; r++) {
-        for (uint32_t c = 0; c < feature->grid_columns; c++) {
-            uint64_t pixels = full_size ? cell_extent(height, r, feature->grid_rows) *
-                                              cell_extent(width, c, feature->grid_columns)
-                                        : UINT64_MAX;
+    uint32_t width = image->width, height = image->height, rows, columns;
+    feature_image_size(&width, &height, &feature->image);
+    for (unsigned level = 0; feature_grid(&rows, &columns, feature, level); level++) {
+        for (uint32_t cell = 0; cell < rows * columns; cell++) {
+            const uint64_t pixels =
+                full_size && feature_counts_pixels(feature)
+                    ? cell_extent(height, cell / columns, rows) *
+                          cell_extent(width, cell % columns, columns)
+                    : UINT64_MAX;
             for (uint32_t h = 0; h < histograms; h++, values += 4 * (size_t)bins)
                 check_histogram(problems, feature, values, bins, pixels, row);
         }

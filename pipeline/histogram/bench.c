@@ -347,23 +347,23 @@ static enum status count_picture(uint32_t *counters, const struct bench *bench,
                    rest = bench->height % rows;
     const uint32_t border = feature->image.border;
     const size_t stride = (size_t)bench->width * 3;
-    memset(counters, 0, feature->dimension * sizeof *counters);
+    memset(counters, 0, feature->words * sizeof *counters);
     if (feature->grid_rows * feature->grid_columns > 1 || border > 0) {
         /* Cells and neighbours do not repeat with the rows. */
         feature_count_reference(counters, feature, bench->host, stride, bench->width - border,
                                 bench->height - border, 1);
         return STATUS_OK;
     }
-    uint32_t *partial = calloc(feature->dimension, sizeof *partial);
+    uint32_t *partial = calloc(feature->words, sizeof *partial);
     if (!partial)
-        return error_memory(err, feature->dimension * sizeof *partial, "counters");
+        return error_memory(err, feature->words * sizeof *partial, "counters");
     feature_count_reference(partial, feature, bench->host, stride, bench->width, rows, 1);
-    for (uint32_t i = 0; i < feature->dimension; i++)
+    for (uint32_t i = 0; i < feature->words; i++)
         counters[i] = partial[i] * whole;
-    memset(partial, 0, feature->dimension * sizeof *partial);
+    memset(partial, 0, feature->words * sizeof *partial);
     if (rest)
         feature_count_reference(partial, feature, bench->host, stride, bench->width, rest, 1);
-    for (uint32_t i = 0; i < feature->dimension; i++)
+    for (uint32_t i = 0; i < feature->words; i++)
         counters[i] += partial[i];
     free(partial);
     return STATUS_OK;
@@ -372,7 +372,7 @@ static enum status count_picture(uint32_t *counters, const struct bench *bench,
 static enum status count_wrong(uint64_t *wrong, struct bench *bench, const struct feature *feature,
                                cl_mem counters, struct error *err)
 {
-    const size_t bytes = feature->dimension * sizeof(uint32_t);
+    const size_t bytes = feature->words * sizeof(uint32_t);
     uint32_t *want = malloc(bytes), *got = malloc(bytes * bench->pictures);
     enum status status = STATUS_FAILED;
     *wrong = 0;
@@ -388,8 +388,8 @@ static enum status count_wrong(uint64_t *wrong, struct bench *bench, const struc
     if (status != STATUS_OK)
         goto out;
     for (uint32_t i = 0; i < bench->pictures; i++)
-        for (uint32_t b = 0; b < feature->dimension; b++)
-            *wrong += got[(size_t)i * feature->dimension + b] != want[b];
+        for (uint32_t b = 0; b < feature->words; b++)
+            *wrong += got[(size_t)i * feature->words + b] != want[b];
 out:
     free(want);
     free(got);
@@ -416,7 +416,7 @@ static struct histogram_tile *make_tiles(uint32_t *count, const struct bench *be
     }
     for (uint32_t i = 0; i < bench->pictures; i++) {
         part.offset = (uint32_t)(i * bench->stride);
-        part.counters = i * feature->dimension;
+        part.counters = i * feature->words;
         histogram_tiles(tiles + (size_t)i * each, histogram, 0, &part);
     }
     *count = each * bench->pictures;
@@ -471,13 +471,13 @@ enum status bench_histogram(struct bench_result *result, struct bench *bench,
     if (status != STATUS_OK)
         goto out;
     const struct feature *feature = &features.feature[0];
-    const size_t counter_bytes = (size_t)feature->dimension * bench->pictures * sizeof(uint32_t);
+    const size_t counter_bytes = (size_t)feature->words * bench->pictures * sizeof(uint32_t);
     const bool plain = bench->plain &&
                        ocl_context_device(bench->context)->type & CL_DEVICE_TYPE_CPU &&
-                       feature->kind == &feature_rgb && feature->dimension == 768;
-    if ((uint64_t)feature->dimension * bench->pictures > UINT32_MAX) {
+                       feature->kind == &feature_rgb && feature->words == 768;
+    if ((uint64_t)feature->words * bench->pictures > UINT32_MAX) {
         error_set(err, STATUS_FAILED, "%u pictures with %u counters each are too many",
-                  bench->pictures, feature->dimension);
+                  bench->pictures, feature->words);
         status = error_remedy(err, REMEDY_SMALLER_LAUNCHES);
         goto out;
     }

@@ -56,7 +56,7 @@ static bool pass_matches(const struct histogram *histogram, const struct pass *p
                          const struct feature *feature)
 {
     const struct feature *first = first_feature(histogram, pass);
-    return pass->grid_rows == feature->grid_rows && pass->grid_columns == feature->grid_columns &&
+    return feature_grid_equal(first, feature) &&
            feature_image_equal(&first->image, &feature->image) &&
            (first->kind == feature->kind || (!first->kind->kernel && !feature->kind->kernel));
 }
@@ -320,10 +320,11 @@ uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram
     return count;
 }
 
-/* The lengths of what cells have of one axis of a part. Cells differ by one pixel, and the part's
- * edges cut two of them, so there are few different ones. */
+/* The lengths of what cells have of one axis of a part. Cells of a grid differ by one pixel, and the
+ * part's edges cut two of them, so there are few different ones; of a pyramid there are few cells. */
+#define LENGTHS FEATURE_CUTS_MAX
 struct lengths {
-    uint32_t length[8], times[8];
+    uint32_t length[LENGTHS], times[LENGTHS];
     unsigned count;
 };
 

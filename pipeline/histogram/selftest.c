@@ -137,7 +137,7 @@ static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct r
         const struct feature *feature = &rig->features->feature[pass.feature[i]];
         feature_count_reference(rig->want + feature->offset, feature, rig->pixel, part->stride,
                                 part->width, part->height, part->orientation);
-        *compared += (uint32_t)rig->tilings * feature->dimension;
+        *compared += (uint32_t)rig->tilings * feature->words;
     }
     enum status status = STATUS_OK;
     for (int small = 0; small < rig->tilings && status == STATUS_OK; small++) {

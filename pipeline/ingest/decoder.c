@@ -7,8 +7,10 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "decode/isolate.h"
+#include "part/scale.h"
 #include "thumbs/thumbnail.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +48,32 @@ struct strips {
     const struct image_info *info;
     uint32_t overlap; /* rows, and columns, that a part has in common with the next */
     uint8_t *kept;    /* the last `overlap` rows of the part before; NULL until needed */
+    /* The sides to which steps scale images; of one that does not come whole, the host does it. */
+    uint32_t side[STEP_NODES_MAX];
+    struct scaler scaler[STEP_NODES_MAX];
+    unsigned sides, scalers; /* scalers: 0 until the picture is known not to be whole */
 };
+
+/* Begins to scale the picture, of which no row has been decoded yet. */
+static enum reason begin_scaling(struct strips *strips)
+{
+    const struct image_info *info = strips->info;
+    for (; strips->scalers < strips->sides; strips->scalers++) {
+        if (!scaler_begin(&strips->scaler[strips->scalers], info->out_width, info->out_height,
+                          strips->side[strips->scalers]))
+            return failure_set(&strips->picture->record.failure, REASON_OUT_OF_MEMORY,
+                               "no memory to scale rows of %u pixels", info->out_width);
+    }
+    return REASON_NONE;
+}
+
+/* What is made of rows on the host. */
+static void use_rows(struct strips *strips, const uint8_t *rgb, size_t stride, uint32_t rows)
+{
+    thumbnail_rows(strips->decoder->thumbnail, rgb, stride, rows);
+    for (unsigned i = 0; i < strips->scalers; i++)
+        scaler_rows(&strips->scaler[i], rgb, stride, rows);
+}
 
 /* Decodes the rows of a part that the part before has not decoded, and keeps the last ones for the
  * next. */
@@ -61,8 +88,7 @@ static enum reason fill_part(struct strips *strips, const struct staging_part *p
     enum reason reason =
         decode_rows(strips->decode, part->bytes + have * stride, stride, rows - have, failure);
     if (reason == REASON_NONE)
-        thumbnail_rows(strips->decoder->thumbnail, part->bytes + have * stride, stride,
-                       rows - have);
+        use_rows(strips, part->bytes + have * stride, stride, rows - have);
     if (reason != REASON_NONE || kept == 0 || rect.y1 == strips->info->out_height)
         return reason;
     if (!strips->kept)
@@ -112,10 +138,10 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
     strips->decoder->waits.blocked += clock_seconds_since(start);
     start = clock_now();
     enum reason reason = REASON_NONE;
-    if (staging_takes_whole(staging) && !part_is_whole(&part.shape)) {
-        reason = failure_set(&picture->record.failure, REASON_TOO_LARGE,
-                             "%u x %u pixels are more than the device takes at once",
-                             info->out_width, info->out_height);
+    if (strips->scalers == 0 && !part_is_whole(&part.shape))
+        reason = begin_scaling(strips);
+    if (reason != REASON_NONE) {
+        /* Given back below. */
     } else if (window) {
         for (uint32_t y = 0; y < part.shape.rect.y1 - rect.y0; y++)
             memcpy(part.bytes + (size_t)y * part.shape.stride,
@@ -147,6 +173,8 @@ static bool do_wide(struct strips *strips, uint64_t part_bytes)
     const uint32_t rows = min_u32(overlap + 1, info->out_height); /* of a piece */
     const uint32_t columns = (uint32_t)(part_bytes / 3 / (overlap + 1));
     const size_t row = (size_t)width * 3;
+    if (begin_scaling(strips) != REASON_NONE)
+        return true;
     uint8_t *window = malloc(rows * row);
     if (!window) {
         failure_set(&strips->picture->record.failure, REASON_OUT_OF_MEMORY,
@@ -164,7 +192,7 @@ static bool do_wide(struct strips *strips, uint64_t part_bytes)
         enum reason reason =
             decode_rows(strips->decode, last, row, 1, &strips->picture->record.failure);
         if (reason == REASON_NONE)
-            thumbnail_rows(strips->decoder->thumbnail, last, row, 1);
+            use_rows(strips, last, row, 1);
         strips->decoder->busy += clock_seconds_since(start);
         if (reason != REASON_NONE)
             break;
@@ -188,16 +216,46 @@ static bool is_wide(uint64_t width, uint32_t overlap, uint64_t part_bytes)
 }
 
 /* Memory for rows outside of slots. */
-static uint64_t rows_memory(const struct image_info *info, uint32_t overlap, uint64_t part_bytes)
+static uint64_t rows_memory(const struct strips *strips, uint64_t part_bytes)
 {
+    const struct image_info *info = strips->info;
     const uint64_t row = (uint64_t)info->out_width * 3;
-    if (is_wide(info->out_width, overlap, part_bytes))
-        return row * (overlap + 1);
-    return row * info->out_height > part_bytes ? row * overlap : 0;
+    const bool wide = is_wide(info->out_width, strips->overlap, part_bytes);
+    uint64_t bytes = 0;
+    if (row * info->out_height <= part_bytes && !wide)
+        return 0;
+    for (unsigned i = 0; i < strips->sides; i++)
+        bytes += scaler_bytes(info->out_width, info->out_height, strips->side[i]);
+    return bytes + row * (strips->overlap + wide);
+}
+
+/* Gives the picture as the host has scaled it. false: the run is over. */
+static bool give_scaled(struct strips *strips)
+{
+    struct staging *staging = strips->decoder->decoders->config.staging;
+    for (unsigned i = 0; i < strips->scalers; i++) {
+        const struct scaler *scaler = &strips->scaler[i];
+        const uint32_t width = scaler->scaled_width, height = scaler->scaled_height;
+        const struct part_shape shape = {.width = width,
+                                         .height = height,
+                                         .orientation = strips->info->orientation,
+                                         .rect = {0, 0, width, height},
+                                         .scaled = strips->side[i]};
+        struct staging_part part;
+        const int64_t start = clock_now();
+        if (!staging_acquire(staging, &part, &shape, NULL))
+            return false;
+        strips->decoder->waits.blocked += clock_seconds_since(start);
+        assert(part_is_whole(&part.shape));
+        memcpy(part.bytes, scaler->pixels, part.shape.bytes);
+        picture_hold(strips->picture);
+        staging_submit(staging, &part, strips->picture);
+    }
+    return true;
 }
 
 /* Decodes a picture whose header has been read into slots. false: the run is over. */
-static bool do_rows(struct strips *strips)
+static bool do_strips(struct strips *strips)
 {
     const uint32_t height = strips->info->out_height;
     struct picture *picture = strips->picture;
@@ -224,8 +282,18 @@ static bool do_rows(struct strips *strips)
                         NULL, &bottom);
         y = bottom - strips->overlap;
     }
+    return going;
+}
+
+/* All parts of a picture; as do_strips. */
+static bool do_rows(struct strips *strips)
+{
+    bool going = do_strips(strips);
+    if (going && strips->picture->record.failure.reason == REASON_NONE)
+        going = give_scaled(strips);
+    for (unsigned i = 0; i < strips->scalers; i++)
+        scaler_clear(&strips->scaler[i]);
     free(strips->kept);
-    strips->kept = NULL;
     return going;
 }
 
@@ -269,22 +337,22 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         decode_abort(decode);
         return true;
     }
-    const uint32_t overlap = staging_overlap(config->staging);
-    uint64_t memory =
-        info.memory + rows_memory(&info, overlap, staging_part_bytes(config->staging));
+    struct strips strips = {
+        .decoder = decoder,
+        .decode = decode,
+        .picture = picture,
+        .info = &info,
+        .overlap = staging_overlap(config->staging),
+    };
+    strips.sides = staging_sides(strips.side, config->staging);
+    const uint64_t memory =
+        info.memory + rows_memory(&strips, staging_part_bytes(config->staging));
     start = clock_now();
     if (!budget_take(config->budget, memory)) {
         decode_abort(decode);
         return false;
     }
     decoder->waits.blocked += clock_seconds_since(start);
-    struct strips strips = {
-        .decoder = decoder,
-        .decode = decode,
-        .picture = picture,
-        .info = &info,
-        .overlap = overlap,
-    };
     thumbnail_begin(decoder->thumbnail, info.out_width, info.out_height, info.orientation);
     bool going = do_rows(&strips);
     start = clock_now();

@@ -22,6 +22,8 @@ bool part_is_whole(const struct part_shape *shape)
 struct cell_rect part_own(const struct part_shape *shape)
 {
     struct cell_rect own = shape->rect;
+    if (shape->scaled > 0)
+        return (struct cell_rect){own.x0, own.y0, own.x0, own.y0};
     if (own.x1 < shape->width)
         own.x1 = less(own.x1, shape->overlap, own.x0);
     if (own.y1 < shape->height)

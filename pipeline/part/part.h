@@ -29,6 +29,8 @@ struct part_shape {
     struct cell_rect rect;  /* the part's pixels */
     uint32_t overlap; /* columns at the right and rows at the bottom that the next part has, too,
                              * except at the picture's edges */
+    uint32_t scaled; /* 0: pixels as decoded; else a whole image that the host has reduced to this
+                      * side, only for the step that scales to it */
     uint32_t stride;  /* RGB: bytes from one row to the next */
     uint64_t bytes;
     struct dct_layout dct; /* DCT only */
@@ -40,7 +42,8 @@ void part_set_rgb(struct part_shape *shape);
 /* Is it the whole image? */
 bool part_is_whole(const struct part_shape *shape);
 
-/* The pixels that belong to this part only: the overlap belongs to the next one. */
+/* The pixels that belong to this part only: the overlap belongs to the next one. None where the host
+ * has scaled them for a step that has not taken them. */
 struct cell_rect part_own(const struct part_shape *shape);
 
 /* Removes `border` columns and rows, as an operator on (border + 1)^2 neighbours does: pixel (x, y)

@@ -39,7 +39,7 @@ struct staging {
     struct lane *lane;
     unsigned lane_count;
     uint64_t part_bytes;
-    bool whole; /* a step takes only whole images */
+    bool whole; /* steps take whole images */
     pthread_mutex_t lock;
     pthread_cond_t room;  /* a slot became free, or share_choose may choose another lane */
     pthread_cond_t event; /* for the lane threads: a slot is ready or finished, or the end */

@@ -41,6 +41,11 @@ uint64_t staging_slot_bytes(const struct ocl_device *device, uint64_t host_memor
                    SLOT_BYTES_MIN);
 }
 
+uint64_t slot_bytes_least(const struct step_plan *plan)
+{
+    return max_u64(SLOT_BYTES_MIN, 2 * step_plan_least_part(plan));
+}
+
 unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
                            const struct ocl_device *device, uint32_t words, uint32_t arenas)
 {
@@ -55,8 +60,8 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
         most = min_u64(most, config->device_memory / buffers);
     most = min_u64(most, bytes_within(host, shape->shared ? buffers : count));
     most = min_u64(most, 1ull << 31);
-    bytes = max_u64(min_u64(bytes, most), SLOT_BYTES_MIN);
-    shape->bytes = bytes / PART_ALIGNMENT * PART_ALIGNMENT;
+    bytes = max_u64(min_u64(bytes, most), slot_bytes_least(config->plan));
+    shape->bytes = (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
     uint64_t parts = shape->bytes / 4 / (4ull * words);
     shape->parts = (uint32_t)max_u64(2, min_u64(parts, PARTS_MAX));
     return count;

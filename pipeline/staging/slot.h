@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SLOTS_MAX      64u          /* of a lane */
-#define SLOT_BYTES_MIN (1ull << 20) /* of parts */
+#define SLOT_BYTES_MIN (1ull << 20) /* of parts; with steps that take whole images, slot_bytes_least */
 
 struct lane;
 
@@ -52,6 +52,9 @@ struct slot_shape {
     uint32_t parts; /* at most */
     bool shared;    /* memory is shared with the host */
 };
+
+/* The fewest bytes of a slot in which the plan's parts fit: one takes up to half of them. */
+uint64_t slot_bytes_least(const struct step_plan *plan);
 
 /* Chooses size and number of a lane's slots, from the options, the memory bounds and the device's
  * limits. words: of a part's row; arenas: memory of all arenas, in slots. */

@@ -213,7 +213,7 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
                         device->name, lane->slot_count, wanted);
             return STATUS_OK;
         }
-        if (lane->shape.bytes / 2 < SLOT_BYTES_MIN)
+        if (lane->shape.bytes / 2 < slot_bytes_least(config->plan))
             return status;
         *err = (struct error)ERROR_INIT;
         while (lane->slot_count > 0)
@@ -313,7 +313,7 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
     if (!staging)
         return error_memory(err, sizeof *staging, "the slot rings");
     staging->config = *config;
-    staging->whole = step_plan_is_whole(config->plan);
+    staging->whole = step_plan_least_part(config->plan) > 0;
     pthread_mutex_init(&staging->lock, NULL);
     pthread_cond_init(&staging->room, NULL);
     cond_init_monotonic(&staging->event);
@@ -350,9 +350,9 @@ uint32_t staging_overlap(const struct staging *staging)
     return step_plan_overlap(staging->config.plan);
 }
 
-bool staging_takes_whole(const struct staging *staging)
+unsigned staging_sides(uint32_t sides[STEP_NODES_MAX], const struct staging *staging)
 {
-    return staging->whole;
+    return step_plan_sides(sides, staging->config.plan);
 }
 
 bool staging_takes(const struct staging *staging, enum payload payload)

@@ -19,19 +19,37 @@ int step_plan_node(struct step_plan *plan, struct step_node node)
 uint32_t step_plan_overlap(const struct step_plan *plan)
 {
     uint32_t border[STEP_NODES_MAX], most = 0;
+    bool scaled[STEP_NODES_MAX];
     for (unsigned i = 0; i < plan->count; i++) {
         const struct step_node *node = &plan->node[i];
         border[i] = node->border + (node->input < 0 ? 0 : border[node->input]);
+        scaled[i] = node->step->whole || (node->input >= 0 && scaled[node->input]);
+        if (scaled[i]) /* whole images have no strips */
+            continue;
         most = border[i] > most ? border[i] : most;
     }
     return most;
 }
 
-bool step_plan_is_whole(const struct step_plan *plan)
+unsigned step_plan_sides(uint32_t sides[STEP_NODES_MAX], const struct step_plan *plan)
 {
+    unsigned count = 0;
     for (unsigned i = 0; i < plan->count; i++) {
-        if (plan->node[i].step->whole)
-            return true;
+        const struct step_node *node = &plan->node[i];
+        unsigned j = 0;
+        while (j < count && sides[j] != node->parameter)
+            j++;
+        if (node->step->whole && j == count)
+            sides[count++] = node->parameter;
     }
-    return false;
+    return count;
+}
+
+uint64_t step_plan_least_part(const struct step_plan *plan)
+{
+    uint32_t sides[STEP_NODES_MAX];
+    uint64_t most = 0;
+    for (unsigned i = step_plan_sides(sides, plan); i-- > 0;)
+        most = sides[i] > most ? sides[i] : most;
+    return 3 * most * most;
 }

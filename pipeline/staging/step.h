@@ -75,7 +75,7 @@ struct step_io {
 struct step {
     const char *name;
     enum payload takes, gives;
-    bool whole;   /* takes only whole images */
+    bool whole;   /* takes only whole images, and scales them to the side `parameter` */
     bool refuses; /* may set a part's verdict word: then the host decodes the image */
     uint32_t arena_percent, scratch_percent; /* bytes on the device, of those of its input */
     size_t entry_bytes;                      /* of the table */
@@ -127,7 +127,10 @@ int step_plan_node(struct step_plan *plan, struct step_node node);
 /* Columns and rows by which parts must overlap for the last step. */
 uint32_t step_plan_overlap(const struct step_plan *plan);
 
-/* Does a step take only whole images? */
-bool step_plan_is_whole(const struct step_plan *plan);
+/* The different sides to which steps scale whole images; how many. The host scales what does not
+ * fit into a slot, and gives it as a part of its own (part_shape.scaled). */
+unsigned step_plan_sides(uint32_t sides[STEP_NODES_MAX], const struct step_plan *plan);
+/* The bytes that a part must be able to have, since scaled images come whole; 0: any. */
+uint64_t step_plan_least_part(const struct step_plan *plan);
 
 #endif

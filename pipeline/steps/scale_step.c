@@ -1,4 +1,4 @@
-/* scale_step.c: the C reference of the box filter, and its kernel. */
+/* scale_step.c: the kernel of the box filter. */
 #include "steps/scale_step.h"
 
 #include "base/random.h"
@@ -9,62 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-void scale_size(uint32_t *scaled_width, uint32_t *scaled_height, uint32_t width, uint32_t height,
-                uint32_t side)
-{
-    const uint32_t longer = width > height ? width : height;
-    *scaled_width = width;
-    *scaled_height = height;
-    if (longer <= side)
-        return;
-    const uint64_t across = ((uint64_t)width * side + longer / 2) / longer;
-    const uint64_t down = ((uint64_t)height * side + longer / 2) / longer;
-    *scaled_width = across > 0 ? (uint32_t)across : 1;
-    *scaled_height = down > 0 ? (uint32_t)down : 1;
-}
-
-/* What scaled column x of `scaled` shares with column i of `size`: 0 where they do not meet. */
-static uint64_t weight(uint32_t x, uint32_t scaled, uint32_t i, uint32_t size)
-{
-    const uint64_t from = (uint64_t)x * size, to = from + size;
-    const uint64_t left = (uint64_t)i * scaled, right = left + scaled;
-    const uint64_t low = from > left ? from : left, high = to < right ? to : right;
-    return high > low ? high - low : 0;
-}
-
-void scale_reference(uint8_t *scaled, size_t scaled_stride, uint32_t scaled_width,
-                     uint32_t scaled_height, const uint8_t *pixels, size_t stride, uint32_t width,
-                     uint32_t height)
-{
-    const uint64_t area = (uint64_t)width * height;
-    for (uint32_t y = 0; y < scaled_height; y++) {
-        for (uint32_t x = 0; x < scaled_width; x++) {
-            uint64_t sum[3] = {0};
-            const uint32_t top = (uint32_t)((uint64_t)y * height / scaled_height);
-            const uint32_t left = (uint32_t)((uint64_t)x * width / scaled_width);
-            for (uint32_t j = top; j < height && weight(y, scaled_height, j, height) > 0; j++) {
-                for (uint32_t i = left; i < width && weight(x, scaled_width, i, width) > 0; i++) {
-                    const uint64_t both =
-                        weight(y, scaled_height, j, height) * weight(x, scaled_width, i, width);
-                    for (unsigned c = 0; c < 3; c++)
-                        sum[c] += both * pixels[j * stride + 3 * (size_t)i + c];
-                }
-            }
-            for (unsigned c = 0; c < 3; c++)
-                scaled[y * scaled_stride + 3 * (size_t)x + c] =
-                    (uint8_t)((sum[c] + area / 2) / area);
-        }
-    }
-}
-
 /* --- the step -------------------------------------------------------------------------------- */
 
-/* A part of a picture gives nothing. */
+/* A part of a picture gives nothing, and neither does one that was scaled for another step. */
 static void scale_shape(struct part_shape *shape, const struct step_node *node)
 {
-    const bool whole = part_is_whole(shape);
+    const bool takes =
+        part_is_whole(shape) && (shape->scaled == 0 || shape->scaled == node->parameter);
     scale_size(&shape->width, &shape->height, shape->width, shape->height, node->parameter);
-    shape->rect = (struct cell_rect){0, 0, whole ? shape->width : 0, whole ? shape->height : 0};
+    shape->rect = (struct cell_rect){0, 0, takes ? shape->width : 0, takes ? shape->height : 0};
+    shape->scaled = 0;
+    shape->overlap = 0;
     part_set_rgb(shape);
 }
 

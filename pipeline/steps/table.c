@@ -13,6 +13,13 @@ static bool needs_jpeg(struct step_node *node, struct plan *plan, const struct f
     return jpeg != PLAN_JPEG_HOST;
 }
 
+static bool needs_scale(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    node->parameter = feature ? feature->image.scale : 0;
+    return node->parameter > 0;
+}
+
 static bool needs_blur(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
     (void)plan;
@@ -43,6 +50,6 @@ static bool needs_code(struct step_node *node, struct plan *plan, const struct f
 }
 
 const struct step_row step_rows[] = {
-    {&jpeg_step, needs_jpeg},   {&scale_step, NULL},      {&blur_step, needs_blur},
+    {&jpeg_step, needs_jpeg},   {&scale_step, needs_scale}, {&blur_step, needs_blur},
     {&count_step, needs_count}, {&code_step, needs_code}, {NULL, NULL},
 };

@@ -152,6 +152,50 @@ static void long_texts(void **state)
     check_refused(&set, spec, "too long");
 }
 
+/* Pyramids are counted in the cells that all their levels consist of. */
+static void levels_are_sums_of_cells(void **state)
+{
+    (void)state;
+    static const uint32_t levels[] = {1, 2, 3};
+    static const uint32_t sizes[][2] = {{1, 1}, {2, 5}, {12, 7}, {31, 64}};
+    struct error err = ERROR_INIT;
+    struct feature_set set = {0};
+    assert_int_equal(
+        feature_set_add(&set, "gray:bins=3,levels=1+2+3", NORMALIZE_NONE, &err), STATUS_OK);
+    const struct feature *feature = &set.feature[0];
+    assert_string_equal(feature->name, "gray_3_1-2-3");
+    assert_string_equal(feature->spec, "gray:bins=3,levels=1+2+3,normalize=none");
+    assert_int_equal(feature->grid_rows, 4);
+    assert_int_equal(feature->words, 16 * 3);
+    assert_int_equal(feature->dimension, 14 * 3);
+    assert_int_equal(set.counters, 16 * 3);
+    assert_int_equal(set.values, 14 * 3);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        const uint32_t width = sizes[i][0], height = sizes[i][1];
+        uint8_t pixels[3 * 31 * 64];
+        uint32_t words[48] = {0}, stored[42];
+        for (size_t b = 0; b < sizeof pixels; b++)
+            pixels[b] = (uint8_t)(b * b >> 3);
+        for (uint8_t orientation = 1; orientation <= 8; orientation++) {
+            const uint32_t *at = stored;
+            memset(words, 0, sizeof words);
+            feature_count_reference(words, feature, pixels, 3 * width, width, height, orientation);
+            assert_true(feature_store_values(stored, feature, words));
+            for (size_t l = 0; l < COUNT(levels); l++) {
+                struct feature_set one = {0};
+                uint32_t wanted[27] = {0};
+                char spec[64];
+                snprintf(spec, sizeof spec, "gray:bins=3,grid=%ux%u", levels[l], levels[l]);
+                assert_int_equal(feature_set_add(&one, spec, NORMALIZE_NONE, &err), STATUS_OK);
+                feature_count_reference(wanted, &one.feature[0], pixels, 3 * width, width, height,
+                                        orientation);
+                assert_memory_equal(at, wanted, one.feature[0].words * sizeof *wanted);
+                at += one.feature[0].words;
+            }
+        }
+    }
+}
+
 static void several_features(void **state)
 {
     (void)state;
@@ -436,6 +480,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(bad_specs),
     cmocka_unit_test(long_texts),
     cmocka_unit_test(several_features),
+    cmocka_unit_test(levels_are_sums_of_cells),
     cmocka_unit_test(words),
     cmocka_unit_test(cells_of_turned_pictures),
     cmocka_unit_test(cells_of_the_largest_pictures),

@@ -1,8 +1,11 @@
 /* test_part.c: the geometry of parts: strips and pieces of a picture are its pixels, each once. */
 #include "runner.h"
 
+#include "base/random.h"
 #include "part/part.h"
+#include "part/scale.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define SIDE 12
@@ -44,6 +47,37 @@ static void test_every_pixel_is_one_parts_own(void **state)
                     check_strips(width, height, rows, 10 - rows, 3, border);
 }
 
+/* Rows that come in any number at a time are scaled like the whole image. */
+static void test_scaled_by_rows(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[][3] = {{1, 1, 16},    {16, 16, 16}, {17, 16, 16}, {33, 31, 16},
+                                        {640, 480, 64}, {3, 900, 17}, {900, 3, 17}, {257, 129, 128}};
+    uint32_t random = test_seed();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const uint32_t width = sizes[i][0], height = sizes[i][1], side = sizes[i][2];
+        const size_t stride = 3 * (size_t)width + 5, bytes = stride * height;
+        uint8_t *pixels = malloc(bytes), *wanted = malloc(bytes);
+        struct scaler scaler;
+        assert_true(pixels && wanted);
+        for (size_t b = 0; b < bytes; b++)
+            pixels[b] = b / 64 % 2 ? 255 : (uint8_t)(random_next(&random) >> 24);
+        assert_true(scaler_begin(&scaler, width, height, side));
+        for (uint32_t y = 0, rows; y < height; y += rows) {
+            rows = 1 + (random_next(&random) >> 8) % (height - y);
+            scaler_rows(&scaler, pixels + y * stride, stride, rows);
+        }
+        const size_t row = 3 * (size_t)scaler.scaled_width;
+        assert_int_equal(scaler.scaled_next, scaler.scaled_height);
+        scale_reference(wanted, row, scaler.scaled_width, scaler.scaled_height, pixels, stride,
+                        width, height);
+        assert_memory_equal(scaler.pixels, wanted, row * scaler.scaled_height);
+        scaler_clear(&scaler);
+        free(wanted);
+        free(pixels);
+    }
+}
+
 static void test_shapes(void **state)
 {
     (void)state;
@@ -72,6 +106,7 @@ static void test_shapes(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_shapes),
+    cmocka_unit_test(test_scaled_by_rows),
     cmocka_unit_test(test_every_pixel_is_one_parts_own),
 };
 TEST_GROUP(part, NULL, NULL)

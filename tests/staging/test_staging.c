@@ -61,7 +61,7 @@ static void make_plan(struct images *images, bool scaled)
         assert_int_equal(feature_set_add(&images->set, spec, NORMALIZE_NONE, &err), STATUS_OK);
         images->one[i].feature[0] = images->set.feature[i];
         images->one[i].count = 1;
-        images->one[i].counters = WORDS;
+        images->one[i].counters = images->one[i].values = WORDS;
         images->config[i] = (struct count_config){.features = &images->one[i]};
         int node = -1;
         if (i & 1 && !scaled)
@@ -79,7 +79,7 @@ static void make_plan(struct images *images, bool scaled)
             (struct step_node){.step = &count_step, .input = node, .config = &images->config[i]});
     }
     assert_int_equal(images->plan.count, scaled ? 7 : 3);
-    assert_int_equal(step_plan_is_whole(&images->plan), scaled);
+    assert_int_equal(step_plan_least_part(&images->plan), scaled ? 3 * SIDE * SIDE : 0);
     assert_int_equal(step_plan_overlap(&images->plan), BLUR_BORDER);
 }
 
@@ -176,7 +176,9 @@ static void check_plan(bool scaled, unsigned slots)
                                           .failed = fail_device};
     if (staging_open(&staging, &config, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
-    assert_int_equal(staging_takes_whole(staging), scaled);
+    uint32_t sides[STEP_NODES_MAX];
+    assert_int_equal(staging_sides(sides, staging), scaled);
+    assert_true(!scaled || sides[0] == SIDE);
     for (unsigned i = 0; i < PICTURES; i++) {
         make_picture(&picture[i], i, &random);
         submit_picture(staging, &picture[i], scaled, &random);
