@@ -33,6 +33,7 @@ STAGE_INCLUDES = {
     "matrix": (),
     "file": ("log", "features", "matrix"),
     "cluster": ("ocl", "kernels", "matrix"),
+    "codebook": ("ocl", "matrix", "features", "cluster"),
     "search": ("ocl", "kernels", "matrix", "cluster"),
     "thumbs": ("part", "decode", "file", "features", "cluster"),
     "layout": ("matrix", "cluster", "search"),

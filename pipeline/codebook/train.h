@@ -1,0 +1,34 @@
+/* train.h: learns codebooks from a sample of descriptors.
+ *
+ *   bytes ──> covariance (exact integers) ──> its eigenvectors (float64) ──> projection, made integer
+ *         ──> projected values ──> k-means (cluster/) ──> words, made integer ──> statistics
+ *
+ * Everything is integers, float64 in one order, or k-means, whose result is the same on all devices:
+ * the codebook depends on the sample alone. */
+#ifndef CLPIPE_CODEBOOK_TRAIN_H
+#define CLPIPE_CODEBOOK_TRAIN_H
+
+#include "cluster/cluster.h"
+#include "features/codebook.h"
+#include "features/descriptor.h"
+
+struct codebook_training {
+    const uint8_t *sample; /* rows x columns of the descriptor, row by row */
+    uint64_t rows;
+    const struct cluster_devices *devices;
+    uint64_t memory; /* host bytes for k-means; besides, there are as many as projected values */
+    unsigned threads;
+    struct stop *stop; /* may be NULL */
+    /* May be NULL. `done` of `total` iterations; k-means may end earlier. */
+    void (*progress)(void *context, uint32_t done, uint32_t total);
+    void *progress_context;
+};
+
+/* Fills the codebook, which the caller clears. Words that a sample has no different descriptors for
+ * repeat the first one, and so are never the nearest. STATUS_USAGE: the sample is empty;
+ * STATUS_FAILED: memory, devices; STATUS_INTERRUPTED. The codebook is then empty. */
+enum status codebook_train(struct feature_codebook *codebook, const struct descriptor *descriptor,
+                           uint32_t words, const struct codebook_training *training,
+                           struct error *err);
+
+#endif
