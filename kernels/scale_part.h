@@ -4,20 +4,23 @@
 
 #ifdef __OPENCL_VERSION__
 #define SCALE_U32 uint
+#define SCALE_I32 int
 #else
 #include <stdint.h>
 #define SCALE_U32 uint32_t
+#define SCALE_I32 int32_t
 #endif
 
-/* A picture in a slot: rows of width * 3 bytes without gaps. The scaled rows go to another buffer,
- * without gaps, too. */
+/* A picture in a slot: rows of width * 3 bytes without gaps. The scaled one goes to another buffer,
+ * without gaps, too, and upright. All sizes are as stored. */
 struct scale_part {
     SCALE_U32 offset;        /* of the first pixel, bytes */
-    SCALE_U32 scaled;        /* of the first scaled one in the other buffer */
+    SCALE_U32 scaled;        /* of scaled pixel (0, 0) in the other buffer */
+    SCALE_I32 column, row;   /* from there to the next column, and row, bytes */
     SCALE_U32 width, height; /* pixels */
     SCALE_U32 scaled_width;  /* at most width */
     SCALE_U32 scaled_height; /* at most height; 0: nothing to do (the picture was given up) */
-    SCALE_U32 first;         /* number of the part's first scaled pixel in the slot */
+    SCALE_U32 first;         /* number of the part's first scaled pixel, or row, in the slot */
 };
 
 #endif

@@ -4,17 +4,210 @@
  * the area that they share. In units of 1 / scaled_width pixels across and 1 / scaled_height down
  * everything has whole numbers: column i covers [i * scaled_width, (i + 1) * scaled_width), scaled
  * column x covers [x * width, (x + 1) * width). The weights of a scaled pixel add up to
- * width * height, and the quotient is rounded to the nearest, halves up. Sums need 64 bits. A
- * work-item takes a scaled pixel and finds its picture by bisection. Bound by its loads, of which
- * there are as many as pixels, and a few more at the edges of rectangles.
+ * width * height, and the quotient is rounded to the nearest, halves up. Up to AREA_MOST pixels, sums
+ * fit 32 bits. Pixels go where they are in the upright picture.
+ *
+ * On CPUs (-D CPU) a work-item takes a scaled row, a stretch of columns at a time: it adds up rows,
+ * sixteen bytes at once, of which all but the first and the last count as whole; then columns; then
+ * it divides. The first loop is bound by its loads, the second by its additions. Elsewhere a
+ * work-item takes a scaled pixel, bound by its loads.
  */
 #include "scale_part.h"
+
+#define AREA_MOST 16777215u /* 2^24 - 1: times 255, and half of it, it is below 2^32 */
+
+/* The rounded quotient of a sum, already half of the area larger. */
+static inline uint mean_of(uint sum, uint area, float inverse)
+{
+    uint mean = (uint)((float)sum * inverse); /* by one wrong at most: it is below 256 */
+    const int rest = (int)(sum - mean * area);
+    mean += (uint)(rest >= (int)area);
+    mean -= (uint)(rest < 0);
+    return mean;
+}
 
 /* What [from, to) shares with cell i of the size `cell`. */
 static inline ulong shared(ulong from, ulong to, uint i, uint cell)
 {
     return min(to, (ulong)(i + 1) * cell) - max(from, (ulong)i * cell);
 }
+
+/* One scaled pixel, in 64 bits: any size. */
+static inline void scale_pixel(__global uchar *out, __global const uchar *pixels,
+                               const struct scale_part *part, uint x, uint y)
+{
+    const ulong left = (ulong)x * part->width, right = left + part->width;
+    const ulong top = (ulong)y * part->height, bottom = top + part->height;
+    const uint first = (uint)(left / part->scaled_width);
+    const uint end = (uint)((right + part->scaled_width - 1) / part->scaled_width);
+    const uint last = (uint)((bottom + part->scaled_height - 1) / part->scaled_height);
+    ulong red = 0, green = 0, blue = 0;
+    for (uint j = (uint)(top / part->scaled_height); j < last; j++) {
+        __global const uchar *in = pixels + 3 * ((size_t)j * part->width + first);
+        ulong r = 0, g = 0, b = 0;
+        for (uint i = first; i < end; i++, in += 3) {
+            const ulong weight = shared(left, right, i, part->scaled_width);
+            r += weight * in[0];
+            g += weight * in[1];
+            b += weight * in[2];
+        }
+        const ulong weight = shared(top, bottom, j, part->scaled_height);
+        red += weight * r;
+        green += weight * g;
+        blue += weight * b;
+    }
+    const ulong area = (ulong)part->width * part->height;
+    out[0] = (uchar)((red + area / 2) / area);
+    out[1] = (uchar)((green + area / 2) / area);
+    out[2] = (uchar)((blue + area / 2) / area);
+}
+
+#ifdef CPU
+
+#define STRETCH 1024 /* columns of the picture */
+#define WHOLE   256  /* rows of 255 whose sum fits 16 bits */
+
+/* Sixteen bytes at any address. As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10
+ * has none. */
+struct __attribute__((packed)) sixteen {
+    uchar16 bytes;
+};
+
+/* Four words at any address of a multiple of 4. */
+struct __attribute__((packed)) four {
+    uint4 words;
+};
+
+static inline ushort16 load(__global const uchar *in)
+{
+    return convert_ushort16(((__global const struct sixteen *)in)->bytes);
+}
+
+/* Sums of `bytes` columns of bytes: one row times `first`, `whole` rows times `scale`, one times
+ * `last`, `stride` bytes apart. */
+static inline void add_rows(uint *sums, __global const uchar *in, uint bytes, uint stride,
+                            uint first, uint whole, uint scale, uint last)
+{
+    uint i = 0;
+    for (; i + 16 <= bytes; i += 16) {
+        __global const uchar *at = in + i;
+        uint16 sum = convert_uint16(load(at)) * first;
+        at += stride;
+        if (whole > 0) {
+            ushort16 rows = load(at);
+            for (uint j = 1; j < whole; j++)
+                rows += load(at + j * stride);
+            sum += convert_uint16(rows) * scale;
+            at += whole * stride;
+        }
+        if (last > 0)
+            sum += convert_uint16(load(at)) * last;
+        *(uint16 *)(sums + i) = sum;
+    }
+    for (; i < bytes; i++) {
+        uint rows = 0;
+        for (uint j = 0; j < whole; j++)
+            rows += in[i + (1 + j) * stride];
+        sums[i] = in[i] * first + rows * scale + (last ? in[i + (1 + whole) * stride] * last : 0);
+    }
+}
+
+/* Scaled columns [x, end) of a row whose sums begin at column `base`; adds half of the area. */
+static inline void add_columns(uint *out, const uint *sums, uint x, uint end, uint base, uint width,
+                               uint scaled, uint half_area)
+{
+    uint left = x * width;
+    const uint i = left / scaled;
+    uint at = i * scaled; /* where the next column begins, which has `left` or begins there */
+    const uint *in = sums + 3 * (i - base);
+    for (; x < end; x++, out += 3) {
+        const uint right = left + width;
+        /* A scaled column is no narrower than one, so it has the rest of its first one. */
+        uint4 sum = ((const struct four *)in)->words * (at + scaled - left) + half_area;
+        uint4 whole = 0;
+        at += scaled;
+        for (in += 3; at + scaled <= right; at += scaled, in += 3)
+            whole += ((const struct four *)in)->words;
+        sum += whole * scaled;
+        if (at < right) /* shared with the next one */
+            sum += ((const struct four *)in)->words * (right - at);
+        ((struct four *)out)->words = sum;
+        left = right;
+    }
+}
+
+/* Divides `count` sums; out is a row of bytes. */
+static inline void divide(uchar *out, const uint *sums, uint count, uint area)
+{
+    const float inverse = 1.0f / (float)area;
+    for (uint i = 0; i < count; i += 16) {
+        const uint16 sum = *(const uint16 *)(sums + i);
+        uint16 mean = convert_uint16(convert_float16(sum) * inverse);
+        const int16 rest = as_int16(sum - mean * area);
+        mean -= as_uint16(rest >= (int)area); /* true is -1 */
+        mean += as_uint16(rest < 0);
+        *(uchar16 *)(out + i) = convert_uchar16(mean);
+    }
+}
+
+/* A row of a picture that is not larger than it has to be. */
+static inline void copy_row(__global uchar *out, __global const uchar *in, uint width, int column)
+{
+    uint i = 0;
+    for (; column == 3 && i + 16 <= 3 * width; i += 16)
+        ((__global struct sixteen *)(out + i))->bytes = ((__global const struct sixteen *)(in + i))->bytes;
+    for (; column == 3 && i < 3 * width; i++)
+        out[i] = in[i];
+    for (; column != 3 && i < width; i++, in += 3, out += column) {
+        out[0] = in[0];
+        out[1] = in[1];
+        out[2] = in[2];
+    }
+}
+
+static inline void scale_row(__global uchar *out, __global const uchar *pixels,
+                             const struct scale_part *part, uint y)
+{
+    /* With what a load of four words reads behind the last, and what divide takes too many. */
+    uint sums[3 * STRETCH + 16] __attribute__((aligned(64)));
+    uint means[3 * STRETCH + 16] __attribute__((aligned(64)));
+    uchar bytes[3 * STRETCH + 16] __attribute__((aligned(64)));
+    const uint width = part->width, height = part->height, stride = 3 * width;
+    const uint scaled = part->scaled_width, down = part->scaled_height;
+    const uint area = width * height;
+    const uint top = y * height, bottom = top + height;
+    const uint j = top / down, last_j = (bottom - 1) / down; /* rows */
+    const uint first = min((j + 1) * down, bottom) - top;
+    const uint last = last_j > j ? bottom - last_j * down : 0;
+    const uint whole = last_j > j ? last_j - j - 1 : 0;
+    const uint step = max((STRETCH - 2) / ((width + scaled - 1) / scaled), 1u);
+    for (uint x = 0; x < scaled; x += step) {
+        const uint end = min(x + step, scaled);
+        const uint base = x * width / scaled, behind = (end * width + scaled - 1) / scaled;
+        add_rows(sums, pixels + j * stride + 3 * base, 3 * (behind - base), stride, first, whole,
+                 down, last);
+        sums[3 * (behind - base)] = 0;
+        add_columns(means, sums, x, end, base, width, scaled, area / 2);
+        divide(bytes, means, 3 * (end - x), area);
+        if (part->column == 3) {
+            const uint count = 3 * (end - x);
+            uint i = 0;
+            for (; i + 16 <= count; i += 16)
+                ((__global struct sixteen *)(out + 3 * x + i))->bytes = *(const uchar16 *)(bytes + i);
+            for (; i < count; i++)
+                out[3 * x + i] = bytes[i];
+            continue;
+        }
+        __global uchar *to = out + (int)x * part->column;
+        for (uint i = 0; i < end - x; i++, to += part->column) {
+            to[0] = bytes[3 * i];
+            to[1] = bytes[3 * i + 1];
+            to[2] = bytes[3 * i + 2];
+        }
+    }
+}
+
+#endif
 
 __kernel void scale_slot(__global const uchar *pixels, __global const struct scale_part *parts,
                          uint count, uint all, __global uchar *scaled)
@@ -32,33 +225,57 @@ __kernel void scale_slot(__global const uchar *pixels, __global const struct sca
     }
     const struct scale_part part = parts[low];
     const uint index = item - part.first;
+    pixels += part.offset;
+    scaled += part.scaled;
+#ifdef CPU
+    const uint y = index;
+    if (y >= part.scaled_height)
+        return;
+    __global uchar *out = scaled + (int)y * part.row;
+    if (part.width == part.scaled_width && part.height == part.scaled_height) {
+        copy_row(out, pixels + y * (3 * part.width), part.width, part.column);
+        return;
+    }
+    if ((ulong)part.width * part.height <= AREA_MOST && part.width / part.scaled_width < STRETCH / 2 &&
+        part.height / part.scaled_height < WHOLE) {
+        scale_row(out, pixels, &part, y);
+        return;
+    }
+    for (uint x = 0; x < part.scaled_width; x++)
+        scale_pixel(out + (int)x * part.column, pixels, &part, x, y);
+#else
     const uint y = index / part.scaled_width, x = index - y * part.scaled_width;
     if (y >= part.scaled_height)
         return;
-
-    const ulong left = (ulong)x * part.width, right = left + part.width;
-    const ulong top = (ulong)y * part.height, bottom = top + part.height;
-    const uint first = (uint)(left / part.scaled_width);
-    const uint end = (uint)((right + part.scaled_width - 1) / part.scaled_width);
-    const uint last = (uint)((bottom + part.scaled_height - 1) / part.scaled_height);
-    ulong red = 0, green = 0, blue = 0;
-    for (uint j = (uint)(top / part.scaled_height); j < last; j++) {
-        __global const uchar *in = pixels + part.offset + 3 * ((size_t)j * part.width + first);
-        ulong r = 0, g = 0, b = 0;
-        for (uint i = first; i < end; i++, in += 3) {
-            const ulong weight = shared(left, right, i, part.scaled_width);
+    __global uchar *out = scaled + (int)y * part.row + (int)x * part.column;
+    if ((ulong)part.width * part.height > AREA_MOST) {
+        scale_pixel(out, pixels, &part, x, y);
+        return;
+    }
+    const uint area = part.width * part.height;
+    const uint left = x * part.width, right = left + part.width;
+    const uint top = y * part.height, bottom = top + part.height;
+    const uint first = left / part.scaled_width;
+    uint red = area / 2, green = area / 2, blue = area / 2;
+    for (uint j = top / part.scaled_height, at = j * part.scaled_height; at < bottom;
+         j++, at += part.scaled_height) {
+        __global const uchar *in = pixels + 3 * (j * part.width + first);
+        uint r = 0, g = 0, b = 0;
+        for (uint from = first * part.scaled_width; from < right;
+             from += part.scaled_width, in += 3) {
+            const uint weight = min(from + part.scaled_width, right) - max(from, left);
             r += weight * in[0];
             g += weight * in[1];
             b += weight * in[2];
         }
-        const ulong weight = shared(top, bottom, j, part.scaled_height);
+        const uint weight = min(at + part.scaled_height, bottom) - max(at, top);
         red += weight * r;
         green += weight * g;
         blue += weight * b;
     }
-    const ulong area = (ulong)part.width * part.height;
-    __global uchar *out = scaled + part.scaled + 3 * (size_t)index;
-    out[0] = (uchar)((red + area / 2) / area);
-    out[1] = (uchar)((green + area / 2) / area);
-    out[2] = (uchar)((blue + area / 2) / area);
+    const float inverse = 1.0f / (float)area;
+    out[0] = (uchar)mean_of(red, area, inverse);
+    out[1] = (uchar)mean_of(green, area, inverse);
+    out[2] = (uchar)mean_of(blue, area, inverse);
+#endif
 }

@@ -60,7 +60,7 @@ static enum reason begin_scaling(struct strips *strips)
     const struct image_info *info = strips->info;
     for (; strips->scalers < strips->sides; strips->scalers++) {
         if (!scaler_begin(&strips->scaler[strips->scalers], info->out_width, info->out_height,
-                          strips->side[strips->scalers]))
+                          strips->side[strips->scalers], info->orientation))
             return failure_set(&strips->picture->record.failure, REASON_OUT_OF_MEMORY,
                                "no memory to scale rows of %u pixels", info->out_width);
     }
@@ -235,10 +235,12 @@ static bool give_scaled(struct strips *strips)
     struct staging *staging = strips->decoder->decoders->config.staging;
     for (unsigned i = 0; i < strips->scalers; i++) {
         const struct scaler *scaler = &strips->scaler[i];
-        const uint32_t width = scaler->scaled_width, height = scaler->scaled_height;
+        const bool swapped = strips->info->orientation >= 5;
+        const uint32_t width = swapped ? scaler->scaled_height : scaler->scaled_width;
+        const uint32_t height = swapped ? scaler->scaled_width : scaler->scaled_height;
         const struct part_shape shape = {.width = width,
                                          .height = height,
-                                         .orientation = strips->info->orientation,
+                                         .orientation = 1,
                                          .rect = {0, 0, width, height},
                                          .scaled = strips->side[i]};
         struct staging_part part;

@@ -27,11 +27,27 @@ static uint64_t weight(uint32_t x, uint32_t scaled, uint32_t i, uint32_t size)
     return high > low ? high - low : 0;
 }
 
-void scale_reference(uint8_t *scaled, size_t scaled_stride, uint32_t scaled_width,
-                     uint32_t scaled_height, const uint8_t *pixels, size_t stride, uint32_t width,
-                     uint32_t height)
+struct scale_turn scale_turn(uint32_t width, uint32_t height, uint8_t orientation)
+{
+    const bool turned = orientation >= 2 && orientation <= 8, swapped = turned && orientation >= 5;
+    const bool left = turned && (orientation == 2 || orientation == 3 || orientation == 7 ||
+                                 orientation == 8);
+    const bool up = turned && (orientation == 3 || orientation == 4 || orientation == 6 ||
+                               orientation == 7);
+    const int32_t across = swapped ? (int32_t)(3 * height) : 3;
+    const int32_t down = swapped ? 3 : (int32_t)(3 * width);
+    return (struct scale_turn){
+        .first = (left ? (width - 1) * (uint32_t)across : 0) + (up ? (height - 1) * (uint32_t)down : 0),
+        .column = left ? -across : across,
+        .row = up ? -down : down};
+}
+
+void scale_reference(uint8_t *scaled, uint32_t scaled_width, uint32_t scaled_height,
+                     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height,
+                     uint8_t orientation)
 {
     const uint64_t area = (uint64_t)width * height;
+    const struct scale_turn turn = scale_turn(scaled_width, scaled_height, orientation);
     for (uint32_t y = 0; y < scaled_height; y++) {
         for (uint32_t x = 0; x < scaled_width; x++) {
             uint64_t sum[3] = {0};
@@ -46,7 +62,7 @@ void scale_reference(uint8_t *scaled, size_t scaled_stride, uint32_t scaled_widt
                 }
             }
             for (unsigned c = 0; c < 3; c++)
-                scaled[y * scaled_stride + 3 * (size_t)x + c] =
+                scaled[turn.first + (int64_t)y * turn.row + (int64_t)x * turn.column + c] =
                     (uint8_t)((sum[c] + area / 2) / area);
         }
     }
@@ -100,9 +116,10 @@ static void write_row(struct scaler *scaler)
     const uint32_t width = scaler->width, scaled = scaler->scaled_width;
     const uint64_t area = (uint64_t)width * scaler->height;
     const double inverse = 1.0 / (double)area;
-    uint8_t *out = scaler->pixels + (size_t)scaler->scaled_next * scaled * 3;
+    uint8_t *out =
+        scaler->pixels + scaler->turn.first + (int64_t)scaler->scaled_next * scaler->turn.row;
     uint64_t at = 0; /* where the scaled pixel begins, in units of 1 / scaled columns */
-    for (uint32_t x = 0; x < scaled; x++, out += 3) {
+    for (uint32_t x = 0; x < scaled; x++, out += scaler->turn.column) {
         const uint64_t end = at + width;
         uint64_t sum[3] = {area / 2, area / 2, area / 2};
         while (at < end) {
@@ -137,10 +154,12 @@ uint64_t scaler_bytes(uint32_t width, uint32_t height, uint32_t side)
                 (uint64_t)scaled_width * scaled_height);
 }
 
-bool scaler_begin(struct scaler *scaler, uint32_t width, uint32_t height, uint32_t side)
+bool scaler_begin(struct scaler *scaler, uint32_t width, uint32_t height, uint32_t side,
+                  uint8_t orientation)
 {
     *scaler = (struct scaler){.width = width, .height = height, .deep = is_deep(height)};
     scale_size(&scaler->scaled_width, &scaler->scaled_height, width, height, side);
+    scaler->turn = scale_turn(scaler->scaled_width, scaler->scaled_height, orientation);
     scaler->sums = calloc(3 * (size_t)width, scaler->deep ? 8 : 4);
     scaler->pixels = malloc(3 * (size_t)scaler->scaled_width * scaler->scaled_height);
     if (scaler->sums && scaler->pixels)

@@ -10,7 +10,7 @@
  *
  * the mean over the area of the pixel, rounded to the nearest, halves up. The weights are
  * symmetric, so rotating or mirroring before or after scaling gives the same pixels: images are
- * scaled as they are stored.
+ * scaled as they are stored, and the scaled pixels are written where they are in the upright image.
  */
 #ifndef CLPIPE_PART_SCALE_H
 #define CLPIPE_PART_SCALE_H
@@ -25,25 +25,37 @@
 void scale_size(uint32_t *scaled_width, uint32_t *scaled_height, uint32_t width, uint32_t height,
                 uint32_t side);
 
-/* The plain C reference; strides in bytes. */
-void scale_reference(uint8_t *scaled, size_t scaled_stride, uint32_t scaled_width,
-                     uint32_t scaled_height, const uint8_t *pixels, size_t stride, uint32_t width,
-                     uint32_t height);
+/* Where the pixels of an image of width x height go in the upright one, of packed RGB rows: bytes from
+ * its begin to pixel (0, 0), and from there to the next column and row. orientation: EXIF; anything
+ * but 2 to 8 is upright. */
+struct scale_turn {
+    uint32_t first;
+    int32_t column, row;
+};
+struct scale_turn scale_turn(uint32_t width, uint32_t height, uint8_t orientation);
+
+/* The plain C reference: `scaled` is the upright image, packed. The other sizes are as stored; stride
+ * in bytes. */
+void scale_reference(uint8_t *scaled, uint32_t scaled_width, uint32_t scaled_height,
+                     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height,
+                     uint8_t orientation);
 
 /* The same pixels from rows that come one after another. */
 struct scaler {
     uint32_t width, height;               /* of the rows to come */
-    uint32_t scaled_width, scaled_height; /* of the result */
+    uint32_t scaled_width, scaled_height; /* of the result, as stored */
+    struct scale_turn turn;
     uint32_t next, scaled_next;           /* rows: to come, to be written */
     bool deep;                            /* sums need 64 bits */
     void *sums;                           /* of a row's channels, weighted */
-    uint8_t *pixels;                      /* the scaled image, rows packed */
+    uint8_t *pixels;                      /* the scaled image, upright, rows packed */
 };
 
 /* Bytes of memory that it takes. */
 uint64_t scaler_bytes(uint32_t width, uint32_t height, uint32_t side);
 /* Begins an image of that size; false: no memory. */
-bool scaler_begin(struct scaler *scaler, uint32_t width, uint32_t height, uint32_t side);
+bool scaler_begin(struct scaler *scaler, uint32_t width, uint32_t height, uint32_t side,
+                  uint8_t orientation);
 /* The next `rows` rows of RGB pixels; behind the last one `pixels` is complete. */
 void scaler_rows(struct scaler *scaler, const uint8_t *rgb, size_t stride, uint32_t rows);
 /* Accepts a zeroed one. */

@@ -11,25 +11,34 @@
 
 /* --- the step -------------------------------------------------------------------------------- */
 
-/* A part of a picture gives nothing, and neither does one that was scaled for another step. */
+/* Upright. A part of a picture gives nothing, and neither does one that was scaled for another step. */
 static void scale_shape(struct part_shape *shape, const struct step_node *node)
 {
     const bool takes =
         part_is_whole(shape) && (shape->scaled == 0 || shape->scaled == node->parameter);
     scale_size(&shape->width, &shape->height, shape->width, shape->height, node->parameter);
+    if (shape->orientation >= 5) {
+        const uint32_t width = shape->width;
+        shape->width = shape->height;
+        shape->height = width;
+    }
+    shape->orientation = 1;
     shape->rect = (struct cell_rect){0, 0, takes ? shape->width : 0, takes ? shape->height : 0};
     shape->scaled = 0;
     shape->overlap = 0;
     part_set_rgb(shape);
 }
 
-/* An entry; its scaled pixels. */
-static void count_pixels(uint32_t *count, const void *state, const struct part_shape *in)
+/* An entry; its scaled pixels, or on CPUs rows, as stored. */
+static void count_items(uint32_t *count, const void *state, const struct part_shape *in)
 {
     struct part_shape out = *in;
     scale_shape(&out, slot_kernel_node(state));
     count[0] = 1;
-    count[1] = (uint32_t)(out.bytes / 3);
+    if (slot_kernel_on_cpu(state))
+        count[1] = out.bytes == 0 ? 0 : in->orientation >= 5 ? out.width : out.height;
+    else
+        count[1] = (uint32_t)(out.bytes / 3);
 }
 
 static void fill_entry(void *table, const void *state, uint32_t list_entries,
@@ -38,13 +47,19 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
     (void)state;
     (void)list_entries;
     const struct part_shape *in = entry->in, *out = entry->out;
+    const bool swapped = in->orientation >= 5;
+    const uint32_t width = swapped ? out->height : out->width;
+    const uint32_t height = swapped ? out->width : out->height;
+    const struct scale_turn turn = scale_turn(width, height, in->orientation);
     ((struct scale_part *)table)[entry->first[0]] =
         (struct scale_part){.offset = entry->in_offset,
-                            .scaled = entry->out_offset,
+                            .scaled = entry->out_offset + turn.first,
+                            .column = turn.column,
+                            .row = turn.row,
                             .width = in->width,
                             .height = in->height,
-                            .scaled_width = out->width,
-                            .scaled_height = entry->given_up ? 0 : out->rect.y1,
+                            .scaled_width = width,
+                            .scaled_height = entry->given_up || out->bytes == 0 ? 0 : height,
                             .first = entry->first[1]};
 }
 
@@ -77,6 +92,7 @@ static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_co
         struct part_shape *in = &parts[i].in;
         in->width = in->rect.x1 = sizes[i][0];
         in->height = in->rect.y1 = sizes[i][1];
+        in->orientation = (uint8_t)(i % 9); /* 0 is upright, too */
         part_set_rgb(in);
         parts[i].in_offset = offset;
         offset += (uint32_t)in->bytes;
@@ -85,8 +101,10 @@ static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_co
         proof_run(scaled, parts, PARTS, &node, context, pixels, TEST_BYTES, err);
     for (uint32_t i = 0; i < PARTS && status == STATUS_OK; i++) {
         const struct part_shape *in = &parts[i].in, *out = &parts[i].out;
-        scale_reference(wanted, out->stride, out->width, out->height, pixels + parts[i].in_offset,
-                        in->stride, in->width, in->height);
+        const bool swapped = in->orientation >= 5;
+        scale_reference(wanted, swapped ? out->height : out->width,
+                        swapped ? out->width : out->height, pixels + parts[i].in_offset, in->stride,
+                        in->width, in->height, in->orientation);
         for (size_t b = 0; b < out->bytes; b++)
             *wrong += scaled[parts[i].out_offset + b] != wanted[b];
         *compared += out->bytes;
@@ -112,7 +130,7 @@ const struct step scale_step = {
     .build = slot_kernel_build,
     .prove = slot_kernel_prove,
     .output = scale_shape,
-    .count = count_pixels,
+    .count = count_items,
     .fill = fill_entry,
     .enqueue = slot_kernel_enqueue,
     .self_test_name = "scaled pixels",

@@ -4,6 +4,7 @@
 #include "ocl/ocl_ndrange.h"
 #include "steps/proof.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define GROUP_MOST 64u
@@ -40,11 +41,24 @@ void slot_kernel_close(void **state)
     *state = NULL;
 }
 
+bool slot_kernel_on_cpu(const void *state)
+{
+    const struct slot_kernel *slot_kernel = state;
+    return ocl_context_device(slot_kernel->context)->type & CL_DEVICE_TYPE_CPU;
+}
+
+static void write_options(char *options, size_t size, const struct slot_kernel *slot_kernel)
+{
+    snprintf(options, size, "%s%s", ocl_range_option(ocl_context_device(slot_kernel->context)),
+             slot_kernel_on_cpu(slot_kernel) ? " -DCPU" : "");
+}
+
 enum status slot_kernel_build(void *state, struct error *err)
 {
     struct slot_kernel *slot_kernel = state;
     const char *name = slot_kernel->node->step->kernel;
-    const char *options = ocl_range_option(ocl_context_device(slot_kernel->context));
+    char options[64];
+    write_options(options, sizeof options, slot_kernel);
     if (ocl_program_build(&slot_kernel->program, slot_kernel->context, name, NULL, options, err) !=
         STATUS_OK)
         return STATUS_FAILED;
@@ -56,8 +70,9 @@ enum status slot_kernel_prove(void *state, struct error *err)
     const struct slot_kernel *slot_kernel = state;
     const struct step *step = slot_kernel->node->step;
     const char *const programs[] = {step->kernel, NULL};
-    return proof_check(step, programs, ocl_range_option(ocl_context_device(slot_kernel->context)),
-                       slot_kernel->context, err);
+    char options[64];
+    write_options(options, sizeof options, slot_kernel);
+    return proof_check(step, programs, options, slot_kernel->context, err);
 }
 
 enum status slot_kernel_enqueue(void *state, struct ocl_queue *queue, struct step_io *io,

@@ -21,5 +21,7 @@ enum status slot_kernel_enqueue(void *state, struct ocl_queue *queue, struct ste
                                 struct error *err);
 
 const struct step_node *slot_kernel_node(const void *state);
+/* Is it built with -D CPU, as on all CPU devices? */
+bool slot_kernel_on_cpu(const void *state);
 
 #endif

@@ -41,6 +41,7 @@ static void make_parts(struct proof_part *parts)
         struct part_shape *in = &parts[i].in;
         in->width = in->rect.x1 = sizes[i][0];
         in->height = in->rect.y1 = sizes[i][1];
+        in->orientation = (uint8_t)(1 + (i + i / 8) % 8);
         part_set_rgb(in);
         parts[i].in_offset = offset;
         offset += (uint32_t)(in->bytes + 127) / 128 * 128;
@@ -65,10 +66,13 @@ static void check_slot(struct ocl_context *context, uint32_t side, enum fill fil
     assert_int_equal(parts[8].out.bytes, 0);
     for (uint32_t i = 0; i < SIZES; i++) {
         const struct proof_part *part = &parts[i];
+        const bool swapped = part->in.orientation >= 5;
         if (!part->given_up && part->out.bytes > 0)
-            scale_reference(wanted + part->out_offset, part->out.stride, part->out.width,
-                            part->out.height, pixels + part->in_offset, part->in.stride,
-                            part->in.width, part->in.height);
+            scale_reference(wanted + part->out_offset,
+                            swapped ? part->out.height : part->out.width,
+                            swapped ? part->out.width : part->out.height,
+                            pixels + part->in_offset, part->in.stride, part->in.width,
+                            part->in.height, part->in.orientation);
     }
     for (uint32_t i = 0; i < SLOT_BYTES; i++)
         if (scaled[i] != wanted[i])
@@ -124,14 +128,14 @@ static void test_reference_by_hand(void **state)
     (void)state;
     const uint8_t row[9] = {0, 255, 10, 90, 255, 20, 30, 255, 31};
     uint8_t scaled[6] = {0};
-    scale_reference(scaled, 6, 2, 1, row, 9, 3, 1);
+    scale_reference(scaled, 2, 1, row, 9, 3, 1, 1);
     assert_int_equal(scaled[0], 30); /* (2 * 0 + 90) / 3 */
     assert_int_equal(scaled[1], 255);
     assert_int_equal(scaled[2], 13); /* 40 / 3 = 13.3 */
     assert_int_equal(scaled[3], 50); /* (90 + 2 * 30) / 3 */
     assert_int_equal(scaled[5], 27); /* 82 / 3 = 27.3 */
     const uint8_t two[6] = {0, 1, 2, 1, 2, 255};
-    scale_reference(scaled, 3, 1, 1, two, 6, 2, 1);
+    scale_reference(scaled, 1, 1, two, 6, 2, 1, 1);
     assert_int_equal(scaled[0], 1); /* 0.5: up */
     assert_int_equal(scaled[1], 2); /* 1.5: up */
     assert_int_equal(scaled[2], 129);
@@ -146,8 +150,8 @@ static void test_mirrored(void **state)
     fill_pixels(pixels, sizeof pixels, FILL_RANDOM);
     for (unsigned i = 0; i < W * H; i++)
         memcpy(mirrored + (size_t)3 * (W * H - 1 - i), pixels + (size_t)3 * i, 3);
-    scale_reference(scaled, SW * 3, SW, SH, pixels, W * 3, W, H);
-    scale_reference(other, SW * 3, SW, SH, mirrored, W * 3, W, H);
+    scale_reference(scaled, SW, SH, pixels, W * 3, W, H, 1);
+    scale_reference(other, SW, SH, mirrored, W * 3, W, H, 1);
     for (unsigned i = 0; i < SW * SH; i++)
         assert_memory_equal(other + (size_t)3 * (SW * SH - 1 - i), scaled + (size_t)3 * i, 3);
 }

@@ -62,16 +62,17 @@ static void test_scaled_by_rows(void **state)
         assert_true(pixels && wanted);
         for (size_t b = 0; b < bytes; b++)
             pixels[b] = b / 64 % 2 ? 255 : (uint8_t)(random_next(&random) >> 24);
-        assert_true(scaler_begin(&scaler, width, height, side));
+        const uint8_t orientation = (uint8_t)(1 + i);
+        assert_true(scaler_begin(&scaler, width, height, side, orientation));
         for (uint32_t y = 0, rows; y < height; y += rows) {
             rows = 1 + (random_next(&random) >> 8) % (height - y);
             scaler_rows(&scaler, pixels + y * stride, stride, rows);
         }
-        const size_t row = 3 * (size_t)scaler.scaled_width;
         assert_int_equal(scaler.scaled_next, scaler.scaled_height);
-        scale_reference(wanted, row, scaler.scaled_width, scaler.scaled_height, pixels, stride,
-                        width, height);
-        assert_memory_equal(scaler.pixels, wanted, row * scaler.scaled_height);
+        scale_reference(wanted, scaler.scaled_width, scaler.scaled_height, pixels, stride, width,
+                        height, orientation);
+        assert_memory_equal(scaler.pixels, wanted,
+                            3 * (size_t)scaler.scaled_width * scaler.scaled_height);
         scaler_clear(&scaler);
         free(wanted);
         free(pixels);

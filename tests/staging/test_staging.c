@@ -100,8 +100,8 @@ static void count_wanted(struct picture *picture, const struct images *images, b
         memcpy(pixels, picture->pixels, (size_t)3 * width * height);
         if (i & 1 && scaled) {
             scale_size(&width, &height, picture->width, picture->height, SIDE);
-            scale_reference(pixels, 3 * (size_t)width, width, height, picture->pixels,
-                            3 * (size_t)picture->width, picture->width, picture->height);
+            scale_reference(pixels, width, height, picture->pixels, 3 * (size_t)picture->width,
+                            picture->width, picture->height, 1);
         }
         if (i & 2) {
             uint8_t *blurred = blur(pixels, width, height);
