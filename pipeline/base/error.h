@@ -53,6 +53,7 @@ enum remedy {
     REMEDY_NO_REPORT,         /* leave the report out */
     REMEDY_ADD_CODES,         /* make the codes */
     REMEDY_DROP_SOURCE,       /* remove the images of a source */
+    REMEDY_GIVE_CLASSES,      /* name a table of classes */
     REMEDY_COUNT
 };
 

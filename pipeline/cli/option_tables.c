@@ -285,6 +285,20 @@ static const struct option similar_rows[] = {
     END};
 const struct option_group group_similar = {"Neighbours", similar_rows};
 
+static const struct option evaluate_rows[] = {
+    {"feature", 0, OPTION_LIST, AT(features), "NAME[:W]+...", NULL, "each of the file", 0, 0,
+     "feature to measure, or several joined with weights; repeatable"},
+    {"metric", 0, OPTION_LIST, AT(metrics), "euclidean|cosine|hellinger", NULL,
+     "hellinger for l1 histograms, else euclidean", 0, 0, "distance; repeatable"},
+    {"name", 0, OPTION_LIST, AT(names), "NAME", NULL, "all of the file", 0, 0,
+     "clustering to measure; repeatable"},
+    {"classes", 0, OPTION_TEXT, AT(classes), "FILE.csv", NULL, "the folders", 0, 0,
+     "table of classes: columns path and class; images that are not listed are left out"},
+    {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
+     "limit on clpipe's own host buffers"},
+    END};
+const struct option_group group_evaluate = {"What to measure", evaluate_rows};
+
 static const struct option remove_rows[] = {
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "also remove the clusterings and neighbours made from a removed feature"},

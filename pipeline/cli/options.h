@@ -104,6 +104,10 @@ struct options {
     int what, format, link;
     const char *to;
 
+    /* evaluate */
+    struct text_list metrics, names;
+    const char *classes;
+
     /* similar */
     uint64_t neighbours;
     bool all;
@@ -165,7 +169,8 @@ extern const struct command commands[];
 extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_tuning, group_ingest_output, group_run_output,
-    group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_similar, group_info, group_export, group_ndrange,
+    group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_similar,
+    group_evaluate, group_info, group_export, group_ndrange,
     group_bench, group_tune, group_duplicates;
 extern const struct option_group group_report;
 

@@ -271,12 +271,8 @@ static enum status read_options(struct job *job, struct error *err)
     job->cluster.tol = config->tol;
     job->cluster.mini_batch = config->mini_batch;
     job->cluster.method = config->mini_batch ? "mini-batch" : "lloyd";
-    if (config->metric >= 0)
-        job->cluster.metric = (enum cluster_metric)config->metric;
-    else if (strcmp(job->input.about.normalize, "l1") == 0)
-        job->cluster.metric = METRIC_HELLINGER;
-    else
-        job->cluster.metric = METRIC_EUCLIDEAN;
+    job->cluster.metric = config->metric >= 0 ? (enum cluster_metric)config->metric
+                                              : matrix_input_usual_metric(&job->input.about);
     snprintf(job->metric, sizeof job->metric, "%s", clustering_metric_names[job->cluster.metric]);
     enum status status = config->lower_k ? lower_k(job, err) : STATUS_OK;
     if (status != STATUS_OK)

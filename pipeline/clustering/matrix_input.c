@@ -307,6 +307,11 @@ enum status matrix_input_explain(const struct matrix_input *input, enum status s
     return status;
 }
 
+enum cluster_metric matrix_input_usual_metric(const struct result_feature *about)
+{
+    return strcmp(about->normalize, "l1") == 0 ? METRIC_HELLINGER : METRIC_EUCLIDEAN;
+}
+
 void matrix_input_close(struct matrix_input *input)
 {
     matrix_close(&input->rows);

@@ -4,6 +4,7 @@
 #define CLPIPE_CLUSTERING_MATRIX_INPUT_H
 
 #include "base/hash.h"
+#include "cluster/cluster_types.h"
 #include "file/result.h"
 #include "matrix/matrix.h"
 
@@ -38,6 +39,8 @@ enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct
  * there are instead, if there are any. Returns status. */
 enum status matrix_input_explain(const struct matrix_input *input, enum status status,
                                  struct error *err);
+/* The metric that is taken for rows where none is given: hellinger for l1 histograms, else euclidean. */
+enum cluster_metric matrix_input_usual_metric(const struct result_feature *about);
 /* Closes the file; after a failed open, too. */
 void matrix_input_close(struct matrix_input *input);
 

@@ -172,6 +172,14 @@ enum status path_list_open(struct path_list *out, const char *file, struct error
     return status;
 }
 
+enum status path_list_of_memory(struct path_list *out, const char *name, char *bytes, size_t size,
+                                struct error *err)
+{
+    *out = (struct path_list){.name = name, .bytes = bytes, .size = size};
+    const enum status status = split(out, err);
+    return status == STATUS_OK ? index_paths(out, err) : status;
+}
+
 enum status path_list_open_for(struct path_list *out, const char *file, const char *input,
                                uint64_t rows, bool own_paths, struct error *err)
 {

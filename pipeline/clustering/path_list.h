@@ -31,6 +31,11 @@ struct path_list {
 enum status path_list_open(struct path_list *out, const char *file, struct error *err);
 void path_list_close(struct path_list *list);
 
+/* A list from memory (malloc), which it takes over, also when it fails: paths that each end in a NUL.
+ * name: where they are from, for messages; the caller's. STATUS_FAILED as above. */
+enum status path_list_of_memory(struct path_list *out, const char *name, char *bytes, size_t size,
+                                struct error *err);
+
 /* Reads the list for `rows` rows of `input`, which has no paths of its own. STATUS_USAGE: it has
  * (own_paths); STATUS_FAILED: the list has another number of paths. */
 enum status path_list_open_for(struct path_list *out, const char *file, const char *input,

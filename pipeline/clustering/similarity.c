@@ -21,11 +21,8 @@ enum status similarity_open(struct similarity *out, const struct similarity_conf
         return error_set(err, STATUS_FAILED,
                          "%s holds no images: similar takes a file that clpipe ingest has written",
                          path_for_message(shown, sizeof shown, config->file));
-    if (config->metric >= 0)
-        out->metric = (enum cluster_metric)config->metric;
-    else
-        out->metric = strcmp(out->input.about.normalize, "l1") == 0 ? METRIC_HELLINGER
-                                                                    : METRIC_EUCLIDEAN;
+    out->metric = config->metric >= 0 ? (enum cluster_metric)config->metric
+                                      : matrix_input_usual_metric(&out->input.about);
     return STATUS_OK;
 }
 

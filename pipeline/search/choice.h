@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 struct neighbours_choice {
-    const char *tile;    /* struct tile_ops; NULL: the fastest */
+    const char *tile;      /* struct tile_ops; NULL: the fastest */
+    const char *distances; /* distances_choose; NULL: the fastest */
     uint32_t block_rows; /* that the host or the device has at a time; 0: by memory */
     bool device;         /* the device's way on a CPU, too */
     uint32_t list;       /* candidates of a row that the device has room for; 0: usual */

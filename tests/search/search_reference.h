@@ -58,7 +58,7 @@ static float *transformed(const struct matrix_source *source, enum cluster_metri
 }
 
 /* Compares the neighbours of one row with those of the definition. own: -1 for none. */
-static void check_row(const struct neighbours *got, uint64_t query, const float *x, int64_t own,
+static inline void check_row(const struct neighbours *got, uint64_t query, const float *x, int64_t own,
                       const float *rows, uint64_t count, uint32_t stride)
 {
     struct entry *all = malloc((count + got->n) * sizeof *all);
@@ -80,7 +80,7 @@ static void check_row(const struct neighbours *got, uint64_t query, const float 
     free(all);
 }
 
-static void check_all(const struct matrix_source *source, const struct neighbours_config *config)
+static inline void check_all(const struct matrix_source *source, const struct neighbours_config *config)
 {
     struct error err = ERROR_INIT;
     struct neighbours got;

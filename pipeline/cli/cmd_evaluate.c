@@ -1,0 +1,184 @@
+/* cmd_evaluate.c: clpipe evaluate: how well features and clusterings agree with classes. */
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "cli/cluster_options.h"
+#include "cli/commands.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "cli/summary.h"
+#include "clustering/evaluation.h"
+#include <stdio.h>
+#include <string.h>
+
+#define METRICS 3
+
+static enum status read_metrics(enum cluster_metric metrics[METRICS], unsigned *count,
+                                const struct options *options, struct error *err)
+{
+    *count = 0;
+    for (unsigned i = 0; i < options->metrics.count; i++) {
+        unsigned metric = 0, before = 0;
+        while (metric < METRICS &&
+               strcmp(options->metrics.text[i], clustering_metric_names[metric]) != 0)
+            metric++;
+        if (metric == METRICS)
+            return misuse(err, options->command,
+                          "--metric must be euclidean, cosine or hellinger, not '%s'",
+                          options->metrics.text[i]);
+        while (before < *count && metrics[before] != (enum cluster_metric)metric)
+            before++;
+        if (before == *count)
+            metrics[(*count)++] = (enum cluster_metric)metric;
+    }
+    return STATUS_OK;
+}
+
+/* --- what is printed ----------------------------------------------------------------------------- */
+
+static int widest(int width, const char *text)
+{
+    const int length = (int)strlen(text);
+    return length > width ? length : width;
+}
+
+static void print_features(const struct options *options, const struct evaluation *evaluation)
+{
+    int width = 7;
+    for (unsigned i = 0; i < evaluation->feature_count; i++)
+        width = widest(width, evaluation->features[i].name);
+    summary_line(options, "\n%-*s  %6s  %-9s  %6s  %6s  %6s  %6s  %7s", width, "feature", "values",
+                 "metric", "mAP", "P@1", "P@5", "P@10", "MMAP@10");
+    for (unsigned i = 0; i < evaluation->feature_count; i++) {
+        const struct evaluation_feature *one = &evaluation->features[i];
+        const struct ranking *ranking = &one->ranking;
+        summary_line(options, "%-*s  %6u  %-9s  %6.4f  %6.4f  %6.4f  %6.4f  %7.4f", width, one->name,
+                     one->dimension, clustering_metric_names[one->metric], ranking->map,
+                     ranking->precision_at_1, ranking->precision_at_5, ranking->precision_at_10,
+                     ranking->mmap_at_10);
+    }
+}
+
+static void print_clusters(const struct options *options, const struct evaluation *evaluation)
+{
+    int name = 10, feature = 7;
+    for (unsigned i = 0; i < evaluation->clusters_count; i++) {
+        name = widest(name, evaluation->clusters[i].clusters->name);
+        feature = widest(feature, evaluation->clusters[i].clusters->feature);
+    }
+    if (evaluation->clusters_count > 0)
+        summary_line(options, "\n%-*s  %-*s  %-9s  %5s  %6s  %6s  %7s", name, "clustering", feature,
+                     "feature", "metric", "k", "purity", "NMI", "ARI");
+    for (unsigned i = 0; i < evaluation->clusters_count; i++) {
+        const struct evaluation_clusters *one = &evaluation->clusters[i];
+        summary_line(options, "%-*s  %-*s  %-9s  %5u  %6.4f  %6.4f  %7.4f", name,
+                     one->clusters->name, feature, one->clusters->feature, one->clusters->metric,
+                     one->clusters->k, one->agreement.purity, one->agreement.nmi,
+                     one->agreement.ari);
+    }
+}
+
+static void print_all(const struct options *options, const struct evaluation *evaluation,
+                      double seconds)
+{
+    const struct classes *classes = &evaluation->classes;
+    const uint64_t out = result_images(evaluation->result) - classes->rows;
+    char images[40], left_out[80] = "", shown[256], of[300] = "folders";
+    if (options->classes)
+        snprintf(of, sizeof of, "classes of %s",
+                 path_for_message(shown, sizeof shown, options->classes));
+    path_for_message(shown, sizeof shown, options->operand[0]);
+    if (out > 0)
+        snprintf(left_out, sizeof left_out, "; %llu without a class left out",
+                 (unsigned long long)out);
+    summary_line(options, "%s: %s in %u %s%s, in %.2f s", shown,
+                 format_number_of(images, sizeof images, classes->rows, "image"),
+                 classes->count, of, left_out, seconds);
+    print_features(options, evaluation);
+    print_clusters(options, evaluation);
+}
+
+static void write_json(struct json *json, const struct options *options,
+                       const struct evaluation *evaluation, double seconds)
+{
+    json_init(json, false);
+    json_open_object(json, NULL);
+    report_bytes(json, "file", options->operand[0]);
+    if (options->classes)
+        report_bytes(json, "classes_of", options->classes);
+    else
+        json_string(json, "classes_of", "folders");
+    json_uint(json, "classes", evaluation->classes.count);
+    json_uint(json, "images", evaluation->classes.rows);
+    json_uint(json, "images_left_out",
+              result_images(evaluation->result) - evaluation->classes.rows);
+    json_open_array(json, "features");
+    for (unsigned i = 0; i < evaluation->feature_count; i++) {
+        const struct evaluation_feature *one = &evaluation->features[i];
+        json_open_object(json, NULL);
+        json_string(json, "feature", one->name);
+        json_uint(json, "values", one->dimension);
+        json_string(json, "metric", clustering_metric_names[one->metric]);
+        json_uint(json, "queries", one->ranking.queries);
+        json_double(json, "map", one->ranking.map);
+        json_double(json, "precision_at_1", one->ranking.precision_at_1);
+        json_double(json, "precision_at_5", one->ranking.precision_at_5);
+        json_double(json, "precision_at_10", one->ranking.precision_at_10);
+        json_double(json, "mmap_at_10", one->ranking.mmap_at_10);
+        json_double(json, "seconds", one->ranking.seconds);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    json_open_array(json, "clusterings");
+    for (unsigned i = 0; i < evaluation->clusters_count; i++) {
+        const struct evaluation_clusters *one = &evaluation->clusters[i];
+        json_open_object(json, NULL);
+        json_string(json, "name", one->clusters->name);
+        json_string(json, "feature", one->clusters->feature);
+        json_string(json, "metric", one->clusters->metric);
+        json_uint(json, "k", one->clusters->k);
+        json_uint(json, "images", one->rows);
+        json_double(json, "purity", one->agreement.purity);
+        json_double(json, "nmi", one->agreement.nmi);
+        json_double(json, "ari", one->agreement.ari);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    json_double(json, "seconds", seconds);
+    json_close_object(json);
+}
+
+enum status command_evaluate(const struct options *options, struct error *err)
+{
+    enum cluster_metric metrics[METRICS];
+    struct evaluation evaluation = {0};
+    struct progress progress;
+    struct json json;
+    unsigned metric_count;
+    enum status status = read_metrics(metrics, &metric_count, options, err);
+    if (status != STATUS_OK)
+        return status;
+    struct evaluation_config config = {.file = options->operand[0],
+                                       .classes = options->classes,
+                                       .features = options->features.text,
+                                       .feature_count = options->features.count,
+                                       .metrics = metrics,
+                                       .metric_count = metric_count,
+                                       .names = options->names.text,
+                                       .name_count = options->names.count};
+    struct compute compute = {0};
+    struct compute_search search = {&compute, options};
+    signals_install(0);
+    progress_init(&progress, options);
+    options_machine(&config.machine, &search, &progress);
+    status = evaluation_run(&evaluation, &config, err);
+    progress_end(&progress);
+    if (status == STATUS_OK) {
+        const double seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
+        print_all(options, &evaluation, seconds);
+        write_json(&json, options, &evaluation, seconds);
+        status = report_write(options, &json, err);
+    }
+    evaluation_clear(&evaluation);
+    return status;
+}

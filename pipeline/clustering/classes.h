@@ -1,0 +1,28 @@
+/* classes.h: the class of each image: its folder, or what a table says. */
+#ifndef CLPIPE_CLUSTERING_CLASSES_H
+#define CLPIPE_CLUSTERING_CLASSES_H
+
+#include "file/result.h"
+
+/* The class of an image that has none. */
+#define CLASSES_NONE UINT32_MAX
+
+struct classes {
+    uint32_t *of_row; /* for each image, below `count` or CLASSES_NONE */
+    uint32_t count;
+    uint64_t rows; /* images that have a class */
+};
+
+/* The folders of images (folders.h). STATUS_FAILED: they are no classes. */
+enum status classes_of_folders(struct classes *out, struct result *result, struct error *err);
+
+/* From a CSV file (RFC 4180, UTF-8): the first line names the columns, among them path and class, or the
+ * first two columns are these. Paths as path_match.h takes them; an image that is not listed, or whose
+ * class is empty, has none; a notice counts the paths that are no image's. STATUS_USAGE: there is no such
+ * file; STATUS_FAILED: it is no such table, no path is an image's, or fewer than two classes are left. */
+enum status classes_of_table(struct classes *out, struct result *result, const char *file,
+                             struct error *err);
+
+void classes_clear(struct classes *classes);
+
+#endif

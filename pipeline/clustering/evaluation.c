@@ -1,0 +1,149 @@
+/* evaluation.c: wires rankings and agreements.
+ *
+ *   folders or FILE.csv ──> classes ─┬─> search/ranking, for each feature and metric
+ *                                    └─> cluster/agreement, for each clustering
+ */
+#include "clustering/evaluation.h"
+#include "base/path.h"
+#include "cluster/sweep.h"
+#include "clustering/matrix_input.h"
+#include "file/choose.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum status rank_feature(struct evaluation *evaluation, const char *name,
+                                const struct evaluation_config *config, struct error *err)
+{
+    struct matrix_input input;
+    enum status status = matrix_input_open(&input, config->file, name, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    const enum cluster_metric usual = matrix_input_usual_metric(&input.about);
+    const struct clustering_machine *machine = &config->machine;
+    const unsigned metrics = config->metric_count ? config->metric_count : 1;
+    for (unsigned m = 0; m < metrics && status == STATUS_OK; m++) {
+        struct evaluation_feature *one = &evaluation->features[evaluation->feature_count];
+        *one = (struct evaluation_feature){.dimension = input.source.dimension,
+                                           .metric =
+                                               config->metric_count ? config->metrics[m] : usual};
+        snprintf(one->name, sizeof one->name, "%s", input.about.name);
+        const struct neighbours_config search = {.metric = one->metric,
+                                                 .n = 1,
+                                                 .threads = machine->threads,
+                                                 .memory = machine->memory,
+                                                 .stop = machine->stop,
+                                                 .phase = machine->progress.phase,
+                                                 .progress_context = machine->progress.context};
+        if (machine->progress.step)
+            machine->progress.step(machine->progress.context, one->name);
+        status = ranking_measure(&one->ranking, &input.source, evaluation->classes.of_row,
+                                 evaluation->classes.count, &search, err);
+        evaluation->feature_count += status == STATUS_OK;
+    }
+    status = matrix_input_explain(&input, status, err);
+    matrix_input_close(&input);
+    return status;
+}
+
+static enum status rank_features(struct evaluation *evaluation,
+                                 const struct evaluation_config *config, struct error *err)
+{
+    const unsigned all = result_feature_count(evaluation->result);
+    const unsigned count = config->feature_count ? config->feature_count : all;
+    const unsigned metrics = config->metric_count ? config->metric_count : 1;
+    enum status status = STATUS_OK;
+    evaluation->features =
+        calloc((size_t)count * metrics + 1, sizeof *evaluation->features);
+    if (!evaluation->features)
+        return error_memory(err, (size_t)count * metrics * sizeof *evaluation->features, "features");
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        status = rank_feature(evaluation,
+                              config->feature_count ? config->features[i]
+                                                    : result_feature_at(evaluation->result, i)->name,
+                              config, err);
+    return status;
+}
+
+/* Rows without a class or a label are left out. */
+static enum status compare_clusters(struct evaluation *evaluation,
+                                    const struct result_clusters *clusters, struct error *err)
+{
+    const struct classes *classes = &evaluation->classes;
+    struct evaluation_clusters *one = &evaluation->clusters[evaluation->clusters_count];
+    const uint64_t images = result_images(evaluation->result);
+    int32_t *labels = malloc(images * sizeof *labels);
+    uint32_t *of_row = malloc(images * sizeof *of_row);
+    enum status status = STATUS_OK;
+    *one = (struct evaluation_clusters){.clusters = clusters};
+    if (!labels || !of_row)
+        status = error_memory(err, images * sizeof *labels, "labels");
+    if (status == STATUS_OK)
+        status = result_clusters_read(evaluation->result, clusters, NULL, labels, NULL, NULL, NULL,
+                                      err);
+    for (uint64_t row = 0; row < images && status == STATUS_OK; row++)
+        if (classes->of_row[row] != CLASSES_NONE && labels[row] >= 0) {
+            labels[one->rows] = labels[row];
+            of_row[one->rows++] = classes->of_row[row];
+        }
+    if (status == STATUS_OK && one->rows == 0)
+        status = error_set(err, STATUS_FAILED, "no image has both a class and a label in %s",
+                           clusters->name);
+    if (status == STATUS_OK)
+        status = cluster_agree(&one->agreement, labels, clusters->k, of_row, classes->count,
+                               one->rows, err);
+    evaluation->clusters_count += status == STATUS_OK;
+    free(labels);
+    free(of_row);
+    return status;
+}
+
+static enum status compare_all_clusters(struct evaluation *evaluation,
+                                        const struct evaluation_config *config, struct error *err)
+{
+    const unsigned all = result_clusters_count(evaluation->result);
+    const unsigned count = config->name_count ? config->name_count : all;
+    enum status status = STATUS_OK;
+    evaluation->clusters = calloc((size_t)count + 1, sizeof *evaluation->clusters);
+    if (!evaluation->clusters)
+        return error_memory(err, count * sizeof *evaluation->clusters, "clusterings");
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
+        const struct result_clusters *clusters = result_clusters_at(evaluation->result, i);
+        if (config->name_count)
+            status = choose_clusters(&clusters, evaluation->result, config->names[i], err);
+        if (status == STATUS_OK)
+            status = compare_clusters(evaluation, clusters, err);
+    }
+    return status;
+}
+
+enum status evaluation_run(struct evaluation *out, const struct evaluation_config *config,
+                           struct error *err)
+{
+    char shown[256];
+    *out = (struct evaluation){0};
+    enum status status = result_open(&out->result, config->file, err);
+    if (status == STATUS_OK && (result_images(out->result) == 0 || result_is_named(out->result)))
+        status = error_set(err, STATUS_FAILED,
+                           "%s holds no images: evaluate takes a file that clpipe ingest has written",
+                           path_for_message(shown, sizeof shown, config->file));
+    if (status == STATUS_OK)
+        status = config->classes
+                     ? classes_of_table(&out->classes, out->result, config->classes, err)
+                     : classes_of_folders(&out->classes, out->result, err);
+    /* What costs nothing comes first: a name that is wrong is told at once. */
+    if (status == STATUS_OK)
+        status = compare_all_clusters(out, config, err);
+    if (status == STATUS_OK)
+        status = rank_features(out, config, err);
+    return status;
+}
+
+void evaluation_clear(struct evaluation *evaluation)
+{
+    classes_clear(&evaluation->classes);
+    free(evaluation->features);
+    free(evaluation->clusters);
+    result_close(&evaluation->result);
+    *evaluation = (struct evaluation){0};
+}
