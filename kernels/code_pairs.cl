@@ -1,15 +1,15 @@
 /* code_pairs: all pairs of codes of a band of rows with all later columns, within a distance.
  *
- * A code's bits are +1 and -1 in 8-bit integers, in two groups: those that mirroring leaves, filled up to
- * 160, and those that it inverts, to 128. If E and O are the two products of a pair, the groups differ
- * in (160 - E) / 2 and (128 - O) / 2 bits, and of the n odd bits mirroring inverts all, so the distance to
- * the code or its mirror image is at most t where E + |O - (128 - n)| >= 160 + n - 2 t. Sums begin at
- * these constants, and a pair costs three operations beside its products.
+ * A code's bits are 64 and -64 in 8-bit integers, in two groups: those that mirroring leaves and those that
+ * it inverts, each filled up to whole words; what fills them is 0 in rows. If E and O are the two products
+ * of a pair over 64^2, its distance to the code or its mirror image is (256 - E - |O|) / 2. One sign bit
+ * that is clear tells that some pair of a work-item's is near enough.
  *
- * NVIDIA: by tensor cores (mma.m16n8k32 of signed bytes). A warp keeps 32 rows in registers, as operands,
- * and passes over the columns, 8 at a time; bits become bytes by one product and one mask. Bound by
- * the tensor cores and by these expansions, about equally. Elsewhere, -D PLAIN: a work-item has a row
- * and counts bits.
+ * NVIDIA: by tensor cores (mma.m16n8k32 of signed bytes). A warp keeps 16 * PAIR_TILES rows in registers,
+ * as operands, and passes over the columns, 8 at a time, whose words are read one turn ahead. 64 and -64
+ * differ in the sign alone, so a shift and one logical operation make four operand bytes of a word. Which
+ * bit of a word becomes which byte is of no matter while rows and columns agree. Elsewhere, -D PLAIN: a
+ * work-item takes row after row and counts bits.
  *
  * Pairs past `room` are counted and not written. */
 #include "code_pairs_shape.h"
@@ -32,35 +32,50 @@ __kernel __attribute__((reqd_work_group_size(PAIR_ITEMS, 1, 1))) void
 code_pairs(__global const uint *codes, uint count, uint first_row, uint first_column, uint limit,
            uint odd_bits, uint room, __global uint *found)
 {
-    const uint row = first_row + (uint)get_global_id(0);
     const uint begin = first_column + (uint)get_group_id(1) * PAIR_COLUMNS;
     const uint end = min(begin + PAIR_COLUMNS, count);
-    if (row >= count)
-        return;
-    uint mine[PAIR_WORDS];
-    for (uint w = 0; w < PAIR_WORDS; w++)
-        mine[w] = codes[(ulong)row * PAIR_WORDS + w];
-    for (uint column = max(begin, row + 1); column < end; column++) {
-        __global const uint *other = codes + (ulong)column * PAIR_WORDS;
-        uint even = 0, odd = 0;
-        for (uint w = 0; w < PAIR_EVEN; w++)
-            even += popcount(mine[w] ^ other[w]);
-        for (uint w = PAIR_EVEN; w < PAIR_WORDS; w++)
-            odd += popcount(mine[w] ^ other[w]);
-        const uint turned = odd_bits - odd, distance = even + min(odd, turned);
-        if (distance <= limit)
-            put(found, room, row, column, distance, turned < odd);
+    for (uint part = (uint)get_local_id(0); part < PAIR_ROWS; part += PAIR_ITEMS) {
+        const uint row = first_row + (uint)get_group_id(0) * PAIR_ROWS + part;
+        if (row >= count)
+            return;
+        uint mine[PAIR_WORDS];
+        for (uint w = 0; w < PAIR_WORDS; w++)
+            mine[w] = codes[(ulong)row * PAIR_WORDS + w];
+        for (uint column = max(begin, row + 1); column < end; column++) {
+            __global const uint *other = codes + (ulong)column * PAIR_WORDS;
+            uint even = 0, odd = 0;
+            for (uint w = 0; w < PAIR_EVEN; w++)
+                even += popcount(mine[w] ^ other[w]);
+            for (uint w = PAIR_EVEN; w < PAIR_WORDS; w++)
+                odd += popcount(mine[w] ^ other[w]);
+            const uint turned = odd_bits - odd, distance = even + min(odd, turned);
+            if (distance <= limit)
+                put(found, room, row, column, distance, turned < odd);
+        }
     }
 }
 
 #else
 
-#define TILES 2 /* of 16 rows */
+#define TILES PAIR_TILES
+#define SQUARE 4096 /* product of two equal bits */
 
-/* Four bits as bytes: 1 for 0, -1 for 1. */
-static uint expand(uint bits)
+/* Of bits 7 - s, 15 - s, 23 - s and 31 - s of a word shifted left by s: 64 for 0, -64 for 1. */
+static uint expand(uint shifted)
 {
-    return ((bits & 15) * 0x00204081u & 0x01010101u) * 0xfeu + 0x01010101u;
+    uint bytes;
+    /* (shifted & 0x80808080) ^ 0x40404040, which compilers make two instructions of */
+    __asm__("lop3.b32 %0, %1, %2, %3, 0x6a;"
+            : "=r"(bytes)
+            : "r"(shifted), "r"(0x80808080u), "r"(0x40404040u));
+    return bytes;
+}
+
+/* The same of a row's word, `used` bits of which are a code's. */
+static uint expand_row(uint word, uint shift, int used)
+{
+    const uint bits = used >= 32 ? 0xffffffffu : used <= 0 ? 0 : (1u << used) - 1;
+    return expand(word << shift) & ((bits << shift & 0x80808080u) >> 7) * 0xff;
 }
 
 static void multiply(int *sum, const uint *a, uint b0, uint b1)
@@ -71,6 +86,15 @@ static void multiply(int *sum, const uint *a, uint b0, uint b1)
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/* The same, but sums begin at 0. */
+static void multiply_first(int *sum, const uint *a, uint b0, uint b1)
+{
+    __asm__ volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
+                     "{%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+                     : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(0));
+}
+
 __kernel __attribute__((reqd_work_group_size(PAIR_ITEMS, 1, 1))) void
 code_pairs(__global const uint *codes, uint count, uint first_row, uint first_column, uint limit,
            uint odd_bits, uint room, __global uint *found)
@@ -78,9 +102,9 @@ code_pairs(__global const uint *codes, uint count, uint first_row, uint first_co
     const uint lane = (uint)get_local_id(0) & 31, warp = (uint)get_local_id(0) >> 5;
     const uint rows = first_row + (uint)get_group_id(0) * PAIR_ROWS + warp * (16 * TILES);
     const uint begin = first_column + (uint)get_group_id(1) * PAIR_COLUMNS;
-    const uint group = lane >> 2, shift = (lane & 3) * 4;
+    const uint group = lane >> 2, shift = lane & 3;
     const uint end = min(begin + PAIR_COLUMNS, (count + 7) / 8 * 8);
-    uint a[TILES][PAIR_WORDS][4];
+    uint a[TILES][PAIR_WORDS][4], next[PAIR_WORDS];
     if (end <= rows || rows >= count)
         return;
 #pragma unroll
@@ -89,50 +113,59 @@ code_pairs(__global const uint *codes, uint count, uint first_row, uint first_co
         __global const uint *lower = upper + 8 * PAIR_WORDS;
 #pragma unroll
         for (uint w = 0; w < PAIR_WORDS; w++) {
-            a[t][w][0] = expand(upper[w] >> shift);
-            a[t][w][1] = expand(lower[w] >> shift);
-            a[t][w][2] = expand(upper[w] >> (shift + 16));
-            a[t][w][3] = expand(lower[w] >> (shift + 16));
+            const int used = w < PAIR_EVEN ? (int)(PAIR_BITS - odd_bits - 32 * w)
+                                           : (int)(odd_bits - 32 * (w - PAIR_EVEN));
+            a[t][w][0] = expand_row(upper[w], shift, used);
+            a[t][w][1] = expand_row(lower[w], shift, used);
+            a[t][w][2] = expand_row(upper[w], shift + 4, used);
+            a[t][w][3] = expand_row(lower[w], shift + 4, used);
         }
     }
-    const int even_start = 2 * (int)limit - 32 * PAIR_EVEN - (int)odd_bits;
-    const int odd_start = (int)odd_bits - 32 * PAIR_ODD;
+    const int least = (PAIR_BITS - 2 * (int)limit) * SQUARE;
     /* From the first columns that are not before all of the rows. */
-    for (uint column = max(begin, rows / 8 * 8); column < end; column += 8) {
-        __global const uint *other = codes + (ulong)(column + group) * PAIR_WORDS;
+    const uint first = max(begin, rows / 8 * 8);
+    __global const uint *other = codes + (ulong)(first + group) * PAIR_WORDS;
+#pragma unroll
+    for (uint w = 0; w < PAIR_WORDS; w++)
+        next[w] = other[w];
+    for (uint column = first; column < end; column += 8) {
         int even[TILES][4], odd[TILES][4];
-#pragma unroll
-        for (uint t = 0; t < TILES; t++)
-#pragma unroll
-            for (uint i = 0; i < 4; i++) {
-                even[t][i] = even_start;
-                odd[t][i] = odd_start;
-            }
+        uint words[PAIR_WORDS];
+        other += column + 8 < end ? 8 * PAIR_WORDS : 0;
 #pragma unroll
         for (uint w = 0; w < PAIR_WORDS; w++) {
-            const uint bits = other[w] >> shift;
-            const uint b0 = expand(bits), b1 = expand(bits >> 16);
-#pragma unroll
-            for (uint t = 0; t < TILES; t++)
-                multiply(w < PAIR_EVEN ? even[t] : odd[t], a[t][w], b0, b1);
+            words[w] = next[w] << shift;
+            next[w] = other[w];
         }
-        int most = -1;
+#pragma unroll
+        for (uint w = 0; w < PAIR_WORDS; w++) {
+            const uint b0 = expand(words[w]), b1 = expand(words[w] << 4);
+#pragma unroll
+            for (uint t = 0; t < TILES; t++) {
+                int *sum = w < PAIR_EVEN ? even[t] : odd[t];
+                if (w == 0 || w == PAIR_EVEN)
+                    multiply_first(sum, a[t][w], b0, b1);
+                else
+                    multiply(sum, a[t][w], b0, b1);
+            }
+        }
+        int all = -1;
 #pragma unroll
         for (uint t = 0; t < TILES; t++)
 #pragma unroll
             for (uint i = 0; i < 4; i++)
-                most = max(most, even[t][i] + (int)abs(odd[t][i]));
-        if (most < 0)
+                all &= even[t][i] - least + (int)abs(odd[t][i]);
+        if (all < 0)
             continue;
 #pragma unroll
         for (uint t = 0; t < TILES; t++)
 #pragma unroll
             for (uint i = 0; i < 4; i++) {
-                const int spare = even[t][i] + (int)abs(odd[t][i]);
+                const int spare = even[t][i] - least + (int)abs(odd[t][i]);
                 const uint row = rows + 16 * t + group + (i >> 1) * 8;
                 const uint at = column + (lane & 3) * 2 + (i & 1);
                 if (spare >= 0 && row < at && at < count)
-                    put(found, room, row, at, limit - (uint)spare / 2, odd[t][i] < 0);
+                    put(found, room, row, at, limit - (uint)spare / (2 * SQUARE), odd[t][i] < 0);
             }
     }
 }

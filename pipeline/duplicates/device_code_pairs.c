@@ -12,9 +12,10 @@
 #define BAND_PAIRS   (1ull << 36) /* of a launch: a fraction of a second on a GPU */
 #define ROOM_LEAST   (1u << 16)
 #define ROOM_MOST    (1u << 26)
-#define TEST_CODES   300u /* two tiles and a part of one */
+#define TEST_CODES   300u /* the rows of a work-group and a part of as many */
 #define TEST_LIMIT   100u
 #define TENSOR_MAJOR 8 /* mma.m16n8k32 */
+#define PART_CODES   4096u /* that a thread lays out at a time */
 
 struct search {
     struct ocl_context *context;
@@ -28,22 +29,56 @@ struct search {
     uint64_t count, capacity, histogram[CODE_BITS + 1];
 };
 
+/* What each value of each byte of a code adds to the code's words. */
+struct code_layout {
+    uint32_t words[CODE_BYTES][256][PAIR_WORDS];
+};
+
+struct layout_job {
+    const struct code_layout *layout;
+    const struct code_pairs_config *config;
+    uint32_t *words;
+};
+
+static void lay_out_part(void *context, uint64_t part)
+{
+    const struct layout_job *job = context;
+    const uint32_t end = min_u32((uint32_t)(part + 1) * PART_CODES, job->config->count);
+    for (uint32_t c = (uint32_t)part * PART_CODES; c < end; c++) {
+        const uint8_t *code = job->config->codes + (size_t)c * CODE_BYTES;
+        uint32_t sum[PAIR_WORDS] = {0};
+        for (uint32_t i = 0; i < CODE_BYTES; i++)
+            for (uint32_t w = 0; w < PAIR_WORDS; w++)
+                sum[w] |= job->layout->words[i][code[i]][w];
+        memcpy(job->words + (size_t)c * PAIR_WORDS, sum, sizeof sum);
+    }
+}
+
 /* Even bits, then odd ones, of each code; codes of zeros behind the last. */
 static uint32_t *lay_out(struct search *search)
 {
     uint8_t mask[CODE_BYTES];
-    uint32_t place[CODE_BITS], even = 0, odd = 0;
+    uint32_t even = 0, odd = 0;
+    struct code_layout *layout = calloc(1, sizeof *layout);
     uint32_t *words = calloc((size_t)search->padded * PAIR_WORDS, sizeof *words);
     code_mirror_mask(mask);
-    for (uint32_t i = 0; i < CODE_BITS; i++)
-        place[i] = mask[i / 8] >> (7 - i % 8) & 1 ? 32 * PAIR_EVEN + odd++ : even++;
-    search->odd_bits = odd;
-    for (uint32_t c = 0; c < search->config->count && words; c++) {
-        const uint8_t *code = search->config->codes + (size_t)c * CODE_BYTES;
-        for (uint32_t i = 0; i < CODE_BITS; i++)
-            words[(size_t)c * PAIR_WORDS + place[i] / 32] |=
-                (uint32_t)(code[i / 8] >> (7 - i % 8) & 1) << place[i] % 32;
+    for (uint32_t i = 0; i < CODE_BITS && layout; i++) {
+        const uint8_t bit = (uint8_t)(1u << (7 - i % 8));
+        const uint32_t place = mask[i / 8] & bit ? 32 * PAIR_EVEN + odd++ : even++;
+        for (uint32_t value = 0; value < 256; value++)
+            if (value & bit)
+                layout->words[i / 8][value][place / 32] |= 1u << place % 32;
     }
+    search->odd_bits = odd;
+    if (layout && words) {
+        struct layout_job job = {layout, search->config, words};
+        workers_run(search->config->workers, lay_out_part, &job,
+                    ((uint64_t)search->config->count + PART_CODES - 1) / PART_CODES);
+    } else {
+        free(words);
+        words = NULL;
+    }
+    free(layout);
     return words;
 }
 
