@@ -18,6 +18,9 @@ struct codec {
                         struct failure *failure);
     /* All DCT coefficients instead of rows, where begin has filled info->dct; NULL: never does. */
     enum reason (*coefficients)(void *state, void *dst, struct failure *failure);
+    /* The picture's stream, where begin has filled info->stream_bytes; false: there is none after all.
+     * NULL: never does. */
+    bool (*stream)(void *state, void *dst);
     /* After the last row: is what is behind it in order? NULL: it does not matter. */
     enum reason (*end)(void *state, struct failure *failure);
     /* Back to idle from any point; frees what grew with the picture. NULL: nothing does. */

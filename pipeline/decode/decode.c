@@ -177,6 +177,13 @@ static enum reason local_coefficients(struct decode *decode, void *dst, struct f
     return blame_change(local, failure);
 }
 
+static bool local_stream(struct decode *decode, void *dst)
+{
+    struct local *local = local_of(decode);
+    assert(local->codec && local->codec->stream);
+    return local->codec->stream(local->current, dst);
+}
+
 static enum reason local_end(struct decode *decode, uint64_t digest[2], struct failure *failure)
 {
     struct local *local = local_of(decode);
@@ -225,6 +232,7 @@ enum status decode_open(struct decode **out, const struct decode_options *option
         .begin = local_begin,
         .rows = local_rows,
         .coefficients = local_coefficients,
+        .stream = local_stream,
         .end = local_end,
         .abort = local_abort,
         .bytes_read = local_bytes_read,
@@ -278,6 +286,11 @@ enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint
 enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure)
 {
     return decode->ops->coefficients(decode, dst, failure);
+}
+
+bool decode_stream(struct decode *decode, void *dst)
+{
+    return decode->ops->stream(decode, dst);
 }
 
 enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure)

@@ -37,6 +37,7 @@ struct decode_options {
     unsigned scale;    /* 1, 2, 4 or 8: JPEG only, the codec's own scaling; others ignore it */
     bool icc;          /* embedded ICC profiles are applied: pixels become sRGB */
     bool coefficients; /* fill image_info.dct where that is possible; never changes the outcome */
+    bool streams;      /* likewise image_info.stream_bytes; only with coefficients */
     /* Once this is overdue, reading ends: a failure from then on says nothing. May be NULL. */
     struct stop *stop;
 };
@@ -58,6 +59,7 @@ struct image_info {
     bool scale_ignored;    /* options.scale > 1 and the format has no scaling */
     uint64_t memory;       /* bytes the codec will hold beyond the caller's rows */
     struct dct_layout dct; /* colour other than DCT_NONE: decode_coefficients may be called */
+    uint64_t stream_bytes; /* other than 0: decode_stream may be called, for at most so many */
 };
 
 struct decode;
@@ -98,6 +100,13 @@ enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint
  * them, aligned to 16 bytes. What dct_pixels (part/dct.h) makes of them is what decode_rows would
  * have given, and so is the failure. Ends with decode_end like rows do. */
 enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure);
+
+/* Instead of any rows, where info.stream_bytes says so: the payload of part/stream.h, of a picture with
+ * info.dct, to dst, aligned to 16 bytes. Ends with decode_end, which says nothing about the entropy
+ * code: the decoder of streams accepts only what decode_rows would have decoded, to the same pixels, and
+ * for what it refuses the file is decoded again. False: this is no such file; call decode_abort and
+ * decode_begin, then decode coefficients or rows. */
+bool decode_stream(struct decode *decode, void *dst);
 
 /* Does the installed JPEG library compute pixels as dct_pixels does? Compares a few synthetic
  * images, in about a millisecond. If not, decode_options.coefficients must stay off. */

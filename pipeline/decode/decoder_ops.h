@@ -18,6 +18,7 @@ struct decoder_ops {
                         struct failure *failure);
     /* NULL: begin never fills info->dct. */
     enum reason (*coefficients)(struct decode *decode, void *dst, struct failure *failure);
+    bool (*stream)(struct decode *decode, void *dst); /* NULL: begin never fills stream_bytes */
     enum reason (*end)(struct decode *decode, uint64_t digest[2], struct failure *failure);
     void (*abort)(struct decode *decode);
     uint64_t (*bytes_read)(const struct decode *decode);

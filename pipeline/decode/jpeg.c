@@ -14,6 +14,8 @@
  * block once: straight into the caller's memory, by virtual arrays of our own in place of the
  * library's. Such a file is read no further than for pixels, so both ways end alike.
  *
+ * A stream is made of the same files, if nothing about them is unusual: jpeg_stream.c.
+ *
  * Segments that are wanted are read by functions of our own: the library would keep every one of
  * their kind, and there may be as many as the file has room for.
  */
@@ -21,6 +23,7 @@
 #include "decode/exif.h"
 #include "decode/icc.h"
 #include "decode/jpeg_dct.h"
+#include "decode/jpeg_stream.h"
 
 #include <assert.h>
 #include <setjmp.h>
@@ -73,6 +76,8 @@ struct jpeg {
     struct block_array array[DCT_COMPONENTS];
     unsigned arrays;   /* handed out */
     bool coefficients; /* are being read, not rows */
+    struct stream_head stream;
+    uint64_t scan_bytes; /* at most: what is left of the file */
 };
 
 const char *codec_jpeg_library(void)
@@ -416,7 +421,6 @@ static enum reason jpeg_begin(void *state, struct input *input,
                               struct image_info *info, struct failure *failure)
 {
     struct jpeg *jpeg = state;
-    (void)file_bytes;
     jpeg->input = input;
     if (!create_decompressor(jpeg))
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libjpeg");
@@ -460,6 +464,10 @@ static enum reason jpeg_begin(void *state, struct input *input,
     if (options->coefficients && !jpeg->managed)
         jpeg_dct_layout(&jpeg->dct, &jpeg->info);
     info->dct = jpeg->dct;
+    jpeg->scan_bytes = file_bytes + jpeg->source.bytes_in_buffer - input->total;
+    if (options->streams && jpeg->dct.colour != DCT_NONE && jpeg->scan_bytes <= STREAM_BYTES_MAX &&
+        jpeg_stream_begin(&jpeg->stream, &jpeg->info, &jpeg->dct))
+        info->stream_bytes = stream_bytes(&jpeg->stream, jpeg->scan_bytes);
     return REASON_NONE;
 }
 
@@ -610,6 +618,12 @@ static enum reason jpeg_coefficients(void *state, void *dst, struct failure *fai
     return REASON_NONE;
 }
 
+static bool jpeg_stream(void *state, void *dst)
+{
+    struct jpeg *jpeg = state;
+    return jpeg_stream_read(dst, &jpeg->stream, jpeg->scan_bytes, &jpeg->source, jpeg->input);
+}
+
 static enum reason jpeg_end(void *state, struct failure *failure)
 {
     struct jpeg *jpeg = state;
@@ -627,6 +641,7 @@ const struct codec codec_jpeg = {
     .begin = jpeg_begin,
     .rows = jpeg_rows,
     .coefficients = jpeg_coefficients,
+    .stream = jpeg_stream,
     .end = jpeg_end,
     .reset = jpeg_reset,
 };

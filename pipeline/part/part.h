@@ -13,6 +13,7 @@
 
 enum payload {
     PAYLOAD_RGB,    /* rows of 3 bytes per pixel */
+    PAYLOAD_STREAM, /* the entropy code of a JPEG image: stream.h */
     PAYLOAD_DCT,    /* all coefficients of a JPEG image: dct.h */
     PAYLOAD_VALUES, /* 4-byte words of the image's row of values */
 };
@@ -32,8 +33,8 @@ struct part_shape {
     uint32_t scaled; /* 0: pixels as decoded; else a whole image that the host has reduced to this
                       * side, only for the step that scales to it */
     uint32_t stride;  /* RGB: bytes from one row to the next */
-    uint64_t bytes;
-    struct dct_layout dct; /* DCT only */
+    uint64_t bytes;   /* STREAM: at most */
+    struct dct_layout dct; /* DCT and STREAM: of the coefficients */
 };
 
 /* Sets payload, stride and bytes to packed RGB rows of its rect. */

@@ -1,10 +1,12 @@
 /* test_coefficients.c: JPEG coefficients and what part/dct.c makes of them, against rows
- * from the library: the same pixels, the same failures. */
+ * from the library: the same pixels, the same failures. And streams: what part/stream.c accepts has
+ * the same pixels, and is no failure. */
 #include "runner.h"
 
 #include "base/clock.h"
 #include "base/random.h"
 #include "decode/decode.h"
+#include "part/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +26,18 @@ struct made {
     uint32_t width, height;
     J_COLOR_SPACE in, out;
     int across, down; /* sampling factors of the first component */
-    int flags;
+    int flags;        /* and, times INTERVAL, MCUs between restart markers */
 };
 
-enum { PROGRESSIVE = 1, ARITHMETIC = 2, SCANS = 4, RESTART = 8, COARSE = 16 };
+enum {
+    PROGRESSIVE = 1,
+    ARITHMETIC = 2,
+    SCANS = 4,
+    RESTART = 8,
+    COARSE = 16,
+    OPTIMIZED = 32,
+    INTERVAL = 64
+};
 
 static uint32_t next_random(void)
 {
@@ -62,6 +72,8 @@ static struct bytes make(const struct made *made)
     }
     info.arith_code = (made->flags & ARITHMETIC) != 0;
     info.restart_in_rows = made->flags & RESTART ? 1 : 0;
+    info.restart_interval = (unsigned)made->flags / INTERVAL;
+    info.optimize_coding = (made->flags & OPTIMIZED) != 0;
     jpeg_start_compress(&info, TRUE);
     uint8_t *row = malloc((size_t)made->width * 4);
     assert_non_null(row);
@@ -142,6 +154,57 @@ static struct outcome go(struct decode *decode, const void *data, size_t size)
     return got;
 }
 
+/* Of the files that came to `compare`. */
+static struct decode *streams;
+static unsigned accepted, refused, refused_wrongly;
+
+static void check_stream(const struct outcome *rows, const void *data, size_t size,
+                         const char *what)
+{
+    struct image_info info;
+    struct failure failure;
+    uint64_t digest[2];
+    struct stat st;
+    int fd = memfd_create("picture", 0);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, data, size, 0), (ssize_t)size);
+    assert_int_equal(fstat(fd, &st), 0);
+    const struct blob blob = blob_of_range(fd, 0, size, size, clock_file_time(&st.st_mtim));
+    if (decode_begin(streams, &blob, "picture.jpg", &info, &failure) != REASON_NONE) {
+        close(fd);
+        return;
+    }
+    const size_t row = (size_t)info.out_width * 3, room = (info.stream_bytes + 127) / 128 * 128;
+    uint8_t *payload = info.stream_bytes > 0 ? aligned_alloc(128, room) : NULL;
+    if (payload)
+        memset(payload, 0xa5, room);
+    if (payload && decode_stream(streams, payload)) {
+        void *blocks = aligned_alloc(128, (dct_bytes(&info.dct) + 127) / 128 * 128);
+        uint8_t *samples = malloc(DCT_BLOCK * dct_blocks(&info.dct));
+        uint8_t *pixels = malloc(row * info.out_height);
+        assert_true(blocks && samples && pixels);
+        if (stream_coefficients(blocks, payload)) {
+            accepted++;
+            if (!rows->pixels)
+                fail_msg("%s: accepted as a stream, but %s \"%s\" by rows", what,
+                         reason_name(rows->failure.reason), rows->failure.message);
+            dct_pixels(pixels, samples, blocks, &info.dct);
+            assert_memory_equal(pixels, rows->pixels, row * info.out_height);
+            assert_int_equal(decode_end(streams, digest, &failure), REASON_NONE);
+            assert_memory_equal(digest, rows->digest, sizeof digest);
+        } else {
+            refused++;
+            refused_wrongly += rows->pixels != NULL;
+        }
+        free(blocks);
+        free(samples);
+        free(pixels);
+    }
+    free(payload);
+    decode_abort(streams);
+    close(fd);
+}
+
 /* Both ways end alike; returns whether there were coefficients. */
 static bool compare(struct decode *rows, struct decode *coefficients, const void *data, size_t size,
                     const char *what)
@@ -162,6 +225,8 @@ static bool compare(struct decode *rows, struct decode *coefficients, const void
                          b.pixels[i]);
         }
     }
+    if (had)
+        check_stream(&a, data, size, what);
     free(a.pixels);
     free(b.pixels);
     return had;
@@ -206,7 +271,9 @@ static void pixels_are_those_of_rows(void **state)
                                 .down = s == 3  ? 1 + (int)size % 2
                                         : s < 3 ? samplings[s][1]
                                                 : 2,
-                                .flags = (size % 3 ? 0 : RESTART) | (size % 4 ? 0 : COARSE)};
+                                .flags = (size % 3 ? 0 : RESTART) | (size % 4 ? 0 : COARSE) |
+                                         (size % 5 < 2 ? OPTIMIZED : 0) |
+                                         (size % 7 == 3 ? INTERVAL * (1 + (int)size % 4) : 0)};
             struct bytes file = make(&made);
             char what[64];
             snprintf(what, sizeof what, "%ux%u, %dx%d, colours %d", made.width, made.height,
@@ -215,6 +282,8 @@ static void pixels_are_those_of_rows(void **state)
             free(file.data);
         }
     }
+    assert_int_equal(refused, 0);
+    assert_int_equal(accepted, 250); /* all but grey with factors */
     decode_close(&rows);
     decode_close(&coefficients);
 }
@@ -279,6 +348,9 @@ static void failures_are_those_of_rows(void **state)
         free(file.data);
     }
     assert_true(with_coefficients > 500);
+    print_message("streams: %u accepted, %u refused, %u of them needlessly\n", accepted, refused,
+                  refused_wrongly);
+    assert_true(accepted > 350 && refused > 200 && refused_wrongly < refused);
     decode_close(&rows);
     decode_close(&coefficients);
 }
@@ -306,6 +378,23 @@ static void nothing_behind_the_last_row_counts(void **state)
     decode_close(&coefficients);
 }
 
+static int open_streams(void **state)
+{
+    (void)state;
+    struct decode_options options;
+    struct error err = {0};
+    decode_options_default(&options);
+    options.coefficients = options.streams = true;
+    return decode_open(&streams, &options, &err) == STATUS_OK ? 0 : -1;
+}
+
+static int close_streams(void **state)
+{
+    (void)state;
+    decode_close(&streams);
+    return 0;
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_library_agrees),
     cmocka_unit_test(pixels_are_those_of_rows),
@@ -313,4 +402,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(failures_are_those_of_rows),
     cmocka_unit_test(nothing_behind_the_last_row_counts),
 };
-TEST_GROUP(coefficients, NULL, NULL)
+TEST_GROUP(coefficients, open_streams, close_streams)

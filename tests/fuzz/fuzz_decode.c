@@ -3,7 +3,7 @@
  * Inputs (fuzz_thorough: all of them) are decoded twice by one decoder, in different strips, into
  * memory that held other data, and a JPEG, whose library keeps tables, after another JPEG: outcome
  * and pixels must be the same, so that nothing depends on earlier state. A JPEG's coefficients, if
- * available, must give the same pixels. If the sanitizers count allocations, the codec must stay
+ * available, must give the same pixels, and so must its stream if the plain C accepts it. If the sanitizers count allocations, the codec must stay
  * within the memory that it announced. */
 #include "fuzz.h"
 
@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "decode/codec.h"
 #include "decode/decode.h"
+#include "part/stream.h"
 
 #include <stdio.h> /* jpeglib.h needs FILE */
 #include <stdlib.h>
@@ -260,6 +261,47 @@ static void decode_another(struct decode *decode, const struct decode_options *o
     fuzz_check(outcome.reason == REASON_NONE);
 }
 
+/* What the decoder of streams accepts the library accepts, with the same pixels. */
+static void check_stream(const struct outcome *rows, int fd, const struct stat *st,
+                         struct decode_options options)
+{
+    struct decode *decode;
+    struct error err;
+    struct image_info info;
+    struct failure failure;
+    const uint64_t size = (uint64_t)st->st_size;
+    const struct blob blob = blob_of_range(fd, 0, size, size, clock_file_time(&st->st_mtim));
+    options.coefficients = options.streams = true;
+    fuzz_check(decode_open(&decode, &options, &err) == STATUS_OK);
+    if (decode_begin(decode, &blob, "x.jpg", &info, &failure) != REASON_NONE)
+        goto out;
+    if (info.stream_bytes > 0) {
+        const size_t bytes = (size_t)dct_bytes(&info.dct);
+        const size_t pixel_bytes = (size_t)info.out_width * info.out_height * 3;
+        uint8_t *payload = aligned_alloc(16, (size_t)(info.stream_bytes + 15) / 16 * 16);
+        uint8_t *coefficients = aligned_alloc(16, (bytes + 15) / 16 * 16);
+        uint8_t *pixels = malloc(pixel_bytes), *samples = malloc(bytes / 2);
+        fuzz_check(payload && coefficients && pixels && samples);
+        if (decode_stream(decode, payload) && stream_coefficients(coefficients, payload)) {
+            struct murmur3 hash;
+            uint64_t digest[2];
+            dct_pixels(pixels, samples, coefficients, &info.dct);
+            murmur3_init(&hash);
+            murmur3_update(&hash, pixels, pixel_bytes);
+            murmur3_final(&hash, digest);
+            fuzz_check(rows->reason == REASON_NONE);
+            fuzz_check(memcmp(digest, rows->pixels, sizeof digest) == 0);
+        }
+        free(payload);
+        free(coefficients);
+        free(pixels);
+        free(samples);
+    }
+    decode_abort(decode);
+out:
+    decode_close(&decode);
+}
+
 /* Decodes a file by its coefficients: outcome and pixels. */
 static void check_coefficients(const struct outcome *rows, int fd, const struct stat *st,
                                struct decode_options options, struct fuzz_choice *choice)
@@ -279,6 +321,7 @@ static void check_coefficients(const struct outcome *rows, int fd, const struct 
     fuzz_check(outcome.reason == rows->reason);
     if (rows->reason == REASON_NONE)
         fuzz_check(memcmp(outcome.pixels, rows->pixels, sizeof outcome.pixels) == 0);
+    check_stream(rows, fd, st, options);
 }
 
 void fuzz_decode(const struct fuzz_target *target, const uint8_t *data, size_t size)

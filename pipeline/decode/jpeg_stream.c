@@ -1,0 +1,110 @@
+/* jpeg_stream.c: from the header and the scan of a JPEG file to the payload of part/stream.h.
+ *
+ * Whatever might make libjpeg complain is refused here or by the decoder of streams, so that the library
+ * decides on it; what is between the scan's last block and the marker behind it does not count.
+ */
+#include "decode/jpeg_stream.h"
+
+#include <string.h>
+
+#define RESTART_FIRST 0xd0
+#define RESTART_LAST  0xd7
+
+static bool has_tables(const struct jpeg_decompress_struct *info,
+                       const jpeg_component_info *component)
+{
+    const int quantization = component->quant_tbl_no;
+    const int dc = component->dc_tbl_no, ac = component->ac_tbl_no;
+    return quantization >= 0 && quantization < NUM_QUANT_TBLS &&
+           info->quant_tbl_ptrs[quantization] && dc >= 0 && dc < NUM_HUFF_TBLS &&
+           info->dc_huff_tbl_ptrs[dc] && ac >= 0 && ac < NUM_HUFF_TBLS &&
+           info->ac_huff_tbl_ptrs[ac];
+}
+
+bool jpeg_stream_begin(struct stream_head *head, const struct jpeg_decompress_struct *info,
+                       const struct dct_layout *layout)
+{
+    const jpeg_component_info *first = &info->comp_info[0];
+    /* The only block of an MCU, whatever the factors say; the layout is made of them. */
+    if (layout->colour == DCT_GREY && (first->h_samp_factor != 1 || first->v_samp_factor != 1))
+        return false;
+    if (info->comps_in_scan != info->num_components)
+        return false;
+    stream_begin(head, layout, info->restart_interval);
+    for (int c = 0; c < info->num_components; c++) {
+        const jpeg_component_info *component = &info->comp_info[c];
+        if (info->cur_comp_info[c] != component || !has_tables(info, component))
+            return false;
+        const JHUFF_TBL *dc = info->dc_huff_tbl_ptrs[component->dc_tbl_no];
+        const JHUFF_TBL *ac = info->ac_huff_tbl_ptrs[component->ac_tbl_no];
+        if (!stream_set_tables(head, (unsigned)c, dc->bits + 1, dc->huffval, ac->bits + 1,
+                               ac->huffval))
+            return false;
+        for (unsigned i = 0; i < DCT_BLOCK; i++)
+            head->quantization[c][i] = info->quant_tbl_ptrs[component->quant_tbl_no]->quantval[i];
+    }
+    return true;
+}
+
+/* Are there bytes in the buffer, maybe after reading? */
+static bool fill(struct jpeg_source_mgr *source, struct input *input)
+{
+    if (source->bytes_in_buffer > 0)
+        return true;
+    input->position = input->end;
+    if (!input_fill(input))
+        return false;
+    source->next_input_byte = input->buffer + input->position;
+    source->bytes_in_buffer = input->end - input->position;
+    return true;
+}
+
+static void advance(struct jpeg_source_mgr *source, size_t bytes)
+{
+    source->next_input_byte += bytes;
+    source->bytes_in_buffer -= bytes;
+}
+
+bool jpeg_stream_read(void *payload, struct stream_head *head, uint64_t most,
+                      struct jpeg_source_mgr *source, struct input *input)
+{
+    uint8_t *data = (uint8_t *)payload + head->data;
+    uint32_t *border = (uint32_t *)(void *)((uint8_t *)payload + head->borders);
+    size_t size = 0;
+    uint32_t segment = 0;
+    int code = 0;
+    border[0] = 0;
+    while (code == 0) {
+        if (!fill(source, input))
+            return false;
+        const JOCTET *from = source->next_input_byte;
+        const JOCTET *marker = memchr(from, 0xff, source->bytes_in_buffer);
+        const size_t run = marker ? (size_t)(marker - from) : source->bytes_in_buffer;
+        if (run + 1 > most - size)
+            return false;
+        memcpy(data + size, from, run);
+        size += run;
+        advance(source, run);
+        if (!marker)
+            continue;
+        advance(source, 1);
+        if (!fill(source, input))
+            return false;
+        code = source->next_input_byte[0];
+        advance(source, 1);
+        if (code == 0) {
+            data[size++] = 0xff;
+        } else if (code >= RESTART_FIRST && code <= RESTART_LAST) {
+            if (code != (int)(RESTART_FIRST + segment % 8) || segment + 1 >= head->segments)
+                return false;
+            border[++segment] = (uint32_t)size * 8;
+            code = 0;
+        }
+    }
+    if (code == 0xff || segment + 1 != head->segments || size == 0)
+        return false;
+    head->bits = border[head->segments] = (uint32_t)size * 8;
+    memset(data + size, 0, STREAM_PADDING);
+    memcpy(payload, head, sizeof *head);
+    return true;
+}

@@ -1,0 +1,18 @@
+/* stream_synthetic.h: payloads made of coefficients, for comparisons with stream.c. */
+#ifndef CLPIPE_PART_STREAM_SYNTHETIC_H
+#define CLPIPE_PART_STREAM_SYNTHETIC_H
+
+#include "part/stream.h"
+
+enum stream_codes {
+    STREAM_CODES_USUAL, /* frequent symbols have short codes */
+    STREAM_CODES_LONG,  /* most codes have 15 and 16 bits */
+    STREAM_CODES_EVEN,  /* codes of 8 and 9 bits: decoding synchronises late, if at all */
+};
+
+/* Codes the coefficients at `in` (tables and blocks of dct.h; values of at most 15 bits, means of at
+ * most 14) to a payload of at most `most` bytes; returns its size, 0: it is larger. */
+size_t stream_synthetic(void *out, size_t most, const void *in, const struct dct_layout *layout,
+                        uint32_t restart_interval, enum stream_codes codes);
+
+#endif
