@@ -106,8 +106,10 @@ static const struct option tuning_rows[] = {
      "number of staging buffers per device"},
     {"histogram-variant", 0, OPTION_TEXT, AT(histogram_variant), "NAME", "auto", NULL, 0, 0,
      "kernel that computes the histograms (" VARIANTS ")"},
-    {"jpeg-pixels", 0, OPTION_CHOICE, AT(jpeg_pixels), "auto|host|device", "auto", NULL, 0, 0,
-     "where JPEG coefficients become pixels; auto: on the device, unless it is a CPU"},
+    {"jpeg-pixels", 0, OPTION_CHOICE, AT(jpeg_pixels), "auto|host|coefficients|device", "auto",
+     NULL, 0, 0,
+     "what decodes JPEG files: the host alone, or the device from their coefficients or their "
+     "entropy code on; auto: from their coefficients on, unless it is a CPU"},
     END};
 const struct option_group group_tuning = {"Tuning and tests (affect speed, never results)",
                                           tuning_rows};

@@ -174,6 +174,12 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
         json_close_object(json);
     }
     json_close_array(json);
+    json_open_object(json, "jpeg");
+    json_uint(json, "streams", report->jpeg[JPEG_STREAM]);
+    json_uint(json, "coefficients", report->jpeg[JPEG_COEFFICIENTS]);
+    json_uint(json, "host", report->jpeg[JPEG_PIXELS]);
+    json_uint(json, "handed_back", report->jpeg_handed_back);
+    json_close_object(json);
     report_bytes(json, "bottleneck", report->stage[report->bottleneck].name);
     report_bytes(json, "device", report->device[0] ? report->device : NULL);
     json_uint(json, "peak_rss_bytes", report->peak_rss_bytes);

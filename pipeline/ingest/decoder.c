@@ -18,6 +18,8 @@
 /* Pictures are taken together up to about so many bytes of files: what is larger does not notice
  * what a question and its answer cost. */
 #define AHEAD_BYTES (32u << 10)
+/* Pixels of a picture that is decoded while all slots are full. */
+#define SPARE_BYTES (4u << 20)
 
 struct decoder {
     struct decoders *decoders;
@@ -52,6 +54,7 @@ struct strips {
     uint32_t side[STEP_NODES_MAX];
     struct scaler scaler[STEP_NODES_MAX];
     unsigned sides, scalers; /* scalers: 0 until the picture is known not to be whole */
+    bool again;              /* the file is to be begun again, for no stream */
 };
 
 /* Begins to scale the picture, of which no row has been decoded yet. */
@@ -100,25 +103,58 @@ static enum reason fill_part(struct strips *strips, const struct staging_part *p
     return REASON_NONE;
 }
 
-/* The picture's coefficients as a part, where they may go into a slot. */
-static bool offer_coefficients(struct part_shape *coded, const struct strips *strips,
-                               const struct part_shape *pixels)
+/* Bytes of the picture's stream; 0: there is none for staging. */
+static uint64_t bytes_of_stream(const struct strips *strips)
 {
-    const struct dct_layout *dct = &strips->info->dct;
-    struct staging *staging = strips->decoder->decoders->config.staging;
-    if (dct->colour == DCT_NONE || strips->picture->host_only ||
-        dct_bytes(dct) > staging_part_bytes(staging))
-        return false;
-    *coded = *pixels;
-    coded->payload = PAYLOAD_DCT;
-    coded->bytes = dct_bytes(dct);
-    coded->dct = *dct;
-    return true;
+    const uint64_t most = staging_part_bytes(strips->decoder->decoders->config.staging);
+    const uint64_t bytes = strips->info->stream_bytes;
+    return strips->picture->host_only || strips->picture->no_stream || bytes > most ? 0 : bytes;
 }
 
+/* The picture's stream and coefficients as parts, where they may go into a slot; returns how many. */
+static unsigned offer_coded(struct part_shape coded[2], const struct strips *strips,
+                            const struct part_shape *pixels)
+{
+    const struct dct_layout *dct = &strips->info->dct;
+    const uint64_t most = staging_part_bytes(strips->decoder->decoders->config.staging);
+    const uint64_t stream = bytes_of_stream(strips);
+    unsigned count = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        coded[i] = *pixels;
+        coded[i].dct = *dct;
+    }
+    if (stream > 0) {
+        coded[count].payload = PAYLOAD_STREAM;
+        coded[count++].bytes = stream;
+    }
+    if (dct->colour != DCT_NONE && !strips->picture->host_only && dct_bytes(dct) <= most) {
+        coded[count].payload = PAYLOAD_DCT;
+        coded[count++].bytes = dct_bytes(dct);
+    }
+    return count;
+}
+
+/* Memory for a picture that is decoded while there is no room for its stream; 0: it waits. */
+static uint64_t spare_memory(const struct strips *strips)
+{
+    const uint64_t bytes = 3ull * strips->info->out_width * strips->info->out_height;
+    return bytes <= SPARE_BYTES && strips->sides == 0 && bytes_of_stream(strips) > 0 ? bytes : 0;
+}
+
+/* What the part holds of a JPEG picture. */
+static enum jpeg_way way_of(const struct picture *picture, const struct part_shape *shape)
+{
+    return strcmp(picture->record.format, "jpeg") != 0 ? JPEG_NOT_DECODED
+           : shape->payload == PAYLOAD_STREAM          ? JPEG_STREAM
+           : shape->payload == PAYLOAD_DCT             ? JPEG_COEFFICIENTS
+                                                       : JPEG_PIXELS;
+}
+
+static bool do_spare(struct strips *strips, uint32_t *bottom);
+
 /* Gets room for a rectangle of pixels and decodes rows into it, or copies from the rows in
- * `window`. A device that wants them gets coefficients instead. false: the run is over. A failure
- * goes into the picture's record. *bottom is where the part ends. */
+ * `window`. A device that wants it gets the stream or coefficients instead. false: the run is over. A
+ * failure goes into the picture's record. *bottom is where the part ends. */
 static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *window,
                     uint32_t *bottom)
 {
@@ -129,12 +165,14 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
                                       .height = info->out_height,
                                       .orientation = info->orientation,
                                       .rect = rect};
-    struct part_shape coded;
+    struct part_shape coded[2];
     struct staging_part part;
-    const bool coefficients = !window && offer_coefficients(&coded, strips, &pixels);
+    const unsigned count = window ? 0 : offer_coded(coded, strips, &pixels);
+    const bool spare = !window && part_is_whole(&pixels) && spare_memory(strips) > 0;
+    bool full = false;
     int64_t start = clock_now();
-    if (!staging_acquire(staging, &part, &pixels, coefficients ? &coded : NULL))
-        return false;
+    if (!staging_acquire(staging, &part, &pixels, coded, count, spare ? &full : NULL))
+        return full && do_spare(strips, bottom);
     strips->decoder->waits.blocked += clock_seconds_since(start);
     start = clock_now();
     enum reason reason = REASON_NONE;
@@ -146,6 +184,8 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
         for (uint32_t y = 0; y < part.shape.rect.y1 - rect.y0; y++)
             memcpy(part.bytes + (size_t)y * part.shape.stride,
                    window + ((size_t)y * info->out_width + rect.x0) * 3, part.shape.stride);
+    } else if (part.shape.payload == PAYLOAD_STREAM) {
+        strips->again = picture->no_stream = !decode_stream(strips->decode, part.bytes);
     } else if (part.shape.payload == PAYLOAD_DCT) {
         reason = decode_coefficients(strips->decode, part.bytes, &picture->record.failure);
         if (reason == REASON_NONE)
@@ -154,14 +194,42 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
         reason = fill_part(strips, &part);
     }
     strips->decoder->busy += clock_seconds_since(start);
-    if (reason != REASON_NONE) {
+    if (reason != REASON_NONE || strips->again) {
         staging_cancel(staging, &part);
         return true;
     }
     *bottom = part.shape.rect.y1;
+    picture->way = way_of(picture, &part.shape);
     picture_hold(picture);
     staging_submit(staging, &part, picture);
     return true;
+}
+
+/* All slots are full of work for the device: decodes the picture here, and then waits for room. So the
+ * threads add to what the device does. */
+static bool do_spare(struct strips *strips, uint32_t *bottom)
+{
+    const struct image_info *info = strips->info;
+    const size_t row = (size_t)info->out_width * 3;
+    struct failure *failure = &strips->picture->record.failure;
+    uint8_t *rows = malloc(row * info->out_height);
+    if (!rows) {
+        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for %u rows of %u pixels",
+                    info->out_height, info->out_width);
+        return true;
+    }
+    const int64_t start = clock_now();
+    decode_rows(strips->decode, rows, row, info->out_height, failure);
+    strips->decoder->busy += clock_seconds_since(start);
+    bool going = true;
+    uint32_t y = 0;
+    for (*bottom = 0; *bottom < info->out_height && failure->reason == REASON_NONE && going;) {
+        going = do_part(strips, (struct cell_rect){0, y, info->out_width, info->out_height},
+                        rows + y * row, bottom);
+        y = *bottom - strips->overlap;
+    }
+    free(rows);
+    return going;
 }
 
 /* A picture whose rows, with those around them that are looked at, do not fit into a slot: rows are
@@ -245,7 +313,7 @@ static bool give_scaled(struct strips *strips)
                                          .scaled = strips->side[i]};
         struct staging_part part;
         const int64_t start = clock_now();
-        if (!staging_acquire(staging, &part, &shape, NULL))
+        if (!staging_acquire(staging, &part, &shape, NULL, 0, NULL))
             return false;
         strips->decoder->waits.blocked += clock_seconds_since(start);
         assert(part_is_whole(&part.shape));
@@ -271,17 +339,21 @@ static bool do_strips(struct strips *strips)
     const uint32_t step = row * height <= part_bytes ? height
                           : rows > least             ? (uint32_t)rows
                                                      : least;
+    /* A stream is smaller than its pixels. */
+    const bool stream = bytes_of_stream(strips) > 0;
     uint32_t y = 0, bottom = 0;
     bool going = true;
-    while (bottom < height && picture->record.failure.reason == REASON_NONE && going) {
+    while (bottom < height && picture->record.failure.reason == REASON_NONE && going &&
+           !strips->again) {
         if (y > 0 && stop_overdue(strips->decoder->decoders->config.job->stop)) {
             going = false;
             break;
         }
-        going = do_part(strips,
-                        (struct cell_rect){0, y, strips->info->out_width,
-                                           height - y > step ? y + step : height},
-                        NULL, &bottom);
+        going =
+            do_part(strips,
+                    (struct cell_rect){0, y, strips->info->out_width,
+                                       height - y > step && (y > 0 || !stream) ? y + step : height},
+                    NULL, &bottom);
         y = bottom - strips->overlap;
     }
     return going;
@@ -347,8 +419,8 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         .overlap = staging_overlap(config->staging),
     };
     strips.sides = staging_sides(strips.side, config->staging);
-    const uint64_t memory =
-        info.memory + rows_memory(&strips, staging_part_bytes(config->staging));
+    const uint64_t memory = info.memory + spare_memory(&strips) +
+                            rows_memory(&strips, staging_part_bytes(config->staging));
     start = clock_now();
     if (!budget_take(config->budget, memory)) {
         decode_abort(decode);
@@ -357,6 +429,11 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
     decoder->waits.blocked += clock_seconds_since(start);
     thumbnail_begin(decoder->thumbnail, info.out_width, info.out_height, info.orientation);
     bool going = do_rows(&strips);
+    if (strips.again) {
+        decode_abort(decode);
+        budget_give(config->budget, memory);
+        return do_file(decoder, decode, picture);
+    }
     start = clock_now();
     if (going && failure->reason == REASON_NONE)
         decode_end(decode, picture->record.digest, failure);
@@ -443,6 +520,7 @@ static void decode_pictures(struct decoder *decoder)
     unsigned count;
     struct decode_options options = ingest->decode;
     options.coefficients = config->coefficients;
+    options.streams = config->streams && config->thumbnail_size == 0;
     options.stop = config->job->stop;
     bool going = (ingest->isolate ? decode_open_isolated(&decode, ingest->isolate, &err)
                                   : decode_open(&decode, &options, &err)) == STATUS_OK;

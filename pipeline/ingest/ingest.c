@@ -58,6 +58,7 @@ struct ingest {
     struct picture_sink sink;
     uint32_t thumbnail_size; /* 0: none are made */
     bool coefficients;       /* decoders hand out those of JPEG pictures for staging */
+    bool streams;            /* likewise their entropy code */
 
     /* In the order of the flow. What ends waits is looked up under the lock: a device may fail
      * while it is being opened. */
@@ -226,6 +227,7 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
         return status;
     const bool taken = staging_takes(staging, PAYLOAD_DCT);
     ingest->coefficients = taken && decode_coefficients_agree();
+    ingest->streams = ingest->coefficients && staging_takes(staging, PAYLOAD_STREAM);
     if (taken && !ingest->coefficients)
         log_message(
             LOG_DEBUG,
@@ -376,6 +378,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
         .staging = ingest->staging,
         .budget = ingest->budget,
         .coefficients = ingest->coefficients,
+        .streams = ingest->streams,
         .open_files = open_files,
         .thumbnail_size = ingest->thumbnail_size,
     };

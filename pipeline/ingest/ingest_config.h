@@ -76,11 +76,22 @@ struct ingest_config {
     const char *command_line;
 };
 
+/* What of a JPEG image came to the device. */
+enum jpeg_way {
+    JPEG_NOT_DECODED, /* or it is no JPEG */
+    JPEG_STREAM,
+    JPEG_COEFFICIENTS,
+    JPEG_PIXELS,
+    JPEG_WAYS,
+};
+
 struct ingest_report {
     uint64_t images_ok, images_failed, images_unchanged, images_resumed, files_not_images;
     uint64_t by_reason[REASON_COUNT];
     uint64_t links_passed; /* symbolic links to directories that were not followed */
     uint64_t bytes_read, pixels;
+    uint64_t jpeg[JPEG_WAYS];  /* images */
+    uint64_t jpeg_handed_back; /* files: by a device that could not prove them */
     double seconds; /* process start to durable file */
     struct stage_times stage[INGEST_STAGES];
     unsigned bottleneck; /* index into stage */

@@ -35,7 +35,8 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
 
 bool picture_make_counters(struct picture *picture)
 {
-    picture->counters = calloc(picture->sink->counters, sizeof *picture->counters);
+    if (!picture->counters)
+        picture->counters = calloc(picture->sink->counters, sizeof *picture->counters);
     return picture->counters != NULL;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/blob.h"
 #include "file/store.h"
+#include "ingest/ingest_config.h"
 #include "staging/staging.h"
 #include "walk/walk.h"
 #include <pthread.h>
@@ -34,9 +35,11 @@ struct picture {
     uint32_t *counters; /* NULL until the first part */
     uint8_t *thumbnail; /* that the record refers to, or NULL */
     bool resumed, unchanged;
-    bool dropped;         /* the run ends without it */
-    bool lost;            /* a part's values will not come: it is decoded again */
-    bool host_only;       /* a device could not prove a part: pixels are to be made on the host */
+    bool dropped;   /* the run ends without it */
+    bool lost;      /* a part's values will not come: it is decoded again */
+    bool host_only; /* a device could not prove a part: pixels are to be made on the host */
+    bool no_stream; /* its entropy code is not for a device */
+    enum jpeg_way way;
     struct picture *next; /* in a list of its owner */
     uint64_t pixels, bytes_read;
     atomic_uint holders;
@@ -47,7 +50,7 @@ struct picture {
 /* A picture with one holder and nothing open; NULL without memory. The sink must outlive it. */
 struct picture *picture_new(const struct picture_sink *sink, const struct walk_item *item);
 
-/* Makes counters of zero; false without memory. */
+/* Makes counters of zero, unless it has them; false without memory. */
 bool picture_make_counters(struct picture *picture);
 
 /* One holder more; one holder less. The last one drops it or sends it on. */

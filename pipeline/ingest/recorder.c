@@ -28,11 +28,13 @@ static void count_picture(struct recorder *recorder, const struct picture *pictu
     enum reason reason = picture->record.failure.reason;
     report->bytes_read += picture->bytes_read;
     report->by_reason[reason]++;
+    report->jpeg_handed_back += picture->host_only;
     if (reason == REASON_NONE) {
         report->images_ok++;
         report->images_resumed += picture->resumed;
         report->images_unchanged += picture->unchanged;
         report->pixels += picture->pixels;
+        report->jpeg[picture->way]++;
     } else if (reason == REASON_NOT_AN_IMAGE) {
         report->files_not_images++;
     } else {

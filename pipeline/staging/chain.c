@@ -2,6 +2,7 @@
 #include "staging/chain.h"
 
 #include "base/log.h"
+#include "base/minmax.h"
 
 #include <assert.h>
 #include <string.h>
@@ -27,6 +28,7 @@ enum status chain_init(struct chain *chain, const struct step_plan *plan,
     memset(chain, 0, sizeof *chain);
     chain->words = plan->words;
     chain->overlap = step_plan_overlap(plan);
+    chain->largest = 1;
     for (unsigned i = 0; i < plan->count; i++) {
         const struct step_node *wanted = &plan->node[i];
         const struct step *step = wanted->step;
@@ -47,8 +49,10 @@ enum status chain_init(struct chain *chain, const struct step_plan *plan,
                                 .input = input,
                                 .arena_bytes = share(bytes, step->arena_percent)};
         chain->refuses = chain->refuses || step->refuses;
-        chain->slot_sizes += slots_for(share(bytes, step->arena_percent)) +
-                             slots_for(share(bytes, step->scratch_percent));
+        const uint32_t arena = slots_for(share(bytes, step->arena_percent));
+        chain->slot_sizes += arena + slots_for(share(bytes, step->scratch_percent));
+        chain->largest = arena > chain->largest ? arena : chain->largest;
+        chain->slot_bytes = max_u64(chain->slot_bytes, step->slot_bytes);
     }
     chain->words += chain->refuses;
     return STATUS_OK;

@@ -25,6 +25,8 @@ struct chain {
     uint32_t words;      /* in a part's row, including its verdict if a step may refuse */
     uint32_t overlap;    /* of parts */
     uint32_t slot_sizes; /* the memory of all arenas, in slots */
+    uint32_t largest;    /* buffer, in slots; at least 1 */
+    uint64_t slot_bytes; /* what slots should have; 0: any */
     bool refuses;        /* the last word of a row is the verdict */
 };
 

@@ -53,6 +53,7 @@ void ring_open_slot(struct lane *lane)
             continue;
         slot->state = SLOT_FILLING;
         slot->used_bytes = slot->parts = slot->outstanding = 0;
+        slot->cost = 0;
         memset(&slot->use, 0, sizeof slot->use);
         slot->opened = clock_now();
         lane->filling = slot;
@@ -107,8 +108,8 @@ static enum status finish_slot(struct lane *lane, struct slot *slot, struct erro
                   ocl_context_device(lane->context)->name);
         return share_alive(staging) > 1 ? STATUS_FAILED : error_remedy(err, REMEDY_RUN_AGAIN);
     }
-    share_measure(lane, slot->used_bytes, slot->given);
-    lane->pending -= slot->used_bytes;
+    share_measure(lane, slot->cost, slot->given);
+    lane->pending -= slot->cost;
     lane->busy--;
     slot->state = SLOT_FREE;
     pthread_cond_broadcast(&staging->room);

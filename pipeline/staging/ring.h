@@ -28,7 +28,7 @@ struct lane {
     bool emptied; /* after it failed: the parts in its slots were given back as lost */
     double seconds[3];
     /* Its speed, for share.c: */
-    uint64_t pending;  /* bytes in its slots */
+    uint64_t pending;  /* bytes in its slots, of streams those of their pixels */
     double rate;       /* recent bytes per second from start to end; 0: unknown */
     int64_t last_end;  /* of its last slot */
     int64_t last_took; /* nanoseconds */

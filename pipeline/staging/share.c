@@ -3,8 +3,9 @@
  * The part goes to the device that would finish it first: (bytes in its slots + bytes of the part)
  * / its rate, measured from its last slots. A device twice as fast gets twice as much, and one that
  * is a hundred times slower gets nothing that a faster one would count sooner, even after a wait.
- * No device has more in its slots than it counts in HORIZON seconds, so none delays the others for
- * longer, be it with the last images of a run or with one that the store waits for.
+ * Streams, which are smaller, count with the bytes of their pixels. No device has more in its slots than
+ * it counts in HORIZON seconds, so none delays the others for longer, be it with the last images of a
+ * run or with one that the store waits for.
  *
  * A device's rate is measured with parts of PROBE_BYTES, one at a time; its first slot does not
  * count, since runtimes defer work until then. A device that is not chosen is probed again when it

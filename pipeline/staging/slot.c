@@ -20,6 +20,8 @@
 #define SLOT_BYTES_SHARED  (8ull << 20)
 #define SLOT_BYTES_COPIED  (32ull << 20)
 #define SLOT_COUNT_DEFAULT 4u
+/* Of a device's memory, for slots that are larger than usual, and their arenas. */
+#define LARGER_SLOTS_SHARE 4u
 #define PARTS_MAX          4096u
 
 /* --- size ------------------------------------------------------------------------------------ */
@@ -47,22 +49,28 @@ uint64_t slot_bytes_least(const struct step_plan *plan)
 }
 
 unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
-                           const struct ocl_device *device, uint32_t words, uint32_t arenas)
+                           const struct ocl_device *device, const struct chain *chain)
 {
     shape->shared = device->unified_memory;
-    uint64_t bytes = config->slot_bytes ? config->slot_bytes : bytes_usual(device);
+    const uint64_t usual = bytes_usual(device);
+    const uint64_t larger = shape->shared ? 0 : chain->slot_bytes;
+    uint64_t bytes = config->slot_bytes ? config->slot_bytes : max_u64(usual, larger);
     unsigned count = config->slot_count ? config->slot_count : SLOT_COUNT_DEFAULT;
     count = count > SLOTS_MAX ? SLOTS_MAX : count;
     uint64_t host = config->host_memory / config->chosen_count;
     uint64_t most = device->max_allocation;
-    const unsigned buffers = count + arenas;
+    const unsigned buffers = count + chain->slot_sizes;
+    if (larger > usual && !config->slot_bytes)
+        most = min_u64(most, device->global_memory / LARGER_SLOTS_SHARE / buffers);
+    /* The largest arena is one buffer, in which offsets have 32 bits. */
+    most = min_u64(most, min_u64(device->max_allocation, UINT32_MAX) / chain->largest);
     if (config->device_memory)
         most = min_u64(most, config->device_memory / buffers);
     most = min_u64(most, bytes_within(host, shape->shared ? buffers : count));
     most = min_u64(most, 1ull << 31);
     bytes = max_u64(min_u64(bytes, most), slot_bytes_least(config->plan));
     shape->bytes = (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
-    uint64_t parts = shape->bytes / 4 / (4ull * words);
+    uint64_t parts = shape->bytes / 4 / (4ull * chain->words);
     shape->parts = (uint32_t)max_u64(2, min_u64(parts, PARTS_MAX));
     return count;
 }

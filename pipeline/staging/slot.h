@@ -29,8 +29,9 @@ struct slot_array {
 
 struct slot {
     struct lane *lane;
-    enum slot_state state; /* this and the next ten are guarded by the staging's lock */
+    enum slot_state state; /* this and the next eleven are guarded by the staging's lock */
     uint32_t used_bytes, parts, outstanding;
+    uint64_t cost; /* of its parts, as share.c counts it */
     struct chain_use use;
     int64_t opened;    /* when the first part arrived */
     int64_t given;     /* when it was submitted to the device */
@@ -57,9 +58,9 @@ struct slot_shape {
 uint64_t slot_bytes_least(const struct step_plan *plan);
 
 /* Chooses size and number of a lane's slots, from the options, the memory bounds and the device's
- * limits. words: of a part's row; arenas: memory of all arenas, in slots. */
+ * limits. chain: initialised; its arenas count as slots. */
 unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
-                           const struct ocl_device *device, uint32_t words, uint32_t arenas);
+                           const struct ocl_device *device, const struct chain *chain);
 
 /* Allocates the buffers and maps them on the host. */
 enum status slot_init(struct slot *slot, struct ocl_context *context, struct slot_queues queues,

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/parse.h"
 
 #include <pthread.h>
@@ -75,12 +76,23 @@ static void place(struct staging_part *part, struct slot *slot)
     chain_place(&part->chain, &lane->chain, &part->shape, &slot->use);
     uint64_t end = slot->used_bytes + part->shape.bytes;
     end = (end + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
-    lane->pending += end - slot->used_bytes;
+    lane->pending += part->cost;
+    slot->cost += part->cost;
     slot->used_bytes = (uint32_t)end;
 }
 
+/* The first of the coded payloads from `at` on that the lane accepts; `count`: none. */
+static unsigned choose_coded(const struct lane *lane, const struct part_shape *coded, unsigned at,
+                             unsigned count)
+{
+    while (at < count && !chain_takes(&lane->chain, coded[at].payload, true))
+        at++;
+    return at;
+}
+
 bool staging_acquire(struct staging *staging, struct staging_part *part,
-                     const struct part_shape *pixels, const struct part_shape *coded)
+                     const struct part_shape *pixels, const struct part_shape *coded,
+                     unsigned coded_count, bool *full)
 {
     const struct cell_rect *rect = &pixels->rect;
     const uint64_t whole = 3ull * (rect->x1 - rect->x0) * (rect->y1 - rect->y0);
@@ -88,21 +100,27 @@ bool staging_acquire(struct staging *staging, struct staging_part *part,
     const struct lane *sized = NULL;
     uint64_t sized_bytes = whole;
     bool sized_coded = false, going = false;
-    if (staging->lane_count == 1 && !coded) {
+    if (full)
+        *full = false;
+    if (staging->lane_count == 1 && coded_count == 0) {
         sized = &staging->lane[0];
-        size_part(part, sized, pixels, whole, NULL);
+        size_part(part, sized, pixels, min_u64(whole, staging->part_bytes), NULL);
+        part->cost = part->shape.bytes;
     }
     pthread_mutex_lock(&staging->lock);
     while (!staging->aborted && share_alive(staging) > 0) {
         uint64_t bytes = whole;
         struct lane *lane = share_choose(&bytes, staging);
         bytes = staging->whole ? whole : bytes;
-        const bool wants_coded = lane && coded && lane->built && bytes == whole &&
-                                 part_is_whole(pixels) &&
-                                 chain_takes(&lane->chain, coded->payload, true);
+        const bool wants_coded =
+            lane && coded_count > 0 && lane->built && bytes == whole && part_is_whole(pixels);
         if (lane && (sized != lane || sized_bytes != bytes || sized_coded != wants_coded)) {
-            if (!wants_coded || !size_part(part, lane, pixels, bytes, coded))
-                size_part(part, lane, pixels, bytes, NULL);
+            unsigned c = wants_coded ? choose_coded(lane, coded, 0, coded_count) : coded_count;
+            while (c < coded_count && !size_part(part, lane, pixels, bytes, &coded[c]))
+                c = choose_coded(lane, coded, c + 1, coded_count);
+            if (c == coded_count)
+                size_part(part, lane, pixels, min_u64(bytes, staging->part_bytes), NULL);
+            part->cost = max_u64(part->shape.bytes, c < coded_count ? whole : 0);
             sized = lane;
             sized_bytes = bytes;
             sized_coded = wants_coded;
@@ -114,6 +132,10 @@ bool staging_acquire(struct staging *staging, struct staging_part *part,
         going = lane && lane->filling;
         if (going) {
             place(part, lane->filling);
+            break;
+        }
+        if (full) {
+            *full = true;
             break;
         }
         pthread_cond_wait(&staging->room, &staging->lock);
@@ -202,8 +224,7 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
     struct staging_config smaller = *config;
     for (;;) {
         const struct ocl_device *device = ocl_context_device(lane->context);
-        const unsigned wanted = slot_shape_choose(&lane->shape, &smaller, device, lane->chain.words,
-                                                  lane->chain.slot_sizes);
+        const unsigned wanted = slot_shape_choose(&lane->shape, &smaller, device, &lane->chain);
         const enum status status = allocate_slots(lane, wanted, err);
         if (status == STATUS_OK)
             return STATUS_OK;
@@ -237,7 +258,7 @@ static enum status open_lane(struct lane *lane, struct staging *staging, unsigne
         ocl_queue_open(&lane->queues.compute, lane->context, "compute", err) != STATUS_OK ||
         ocl_queue_open(&lane->queues.read, lane->context, "read back", err) != STATUS_OK)
         return STATUS_FAILED;
-    slot_shape_choose(&lane->shape, config, device, lane->chain.words, lane->chain.slot_sizes);
+    slot_shape_choose(&lane->shape, config, device, &lane->chain);
     const enum status status = chain_open(&lane->chain, lane->context, lane->shape.bytes, err);
     if (status != STATUS_OK)
         return status;

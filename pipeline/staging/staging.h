@@ -34,6 +34,7 @@ struct staging_part {
     struct part_shape shape;
     struct slot *slot; /* this and the rest: internal to staging */
     uint32_t index, offset;
+    uint64_t cost; /* as share.c counts it */
     struct chain_part chain;
 };
 
@@ -59,13 +60,15 @@ bool staging_takes(const struct staging *staging, enum payload payload);
 
 /* Acquires space for the pixels of pixels->rect, whose orientation, width and height are those of
  * the image. Blocks until a slot has space; false: the run is over (aborted, or every lane has
- * failed). The rect has at most staging_part_bytes. If it needs more table entries than a slot has,
+ * failed). If the rect has more than staging_part_bytes, needs more table entries than a slot has,
  * or has more pixels than the device should get now, fewer rows are granted: part->shape.rect is
- * the granted rect, never less than one row and the overlap. coded: the whole image in another
- * payload of at most staging_part_bytes; NULL: not available. part->shape says which one to write:
- * `coded` if the lane accepts it and the rect is the whole image. */
+ * the granted rect, never less than one row and the overlap. coded: the whole image in `coded_count`
+ * other payloads of at most staging_part_bytes, the best one first. part->shape says which one to
+ * write: the first one that the lane accepts, if the rect is the whole image. full: NULL, or set
+ * instead of waiting for a slot; then the result is false. */
 bool staging_acquire(struct staging *staging, struct staging_part *part,
-                     const struct part_shape *pixels, const struct part_shape *coded);
+                     const struct part_shape *pixels, const struct part_shape *coded,
+                     unsigned coded_count, bool *full);
 
 /* Submits a part whose bytes are written: it will be delivered for `picture`. */
 void staging_submit(struct staging *staging, struct staging_part *part, void *picture);

@@ -1,7 +1,7 @@
 /* step.h: the interface of the steps by which a device processes parts.
  *
- *     slot (RGB, DCT) ──> jpeg ──┬──────────> histograms of the picture as decoded ──> values
- *                                └──> blur ──> histograms of the blurred picture ────> values
+ *     slot ──> entropy ──> jpeg ──┬──────────> histograms of the picture as decoded ──> values
+ *       RGB, STREAM, DCT          └──> blur ──> histograms of the blurred picture ────> values
  *
  * A plan is a list of nodes, made once for a run; each names a step and the node that is its input.
  * A step that produces parts writes them to an arena, a buffer on the device that staging allocates
@@ -78,10 +78,11 @@ struct step {
     bool whole;   /* takes only whole images, and scales them to the side `parameter` */
     bool refuses; /* may set a part's verdict word: then the host decodes the image */
     uint32_t arena_percent, scratch_percent; /* bytes on the device, of those of its input */
-    size_t entry_bytes;                      /* of the table */
-    const char *fault;                       /* how an error begins where it computes wrong */
-    const char *kernel;                      /* of a step that is one kernel, else NULL */
-    const char *upload, *unmap, *map;        /* the table's commands in traces */
+    uint64_t slot_bytes; /* what slots should have where the device has its own memory; 0: any */
+    size_t entry_bytes;  /* of the table */
+    const char *fault;   /* how an error begins where it computes wrong */
+    const char *kernel;  /* of a step that is one kernel, else NULL */
+    const char *upload, *unmap, *map; /* the table's commands in traces */
     /* What happens instead if the step is not possible or wrong, as worded in a notice; NULL: a
      * device that cannot run it cannot be used. */
     const char *otherwise;

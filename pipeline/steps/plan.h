@@ -11,11 +11,12 @@
 #include "histogram/count_step.h"
 #include "staging/step.h"
 
-/* Where the pixels of JPEG images are computed from coefficients. */
+/* What of decoding JPEG images devices do. */
 enum plan_jpeg {
-    PLAN_JPEG_AUTO, /* on devices other than CPUs */
-    PLAN_JPEG_HOST,
-    PLAN_JPEG_DEVICE,
+    PLAN_JPEG_AUTO,         /* pixels from coefficients, unless they are CPUs */
+    PLAN_JPEG_HOST,         /* nothing */
+    PLAN_JPEG_COEFFICIENTS, /* pixels from coefficients */
+    PLAN_JPEG_DEVICE,       /* coefficients from entropy code, too */
 };
 
 struct plan_config {

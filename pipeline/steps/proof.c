@@ -59,6 +59,7 @@ static void fill_table(void *table, uint32_t *counts, struct proof_part *parts, 
                                          .in_offset = part->in_offset,
                                          .out_offset = part->out_offset,
                                          .values = part->values,
+                                         .verdict = i,
                                          .first = counts,
                                          .count = own,
                                          .given_up = part->given_up};
@@ -75,22 +76,26 @@ enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
     const struct step *step = node->step;
     const cl_mem_flags copied = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
     const uint64_t scratch_bytes = bytes * step->scratch_percent / 100;
-    const size_t table_bytes = count * step->entry_bytes;
+    const size_t verdict_bytes = count * sizeof(uint32_t);
+    size_t table_bytes = 0;
     struct step_needs needs = {0};
     struct ocl_queue *queue = NULL;
-    void *state = NULL, *table = malloc(table_bytes);
-    cl_mem in = NULL, out = NULL, scratch = NULL, entries = NULL;
+    void *state = NULL, *table = NULL;
+    uint32_t *verdicts = calloc(count, sizeof *verdicts);
+    cl_mem in = NULL, out = NULL, scratch = NULL, entries = NULL, refused = NULL;
     cl_event events[STEP_EVENTS_MAX] = {NULL};
     uint32_t counts[STEP_COUNTS_MAX] = {0};
     enum status status = STATUS_FAILED;
-    if (!table) {
-        error_memory(err, table_bytes, "the self-test");
-        goto out;
-    }
     if (step->open(&state, &needs, context, node, bytes, err) != STATUS_OK ||
         step->build(state, err) != STATUS_OK)
         goto out;
-    assert(needs.lists == 1 && needs.entries == 0);
+    assert(needs.entries == 0);
+    table_bytes = needs.lists * count * step->entry_bytes;
+    table = calloc(1, table_bytes);
+    if (!table || !verdicts) {
+        error_memory(err, table_bytes, "the self-test");
+        goto out;
+    }
     fill_table(table, counts, parts, count, node, state, &needs);
     if (ocl_queue_open(&queue, context, "self-test", err) != STATUS_OK ||
         ocl_buffer(&in, context, copied, (size_t)bytes, (void *)(uintptr_t)input, "parts", err) !=
@@ -101,17 +106,25 @@ enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
     if (scratch_bytes > 0 && ocl_buffer(&scratch, context, CL_MEM_READ_WRITE, (size_t)scratch_bytes,
                                         NULL, "scratch", err) != STATUS_OK)
         goto out;
+    if (step->refuses && ocl_buffer(&refused, context, copied, verdict_bytes, verdicts, "verdicts",
+                                    err) != STATUS_OK)
+        goto out;
     struct step_io io = {.in = in,
                          .out = out,
                          .scratch = scratch,
                          .table = entries,
-                         .values = out,
+                         .values = step->refuses ? refused : out,
                          .list_entries = count,
                          .counts = counts,
                          .waits = OCL_NO_WAITS,
                          .events = events};
     if (step->enqueue(state, queue, &io, err) != STATUS_OK)
         goto out;
+    if (step->refuses && ocl_enqueue_read(queue, "read verdicts", refused, true, 0, verdict_bytes,
+                                          verdicts, OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        goto out;
+    for (uint32_t i = 0; i < count; i++)
+        parts[i].refused = verdicts[i] != 0;
     status = ocl_enqueue_read(queue, "read parts", out, true, 0, (size_t)bytes, output,
                               OCL_NO_WAITS, NULL, err);
 out:
@@ -119,6 +132,7 @@ out:
         if (events[i])
             clReleaseEvent(events[i]);
     }
+    ocl_buffer_release(&refused);
     ocl_buffer_release(&scratch);
     ocl_buffer_release(&entries);
     ocl_buffer_release(&out);
@@ -126,6 +140,7 @@ out:
     ocl_queue_close(&queue);
     if (state)
         step->close(&state);
+    free(verdicts);
     free(table);
     return status;
 }

@@ -17,6 +17,7 @@ struct proof_part {
     uint32_t in_offset, out_offset;
     uint32_t values; /* where the step gives values: index of the first word of the part's row */
     bool given_up;
+    bool refused; /* by a step that may; set by proof_run */
 };
 
 /* Runs parts through one step, as staging does: `input` and `output` have `bytes` bytes; bytes of

@@ -1,15 +1,23 @@
 /* table.c: the table of steps. A new step is one file and one row here. */
 #include "steps/blur_step.h"
 #include "steps/code_step.h"
+#include "steps/entropy_step.h"
 #include "steps/jpeg_step.h"
 #include "steps/plan.h"
 #include "steps/scale_step.h"
+
+static bool needs_entropy(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)feature;
+    node->parameter = ENTROPY_STEP_ALWAYS;
+    return plan->config.jpeg == PLAN_JPEG_DEVICE;
+}
 
 static bool needs_jpeg(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
     (void)feature;
     const enum plan_jpeg jpeg = plan->config.jpeg;
-    node->parameter = jpeg == PLAN_JPEG_DEVICE ? JPEG_STEP_ALWAYS : JPEG_STEP_FASTER;
+    node->parameter = jpeg == PLAN_JPEG_AUTO ? JPEG_STEP_FASTER : JPEG_STEP_ALWAYS;
     return jpeg != PLAN_JPEG_HOST;
 }
 
@@ -50,6 +58,11 @@ static bool needs_code(struct step_node *node, struct plan *plan, const struct f
 }
 
 const struct step_row step_rows[] = {
-    {&jpeg_step, needs_jpeg},   {&scale_step, needs_scale}, {&blur_step, needs_blur},
-    {&count_step, needs_count}, {&code_step, needs_code}, {NULL, NULL},
+    {&entropy_step, needs_entropy},
+    {&jpeg_step, needs_jpeg},
+    {&scale_step, needs_scale},
+    {&blur_step, needs_blur},
+    {&count_step, needs_count},
+    {&code_step, needs_code},
+    {NULL, NULL},
 };

@@ -93,12 +93,12 @@ def test_any_variant(clpipe, album, expected, tmp_path, variant):
 @pytest.mark.parametrize("options", [[], ["--slot-size", "1M"], ["--blur", "3"],
                                      ["--decode-scale", "2"], ["--isolate"]])
 def test_jpeg_pixels_anywhere(clpipe, album, expected, tmp_path, options):
-    """Made on the device of coefficients, or on the host."""
+    """Made on the device of coefficients or of entropy code, or on the host."""
     digests = []
-    for where in ("host", "device"):
+    for where in ("host", "coefficients", "device"):
         name = ingest(clpipe, f"{where}.h5", album, *FEATURES, *options, "--jpeg-pixels", where)
         digests.append(digest(tmp_path / name))
-    assert digests[0] == digests[1]
+    assert digests[0] == digests[1] == digests[2]
     assert (digests[0] == digest(expected)) == (options in ([], ["--slot-size", "1M"], ["--isolate"]))
 
 

@@ -146,7 +146,7 @@ static void submit_picture(struct staging *staging, struct picture *picture, boo
                                           .orientation = 7,
                                           .rect = {0, y, picture->width, end}};
         struct staging_part part;
-        assert_true(staging_acquire(staging, &part, &pixels, NULL));
+        assert_true(staging_acquire(staging, &part, &pixels, NULL, 0, NULL));
         memcpy(part.bytes, picture->pixels + (size_t)3 * picture->width * y, part.shape.bytes);
         bottom = part.shape.rect.y1;
         picture->parts++;

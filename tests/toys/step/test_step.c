@@ -230,7 +230,7 @@ static void submit_picture(struct staging *staging, struct picture *picture, uin
                                     .orientation = 6,
                                     .rect = {0, y, picture->width, bottom}};
         struct staging_part part;
-        assert_true(staging_acquire(staging, &part, &pixels, NULL));
+        assert_true(staging_acquire(staging, &part, &pixels, NULL, 0, NULL));
         assert_int_equal(part.shape.payload, PAYLOAD_RGB);
         memcpy(part.bytes, picture->pixels + (size_t)3 * picture->width * y, part.shape.bytes);
         if (random_next(random) >> 8 & 1) {

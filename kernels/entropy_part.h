@@ -1,0 +1,50 @@
+/* entropy_part.h: what the host and jpeg_entropy both read. */
+#ifndef CLPIPE_KERNELS_ENTROPY_PART_H
+#define CLPIPE_KERNELS_ENTROPY_PART_H
+
+#ifdef __OPENCL_VERSION__
+#define JPEG_U32 uint
+#define JPEG_U16 ushort
+#define JPEG_U8  uchar
+#else
+#include <stdint.h>
+#define JPEG_U32 uint32_t
+#define JPEG_U16 uint16_t
+#define JPEG_U8  uint8_t
+#endif
+
+#define JPEG_STREAM_SLOTS  6
+#define JPEG_STREAM_TABLES 4
+#define JPEG_BLOCKS_AT     384 /* bytes of the quantization tables before the first block */
+
+/* The bits of a verdict; 0: proven. */
+#define JPEG_NOT_SYNCHRONISED 1 /* in the rounds that there are */
+#define JPEG_NO_CODE          2
+#define JPEG_BEYOND_BLOCK     4  /* a run leads behind the block's last coefficient */
+#define JPEG_TOO_SHORT        8  /* fewer blocks than there should be */
+#define JPEG_BITS_WRONG       16 /* a segment's last block ends behind it, or a byte before its end */
+#define JPEG_LINK_WRONG       32 /* a work-item ended elsewhere than the next one began */
+#define JPEG_MEAN_TOO_LARGE   64 /* for 16 bits */
+
+/* part/stream.h describes these two. */
+struct jpeg_stream_slot {
+    JPEG_U32 dc, ac, component, first, row, column;
+};
+
+struct jpeg_stream {
+    JPEG_U32 data, borders, bits, blocks, segments, interval, slots, mcus_across, tables, dc_tables;
+    JPEG_U32 unused[6];
+    struct jpeg_stream_slot slot[JPEG_STREAM_SLOTS];
+    JPEG_U32 unused_too[12];
+    JPEG_U16 quantization[JPEG_BLOCKS_AT / 2];
+    JPEG_U8 table[JPEG_STREAM_TABLES][272];
+};
+
+/* A part in a slot: bytes, of multiples of 16. */
+struct jpeg_stream_part {
+    JPEG_U32 offset, out;
+    JPEG_U32 sixteens; /* to copy, of a part that is no stream; of a stream 1, 0: given up */
+    JPEG_U32 verdict;  /* index of its word */
+};
+
+#endif

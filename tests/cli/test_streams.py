@@ -1,0 +1,160 @@
+"""JPEG entropy code on the device: the same file, failures and messages included, as from the host."""
+
+import io
+import json
+
+import numpy
+import pytest
+from PIL import Image
+
+from conftest import ALL, ROOT, SEED, digest, run_clpipe
+
+PHOTOS = ROOT.parent / "shared" / "data" / "photos"
+FEATURES = ["--feature", "rgb:bins=256", "--feature", "gray:bins=64,grid=3x2"]
+SIDES = (1, 2, 5, 7, 8, 9, 15, 16, 17, 33, 64, 95, 130, 261)
+
+
+def scene(random, height, width):
+    """Smooth shapes, edges and some noise, as in photographs."""
+    y, x = numpy.mgrid[0:height, 0:width]
+    planes = []
+    for _ in range(3):
+        a, b, c, d = random.uniform(0.01, 0.15, 4)
+        planes.append(128 + 60 * numpy.sin(a * x + b * y) + 50 * numpy.sign(numpy.sin(c * x - d * y)))
+    pixels = numpy.stack(planes, axis=2) + random.normal(0, random.uniform(0, 9), (height, width, 3))
+    return Image.fromarray(numpy.clip(pixels, 0, 255).astype("uint8"))
+
+
+def encode(image, **options):
+    out = io.BytesIO()
+    image.save(out, "JPEG", **options)
+    return out.getvalue()
+
+
+def with_restarts(image, interval, **options):
+    """OpenCV writes restart markers; where it is missing, decode's unit tests have some."""
+    cv2 = pytest.importorskip("cv2")
+    pixels = numpy.asarray(image)[:, :, ::-1] if image.mode == "RGB" else numpy.asarray(image)
+    ok, data = cv2.imencode(".jpg", numpy.ascontiguousarray(pixels),
+                            [cv2.IMWRITE_JPEG_RST_INTERVAL, interval,
+                             cv2.IMWRITE_JPEG_OPTIMIZE, options.get("optimize", 0)])
+    assert ok
+    return data.tobytes()
+
+
+def mutate(random, data):
+    """Bits flipped, cut, cut and closed, bytes removed."""
+    data = bytearray(data)
+    kind = random.integers(0, 5)
+    size = len(data)
+    if kind == 0:
+        data[random.integers(size)] ^= 1 << random.integers(8)
+    elif kind == 1:
+        for _ in range(5):
+            data[random.integers(size // 4, size)] ^= 1 << random.integers(8)
+    elif kind == 2:
+        del data[random.integers(size // 8, size):]
+    elif kind == 3:
+        del data[random.integers(size // 2, size):]
+        data += b"\xff\xd9"
+    else:
+        at = random.integers(size // 4, 3 * size // 4)
+        del data[at:at + random.integers(1, 200)]
+    return bytes(data)
+
+
+def fill_slots(directory):
+    """First files that fill small slots: those behind them come when the kernels are proven."""
+    random = numpy.random.default_rng(SEED)
+    for number in range(3):
+        data = encode(scene(random, 900, 1100), progressive=True)
+        (directory / f"000-large-{number}.jpg").write_bytes(data)
+
+
+SLOTS = ("--slot-size", "1M", "--slots", "2")
+
+
+def compare(source, directory, *options):
+    """What the device does is what the host does; returns what came to the device."""
+    reports = {}
+    for where in ("host", "coefficients", "device"):
+        name = directory / f"{where}.h5"
+        result = run_clpipe("ingest", source, "-o", name, "-q", "--json", directory / "report.json",
+                            "--jpeg-pixels", where, *FEATURES, *options)
+        assert result.returncode in (0, 1), result.stderr
+        reports[where] = json.loads((directory / "report.json").read_text())["jpeg"]
+        assert digest(name) == digest(directory / "host.h5"), where
+    total = {where: sum(report[way] for way in ("streams", "coefficients", "host"))
+             for where, report in reports.items()}
+    assert total["host"] == total["coefficients"] == total["device"] == reports["host"]["host"]
+    assert reports["coefficients"]["streams"] == 0
+    return reports["device"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """All samplings, tables and sizes, and restart intervals."""
+    directory = tmp_path_factory.mktemp("made")
+    fill_slots(directory)
+    random = numpy.random.default_rng(SEED)
+    for number in range(160 if ALL else 80):
+        image = scene(random, int(random.choice(SIDES)), int(random.choice(SIDES)))
+        if number % 9 == 0:
+            image = image.convert("L")
+        if number % 4 == 3:
+            data = with_restarts(image, int(random.integers(1, 12)), optimize=number // 4 % 2)
+        else:
+            data = encode(image, quality=int(random.choice((5, 30, 75, 90, 100))),
+                          subsampling=number % 3 if image.mode == "RGB" else -1,
+                          optimize=number % 5 < 2)
+        (directory / f"{number:03}.jpg").write_bytes(data)
+    return directory
+
+
+@pytest.mark.parametrize("options", [["--threads", "1"],
+                                     pytest.param(["--threads", "5"], marks=pytest.mark.slow),
+                                     pytest.param(["--blur", "3"], marks=pytest.mark.slow),
+                                     pytest.param(["--memory", "16M"], marks=pytest.mark.slow)])
+def test_made_files(program, made, tmp_path, options):
+    jpeg = compare(made, tmp_path, *SLOTS, *options)
+    assert jpeg["handed_back"] <= 3
+    if options == ["--threads", "1"]:
+        assert jpeg["streams"] > 50  # but narrow 4:2:0, and what threads decode while slots are full
+
+
+def test_damaged_files(program, made, tmp_path):
+    source = tmp_path / "damaged"
+    source.mkdir()
+    random = numpy.random.default_rng(SEED + 1)
+    files = [path.read_bytes() for path in sorted(made.glob("[0-9][0-9][0-9].jpg"))]
+    fill_slots(source)
+    for number in range(600 if ALL else 200):
+        data = mutate(random, files[random.integers(len(files))])
+        (source / f"{number:03}.jpg").write_bytes(data)
+    jpeg = compare(source, tmp_path, *SLOTS, "--threads", "1")
+    assert jpeg["handed_back"] > 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PHOTOS.exists(), reason="no photographs")
+def test_photographs(program, tmp_path):
+    jpeg = compare(PHOTOS, tmp_path)
+    assert jpeg["streams"] > 600 and jpeg["handed_back"] <= 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PHOTOS.exists(), reason="no photographs")
+def test_damaged_photographs(program, tmp_path):
+    source = tmp_path / "damaged"
+    source.mkdir()
+    random = numpy.random.default_rng(SEED + 2)
+    files = sorted(PHOTOS.glob("labelled/*/*.jpg"))
+    for number in range(1500 if ALL else 300):
+        data = files[random.integers(len(files))].read_bytes()
+        (source / f"{number:04}.jpg").write_bytes(mutate(random, data))
+    assert compare(source, tmp_path)["handed_back"] > 50
+
+
+def test_thumbnails_are_made_of_coefficients(program, made, tmp_path):
+    jpeg = compare(made, tmp_path, *SLOTS, "--thumbnails", "32")
+    assert jpeg["streams"] == 0
