@@ -54,6 +54,8 @@ enum remedy {
     REMEDY_ADD_CODES,         /* make the codes */
     REMEDY_DROP_SOURCE,       /* remove the images of a source */
     REMEDY_GIVE_CLASSES,      /* name a table of classes */
+    REMEDY_RETRAIN,           /* learn codebooks anew */
+    REMEDY_RETRAIN_GIVEN,     /* take another codebook */
     REMEDY_COUNT
 };
 

@@ -37,6 +37,11 @@ static void tell(const struct repair_report *report, const struct options *optio
         summary_line(
             options, "  lost        %s: run clpipe cluster again",
             format_number_of(clusterings, sizeof clusterings, report->clusters_lost, "clustering"));
+    if (report->codebooks_lost)
+        summary_line(options,
+                     "  lost        %s: no image can be added before an update with --retrain",
+                     format_number_of(clusterings, sizeof clusterings, report->codebooks_lost,
+                                      "codebook"));
     if (report->kept[0])
         summary_line(options, "  damaged     %s",
                      path_for_message(kept, sizeof kept, report->kept));
@@ -56,6 +61,7 @@ static void write_report(struct json *json, const struct repair_report *report,
     json_uint(json, "failures_lost", report->failures_lost);
     json_uint(json, "clusters", report->clusters);
     json_uint(json, "clusters_lost", report->clusters_lost);
+    json_uint(json, "codebooks_lost", report->codebooks_lost);
     json_uint(json, "damaged_log_bytes", report->damaged_bytes);
     const char *output = options->output ? options->output : options->operand[0];
     report_bytes(json, "output", report->written ? output : NULL);

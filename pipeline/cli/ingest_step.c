@@ -7,6 +7,8 @@
 #include "cli/signals.h"
 #include "cli/summary.h"
 #include "decode/isolate.h"
+#include "features/kind.h"
+#include "features/preset.h"
 #include "file/parameters.h"
 #include "file/result.h"
 #include "ingest/bounds.h"
@@ -67,9 +69,11 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     json_open_object(&json, NULL);
     json_open_array(&json, "features");
     for (unsigned i = 0; i < features->count; i++) {
+        /* Without the digests of codebooks: what was asked for. */
         const struct feature *feature = &features->feature[i];
-        char text[sizeof feature->name + sizeof feature->spec];
-        snprintf(text, sizeof text, "%s=%s", feature->name, feature->spec);
+        char asked[sizeof feature->spec], text[sizeof feature->name + sizeof asked];
+        codebooks_spec_asked(asked, sizeof asked, feature->spec);
+        snprintf(text, sizeof text, "%s=%s", feature->name, asked);
         json_string(&json, NULL, text);
     }
     json_close_array(&json);
@@ -127,26 +131,6 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
     return STATUS_OK;
 }
 
-/* The file's features, options and sources, completed and checked by those of the command. */
-static enum status plan_update(struct ingest_plan *plan, const struct options *options,
-                               struct error *err)
-{
-    struct takeover *t = &plan->takeover;
-    enum status status = takeover_features(&plan->features, plan->first, t, options, err);
-    if (status != STATUS_OK || !t->file)
-        return status;
-    status = takeover_check(t, options, err);
-    plan->redo = plan->features.count > t->features.count;
-    if (status != STATUS_OK)
-        return status;
-    if (plan->redo || options->add_codes)
-        return walk_all(plan, plan->redo ? "--add" : "--add-codes", false, err);
-    if (takeover_raises_limits(t))
-        return walk_all(plan, "a raised limit", true, err);
-    return options_given(options, "thumbnails") ? walk_all(plan, "--thumbnails", true, err)
-                                                : STATUS_OK;
-}
-
 /* The limit that the file was made with: what it has stays, whatever the limit of a further run. */
 static uint64_t stored_limit(const struct takeover *t, const struct options *options)
 {
@@ -155,6 +139,110 @@ static uint64_t stored_limit(const struct takeover *t, const struct options *opt
     if (!t->limit || !options->limit)
         return 0;
     return t->limit > options->limit ? t->limit : options->limit;
+}
+
+/* Whether --retrain is given and some of the features have codebooks. */
+static bool learns(const struct feature_set *features, const struct options *options)
+{
+    for (unsigned i = 0; options->retrain && i < features->count; i++)
+        if (features->feature[i].kind->descriptor)
+            return true;
+    return false;
+}
+
+/* Whether the file, or the unfinished run, has the features of that preset. */
+static bool has_preset(const struct takeover *t, const struct preset *preset)
+{
+    char name[32];
+    return t->preset && strcmp(parameters_text(name, sizeof name, t->preset, "name"),
+                               preset->name) == 0;
+}
+
+/* The features of the file to be, of SPECs or of the preset that *out is set to, and how they are
+ * joined. */
+static enum status choose_features(struct ingest_plan *plan, const struct preset **out,
+                                   const struct options *options, struct error *err)
+{
+    struct takeover *t = &plan->takeover;
+    const char *specs[PRESET_FEATURES_MAX];
+    const char *const *spec = options->features.text;
+    unsigned count = options->features.count;
+    const struct option *row = option_find(options->command, "feature", 7);
+    const struct preset *preset = *out = options->preset >= 0 ? &presets[options->preset] : NULL;
+    if (preset && count > 0)
+        return misuse(err, options->command, "--preset and --feature cannot be combined");
+    if (preset && !(t->file && has_preset(t, preset))) {
+        count = preset_count(preset);
+        for (unsigned i = 0; i < count; i++)
+            specs[i] = preset->feature[i].spec;
+        spec = specs;
+    } else if (count == 0 && !t->file && !t->unfinished) {
+        spec = &row->initial;
+        count = 1;
+    }
+    enum status status =
+        takeover_features(&plan->features, plan->first, t, spec, count, options, err);
+    if (status != STATUS_OK)
+        return status;
+    const bool joined = preset && count > 0;
+    plan->preset = joined ? preset_json(preset) : t->preset ? strdup(t->preset) : NULL;
+    return plan->preset || (!joined && !t->preset) ? STATUS_OK
+                                                   : error_memory(err, 1024, "the preset");
+}
+
+/* The features of few images. */
+static enum status plan_few(struct ingest_plan *plan, const struct preset *few,
+                            const struct options *options, struct error *err)
+{
+    char *parameters = NULL;
+    for (unsigned i = 0; i < preset_count(few); i++) {
+        enum status status = feature_set_add(&plan->few.features, few->feature[i].spec,
+                                             (enum feature_normalize)options->normalize, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    enum status status =
+        write_parameters(&parameters, &plan->few.features, &plan->takeover.options,
+                         stored_limit(&plan->takeover, options), err);
+    plan->few.parameters = parameters;
+    plan->few.preset = preset_json(few);
+    if (status == STATUS_OK && !plan->few.preset)
+        status = error_memory(err, 1024, "the preset");
+    plan->has_few = status == STATUS_OK;
+    return status;
+}
+
+/* The file's features, options and sources, completed and checked by those of the command. */
+static enum status plan_update(struct ingest_plan *plan, const struct options *options,
+                               struct error *err)
+{
+    struct takeover *t = &plan->takeover;
+    const struct preset *preset;
+    enum status status = choose_features(plan, &preset, options, err);
+    if (status == STATUS_OK && preset && preset->few && !t->file)
+        status = plan_few(plan, preset->few, options, err);
+    if (status != STATUS_OK || !t->file)
+        return status;
+    status = takeover_check(t, options, err);
+    const bool added = plan->features.count > t->features.count;
+    plan->redo = added || learns(&plan->features, options);
+    if (status != STATUS_OK)
+        return status;
+    if (options->retrain && !learns(&plan->features, options)) {
+        char shown[256];
+        return error_set(err, STATUS_USAGE, "--retrain: %s has no codebooks",
+                         path_for_message(shown, sizeof shown, options->output));
+    }
+    if (plan->redo || options->add_codes)
+        return walk_all(plan,
+                        added        ? "--add"
+                        : plan->redo ? "--retrain"
+                                     : "--add-codes",
+                        false, err);
+    if (takeover_raises_limits(t))
+        return walk_all(plan, "a raised limit", true, err);
+    return options_given(options, "thumbnails") ? walk_all(plan, "--thumbnails", true, err)
+                                                : STATUS_OK;
 }
 
 enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
@@ -196,6 +284,9 @@ out:
 void ingest_plan_close(struct ingest_plan *plan)
 {
     free(plan->parameters);
+    free(plan->preset);
+    free((char *)(uintptr_t)plan->few.parameters);
+    free((char *)(uintptr_t)plan->few.preset);
     takeover_close(&plan->takeover);
     memset(plan, 0, sizeof *plan);
 }
@@ -258,8 +349,10 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                  .hidden = options->hidden,
                  .limit = options->limit},
         .features = plan->features,
+        .few = plan->has_few ? &plan->few : NULL,
         .store = {.output = options->output,
                   .content = {.parameters = plan->parameters,
+                              .preset = plan->preset,
                               .sources = takeover->places.stored,
                               .source_count = takeover->places.count},
                   .old = takeover->file ? &takeover->old : NULL,

@@ -13,9 +13,12 @@ struct ingest_plan {
     enum histogram_variant variant;
     struct feature_set features;
     char *parameters; /* canonical JSON of the options that shape the content */
+    char *preset;     /* how the features are joined, or NULL */
+    bool has_few;
+    struct ingest_few few; /* of a preset that learns; it owns its texts */
     char first[FEATURE_NAME_MAX]; /* the first feature that the command names, or the file's */
     const char *remade;           /* a clustering that is made anew afterwards, or NULL */
-    bool redo;                    /* features are added: every image is decoded again */
+    bool redo; /* features are added, or learned anew: every image is decoded again */
     struct takeover takeover;
 };
 

@@ -42,8 +42,11 @@ const struct option_group group_compute = {"Device and machine", compute_rows};
 
 static const struct option ingest_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", "rgb:bins=8x8x8", NULL, 0, 0,
-     "feature to compute, repeatable: [NAME=]KIND[:bins=B|AxBxC][,grid=RxC|levels=1+2+3][,scale=N][,normalize=...]; KIND "
+     "feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or "
+     "levels=1+2+3, scale=N, normalize=..., codebook=C.h5; KIND "
      "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray or hsv"},
+    {"preset", 0, OPTION_CHOICE, AT(preset), "color", NULL, "none", 0, 0,
+     "features that measurements have chosen, instead of --feature: color: hsv:bins=16x4x4"},
     {"normalize", 0, OPTION_CHOICE, AT(normalize), "l1|none|hellinger", "l1", NULL, 0, 0,
      "l1: shares of the pixels; none: counts; hellinger: square roots of shares"},
     {"alpha", 0, OPTION_CHOICE, AT(alpha), "white|black|drop", "white", NULL, 0, 0,
@@ -90,6 +93,9 @@ static const struct option ingest_rows[] = {
      "add these features to those in the file; every image is decoded again"},
     {"drop-source", 0, OPTION_LIST, AT(drop_source), "SOURCE", NULL, NULL, 0, 0,
      "remove a source and its images from the file, repeatable; no other SOURCE is needed then"},
+    {"retrain", 0, OPTION_FLAG, AT(retrain), NULL, NULL, NULL, 0, 0,
+     "learn the codebooks of the file anew from the images that it has now; every image is decoded "
+     "again"},
     {"add-codes", 0, OPTION_FLAG, AT(add_codes), NULL, NULL, NULL, 0, 0,
      "add the perceptual codes that duplicates needs to a file made without; images without one are "
      "decoded again"},

@@ -61,7 +61,9 @@ struct options {
     uint64_t max_pixels, max_scans, limit;
     bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     struct share allow_failures;
-    bool add_codes;
+    bool add_codes, retrain;
+    int preset; /* of presets[] (features/preset.h), -1: none */
+    uint64_t sample; /* codebook: images to learn from */
 
     /* duplicates */
     uint64_t near;

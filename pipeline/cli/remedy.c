@@ -37,6 +37,9 @@ void remedy_append(struct error *err)
         [REMEDY_ADD_CODES] = "add them with clpipe ingest SOURCE... -o FILE --add-codes",
         [REMEDY_DROP_SOURCE] = "remove images that are gone with --drop-source",
         [REMEDY_GIVE_CLASSES] = "name the classes with --classes FILE.csv",
+        [REMEDY_RETRAIN] = "learn a new one, and compute all rows again, with --retrain",
+        [REMEDY_RETRAIN_GIVEN] = "leave out codebook= to keep it, or replace it, and compute all rows "
+                                 "again, with --retrain",
         [REMEDY_MAKE_CLUSTERS] = "make them with clpipe cluster F.h5 -k K",
     };
     const size_t used = strlen(err->sentence);

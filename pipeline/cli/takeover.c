@@ -2,6 +2,7 @@
 #include "cli/takeover.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "features/kind.h"
 #include "file/result.h"
 #include "file/signature.h"
 #include "log/repair_log.h"
@@ -16,6 +17,18 @@
 
 /* --- what is there --------------------------------------------------------------------------- */
 
+/* That the feature has the codebook that a stored specification names, if any. */
+static void note_digest(struct feature *feature, const char *spec)
+{
+    const char *option = strstr(spec, ",codebook=");
+    if (!option)
+        return;
+    option += strlen(",codebook=");
+    snprintf(feature->codebook_digest, sizeof feature->codebook_digest, "%.*s",
+             (int)strcspn(option, ","), option);
+    feature_write_spec(feature);
+}
+
 /* The features of a file in the order in which they were given, which its groups do not keep. */
 static enum status read_features(struct takeover *t, const struct result *result, struct error *err)
 {
@@ -25,10 +38,16 @@ static enum status read_features(struct takeover *t, const struct result *result
         enum status status = feature_set_add(&t->features, entry, NORMALIZE_L1, err);
         if (status != STATUS_OK)
             return status;
-        const struct feature *added = &t->features.feature[t->features.count - 1];
+        struct feature *added = &t->features.feature[t->features.count - 1];
         const struct result_feature *there =
             result ? result_feature_find(result, added->name) : NULL;
-        if (result && (!there || strcmp(there->spec, added->spec) != 0)) {
+        char asked[sizeof added->spec] = "";
+        /* The parameters tell what was asked for, without the codebook that was learned. */
+        if (there)
+            codebooks_spec_asked(asked, sizeof asked, there->spec);
+        if (there && strcmp(asked, added->spec) == 0) {
+            note_digest(added, there->spec);
+        } else if (result) {
             error_set(err, STATUS_FAILED, "%s: its parameters do not list its features",
                       path_for_message(shown, sizeof shown, result_path(result)));
             return error_remedy(err, REMEDY_START_OVER);
@@ -37,7 +56,21 @@ static enum status read_features(struct takeover *t, const struct result *result
     return STATUS_OK;
 }
 
-static enum status read_file(struct takeover *t, const struct result *result, struct error *err)
+static enum status read_codebooks(struct takeover *t, struct result *result, struct error *err)
+{
+    char shown[256];
+    struct error why = ERROR_INIT;
+    path_for_message(shown, sizeof shown, result_path(result));
+    if (codebooks_read(&t->codebooks, result, NULL, &why) == STATUS_OK &&
+        codebooks_bind(&t->codebooks, &t->features, shown, &why) == STATUS_OK)
+        return STATUS_OK;
+    if (err)
+        *err = why;
+    return error_remedy(err, REMEDY_RETRAIN);
+}
+
+static enum status read_file(struct takeover *t, struct result *result, bool retrain,
+                             struct error *err)
 {
     const unsigned count = result_source_count(result);
     t->text = strdup(result_parameters(result));
@@ -49,12 +82,17 @@ static enum status read_file(struct takeover *t, const struct result *result, st
             return error_memory(err, 256, "a source");
     t->old.decode_scale =
         result_feature_count(result) > 0 ? result_feature_at(result, 0)->decode_scale : 1;
+    if (result_preset(result) && !(t->preset = strdup(result_preset(result))))
+        return error_memory(err, 256, "the preset");
     enum status status = parameters_open(&t->parameters, t->text, err);
-    return status == STATUS_OK ? read_features(t, result, err) : status;
+    if (status == STATUS_OK)
+        status = read_features(t, result, err);
+    return status == STATUS_OK && !retrain ? read_codebooks(t, result, err) : status;
 }
 
 /* The beginning of the log of a run that was interrupted; false: there is none. */
-static bool read_signature(struct signature_parts *parts, const char *output)
+static bool read_signature(struct signature_parts *parts, struct codebooks *codebooks,
+                           const char *output)
 {
     char *work = NULL;
     struct repair_log log = {.fd = -1};
@@ -68,7 +106,10 @@ static bool read_signature(struct signature_parts *parts, const char *output)
         repair_log_open(&log, directory, work, NULL) != STATUS_OK || !log.signature)
         goto out;
     read = signature_parse(parts, log.signature, NULL) == STATUS_OK;
-    if (!read)
+    /* What is wrong with them, the store says. */
+    if (read && codebooks)
+        codebooks_read_log(codebooks, directory, work, NULL);
+    else if (!read)
         signature_parts_clear(parts);
 out:
     repair_log_close(&log);
@@ -82,8 +123,10 @@ out:
 static bool read_log(struct takeover *t, const char *output)
 {
     struct signature_parts parts;
-    if (!read_signature(&parts, output))
+    if (!read_signature(&parts, &t->codebooks, output))
         return false;
+    codebooks_bind(&t->codebooks, &parts.features, output, NULL);
+    t->preset = parts.preset;
     t->features = parts.features;
     t->sources = parts.sources;
     t->text = parts.parameters;
@@ -104,12 +147,13 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
         t->unfinished = read_log(t, options->output);
     } else if (S_ISREG(st.st_mode) && result_open(&result, options->output, NULL) == STATUS_OK &&
                result_source_count(result) > 0) {
-        status = read_file(t, result, err);
+        status = read_file(t, result, options->retrain, err);
         t->file = status == STATUS_OK;
     }
     t->old.sources = (const char *const *)t->sources;
     t->old.features = &t->features;
     t->old.parameters = t->text;
+    t->old.preset = t->preset;
     result_close(&result);
     return status;
 }
@@ -260,29 +304,102 @@ static const struct feature *find_feature(const struct feature_set *features, co
     return NULL;
 }
 
+/* Without what was learned: it is to be learned. */
+static void forget_codebook(struct feature *feature)
+{
+    feature->codebook = NULL;
+    feature->codebook_digest[0] = '\0';
+    feature_write_spec(feature);
+}
+
+/* The SPEC without codebook=FILE; *file is FILE then, to be freed, or NULL. false: no memory. */
+static bool split_spec(char **plain, char **file, const char *spec)
+{
+    const char *option = strstr(spec, "codebook=");
+    *file = NULL;
+    *plain = strdup(spec);
+    if (!*plain || !option || option == spec || (option[-1] != ',' && option[-1] != ':'))
+        return *plain;
+    const char *value = option + strlen("codebook=");
+    const size_t length = strcspn(value, ",");
+    if (length == FEATURE_DIGEST - 1 && strspn(value, "0123456789abcdef") >= length)
+        return true;
+    *file = strndup(value, length);
+    /* What is behind it keeps the separator that is before it. */
+    if (value[length])
+        strcpy(*plain + (option - spec), value + length + 1);
+    else
+        (*plain)[option - spec - 1] = '\0';
+    return *file;
+}
+
+/* Gives a feature its codebook of a file. */
+static enum status take_codebook(struct feature *feature, struct takeover *t, const char *file,
+                                 const char *spec, struct error *err)
+{
+    struct result *result = NULL;
+    char shown[256];
+    path_for_message(shown, sizeof shown, file);
+    if (!*file)
+        return error_set(err, STATUS_USAGE, "feature '%s': codebook= needs a file", spec);
+    if (!feature->kind->descriptor)
+        return error_set(err, STATUS_USAGE, "feature '%s': %s needs no codebook", spec,
+                         feature->kind->name);
+    if (t->given_count == FEATURE_MAX)
+        return error_set(err, STATUS_USAGE, "feature '%s': more than %d features", spec,
+                         FEATURE_MAX);
+    enum status status = result_open(&result, file, err);
+    if (status != STATUS_OK)
+        return status;
+    struct codebooks *codebooks = &t->given[t->given_count++];
+    status = codebooks_read(codebooks, result, NULL, err);
+    result_close(&result);
+    return status == STATUS_OK ? codebooks_choose(codebooks, feature, shown, err) : status;
+}
+
+static bool same_asked(const struct feature *a, const struct feature *b)
+{
+    char asked[2][sizeof a->spec];
+    codebooks_spec_asked(asked[0], sizeof asked[0], a->spec);
+    codebooks_spec_asked(asked[1], sizeof asked[1], b->spec);
+    return strcmp(asked[0], asked[1]) == 0;
+}
+
 /* One SPEC of the command. */
-static enum status resolve_feature(struct feature *out, const struct takeover *t, const char *spec,
+static enum status resolve_feature(struct feature *out, struct takeover *t, const char *spec,
                                    const struct options *options, struct error *err)
 {
     const bool normalised = options_given(options, "normalize"),
                blurred = options_given(options, "blur");
     struct feature_set one = {.blur = options->blur ? BLUR_SIZE : 0};
-    enum status status =
-        feature_set_add(&one, spec, (enum feature_normalize)options->normalize, err);
+    const struct feature *theirs = NULL;
+    char *plain, *file;
+    enum status status = split_spec(&plain, &file, spec)
+                             ? STATUS_OK
+                             : error_memory(err, strlen(spec), "a specification");
+    if (status == STATUS_OK)
+        status = feature_set_add(&one, plain, (enum feature_normalize)options->normalize, err);
     if (status != STATUS_OK)
-        return status;
+        goto out;
     *out = one.feature[0];
-    const struct feature *theirs = find_feature(&t->features, out->name);
-    if (!theirs || strcmp(theirs->spec, out->spec) == 0)
-        return STATUS_OK;
-    one = (struct feature_set){.blur = blurred ? one.blur : theirs->image.blur};
-    if (feature_set_add(&one, spec,
-                        normalised ? (enum feature_normalize)options->normalize
-                                   : theirs->normalize,
-                        NULL) == STATUS_OK &&
-        strcmp(one.feature[0].spec, theirs->spec) == 0)
-        *out = one.feature[0];
-    return STATUS_OK;
+    theirs = find_feature(&t->features, out->name);
+    if (theirs && !same_asked(theirs, out)) {
+        one = (struct feature_set){.blur = blurred ? one.blur : theirs->image.blur};
+        if (feature_set_add(&one, plain,
+                            normalised ? (enum feature_normalize)options->normalize
+                                       : theirs->normalize,
+                            NULL) == STATUS_OK &&
+            same_asked(&one.feature[0], theirs))
+            *out = one.feature[0];
+    }
+    if (file)
+        status = take_codebook(out, t, file, spec, err);
+    else if (theirs && same_asked(theirs, out) && !options->retrain)
+        *out = *theirs;
+out:
+    free(plain);
+    free(file);
+    return status;
 }
 
 /* --normalize and --blur without --feature must be what the file's features have. */
@@ -327,6 +444,11 @@ static enum status refuse_feature(const struct takeover *t, const struct feature
     const struct feature *theirs = find_feature(&t->features, asked->name);
     char shown[256];
     path_for_message(shown, sizeof shown, options->output);
+    if (theirs && same_asked(theirs, asked)) {
+        error_set(err, STATUS_USAGE, "the feature %s of %s has another codebook than the command gives",
+                  asked->name, shown);
+        return error_remedy(err, REMEDY_RETRAIN_GIVEN);
+    }
     if (theirs)
         return error_set(err, STATUS_USAGE,
                          "the feature %s of %s is %s; the command asks for %s: give it another "
@@ -338,29 +460,33 @@ static enum status refuse_feature(const struct takeover *t, const struct feature
 }
 
 enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_MAX],
-                              const struct takeover *t, const struct options *options,
-                              struct error *err)
+                              struct takeover *t, const char *const *specs, unsigned count,
+                              const struct options *options, struct error *err)
 {
-    const struct option *row = option_find(options->command, "feature", 7);
-    const unsigned given = options->features.count;
-    const bool known = t->file || t->unfinished;
-    const unsigned count = given ? given : !known;
-    const char *const *spec = given ? options->features.text : &row->initial;
     const struct feature *lacking = NULL;
     struct feature asked;
     char missing[256] = "";
-    *all = known ? t->features : (struct feature_set){.count = 0};
+    const bool given = count > 0;
+    *all = t->file || t->unfinished ? t->features : (struct feature_set){.count = 0};
+    for (unsigned i = 0; options->retrain && i < all->count; i++)
+        if (all->feature[i].kind->descriptor)
+            forget_codebook(&all->feature[i]);
     /* An unfinished run has no features but those of its log: others are another command's. */
     if (t->unfinished && given)
         *all = (struct feature_set){.count = 0};
     for (unsigned i = 0; i < count; i++) {
-        enum status status = resolve_feature(&asked, t, spec[i], options, err);
+        enum status status = resolve_feature(&asked, t, specs[i], options, err);
         if (status != STATUS_OK)
             return status;
         if (i == 0)
             snprintf(first, FEATURE_NAME_MAX, "%s", asked.name);
-        const struct feature *there = find_feature(all, asked.name);
+        struct feature *there = (struct feature *)(uintptr_t)find_feature(all, asked.name);
         const bool theirs = t->file && find_feature(&t->features, asked.name);
+        /* A codebook that is given takes the place of one that would be learned anew. */
+        if (there && theirs && options->retrain && same_asked(there, &asked)) {
+            asked.offset = there->offset;
+            *there = asked;
+        }
         if (there && theirs && strcmp(there->spec, asked.spec) == 0)
             continue;
         if (theirs)
@@ -370,6 +496,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
         status = feature_set_add(all, named, NORMALIZE_L1, err);
         if (status != STATUS_OK)
             return status;
+        all->feature[all->count - 1].codebook = asked.codebook;
         if (t->file && !options->add) {
             const size_t used = strlen(missing);
             lacking = find_feature(all, asked.name);
@@ -402,7 +529,7 @@ static enum status spell_as_before(struct takeover *t, const struct options *opt
     struct signature_parts parts;
     struct places *places = &t->places;
     enum status status = STATUS_OK;
-    if (places->added == 0 || !read_signature(&parts, options->output))
+    if (places->added == 0 || !read_signature(&parts, NULL, options->output))
         return STATUS_OK;
     bool same = parts.content.source_count == places->count;
     for (unsigned i = 0; same && i < places->count; i++)
@@ -462,6 +589,10 @@ void takeover_close(struct takeover *t)
         free(t->sources[i]);
     free(t->sources);
     free(t->text);
+    free(t->preset);
+    codebooks_clear(&t->codebooks);
+    for (unsigned i = 0; i < t->given_count; i++)
+        codebooks_clear(&t->given[i]);
     *t = (struct takeover){.file = false};
 }
 

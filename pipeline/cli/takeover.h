@@ -5,6 +5,7 @@
 
 #include "cli/options.h"
 #include "features/feature.h"
+#include "file/codebooks.h"
 #include "file/content.h"
 #include "file/parameters.h"
 #include "walk/place.h"
@@ -15,7 +16,11 @@ struct takeover {
     /* What the file or the log was made from. */
     struct content old;
     struct feature_set features;
-    char **sources, *text;
+    char **sources, *text, *preset;
+    struct codebooks codebooks; /* of these features */
+    /* Of the files that SPECs of the command name (codebook=FILE). */
+    struct codebooks given[FEATURE_MAX];
+    unsigned given_count;
     struct parameters *parameters; /* of old.parameters */
 
     struct options options; /* the command's, completed by those of the file; what it points to is
@@ -30,13 +35,15 @@ enum status takeover_open(struct takeover *out, const struct options *options, s
 void takeover_close(struct takeover *takeover);
 
 /* The features of the file to be: those of the file in its order, then, with --add, those of the
- * command that it lacks; without a file the command's. What a SPEC does not say of normalisation and
+ * command that it lacks; without a file the command's: of its SPECs, or `specs` where it has none.
+ * Codebooks are those of the file, or of the file that a SPEC names; with --retrain, and of features
+ * that are new, there are none yet. They belong to `t`. What a SPEC does not say of normalisation and
  * blur is as in the file's feature of that name. *first: the name of the first feature that the
  * command gives, or that the file has. STATUS_USAGE: without --add the file lacks one, or has
  * another one of that name. */
 enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_MAX],
-                              const struct takeover *t, const struct options *options,
-                              struct error *err);
+                              struct takeover *t, const char *const *specs, unsigned count,
+                              const struct options *options, struct error *err);
 
 /* Whether the command raises a limit on files that the file was made with (--max-pixels...). */
 bool takeover_raises_limits(const struct takeover *t);

@@ -436,6 +436,11 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     return STATUS_OK;
 }
 
+bool feature_lacks_codebook(const struct feature *feature)
+{
+    return feature->kind->descriptor && !feature->codebook;
+}
+
 /* --- geometry -------------------------------------------------------------------------------- */
 
 bool feature_grid_equal(const struct feature *a, const struct feature *b)

@@ -86,6 +86,9 @@ struct feature_set {
 enum status feature_set_add(struct feature_set *set, const char *spec,
                             enum feature_normalize default_normalize, struct error *err);
 
+/* Whether its kind needs a codebook and it has none yet. */
+bool feature_lacks_codebook(const struct feature *feature);
+
 /* Sets the canonical spec from everything else. */
 void feature_write_spec(struct feature *feature);
 

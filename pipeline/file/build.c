@@ -10,6 +10,7 @@
 #include "features/kind.h"
 #include "file/carry.h"
 #include "file/checksums.h"
+#include "file/codebook_groups.h"
 #include "file/columns.h"
 #include "file/thumbnails.h"
 #include "version_generated.h"
@@ -360,9 +361,13 @@ static enum status write_content(struct build *b, struct error *err)
 {
     if (schema_put_root(b->file, b->path, err) ||
         put_text(b->file, "parameters", b->config->content->parameters, b->path, err) ||
+        (b->config->content->preset &&
+         put_text(b->file, "preset", b->config->content->preset, b->path, err)) ||
         create_features(b, err) || create_tables(b, err))
         return STATUS_FAILED;
     enum status status = write_rows(b, err);
+    if (!status)
+        status = codebook_groups_write(b->file, b->features, b->path, err);
     if (status)
         return status;
     if (b->config->carry && (status = write_carried(b, err)))

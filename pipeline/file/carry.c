@@ -417,12 +417,38 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
     return status;
 }
 
+/* Whether `feature`, a name or several joined ("a+b:0.5", or the name of the preset), has other
+ * values now, although the images are the same. */
+static bool is_outdated(const struct carry *c, const char *what, const char *name,
+                        const char *feature)
+{
+    for (unsigned i = 0; c->features && i < c->features->count; i++) {
+        const struct feature *now = &c->features->feature[i];
+        const struct result_feature *before = result_feature_find(c->from, now->name);
+        bool named = strcmp(feature, RESULT_PRESET) == 0;
+        for (const char *at = feature; *at && !named;) {
+            const size_t length = strcspn(at, "+:");
+            named = strlen(now->name) == length && strncmp(now->name, at, length) == 0;
+            at += strcspn(at, "+");
+            at += *at == '+';
+        }
+        if (!named || !before || strcmp(before->spec, now->spec) == 0)
+            continue;
+        if (!c->remade || strcmp(c->remade, name) != 0)
+            log_message(LOG_NOTICE, "notice: %s/%s is removed: the codebook of %s is a new one",
+                        what, name, now->name);
+        return true;
+    }
+    return false;
+}
+
 enum status carry_clusters(struct carry *c, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < c->from->clusters_count && !status; i++) {
         const struct result_clusters *old = &c->from->clusters[i].clusters;
-        if (c->leave_out && c->leave_out[i])
+        if ((c->leave_out && c->leave_out[i]) ||
+            is_outdated(c, "clusters", old->name, old->feature))
             continue;
         status = c->map->same ? clusters_copy(c->file, c->path, c->from, old, err)
                               : continue_clusters(c, old, err);
@@ -571,7 +597,8 @@ enum status carry_neighbours(struct carry *c, struct error *err)
     status = STATUS_OK;
     for (unsigned i = 0; i < names.count && !status; i++) {
         hid_t group = H5I_INVALID_HID;
-        if (!h5_is_object(from, names.name[i], H5O_TYPE_GROUP))
+        if (!h5_is_object(from, names.name[i], H5O_TYPE_GROUP) ||
+            is_outdated(c, "neighbours", names.name[i], names.name[i]))
             continue;
         status = h5_open_group(&group, from, names.name[i], c->from->path, err);
         if (!status)

@@ -19,6 +19,9 @@ struct carry {
     carry_label_fn label; /* NULL: new rows get no labels */
     void *context;
     const bool *leave_out; /* clusters of `from` that are not kept, by number; NULL: none */
+    /* Of the new file: what was made from rows of a feature that has another specification now (a new
+     * codebook) is left out, with a notice. May be NULL. */
+    const struct feature_set *features;
     const char *remade;    /* a clustering that notices do not name, or NULL */
     /* What was done. */
     unsigned continued, unlabelled; /* clusterings whose rows all have labels; the others */

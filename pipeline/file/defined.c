@@ -7,7 +7,7 @@
 #define DATASET H5O_TYPE_DATASET
 
 static const struct defined names[] = {
-    {"/", GROUP, NULL, "clpipe_format clpipe_version created parameters "},
+    {"/", GROUP, NULL, "clpipe_format clpipe_version created parameters preset "},
     {"/images", GROUP, NULL, ""},
     {"/images/path", DATASET, NULL, ""},
     {"/images/width", DATASET, NULL, ""},
@@ -40,6 +40,9 @@ static const struct defined names[] = {
     {"/features", GROUP, NULL, ""},
     {"/features/*", DATASET, "spec",
      "bins decode_scale grid imported_digest imported_from kind normalize spec "},
+    {"/codebooks", GROUP, NULL, ""},
+    {"/codebooks/*", GROUP, "digest", "digest spec "},
+    {"/codebooks/*/*", DATASET, NULL, ""},
     {"/clusters", GROUP, NULL, ""},
     {"/clusters/*", GROUP, "feature",
      "ari content converged feature fitted_rows folders inertia init iterations k metric nmi "
@@ -92,7 +95,8 @@ static const char *const scales[] = {"image",
                                      "failure_path_raw",
                                      "failure_path_raw_byte"};
 static const char *const scale_beginnings[] = {"feature_", "cluster_",   "iteration_", "sweep_",
-                                               "row_",     "dimension_", "neighbour_", "piece_"};
+                                               "row_",     "dimension_", "neighbour_", "piece_",
+                                               "codebook_row_", "codebook_value_"};
 static const char *const of_library[] = {
     "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST",
     "_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict"};

@@ -30,6 +30,8 @@ static const struct {
     [VALUE_U16] = {2, H5T_INTEGER, false},
     [VALUE_U32] = {4, H5T_INTEGER, false},
     [VALUE_U64] = {8, H5T_INTEGER, false},
+    [VALUE_I8] = {1, H5T_INTEGER, true},
+    [VALUE_I16] = {2, H5T_INTEGER, true},
     [VALUE_I32] = {4, H5T_INTEGER, true},
     [VALUE_I64] = {8, H5T_INTEGER, true},
     [VALUE_F32] = {4, H5T_FLOAT, true},
@@ -63,6 +65,10 @@ static hid_t make_type(enum value_type type, bool stored)
         return H5Tcopy(stored ? H5T_STD_U32LE : H5T_NATIVE_UINT32);
     case VALUE_U64:
         return H5Tcopy(stored ? H5T_STD_U64LE : H5T_NATIVE_UINT64);
+    case VALUE_I8:
+        return H5Tcopy(stored ? H5T_STD_I8LE : H5T_NATIVE_INT8);
+    case VALUE_I16:
+        return H5Tcopy(stored ? H5T_STD_I16LE : H5T_NATIVE_INT16);
     case VALUE_I32:
         return H5Tcopy(stored ? H5T_STD_I32LE : H5T_NATIVE_INT32);
     case VALUE_I64:

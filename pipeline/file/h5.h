@@ -18,6 +18,8 @@ enum value_type {
     VALUE_U16,
     VALUE_U32,
     VALUE_U64,
+    VALUE_I8,
+    VALUE_I16,
     VALUE_I32,
     VALUE_I64,
     VALUE_F32,

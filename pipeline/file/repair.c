@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "file/build.h"
 #include "file/carry.h"
+#include "file/codebooks.h"
 #include "file/signature.h"
 #include "file/verify_report.h"
 #include "log/repair_log.h"
@@ -31,6 +32,7 @@ struct repair {
     struct repair_report *report;
     struct workdir *work;
     struct result *result;
+    struct codebooks codebooks;
     struct signature_parts parts; /* what the file to be is made of */
     struct repair_log log;
     FILE *order;
@@ -165,11 +167,38 @@ static enum status read_parts(struct repair *r, struct error *err)
         }
         parts->content.decode_scale = feature->decode_scale;
     }
+    if (result->preset && !(parts->content.preset = parts->preset = strdup(result->preset)))
+        return error_memory(err, 256, "the preset");
     parts->content.thumbnail_size = result_thumbnail_size(result);
     parts->content.sources = (const char *const *)parts->sources;
     parts->content.parameters = parts->parameters;
     parts->content.features = &parts->features;
     return STATUS_OK;
+}
+
+/* Without the codebook that they were made with rows stay, but new ones cannot be added to them. */
+static void lose_codebook(struct repair *r, struct verify *verify, const struct feature *feature,
+                          const char *why)
+{
+    verify_broken(verify, "/codebooks/%s: %s; the feature keeps its rows", feature->name,
+                  *why ? why : "it is missing");
+    r->report->codebooks_lost++;
+}
+
+static void read_codebooks(struct repair *r, struct verify *verify)
+{
+    struct feature_set *features = &r->parts.features;
+    for (unsigned i = 0; i < features->count; i++) {
+        struct feature *feature = &features->feature[i];
+        struct codebooks one;
+        struct error why = ERROR_INIT;
+        if (!feature->codebook_digest[0])
+            continue;
+        if (codebooks_read(&one, r->result, feature->name, &why) != STATUS_OK || one.count == 0 ||
+            codebooks_add(&r->codebooks, feature, &one.stored[0].codebook, &why) != STATUS_OK)
+            lose_codebook(r, verify, feature, why.sentence);
+        codebooks_clear(&one);
+    }
 }
 
 static enum status look_at_result(struct repair *r, struct error *err)
@@ -188,6 +217,7 @@ static enum status look_at_result(struct repair *r, struct error *err)
     }
     if ((status = read_parts(r, err)))
         goto out;
+    read_codebooks(r, &verify);
     status = STATUS_FAILED;
     if (verify_content(&verify, err) || mark_order(r, result->images, verify.bad_images, err) ||
         mark_order(r, result->failures, verify.bad_failures, err))
@@ -222,9 +252,17 @@ out:
 static enum status look_at_log(struct repair *r, struct error *err)
 {
     struct repair_report *report = r->report;
+    struct error why = ERROR_INIT;
+    char line[1024];
     enum status status = signature_parse(&r->parts, r->log.signature, err);
     if (status)
         return status;
+    if (codebooks_read_log(&r->codebooks, workdir_descriptor(r->work), workdir_path(r->work),
+                           &why) != STATUS_OK ||
+        codebooks_bind(&r->codebooks, &r->parts.features, "the unfinished run", &why) != STATUS_OK) {
+        r->config->broken(error_line(line, sizeof line, &why), r->config->context);
+        report->codebooks_lost++;
+    }
     status = repair_log_scan(&r->log, r->parts.features.values, r->parts.content.sources,
                              r->parts.content.source_count, err);
     report->damaged_bytes = r->log.damaged;
@@ -242,10 +280,10 @@ static enum status look_at_log(struct repair *r, struct error *err)
         r->codes += entry->has_code;
     }
     if (report->damaged_bytes > 0) {
-        char line[128];
-        snprintf(line, sizeof line, "the log of the unfinished run: %llu bytes are damaged",
+        char damage[128];
+        snprintf(damage, sizeof damage, "the log of the unfinished run: %llu bytes are damaged",
                  (unsigned long long)report->damaged_bytes);
-        r->config->broken(line, r->config->context);
+        r->config->broken(damage, r->config->context);
     }
     return report->images > 0
                ? STATUS_OK
@@ -412,6 +450,7 @@ out:
     result_close(&r.result);
     repair_log_close(&r.log);
     signature_parts_clear(&r.parts);
+    codebooks_clear(&r.codebooks);
     if (r.order)
         fclose(r.order);
     free(r.leave_out);

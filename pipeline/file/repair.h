@@ -24,6 +24,7 @@ struct repair_report {
     uint64_t images, failures;           /* saved */
     uint64_t images_lost, failures_lost; /* rows that had to be dropped */
     uint64_t clusters, clusters_lost;
+    uint64_t codebooks_lost; /* of features whose rows are saved */
     uint64_t damaged_bytes; /* of the log */
 };
 

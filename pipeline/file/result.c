@@ -144,12 +144,14 @@ static enum status open_root(struct result *result, struct error *err)
     result->format = (unsigned)format;
     if (vlen_open(&result->vlen, result->file, result->path, err))
         return STATUS_FAILED;
-    static const char *const names[3] = {"clpipe_version", "created", "parameters"};
-    char **const texts[3] = {&result->version, &result->created, &result->parameters};
-    for (int i = 0; i < 3; i++) {
-        if (vlen_text_attribute(texts[i], result->vlen, result->file, names[i], true, err))
+    static const char *const names[4] = {"clpipe_version", "created", "parameters", "preset"};
+    char **const texts[4] = {&result->version, &result->created, &result->parameters,
+                             &result->preset};
+    for (int i = 0; i < 4; i++) {
+        if (vlen_text_attribute(texts[i], result->vlen, result->file, names[i],
+                                texts[i] != &result->preset, err))
             return STATUS_FAILED;
-        if (!utf8_valid(*texts[i], strlen(*texts[i])))
+        if (*texts[i] && !utf8_valid(*texts[i], strlen(*texts[i])))
             return h5_damaged(err, result->path, "its attribute '%s' is not UTF-8", names[i]);
     }
     return STATUS_OK;
@@ -490,6 +492,7 @@ void result_close(struct result **result)
     free(r->version);
     free(r->created);
     free(r->parameters);
+    free(r->preset);
     free(r->path);
     free(r);
 }
@@ -524,6 +527,11 @@ const char *result_path(const struct result *result)
 const char *result_parameters(const struct result *result)
 {
     return result->parameters;
+}
+
+const char *result_preset(const struct result *result)
+{
+    return result->preset;
 }
 
 const char *result_version(const struct result *result)

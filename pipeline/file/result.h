@@ -37,6 +37,8 @@ bool result_is_named(const struct result *result);
 uint64_t result_failures(const struct result *result);
 const char *result_path(const struct result *result);
 const char *result_parameters(const struct result *result); /* JSON */
+const char *result_preset(const struct result *result); /* JSON (preset.h), or NULL */
+#define RESULT_PRESET "preset" /* the name of its features, joined */
 const char *result_version(const struct result *result);
 const char *result_created(const struct result *result);
 unsigned result_source_count(const struct result *result);

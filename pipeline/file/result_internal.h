@@ -29,7 +29,7 @@ struct result {
     char *path;
     hid_t file;
     struct vlen *vlen;
-    char *version, *created, *parameters;
+    char *version, *created, *parameters, *preset;
     unsigned format;
     bool old_identities; /* of features: by the rule of format 1 */
     bool has_images; /* false: a file of clusters alone, where */

@@ -1,6 +1,9 @@
 /* signature.c: signatures as JSON.
  *
- *   {"parameters": {...}, "sources": [...], "features": {NAME: SPEC, ...}, "decode_scale": N} */
+ *   {"parameters": {...}, "sources": [...], "features": {NAME: SPEC, ...}, "decode_scale": N,
+ *    "preset": "{...}"}
+ *
+ * The preset is missing where there is none. */
 #include "file/signature.h"
 #include "base/json.h"
 #include "base/path.h"
@@ -50,6 +53,8 @@ char *signature_of_content(const struct content *content, struct error *err)
         json_string(&json, content->features->feature[i].name, content->features->feature[i].spec);
     json_close_object(&json);
     json_uint(&json, "decode_scale", content->decode_scale);
+    if (content->preset)
+        json_string(&json, "preset", content->preset);
     json_close_object(&json);
     return finish_json(&json, err);
 }
@@ -86,6 +91,8 @@ char *signature_of_result(const struct result *result, const struct content *con
     }
     json_close_object(&json);
     json_uint(&json, "decode_scale", decode_scale);
+    if (result_preset(result))
+        json_string(&json, "preset", result_preset(result));
     json_close_object(&json);
     return finish_json(&json, err);
 }
@@ -145,6 +152,11 @@ enum status signature_parse(struct signature_parts *parts, const char *signature
     parts->content.decode_scale = parameters_number(parameters, "decode_scale", 1);
     parts->content.parameters = parts->parameters;
     parts->content.features = &parts->features;
+    const char *preset = parameters_member(parameters, "preset");
+    if (preset && !(parts->content.preset = parts->preset = strdup(preset))) {
+        status = error_memory(err, strlen(preset), "the preset");
+        goto out;
+    }
     if (parts->content.source_count == 0 || parts->features.count == 0 ||
         parts->content.decode_scale == 0)
         status = error_set(err, STATUS_FAILED, "the log's parameters cannot be read");
@@ -159,5 +171,6 @@ void signature_parts_clear(struct signature_parts *parts)
         free(parts->sources[i]);
     free(parts->sources);
     free(parts->parameters);
+    free(parts->preset);
     *parts = (struct signature_parts){.content = {.source_count = 0}};
 }

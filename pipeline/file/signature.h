@@ -13,11 +13,11 @@ char *signature_of_result(const struct result *result, const struct content *con
                           struct error *err);
 
 /* What a signature was made from, as far as it shapes rows and the file's parameters: sources,
- * features, decode_scale and parameters. Clear it also after a failure. */
+ * features (without codebooks), decode_scale, preset and parameters. Clear it also after a failure. */
 struct signature_parts {
     struct content content; /* points into what follows */
     struct feature_set features;
-    char **sources, *parameters;
+    char **sources, *parameters, *preset;
 };
 enum status signature_parse(struct signature_parts *parts, const char *signature,
                             struct error *err);

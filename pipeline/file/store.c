@@ -10,10 +10,12 @@
 #include "file/build.h"
 #include "file/checksums.h"
 #include "file/carry.h"
+#include "file/codebooks.h"
 #include "file/compare.h"
 #include "file/parameters.h"
 #include "file/prior.h"
 #include "file/signature.h"
+#include "log/repair_log.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -29,6 +31,8 @@ struct store {
     struct prior *prior;
     int *source_now; /* of the sources of `replaced`, as in prior.h; NULL: the same */
     struct prior_cursor known;
+    struct codebooks learned; /* by an earlier run */
+    bool has_learned;         /* codebooks are beside the log */
     bool discard, done; /* the finished file has taken over */
 };
 
@@ -125,7 +129,14 @@ static enum status begin_journal(struct store *store, struct error *err)
         error_remedy(err, REMEDY_REPLACE_FILE);
         goto out;
     }
-    status = journal_begin(store->journal, mine, theirs, store->config.stop, err);
+    /* What was learned must be there once the log says that the run has begun. */
+    status = STATUS_OK;
+    if (store->has_learned && !theirs)
+        status = codebooks_write_log(store->config.content.features,
+                                     workdir_descriptor(store->work), workdir_path(store->work),
+                                     err);
+    if (!status)
+        status = journal_begin(store->journal, mine, theirs, store->config.stop, err);
     if (!status && store->config.command)
         workdir_note_command(store->work, store->config.command);
 out:
@@ -158,6 +169,78 @@ static struct result *usable(const struct store *store)
     return store->config.fresh || store->config.redo ? NULL : store->replaced;
 }
 
+/* Whether a feature is without the codebook that it needs. */
+static bool must_learn(const struct feature_set *features)
+{
+    for (unsigned i = 0; i < features->count; i++)
+        if (feature_lacks_codebook(&features->feature[i]))
+            return true;
+    return false;
+}
+
+enum status store_begin(struct store *store, const struct content *content, struct error *err)
+{
+    struct store_config *config = &store->config;
+    const unsigned thumbnail_size = config->content.thumbnail_size;
+    enum status status = STATUS_OK;
+    config->content = *content;
+    config->content.thumbnail_size = thumbnail_size;
+    for (unsigned i = 0; i < content->features->count; i++)
+        store->has_learned |= content->features->feature[i].codebook != NULL;
+    if ((status = journal_open(&store->journal, store->work, content->features->values, err)) ||
+        (status = begin_journal(store, err)))
+        return status;
+    struct result *finished = usable(store);
+    /* Without a size the file's thumbnails stay; images that are new have none then. */
+    if (thumbnail_size == 0 && finished)
+        config->content.thumbnail_size = result_thumbnail_size(finished);
+    struct prior_config prior = {.sources = config->content.sources,
+                                 .source_count = config->content.source_count,
+                                 .retry_failed = config->retry_failed,
+                                 .retry_limited = config->retry_limited,
+                                 .codes = config->require_codes,
+                                 .thumbnail_size = thumbnail_size,
+                                 .finished = finished,
+                                 .source_now = store->source_now,
+                                 .log = journal_log(store->journal),
+                                 .log_path = journal_path(store->journal),
+                                 .counters = content->features->values,
+                                 .stretches = journal_earlier(store->journal),
+                                 .directory = workdir_descriptor(store->work)};
+    return prior_open(&store->prior, &prior, err);
+}
+
+enum status store_learned(struct store *store, struct feature_set *features, bool *all,
+                          struct error *err)
+{
+    struct repair_log log = {.fd = -1};
+    const int directory = workdir_descriptor(store->work);
+    const char *path = workdir_path(store->work);
+    struct stat st;
+    enum status status = STATUS_OK;
+    *all = false;
+    /* Without the log's header they may be those of another command. */
+    if (store->config.fresh || fstatat(directory, "records", &st, 0) ||
+        repair_log_open(&log, directory, path, NULL) || !log.signature)
+        goto out;
+    if ((status = codebooks_read_log(&store->learned, directory, path, err)))
+        goto out;
+    for (unsigned i = 0; i < features->count; i++) {
+        struct feature *feature = &features->feature[i];
+        for (unsigned c = 0; feature_lacks_codebook(feature) && c < store->learned.count; c++) {
+            char asked[sizeof feature->spec];
+            struct stored_codebook *stored = &store->learned.stored[c];
+            codebooks_spec_asked(asked, sizeof asked, feature->spec);
+            if (strcmp(stored->name, feature->name) == 0 && strcmp(stored->spec, asked) == 0)
+                feature_bind_codebook(feature, &stored->codebook, NULL);
+        }
+    }
+    *all = !must_learn(features);
+out:
+    repair_log_close(&log);
+    return status;
+}
+
 enum status store_open(struct store **out, const struct store_config *config, struct error *err)
 {
     *out = NULL;
@@ -166,30 +249,11 @@ enum status store_open(struct store **out, const struct store_config *config, st
     if (!store)
         return error_memory(err, sizeof *store, "the store");
     store->config = *config;
-    if ((status = claim_output(store, err)) ||
-        (status = journal_open(&store->journal, store->work,
-                               store->config.content.features->values, err)) ||
-        (status = check_output(store, err)) || (status = number_sources(store, err)) ||
-        (status = begin_journal(store, err)))
+    if ((status = claim_output(store, err)) || (status = check_output(store, err)) ||
+        (status = number_sources(store, err)))
         goto out;
-    struct result *finished = usable(store);
-    /* Without a size the file's thumbnails stay; images that are new have none then. */
-    if (config->content.thumbnail_size == 0 && finished)
-        store->config.content.thumbnail_size = result_thumbnail_size(finished);
-    struct prior_config prior = {.sources = store->config.content.sources,
-                                 .source_count = store->config.content.source_count,
-                                 .retry_failed = store->config.retry_failed,
-                                 .retry_limited = store->config.retry_limited,
-                                 .codes = store->config.require_codes,
-                                 .thumbnail_size = config->content.thumbnail_size,
-                                 .finished = finished,
-                                 .source_now = store->source_now,
-                                 .log = journal_log(store->journal),
-                                 .log_path = journal_path(store->journal),
-                                 .counters = store->config.content.features->values,
-                                 .stretches = journal_earlier(store->journal),
-                                 .directory = workdir_descriptor(store->work)};
-    status = prior_open(&store->prior, &prior, err);
+    if (!must_learn(config->content.features))
+        status = store_begin(store, &config->content, err);
 out:
     if (status)
         store_close(&store);
@@ -425,6 +489,7 @@ static enum status write_file(struct store *store, struct build_config *build,
     struct row_map map = {.earlier = NULL};
     struct carry carry = {.label = store->config.label ? label_new : NULL,
                           .context = &store->config,
+                          .features = store->config.content.features,
                           .remade = store->config.remade};
     struct build_foreign foreign = {.run = 0};
     enum status status = STATUS_OK;
@@ -514,10 +579,14 @@ void store_close(struct store **store)
         return;
     struct store *s = *store;
     *store = NULL;
-    const bool remove = s->journal && (s->done || s->discard || !journal_holds_work(s->journal));
+    /* What was learned is work, too. */
+    const bool remove =
+        s->journal &&
+        (s->done || s->discard || (!journal_holds_work(s->journal) && !s->has_learned));
     prior_close(&s->prior);
     journal_close(&s->journal);
     result_close(&s->replaced);
+    codebooks_clear(&s->learned);
     free(s->source_now);
     if (remove)
         workdir_close(&s->work, false);

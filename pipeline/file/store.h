@@ -54,10 +54,24 @@ struct store_config {
     struct stop *stop;
 };
 
-/* Checks the output (STATUS_FAILED: not writable, a device node, not a clpipe file; STATUS_USAGE: a
+/* Begins, or resumes, unless a feature has no codebook yet: see store_learned. Checks the output
+ * (STATUS_FAILED: not writable, a device node, not a clpipe file; STATUS_USAGE: a
  * clpipe file made with other parameters, the sentence says which) and creates the work directory.
  * A second run on the same output is refused (flock on the work directory's lock file). */
 enum status store_open(struct store **out, const struct store_config *config, struct error *err);
+
+/* Features whose codebooks are to be learned. store_open leaves the log alone where there are some:
+ *
+ *     store_open ─> store_learned ─> (learn) ─> store_begin ─> store_put...
+ *
+ * store_learned gives them the codebooks that an interrupted run of the same command has learned;
+ * they stay the store's. *all: there were such. STATUS_FAILED: they are damaged. */
+enum status store_learned(struct store *store, struct feature_set *features, bool *all,
+                          struct error *err);
+/* Begins or resumes the log; the features have their codebooks, which are kept beside the log and must
+ * outlive the store. `content`, which replaces that of the configuration, may have other features
+ * than that. Fails like store_open. */
+enum status store_begin(struct store *store, const struct content *content, struct error *err);
 
 /* The work directory: the walk's spool may live there. */
 const char *store_work_directory(const struct store *store);

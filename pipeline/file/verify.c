@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "features/kind.h"
 #include "file/checksums.h"
+#include "file/codebook_groups.h"
 #include "file/verify_report.h"
 #include "log/workdir.h"
 #include <math.h>
@@ -443,7 +444,7 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
     struct stat st;
     if (result->has_images ? verify_content(&verify, err) : checksums_verify(&verify, "/", err))
         goto out;
-    if (result->named && check_names(&verify, err))
+    if ((result->named && check_names(&verify, err)) || codebook_groups_verify(&verify, err))
         goto out;
     for (unsigned i = 0; i < result->clusters_count; i++)
         if (verify_clustering(&verify, &result->clusters[i], err))

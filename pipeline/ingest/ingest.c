@@ -19,6 +19,9 @@
  * again for the devices that are left. Every item that leaves the walk reaches the store exactly
  * once, whatever happens to it; only a run's early end cuts that short.
  *
+ * Codebooks that a feature needs and nobody has given are learned from a sample of the images
+ * (learning.h) after the walk and before anything is counted; the log keeps them.
+ *
  * How it ends: a stop request ends the walk's handing out, and what is under way is finished and
  * sealed; pictures that take longer than a second from then on are dropped. An error aborts
  * staging, budget, readers and recorder, which wakes every thread; all threads are joined in the
@@ -35,8 +38,10 @@
 #include "base/path.h"
 #include "cluster/label_rows.h"
 #include "features/code.h"
+#include "file/codebooks.h"
 #include "ingest/bounds.h"
 #include "ingest/decoder.h"
+#include "ingest/learning.h"
 #include "ingest/readers.h"
 #include "ingest/recorder.h"
 #include "thumbs/thumbnail.h"
@@ -56,6 +61,8 @@ struct ingest {
     struct ingest_report *report;
     struct ingest_devices devices; /* count 0 in a dry run */
     struct picture_sink sink;
+    struct feature_set features; /* those of the configuration, with codebooks; or the few's */
+    struct codebooks codebooks;  /* that were learned */
     uint32_t thumbnail_size; /* 0: none are made */
     bool coefficients;       /* decoders hand out those of JPEG pictures for staging */
     bool streams;            /* likewise their entropy code */
@@ -190,17 +197,14 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
     struct ingest_devices *devices = &ingest->devices;
-    enum status status = config->find_devices(config->find_devices_context, devices, err);
-    if (status != STATUS_OK)
-        return status;
     const bool host_jpeg = config->isolate || config->decode.scale != 1;
     const struct plan_config plan_config = {
-        .features = &config->features,
+        .features = &ingest->features,
         .variant = config->variant,
         .jpeg = host_jpeg ? PLAN_JPEG_HOST : config->jpeg,
         .codes = true,
     };
-    status = plan_make(&ingest->plan, &plan_config, err);
+    enum status status = plan_make(&ingest->plan, &plan_config, err);
     if (status != STATUS_OK)
         return status;
     const struct staging_config staging_config = {
@@ -281,6 +285,16 @@ static void *walk_main(void *argument)
     return NULL;
 }
 
+/* Where codebooks are to be learned, devices are opened only afterwards. */
+static enum status find_devices(struct ingest *ingest, struct error *err)
+{
+    const struct ingest_config *config = ingest->config;
+    enum status status =
+        config->find_devices(config->find_devices_context, &ingest->devices, err);
+    return status == STATUS_OK && !learning_needed(&ingest->features) ? open_devices(ingest, err)
+                                                                      : status;
+}
+
 /* A driver takes tenths of a second to start, a walk of a large tree longer: at the same time. The
  * device's side stays here, since it may set the environment. */
 static enum status open_walk_and_devices(struct ingest *ingest, struct error *err)
@@ -290,7 +304,7 @@ static enum status open_walk_and_devices(struct ingest *ingest, struct error *er
     if (ingest->config->dry_run)
         return open_walk(ingest, err);
     const bool apart = pthread_create(&thread, NULL, walk_main, &walking) == 0;
-    enum status status = open_devices(ingest, err);
+    enum status status = find_devices(ingest, err);
     if (!apart)
         return status == STATUS_OK ? open_walk(ingest, err) : status;
     if (status != STATUS_OK)
@@ -302,6 +316,77 @@ static enum status open_walk_and_devices(struct ingest *ingest, struct error *er
             *err = walking.error;
     }
     return status;
+}
+
+/* --- codebooks ------------------------------------------------------------------------------- */
+
+/* Continues with the features that need no codebook. */
+static void take_few(struct ingest *ingest, uint32_t pictures)
+{
+    const struct ingest_few *few = ingest->config->few;
+    char names[512] = "", images[48];
+    for (unsigned i = 0; i < few->features.count; i++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                 few->features.feature[i].name);
+    }
+    log_message(LOG_NOTICE,
+                "notice: %s are too few to learn codebooks from: the features are %s instead",
+                format_number_of(images, sizeof images, pictures, "image"), names);
+    ingest->features = few->features;
+    ingest->report->few = true;
+}
+
+static enum status learn_from_sample(struct ingest *ingest, struct error *err)
+{
+    const struct ingest_config *config = ingest->config;
+    struct learning *learning = NULL;
+    struct error why = ERROR_INIT;
+    enum status status = learning_sample(&learning, &ingest->job, ingest->walk, &ingest->features,
+                                         LEARNING_PICTURES, err);
+    if (status != STATUS_OK)
+        return status;
+    const uint32_t pictures = learning_pictures(learning);
+    if (config->few && pictures < INGEST_FEW) {
+        take_few(ingest, pictures);
+        goto out;
+    }
+    status = learning_train(learning, &ingest->codebooks, &ingest->features, &ingest->devices,
+                            &why);
+    if (status == STATUS_USAGE && config->few) {
+        take_few(ingest, pictures);
+        status = STATUS_OK;
+    } else if (status == STATUS_OK) {
+        ingest->report->sample = pictures;
+    } else if (err) {
+        *err = why;
+    }
+out:
+    learning_close(&learning);
+    return status;
+}
+
+/* Gives the features their codebooks and begins the log. */
+static enum status learn(struct ingest *ingest, const struct content *content, struct error *err)
+{
+    struct content learned = *content;
+    bool all = false;
+    unsigned track = trace_track(ingest->config->trace, "host", "learn");
+    const int64_t start = clock_now();
+    enum status status = store_learned(ingest->store, &ingest->features, &all, err);
+    if (status == STATUS_OK && !all)
+        status = learn_from_sample(ingest, err);
+    trace_span(ingest->config->trace, track, "learn codebooks", start, clock_now(), NULL);
+    if (status != STATUS_OK)
+        return status;
+    if (ingest->report->few) {
+        learned.parameters = ingest->config->few->parameters;
+        learned.preset = ingest->config->few->preset;
+    }
+    pthread_mutex_lock(&ingest->job.lock);
+    ingest->job.progress.done = 0;
+    pthread_mutex_unlock(&ingest->job.lock);
+    return store_begin(ingest->store, &learned, err);
 }
 
 /* Known only now: without a wish it depends on the number of files. */
@@ -354,7 +439,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
         store.content.sources = config->walk.sources;
         store.content.source_count = config->walk.source_count;
     }
-    store.content.features = &config->features;
+    store.content.features = &ingest->features;
     store.content.decode_scale = config->decode.scale;
     store.stop = ingest->job.stop;
     store.label = label_rows;
@@ -362,12 +447,19 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     enum status status = config->dry_run ? STATUS_OK : store_open(&ingest->store, &store, err);
     if (status != STATUS_OK)
         return status;
+    const bool learns = ingest->store && learning_needed(&ingest->features);
     status = open_walk_and_devices(ingest, err);
+    if (status == STATUS_OK && learns)
+        status = learn(ingest, &store.content, err);
+    if (status == STATUS_OK && learns)
+        status = open_devices(ingest, err);
     if (status != STATUS_OK)
         return status;
     status = check_empty_sources(ingest, err);
     if (status != STATUS_OK)
         return status;
+    ingest->sink.counters = ingest->features.counters + CODE_WORDS;
+    ingest->sink.code = ingest->features.counters;
     choose_thumbnails(ingest);
     status = open_flow(ingest, open_files, err);
     if (status != STATUS_OK)
@@ -568,10 +660,8 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     bounded.threads = config->threads ? config->threads : 1;
     memset(report, 0, sizeof *report);
     struct stop own_stop = {0};
-    struct ingest ingest = {.config = &bounded, .report = report};
-    ingest.sink = (struct picture_sink){.counters = bounded.features.counters + CODE_WORDS,
-                                        .code = bounded.features.counters,
-                                        .finished = send_finished,
+    struct ingest ingest = {.config = &bounded, .report = report, .features = config->features};
+    ingest.sink = (struct picture_sink){.finished = send_finished,
                                         .again = send_again,
                                         .context = &ingest};
     pthread_mutex_init(&ingest.lock, NULL);
@@ -602,6 +692,7 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     readers_close(&ingest.readers);
     budget_close(&ingest.budget);
     store_close(&ingest.store);
+    codebooks_clear(&ingest.codebooks);
     walk_close(&ingest.walk);
     ingest_job_clear(&ingest.job);
     pthread_mutex_destroy(&ingest.lock);

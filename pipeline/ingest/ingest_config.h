@@ -31,12 +31,20 @@ enum ingest_thumbnails {
 
 /* What the person sees while it runs. */
 struct ingest_progress {
-    const char *phase;    /* "walking", "images", "writing" */
+    const char *phase;    /* "walking", "sample", "codebook", "images", "writing" */
     uint64_t done, total; /* items: images, failures and skipped files */
     uint64_t images, failed, skipped, unchanged;
     uint64_t bytes_done, bytes_total; /* of files */
     double seconds;                   /* since the phase began */
 };
+
+/* What takes the place of features that learn where there is too little to learn from. */
+struct ingest_few {
+    struct feature_set features; /* none of them learns */
+    const char *parameters;      /* as in struct content */
+    const char *preset;
+};
+#define INGEST_FEW 64 /* images are too few */
 
 struct ingest_config {
     struct walk_options walk;
@@ -44,6 +52,7 @@ struct ingest_config {
     struct isolate *isolate; /* opened with the same options: decoders in processes of their own;
                                 NULL: in the threads */
     struct feature_set features;
+    const struct ingest_few *few; /* NULL: the features are learned from however few images there are */
     struct store_config store; /* but features, decode_scale and stop, which are these; sources, too,
                                   unless they are given: as the file stores those of the walk */
     bool strict;
@@ -98,6 +107,8 @@ struct ingest_report {
     char device[256];    /* the names, joined by " + " */
     uint64_t peak_rss_bytes;
     struct store_summary summary; /* what the finished file holds */
+    uint32_t sample;              /* images that codebooks were learned from; 0: none were learned */
+    bool few;                     /* they were too few: the features are those of config->few */
     bool file_written;            /* false: nothing new, or interrupted */
     uint64_t sealed;              /* interrupted: records kept for the next run */
 };

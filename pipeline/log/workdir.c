@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "log/holder.h"
+#include "log/learned.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -91,6 +92,7 @@ static void remove_scratch(const struct workdir *workdir)
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     unlinkat(workdir->directory, "order", 0);
     unlinkat(workdir->directory, "index", 0);
+    unlinkat(workdir->directory, LEARNED_NEW, 0);
     if (!directory) {
         if (fd >= 0)
             close(fd);
@@ -201,6 +203,7 @@ void workdir_close(struct workdir **workdir, bool keep)
     *workdir = NULL;
     if (!keep) {
         unlinkat(w->directory, "records", 0);
+        unlinkat(w->directory, LEARNED_NAME, 0);
         unlinkat(w->directory, "command", 0);
         /* Last: while it has its name no other process can begin here. */
         unlinkat(w->directory, "lock", 0);

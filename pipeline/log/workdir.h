@@ -3,6 +3,7 @@
  *
  *   lock       flock()ed by the process that works here, which is in it (holder.h)
  *   command    the command line of the run that began or resumed last, a NUL, its directory
+ *   learned    what the run has learned before its first record (learned.h), if it has
  *   records    the log (records.h), written by one run after another (journal.h) */
 #ifndef CLPIPE_LOG_WORKDIR_H
 #define CLPIPE_LOG_WORKDIR_H

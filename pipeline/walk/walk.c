@@ -306,6 +306,14 @@ enum status walk_next(struct walk *walk, struct walk_item *item, struct error *e
     return STATUS_OK;
 }
 
+enum status walk_rewind(struct walk *walk, struct error *err)
+{
+    spool_reader_clear(&walk->reader);
+    walk->sequence = 0;
+    walk->taken = 0;
+    return spool_reader_init(&walk->reader, walk->spool, 0, SPOOL_END, READ_BUFFER, err);
+}
+
 enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t source,
                              const struct source_member *member, struct failure *failure)
 {

@@ -89,6 +89,9 @@ uint64_t walk_links_passed(const struct walk *walk);
 /* The next item, or STATUS_END. One thread at a time. */
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err);
 
+/* From the first item again. One thread at a time, like walk_next. */
+enum status walk_rewind(struct walk *walk, struct error *err);
+
 /* Opens an item: see source_kind.open in source.h. A file is opened O_RDONLY | O_CLOEXEC | O_NONBLOCK
  * (so that a FIFO that took its place cannot hang us) and O_NOATIME where allowed. Any thread, but
  * where walk_opens_in_order: one at a time, in the order of walk_next. `member` is of the item. */

@@ -6,12 +6,16 @@
 #include "base/random.h"
 #include "features/codebook.h"
 #include "features/kind.h"
+#include "file/codebooks.h"
+#include "file/identity.h"
 #include "file/result.h"
+#include "file/verify.h"
 #include "histogram/histogram.h"
 #include "histogram/selftest.h"
 #include "ingest/ingest.h"
 #include "steps/blur_step.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +105,26 @@ static void count_nearest(uint32_t *words, const struct feature *feature, const 
     }
 }
 
-static const struct descriptor lumas = {.name = "luma-1", .columns = 1, .projected = 1};
+/* The lumas of all pixels. */
+static uint32_t number_of_lumas(uint32_t width, uint32_t height)
+{
+    return width * height;
+}
+
+static void describe_lumas(uint8_t *out, const uint8_t *pixels, size_t stride, uint32_t width,
+                           uint32_t height, uint8_t orientation, uint32_t first, uint32_t count)
+{
+    (void)height;
+    (void)orientation;
+    for (uint32_t i = first; i < first + count; i++)
+        *out++ = (uint8_t)luma(pixels + i / width * stride + 3 * (size_t)(i % width));
+}
+
+static const struct descriptor lumas = {.name = "luma-1",
+                                        .columns = 1,
+                                        .projected = 1,
+                                        .number = number_of_lumas,
+                                        .describe = describe_lumas};
 
 static const char *const no_examples[] = {NULL};
 
@@ -112,8 +135,28 @@ static const struct feature_kind nearest = {
     .examples = no_examples,
 };
 
+/* Learns, and then counts lumas in 4 bins whatever it has learned: for what becomes of codebooks. */
+static void count_lumas(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
+                        size_t stride, uint32_t width, uint32_t rows)
+{
+    (void)feature;
+    for (uint32_t i = 0; i < width * rows; i++)
+        words[luma(pixels + i / width * stride + 3 * (size_t)(i % width)) * 4 >> 8]++;
+}
+
+static const struct feature_kind learned = {
+    .name = "learned",
+    .bins = {4},
+    .channels = 1,
+    .macro = "GRAY",
+    .header = "histogram_bins_gray.h",
+    .count = count_lumas,
+    .descriptor = &lumas,
+    .examples = no_examples,
+};
+
 const struct feature_kind *const feature_kinds[] = {
-    &feature_rgb, &feature_gray, &minimum, &corner, &nearest, NULL,
+    &feature_rgb, &feature_gray, &minimum, &corner, &nearest, &learned, NULL,
 };
 
 /* --- specifications -------------------------------------------------------------------------- */
@@ -132,7 +175,7 @@ static void the_table_is_what_there_is(void **state)
     struct feature_set set = {0};
     assert_int_equal(feature_set_add(&set, "hsv", NORMALIZE_L1, &err), STATUS_USAGE);
     assert_string_equal(err.sentence, "feature 'hsv': there is no kind 'hsv'; there are rgb, gray, "
-                                      "minimum, corner and nearest");
+                                      "minimum, corner, nearest and learned");
     add(&set, "rgb");
     add(&set, "minimum:bins=7,grid=1x2");
     add(&set, "gray");
@@ -302,6 +345,12 @@ static void plans_are_for_one_image(void **state)
         assert_int_equal(planned, i == 0 ? 2 : 1);
         histogram_close(&histogram);
     }
+}
+
+static void print_broken(const char *line, void *context)
+{
+    (void)context;
+    printf("# %s\n", line);
 }
 
 static void show(const char *text, void *user)
@@ -530,6 +579,218 @@ static void other_codebooks_are_refused(void **state)
     assert_non_null(strstr(err.sentence, "'words' is no option"));
 }
 
+/* --- learning -------------------------------------------------------------------------------- */
+
+#define SAMPLE_PICTURES 90u
+
+static void write_sample(const char *in, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++) {
+        char path[96];
+        snprintf(path, sizeof path, "%s/%03u.ppm", in, i);
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        /* Some cannot be decoded, and none of them is of one colour with another. */
+        fprintf(file, i % 7 == 3 ? "P6 9999 9999 255\n" : "P6 8 5 255\n");
+        for (uint32_t p = 0; p < 120; p++)
+            fputc((int)((i * 37 + p * (i + 3)) & 0xff), file);
+        assert_int_equal(fclose(file), 0);
+    }
+}
+
+static void stop_at_images(void *context, const struct ingest_progress *progress)
+{
+    if (strcmp(progress->phase, "images") == 0)
+        stop_request(context, STOP_SIGNAL);
+}
+
+struct learning_test {
+    struct ingest_config config;
+    struct ingest_report report;
+    char in[64], out[80];
+    const char *sources[1];
+};
+
+static void begin_learning(struct learning_test *t, struct device_test *test, const char *name)
+{
+    snprintf(t->in, sizeof t->in, "%s/%s", directory, name);
+    snprintf(t->out, sizeof t->out, "%s/%s.h5", directory, name);
+    assert_int_equal(mkdir(t->in, 0777), 0);
+    t->sources[0] = t->in;
+    t->config = (struct ingest_config){
+        .walk = {.sources = t->sources, .source_count = 1},
+        .store = {.output = t->out, .content = {.parameters = "{}"}},
+        .command_line = "test",
+        .find_devices = find_devices,
+        .find_devices_context = &test->devices,
+        .threads = 3,
+        .memory = 64u << 20,
+    };
+    decode_options_default(&t->config.decode);
+    add(&t->config.features, "learned:words=4");
+    add(&t->config.features, "s=learned:words=8,scale=16,blur=3");
+}
+
+static enum status learn(struct learning_test *t)
+{
+    struct error err = ERROR_INIT;
+    const enum status status = ingest_run(&t->report, &t->config, &err);
+    if (status != STATUS_OK && status != STATUS_INTERRUPTED)
+        fail_msg("%s", err.sentence);
+    return status;
+}
+
+static void identity_of(char hex[65], const char *path)
+{
+    struct error err = ERROR_INIT;
+    struct result *result;
+    uint64_t broken = 1;
+    if (result_open(&result, path, &err) != STATUS_OK ||
+        result_identity(result, hex, &err) != STATUS_OK ||
+        result_verify(result, print_broken, NULL, &broken, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+    assert_int_equal(broken, 0);
+    result_close(&result);
+}
+
+/* The codebooks of a file are those of its features, and depend on the files alone. */
+static void codebooks_are_learned_from_the_files_alone(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct learning_test t;
+    struct result *result;
+    struct codebooks codebooks;
+    char identity[2][65];
+    begin_learning(&t, *state, "alone");
+    write_sample(t.in, 0, SAMPLE_PICTURES);
+    assert_int_equal(learn(&t), STATUS_OK);
+    assert_int_equal(t.report.sample, SAMPLE_PICTURES - 13);
+    identity_of(identity[0], t.out);
+    assert_int_equal(result_open(&result, t.out, &err), STATUS_OK);
+    assert_int_equal(codebooks_read(&codebooks, result, NULL, &err), STATUS_OK);
+    assert_int_equal(codebooks.count, 2);
+    assert_string_equal(codebooks.stored[0].name, "learned_4");
+    assert_int_equal(codebooks.stored[1].codebook.words, 8);
+    for (unsigned i = 0; i < 2; i++) {
+        char digest[FEATURE_DIGEST];
+        feature_codebook_digest(digest, &codebooks.stored[i].codebook);
+        assert_non_null(strstr(result_feature_at(result, i)->spec, digest));
+    }
+    codebooks_clear(&codebooks);
+    result_close(&result);
+
+    t.config.threads = 1;
+    t.config.slot_bytes = 1u << 20;
+    t.config.slot_count = 2;
+    t.config.store.fresh = true;
+    assert_int_equal(learn(&t), STATUS_OK);
+    identity_of(identity[1], t.out);
+    assert_string_equal(identity[1], identity[0]);
+}
+
+/* A run that is interrupted, however early, goes on with the codebooks that it has learned. */
+static void learned_codebooks_survive(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct learning_test t;
+    struct stop stop = {0};
+    struct codebooks before, after;
+    struct result *result;
+    char work[96], digest[2][FEATURE_DIGEST];
+    begin_learning(&t, *state, "survive");
+    write_sample(t.in, 0, SAMPLE_PICTURES);
+    t.config.stop = &stop;
+    t.config.progress = stop_at_images;
+    t.config.progress_context = &stop;
+    assert_int_equal(learn(&t), STATUS_INTERRUPTED);
+    snprintf(work, sizeof work, "%s.partial", t.out);
+    const int partial = open(work, O_RDONLY | O_DIRECTORY);
+    assert_true(partial >= 0);
+    assert_int_equal(codebooks_read_log(&before, partial, work, &err), STATUS_OK);
+    assert_int_equal(before.count, 2);
+
+    /* Others would be learned now. */
+    write_sample(t.in, SAMPLE_PICTURES, 60);
+    t.config.stop = NULL;
+    t.config.progress = NULL;
+    assert_int_equal(learn(&t), STATUS_OK);
+    assert_int_equal(t.report.sample, 0);
+    assert_int_equal(result_open(&result, t.out, &err), STATUS_OK);
+    assert_int_equal(codebooks_read(&after, result, NULL, &err), STATUS_OK);
+    assert_int_equal(after.count, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        feature_codebook_digest(digest[0], &before.stored[i].codebook);
+        feature_codebook_digest(digest[1], &after.stored[i].codebook);
+        assert_string_equal(digest[0], digest[1]);
+    }
+    codebooks_clear(&after);
+    result_close(&result);
+
+    t.config.store.fresh = true;
+    assert_int_equal(learn(&t), STATUS_OK);
+    assert_true(t.report.sample > 0);
+    assert_int_equal(result_open(&result, t.out, &err), STATUS_OK);
+    assert_int_equal(codebooks_read(&after, result, "learned_4", &err), STATUS_OK);
+    feature_codebook_digest(digest[0], &before.stored[0].codebook);
+    feature_codebook_digest(digest[1], &after.stored[0].codebook);
+    assert_string_not_equal(digest[0], digest[1]);
+    codebooks_clear(&after);
+    codebooks_clear(&before);
+    result_close(&result);
+    close(partial);
+}
+
+/* What is beside a log is trusted only whole. */
+static void damaged_codebooks_of_a_log_are_refused(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct learning_test t;
+    struct stop stop = {0};
+    char path[96];
+    begin_learning(&t, *state, "damaged");
+    write_sample(t.in, 0, 20);
+    t.config.stop = &stop;
+    t.config.progress = stop_at_images;
+    t.config.progress_context = &stop;
+    assert_int_equal(learn(&t), STATUS_INTERRUPTED);
+    snprintf(path, sizeof path, "%s.partial/learned", t.out);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 60, SEEK_SET), 0);
+    assert_int_equal(fputc(0x55, file), 0x55);
+    assert_int_equal(fclose(file), 0);
+    t.config.stop = NULL;
+    t.config.progress = NULL;
+    assert_int_equal(ingest_run(&t.report, &t.config, &err), STATUS_FAILED);
+    assert_non_null(strstr(err.sentence, "damaged"));
+    assert_int_equal(err.remedy, REMEDY_START_OVER);
+}
+
+/* Too few images: the other features are taken. */
+static void few_images_have_other_features(void **state)
+{
+    struct error err = ERROR_INIT;
+    struct learning_test t;
+    struct result *result;
+    struct ingest_few few = {.parameters = "{}", .preset = "{\"name\": \"few\"}"};
+    begin_learning(&t, *state, "few");
+    write_sample(t.in, 0, 40);
+    add(&few.features, "gray:bins=5");
+    t.config.few = &few;
+    assert_int_equal(learn(&t), STATUS_OK);
+    assert_true(t.report.few);
+    assert_int_equal(result_open(&result, t.out, &err), STATUS_OK);
+    assert_int_equal(result_feature_count(result), 1);
+    assert_non_null(result_feature_find(result, "gray_5"));
+    assert_string_equal(result_preset(result), few.preset);
+    result_close(&result);
+    /* Without them, 20 images do. */
+    t.config.few = NULL;
+    t.config.store.fresh = true;
+    assert_int_equal(learn(&t), STATUS_OK);
+    assert_int_equal(t.report.sample, 34);
+}
+
 static int setup(void **state)
 {
     struct error err = ERROR_INIT;
@@ -580,5 +841,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(all_kinds_in_one_ingest),
     cmocka_unit_test(codebooks_are_part_of_the_spec),
     cmocka_unit_test(other_codebooks_are_refused),
+    cmocka_unit_test(codebooks_are_learned_from_the_files_alone),
+    cmocka_unit_test(learned_codebooks_survive),
+    cmocka_unit_test(damaged_codebooks_of_a_log_are_refused),
+    cmocka_unit_test(few_images_have_other_features),
 };
 TEST_GROUP_WITHIN(300, kind, setup, teardown)

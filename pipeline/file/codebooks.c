@@ -1,0 +1,566 @@
+/* codebooks.c: codebooks as groups of datasets, and as bytes beside a log:
+ *
+ *   "CLPIPCBK", number of codebooks (uint32); for each the lengths of name and spec, the number of
+ *   arrays (uint32), name, spec; for each array the length of its name, type, rows, columns (uint32),
+ *   its name, its values; at the end SHA-256 of all of that. Little-endian. */
+#include "file/codebooks.h"
+
+#include "base/hash.h"
+#include "base/path.h"
+#include "file/amend.h"
+#include "file/codebook_groups.h"
+#include "log/learned.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP      "codebooks"
+#define OPTION     ",codebook="
+#define MAGIC      "CLPIPCBK"
+#define MAGIC_SIZE 8u
+#define SEAL_SIZE  32u
+#define SPEC_SIZE  sizeof((struct stored_codebook *)0)->spec
+
+/* --- owning ---------------------------------------------------------------------------------- */
+
+void codebooks_clear(struct codebooks *codebooks)
+{
+    for (unsigned i = 0; i < codebooks->count; i++)
+        feature_codebook_clear(&codebooks->stored[i].codebook);
+    free(codebooks->stored);
+    *codebooks = (struct codebooks){.stored = NULL};
+}
+
+void codebooks_spec_asked(char *asked, size_t size, const char *spec)
+{
+    const char *option = strstr(spec, OPTION);
+    snprintf(asked, size, "%.*s%s", option ? (int)(option - spec) : (int)strlen(spec), spec,
+             option ? option + strlen(OPTION) + strcspn(option + strlen(OPTION), ",") : "");
+}
+
+/* A new entry, not counted yet. */
+static struct stored_codebook *new_entry(struct codebooks *codebooks, struct error *err)
+{
+    if (codebooks->count == FEATURE_MAX) {
+        error_set(err, STATUS_FAILED, "more than %d codebooks", FEATURE_MAX);
+        return NULL;
+    }
+    if (!codebooks->stored)
+        codebooks->stored = calloc(FEATURE_MAX, sizeof *codebooks->stored);
+    if (!codebooks->stored) {
+        error_memory(err, FEATURE_MAX * sizeof *codebooks->stored, "codebooks");
+        return NULL;
+    }
+    struct stored_codebook *entry = &codebooks->stored[codebooks->count];
+    *entry = (struct stored_codebook){.name = ""};
+    return entry;
+}
+
+enum status codebooks_add(struct codebooks *codebooks, struct feature *feature,
+                          struct feature_codebook *codebook, struct error *err)
+{
+    struct stored_codebook *entry = new_entry(codebooks, err);
+    if (!entry)
+        return STATUS_FAILED;
+    strcpy(entry->name, feature->name);
+    codebooks_spec_asked(entry->spec, sizeof entry->spec, feature->spec);
+    entry->codebook = *codebook;
+    *codebook = (struct feature_codebook){.columns = 0};
+    codebooks->count++;
+    return feature_bind_codebook(feature, &entry->codebook, err);
+}
+
+enum status codebooks_bind(const struct codebooks *codebooks, struct feature_set *features,
+                           const char *where, struct error *err)
+{
+    for (unsigned i = 0; i < features->count; i++) {
+        struct feature *feature = &features->feature[i];
+        for (unsigned c = 0; c < codebooks->count && !feature->codebook; c++) {
+            char digest[FEATURE_DIGEST];
+            feature_codebook_digest(digest, &codebooks->stored[c].codebook);
+            if (strcmp(digest, feature->codebook_digest) != 0)
+                continue;
+            enum status status =
+                feature_bind_codebook(feature, &codebooks->stored[c].codebook, err);
+            if (status != STATUS_OK)
+                return status;
+        }
+        if (feature->codebook_digest[0] && !feature->codebook)
+            return error_set(err, STATUS_FAILED, "%s: the codebook of the feature %s is missing",
+                             where, feature->name);
+    }
+    return STATUS_OK;
+}
+
+enum status codebooks_choose(const struct codebooks *codebooks, struct feature *feature,
+                             const char *where, struct error *err)
+{
+    const struct stored_codebook *found = NULL;
+    char digests[2][FEATURE_DIGEST], names[256] = "";
+    struct error why = ERROR_INIT;
+    unsigned fitting = 0;
+    for (unsigned i = 0; i < codebooks->count; i++) {
+        const struct stored_codebook *entry = &codebooks->stored[i];
+        struct feature trial = *feature;
+        why = (struct error)ERROR_INIT;
+        if (feature_bind_codebook(&trial, &entry->codebook, &why) != STATUS_OK)
+            continue;
+        if (strcmp(entry->name, feature->name) == 0)
+            return feature_bind_codebook(feature, &entry->codebook, err);
+        feature_codebook_digest(digests[found != NULL], &entry->codebook);
+        const bool same = found && strcmp(digests[0], digests[1]) == 0;
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", entry->name);
+        found = found ? found : entry;
+        fitting += !same;
+    }
+    if (fitting == 1)
+        return feature_bind_codebook(feature, &found->codebook, err);
+    if (fitting > 1)
+        return error_set(err, STATUS_USAGE,
+                         "several codebooks of %s fit feature %s: name it like the one that is "
+                         "meant (%s)",
+                         where, feature->name, names);
+    if (codebooks->count == 1)
+        return error_set(err, STATUS_USAGE, "%s: %s", where, why.sentence);
+    if (codebooks->count == 0)
+        return error_set(err, STATUS_USAGE, "%s has no codebook", where);
+    for (unsigned i = 0; i < codebooks->count; i++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s: %s", used ? "; " : "",
+                 codebooks->stored[i].name, codebooks->stored[i].spec);
+    }
+    return error_set(err, STATUS_USAGE, "no codebook of %s fits feature %s (%s)", where,
+                     feature->name, names);
+}
+
+/* --- beside a log ---------------------------------------------------------------------------- */
+
+struct writer {
+    uint8_t *bytes;
+    size_t used; /* `bytes` NULL: only counted */
+};
+
+static void put(struct writer *writer, const void *data, size_t size)
+{
+    if (writer->bytes)
+        memcpy(writer->bytes + writer->used, data, size);
+    writer->used += size;
+}
+
+static void put_codebook(struct writer *writer, const struct feature *feature)
+{
+    struct codebook_array arrays[CODEBOOK_ARRAYS];
+    char spec[SPEC_SIZE];
+    codebooks_spec_asked(spec, sizeof spec, feature->spec);
+    feature_codebook_arrays(arrays, feature->codebook);
+    const uint32_t head[3] = {(uint32_t)strlen(feature->name), (uint32_t)strlen(spec),
+                              CODEBOOK_ARRAYS};
+    put(writer, head, sizeof head);
+    put(writer, feature->name, head[0]);
+    put(writer, spec, head[1]);
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++) {
+        const uint32_t shape[4] = {(uint32_t)strlen(arrays[i].name), (uint32_t)arrays[i].type,
+                                   arrays[i].rows, arrays[i].columns};
+        put(writer, shape, sizeof shape);
+        put(writer, arrays[i].name, shape[0]);
+        put(writer, arrays[i].values, codebook_array_bytes(&arrays[i]));
+    }
+}
+
+static void put_all(struct writer *writer, const struct feature_set *features)
+{
+    uint32_t count = 0;
+    for (unsigned i = 0; i < features->count; i++)
+        count += features->feature[i].codebook != NULL;
+    put(writer, MAGIC, MAGIC_SIZE);
+    put(writer, &count, sizeof count);
+    for (unsigned i = 0; i < features->count; i++)
+        if (features->feature[i].codebook)
+            put_codebook(writer, &features->feature[i]);
+}
+
+static void seal(uint8_t digest[SEAL_SIZE], const void *bytes, size_t size)
+{
+    struct sha256 sha;
+    sha256_init(&sha);
+    sha256_update(&sha, bytes, size);
+    sha256_final(&sha, digest);
+}
+
+enum status codebooks_write_log(const struct feature_set *features, int directory,
+                                const char *path, struct error *err)
+{
+    struct writer size = {0}, writer = {0};
+    put_all(&size, features);
+    writer.bytes = malloc(size.used + SEAL_SIZE);
+    if (!writer.bytes)
+        return error_memory(err, size.used + SEAL_SIZE, "codebooks");
+    put_all(&writer, features);
+    seal(writer.bytes + writer.used, writer.bytes, writer.used);
+    enum status status =
+        learned_write(directory, writer.bytes, writer.used + SEAL_SIZE, path, err);
+    free(writer.bytes);
+    return status;
+}
+
+struct reader {
+    const uint8_t *at;
+    size_t left;
+};
+
+/* The next bytes; NULL: there are not so many. */
+static const void *take(struct reader *reader, size_t size)
+{
+    const void *at = reader->at;
+    if (size > reader->left)
+        return NULL;
+    reader->at += size;
+    reader->left -= size;
+    return at;
+}
+
+static bool take_text(char *text, size_t size, struct reader *reader, uint32_t length)
+{
+    const void *bytes = length < size ? take(reader, length) : NULL;
+    if (bytes)
+        memcpy(text, bytes, length);
+    text[bytes ? length : 0] = '\0';
+    return bytes;
+}
+
+static bool take_codebook(struct codebooks *out, struct reader *reader)
+{
+    struct codebook_array arrays[CODEBOOK_ARRAYS];
+    char names[CODEBOOK_ARRAYS][32];
+    void *values[CODEBOOK_ARRAYS] = {NULL};
+    uint32_t head[3], shape[4];
+    bool whole = false;
+    struct stored_codebook *entry = new_entry(out, NULL);
+    const void *bytes = take(reader, sizeof head);
+    if (!entry || !bytes)
+        return false;
+    memcpy(head, bytes, sizeof head);
+    if (!take_text(entry->name, sizeof entry->name, reader, head[0]) ||
+        !take_text(entry->spec, sizeof entry->spec, reader, head[1]) || head[2] != CODEBOOK_ARRAYS)
+        return false;
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++) {
+        if (!(bytes = take(reader, sizeof shape)))
+            goto out;
+        memcpy(shape, bytes, sizeof shape);
+        if (shape[1] > CODEBOOK_FLOAT64 || !take_text(names[i], sizeof names[i], reader, shape[0]))
+            goto out;
+        arrays[i] = (struct codebook_array){names[i], (enum codebook_type)shape[1], shape[2],
+                                            shape[3], NULL};
+        if ((uint64_t)shape[2] * shape[3] > reader->left ||
+            !(bytes = take(reader, codebook_array_bytes(&arrays[i]))))
+            goto out;
+        /* Aligned. */
+        values[i] = malloc(codebook_array_bytes(&arrays[i]) + 1);
+        if (!values[i])
+            goto out;
+        memcpy(values[i], bytes, codebook_array_bytes(&arrays[i]));
+        arrays[i].values = values[i];
+    }
+    whole = feature_codebook_from_arrays(&entry->codebook, arrays, CODEBOOK_ARRAYS, entry->name,
+                                         NULL) == STATUS_OK;
+    out->count += whole;
+out:
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
+        free(values[i]);
+    return whole;
+}
+
+enum status codebooks_read_log(struct codebooks *out, int directory, const char *path,
+                               struct error *err)
+{
+    uint8_t *bytes = NULL, digest[SEAL_SIZE];
+    size_t size = 0;
+    char shown[256];
+    *out = (struct codebooks){.stored = NULL};
+    enum status status = learned_read(&bytes, &size, directory, path, err);
+    if (status != STATUS_OK)
+        return status == STATUS_END ? STATUS_OK : status;
+    struct reader reader = {bytes, size > SEAL_SIZE ? size - SEAL_SIZE : 0};
+    const void *magic = NULL, *number = NULL;
+    uint32_t count = 0;
+    seal(digest, bytes, reader.left);
+    bool whole = reader.left > 0 && memcmp(digest, bytes + reader.left, SEAL_SIZE) == 0 &&
+                 (magic = take(&reader, MAGIC_SIZE)) && memcmp(magic, MAGIC, MAGIC_SIZE) == 0 &&
+                 (number = take(&reader, sizeof count));
+    if (whole)
+        memcpy(&count, number, sizeof count);
+    for (uint32_t i = 0; whole && i < count; i++)
+        whole = take_codebook(out, &reader);
+    free(bytes);
+    if (whole && reader.left == 0)
+        return STATUS_OK;
+    codebooks_clear(out);
+    error_set(err, STATUS_FAILED, "the codebooks of the unfinished run in %s are damaged",
+              path_for_message(shown, sizeof shown, path));
+    return error_remedy(err, REMEDY_START_OVER);
+}
+
+/* --- in a file ------------------------------------------------------------------------------- */
+
+static enum value_type value_type_of(enum codebook_type type)
+{
+    static const enum value_type types[] = {[CODEBOOK_UINT8] = VALUE_U8,
+                                            [CODEBOOK_INT8] = VALUE_I8,
+                                            [CODEBOOK_INT16] = VALUE_I16,
+                                            [CODEBOOK_INT32] = VALUE_I32,
+                                            [CODEBOOK_FLOAT64] = VALUE_F64};
+    return types[type];
+}
+
+/* A list has one axis; axes of one length share a scale. */
+static enum status write_array(hid_t file, hid_t group, const struct codebook_array *array,
+                               const char *path, struct error *err)
+{
+    const int rank = array->rows == 1 ? 1 : 2;
+    const hsize_t size[2] = {rank == 1 ? array->columns : array->rows, array->columns};
+    const char *const prefix[] = {rank == 1 ? "codebook_value" : "codebook_row", "codebook_value"};
+    enum status status = STATUS_FAILED;
+    hid_t dataset = H5I_INVALID_HID;
+    if (h5_create_dataset(&dataset, group, array->name, value_type_of(array->type), rank, size,
+                          path, err))
+        return STATUS_FAILED;
+    for (int a = 0; a < rank; a++) {
+        char axis[AXIS_NAME_MAX];
+        snprintf(axis, sizeof axis, "%s_%llu", prefix[a], (unsigned long long)size[a]);
+        if (h5_create_scale(file, axis, size[a], path, err) ||
+            h5_attach_scale(file, dataset, (unsigned)a, axis, path, err))
+            goto out;
+    }
+    if (h5_write_rows(dataset, value_type_of(array->type), 0, size[0], array->values, path, err))
+        goto out;
+    status = h5_finish_dataset(&dataset, path, err);
+out:
+    h5_close(&dataset);
+    return status;
+}
+
+static enum status write_codebook(hid_t file, hid_t all, const struct feature *feature,
+                                  const char *path, struct error *err)
+{
+    struct codebook_array arrays[CODEBOOK_ARRAYS];
+    char spec[SPEC_SIZE];
+    hid_t group;
+    if (h5_create_group(&group, all, feature->name, path, err))
+        return STATUS_FAILED;
+    codebooks_spec_asked(spec, sizeof spec, feature->spec);
+    feature_codebook_arrays(arrays, feature->codebook);
+    enum status status = h5_put_text(group, "digest", feature->codebook_digest, path, err);
+    if (status == STATUS_OK)
+        status = h5_put_text(group, "spec", spec, path, err);
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS && status == STATUS_OK; i++)
+        status = write_array(file, group, &arrays[i], path, err);
+    h5_close(&group);
+    return status;
+}
+
+enum status codebook_groups_write(hid_t file, const struct feature_set *features, const char *path,
+                                  struct error *err)
+{
+    enum status status = STATUS_OK;
+    hid_t all = H5I_INVALID_HID;
+    for (unsigned i = 0; i < features->count && status == STATUS_OK; i++) {
+        if (!features->feature[i].codebook)
+            continue;
+        if (all < 0 && h5_create_group(&all, file, GROUP, path, err))
+            return STATUS_FAILED;
+        status = write_codebook(file, all, &features->feature[i], path, err);
+    }
+    h5_close(&all);
+    return status;
+}
+
+static enum status read_text(char *text, size_t size, struct result *result, hid_t group,
+                             const char *attribute, struct error *err)
+{
+    char *found;
+    if (vlen_text_attribute(&found, result->vlen, group, attribute, true, err))
+        return STATUS_FAILED;
+    const bool fits = strlen(found) < size;
+    if (fits)
+        strcpy(text, found);
+    free(found);
+    return fits ? STATUS_OK
+                : h5_damaged(err, result->path, "the attribute '%s' of a codebook is too long",
+                             attribute);
+}
+
+/* Reads one array, whose name and type are set; free array->values. */
+static enum status read_array(struct codebook_array *array, struct result *result, hid_t group,
+                              const char *codebook, struct error *err)
+{
+    hsize_t size[2] = {1, 1};
+    char where[2 * FEATURE_NAME_MAX + 16];
+    snprintf(where, sizeof where, "/" GROUP "/%s/%s", codebook, array->name);
+    hid_t dataset = H5I_INVALID_HID;
+    int rank = 0;
+    if (h5_is_object(group, array->name, H5O_TYPE_DATASET)) {
+        hid_t plain = H5Dopen2(group, array->name, H5P_DEFAULT);
+        hid_t space = plain > 0 ? H5Dget_space(plain) : H5I_INVALID_HID;
+        rank = space > 0 ? H5Sget_simple_extent_ndims(space) : 0;
+        h5_close(&space);
+        h5_close(&plain);
+    }
+    if (rank != 1 && rank != 2)
+        return h5_damaged(err, result->path, "%s is missing or has another form", where);
+    if (h5_open_dataset(&dataset, group, array->name, value_type_of(array->type), rank, size, where,
+                        result->path, err))
+        return STATUS_FAILED;
+    enum status status = STATUS_FAILED;
+    if (size[0] == 0 || size[rank - 1] == 0 || size[0] > UINT32_MAX || size[rank - 1] > UINT32_MAX) {
+        h5_damaged(err, result->path, "%s has an impossible size", where);
+        goto out;
+    }
+    array->rows = rank == 1 ? 1 : (uint32_t)size[0];
+    array->columns = (uint32_t)size[rank - 1];
+    void *values = malloc(codebook_array_bytes(array));
+    if (!values) {
+        error_memory(err, codebook_array_bytes(array), "a codebook");
+        goto out;
+    }
+    array->values = values;
+    status = h5_read_rows(dataset, value_type_of(array->type), 0, size[0], values, result->path,
+                          err);
+out:
+    h5_close(&dataset);
+    return status;
+}
+
+/* Reads one codebook into a new entry. */
+static enum status read_codebook(struct codebooks *out, struct result *result, hid_t all,
+                                 const char *name, struct error *err)
+{
+    struct codebook_array arrays[CODEBOOK_ARRAYS];
+    const struct feature_codebook none = {.columns = 0};
+    char digest[FEATURE_DIGEST], found[FEATURE_DIGEST], subject[512], shown[256];
+    enum status status = STATUS_FAILED;
+    hid_t group = H5I_INVALID_HID;
+    struct stored_codebook *entry = new_entry(out, err);
+    if (!entry || h5_open_group(&group, all, name, result->path, err))
+        return STATUS_FAILED;
+    feature_codebook_arrays(arrays, &none); /* names and types */
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
+        arrays[i].values = NULL;
+    snprintf(entry->name, sizeof entry->name, "%s", name);
+    snprintf(subject, sizeof subject, "%s: /" GROUP "/%s",
+             path_for_message(shown, sizeof shown, result->path), name);
+    if (read_text(digest, sizeof digest, result, group, "digest", err) ||
+        read_text(entry->spec, sizeof entry->spec, result, group, "spec", err))
+        goto out;
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
+        if (read_array(&arrays[i], result, group, name, err))
+            goto out;
+    status = feature_codebook_from_arrays(&entry->codebook, arrays, CODEBOOK_ARRAYS, subject, err);
+    if (status != STATUS_OK)
+        goto out;
+    feature_codebook_digest(found, &entry->codebook);
+    if (strcmp(found, digest) != 0) {
+        feature_codebook_clear(&entry->codebook);
+        status = h5_damaged(err, result->path,
+                            "/" GROUP "/%s has other values than when it was written", name);
+        goto out;
+    }
+    out->count++;
+out:
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
+        free((void *)(uintptr_t)arrays[i].values);
+    h5_close(&group);
+    return status;
+}
+
+/* The members of /codebooks that are ours; none where there is no such group. */
+static enum status list_codebooks(struct h5_names *names, hid_t *all, struct result *result,
+                                  struct error *err)
+{
+    *names = (struct h5_names){0};
+    *all = H5I_INVALID_HID;
+    if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP))
+        return STATUS_OK;
+    if (h5_open_group(all, result->file, GROUP, result->path, err))
+        return STATUS_FAILED;
+    return h5_list(names, *all, RESULT_MOST_FEATURES, result->path, err);
+}
+
+enum status codebooks_read(struct codebooks *out, struct result *result, const char *name,
+                           struct error *err)
+{
+    struct h5_names names;
+    hid_t all;
+    *out = (struct codebooks){.stored = NULL};
+    enum status status = list_codebooks(&names, &all, result, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
+        bool own = false;
+        if (name && strcmp(name, names.name[i]) != 0)
+            continue;
+        status = h5_is_marked(&own, all, names.name[i], H5O_TYPE_GROUP, "digest", result->path, err);
+        if (status == STATUS_OK && own && strlen(names.name[i]) < FEATURE_NAME_MAX)
+            status = read_codebook(out, result, all, names.name[i], err);
+    }
+    h5_free_names(&names);
+    h5_close(&all);
+    if (status != STATUS_OK)
+        codebooks_clear(out);
+    return status;
+}
+
+enum status codebook_groups_verify(struct verify *verify, struct error *err)
+{
+    struct result *result = verify->result;
+    struct h5_names names;
+    hid_t all;
+    enum status status = list_codebooks(&names, &all, result, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
+        struct codebooks one = {.stored = NULL};
+        struct error why = ERROR_INIT;
+        bool own = false;
+        status = h5_is_marked(&own, all, names.name[i], H5O_TYPE_GROUP, "digest", result->path, err);
+        if (status != STATUS_OK || !own)
+            continue;
+        if (read_codebook(&one, result, all, names.name[i], &why) != STATUS_OK)
+            verify_broken(verify, "/" GROUP "/%s: %s", names.name[i], why.sentence);
+        codebooks_clear(&one);
+    }
+    for (unsigned i = 0; i < result->feature_count && status == STATUS_OK; i++) {
+        const struct result_feature *feature = &result->features[i].feature;
+        const char *option = strstr(feature->spec, OPTION);
+        struct codebooks one = {.stored = NULL};
+        char digest[FEATURE_DIGEST] = "";
+        if (!option)
+            continue;
+        if (codebooks_read(&one, result, feature->name, NULL) == STATUS_OK && one.count == 1)
+            feature_codebook_digest(digest, &one.stored[0].codebook);
+        if (strncmp(option + strlen(OPTION), digest, FEATURE_DIGEST - 1) != 0)
+            verify_broken(verify, "/features/%s: its codebook is not in the file", feature->name);
+        codebooks_clear(&one);
+    }
+    h5_free_names(&names);
+    h5_close(&all);
+    return status;
+}
+
+enum status codebooks_write_file(const char *output, const struct feature_set *features,
+                                 const char *parameters, struct error *err)
+{
+    struct amend *amend = NULL;
+    enum status status = amend_open(&amend, output, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    const hid_t file = amend_file(amend);
+    if (H5Adelete(file, "parameters") < 0)
+        status = h5_fail(err, "H5Adelete", "write", output);
+    if (status == STATUS_OK)
+        status = h5_put_text(file, "parameters", parameters, output, err);
+    if (status == STATUS_OK)
+        status = codebook_groups_write(file, features, output, err);
+    if (status == STATUS_OK)
+        status = amend_commit(amend, err);
+    amend_close(&amend);
+    return status;
+}

@@ -1,0 +1,495 @@
+/* learning.c: candidates, decoded side by side; their descriptors, one image after the other.
+ *
+ * Threads take candidates in order until enough are decoded. Which of them are the sample is known
+ * when the last has ended: the first that succeeded. At most a few for each thread are decoded in
+ * vain. */
+#include "ingest/learning.h"
+
+#include "base/budget.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cluster/cluster.h"
+#include "codebook/train.h"
+#include "decode/isolate.h"
+#include "features/kind.h"
+#include "ingest/bounds.h"
+#include "ingest/candidates.h"
+#include "steps/blur_step.h"
+#include "part/scale.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_ROWS  16u /* that are decoded at a time */
+#define PROGRESS_NS (100 * 1000000ll)
+/* Files that are looked at, at most, if some cannot be decoded. */
+#define MOST_FILES(pictures) (4 * (pictures) + 64)
+
+/* What a candidate has given. */
+struct taken {
+    bool decoded;
+    uint32_t rows[FEATURE_MAX];
+    uint8_t *row[FEATURE_MAX];
+};
+
+struct learning {
+    struct ingest_job *job;
+    struct walk *walk;
+    const struct feature_set *features;
+    uint32_t pictures;             /* wanted */
+    uint32_t each[FEATURE_MAX];    /* descriptors of an image, at most; 0: the feature needs none */
+    uint32_t columns[FEATURE_MAX]; /* bytes of a descriptor */
+    struct budget *budget;
+    struct candidates candidates;
+    struct taken *taken; /* of each candidate; a thread writes those that it takes */
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t ended;
+    uint32_t next, decoded;
+    unsigned running;
+    struct error error; /* the first */
+};
+
+bool learning_needed(const struct feature_set *features)
+{
+    for (unsigned i = 0; i < features->count; i++)
+        if (feature_lacks_codebook(&features->feature[i]))
+            return true;
+    return false;
+}
+
+uint32_t learning_pictures(const struct learning *learning)
+{
+    return learning->decoded < learning->pictures ? learning->decoded : learning->pictures;
+}
+
+/* --- one image ------------------------------------------------------------------------------- */
+
+/* RGB rows without gaps. */
+struct image {
+    const uint8_t *pixels;
+    uint32_t width, height;
+    uint8_t orientation; /* 1 once it is reduced: upright */
+};
+
+/* An image while it is decoded: reduced to each side that features ask for; whole for those that
+ * take it as it is. */
+struct decoding {
+    uint8_t *whole; /* NULL: no feature needs it */
+    uint8_t *block; /* rows on their way to the scalers, where it is */
+    uint32_t side[FEATURE_MAX];
+    struct scaler scaler[FEATURE_MAX];
+    unsigned sides;
+    bool needs_whole;
+};
+
+static void find_sides(struct decoding *decoding, const struct learning *learning)
+{
+    for (unsigned i = 0; i < learning->features->count; i++) {
+        const uint32_t side = learning->features->feature[i].image.scale;
+        unsigned same = 0;
+        while (same < decoding->sides && decoding->side[same] != side)
+            same++;
+        if (learning->each[i] == 0)
+            continue;
+        decoding->needs_whole = decoding->needs_whole || side == 0;
+        if (side > 0 && same == decoding->sides)
+            decoding->side[decoding->sides++] = side;
+    }
+}
+
+/* Bytes of an image of that size, while it is decoded. */
+static uint64_t decoding_bytes(const struct decoding *decoding, uint32_t width, uint32_t height)
+{
+    const uint64_t row = (uint64_t)3 * width;
+    uint64_t bytes = decoding->needs_whole ? row * height : row * BLOCK_ROWS;
+    for (unsigned i = 0; i < decoding->sides; i++)
+        bytes += scaler_bytes(width, height, decoding->side[i]);
+    return bytes;
+}
+
+static void decoding_clear(struct decoding *decoding)
+{
+    for (unsigned i = 0; i < decoding->sides; i++)
+        scaler_clear(&decoding->scaler[i]);
+    free(decoding->whole);
+    free(decoding->block);
+}
+
+/* false: no memory. *decoded: it could be decoded. */
+static bool decode_pixels(struct decoding *decoding, bool *decoded, struct decode *decode,
+                          const struct image_info *info)
+{
+    struct failure failure = {.reason = REASON_NONE};
+    const uint32_t width = info->out_width, height = info->out_height;
+    const size_t stride = (size_t)3 * width;
+    uint64_t digest[2];
+    bool memory = true;
+    *decoded = false;
+    for (unsigned i = 0; i < decoding->sides && memory; i++)
+        memory = scaler_begin(&decoding->scaler[i], width, height, decoding->side[i],
+                              info->orientation);
+    uint8_t **rows = decoding->needs_whole ? &decoding->whole : &decoding->block;
+    *rows = malloc(decoding->needs_whole ? stride * height : stride * BLOCK_ROWS);
+    if (!memory || !*rows)
+        return false;
+    for (uint32_t y = 0; y < height; y += BLOCK_ROWS) {
+        const uint32_t count = height - y < BLOCK_ROWS ? height - y : BLOCK_ROWS;
+        uint8_t *at = *rows + (decoding->needs_whole ? y * stride : 0);
+        if (decode_rows(decode, at, stride, count, &failure) != REASON_NONE)
+            return true;
+        for (unsigned i = 0; i < decoding->sides; i++)
+            scaler_rows(&decoding->scaler[i], at, stride, count);
+    }
+    *decoded = decode_end(decode, digest, &failure) == REASON_NONE;
+    return true;
+}
+
+/* The image that a feature is computed from; *made is to be freed. false: no memory. */
+static bool make_image(struct image *out, uint8_t **made, const struct decoding *decoding,
+                       const struct image_info *info, const struct feature_image *to)
+{
+    *made = NULL;
+    const bool swapped = info->orientation >= 5;
+    *out = (struct image){decoding->whole, info->out_width, info->out_height, info->orientation};
+    for (unsigned i = 0; i < decoding->sides; i++) {
+        const struct scaler *scaler = &decoding->scaler[i];
+        if (decoding->side[i] == to->scale)
+            *out = (struct image){scaler->pixels,
+                                  swapped ? scaler->scaled_height : scaler->scaled_width,
+                                  swapped ? scaler->scaled_width : scaler->scaled_height, 1};
+    }
+    if (!to->blur)
+        return true;
+    const struct image from = *out;
+    out->width = from.width > BLUR_BORDER ? from.width - BLUR_BORDER : 0;
+    out->height = from.height > BLUR_BORDER ? from.height - BLUR_BORDER : 0;
+    out->pixels = *made = malloc((size_t)3 * out->width * out->height + 1);
+    if (*made && out->width > 0 && out->height > 0)
+        blur_reference(*made, (size_t)3 * out->width, from.pixels, (size_t)3 * from.width,
+                       out->width, out->height);
+    return *made;
+}
+
+/* Descriptors at equal distances; false: no memory. */
+static bool describe(struct taken *taken, unsigned i, const struct learning *learning,
+                     const struct decoding *decoding, const struct image_info *info)
+{
+    const struct feature *feature = &learning->features->feature[i];
+    const struct descriptor *descriptor = feature->kind->descriptor;
+    const uint32_t columns = learning->columns[i];
+    struct image image;
+    uint8_t *made;
+    if (!make_image(&image, &made, decoding, info, &feature->image))
+        return false;
+    const bool swapped = image.orientation >= 5;
+    const uint32_t there = descriptor->number(swapped ? image.height : image.width,
+                                              swapped ? image.width : image.height);
+    const uint32_t rows = there < learning->each[i] ? there : learning->each[i];
+    taken->row[i] = malloc((size_t)rows * columns + 1);
+    taken->rows[i] = taken->row[i] ? rows : 0;
+    for (uint32_t r = 0; r < taken->rows[i]; r++)
+        descriptor->describe(taken->row[i] + (size_t)r * columns, image.pixels,
+                             (size_t)3 * image.width, image.width, image.height,
+                             image.orientation, (uint32_t)((uint64_t)r * there / rows), 1);
+    free(made);
+    return taken->row[i];
+}
+
+/* An image that cannot be decoded is none of the sample; false: there is no memory. */
+static bool decode_image(struct taken *taken, struct learning *learning, struct decode *decode,
+                         const struct candidate *candidate, const struct blob *blob)
+{
+    struct failure failure = {.reason = REASON_NONE};
+    struct decoding decoding = {.sides = 0};
+    struct image_info info;
+    if (decode_begin(decode, blob, candidate->path, &info, &failure) != REASON_NONE)
+        return true;
+    find_sides(&decoding, learning);
+    const uint64_t bytes = info.memory + decoding_bytes(&decoding, info.out_width, info.out_height);
+    bool memory = true, decoded = false;
+    if (budget_take(learning->budget, bytes)) {
+        memory = decode_pixels(&decoding, &decoded, decode, &info);
+        for (unsigned i = 0; decoded && memory && i < learning->features->count; i++)
+            if (learning->each[i] > 0)
+                memory = describe(taken, i, learning, &decoding, &info);
+        budget_give(learning->budget, bytes);
+    }
+    if (!decoded)
+        decode_abort(decode);
+    taken->decoded = decoded && memory;
+    decoding_clear(&decoding);
+    return memory;
+}
+
+/* --- a thread -------------------------------------------------------------------------------- */
+
+static void fail(struct learning *learning, const struct error *err)
+{
+    pthread_mutex_lock(&learning->lock);
+    if (learning->error.status == STATUS_OK)
+        learning->error = *err;
+    pthread_mutex_unlock(&learning->lock);
+    budget_abort(learning->budget);
+}
+
+/* The next candidate; UINT32_MAX: no more are wanted. */
+static uint32_t next_candidate(struct learning *learning)
+{
+    uint32_t next = UINT32_MAX;
+    pthread_mutex_lock(&learning->lock);
+    if (learning->next < learning->candidates.count && learning->decoded < learning->pictures &&
+        learning->error.status == STATUS_OK && stop_requested(learning->job->stop) == STOP_NONE)
+        next = learning->next++;
+    pthread_mutex_unlock(&learning->lock);
+    return next;
+}
+
+static void take_candidates(struct learning *learning)
+{
+    const struct ingest_config *config = learning->job->config;
+    struct decode_options options = config->decode;
+    struct error err = ERROR_INIT;
+    struct decode *decode = NULL;
+    options.stop = learning->job->stop;
+    bool going = (config->isolate ? decode_open_isolated(&decode, config->isolate, &err)
+                                  : decode_open(&decode, &options, &err)) == STATUS_OK;
+    for (uint32_t i; going && (i = next_candidate(learning)) != UINT32_MAX;) {
+        const struct candidate *candidate = &learning->candidates.item[i];
+        const struct source_member member = {candidate->path, candidate->where, candidate->bytes,
+                                             candidate->mtime_ns};
+        struct blob blob = BLOB_NOTHING;
+        struct failure failure = {.reason = REASON_NONE};
+        going = decode_ready(decode, &err) == STATUS_OK;
+        if (going && walk_open_member(&blob, learning->walk, candidate->source, &member,
+                                      &failure) == REASON_NONE &&
+            !decode_image(&learning->taken[i], learning, decode, candidate, &blob)) {
+            error_memory(&err, candidate->bytes, "an image of the sample");
+            going = false;
+        }
+        blob_close(&blob);
+        pthread_mutex_lock(&learning->lock);
+        learning->decoded += learning->taken[i].decoded;
+        pthread_mutex_unlock(&learning->lock);
+    }
+    if (!going)
+        fail(learning, &err);
+    decode_close(&decode);
+}
+
+static void *learning_main(void *argument)
+{
+    struct learning *learning = argument;
+    take_candidates(learning);
+    pthread_mutex_lock(&learning->lock);
+    learning->running--;
+    pthread_cond_broadcast(&learning->ended);
+    pthread_mutex_unlock(&learning->lock);
+    return NULL;
+}
+
+/* --- all of them ----------------------------------------------------------------------------- */
+
+static void show(struct learning *learning, const char *phase, uint64_t done, uint64_t total,
+                 int64_t start)
+{
+    pthread_mutex_lock(&learning->job->lock);
+    learning->job->progress.phase = phase;
+    learning->job->progress.done = done;
+    learning->job->progress.total = total;
+    pthread_mutex_unlock(&learning->job->lock);
+    ingest_job_show(learning->job, start);
+}
+
+/* Runs the threads to their end. */
+static enum status run_threads(struct learning *learning, struct error *err)
+{
+    const unsigned wanted = learning->job->config->threads;
+    const uint32_t count = learning->candidates.count;
+    const uint32_t most = count < learning->pictures ? count : learning->pictures;
+    pthread_t *thread = calloc(wanted, sizeof *thread);
+    const int64_t start = clock_now();
+    unsigned started = 0;
+    int code = 0;
+    if (!thread)
+        return error_memory(err, wanted * sizeof *thread, "threads");
+    while (code == 0 && started < wanted) {
+        pthread_mutex_lock(&learning->lock);
+        code = pthread_create(&thread[started], NULL, learning_main, learning);
+        learning->running += code == 0;
+        started += code == 0;
+        pthread_mutex_unlock(&learning->lock);
+    }
+    for (bool running = started > 0; running;) {
+        pthread_mutex_lock(&learning->lock);
+        if (learning->running > 0)
+            cond_wait_until(&learning->ended, &learning->lock, clock_now() + PROGRESS_NS);
+        running = learning->running > 0;
+        const uint32_t done = learning->decoded < most ? learning->decoded : most;
+        pthread_mutex_unlock(&learning->lock);
+        if (stop_overdue(learning->job->stop))
+            budget_abort(learning->budget);
+        show(learning, "sample", done, most, start);
+    }
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    free(thread);
+    if (started == 0)
+        return error_errno(err, STATUS_FAILED, code, "pthread_create", "cannot start a thread");
+    if (learning->error.status != STATUS_OK && err)
+        *err = learning->error;
+    return learning->error.status != STATUS_OK
+               ? learning->error.status
+               : stop_check(learning->job->stop, "decoding the sample", err);
+}
+
+/* What is left of the first `pictures` that were decoded. */
+static void drop_rest(struct learning *learning)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < learning->candidates.count; i++)
+        if (learning->taken[i].decoded && kept++ >= learning->pictures)
+            learning->taken[i].decoded = false;
+}
+
+enum status learning_sample(struct learning **out, struct ingest_job *job, struct walk *walk,
+                            const struct feature_set *features, uint32_t pictures,
+                            struct error *err)
+{
+    struct learning *learning = *out = calloc(1, sizeof *learning);
+    if (!learning)
+        return error_memory(err, sizeof *learning, "a sample");
+    *learning = (struct learning){.job = job,
+                                  .walk = walk,
+                                  .features = features,
+                                  .pictures = pictures,
+                                  .error = ERROR_INIT};
+    pthread_mutex_init(&learning->lock, NULL);
+    cond_init_monotonic(&learning->ended);
+    show(learning, "sample", 0, 0, clock_now());
+    enum status status =
+        candidates_choose(&learning->candidates, walk, MOST_FILES(pictures), job->stop, err);
+    if (status == STATUS_OK)
+        status = budget_open(&learning->budget, bounds_codecs(job->config->memory), err);
+    const uint32_t count = learning->candidates.count;
+    learning->taken = calloc((size_t)count + 1, sizeof *learning->taken);
+    if (status == STATUS_OK && !learning->taken)
+        status = error_memory(err, count * sizeof *learning->taken, "a sample");
+    const uint32_t most = count < pictures ? count : pictures;
+    for (unsigned i = 0; i < features->count; i++) {
+        const struct feature *feature = &features->feature[i];
+        if (!feature_lacks_codebook(feature))
+            continue;
+        uint64_t all = (uint64_t)LEARNING_FOR_WORD * feature->codebook_words;
+        all = all > LEARNING_DESCRIPTORS ? all : LEARNING_DESCRIPTORS;
+        learning->each[i] = most > 0 ? (uint32_t)((all + most - 1) / most) : 1;
+        learning->columns[i] = feature->kind->descriptor->columns;
+    }
+    if (status == STATUS_OK)
+        status = run_threads(learning, err);
+    if (status == STATUS_OK)
+        drop_rest(learning);
+    else
+        learning_close(out);
+    return status;
+}
+
+/* All descriptors of a feature in one piece, those of an image after those of the image before. */
+static enum status join_rows(uint8_t **rows, uint64_t *count, struct learning *learning, unsigned i,
+                             struct error *err)
+{
+    const size_t columns = learning->columns[i];
+    uint64_t total = 0;
+    for (uint32_t c = 0; c < learning->candidates.count; c++)
+        total += learning->taken[c].decoded ? learning->taken[c].rows[i] : 0;
+    uint8_t *at = *rows = malloc(total * columns + 1);
+    *count = total;
+    if (!at)
+        return error_memory(err, total * columns, "the descriptors of a sample");
+    for (uint32_t c = 0; c < learning->candidates.count; c++) {
+        struct taken *taken = &learning->taken[c];
+        if (taken->decoded) {
+            memcpy(at, taken->row[i], taken->rows[i] * columns);
+            at += taken->rows[i] * columns;
+        }
+        free(taken->row[i]);
+        taken->row[i] = NULL;
+    }
+    return STATUS_OK;
+}
+
+struct training_progress {
+    struct learning *learning;
+    int64_t start;
+};
+
+static void show_training(void *context, uint32_t done, uint32_t total)
+{
+    const struct training_progress *progress = context;
+    show(progress->learning, "codebook", done, total, progress->start);
+}
+
+static enum status train(struct codebooks *codebooks, struct feature *feature,
+                         struct learning *learning, unsigned i,
+                         const struct cluster_devices *devices, struct error *err)
+{
+    const struct ingest_config *config = learning->job->config;
+    struct training_progress progress = {learning, clock_now()};
+    struct codebook_training training = {.devices = devices,
+                                         .memory = config->memory,
+                                         .threads = config->threads,
+                                         .stop = learning->job->stop,
+                                         .progress = show_training,
+                                         .progress_context = &progress};
+    struct feature_codebook codebook = {.columns = 0};
+    uint8_t *rows = NULL;
+    enum status status = join_rows(&rows, &training.rows, learning, i, err);
+    training.sample = rows;
+    if (status == STATUS_OK)
+        status = codebook_train(&codebook, feature->kind->descriptor, feature->codebook_words,
+                                &training, err);
+    free(rows);
+    if (status == STATUS_OK)
+        status = codebooks_add(codebooks, feature, &codebook, err);
+    feature_codebook_clear(&codebook);
+    if (status == STATUS_OK)
+        log_message(LOG_DEBUG, "%s: %u words learned from %llu descriptors of %u images",
+                    feature->name, feature->codebook_words, (unsigned long long)training.rows,
+                    learning_pictures(learning));
+    return status;
+}
+
+enum status learning_train(struct learning *learning, struct codebooks *codebooks,
+                           struct feature_set *features, const struct ingest_devices *devices,
+                           struct error *err)
+{
+    struct ocl_context *context = NULL;
+    enum status status =
+        ocl_context_open(&context, &devices->devices->device[devices->chosen[0]],
+                         learning->job->config->trace, err);
+    const struct cluster_devices clustering = {&context, 1};
+    for (unsigned i = 0; i < features->count && status == STATUS_OK; i++) {
+        if (!feature_lacks_codebook(&features->feature[i]))
+            continue;
+        status = train(codebooks, &features->feature[i], learning, i, &clustering, err);
+    }
+    ocl_context_close(&context);
+    return status;
+}
+
+void learning_close(struct learning **out)
+{
+    struct learning *learning = *out;
+    if (!learning)
+        return;
+    for (uint32_t c = 0; learning->taken && c < learning->candidates.count; c++)
+        for (unsigned i = 0; i < FEATURE_MAX; i++)
+            free(learning->taken[c].row[i]);
+    free(learning->taken);
+    candidates_clear(&learning->candidates);
+    budget_close(&learning->budget);
+    pthread_cond_destroy(&learning->ended);
+    pthread_mutex_destroy(&learning->lock);
+    free(learning);
+    *out = NULL;
+}
