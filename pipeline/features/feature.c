@@ -16,13 +16,13 @@
 
 const char *feature_normalize_name(enum feature_normalize normalize)
 {
-    static const char *const name[] = {"l1", "none", "hellinger"};
+    static const char *const name[] = {"l1", "none", "hellinger", "unit"};
     return name[normalize];
 }
 
 bool feature_normalize_parse(enum feature_normalize *out, const char *text)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         if (strcmp(text, feature_normalize_name((enum feature_normalize)i)) == 0) {
             *out = (enum feature_normalize)i;
             return true;
@@ -167,12 +167,13 @@ static enum status parse_option(struct feature *feature, char *option, const cha
         feature->image.blur = 3;
         return STATUS_OK;
     }
-    if (strcmp(option, "words") == 0) {
+    if (strcmp(option, "words") == 0 || strcmp(option, "fisher") == 0) {
         uint64_t words;
         if (!parse_u64(&words, value, 2, CODEBOOK_WORDS_MAX))
-            return error_set(err, STATUS_USAGE, "feature '%s': words=%s must be 2 to %u", spec,
+            return error_set(err, STATUS_USAGE, "feature '%s': %s=%s must be 2 to %u", spec, option,
                              value, CODEBOOK_WORDS_MAX);
         feature->codebook_words = (uint32_t)words;
+        feature->fisher = *option == 'f';
         return STATUS_OK;
     }
     /* Written by feature_bind_codebook; settle_kind refuses it where nothing is learned. */
@@ -235,6 +236,8 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
         if (strcmp(name, kind->name) != 0 && (!kind->alias || strcmp(name, kind->alias) != 0))
             continue;
         named = kind;
+        if (kind->descriptor && feature->codebook_words && kind->fisher != feature->fisher)
+            continue;
         if (feature->bins[0] == 0 || (feature->bins[1] != 0) == (kind->bins[1] != 0))
             feature->kind = kind;
     }
@@ -255,10 +258,13 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
     if (feature->codebook_digest[0] && !feature->kind->descriptor)
         return refuse_option("codebook", spec, err);
     if (feature->codebook_words && !feature->kind->descriptor)
-        return refuse_option("words", spec, err);
+        return refuse_option(feature->fisher ? "fisher" : "words", spec, err);
     if (feature->kind->descriptor && (feature->bins[0] || !feature->codebook_words))
-        return error_set(err, STATUS_USAGE, "feature '%s': %s takes words=K%s", spec, named->name,
-                         feature->bins[0] ? ", no bins" : "");
+        return error_set(err, STATUS_USAGE, "feature '%s': %s takes words=K or fisher=K%s", spec,
+                         named->name, feature->bins[0] ? ", no bins" : "");
+    if (feature->normalize == NORMALIZE_UNIT && !feature->fisher)
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': normalize=unit must be none, l1 or hellinger", spec);
     if (feature->bins[0] != 0 && feature->kind->fixed)
         return error_set(err, STATUS_USAGE, "feature '%s': %s takes no bins=", spec, named->name);
     if (feature->levels > 0 && feature->kind->placed)
@@ -322,7 +328,7 @@ void feature_write_spec(struct feature *feature)
     if (feature->image.scale > 0)
         snprintf(scale, sizeof scale, ",scale=%u", feature->image.scale);
     snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s",
-             feature->kind->name, fixed ? "" : feature->codebook_words ? "words=" : "bins=",
+             feature->kind->name, fixed ? "" : feature->fisher ? "fisher=" : feature->codebook_words ? "words=" : "bins=",
              fixed ? "" : feature_bins_text(bins, sizeof bins, feature), fixed ? "" : ",",
              feature->levels ? "levels" : "grid", feature_grid_text(grid, sizeof grid, feature),
              feature_normalize_name(feature->normalize), feature->image.blur ? ",blur=3" : "",
@@ -362,8 +368,12 @@ static void write_name(struct feature *feature)
         *sign = *sign == '+' ? '-' : *sign;
     if (feature->image.scale != feature->kind->scale)
         snprintf(scale, sizeof scale, "_at%u", feature->image.scale);
-    snprintf(feature->name, sizeof feature->name, "%s%s%s%s%s%s", feature->kind->name,
-             *bins ? "_" : "", bins, *grid ? "_" : "", grid, scale);
+    snprintf(feature->name, sizeof feature->name, "%s%s%s%s%s%s%s", feature->kind->name,
+             *bins ? "_" : "",
+             feature->fisher           ? "fisher"
+             : feature->codebook_words ? "words"
+                                       : "",
+             bins, *grid ? "_" : "", grid, scale);
 }
 
 enum status feature_set_add(struct feature_set *set, const char *spec,

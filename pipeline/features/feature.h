@@ -3,7 +3,7 @@
  *
  * SPEC is [NAME=]KIND[:bins=B|AxBxC][,scale=N][,grid=RxC|levels=A+B+...]
  * [,normalize=none|l1|hellinger][,blur=3];
- * a kind with descriptors has words=K instead of bins=.
+ * a kind with descriptors has words=K or fisher=K instead of bins=.
  * A feature has two rows for each picture. On the device it is `words` uint32: `cell_bins` of them
  * for each cell that is counted, cells row by row over the upright picture; words of parts are added
  * up, modulo 2^32. What is stored is `dimension` 4-byte values: `cell_values` of them for each cell
@@ -18,7 +18,12 @@
 
 struct feature_kind; /* kind.h */
 
-enum feature_normalize { NORMALIZE_L1, NORMALIZE_NONE, NORMALIZE_HELLINGER };
+enum feature_normalize {
+    NORMALIZE_L1,
+    NORMALIZE_NONE,
+    NORMALIZE_HELLINGER,
+    NORMALIZE_UNIT, /* of Fisher vectors, which have no other */
+};
 
 #define FEATURE_MAX           16         /* features in one run */
 #define FEATURE_NAME_MAX      64         /* with its NUL */
@@ -67,7 +72,8 @@ struct feature {
     uint32_t offset;      /* of this feature's first word in an image's row on the device */
     uint32_t place;       /* of its first value in an image's stored row */
     /* Only of kinds with descriptors: */
-    uint32_t codebook_words;                 /* words=K; else 0 */
+    uint32_t codebook_words;                 /* words=K, fisher=K; else 0 */
+    bool fisher;                             /* fisher=K: sums around the words, not their counts */
     char codebook_digest[FEATURE_DIGEST];    /* ""; set by the spec or by feature_bind_codebook */
     const struct feature_codebook *codebook; /* borrowed; NULL: none, or not there yet (codebook.h) */
 };

@@ -41,7 +41,8 @@ struct feature_kind {
 
     /* The C reference: adds `rows` rows of `width` pixels, `stride` bytes apart, to the words of
      * their cell. With a border b there are b more pixels in a row and b more rows, and `pixels` is
-     * the first neighbour of the first counted pixel. Slow and obvious. */
+     * the first neighbour of the first counted pixel. Slow and obvious. NULL: the words are what a
+     * codebook makes of descriptors of the scaled image (steps/words_step.h). */
     void (*count)(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
                   size_t stride, uint32_t width, uint32_t rows);
 
@@ -60,6 +61,7 @@ struct feature_kind {
     /* What the words or sums are made from with the feature's codebook (codebook.h), which is bound
      * before any picture is counted. NULL: the kind needs no codebook. */
     const struct descriptor *descriptor;
+    bool fisher; /* it has fisher=K, sums around the words; else words=K, their counts */
 
     const char *const *examples; /* specs for the self-test, ended by NULL; names are distinct */
 };
@@ -67,6 +69,9 @@ struct feature_kind {
 /* Ended by NULL, in the order in which messages list them. */
 extern const struct feature_kind *const feature_kinds[];
 
+extern const struct feature_kind feature_dct_words, feature_dct_fisher, feature_sift_words,
+    feature_sift_fisher, feature_opsift_words, feature_opsift_fisher, feature_patch_words,
+    feature_patch_fisher;
 extern const struct feature_kind feature_rgb, feature_rgb_joint, feature_gray, feature_hsv;
 
 #endif

@@ -117,7 +117,7 @@ static enum status plan_passes(struct histogram *histogram, const struct feature
     for (unsigned f = 0; f < histogram->features->count; f++) {
         const struct feature *feature = &histogram->features->feature[f];
         struct histogram_choice choice;
-        if (image && !feature_image_equal(image, &feature->image))
+        if (!feature->kind->count || (image && !feature_image_equal(image, &feature->image)))
             continue;
         enum status status = choose_variant(&choice, histogram, &tuning, feature, err);
         if (status != STATUS_OK)

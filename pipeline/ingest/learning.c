@@ -182,16 +182,15 @@ static bool describe(struct taken *taken, unsigned i, const struct learning *lea
     uint8_t *made;
     if (!make_image(&image, &made, decoding, info, &feature->image))
         return false;
-    const bool swapped = image.orientation >= 5;
-    const uint32_t there = descriptor->number(swapped ? image.height : image.width,
-                                              swapped ? image.width : image.height);
+    const struct descriptor_picture picture = {image.pixels, (size_t)3 * image.width, image.width,
+                                               image.height};
+    const uint32_t there = descriptor_number(descriptor, image.width, image.height);
     const uint32_t rows = there < learning->each[i] ? there : learning->each[i];
     taken->row[i] = malloc((size_t)rows * columns + 1);
     taken->rows[i] = taken->row[i] ? rows : 0;
     for (uint32_t r = 0; r < taken->rows[i]; r++)
-        descriptor->describe(taken->row[i] + (size_t)r * columns, image.pixels,
-                             (size_t)3 * image.width, image.width, image.height,
-                             image.orientation, (uint32_t)((uint64_t)r * there / rows), 1);
+        descriptor_describe(taken->row[i] + (size_t)r * columns, descriptor, &picture,
+                            (uint32_t)((uint64_t)r * there / rows), 1);
     free(made);
     return taken->row[i];
 }

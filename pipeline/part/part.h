@@ -15,6 +15,7 @@ enum payload {
     PAYLOAD_RGB,    /* rows of 3 bytes per pixel */
     PAYLOAD_STREAM, /* the entropy code of a JPEG image: stream.h */
     PAYLOAD_DCT,    /* all coefficients of a JPEG image: dct.h */
+    PAYLOAD_DESCRIPTORS, /* rows of `stride` bytes, each a local descriptor */
     PAYLOAD_VALUES, /* 4-byte words of the image's row of values */
 };
 

@@ -11,6 +11,14 @@
 enum status proof_check(const struct step *step, const char *const *programs, const char *options,
                         struct ocl_context *context, struct error *err);
 
+/* The same by another test, which gets `subject`. */
+enum status proof_check_by(const struct step *step, const char *const *programs,
+                           const char *options, struct ocl_context *context,
+                           enum status (*test)(uint64_t *compared, uint64_t *wrong,
+                                               struct ocl_context *context, const void *subject,
+                                               struct error *err),
+                           const void *subject, struct error *err);
+
 /* A part to run through a step. */
 struct proof_part {
     struct part_shape in, out; /* out: set by proof_run, like out_offset */

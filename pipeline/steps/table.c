@@ -1,10 +1,13 @@
 /* table.c: the table of steps. A new step is one file and one row here. */
+#include "features/kind.h"
 #include "steps/blur_step.h"
 #include "steps/code_step.h"
+#include "steps/describe_step.h"
 #include "steps/entropy_step.h"
 #include "steps/jpeg_step.h"
 #include "steps/plan.h"
 #include "steps/scale_step.h"
+#include "steps/words_step.h"
 
 static bool needs_entropy(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
@@ -35,11 +38,26 @@ static bool needs_blur(struct step_node *node, struct plan *plan, const struct f
     return feature && feature->image.blur != 0;
 }
 
+static bool needs_descriptors(struct step_node *node, struct plan *plan,
+                              const struct feature *feature)
+{
+    (void)plan;
+    return feature && !feature->kind->count &&
+           describe_step(feature->kind->descriptor) == node->step;
+}
+
+static bool needs_words(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    node->config = feature;
+    return feature && !feature->kind->count;
+}
+
 /* One for all features of an image. */
 static bool needs_count(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
     unsigned i = 0;
-    if (!feature)
+    if (!feature || !feature->kind->count)
         return false;
     while (i < plan->counts && !feature_image_equal(&plan->count[i].image, &feature->image))
         i++;
@@ -62,6 +80,11 @@ const struct step_row step_rows[] = {
     {&jpeg_step, needs_jpeg},
     {&scale_step, needs_scale},
     {&blur_step, needs_blur},
+    {&dct_step, needs_descriptors},
+    {&sift_step, needs_descriptors},
+    {&opsift_step, needs_descriptors},
+    {&patch_step, needs_descriptors},
+    {&words_step, needs_words},
     {&count_step, needs_count},
     {&code_step, needs_code},
     {NULL, NULL},

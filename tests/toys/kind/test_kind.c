@@ -106,25 +106,19 @@ static void count_nearest(uint32_t *words, const struct feature *feature, const 
 }
 
 /* The lumas of all pixels. */
-static uint32_t number_of_lumas(uint32_t width, uint32_t height)
+static void describe_luma(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,
+                          uint32_t y, uint32_t side)
 {
-    return width * height;
-}
-
-static void describe_lumas(uint8_t *out, const uint8_t *pixels, size_t stride, uint32_t width,
-                           uint32_t height, uint8_t orientation, uint32_t first, uint32_t count)
-{
-    (void)height;
-    (void)orientation;
-    for (uint32_t i = first; i < first + count; i++)
-        *out++ = (uint8_t)luma(pixels + i / width * stride + 3 * (size_t)(i % width));
+    (void)side;
+    *out = (uint8_t)luma(picture->pixels + y * picture->stride + 3 * (size_t)x);
 }
 
 static const struct descriptor lumas = {.name = "luma-1",
                                         .columns = 1,
                                         .projected = 1,
-                                        .number = number_of_lumas,
-                                        .describe = describe_lumas};
+                                        .step = 1,
+                                        .side = {1},
+                                        .describe = describe_luma};
 
 static const char *const no_examples[] = {NULL};
 
@@ -566,7 +560,7 @@ static void other_codebooks_are_refused(void **state)
     assert_null(set.feature[0].codebook);
 
     assert_int_equal(feature_set_add(&set, "nearest", NORMALIZE_L1, &err), STATUS_USAGE);
-    assert_non_null(strstr(err.sentence, "nearest takes words=K"));
+    assert_non_null(strstr(err.sentence, "nearest takes words=K or fisher=K"));
     assert_int_equal(feature_set_add(&set, "nearest:bins=2,words=2", NORMALIZE_L1, &err),
                      STATUS_USAGE);
     assert_int_equal(feature_set_add(&set, "nearest:words=1", NORMALIZE_L1, &err), STATUS_USAGE);
@@ -669,7 +663,7 @@ static void codebooks_are_learned_from_the_files_alone(void **state)
     assert_int_equal(result_open(&result, t.out, &err), STATUS_OK);
     assert_int_equal(codebooks_read(&codebooks, result, NULL, &err), STATUS_OK);
     assert_int_equal(codebooks.count, 2);
-    assert_string_equal(codebooks.stored[0].name, "learned_4");
+    assert_string_equal(codebooks.stored[0].name, "learned_words4");
     assert_int_equal(codebooks.stored[1].codebook.words, 8);
     for (unsigned i = 0; i < 2; i++) {
         char digest[FEATURE_DIGEST];
@@ -730,7 +724,7 @@ static void learned_codebooks_survive(void **state)
     assert_int_equal(learn(&t), STATUS_OK);
     assert_true(t.report.sample > 0);
     assert_int_equal(result_open(&result, t.out, &err), STATUS_OK);
-    assert_int_equal(codebooks_read(&after, result, "learned_4", &err), STATUS_OK);
+    assert_int_equal(codebooks_read(&after, result, "learned_words4", &err), STATUS_OK);
     feature_codebook_digest(digest[0], &before.stored[0].codebook);
     feature_codebook_digest(digest[1], &after.stored[0].codebook);
     assert_string_not_equal(digest[0], digest[1]);

@@ -1,0 +1,42 @@
+/* descriptor_place.h: what the kernels of descriptors share: parts, squares, roots. */
+#ifndef CLPIPE_KERNELS_DESCRIPTOR_PLACE_H
+#define CLPIPE_KERNELS_DESCRIPTOR_PLACE_H
+
+#include "descriptor_part.h"
+
+/* The part of an item of kernel k, by bisection. */
+static inline uint part_of(__global const struct descriptor_part *parts, uint count, uint item,
+                           uint k)
+{
+    uint low = 0, high = count;
+    while (high - low > 1) {
+        const uint middle = (low + high) / 2;
+        if (parts[middle].first[k] <= item)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Squares of `side` pixels every `step`: how many across, or down, and where they begin. */
+static inline uint squares(uint size, uint side, uint step)
+{
+    return size < side ? 0 : (size - side) / step + 1;
+}
+
+static inline uint margin(uint size, uint side, uint step)
+{
+    return (size - side) % step / 2;
+}
+
+/* floor(sqrt(q)) of integers below 2^16. sqrt may miss by 3 ulp; half a unit keeps it from the next
+ * integer. */
+#define ROOT(q) sqrt((q) + 0.5f)
+
+static inline int luma(uint r, uint g, uint b)
+{
+    return (int)((77 * r + 150 * g + 29 * b + 128) >> 8);
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* fisher_sums: adds up the projected descriptors of each word, and their squares, for all pictures in a
+ * slot, one launch.
+ *
+ * The words of a row are the number of descriptors of each of WORDS words; the sums of their PROJECTED
+ * values, word by word; the sums of the values' squares. Sums are modulo 2^32.
+ *
+ * On CPUs a work-item takes all descriptors of a picture and is alone with its row. Elsewhere
+ * (CHUNK descriptors each) a work-group takes a chunk, an item one of their columns, and adds atomically
+ * without waiting for the result: neighbouring items add to neighbouring words.
+ */
+#include "descriptor_part.h"
+
+#if !defined COLUMNS || !defined PROJECTED || !defined WORDS || !defined CHUNK
+#error COLUMNS, PROJECTED, WORDS or CHUNK is not defined
+#endif
+
+#define RECORD (PROJECTED + 2)
+
+__kernel void fisher_sums(__global const struct words_part *parts, uint count, uint all,
+                          __global const uchar *records, __global uint *values)
+{
+    const uint item = (uint)get_group_id(0);
+    if (item >= all)
+        return;
+    uint low = 0, high = count;
+    while (high - low > 1) {
+        const uint middle = (low + high) / 2;
+        if (parts[middle].first[1] <= item)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct words_part part = parts[low];
+    __global uint *numbers = values + part.words;
+    __global uint *sums = numbers + WORDS, *squares = sums + WORDS * PROJECTED;
+    __global const uchar *record = records + RECORD * (size_t)(part.offset / COLUMNS);
+#if CHUNK == 0
+    for (uint d = 0; d < part.number; d++, record += RECORD) {
+        const uint word = record[PROJECTED] | (uint)record[PROJECTED + 1] << 8;
+        numbers[word]++;
+        for (uint v = 0; v < PROJECTED / 16; v++) {
+            const uint place = word * (PROJECTED / 16) + v;
+            const int16 value = convert_int16(as_char16(vload16(v, record)));
+            vstore16(vload16(place, sums) + as_uint16(value), place, sums);
+            vstore16(vload16(place, squares) + as_uint16(value * value), place, squares);
+        }
+    }
+#else
+    const uint begin = (item - part.first[1]) * CHUNK, end = min(begin + CHUNK, part.number);
+    const uint lane = (uint)get_local_id(0), lanes = (uint)get_local_size(0);
+    for (uint i = begin * PROJECTED + lane; i < end * PROJECTED; i += lanes) {
+        const uint d = i / PROJECTED, column = i % PROJECTED;
+        __global const uchar *own = record + RECORD * (size_t)d;
+        const uint word = own[PROJECTED] | (uint)own[PROJECTED + 1] << 8;
+        const int value = as_char(own[column]);
+        atomic_add(&sums[word * PROJECTED + column], (uint)value);
+        atomic_add(&squares[word * PROJECTED + column], (uint)(value * value));
+        if (column == 0)
+            atomic_inc(&numbers[word]);
+    }
+#endif
+}

@@ -1,0 +1,94 @@
+/* aggregate.c: the kinds that count what a codebook makes of descriptors, words=K, or add it up around
+ * the words, fisher=K. */
+#include "features/codebook.h"
+#include "features/kind.h"
+
+#include <math.h>
+
+#define SCALE     256u
+#define SCALE_DCT 384u
+
+/* Descriptors have no part in the picture's cells. */
+static enum status refuse_cells(struct feature *feature, const char *spec, struct error *err)
+{
+    if (feature->levels > 0 || feature->grid_rows != 1 || feature->grid_columns != 1)
+        return error_set(err, STATUS_USAGE, "feature '%s': %s takes no grid= and no levels=", spec,
+                         feature->kind->name);
+    if (feature->image.blur)
+        return error_set(err, STATUS_USAGE, "feature '%s': %s takes no blur=", spec,
+                         feature->kind->name);
+    return STATUS_OK;
+}
+
+/* The number of descriptors of each word, the sums of their values, and of the values' squares become
+ * two values for each word and projected value. */
+static enum status settle_fisher(struct feature *feature, const char *spec, struct error *err)
+{
+    const uint64_t pairs = (uint64_t)feature->codebook_words * feature->kind->descriptor->projected;
+    if (2 * pairs + feature->codebook_words > FEATURE_DIMENSION_MAX)
+        return error_set(err, STATUS_USAGE, "feature '%s': more than %u values an image", spec,
+                         FEATURE_DIMENSION_MAX);
+    feature->cell_bins = (uint32_t)(2 * pairs + feature->codebook_words);
+    feature->cell_values = (uint32_t)(2 * pairs);
+    feature->normalize = NORMALIZE_UNIT;
+    return refuse_cells(feature, spec, err);
+}
+
+/* The formula of docs/features.md, in its order, rounded once at the end. Without descriptors all values
+ * are 0. */
+static void finish_fisher(void *values, const struct feature *feature, const uint32_t *words)
+{
+    const struct feature_codebook *codebook = feature->codebook;
+    const uint32_t projected = codebook->projected, pairs = codebook->words * projected;
+    const uint32_t *sums = words + codebook->words, *squares = sums + pairs;
+    float *out = values;
+    double number = 0, length = 0;
+    for (uint32_t w = 0; w < codebook->words; w++)
+        number += words[w];
+    for (int turn = 0; turn < 2; turn++) { /* the length, then the values */
+        const double root = sqrt(length);
+        for (uint32_t i = 0; i < 2 * pairs; i++) {
+            const uint32_t pair = i % pairs, word = pair / projected;
+            const double own = words[word], sum = (int32_t)sums[pair], square = squares[pair];
+            const double mean = codebook->mean[pair], deviation = codebook->deviation[pair];
+            const double share = sqrt(codebook->share[word]);
+            double value = 0;
+            if (number > 0 && i < pairs)
+                value = (sum - own * mean) / (number * deviation * share);
+            else if (number > 0)
+                value = ((square - 2 * mean * sum + own * mean * mean) / (deviation * deviation) -
+                         own) /
+                        (number * share * sqrt(2.0));
+            if (turn == 0)
+                length += fabs(value); /* of its root, squared */
+            else
+                out[i] = (float)(root > 0 ? copysign(sqrt(fabs(value)), value) / root : 0);
+        }
+    }
+}
+
+static const char *const no_examples[] = {NULL}; /* they need a codebook; their steps have tests */
+
+#define KINDS(kind, side)                                                                          \
+    const struct feature_kind feature_##kind##_words = {                                           \
+        .name = #kind,                                                                             \
+        .weighted = true,                                                                          \
+        .scale = side,                                                                             \
+        .settle = refuse_cells,                                                                    \
+        .descriptor = &descriptor_##kind,                                                          \
+        .examples = no_examples,                                                                   \
+    };                                                                                             \
+    const struct feature_kind feature_##kind##_fisher = {                                          \
+        .name = #kind,                                                                             \
+        .scale = side,                                                                             \
+        .settle = settle_fisher,                                                                   \
+        .finish = finish_fisher,                                                                   \
+        .descriptor = &descriptor_##kind,                                                          \
+        .fisher = true,                                                                            \
+        .examples = no_examples,                                                                   \
+    }
+
+KINDS(dct, SCALE_DCT);
+KINDS(sift, SCALE);
+KINDS(opsift, SCALE);
+KINDS(patch, SCALE);

@@ -1,0 +1,239 @@
+/* descriptor.c: where descriptors lie, and their C references. */
+#include "features/descriptor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- geometry -------------------------------------------------------------------------------- */
+
+struct descriptor_grid descriptor_grid(const struct descriptor *descriptor, unsigned side,
+                                       uint32_t width, uint32_t height)
+{
+    const uint32_t size = descriptor->side[side], step = descriptor->step;
+    if (width < size || height < size)
+        return (struct descriptor_grid){0, 0, 0, 0};
+    return (struct descriptor_grid){(width - size) / step + 1, (height - size) / step + 1,
+                                    (width - size) % step / 2, (height - size) % step / 2};
+}
+
+uint32_t descriptor_number(const struct descriptor *descriptor, uint32_t width, uint32_t height)
+{
+    uint32_t number = 0;
+    for (unsigned i = 0; i < DESCRIPTOR_SIDES && descriptor->side[i]; i++) {
+        const struct descriptor_grid grid = descriptor_grid(descriptor, i, width, height);
+        number += grid.columns * grid.rows;
+    }
+    return number;
+}
+
+void descriptor_describe(uint8_t *out, const struct descriptor *descriptor,
+                         const struct descriptor_picture *picture, uint32_t first, uint32_t count)
+{
+    uint32_t before = 0;
+    for (unsigned i = 0; i < DESCRIPTOR_SIDES && descriptor->side[i]; i++) {
+        const struct descriptor_grid grid =
+            descriptor_grid(descriptor, i, picture->width, picture->height);
+        const uint32_t number = grid.columns * grid.rows;
+        for (; count > 0 && first < before + number; first++, count--) {
+            const uint32_t index = first - before;
+            descriptor->describe(out, picture,
+                                 grid.left + index % grid.columns * descriptor->step,
+                                 grid.top + index / grid.columns * descriptor->step,
+                                 descriptor->side[i]);
+            out += descriptor->columns;
+        }
+        before += number;
+    }
+}
+
+static const uint8_t *pixel(const struct descriptor_picture *picture, uint32_t x, uint32_t y)
+{
+    return picture->pixels + y * picture->stride + 3 * (size_t)x;
+}
+
+static int32_t luma(const uint8_t *p)
+{
+    return (77 * p[0] + 150 * p[1] + 29 * p[2] + 128) >> 8;
+}
+
+/* The largest integer whose square is at most `value`. */
+static uint32_t root(uint32_t value)
+{
+    uint32_t least = 0, above = 65536; /* least^2 <= value < above^2 */
+    while (above - least > 1) {
+        const uint32_t middle = (least + above) / 2;
+        if ((uint64_t)middle * middle <= value)
+            least = middle;
+        else
+            above = middle;
+    }
+    return least;
+}
+
+/* --- dct: the lowest frequencies of 8x8 pixels ----------------------------------------------- */
+
+/* 512 cos((2 i + 1) u pi / 16) / 2, of u = 0 divided by root 2, rounded. */
+static const int32_t basis[4][8] = {{181, 181, 181, 181, 181, 181, 181, 181},
+                                    {251, 213, 142, 50, -50, -142, -213, -251},
+                                    {237, 98, -98, -237, -237, -98, 98, 237},
+                                    {213, -50, -251, -142, 142, 251, 50, -213}};
+
+/* Frequencies down and across, in zigzag order. */
+static const uint8_t frequency[10][2] = {{0, 0}, {0, 1}, {1, 0}, {2, 0}, {1, 1},
+                                         {0, 2}, {0, 3}, {1, 2}, {2, 1}, {3, 0}};
+
+static void describe_dct(uint8_t *out, const struct descriptor_picture *picture, uint32_t x, uint32_t y,
+                         uint32_t side)
+{
+    static const unsigned kept[3] = {10, 3, 3};
+    for (unsigned plane = 0; plane < 3; plane++) {
+        for (unsigned f = 0; f < kept[plane]; f++) {
+            int32_t sum = 0;
+            for (uint32_t j = 0; j < side; j++) {
+                for (uint32_t i = 0; i < side; i++) {
+                    const uint8_t *p = pixel(picture, x + i, y + j);
+                    const int32_t value = plane == 0   ? luma(p) - 128
+                                          : plane == 1 ? p[2] - luma(p)
+                                                       : p[0] - luma(p);
+                    sum += basis[frequency[f][0]][j] * basis[frequency[f][1]][i] * value;
+                }
+            }
+            const uint32_t size = root((uint32_t)abs(sum) >> 14);
+            const int32_t most = size > 127 ? 127 : (int32_t)size;
+            *out++ = (uint8_t)(128 + (sum < 0 ? -most : most));
+        }
+    }
+}
+
+const struct descriptor descriptor_dct = {
+    .name = "dct-1",
+    .columns = 16,
+    .projected = 16,
+    .whiten = 0.5,
+    .step = 8,
+    .side = {8},
+    .describe = describe_dct,
+};
+
+/* --- sift: directions of gradients in 4x4 cells, and their roots ----------------------------- */
+
+/* Grey, and two opponent colours. */
+static int32_t channel(const uint8_t *p, unsigned c)
+{
+    return c == 0   ? luma(p)
+           : c == 1 ? (p[0] - p[1] + 256) >> 1
+                    : (p[0] + p[1] - 2 * p[2] + 512) >> 2;
+}
+
+/* Adds `weight` times the gradient of a channel at (x, y) to 8 directions: a gradient is the sum of its
+ * parts along the two directions that it lies between. */
+static void add_gradient(uint32_t sums[8], const struct descriptor_picture *picture, unsigned c, uint32_t x,
+                         uint32_t y, uint32_t weight)
+{
+    const uint32_t right = x + 1 < picture->width ? x + 1 : x, left = x > 0 ? x - 1 : 0;
+    const uint32_t below = y + 1 < picture->height ? y + 1 : y, above = y > 0 ? y - 1 : 0;
+    const int32_t dx = channel(pixel(picture, right, y), c) - channel(pixel(picture, left, y), c);
+    const int32_t dy = channel(pixel(picture, x, below), c) - channel(pixel(picture, x, above), c);
+    const int32_t across = abs(dx), down = abs(dy);
+    const int32_t more = across > down ? across : down, less = across > down ? down : across;
+    const int32_t diagonal = 181 * less >> 7; /* root 2 of it */
+    const unsigned straight = across >= down ? (dx >= 0 ? 0 : 4) : (dy >= 0 ? 2 : 6);
+    const unsigned slant = dx >= 0 ? (dy >= 0 ? 1 : 7) : (dy >= 0 ? 3 : 5);
+    sums[straight] += weight * (uint32_t)(more - less);
+    sums[slant] += weight * (uint32_t)(diagonal > 255 ? 255 : diagonal);
+}
+
+/* 128 sums of a channel; the centres of cells are `bin` pixels apart, and weights fall linearly to 0
+ * at the next centres. */
+static void sum_cells(uint32_t sums[128], const struct descriptor_picture *picture, unsigned c, uint32_t x,
+                      uint32_t y, uint32_t bin)
+{
+    memset(sums, 0, 128 * sizeof *sums);
+    for (int32_t cell = 0; cell < 16; cell++) {
+        const int64_t middle_x = (int64_t)x + cell % 4 * (int64_t)bin;
+        const int64_t middle_y = (int64_t)y + cell / 4 * (int64_t)bin;
+        for (int64_t v = middle_y - bin + 1; v < middle_y + bin; v++)
+            for (int64_t u = middle_x - bin + 1; u < middle_x + bin; u++)
+                if (v >= 0 && v < picture->height && u >= 0 && u < picture->width)
+                    add_gradient(sums + 8 * cell, picture, c, (uint32_t)u, (uint32_t)v,
+                                 (uint32_t)((bin - llabs(v - middle_y)) *
+                                            (bin - llabs(u - middle_x))));
+    }
+}
+
+/* Roots of shares: 255 times the root of each sum's share of all, in 16 bits. */
+static void take_roots(uint8_t out[128], const uint32_t sums[128])
+{
+    uint32_t all = 0;
+    for (unsigned i = 0; i < 128; i++)
+        all += sums[i];
+    memset(out, 0, 128);
+    if (all == 0)
+        return;
+    int shift = 0; /* brings the sum into 2^15 to 2^16 - 1 */
+    while (all >> shift > 0xffff)
+        shift++;
+    while (shift <= 0 && all << -shift < 0x8000)
+        shift--;
+    const uint32_t inverse = (65025u << 15) / (shift > 0 ? all >> shift : all << -shift);
+    for (unsigned i = 0; i < 128; i++)
+        out[i] = (uint8_t)root((shift > 0 ? sums[i] >> shift : sums[i] << -shift) * inverse >> 15);
+}
+
+static void describe_sift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x, uint32_t y,
+                          uint32_t side)
+{
+    uint32_t sums[128];
+    sum_cells(sums, picture, 0, x, y, (side - 1) / 3);
+    take_roots(out, sums);
+}
+
+const struct descriptor descriptor_sift = {
+    .name = "sift-1",
+    .columns = 128,
+    .projected = 64,
+    .whiten = 0.25,
+    .step = 5,
+    .side = {10, 16, 25, 37}, /* three bins of 3, 5, 8 and 12 pixels, and one */
+    .describe = describe_sift,
+};
+
+static void describe_opsift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x, uint32_t y,
+                            uint32_t side)
+{
+    for (unsigned c = 0; c < 3; c++) {
+        uint32_t sums[128];
+        sum_cells(sums, picture, c, x, y, (side - 1) / 3);
+        take_roots(out + 128 * c, sums);
+    }
+}
+
+const struct descriptor descriptor_opsift = {
+    .name = "opsift-1",
+    .columns = 384,
+    .projected = 64,
+    .whiten = 0.25,
+    .step = 7,
+    .side = {19}, /* bins of 6 pixels */
+    .describe = describe_opsift,
+};
+
+/* --- patch: the pixels themselves ------------------------------------------------------------ */
+
+static void describe_patch(uint8_t *out, const struct descriptor_picture *picture, uint32_t x, uint32_t y,
+                           uint32_t side)
+{
+    for (uint32_t j = 0; j < side; j++)
+        for (uint32_t i = 0; i < side; i++, out += 3)
+            memcpy(out, pixel(picture, x + i, y + j), 3);
+}
+
+const struct descriptor descriptor_patch = {
+    .name = "patch-1",
+    .columns = 108,
+    .projected = 32,
+    .whiten = 0.5,
+    .step = 3,
+    .side = {6},
+    .describe = describe_patch,
+};
