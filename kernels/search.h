@@ -11,6 +11,10 @@
 #define SEARCH_ROWS  128
 #define SEARCH_ITEMS 128
 
+/* How filter_pairs passes over lanes. */
+#define SEARCH_ALL_ROWS  1u
+#define SEARCH_BOTH_WAYS 2u
+
 /* Work-items that encode a row, that shorten a list, and that evaluate one. */
 #define SEARCH_ENCODE_ITEMS 64
 #define SEARCH_SHRINK_ITEMS 64

@@ -105,7 +105,6 @@ encode_rows(__global const float *values, __global const float *centre, __global
 #define DEPTH     (SEARCH_BLOCK / 2)
 #define ITEMS     SEARCH_ITEMS
 #include "kmeans_mma.h"
-#define MEMORY_BYTES (STAGES * STAGE_BYTES)
 #if KEPT > 8
 #error "KEPT is at most 8"
 #endif
@@ -114,6 +113,25 @@ encode_rows(__global const float *values, __global const float *centre, __global
 #define GROUP_LANES     (KEPT > 0 ? 32 : SPAN)
 #define ROW_PARTS       (KEPT > 0 ? 2 : 4)
 #define GROUP_ROWS_EACH (ROW_PARTS * 2)
+/* Two stages: codes, and with KEPT the lanes' facts and reaches behind them. */
+#undef STAGES
+#undef STAGE_BYTES
+#define STAGES 2
+#if KEPT > 0
+#define FACTS_AT    (KEPT * GROUP_LANES * SEARCH_BLOCK)
+#define REACHES_AT  (FACTS_AT + GROUP_LANES * 16)
+#define STAGE_BYTES (REACHES_AT + GROUP_LANES * 4)
+#else
+#define STAGE_BYTES (2 * SIDE_BYTES)
+#endif
+#define MEMORY_BYTES (STAGES * STAGE_BYTES)
+/* Pairs in doubt of a work-group, which all its work-items put on the rows' lists once there are QUEUE / 2.
+ * On its own a work-item would wait for each place on a list, and the group for the work-item. */
+#define QUEUE 1024
+struct queue {
+    uint slot[QUEUE], position[QUEUE], product[QUEUE];
+    uint taken, seen[2]; /* seen: taken, before each other barrier */
+};
 
 static void multiply_codes(int *sum, const uint *a, uint b0, uint b1)
 {
@@ -144,10 +162,45 @@ static void list_pair(__global uint *counts, __global uint2 *found, uint capacit
     pair[1] = (uint)product;
 }
 
+#ifndef PLAIN
+static void queue_pair(__local struct queue *queue, __global uint *counts, __global uint2 *found,
+                       uint capacity, uint slot, uint position, int product)
+{
+    const uint at = atomic_inc(&queue->taken);
+    if (at >= QUEUE) {
+        list_pair(counts, found, capacity, slot, position, product);
+        return;
+    }
+    queue->slot[at] = slot;
+    queue->position[at] = position;
+    queue->product[at] = (uint)product;
+}
+
+/* All work-items come here, behind a barrier, and leave an empty queue behind one. */
+static void list_queue(__local struct queue *queue, __global uint *counts, __global uint2 *found,
+                       uint capacity, uint lid)
+{
+    const uint taken = min(queue->taken, (uint)QUEUE);
+    for (uint at = lid; at < taken; at += SEARCH_ITEMS)
+        list_pair(counts, found, capacity, queue->slot[at], queue->position[at],
+                  (int)queue->product[at]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid == 0)
+        queue->taken = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+#endif
+
 /* p: of codes whose product that is. */
 static float scaled(int product, float of_query, float of_lane)
 {
     return (float)product * (2 * of_query * of_lane);
+}
+
+/* Whether x is in doubt for y, as a lane's facts and reach have it; p: of both. */
+static bool in_doubt_for(float4 of_y, float reach_y, float4 of_x, float p)
+{
+    return p + (2 * reach_y * of_x.y + of_x.w) >= of_y.z - reach_y * reach_y - SEARCH_SLACK_LEAST;
 }
 
 /* A work-item to a span of SEARCH_SPAN lanes: the largest scale, error and error^2 - square there. With
@@ -171,6 +224,26 @@ __kernel void bound_spans(__global const float4 *facts, __global float4 *spans, 
     out[3] = 0.0f;
 }
 
+/* A work-item to a span of lanes that are searched for themselves: the longest reach there, and the least
+ * square - reach^2: with these the largest product of a row tells that it is in doubt for none of them. */
+__kernel void bound_reaches(__global const float4 *facts, __global const float *reaches,
+                            __global float2 *sides, uint count)
+{
+    const uint span = (uint)get_global_id(0);
+    if (span >= count)
+        return;
+    float longest = 0.0f, least = INFINITY;
+    for (uint i = 0; i < SEARCH_SPAN; i++) {
+        const uint position = span * SEARCH_SPAN + i;
+        const float reach = reaches[position];
+        longest = fmax(longest, reach);
+        least = fmin(least, facts[position].z - reach * reach - SEARCH_SLACK_LEAST);
+    }
+    __global float *out = (__global float *)(sides + span);
+    out[0] = 2 * longest;
+    out[1] = least;
+}
+
 /* Where the row of that number is in a block, or SEARCH_NONE. */
 static uint position_of(uint row, uint block_first, uint block_rows, ulong step)
 {
@@ -178,19 +251,25 @@ static uint position_of(uint row, uint block_first, uint block_rows, ulong step)
                                           : SEARCH_NONE;
 }
 
-/* Compares the rows at positions query_list[0..query_count) with lanes [first_lane, end_lane), which
- * are whole panels, and lists the pairs in doubt, with the product of their codes. */
+/* Compares the rows at positions query_list[0..query_count) with `lanes` lanes from first_lane on, whole
+ * panels, and lists the pairs in doubt, with the product of their codes. ALL_ROWS: queries and lanes are
+ * the same rows, all of them, query_list[i] is i, and first_lane is counted from a work-group's own rows,
+ * from the last of the all_lanes lanes on to the first; BOTH_WAYS: a pair is also listed for its lane,
+ * whose place on the list is its position. */
 __kernel __attribute__((reqd_work_group_size(SEARCH_ITEMS, 1, 1))) void
 filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *RESTRICT query_facts,
              __global const float *RESTRICT reaches, __global const uint *RESTRICT query_ids,
              __global const uint *RESTRICT query_list, __global const uchar *RESTRICT codes,
              __global const float4 *RESTRICT facts, __global const float4 *RESTRICT spans,
-             __global uint *counts, __global uint2 *found, uint query_count, uint columns,
-             uint first_lane, uint end_lane, uint capacity, uint block_first, uint block_rows,
-             ulong step)
+             __global const float2 *RESTRICT sides, __global uint *counts, __global uint2 *found,
+             uint query_count, uint columns, uint first_lane, uint lanes, uint all_lanes, uint ways,
+             uint capacity, uint block_first, uint block_rows, ulong step)
 {
     const uint lid = (uint)get_local_id(0);
     const uint first = (uint)get_group_id(0) * SEARCH_ROWS;
+    const bool both = ways & SEARCH_BOTH_WAYS;
+    first_lane += ways & SEARCH_ALL_ROWS ? first : 0;
+    first_lane -= first_lane >= all_lanes ? all_lanes : 0;
 #ifdef PLAIN
     const uint slot = first + lid;
     if (slot >= query_count)
@@ -201,7 +280,8 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
     const float reach = reaches[query];
     const float least = of_query.z - reach * reach - SEARCH_SLACK_LEAST;
     __global const char *row = (__global const char *)queries + (size_t)query * columns;
-    for (uint span = first_lane; span < end_lane; span += SEARCH_SPAN) {
+    for (uint done = 0, span = first_lane; done < lanes; done += SEARCH_SPAN, span += SEARCH_SPAN) {
+        span -= span >= all_lanes ? all_lanes : 0;
         int products[SEARCH_SPAN], largest = 0;
         for (uint i = 0; i < SEARCH_SPAN; i++) {
             __global const char *other =
@@ -213,17 +293,25 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
             largest = max(largest, sum);
         }
         const float4 bound = spans[span / SEARCH_SPAN];
-        if (scaled(largest, of_query.x, bound.x) + (2 * reach * bound.y + bound.z) < least)
+        const float2 side = both ? sides[span / SEARCH_SPAN] : (float2)(0.0f, INFINITY);
+        const float longest = scaled(largest, of_query.x, bound.x);
+        if (longest + (2 * reach * bound.y + bound.z) < least &&
+            longest + (side.x * of_query.y + of_query.w) < side.y)
             continue;
         for (uint i = 0; i < SEARCH_SPAN; i++) {
             const float4 of_lane = facts[span + i];
             const float p = scaled(products[i], of_query.x, of_lane.x);
-            if (p + (2 * reach * of_lane.y + of_lane.w) >= least && span + i != own)
+            if (span + i == own)
+                continue;
+            if (p + (2 * reach * of_lane.y + of_lane.w) >= least)
                 list_pair(counts, found, capacity, slot, span + i, products[i]);
+            if (both && in_doubt_for(of_lane, reaches[span + i], of_query, p))
+                list_pair(counts, found, capacity, span + i, slot, products[i]);
         }
     }
 #else
     __local uchar memory[MEMORY_BYTES] __attribute__((aligned(128)));
+    __local struct queue queue;
     const uint lane = lid & 31, warp = lid >> 5;
     const uint stages = (uint)(size_t)memory;
     const uint piece = lid & (PIECES - 1), brought = lid / PIECES;
@@ -233,22 +321,42 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
 #define NEXT_STAGE(stage)                                                                          \
     ((stage) + STAGE_BYTES == stages + STAGES * STAGE_BYTES ? stages : (stage) + STAGE_BYTES)
 #define COMMIT() __asm__ volatile("cp.async.commit_group;")
+/* A barrier, and more of them where all see that the queue is half full. */
+#define LIST_IF_MANY(turn)                                                                         \
+    if (lid == 0)                                                                                  \
+        queue.seen[turn] = queue.taken;                                                            \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                  \
+    if (queue.seen[turn] > QUEUE / 2)                                                              \
+        list_queue(&queue, counts, found, capacity, lid);
 #if KEPT > 0
     const uint warp_row = warp * 32, warp_lane = 0;
-    const uint steps = (end_lane - first_lane) / GROUP_LANES;
+    const uint steps = lanes / GROUP_LANES;
+    const uint from_wrap = (all_lanes - first_lane) / GROUP_LANES;
+    uint from_position = first_lane;
 #define BRING()                                                                                    \
     if (brought_steps < steps) {                                                                   \
         _Pragma("unroll") for (uint d = 0; d < KEPT; d++)                                          \
             copy_piece(to + d * (GROUP_LANES * SEARCH_BLOCK) + row_to,                             \
                        (__global const half *)(from_lane + d * SEARCH_BLOCK));                     \
+        if (lid < GROUP_LANES)                                                                     \
+            copy_piece(to + FACTS_AT + lid * 16, (__global const half *)(facts + from_position + lid)); \
+        else if (both && lid < GROUP_LANES + GROUP_LANES / 4)                                      \
+            copy_piece(to + REACHES_AT + (lid - GROUP_LANES) * 16,                                 \
+                       (__global const half *)(reaches + from_position + (lid - GROUP_LANES) * 4)); \
         brought_steps++;                                                                           \
         to = NEXT_STAGE(to);                                                                       \
         from_lane += (size_t)GROUP_LANES * columns;                                                \
+        from_position += GROUP_LANES;                                                              \
+        if (brought_steps == from_wrap) {                                                          \
+            from_lane -= (size_t)all_lanes * columns;                                              \
+            from_position -= all_lanes;                                                            \
+        }                                                                                          \
     }
 #else
     const uint warp_row = (warp & 1) * 64, warp_lane = (warp >> 1) * GROUP_LANES;
     const uint blocks = columns / SEARCH_BLOCK;
-    const uint steps = blocks * ((end_lane - first_lane) / SEARCH_PANEL);
+    const uint steps = blocks * (lanes / SEARCH_PANEL);
+    const uint from_wrap = blocks * ((all_lanes - first_lane) / SEARCH_PANEL);
     uint from_column = 0;
     __global const uchar *row_from[4];
 #pragma unroll
@@ -272,15 +380,21 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
         if (from_column == columns) {                                                              \
             from_column = 0;                                                                       \
             from_lane += (size_t)SEARCH_PANEL * columns;                                           \
+            if (brought_steps == from_wrap)                                                        \
+                from_lane -= (size_t)all_lanes * columns;                                          \
         }                                                                                          \
     }
 #endif
+    if (lid == 0)
+        queue.taken = 0;
     for (uint s = 0; s < STAGES - 1; s++) {
         BRING()
         COMMIT();
     }
-    /* Of the work-item's rows: twice the scale, twice the reach, and what p must reach. */
+    /* Of the work-item's rows: twice the scale, twice the reach, what p must reach, the error, and
+     * error^2 - square. */
     float scale[GROUP_ROWS_EACH], reach[GROUP_ROWS_EACH], least[GROUP_ROWS_EACH];
+    float error[GROUP_ROWS_EACH], start[GROUP_ROWS_EACH];
     uint own[GROUP_ROWS_EACH];
 #pragma unroll
     for (uint i = 0; i < GROUP_ROWS_EACH; i++) {
@@ -292,6 +406,8 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
         least[i] = slot < query_count ? of_query.z - reach[i] * reach[i] - SEARCH_SLACK_LEAST
                                       : SEARCH_NO_ROW;
         reach[i] *= 2;
+        error[i] = of_query.y;
+        start[i] = slot < query_count ? of_query.w : -SEARCH_NO_ROW;
         own[i] = position_of(query_ids[query], block_first, block_rows, step);
     }
     int sum[ROW_PARTS][GROUP_LANES / 8][4];
@@ -310,12 +426,16 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
             a[d][i / 2][i % 2 + 2] = fours[d * 8 + 4];
         }
     }
-    for (uint panel = first_lane; panel < end_lane; panel += GROUP_LANES) {
+    for (uint done = 0, panel = first_lane; done < lanes; done += GROUP_LANES, panel += GROUP_LANES) {
+        panel -= panel >= all_lanes ? all_lanes : 0;
         const float4 bound = spans[panel / SEARCH_SPAN];
+        const float2 side = both ? sides[panel / SEARCH_SPAN] : (float2)(0.0f, INFINITY);
         __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
-        barrier(CLK_LOCAL_MEM_FENCE);
+        LIST_IF_MANY(done / GROUP_LANES % 2)
         BRING()
         COMMIT();
+        __local const float4 *lane_facts = (__local const float4 *)(memory + (stage - stages) + FACTS_AT);
+        __local const float *lane_reaches = (__local const float *)(memory + (stage - stages) + REACHES_AT);
 #pragma unroll
         for (uint d = 0; d < KEPT * 2; d++)
 #pragma unroll
@@ -335,8 +455,13 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
         stage = NEXT_STAGE(stage);
 #else
     const uint frag_row = warp_row + (lane & 15), frag_half = lane >> 4;
-    for (uint panel = first_lane; panel < end_lane; panel += SEARCH_PANEL) {
+    for (uint done = 0, panel = first_lane; done < lanes; done += SEARCH_PANEL, panel += SEARCH_PANEL) {
+        panel -= panel >= all_lanes ? all_lanes : 0;
         const float4 bound = spans[(panel + warp_lane) / SEARCH_SPAN];
+        const float2 side = both ? sides[(panel + warp_lane) / SEARCH_SPAN] : (float2)(0.0f, INFINITY);
+        __global const float4 *lane_facts = facts + panel + warp_lane;
+        __global const float *lane_reaches = reaches + panel + warp_lane;
+        LIST_IF_MANY(done / SEARCH_PANEL % 2)
         for (uint block = 0; block < blocks; block++) {
             __asm__ volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -379,7 +504,9 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
 #pragma unroll
             for (uint n = 0; n < GROUP_LANES / 8; n++)
                 largest = max(largest, max(sum[i / 2][n][i % 2 * 2], sum[i / 2][n][i % 2 * 2 + 1]));
-            if ((float)largest * (scale[i] * bound.x) + fma(reach[i], bound.y, bound.z) >= least[i])
+            const float p = (float)largest * (scale[i] * bound.x);
+            if (p + fma(reach[i], bound.y, bound.z) >= least[i] ||
+                p + fma(side.x, error[i], start[i]) >= side.y)
                 rows_in_doubt |= 1u << i;
         }
         if (rows_in_doubt == 0)
@@ -389,18 +516,25 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
             if (!(rows_in_doubt >> i & 1))
                 continue;
             const uint slot = first + warp_row + row_in_warp(i, lane);
-            uint hits = 0;
+            uint hits = 0; /* for the row; for its lanes, from bit GROUP_LANES / 4 on */
 #pragma unroll
             for (uint n = 0; n < GROUP_LANES / 8; n++)
 #pragma unroll
                 for (uint e = 0; e < 2; e++) {
-                    const float4 of_lane = facts[panel + warp_lane + n * 8 + (lane & 3) * 2 + e];
+                    const uint place_in_group = n * 8 + (lane & 3) * 2 + e;
+                    const float4 of_lane = lane_facts[place_in_group];
                     const float p = (float)sum[i / 2][n][i % 2 * 2 + e] * (scale[i] * of_lane.x);
                     if (p + fma(reach[i], of_lane.y, of_lane.w) >= least[i])
                         hits |= 1u << (n * 2 + e);
+                    if (!both)
+                        continue;
+                    const float back = lane_reaches[place_in_group];
+                    if (p + fma(2 * back, error[i], start[i]) >=
+                        of_lane.z - back * back - SEARCH_SLACK_LEAST)
+                        hits |= 1u << (GROUP_LANES / 4 + n * 2 + e);
                 }
             for (; hits > 0; hits &= hits - 1) {
-                const uint code = 31 - clz(hits & -hits);
+                const uint hit = 31 - clz(hits & -hits), code = hit % (GROUP_LANES / 4);
                 int product = 0;
 #pragma unroll
                 for (uint n = 0; n < GROUP_LANES / 8; n++)
@@ -408,12 +542,17 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
                     for (uint e = 0; e < 2; e++)
                         product = code == n * 2 + e ? sum[i / 2][n][i % 2 * 2 + e] : product;
                 const uint position = panel + warp_lane + lane_in_span(code, lane);
-                if (position != own[i])
-                    list_pair(counts, found, capacity, slot, position, product);
+                if (position == own[i])
+                    continue;
+                const bool for_row = hit == code;
+                queue_pair(&queue, counts, found, capacity, for_row ? slot : position,
+                           for_row ? position : slot, product);
             }
         }
     }
     __asm__ volatile("cp.async.wait_group 0;");
+    barrier(CLK_LOCAL_MEM_FENCE);
+    list_queue(&queue, counts, found, capacity, lid);
 #endif
 }
 

@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         .memory = argc > 6 ? strtoull(argv[6], NULL, 10) : 8ull << 30,
     };
     const char *device = argc > 7 ? argv[7] : "host";
-    double kernels[5] = {0};
+    double kernels[6] = {0};
     const struct neighbours_choice choice = {.kernel_seconds = kernels};
     config.choice = argc > 8 && strcmp(argv[8], "kernels") == 0 ? &choice : NULL;
     if (strcmp(device, "host") != 0) {
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     if (!values || matrix_read(&file, 0, file.rows, values, &err) != STATUS_OK)
         return fail(&err);
     const struct matrix_source source = {
-        .rows = file.rows, .dimension = dimension, .read = read_values};
+        .rows = file.rows, .dimension = dimension, .read = read_values, .concurrent = true};
     for (int round = 0; round < atoi(argv[3]); round++) {
         struct neighbours found;
         const int64_t begun = clock_now();
@@ -102,8 +102,8 @@ int main(int argc, char **argv)
                found.seconds_search, (unsigned long long)found.compared);
         if (config.choice)
             printf(", \"encode_rows\": %.4f, \"bound_spans\": %.4f, \"filter_pairs\": %.4f, "
-                   "\"shrink_lists\": %.4f, \"decide_lists\": %.4f",
-                   kernels[0], kernels[1], kernels[2], kernels[3], kernels[4]);
+                   "\"shrink_lists\": %.4f, \"decide_lists\": %.4f, \"bound_reaches\": %.4f",
+                   kernels[0], kernels[1], kernels[2], kernels[3], kernels[4], kernels[5]);
         memset(kernels, 0, sizeof kernels);
         printf("}\n");
         fflush(stdout);

@@ -10,6 +10,7 @@
 #define CLPIPE_MATRIX_MATRIX_H
 
 #include "base/error.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 struct matrix_source {
@@ -17,9 +18,10 @@ struct matrix_source {
     uint32_t dimension;
     char type[12]; /* how a foreign file stores the values: "float64", "uint8"; else "" */
     /* Rows [first, first + count) to `rows`, count x dimension values row by row: any range, any
-     * number of times, from one thread at a time. */
+     * number of times, from one thread at a time unless `concurrent`. */
     enum status (*read)(void *context, uint64_t first, uint64_t count, float *rows,
                         struct error *err);
+    bool concurrent; /* read() may be called by several threads at once */
     /* 64 hexadecimal digits that stand for names, types and values; NULL: there are none. */
     enum status (*identity)(void *context, char hex[65], struct error *err);
     /* NULL: there is nothing to free. */

@@ -351,14 +351,19 @@ out:
     return status;
 }
 
+/* Whether what is stored is used as it is. */
+static bool direct(const struct npy *npy)
+{
+    return npy->convert == convert_f4 && npy->big_endian == BIG_ENDIAN_HOST;
+}
+
 /* `count` values from value `first` on, in the file's order. */
 static enum status read_values(struct npy *npy, uint64_t first, uint64_t count, float *out,
                                struct error *err)
 {
     uint64_t offset = npy->data + first * npy->item;
     const size_t most = BUFFER_BYTES / npy->item;
-    /* What is stored as it is used needs no conversion. */
-    if (npy->convert == convert_f4 && npy->big_endian == BIG_ENDIAN_HOST)
+    if (direct(npy))
         return read_at(npy, out, (size_t)count * npy->item, offset, err);
     while (count > 0) {
         size_t part = count < most ? (size_t)count : most;
@@ -450,6 +455,7 @@ static enum status open_either(struct matrix_source *out, const char *path, bool
     *out = (struct matrix_source){.rows = npy->rows,
                                   .dimension = npy->dimension,
                                   .read = read_rows,
+                                  .concurrent = direct(npy) && !npy->fortran,
                                   .close = npy_close,
                                   .context = npy};
     matrix_set_type(out, npy->kind, npy->item);

@@ -12,7 +12,8 @@ struct block_reader {
     struct transform transform;
     uint32_t stride;   /* values of a row as blocks have them, padded with zeros */
     float *raw;        /* rows_at_once x dimension; NULL where rows need no padding */
-    uint32_t raw_rows; /* rows that are read at a time */
+    uint32_t raw_rows; /* rows that are read at a time, */
+    uint32_t part_rows; /* by a thread where several read */
     double seconds;    /* of reading, so far */
 };
 

@@ -12,7 +12,7 @@ struct neighbours_choice {
     bool device;         /* the device's way on a CPU, too */
     uint32_t list;       /* candidates of a row that the device has room for; 0: usual */
     /* NULL, or where the device's seconds are added up: of encode_rows, bound_spans, filter_pairs,
-     * shrink_lists and decide_lists. Each is waited for then. */
+     * shrink_lists, decide_lists and bound_reaches. Each is waited for then. */
     double *kernel_seconds;
 };
 

@@ -16,7 +16,7 @@
 /* Room of a row's list, unless a test says otherwise. */
 #define LIST 512
 /* Rows whose lists are on the device at a time, at most. */
-#define QUERIES_MOST (1u << 20)
+#define QUERIES_MOST (1u << 22)
 /* Pairs of a launch, at most, after which a stop is looked for. */
 #define LAUNCH_PAIRS (1ull << 38)
 /* Rows that a thread takes over at a time. */
@@ -29,7 +29,7 @@
 #define RETRY_STEPS 16
 /* The canonical distances shorten every reach this often: at the end, and after each of the steps
  * before that. */
-#define DECISIONS 2
+#define DECISIONS 5
 /* Rows of so many blocks of columns stay in registers, which have room for 8; all others pass through
  * local memory. */
 #define KEPT_MOST 8
@@ -42,7 +42,7 @@
 struct block {
     uint64_t first; /* row */
     uint32_t rows, padded;
-    cl_mem values, codes, facts, ids, spans;
+    cl_mem values, codes, facts, ids, spans, sides; /* sides: of blocks that are queries */
 };
 
 struct staging {
@@ -51,10 +51,18 @@ struct staging {
     cl_event busy;
 };
 
-enum kernel { KERNEL_ENCODE, KERNEL_BOUND, KERNEL_FILTER, KERNEL_SHRINK, KERNEL_DECIDE, KERNELS };
+enum kernel {
+    KERNEL_ENCODE,
+    KERNEL_BOUND,
+    KERNEL_FILTER,
+    KERNEL_SHRINK,
+    KERNEL_DECIDE,
+    KERNEL_REACHES,
+    KERNELS
+};
 
-static const char *const kernel_names[KERNELS] = {"encode_rows", "bound_spans", "filter_pairs",
-                                                  "shrink_lists", "decide_lists"};
+static const char *const kernel_names[KERNELS] = {"encode_rows",  "bound_spans",  "filter_pairs",
+                                                  "shrink_lists", "decide_lists", "bound_reaches"};
 
 struct search {
     struct lane lane;
@@ -124,6 +132,7 @@ static void block_close(struct block *block)
     ocl_buffer_release(&block->facts);
     ocl_buffer_release(&block->ids);
     ocl_buffer_release(&block->spans);
+    ocl_buffer_release(&block->sides);
 }
 
 static enum status block_open(struct block *block, struct search *search, uint32_t capacity,
@@ -137,6 +146,7 @@ static enum status block_open(struct block *block, struct search *search, uint32
         {&block->facts, padded * sizeof(cl_float4)},
         {&block->ids, padded * sizeof(cl_uint)},
         {&block->spans, padded / SEARCH_SPAN * sizeof(cl_float4)},
+        {&block->sides, padded / SEARCH_SPAN * sizeof(cl_float2)},
     };
     return lane_open_buffers(&search->lane, wanted, COUNT_OF(wanted), "rows to compare", err);
 }
@@ -245,21 +255,34 @@ static void tell(const struct search *search, uint64_t rows_done)
 
 /* --- searching --------------------------------------------------------------------------------- */
 
-/* Compares the listed queries with lanes [from, to) and shortens their reach. */
+/* Lanes that a step compares queries with: `lanes` from `first` on; see filter_pairs. */
+struct pass {
+    cl_uint first, lanes, ways;
+};
+
+/* Compares the listed queries with lanes and shortens their reach. */
 static enum status step(struct search *search, const struct block *queries,
-                        const struct block *block, uint32_t count, uint32_t from, uint32_t to,
+                        const struct block *block, uint32_t count, struct pass pass,
                         struct error *err)
 {
-    const cl_uint block_first = (cl_uint)block->first;
+    const cl_uint block_first = (cl_uint)block->first, spans = queries->padded / SEARCH_SPAN;
     const cl_ulong step = step_of(block->rows);
+    if ((pass.ways & SEARCH_BOTH_WAYS) &&
+        (ocl_args(search->kernel[KERNEL_REACHES], err, sizeof(cl_mem), &queries->facts,
+                  sizeof(cl_mem), &search->reaches, sizeof(cl_mem), &queries->sides, sizeof spans,
+                  &spans, OCL_ARGS_END) != STATUS_OK ||
+         launch(search, KERNEL_REACHES, spans, 64, err) != STATUS_OK))
+        return err->status;
     if (ocl_args(search->kernel[KERNEL_FILTER], err, sizeof(cl_mem), &queries->codes, sizeof(cl_mem),
                  &queries->facts, sizeof(cl_mem), &search->reaches, sizeof(cl_mem), &queries->ids,
                  sizeof(cl_mem), &search->list, sizeof(cl_mem), &block->codes, sizeof(cl_mem),
-                 &block->facts, sizeof(cl_mem), &block->spans, sizeof(cl_mem), &search->counts,
-                 sizeof(cl_mem), &search->found, sizeof count, &count, sizeof search->columns,
-                 &search->columns, sizeof from, &from, sizeof to, &to, sizeof search->capacity,
-                 &search->capacity, sizeof block_first, &block_first, sizeof block->rows,
-                 &block->rows, sizeof step, &step, OCL_ARGS_END) != STATUS_OK ||
+                 &block->facts, sizeof(cl_mem), &block->spans, sizeof(cl_mem), &queries->sides,
+                 sizeof(cl_mem), &search->counts, sizeof(cl_mem), &search->found, sizeof count,
+                 &count, sizeof search->columns, &search->columns, sizeof pass.first, &pass.first,
+                 sizeof pass.lanes, &pass.lanes, sizeof block->padded, &block->padded,
+                 sizeof pass.ways, &pass.ways, sizeof search->capacity, &search->capacity,
+                 sizeof block_first, &block_first, sizeof block->rows, &block->rows, sizeof step,
+                 &step, OCL_ARGS_END) != STATUS_OK ||
         launch(search, KERNEL_FILTER,
                (count + SEARCH_ROWS - 1) / SEARCH_ROWS * (uint64_t)SEARCH_ITEMS, SEARCH_ITEMS,
                err) != STATUS_OK ||
@@ -292,6 +315,29 @@ static enum status decide(struct search *search, const struct block *queries,
                   err);
 }
 
+/* What follows a step: the lists decide where that pays or has to be, and long launches let a stop in. */
+static enum status after_step(struct search *search, const struct block *queries,
+                              const struct block *block, uint32_t count, bool decides, bool waits,
+                              uint64_t rows_done, struct error *err)
+{
+    if ((decides && decide(search, queries, block, count, err) != STATUS_OK) ||
+        ocl_flush(search->lane.compute, err) != STATUS_OK)
+        return err->status;
+    if (!waits)
+        return STATUS_OK;
+    ocl_finish(search->lane.compute);
+    if (stop_check(search->lane.stop, "comparing rows", err) != STATUS_OK)
+        return err->status;
+    tell(search, rows_done);
+    return STATUS_OK;
+}
+
+/* Panels of a launch, at most. */
+static uint32_t panels_most(uint32_t count)
+{
+    return (uint32_t)min_u64(max_u64(LAUNCH_PAIRS / count / SEARCH_PANEL, 1), 1u << 24);
+}
+
 /* Compares `count` listed queries with a block. first: no reach is known yet. */
 static enum status search_block(struct search *search, const struct block *queries,
                                 const struct block *block, uint32_t count, bool first,
@@ -300,23 +346,44 @@ static enum status search_block(struct search *search, const struct block *queri
     uint32_t lanes = first ? search->capacity / 2 / SEARCH_PANEL * SEARCH_PANEL
                            : (block->padded / RETRY_STEPS) / SEARCH_PANEL * SEARCH_PANEL;
     lanes = max_u32(lanes, SEARCH_PANEL);
-    const uint32_t most = (uint32_t)min_u64(LAUNCH_PAIRS / count / SEARCH_PANEL, 1u << 24) * SEARCH_PANEL;
+    const uint32_t most = panels_most(count) * SEARCH_PANEL;
     for (uint32_t from = 0; from < block->padded;) {
         const uint32_t to = block->padded - from > lanes ? from + lanes : block->padded;
-        if (step(search, queries, block, count, from, to, err) != STATUS_OK ||
-            ((to == block->padded || (first && to >= block->padded >> DECISIONS)) &&
-             decide(search, queries, block, count, err) != STATUS_OK) ||
-            ocl_flush(search->lane.compute, err) != STATUS_OK)
+        if (step(search, queries, block, count, (struct pass){from, to - from, 0}, err) !=
+                STATUS_OK ||
+            after_step(search, queries, block, count,
+                       to == block->padded || (first && to >= block->padded >> DECISIONS),
+                       to - from == most, queries->first + count * (uint64_t)to / block->padded,
+                       err) != STATUS_OK)
             return err->status;
-        if (to - from == most) {
-            ocl_finish(search->lane.compute);
-            if (stop_check(search->lane.stop, "comparing rows", err) != STATUS_OK)
-                return err->status;
-            tell(search, queries->first + count * (uint64_t)to / block->padded);
-        }
         from = to;
         /* As many again as there were so far. */
         lanes = min_u32(first ? to : lanes, most);
+    }
+    return STATUS_OK;
+}
+
+/* Compares all rows of a block with each other, each pair once: the panel of a row with itself, with the
+ * panel behind it, and so on, from the last panel on to the first, as far as the one opposite. The rows of
+ * both hear of each pair, so that all have met as many rows after each step, twice as many as before. */
+static enum status search_all(struct search *search, const struct block *block, struct error *err)
+{
+    const uint32_t panels = block->padded / SEARCH_PANEL, most = panels_most(block->rows);
+    for (uint32_t from = 0, wanted = 1; from <= panels / 2;) {
+        /* Opposite panels meet from both sides. */
+        const uint32_t end = panels % 2 == 0 && from < panels / 2 ? panels / 2 : panels / 2 + 1;
+        const uint32_t to = min_u32(end, from + min_u32(wanted, most));
+        const bool alone = from == 0 || 2 * from == panels;
+        const struct pass pass = {from * SEARCH_PANEL, (to - from) * SEARCH_PANEL,
+                                  SEARCH_ALL_ROWS | (alone ? 0 : SEARCH_BOTH_WAYS)};
+        const uint32_t met = 2 * to - 1;
+        if (step(search, block, block, block->rows, pass, err) != STATUS_OK ||
+            after_step(search, block, block, block->rows,
+                       to > panels / 2 || met >= panels >> DECISIONS, to - from == most,
+                       (uint64_t)block->rows * met / panels, err) != STATUS_OK)
+            return err->status;
+        from = to;
+        wanted = max_u32(met / 2, 1);
     }
     return STATUS_OK;
 }
@@ -349,6 +416,12 @@ static enum status forget_reaches(struct search *search, const struct block *que
     const float none = 2 * SEARCH_FAR;
     uint32_t bits;
     memcpy(&bits, &none, sizeof bits);
+    if (queries->padded > queries->rows &&
+        ocl_enqueue_fill(search->lane.compute, "no row", search->reaches, 0,
+                         queries->rows * sizeof(cl_float),
+                         (queries->padded - queries->rows) * sizeof(cl_float), OCL_NO_WAITS, NULL,
+                         err) != STATUS_OK)
+        return err->status;
     return ocl_enqueue_fill(search->lane.compute, "no reach", search->reaches, bits, 0,
                             queries->rows * sizeof(cl_float), OCL_NO_WAITS, NULL, err);
 }
@@ -423,14 +496,18 @@ static enum status search_resident(struct search *search, struct block *block, s
         status = forget_reaches(search, block, err);
     for (uint64_t first = 0; first < rows && status == STATUS_OK; first += search->queries) {
         uint32_t count = (uint32_t)min_u64(search->queries, rows - first);
+        const bool all = count == rows;
+        const uint64_t step = step_of(block->rows);
+        /* All rows are listed by position. */
         for (uint32_t i = 0; i < count; i++)
-            search->host_queries[i] = first + i;
+            search->host_queries[all ? i * step % rows : i] = first + i;
         for (uint32_t turn = 0; turn <= RETRIES && count > 0 && status == STATUS_OK; turn++) {
             status = stop_check(search->lane.stop, "comparing rows", err);
             if (status == STATUS_OK)
                 status = begin(search, block, count, err);
             if (status == STATUS_OK)
-                status = search_block(search, block, block, count, turn == 0, err);
+                status = all && turn == 0 ? search_all(search, block, err)
+                                          : search_block(search, block, block, count, turn == 0, err);
             if (status == STATUS_OK)
                 status = take(search, block, &count, err);
         }
@@ -542,7 +619,7 @@ static enum status open_queries(struct search *search, uint32_t positions, struc
 {
     const size_t queries = search->queries, neighbours = queries * search->n;
     const struct lane_buffer wanted[] = {
-        {&search->reaches, positions * sizeof(cl_float)},
+        {&search->reaches, (positions + SEARCH_PANEL) * sizeof(cl_float)},
         {&search->list, queries * sizeof(cl_uint)},
         {&search->counts, queries * sizeof(cl_uint)},
         {&search->lost, queries * sizeof(cl_uint)},

@@ -1,5 +1,5 @@
 /* test_search_pairs.c: neighbours found on every device equal those of the definition: with all rows
- * on the device and block by block, with lists that are too short, and with ties. */
+ * on the device (panels of an odd and an even number) and block by block, with lists that are too short, and with ties. */
 #include "../search/search_reference.h"
 
 #include "test_devices.h"
@@ -13,7 +13,8 @@ static void check_device(const struct ocl_device *device)
         uint32_t dimension, n, block_rows, list;
     } cases[] = {{1, 5, 2, 0, 0},        {40, 20, 50, 0, 0},   {140, 20, 3, 0, 16},
                  {150, 20, 3, 140, 20},  {300, 500, 7, 0, 0},  {300, 20, 5, 200, 0},
-                 {420, 130, 3, 0, 16},   {150, 600, 5, 0, 0}};
+                 {420, 130, 3, 0, 16},   {150, 600, 5, 0, 0}, {1000, 12, 4, 0, 0},
+                 {1100, 7, 2, 0, 0}};
     enum { SMALL = 4, SIMULATED = 2 }; /* of them */
     /* A hundred times as slow. */
     const bool simulated = strstr(device->platform, "Oclgrind");

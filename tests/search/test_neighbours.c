@@ -106,6 +106,25 @@ static void refusals(void **unused)
     free(matrix.values);
 }
 
+/* Rows that all threads read, and the first of two that are refused. */
+static void read_by_all(void **unused)
+{
+    (void)unused;
+    struct memory_matrix matrix;
+    struct neighbours got;
+    struct matrix_source source = make(&matrix, 1500, 64, NOISE);
+    const struct neighbours_config config = {.n = 3, .threads = 3, .memory = 16 << 20};
+    struct error err = ERROR_INIT;
+    source.concurrent = true;
+    check_all(&source, &config);
+    matrix.values[701 * 64 + 3] = NAN;
+    matrix.values[1301 * 64 + 3] = NAN;
+    assert_int_equal(neighbours_of_all(&got, &source, &config, &err), STATUS_FAILED);
+    assert_non_null(strstr(err.sentence, "row 701"));
+    free(matrix.values);
+}
+
 static const struct CMUnitTest tests[] = {cmocka_unit_test(all_rows), cmocka_unit_test(metrics),
-                                          cmocka_unit_test(queries), cmocka_unit_test(refusals)};
+                                          cmocka_unit_test(queries), cmocka_unit_test(refusals),
+                                          cmocka_unit_test(read_by_all)};
 TEST_GROUP(neighbours, NULL, NULL)
