@@ -9,6 +9,7 @@
 #include "cli/sink.h"
 #include "cli/summary.h"
 #include "cli/unfinished_report.h"
+#include "file/codebooks.h"
 #include "file/identity.h"
 #include "file/parameters.h"
 #include "file/result.h"
@@ -156,6 +157,21 @@ static enum status print_runs(struct sink *sink, struct result *result, struct e
     return STATUS_OK;
 }
 
+/* Codebooks that cannot be read are verify's matter. */
+static void print_codebooks(struct sink *sink, struct result *result)
+{
+    struct codebooks codebooks;
+    if (codebooks_read(&codebooks, result, NULL, NULL) != STATUS_OK)
+        return;
+    for (unsigned i = 0; i < codebooks.count; i++) {
+        const struct stored_codebook *stored = &codebooks.stored[i];
+        sink_printf(sink, "  %-9s %-14s %u words of %u values, for %s\n", i ? "" : "codebooks",
+                    stored->name, stored->codebook.words, stored->codebook.projected,
+                    stored->spec);
+    }
+    codebooks_clear(&codebooks);
+}
+
 static enum status print_overview(const struct overview *overview, struct error *err)
 {
     struct sink sink;
@@ -173,6 +189,7 @@ static enum status print_overview(const struct overview *overview, struct error 
         }
         sink_text(&sink, "\n");
     }
+    print_codebooks(&sink, overview->result);
     if (result_failures(overview->result) > 0)
         print_failures(&sink, overview);
     status = print_clusters(&sink, overview->result, err);
@@ -224,6 +241,36 @@ static void json_features(struct json *json, const struct result *result)
         json_close_object(json);
     }
     json_close_array(json);
+}
+
+/* What is not JSON, as a text. */
+static void json_preset(struct json *json, const char *preset)
+{
+    if (preset && parameters_length(preset) == strlen(preset))
+        json_raw(json, "preset", preset);
+    else if (preset)
+        report_bytes(json, "preset", preset);
+}
+
+static void json_codebooks(struct json *json, struct result *result)
+{
+    struct codebooks codebooks = {.stored = NULL};
+    json_open_array(json, "codebooks");
+    codebooks_read(&codebooks, result, NULL, NULL);
+    for (unsigned i = 0; i < codebooks.count; i++) {
+        const struct stored_codebook *stored = &codebooks.stored[i];
+        char digest[FEATURE_DIGEST];
+        feature_codebook_digest(digest, &stored->codebook);
+        json_open_object(json, NULL);
+        json_string(json, "name", stored->name);
+        json_string(json, "spec", stored->spec);
+        json_string(json, "digest", digest);
+        json_string(json, "descriptor", stored->codebook.descriptor);
+        json_uint(json, "words", stored->codebook.words);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    codebooks_clear(&codebooks);
 }
 
 static enum status json_clusters(struct json *json, struct result *result, struct error *err)
@@ -348,6 +395,8 @@ static enum status write_json(const struct overview *overview, const struct opti
             json_uint(&json, reason_name((enum reason)i), overview->by_reason[i]);
     json_close_object(&json);
     json_features(&json, result);
+    json_codebooks(&json, result);
+    json_preset(&json, result_preset(result));
     status = json_clusters(&json, result, err);
     if (status == STATUS_OK)
         status = json_runs(&json, result, err);

@@ -51,8 +51,25 @@ static void clear(struct arguments *a)
     free(a->text);
 }
 
+/* A feature as it was asked for, "NAME=KIND...", with the codebook that the file has for it. */
+static void add_feature(struct arguments *a, const char *asked, const struct result *result)
+{
+    char name[FEATURE_NAME_MAX], *spec = NULL;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(asked, "="), asked);
+    const struct result_feature *feature = result_feature_find(result, name);
+    const bool learned = feature && strstr(feature->spec, ",codebook=");
+    if (asprintf(&spec, "%s%s%s", asked, learned ? ",codebook=" : "",
+                 learned ? result_path(result) : "") < 0)
+        spec = NULL;
+    a->no_memory |= !spec;
+    add(a, "--feature");
+    add(a, spec ? spec : "");
+    free(spec);
+}
+
 /* The options that shape values, by their names in a file's parameters. */
-static void add_parameters(struct arguments *a, const struct parameters *parameters)
+static void add_parameters(struct arguments *a, const struct parameters *parameters,
+                           const struct result *result)
 {
     static const char *const words[][2] = {{"alpha", "--alpha"}, {"icc", "--icc"}};
     static const char *const numbers[][2] = {{"max_pixels", "--max-pixels"},
@@ -60,10 +77,8 @@ static void add_parameters(struct arguments *a, const struct parameters *paramet
                                              {"decode_scale", "--decode-scale"}};
     const char *text;
     uint64_t number;
-    for (unsigned i = 0; (text = parameters_entry(parameters, "features", i, NULL)); i++) {
-        add(a, "--feature");
-        add(a, text);
-    }
+    for (unsigned i = 0; (text = parameters_entry(parameters, "features", i, NULL)); i++)
+        add_feature(a, text, result);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if ((text = parameters_member(parameters, words[i][0]))) {
             add(a, words[i][1]);
@@ -222,7 +237,7 @@ enum status describe_pictures(float *values, uint32_t dimension, const char *con
     add(&a, "ingest");
     add(&a, "-o");
     add(&a, file);
-    add_parameters(&a, parameters);
+    add_parameters(&a, parameters, result);
     add_machine(&a, options);
     add(&a, "--");
     for (unsigned i = 0; i < count; i++) {

@@ -12,6 +12,7 @@
 #include "file/parameters.h"
 #include "file/result.h"
 #include "ingest/bounds.h"
+#include "ingest/codebook_job.h"
 #include "steps/blur_step.h"
 #include "walk/walk.h"
 #include <errno.h>
@@ -319,6 +320,20 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
     return isolate_open(out, &config, err);
 }
 
+static struct walk_options walk_options_of(const struct options *options,
+                                           const char *const *sources, unsigned count)
+{
+    return (struct walk_options){.sources = sources,
+                                 .source_count = count,
+                                 .include = options->include.text,
+                                 .include_count = options->include.count,
+                                 .exclude = options->exclude.text,
+                                 .exclude_count = options->exclude.count,
+                                 .follow_symlinks = options->follow_symlinks,
+                                 .hidden = options->hidden,
+                                 .limit = options->limit};
+}
+
 static enum status find_devices(void *context, struct ingest_devices *found, struct error *err)
 {
     struct compute_search *search = context;
@@ -339,15 +354,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         isolate ? bounds_isolate_slot(options->memory, compute_threads(options)) * compute->threads
                 : 0;
     struct ingest_config config = {
-        .walk = {.sources = takeover->places.walked,
-                 .source_count = takeover->places.count,
-                 .include = options->include.text,
-                 .include_count = options->include.count,
-                 .exclude = options->exclude.text,
-                 .exclude_count = options->exclude.count,
-                 .follow_symlinks = options->follow_symlinks,
-                 .hidden = options->hidden,
-                 .limit = options->limit},
+        .walk = walk_options_of(options, takeover->places.walked, takeover->places.count),
         .features = plan->features,
         .few = plan->has_few ? &plan->few : NULL,
         .store = {.output = options->output,
@@ -398,6 +405,34 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         log_message(LOG_NOTICE, "%llu symbolic link%s not followed (use --follow-symlinks)",
                     (unsigned long long)report->links_passed,
                     report->links_passed == 1 ? " to a directory was" : "s to directories were");
+    return status;
+}
+
+enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
+                         uint32_t *pictures, const struct feature_set *given,
+                         const struct options *options, struct compute_search *search,
+                         struct isolate *isolate, struct progress *progress, struct error *err)
+{
+    enum status status = look_for_sources(options, err);
+    if (status != STATUS_OK)
+        return status;
+    struct ingest_config config = {
+        .walk = walk_options_of(options, options->operand, options->operand_count),
+        .features = *given,
+        .find_devices = find_devices,
+        .find_devices_context = search,
+        .isolate = isolate,
+        .trace = search->compute->trace,
+        .threads = search->compute->threads,
+        .memory = options->memory,
+        .stop = signals_stop(),
+        .progress = progress_ingest,
+        .progress_context = progress,
+    };
+    read_decode(&config.decode, options);
+    status = codebook_job_run(codebooks, features, pictures, &config, (uint32_t)options->sample,
+                              err);
+    progress_end(progress);
     return status;
 }
 

@@ -36,6 +36,12 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                         struct compute_search *search, struct isolate *isolate,
                         struct progress *progress, struct error *err);
 
+/* Learns codebooks alone, as the options say: codebook_job_run. */
+enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
+                         uint32_t *pictures, const struct feature_set *given,
+                         const struct options *options, struct compute_search *search,
+                         struct isolate *isolate, struct progress *progress, struct error *err);
+
 /* The exit code of an ingest that went through: 1 if more files failed, in this run or an earlier
  * one, than --allow-failures allows. */
 enum status ingest_verdict(const struct ingest_report *report, const struct options *options);

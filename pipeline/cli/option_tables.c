@@ -49,38 +49,13 @@ static const struct option ingest_rows[] = {
      "features that measurements have chosen, instead of --feature: color: hsv:bins=16x4x4"},
     {"normalize", 0, OPTION_CHOICE, AT(normalize), "l1|none|hellinger", "l1", NULL, 0, 0,
      "l1: shares of the pixels; none: counts; hellinger: square roots of shares"},
-    {"alpha", 0, OPTION_CHOICE, AT(alpha), "white|black|drop", "white", NULL, 0, 0,
-     "background of transparent pixels; drop: ignore transparency"},
-    {"icc", 0, OPTION_CHOICE, AT(icc), "ignore|apply", "ignore", NULL, 0, 0,
-     "apply: convert images with an ICC profile to sRGB"},
-    {"max-pixels", 0, OPTION_NUMBER, AT(max_pixels), "N", "268435456", NULL, 1, 0,
-     "images with more pixels are failures"},
-    {"max-scans", 0, OPTION_NUMBER, AT(max_scans), "N", "100", NULL, 1, UINT32_MAX,
-     "JPEG files with more scans are failures; above 10 megapixels the limit falls in proportion, "
-     "to at least 20"},
     {"blur", 0, OPTION_CHOICE, AT(blur), "off|3", "off", NULL, 0, 0,
      "3: blur each image with a 3x3 box first, which removes its outermost pixels; for one "
      "feature: blur=3 in its SPEC"},
-    {"decode-scale", 0, OPTION_CHOICE, AT(decode_scale), "1|2|4|8", "1", NULL, 0, 0,
-     "decode JPEG at 1/2, 1/4 or 1/8 of its size: faster, but the counts differ"},
     {"thumbnails", 0, OPTION_MAYBE, AT(thumbnails), "[SIZE]", NULL,
      "those that the file has; run makes them for a new file", 16, 1024,
      "store a thumbnail of each image, at most SIZE pixels on its longest side (without SIZE: 160 "
      "up to 10,000 images, 64 from 100,000, else 96)"},
-    {"isolate", 0, OPTION_FLAG, AT(isolate), NULL, NULL, NULL, 0, 0,
-     "decode in separate processes, for untrusted files: a crash loses only one file"},
-    {"max-decode-seconds", 0, OPTION_SECONDS, AT(max_decode_seconds), "SECONDS", NULL, "none", 0, 0,
-     "files that take longer to decode are failures; needs --isolate"},
-    {"follow-symlinks", 0, OPTION_FLAG, AT(follow_symlinks), NULL, NULL, NULL, 0, 0,
-     "follow symbolic links to directories"},
-    {"hidden", 0, OPTION_FLAG, AT(hidden), NULL, NULL, NULL, 0, 0,
-     "include names that begin with a dot"},
-    {"include", 0, OPTION_LIST, AT(include), "GLOB", NULL, NULL, 0, 0,
-     "read only files that match, repeatable; a pattern without / is matched against the file "
-     "name"},
-    {"exclude", 0, OPTION_LIST, AT(exclude), "GLOB", NULL, NULL, 0, 0,
-     "skip files that match, repeatable"},
-    {"limit", 0, OPTION_NUMBER, AT(limit), "N", NULL, "all", 1, 0, "read only the first N files"},
     {"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL, NULL, NULL, 0, 0,
      "read only headers and write nothing; report how many files would be read and how many would "
      "fail"},
@@ -101,9 +76,49 @@ static const struct option ingest_rows[] = {
      "decoded again"},
     {"retry-failed", 0, OPTION_FLAG, AT(retry_failed), NULL, NULL, NULL, 0, 0,
      "retry files that failed before"},
+    END};
+const struct option_group group_ingest = {"Features and updates", ingest_rows};
+
+static const struct option image_rows[] = {
+    {"alpha", 0, OPTION_CHOICE, AT(alpha), "white|black|drop", "white", NULL, 0, 0,
+     "background of transparent pixels; drop: ignore transparency"},
+    {"icc", 0, OPTION_CHOICE, AT(icc), "ignore|apply", "ignore", NULL, 0, 0,
+     "apply: convert images with an ICC profile to sRGB"},
+    {"max-pixels", 0, OPTION_NUMBER, AT(max_pixels), "N", "268435456", NULL, 1, 0,
+     "images with more pixels are failures"},
+    {"max-scans", 0, OPTION_NUMBER, AT(max_scans), "N", "100", NULL, 1, UINT32_MAX,
+     "JPEG files with more scans are failures; above 10 megapixels the limit falls in proportion, "
+     "to at least 20"},
+    {"decode-scale", 0, OPTION_CHOICE, AT(decode_scale), "1|2|4|8", "1", NULL, 0, 0,
+     "decode JPEG at 1/2, 1/4 or 1/8 of its size: faster, but the counts differ"},
+    {"isolate", 0, OPTION_FLAG, AT(isolate), NULL, NULL, NULL, 0, 0,
+     "decode in separate processes, for untrusted files: a crash loses only one file"},
+    {"max-decode-seconds", 0, OPTION_SECONDS, AT(max_decode_seconds), "SECONDS", NULL, "none", 0, 0,
+     "files that take longer to decode are failures; needs --isolate"},
+    {"follow-symlinks", 0, OPTION_FLAG, AT(follow_symlinks), NULL, NULL, NULL, 0, 0,
+     "follow symbolic links to directories"},
+    {"hidden", 0, OPTION_FLAG, AT(hidden), NULL, NULL, NULL, 0, 0,
+     "include names that begin with a dot"},
+    {"include", 0, OPTION_LIST, AT(include), "GLOB", NULL, NULL, 0, 0,
+     "read only files that match, repeatable; a pattern without / is matched against the file "
+     "name"},
+    {"exclude", 0, OPTION_LIST, AT(exclude), "GLOB", NULL, NULL, 0, 0,
+     "skip files that match, repeatable"},
+    {"limit", 0, OPTION_NUMBER, AT(limit), "N", NULL, "all", 1, 0, "read only the first N files"},
     MAX_TIME_ROW,
     END};
-const struct option_group group_ingest = {"Images and features", ingest_rows};
+const struct option_group group_images = {"Images", image_rows};
+
+static const struct option codebook_rows[] = {
+    {"output", 'o', OPTION_TEXT, AT(output), "FILE", NULL, NULL, 0, 0,
+     "HDF5 file to write; required"},
+    {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL, NULL, 0, 0,
+     "feature to learn a codebook for, repeatable; required"},
+    {"sample", 0, OPTION_NUMBER, AT(sample), "N", "1000", NULL, 1, 10000000,
+     "number of images to learn from"},
+    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing file"},
+    END};
+const struct option_group group_codebook = {"Codebooks", codebook_rows};
 
 static const struct option tuning_rows[] = {
     {"slot-size", 0, OPTION_SIZE, AT(slot_size), "SIZE", NULL, "chosen for the device", 0, 0,

@@ -148,7 +148,7 @@ struct option_group {
     const struct option *row;
 };
 
-#define OPTION_GROUPS 4
+#define OPTION_GROUPS 5
 
 struct command {
     const char *name;
@@ -170,7 +170,7 @@ extern const struct command commands[];
 /* Groups that every command takes. */
 extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
-extern const struct option_group group_ingest, group_tuning, group_ingest_output, group_run_output,
+extern const struct option_group group_ingest, group_images, group_codebook, group_tuning, group_ingest_output, group_run_output,
     group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_similar,
     group_evaluate, group_info, group_export, group_ndrange,
     group_bench, group_tune, group_duplicates;

@@ -320,8 +320,16 @@ static bool split_spec(char **plain, char **file, const char *spec)
     *plain = strdup(spec);
     if (!*plain || !option || option == spec || (option[-1] != ',' && option[-1] != ':'))
         return *plain;
+    /* The name of a file may have commas: it ends where another option begins. */
     const char *value = option + strlen("codebook=");
-    const size_t length = strcspn(value, ",");
+    size_t length = strcspn(value, ",");
+    while (value[length]) {
+        const char *next = value + length + 1;
+        const size_t key = strspn(next, "abcdefghijklmnopqrstuvwxyz");
+        if (key > 0 && next[key] == '=')
+            break;
+        length += 1 + strcspn(next, ",");
+    }
     if (length == FEATURE_DIGEST - 1 && strspn(value, "0123456789abcdef") >= length)
         return true;
     *file = strndup(value, length);

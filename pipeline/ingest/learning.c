@@ -381,6 +381,7 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
             continue;
         uint64_t all = (uint64_t)LEARNING_FOR_WORD * feature->codebook_words;
         all = all > LEARNING_DESCRIPTORS ? all : LEARNING_DESCRIPTORS;
+        all = all > LEARNING_OF_PICTURE * (uint64_t)most ? all : LEARNING_OF_PICTURE * (uint64_t)most;
         learning->each[i] = most > 0 ? (uint32_t)((all + most - 1) / most) : 1;
         learning->columns[i] = feature->kind->descriptor->columns;
     }

@@ -14,6 +14,8 @@
 /* Images of a sample, and descriptors of each feature from all of them, at most. */
 #define LEARNING_PICTURES    1000u
 #define LEARNING_DESCRIPTORS 131072u
+/* Of a larger sample's images. */
+#define LEARNING_OF_PICTURE (LEARNING_DESCRIPTORS / LEARNING_PICTURES)
 /* For each word there are at least so many, if the images have them. */
 #define LEARNING_FOR_WORD 64u
 

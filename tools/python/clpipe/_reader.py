@@ -226,6 +226,16 @@ class File:
         found: Array = self._file["images/code"][:]
         return found
 
+    @property
+    def codebook_names(self) -> List[str]:
+        return [name for name, item in self._file.get("codebooks", {}).items()
+                if "digest" in item.attrs]
+
+    def codebook(self, name: Optional[str] = None) -> Dict[str, Array]:
+        """The arrays of a codebook: word, matrix, offset, mean, ..."""
+        chosen = self._choose("codebook", self.codebook_names, name)
+        return {key: item[...] for key, item in self._file["codebooks"][chosen].items()}
+
     def thumbnail(self, row: int) -> bytes:
         """The JPEG file of an image's thumbnail; empty if there is none."""
         if "thumbnails" not in self._file:

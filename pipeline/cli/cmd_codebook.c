@@ -1,0 +1,126 @@
+/* cmd_codebook.c: clpipe codebook: what an ingest learns before its first image, in a file. */
+#include "base/parse.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/ingest_step.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "cli/summary.h"
+#include "decode/isolate.h"
+#include "features/kind.h"
+#include "file/codebooks.h"
+#include <stdlib.h>
+#include <string.h>
+
+static enum status read_features(struct feature_set *features, const struct options *options,
+                                 struct error *err)
+{
+    if (options->features.count == 0)
+        return misuse(err, options->command, "the feature is missing: give --feature SPEC");
+    for (unsigned i = 0; i < options->features.count; i++) {
+        enum status status =
+            feature_set_add(features, options->features.text[i], NORMALIZE_L1, err);
+        if (status != STATUS_OK)
+            return status;
+        const struct feature *feature = &features->feature[i];
+        if (!feature->kind->descriptor)
+            return error_set(err, STATUS_USAGE, "feature '%s': %s needs no codebook",
+                             options->features.text[i], feature->kind->name);
+        if (feature->codebook_digest[0])
+            return error_set(err, STATUS_USAGE, "feature '%s': its codebook is given",
+                             options->features.text[i]);
+    }
+    return STATUS_OK;
+}
+
+/* What the codebooks were learned from and how, for the file. */
+static enum status write_parameters(char **parameters, const struct feature_set *features,
+                                    uint32_t pictures, const struct options *options,
+                                    struct error *err)
+{
+    struct json json;
+    char word[32];
+    json_init(&json, true);
+    json_open_object(&json, NULL);
+    json_open_array(&json, "codebooks");
+    for (unsigned i = 0; i < features->count; i++)
+        json_string(&json, NULL, features->feature[i].spec);
+    json_close_array(&json);
+    json_uint(&json, "images", pictures);
+    json_uint(&json, "sample", options->sample);
+    json_string(&json, "alpha", option_choice(word, sizeof word, options, "alpha"));
+    json_string(&json, "icc", option_choice(word, sizeof word, options, "icc"));
+    json_uint(&json, "decode_scale", 1u << options->decode_scale);
+    json_close_object(&json);
+    const char *text = json_finish(&json);
+    *parameters = text ? strdup(text) : NULL;
+    json_clear(&json);
+    return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
+}
+
+static enum status report(const struct feature_set *features, uint32_t pictures,
+                          const struct options *options, struct error *err)
+{
+    struct json json;
+    char shown[256], images[48];
+    path_for_message(shown, sizeof shown, options->output);
+    json_init(&json, false);
+    json_open_object(&json, NULL);
+    json_open_array(&json, "codebooks");
+    for (unsigned i = 0; i < features->count; i++) {
+        const struct feature *feature = &features->feature[i];
+        summary_line(options, "%s: %u words learned from %s, in %s", feature->name,
+                     feature->codebook_words,
+                     format_number_of(images, sizeof images, pictures, "image"), shown);
+        json_open_object(&json, NULL);
+        json_string(&json, "name", feature->name);
+        json_string(&json, "spec", feature->spec);
+        json_string(&json, "digest", feature->codebook_digest);
+        json_uint(&json, "words", feature->codebook_words);
+        json_close_object(&json);
+    }
+    json_close_array(&json);
+    json_uint(&json, "images", pictures);
+    report_bytes(&json, "output", options->output);
+    json_close_object(&json);
+    return report_write(options, &json, err);
+}
+
+enum status command_codebook(const struct options *options, struct error *err)
+{
+    struct codebooks codebooks = {.stored = NULL};
+    struct feature_set given = {.count = 0}, features;
+    struct compute compute = {0};
+    struct compute_search search = {&compute, options};
+    struct progress progress;
+    struct isolate *isolate = NULL;
+    char *parameters = NULL;
+    uint32_t pictures = 0;
+    if (!options->output)
+        return misuse(err, options->command, "the output is missing: give -o C.h5");
+    enum status status = read_features(&given, options, err);
+    if (status == STATUS_OK)
+        status = options_check_output(options, "-o", options->output, err);
+    if (status == STATUS_OK)
+        status = ingest_isolate(&isolate, options, err);
+    if (status == STATUS_OK) {
+        signals_install(options->max_time);
+        status = compute_open(&compute, options, false, err);
+    }
+    if (status == STATUS_OK) {
+        progress_init(&progress, options);
+        status = ingest_learn(&codebooks, &features, &pictures, &given, options, &search, isolate,
+                              &progress, err);
+    }
+    status = compute_close(&compute, status, err);
+    if (status == STATUS_OK)
+        status = write_parameters(&parameters, &features, pictures, options, err);
+    if (status == STATUS_OK)
+        status = codebooks_write_file(options->output, &features, parameters, err);
+    if (status == STATUS_OK)
+        status = report(&features, pictures, options, err);
+    free(parameters);
+    codebooks_clear(&codebooks);
+    isolate_close(&isolate);
+    return status;
+}

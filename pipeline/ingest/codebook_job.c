@@ -1,0 +1,68 @@
+/* codebook_job.c: walk, sample, codebooks; no store, no steps. */
+#include "ingest/codebook_job.h"
+
+#include "base/clock.h"
+#include "ingest/bounds.h"
+#include "ingest/learning.h"
+
+#include <stdlib.h>
+
+static void wake_nobody(void *context)
+{
+    (void)context;
+}
+
+static void show_walk(void *context, uint64_t found)
+{
+    struct ingest_job *job = context;
+    pthread_mutex_lock(&job->lock);
+    job->progress.done = found;
+    pthread_mutex_unlock(&job->lock);
+    ingest_job_show(job, clock_process_start());
+}
+
+static enum status open_walk(struct walk **out, struct ingest_job *job, struct error *err)
+{
+    const char *temporary = getenv("TMPDIR");
+    const struct walk_config walk = {
+        .options = job->config->walk,
+        .spool_directory = temporary && *temporary ? temporary : "/tmp",
+        .memory = bounds_sorting(job->config->memory),
+        .promises_image = format_promised,
+        .stop = job->stop,
+        .progress = show_walk,
+        .progress_context = job,
+    };
+    return walk_open(out, &walk, err);
+}
+
+enum status codebook_job_run(struct codebooks *codebooks, struct feature_set *features,
+                             uint32_t *found, const struct ingest_config *config, uint32_t pictures,
+                             struct error *err)
+{
+    struct ingest_config bounded = *config;
+    struct stop own_stop = {0};
+    struct ingest_job job;
+    struct ingest_devices devices;
+    struct walk *walk = NULL;
+    struct learning *learning = NULL;
+    bounded.memory = config->memory < INGEST_MEMORY_MIN ? INGEST_MEMORY_MIN : config->memory;
+    bounded.threads = config->threads ? config->threads : 1;
+    *codebooks = (struct codebooks){.stored = NULL};
+    *features = config->features;
+    *found = 0;
+    ingest_job_init(&job, &bounded, config->stop ? config->stop : &own_stop, wake_nobody, NULL);
+    enum status status = config->find_devices(config->find_devices_context, &devices, err);
+    if (status == STATUS_OK)
+        status = open_walk(&walk, &job, err);
+    if (status == STATUS_OK)
+        status = learning_sample(&learning, &job, walk, features, pictures, err);
+    if (status == STATUS_OK) {
+        *found = learning_pictures(learning);
+        status = learning_train(learning, codebooks, features, &devices, err);
+    }
+    learning_close(&learning);
+    walk_close(&walk);
+    ingest_job_clear(&job);
+    return status;
+}
