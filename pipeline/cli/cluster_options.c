@@ -46,6 +46,9 @@ void options_clustering(struct clustering_config *out, struct compute_search *se
         .name = options->name,
         .k = options->k,
         .metric = options->metric,
+        .center = options->center,
+        .pca = (uint32_t)options->pca,
+        .whiten = options->whiten,
         .init = options->init,
         .weights = options->weights,
         .seed = options->seed,
@@ -57,6 +60,15 @@ void options_clustering(struct clustering_config *out, struct compute_search *se
         .replace = options->force,
     };
     options_machine(&out->machine, search, progress);
+}
+
+enum status options_check_projection(const struct options *options, struct error *err)
+{
+    if (!(options->whiten >= 0 && options->whiten <= 1))
+        return misuse(err, options->command, "--whiten must be from 0 to 1");
+    if (options->whiten > 0 && options->pca == 0)
+        return misuse(err, options->command, "--whiten requires --pca N");
+    return STATUS_OK;
 }
 
 enum status report_clustering(const struct options *options, struct clustering_report *report,

@@ -16,6 +16,9 @@ void options_machine(struct clustering_machine *out, struct compute_search *sear
 void options_clustering(struct clustering_config *out, struct compute_search *search,
                         struct progress *progress);
 
+/* STATUS_USAGE unless --whiten is from 0 to 1 and has --pca. */
+enum status options_check_projection(const struct options *options, struct error *err);
+
 /* What `cluster` and `assign` say at their end: the summary, and the JSON. */
 enum status report_clustering(const struct options *options, struct clustering_report *report,
                               struct error *err);

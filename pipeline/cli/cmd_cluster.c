@@ -38,7 +38,9 @@ enum status command_cluster(const struct options *options, struct error *err)
     if (!options_given(options, "k"))
         return misuse(err, options->command, "the number of clusters is missing: give -k K");
     signals_install(options->max_time);
-    enum status status = sweep_plot_check(options, err);
+    enum status status = options_check_projection(options, err);
+    if (status == STATUS_OK)
+        status = sweep_plot_check(options, err);
     if (status != STATUS_OK)
         return status;
     tell_of_features(options->operand[0]);

@@ -118,6 +118,11 @@ static void write_json(struct json *json, const struct options *options,
         json_open_object(json, NULL);
         json_string(json, "feature", one->name);
         json_uint(json, "values", one->dimension);
+        if (options->pca || options->center) {
+            json_bool(json, "center", true);
+            json_uint(json, "pca", options->pca);
+            json_double(json, "whiten", options->whiten);
+        }
         json_string(json, "metric", clustering_metric_names[one->metric]);
         json_uint(json, "queries", one->ranking.queries);
         json_double(json, "map", one->ranking.map);
@@ -155,7 +160,9 @@ enum status command_evaluate(const struct options *options, struct error *err)
     struct progress progress;
     struct json json;
     unsigned metric_count;
-    enum status status = read_metrics(metrics, &metric_count, options, err);
+    enum status status = options_check_projection(options, err);
+    if (status == STATUS_OK)
+        status = read_metrics(metrics, &metric_count, options, err);
     if (status != STATUS_OK)
         return status;
     struct evaluation_config config = {.file = options->operand[0],
@@ -164,6 +171,9 @@ enum status command_evaluate(const struct options *options, struct error *err)
                                        .feature_count = options->features.count,
                                        .metrics = metrics,
                                        .metric_count = metric_count,
+                                       .center = options->center,
+                                       .pca = (uint32_t)options->pca,
+                                       .whiten = options->whiten,
                                        .names = options->names.text,
                                        .name_count = options->names.count};
     struct compute compute = {0};

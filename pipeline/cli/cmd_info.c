@@ -287,6 +287,10 @@ static enum status json_clusters(struct json *json, struct result *result, struc
         json_string(json, "name", clusters->name);
         json_string(json, "feature", clusters->feature);
         json_string(json, "metric", clusters->metric);
+        if (clusters->columns > 0) {
+            json_string(json, "space", clusters->space);
+            json_uint(json, "columns", clusters->columns);
+        }
         json_string(json, "init", clusters->init);
         json_int(json, "seed", clusters->seed);
         json_uint(json, "k", clusters->k);

@@ -121,7 +121,9 @@ enum status command_run(const struct options *options, struct error *err)
     struct progress progress;
     struct isolate *isolate = NULL;
     char *directory = NULL;
-    enum status status = ingest_plan_open(&plan, options, err);
+    enum status status = options_check_projection(options, err);
+    if (status == STATUS_OK)
+        status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
         status = ingest_isolate(&isolate, &plan.takeover.options, err);
     if (status != STATUS_OK)

@@ -210,6 +210,12 @@ const struct option_group group_run_output = {"Result", run_output_rows};
          0,                                                                                        \
          0,                                                                                        \
          "distance measure"},                                                                      \
+    {"pca", 0, OPTION_NUMBER, AT(pca), "N", NULL, "off", 1, 256,                                   \
+     "cluster by the first N principal components of the rows, divided by their length"},          \
+        {"whiten", 0, OPTION_REAL, AT(whiten), "X", "0", NULL, 0, 0,                               \
+         "divide each component by its variance to the power of X/2, 0 to 1; with --pca"},         \
+        {"center", 0, OPTION_FLAG, AT(center), NULL, NULL, NULL, 0, 0,                             \
+         "subtract the mean of the rows and divide them by their length; --pca does so"},          \
     {                                                                                              \
         "mini-batch", 0, OPTION_NUMBER, AT(mini_batch), "N", NULL, "off", 1, UINT32_MAX,           \
             "approximate k-means: each iteration uses N random rows"                               \
@@ -317,6 +323,12 @@ static const struct option evaluate_rows[] = {
      "clustering to measure; repeatable"},
     {"classes", 0, OPTION_TEXT, AT(classes), "FILE.csv", NULL, "the folders", 0, 0,
      "table of classes: columns path and class; images that are not listed are left out"},
+    {"pca", 0, OPTION_NUMBER, AT(pca), "N", NULL, "off", 1, 256,
+     "rank by the first N principal components of the rows, as cluster --pca does"},
+    {"whiten", 0, OPTION_REAL, AT(whiten), "X", "0", NULL, 0, 0,
+     "divide each component by its variance to the power of X/2, 0 to 1; with --pca"},
+    {"center", 0, OPTION_FLAG, AT(center), NULL, NULL, NULL, 0, 0,
+     "subtract the mean of the rows and divide them by their length; --pca does so"},
     {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
      "limit on clpipe's own host buffers"},
     END};

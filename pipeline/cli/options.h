@@ -82,7 +82,9 @@ struct options {
     struct number_range k;
     uint64_t seed, n_init, max_iter, mini_batch;
     const char *feature, *name, *init, *plot, *weights;
-    double tol, checkpoint;
+    double tol, checkpoint, whiten;
+    uint64_t pca;
+    bool center;
     int metric;
     bool force;
 

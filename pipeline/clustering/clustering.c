@@ -17,6 +17,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "cluster/sweep.h"
+#include "codebook/pca.h"
 #include "clustering/folders.h"
 #include "clustering/target.h"
 #include "file/add_clusters.h"
@@ -38,6 +39,9 @@ struct job {
     char *source;
     struct cluster_config cluster; /* k: the largest */
     struct number_range k;
+    enum cluster_metric space; /* that is asked for; where rows are projected, k-means is euclidean */
+    struct matrix_source rows;    /* projected, where they are: */
+    struct projection projection; /* its arrays are those of `rows` */
     float *initial, *weights;
     char init[48], metric[16];
     char weights_digest[48];
@@ -70,6 +74,11 @@ enum status clustering_check_name(const char *name, struct error *err)
 }
 
 /* --- options --------------------------------------------------------------------------------- */
+
+static bool is_projected(const struct job *job)
+{
+    return job->config->center || job->config->pca > 0;
+}
 
 static bool is_sweep(const struct job *job)
 {
@@ -179,6 +188,8 @@ static enum status choose_init(struct job *job, struct error *err)
         }
     if (is_sweep(job))
         return error_set(err, STATUS_USAGE, "a file of initial centroids requires a single k");
+    if (is_projected(job))
+        return error_set(err, STATUS_USAGE, "initial centroids from a file cannot be projected");
     return read_initial(job, init, err);
 }
 
@@ -215,7 +226,12 @@ static enum status write_parameters(struct job *job, struct error *err)
     }
     json_string(&json, "feature", job->input.about.name);
     json_string(&json, "spec", job->input.about.spec);
-    json_string(&json, "metric", job->metric);
+    json_string(&json, "metric", clustering_metric_names[job->space]);
+    if (is_projected(job)) {
+        json_bool(&json, "center", true);
+        json_uint(&json, "pca", job->config->pca);
+        json_double(&json, "whiten", job->config->whiten);
+    }
     json_string(&json, "init", job->init);
     json_uint(&json, "seed", cluster->seed);
     json_uint(&json, "n_init", cluster->n_init);
@@ -273,18 +289,24 @@ static enum status read_options(struct job *job, struct error *err)
     job->cluster.method = config->mini_batch ? "mini-batch" : "lloyd";
     job->cluster.metric = config->metric >= 0 ? (enum cluster_metric)config->metric
                                               : matrix_input_usual_metric(&job->input.about);
-    snprintf(job->metric, sizeof job->metric, "%s", clustering_metric_names[job->cluster.metric]);
+    job->space = job->cluster.metric;
     enum status status = config->lower_k ? lower_k(job, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     status = choose_init(job, err);
     if (status != STATUS_OK)
         return status;
+    if (is_projected(job))
+        job->cluster.metric = METRIC_EUCLIDEAN;
+    snprintf(job->metric, sizeof job->metric, "%s", clustering_metric_names[job->cluster.metric]);
+    const uint32_t columns = job->input.source.dimension;
     if (job->cluster.n_init == 0)
-        job->cluster.n_init = job->cluster.init == INIT_GIVEN || config->mini_batch
-                                  ? 1
-                                  : clustering_usual_restarts(job->input.source.rows,
-                                                              job->input.source.dimension, &job->k);
+        job->cluster.n_init =
+            job->cluster.init == INIT_GIVEN || config->mini_batch
+                ? 1
+                : clustering_usual_restarts(
+                      job->input.source.rows,
+                      config->pca > 0 && config->pca < columns ? config->pca : columns, &job->k);
     status = config->weights ? read_weights(job, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
@@ -400,11 +422,33 @@ static enum status run_sweep(struct cluster_outcome *best, struct result_sweep *
                                                 .progress = job->config->machine.progress.value};
     struct cluster_sweep sweep;
     enum status status =
-        cluster_sweep_run(best, &sweep, devices, &job->input.source, &job->cluster, &values, err);
+        cluster_sweep_run(best, &sweep, devices, &job->rows, &job->cluster, &values, err);
     if (status == STATUS_OK)
         status = keep_sweep(out, &sweep, &job->folders, err);
     cluster_sweep_clear(&sweep);
     return status;
+}
+
+/* The rows that are clustered. What belongs to them is the job's as long as they are open. */
+static enum status project_rows(struct job *job, struct error *err)
+{
+    const struct clustering_config *config = job->config;
+    const struct pca_config pca = {.space = (enum projection_space)job->space,
+                                   .components = config->pca,
+                                   .whiten = config->whiten,
+                                   .threads = config->machine.threads,
+                                   .stop = config->machine.stop};
+    job->rows = job->input.source;
+    job->rows.close = NULL; /* the input closes it */
+    if (!is_projected(job))
+        return STATUS_OK;
+    if (config->machine.progress.step)
+        config->machine.progress.step(config->machine.progress.context,
+                                      "computing principal components");
+    const enum status status = pca_fit(&job->projection, &job->rows, &pca, err);
+    const struct matrix_source plain = job->rows;
+    job->rows = (struct matrix_source){0};
+    return status == STATUS_OK ? projected_open(&job->rows, &plain, &job->projection, err) : status;
 }
 
 /* Runs for the one k or for all of them, and compares the clusters with the folders. */
@@ -423,7 +467,7 @@ static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering
     if (is_sweep(job))
         status = run_sweep(outcome, &report->sweep, job, devices, err);
     else
-        status = cluster_run(outcome, devices, &job->input.source, &job->cluster, err);
+        status = cluster_run(outcome, devices, &job->rows, &job->cluster, err);
     if (status != STATUS_OK || !folders->of_row)
         return status;
     struct cluster_agreement agreement;
@@ -461,6 +505,7 @@ static enum status store(const struct job *job, const struct cluster_outcome *ou
         .nearest = outcome->nearest,
         .inertia_history = outcome->inertia_history,
         .weights = job->weights,
+        .projection = is_projected(job) ? &job->projection : NULL,
         .agreement = report->has_agreement ? &report->agreement : NULL,
         .sweep = report->sweep.values ? &report->sweep : NULL,
         .names = job->config->paths ? &job->names : NULL,
@@ -480,6 +525,11 @@ static enum status compute(struct clustering_report *report, struct job *job, st
         goto out;
     const struct cluster_devices devices = {contexts.context, contexts.count};
     snprintf(report->device, sizeof report->device, "%s", contexts.names);
+    status = project_rows(job, err);
+    if (status != STATUS_OK) {
+        status = matrix_input_explain(&job->input, status, err);
+        goto out;
+    }
     machine->progress.step(machine->progress.context, "k-means: reading rows");
     status = run_kmeans(&outcome, report, job, &devices, err);
     if (status != STATUS_OK) {
@@ -576,6 +626,7 @@ out:
     target_close(&job.target);
     path_list_close(&job.paths);
     free(job.source);
+    matrix_close(&job.rows);
     matrix_input_close(&job.input);
     folders_clear(&job.folders);
     free(job.initial);

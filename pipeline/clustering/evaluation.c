@@ -7,10 +7,33 @@
 #include "base/path.h"
 #include "cluster/sweep.h"
 #include "clustering/matrix_input.h"
+#include "codebook/pca.h"
 #include "file/choose.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The rows that are ranked, and by which metric. `from` stays the caller's, who closes it later. */
+static enum status open_rows(struct matrix_source *out, enum cluster_metric *metric,
+                             const struct matrix_source *from, const struct evaluation_config *config,
+                             struct error *err)
+{
+    struct projection projection;
+    const struct pca_config pca = {.space = (enum projection_space)*metric,
+                                   .components = config->pca,
+                                   .whiten = config->whiten,
+                                   .threads = config->machine.threads,
+                                   .stop = config->machine.stop};
+    *out = *from;
+    out->close = NULL;
+    if (!config->center && config->pca == 0)
+        return STATUS_OK;
+    *metric = METRIC_EUCLIDEAN;
+    const struct matrix_source rows = *out;
+    *out = (struct matrix_source){0};
+    const enum status status = pca_fit(&projection, &rows, &pca, err);
+    return status == STATUS_OK ? projected_open(out, &rows, &projection, err) : status;
+}
 
 static enum status rank_feature(struct evaluation *evaluation, const char *name,
                                 const struct evaluation_config *config, struct error *err)
@@ -24,21 +47,26 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
     const unsigned metrics = config->metric_count ? config->metric_count : 1;
     for (unsigned m = 0; m < metrics && status == STATUS_OK; m++) {
         struct evaluation_feature *one = &evaluation->features[evaluation->feature_count];
-        *one = (struct evaluation_feature){.dimension = input.source.dimension,
-                                           .metric =
-                                               config->metric_count ? config->metrics[m] : usual};
+        enum cluster_metric metric = config->metric_count ? config->metrics[m] : usual;
+        struct matrix_source rows;
+        *one = (struct evaluation_feature){.metric = metric};
         snprintf(one->name, sizeof one->name, "%s", input.about.name);
-        const struct neighbours_config search = {.metric = one->metric,
+        if (machine->progress.step)
+            machine->progress.step(machine->progress.context, one->name);
+        status = open_rows(&rows, &metric, &input.source, config, err);
+        if (status != STATUS_OK)
+            break;
+        one->dimension = rows.dimension;
+        const struct neighbours_config search = {.metric = metric,
                                                  .n = 1,
                                                  .threads = machine->threads,
                                                  .memory = machine->memory,
                                                  .stop = machine->stop,
                                                  .phase = machine->progress.phase,
                                                  .progress_context = machine->progress.context};
-        if (machine->progress.step)
-            machine->progress.step(machine->progress.context, one->name);
-        status = ranking_measure(&one->ranking, &input.source, evaluation->classes.of_row,
+        status = ranking_measure(&one->ranking, &rows, evaluation->classes.of_row,
                                  evaluation->classes.count, &search, err);
+        matrix_close(&rows);
         evaluation->feature_count += status == STATUS_OK;
     }
     status = matrix_input_explain(&input, status, err);

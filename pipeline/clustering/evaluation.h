@@ -17,6 +17,10 @@ struct evaluation_config {
     /* None: the usual one of each feature. */
     const enum cluster_metric *metrics;
     unsigned metric_count;
+    /* Rows are projected as in struct clustering_config. */
+    bool center;
+    uint32_t pca;
+    double whiten;
     /* Clusterings; none: all of the file. */
     const char *const *names;
     unsigned name_count;
@@ -26,8 +30,8 @@ struct evaluation_config {
 /* What one feature is worth by one metric. */
 struct evaluation_feature {
     char name[FEATURE_NAME_MAX];
-    uint32_t dimension;
-    enum cluster_metric metric;
+    uint32_t dimension;         /* of the rows that were ranked */
+    enum cluster_metric metric; /* of the rows, before they were projected */
     struct ranking ranking;
 };
 

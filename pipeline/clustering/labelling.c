@@ -18,6 +18,8 @@ struct job {
     struct result *from; /* the file of the centroids */
     const struct result_clusters *clusters;
     struct matrix_input to;
+    struct matrix_source rows;    /* of `to`, projected as those of the centroids are, */
+    struct projection projection; /* if they are */
     struct target target;
     struct path_list paths;    /* of the rows, where they were given, */
     struct result_names names; /* and as they are stored */
@@ -48,12 +50,12 @@ static enum status match_features(const struct job *job, struct error *err)
     }
     path_for_message(from, sizeof from, result_path(job->from));
     path_for_message(to, sizeof to, job->to.path);
-    if (job->to.source.dimension != clusters->dimension)
+    const uint32_t columns = clusters->columns ? clusters->columns : clusters->dimension;
+    if (job->to.source.dimension != columns)
         return error_set(err, STATUS_FAILED,
-                         "%s has %u values in %s, but the centroids in %s have %u: compute the "
+                         "%s has %u values in %s, but the centroids in %s are of %u: compute the "
                          "same feature for both",
-                         job->to.about.name, job->to.source.dimension, to, from,
-                         clusters->dimension);
+                         job->to.about.name, job->to.source.dimension, to, from, columns);
     if (spec[0] && job->to.about.spec[0] && strcmp(spec, job->to.about.spec) != 0)
         return error_set(err, STATUS_FAILED,
                          "the centroids in %s are of %s, but the rows in %s are of %s: compute the "
@@ -71,6 +73,11 @@ static enum status write_parameters(struct job *job, struct error *err)
     size_t bytes = (size_t)job->clusters->k * job->clusters->dimension * sizeof *job->centroids;
     sha256_init(&state);
     sha256_update(&state, job->centroids, bytes);
+    if (job->clusters->columns > 0)
+        sha256_update(&state, job->projection.mean, job->projection.columns * sizeof(float));
+    if (job->projection.components)
+        sha256_update(&state, job->projection.components,
+                      (size_t)job->projection.dimension * job->projection.columns * sizeof(float));
     sha256_final(&state, digest);
     sha256_hex(hex, digest);
     json_init(&json, true);
@@ -101,6 +108,16 @@ static enum status allocate(struct job *job, struct error *err)
     if (!job->centroids || !job->labels || !job->distances || !job->sizes || !job->nearest)
         return error_memory(err, (size_t)(8 * rows + k * job->clusters->dimension * 4), "labels");
     return STATUS_OK;
+}
+
+static enum status project_rows(struct job *job, struct error *err)
+{
+    struct matrix_source plain = job->to.source;
+    plain.close = NULL; /* the input closes it */
+    if (job->clusters->columns > 0 &&
+        result_projection_read(&job->projection, job->from, job->clusters, err) != STATUS_OK)
+        return err->status;
+    return result_clusters_project(&job->rows, &plain, job->from, job->clusters, err);
 }
 
 static enum status job_open(struct job *job, const struct labelling_config *config,
@@ -140,7 +157,9 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
         result_clusters_read(job->from, job->clusters, job->centroids, NULL, NULL, NULL, NULL, err);
     if (status != STATUS_OK)
         return status;
-    status = write_parameters(job, err);
+    status = project_rows(job, err);
+    if (status == STATUS_OK)
+        status = write_parameters(job, err);
     if (status != STATUS_OK)
         return status;
     const struct target_claim claim = {.name = job->clusters->name,
@@ -193,6 +212,7 @@ static enum status store(const struct job *job, struct error *err)
         .distances = job->distances,
         .sizes = job->sizes,
         .nearest = job->nearest,
+        .projection = job->clusters->columns > 0 ? &job->projection : NULL,
         .names = job->config->paths ? &job->names : NULL,
     };
     return result_write_clusters(job->target.output, job->target.base, &clustering,
@@ -214,7 +234,7 @@ static enum status compute(struct clustering_report *report, struct job *job, st
     snprintf(report->device, sizeof report->device, "%s", contexts.names);
     machine->progress.step(machine->progress.context,
                            "looking for the nearest centroid of each row");
-    status = cluster_assign(job->labels, job->distances, &devices, &job->to.source, job->centroids,
+    status = cluster_assign(job->labels, job->distances, &devices, &job->rows, job->centroids,
                             config.k, &config, err);
     if (status != STATUS_OK) {
         status = matrix_input_explain(&job->to, status, err);
@@ -279,6 +299,8 @@ out:
     target_close(&job.target);
     path_list_close(&job.paths);
     free(job.source);
+    matrix_close(&job.rows);
+    projection_clear(&job.projection);
     matrix_input_close(&job.to);
     result_close(&job.from);
     free(job.parameters);

@@ -244,6 +244,7 @@ struct continued {
     uint64_t *sizes;
     int64_t *nearest;
     double *history;
+    struct projection projection; /* where rows are projected */
     uint64_t unlabelled;
 };
 
@@ -256,6 +257,7 @@ static void continued_clear(struct continued *k)
     free(k->sizes);
     free(k->nearest);
     free(k->history);
+    projection_clear(&k->projection);
 }
 
 /* Moves a part with a value of 4 bytes for each row; `missing` is that of new rows. */
@@ -292,7 +294,8 @@ static enum status load_continued(struct continued *k, const struct carry *c, st
     if (!k->centroids || !k->labels || !k->distances || !k->sizes || !k->nearest || !k->history ||
         (old->weighted && !k->weights))
         return error_memory(err, rows * 8, "labels");
-    if (result_clusters_read(c->from, old, k->centroids, NULL, NULL, NULL, NULL, err) ||
+    if ((old->columns && result_projection_read(&k->projection, c->from, old, err)) ||
+        result_clusters_read(c->from, old, k->centroids, NULL, NULL, NULL, NULL, err) ||
         h5_read_rows(entry->part[PART_HISTORY], VALUE_F64, 0, old->iterations, k->history,
                      c->from->path, err) ||
         move_part(c, k->labels, entry->part[PART_LABELS], VALUE_I32, &no_label, err) ||
@@ -307,29 +310,35 @@ static enum status label_new_rows(struct continued *k, const struct carry *c, st
 {
     const struct result_clusters *old = k->old;
     const bool joined = strpbrk(old->feature, "+:") != NULL;
-    const uint64_t block = rows_in_block((size_t)old->dimension * sizeof(float));
+    const uint32_t columns = old->columns ? old->columns : old->dimension;
+    const uint64_t block = rows_in_block((size_t)columns * sizeof(float));
     struct space space;
-    float *rows = NULL;
+    float *rows = NULL, *projected = NULL;
     enum status status = STATUS_OK;
     if (c->map->fresh == 0 || !c->label)
         return STATUS_OK;
-    if (!space_open(&space, c, old->feature, block) || space.dimension != old->dimension)
+    if (!space_open(&space, c, old->feature, block) || space.dimension != columns)
         goto out;
-    rows = malloc(block * old->dimension * sizeof *rows);
-    if (!rows) {
-        status = error_memory(err, block * old->dimension * sizeof *rows, "new rows");
+    rows = malloc(block * columns * sizeof *rows);
+    projected = old->columns ? malloc(block * old->dimension * sizeof *rows) : rows;
+    if (!rows || !projected) {
+        status = error_memory(err, block * columns * sizeof *rows, "new rows");
         goto out;
     }
     for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
         if (next_run(c->map, first, block, &count) >= 0)
             continue;
         status = space_read(&space, c, joined, first, count, rows, err);
+        if (!status && old->columns)
+            projection_rows(&k->projection, projected, rows, count);
         if (!status)
-            status = c->label(c->context, k->labels + first, k->distances + first, rows, count,
+            status = c->label(c->context, k->labels + first, k->distances + first, projected, count,
                               old->dimension, k->centroids, old->k, old->metric, err);
     }
 out:
     space_close(&space);
+    if (projected != rows)
+        free(projected);
     free(rows);
     return status;
 }
@@ -389,6 +398,7 @@ static enum status write_continued(const struct continued *k, const struct carry
         .nearest = k->nearest,
         .inertia_history = k->history,
         .weights = k->weights,
+        .projection = old->columns ? &k->projection : NULL,
         .sweep = sweep.values ? &sweep : NULL};
     enum status status = clusters_write(c->file, &clustering, c->path, err);
     result_sweep_clear(&sweep);

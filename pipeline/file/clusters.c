@@ -12,9 +12,9 @@
 #define COPY_BYTES (1u << 20)
 
 /* The scales that belong to one clustering alone. */
-#define OWN_AXES 5
+#define OWN_AXES 6
 static const char *const own_axis[OWN_AXES] = {"cluster", "iteration", "row", "dimension",
-                                               SWEEP_AXIS};
+                                               "column",  SWEEP_AXIS};
 
 static enum status put_attributes(hid_t group, const struct result_clustering *c, const char *path,
                                   struct error *err)
@@ -45,7 +45,9 @@ static enum status put_attributes(hid_t group, const struct result_clustering *c
     if (c->fitted_rows > 0 &&
         h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, path, err))
         return STATUS_FAILED;
-    return STATUS_OK;
+    return c->projection
+               ? h5_put_text(group, "space", projection_space_name(c->projection->space), path, err)
+               : STATUS_OK;
 }
 
 /* True if the file has a scale of that name and length. */
@@ -65,27 +67,35 @@ static enum status make_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file
                              const struct result_clustering *c, const char *path, struct error *err)
 {
     char clusters[AXIS_NAME_MAX], iterations[AXIS_NAME_MAX], rows[AXIS_NAME_MAX],
-        values[AXIS_NAME_MAX];
+        values[AXIS_NAME_MAX], columns[AXIS_NAME_MAX];
     axis_name(clusters, "cluster", c->name);
     axis_name(iterations, "iteration", c->name);
     if (has_scale(file, image_table.axis, c->rows))
         snprintf(rows, sizeof rows, "%s", image_table.axis);
     else
         axis_name(rows, "row", c->name);
-    if (!has_scale(file, axis_name(values, "feature", c->feature), c->dimension))
+    /* Projected rows are no feature's. */
+    if (c->projection || !has_scale(file, axis_name(values, "feature", c->feature), c->dimension))
         axis_name(values, "dimension", c->name);
+    axis_name(columns, "column", c->name);
     if (h5_create_scale(file, clusters, c->k, path, err) ||
         h5_create_scale(file, iterations, c->iterations, path, err) ||
         h5_create_scale(file, rows, c->rows, path, err) ||
         h5_create_scale(file, values, c->dimension, path, err) ||
-        h5_create_scale(file, RANK_AXIS, NEAREST_COUNT, path, err))
+        h5_create_scale(file, RANK_AXIS, NEAREST_COUNT, path, err) ||
+        (c->projection && h5_create_scale(file, columns, c->projection->columns, path, err)))
         return STATUS_FAILED;
     for (int p = 0; p < PART_COUNT; p++) {
         snprintf(axis[p][0], AXIS_NAME_MAX, "%s",
                  cluster_part_of_rows(p) ? rows
                  : p == PART_HISTORY     ? iterations
+                 : p == PART_MEAN        ? columns
+                 : p == PART_COMPONENTS  ? values
                                          : clusters);
-        snprintf(axis[p][1], AXIS_NAME_MAX, "%s", p == PART_CENTROIDS ? values : RANK_AXIS);
+        snprintf(axis[p][1], AXIS_NAME_MAX, "%s",
+                 p == PART_CENTROIDS    ? values
+                 : p == PART_COMPONENTS ? columns
+                                        : RANK_AXIS);
     }
     return STATUS_OK;
 }
@@ -137,6 +147,17 @@ out:
     return status;
 }
 
+static struct cluster_shape shape_of(const struct result_clustering *c)
+{
+    return (struct cluster_shape){c->k,
+                                  c->dimension,
+                                  c->iterations,
+                                  c->rows,
+                                  c->weighted,
+                                  c->projection ? c->projection->columns : 0,
+                                  c->projection && c->projection->components};
+}
+
 /* Creates /clusters/NAME with its attributes and its datasets (not yet written), whose scales are
  * those of the file's images and features where it has them. */
 static enum status create_clustering(hid_t part[PART_COUNT], hid_t file,
@@ -145,7 +166,7 @@ static enum status create_clustering(hid_t part[PART_COUNT], hid_t file,
 {
     enum status status = STATUS_FAILED;
     char axis[PART_COUNT][2][AXIS_NAME_MAX];
-    struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows, c->weighted};
+    const struct cluster_shape shape = shape_of(c);
     hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
     if (make_axes(axis, file, c, path, err))
         goto out;
@@ -242,14 +263,19 @@ enum status clusters_copy(hid_t file, const char *path, struct result *from,
         .weighted = clusters->weighted,
         .inertia = clusters->inertia,
         .agreement = clusters->has_agreement ? &clusters->agreement : NULL};
-    struct cluster_shape shape = {clusters->k, clusters->dimension, clusters->iterations,
-                                  clusters->rows, clusters->weighted};
+    const struct cluster_shape shape = result_cluster_shape(clusters);
+    struct projection projection = {0};
     struct result_sweep sweep;
     hid_t part[PART_COUNT] = {0};
     enum status status = STATUS_FAILED;
     if (result_sweep_read(&sweep, from, clusters, err))
         return STATUS_FAILED;
     clustering.sweep = sweep.values ? &sweep : NULL;
+    if (clusters->columns > 0) {
+        clustering.projection = &projection;
+        if (result_projection_read(&projection, from, clusters, err))
+            goto out;
+    }
     if (create_clustering(part, file, &clustering, path, err))
         goto out;
     for (int p = 0; p < PART_COUNT; p++)
@@ -257,6 +283,7 @@ enum status clusters_copy(hid_t file, const char *path, struct result *from,
             goto out;
     status = STATUS_OK;
 out:
+    projection_clear(&projection);
     result_sweep_clear(&sweep);
     return close_parts(part, status, path, err);
 }
@@ -268,8 +295,10 @@ enum status clusters_write(hid_t file, const struct result_clustering *c, const 
         [PART_CENTROIDS] = c->centroids, [PART_LABELS] = c->labels,
         [PART_DISTANCES] = c->distances, [PART_SIZES] = c->sizes,
         [PART_NEAREST] = c->nearest,     [PART_HISTORY] = c->inertia_history,
-        [PART_WEIGHTS] = c->weights};
-    struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows, c->weighted};
+        [PART_WEIGHTS] = c->weights,
+        [PART_MEAN] = c->projection ? c->projection->mean : NULL,
+        [PART_COMPONENTS] = c->projection ? c->projection->components : NULL};
+    const struct cluster_shape shape = shape_of(c);
     hid_t part[PART_COUNT] = {0};
     enum status status = STATUS_FAILED;
     if (create_clustering(part, file, c, path, err))
@@ -313,7 +342,7 @@ enum status clusters_check_scales(struct result *base, const char *feature,
         if (scales_check_own(base, axis_name(axis, own_axis[i], old->name), err))
             return STATUS_FAILED;
     for (int p = 0; p < PART_COUNT; p++)
-        if ((p != PART_WEIGHTS || old->weighted) &&
+        if (result_cluster_entry(old)->part[p] > 0 &&
             scales_check_dataset(base, result_cluster_entry(old)->part[p], err))
             return STATUS_FAILED;
     return STATUS_OK;
@@ -352,7 +381,7 @@ enum status clusters_remove(hid_t file, struct result *result,
 {
     char name[2 * FEATURE_NAME_MAX];
     for (int p = 0; p < PART_COUNT; p++) {
-        if (p == PART_WEIGHTS && !clusters->weighted)
+        if (result_cluster_entry(clusters)->part[p] <= 0)
             continue;
         snprintf(name, sizeof name, "clusters/%s/%s", clusters->name, cluster_part_kind[p].name);
         if (detach_scales(file, result, result_cluster_entry(clusters)->part[p], name,

@@ -46,7 +46,7 @@ static const struct defined names[] = {
     {"/clusters", GROUP, NULL, ""},
     {"/clusters/*", GROUP, "feature",
      "ari content converged feature fitted_rows folders inertia init iterations k metric nmi "
-     "parameters purity seed "},
+     "parameters purity seed space "},
     {"/clusters/*/centroids", DATASET, NULL, ""},
     {"/clusters/*/labels", DATASET, NULL, ""},
     {"/clusters/*/distances", DATASET, NULL, ""},
@@ -54,6 +54,8 @@ static const struct defined names[] = {
     {"/clusters/*/nearest", DATASET, NULL, ""},
     {"/clusters/*/inertia_history", DATASET, NULL, ""},
     {"/clusters/*/weights", DATASET, NULL, ""},
+    {"/clusters/*/mean", DATASET, NULL, ""},
+    {"/clusters/*/components", DATASET, NULL, ""},
     {"/clusters/*/sweep", GROUP, NULL, "measure reason sample "},
     {"/clusters/*/sweep/k", DATASET, NULL, ""},
     {"/clusters/*/sweep/iterations", DATASET, NULL, ""},
@@ -95,7 +97,7 @@ static const char *const scales[] = {"image",
                                      "failure_path_raw",
                                      "failure_path_raw_byte"};
 static const char *const scale_beginnings[] = {"feature_", "cluster_",   "iteration_", "sweep_",
-                                               "row_",     "dimension_", "neighbour_", "piece_",
+                                               "row_",     "dimension_", "column_",    "neighbour_", "piece_",
                                                "codebook_row_", "codebook_value_"};
 static const char *const of_library[] = {
     "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST",

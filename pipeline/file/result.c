@@ -292,6 +292,9 @@ static enum status read_clustering_attributes(struct result *result,
     if (H5Aexists(group, "fitted_rows") > 0 &&
         (!h5_get_integer(group, "fitted_rows", &fitted) || fitted < 1))
         return h5_damaged(err, result->path, "its attribute 'fitted_rows' is out of range");
+    if (H5Aexists(group, "space") > 0 &&
+        read_short_text(c->space, sizeof c->space, result, group, "space", err))
+        return STATUS_FAILED;
     c->fitted_rows = (uint64_t)fitted;
     if (!h5_get_real(group, "inertia", &c->inertia))
         return h5_damaged(err, result->path, "its attribute 'inertia' is missing");
@@ -303,15 +306,25 @@ static enum status read_clustering_attributes(struct result *result,
     return STATUS_OK;
 }
 
+struct cluster_shape result_cluster_shape(const struct result_clusters *c)
+{
+    return (struct cluster_shape){c->k,        c->dimension, c->iterations, c->rows,
+                                  c->weighted, c->columns,   c->components};
+}
+
 static enum status open_parts(struct result *result, struct result_cluster_entry *entry,
                               hid_t group, struct error *err)
 {
     struct result_clusters *c = &entry->clusters;
     hsize_t size[PART_COUNT][2] = {{0}};
     c->weighted = H5Lexists(group, cluster_part_kind[PART_WEIGHTS].name, H5P_DEFAULT) > 0;
+    c->components = H5Lexists(group, cluster_part_kind[PART_COMPONENTS].name, H5P_DEFAULT) > 0;
+    const struct cluster_shape some = {
+        .weighted = c->weighted, .columns = *c->space != 0, .components = c->components};
     for (int p = 0; p < PART_COUNT; p++) {
         const struct cluster_part_kind *kind = &cluster_part_kind[p];
-        if (p == PART_WEIGHTS && !c->weighted)
+        hsize_t ignored[2];
+        if (!cluster_part_dimensions(ignored, p, &some))
             continue;
         char where[FEATURE_NAME_MAX + 48];
         snprintf(where, sizeof where, "/clusters/%s/%s", c->name, kind->name);
@@ -323,7 +336,10 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
         return h5_damaged(err, result->path, "/clusters/%s has an impossible size", c->name);
     c->dimension = (uint32_t)size[PART_CENTROIDS][1];
     c->rows = size[PART_LABELS][0];
-    struct cluster_shape shape = {c->k, c->dimension, c->iterations, c->rows, c->weighted};
+    c->columns = size[PART_MEAN][0] < UINT32_MAX ? (uint32_t)size[PART_MEAN][0] : 0;
+    if (*c->space && (c->columns < 1 || (!c->components && c->columns != c->dimension)))
+        return h5_damaged(err, result->path, "/clusters/%s/mean has an impossible size", c->name);
+    const struct cluster_shape shape = result_cluster_shape(c);
     for (int p = 0; p < PART_COUNT; p++) {
         hsize_t wanted[2];
         if (cluster_part_dimensions(wanted, p, &shape) &&
@@ -723,8 +739,7 @@ enum status result_clusters_read(struct result *result, const struct result_clus
                                   [PART_DISTANCES] = distances,
                                   [PART_SIZES] = sizes,
                                   [PART_NEAREST] = nearest};
-    struct cluster_shape shape = {clusters->k, clusters->dimension, clusters->iterations,
-                                  clusters->rows, clusters->weighted};
+    const struct cluster_shape shape = result_cluster_shape(clusters);
     for (int p = 0; p < PART_COUNT; p++) {
         hsize_t size[2];
         if (to[p] && cluster_part_dimensions(size, p, &shape) &&
@@ -733,6 +748,43 @@ enum status result_clusters_read(struct result *result, const struct result_clus
             return STATUS_FAILED;
     }
     return STATUS_OK;
+}
+
+enum status result_projection_read(struct projection *out, struct result *result,
+                                   const struct result_clusters *clusters, struct error *err)
+{
+    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
+    const uint32_t columns = clusters->columns, dimension = clusters->dimension;
+    *out = (struct projection){.columns = columns, .dimension = dimension};
+    if (!projection_space(&out->space, clusters->space))
+        return h5_damaged(err, result->path, "/clusters/%s has an unknown space", clusters->name);
+    out->mean = malloc(columns * sizeof *out->mean);
+    if (clusters->components)
+        out->components = malloc((size_t)dimension * columns * sizeof *out->components);
+    if (!out->mean || (clusters->components && !out->components))
+        return error_memory(err, (size_t)dimension * columns * sizeof *out->mean, "a projection");
+    if (h5_read_rows(entry->part[PART_MEAN], VALUE_F32, 0, columns, out->mean, result->path, err) ||
+        (clusters->components && h5_read_rows(entry->part[PART_COMPONENTS], VALUE_F32, 0, dimension,
+                                              out->components, result->path, err)))
+        return STATUS_FAILED;
+    return STATUS_OK;
+}
+
+enum status result_clusters_project(struct matrix_source *out, const struct matrix_source *rows,
+                                    struct result *result, const struct result_clusters *clusters,
+                                    struct error *err)
+{
+    struct projection projection;
+    *out = *rows;
+    if (clusters->columns == 0)
+        return STATUS_OK;
+    enum status status = result_projection_read(&projection, result, clusters, err);
+    if (status) {
+        projection_clear(&projection);
+        matrix_close(out);
+        return status;
+    }
+    return projected_open(out, rows, &projection, err);
 }
 
 static enum status read_sweep_column(struct result_sweep *sweep, struct result *result, hid_t group,

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/failure.h"
 #include "file/content.h"
+#include "matrix/projected.h"
 
 struct result;
 
@@ -136,6 +137,11 @@ struct result_clusters {
     const char *parameters; /* JSON; valid until result_close */
     char content[65];       /* result_feature_identity of what it was made from, or "" */
     bool weighted;          /* the weights of its rows are stored */
+    /* Where rows were projected (matrix/projected.h), centroids and metric are those of the projected
+     * rows; these are of the rows themselves. */
+    uint32_t columns; /* 0: they were not */
+    bool components;
+    char space[16];
     bool has_agreement;
     struct result_agreement agreement;
 };
@@ -150,6 +156,16 @@ bool result_clusters_by_run(const struct result *result, const struct result_clu
 enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
                                  float *centroids, int32_t *labels, float *distances,
                                  uint64_t *sizes, int64_t *nearest, struct error *err);
+
+/* The projection of a clustering's rows, where columns > 0; projection_clear also after a failure. */
+enum status result_projection_read(struct projection *out, struct result *result,
+                                   const struct result_clusters *clusters, struct error *err);
+/* The rows that a clustering was made from, or is of another file's rows like these: as
+ * feature_matrix_open has those of its feature, projected where it projects. `rows`, whose columns are
+ * those of the feature, is taken over, also after a failure. */
+enum status result_clusters_project(struct matrix_source *out, const struct matrix_source *rows,
+                                    struct result *result, const struct result_clusters *clusters,
+                                    struct error *err);
 
 /* The sweep that the clustering was chosen from; values NULL where there was none. */
 enum status result_sweep_read(struct result_sweep *out, struct result *result,
@@ -191,6 +207,7 @@ struct result_clustering {
     const int64_t *nearest;                   /* k x 3 */
     const double *inertia_history;            /* `iterations` values */
     const float *weights;                     /* of rows, where `weighted` */
+    const struct projection *projection;      /* of rows, or NULL */
     const struct result_agreement *agreement; /* or NULL */
     const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */
     const struct result_names *names;         /* of the rows, for a new file; or NULL */

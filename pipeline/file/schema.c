@@ -79,6 +79,8 @@ const struct cluster_part_kind cluster_part_kind[PART_COUNT] = {
     [PART_NEAREST] = {"nearest", VALUE_I64, 2},
     [PART_HISTORY] = {"inertia_history", VALUE_F64, 1},
     [PART_WEIGHTS] = {"weights", VALUE_F32, 1},
+    [PART_MEAN] = {"mean", VALUE_F32, 1},
+    [PART_COMPONENTS] = {"components", VALUE_F32, 2},
 };
 
 char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name)
@@ -105,9 +107,16 @@ bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
 {
     dimensions[0] = cluster_part_of_rows(part) ? shape->rows
                     : part == PART_HISTORY     ? shape->iterations
+                    : part == PART_MEAN        ? shape->columns
+                    : part == PART_COMPONENTS  ? shape->dimension
                                                : shape->k;
-    dimensions[1] = part == PART_CENTROIDS ? shape->dimension : NEAREST_COUNT;
-    return part != PART_WEIGHTS || shape->weighted;
+    dimensions[1] = part == PART_CENTROIDS    ? shape->dimension
+                    : part == PART_COMPONENTS ? shape->columns
+                                              : NEAREST_COUNT;
+    return part == PART_WEIGHTS      ? shape->weighted
+           : part == PART_MEAN       ? shape->columns > 0
+           : part == PART_COMPONENTS ? shape->columns > 0 && shape->components
+                                     : true;
 }
 
 enum status schema_put_root(hid_t file, const char *path, struct error *err)

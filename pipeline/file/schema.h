@@ -82,7 +82,9 @@ enum cluster_part {
     PART_SIZES,
     PART_NEAREST,
     PART_HISTORY,
-    PART_WEIGHTS, /* only where rows had weights */
+    PART_WEIGHTS,    /* only where rows had weights */
+    PART_MEAN,       /* only where rows were projected, */
+    PART_COMPONENTS, /* and this only onto fewer axes than they had */
     PART_COUNT
 };
 #define NEAREST_COUNT 3
@@ -91,6 +93,8 @@ struct cluster_shape {
     uint32_t k, dimension, iterations;
     uint64_t rows;
     bool weighted;
+    uint32_t columns; /* of rows before they were projected; 0: they were not */
+    bool components;
 };
 
 extern const struct cluster_part_kind {

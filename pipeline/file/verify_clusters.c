@@ -272,12 +272,16 @@ static enum status check_feature(struct clustering *k, struct error *err)
         verify_broken(verify, "%s: its feature '%s' is not in the file", k->where, c->feature);
         return STATUS_OK;
     }
-    if (rows.dimension != c->dimension) {
-        verify_broken(verify, "%s: it has dimension %u, its feature %u", k->where, c->dimension,
+    const uint32_t columns = c->columns ? c->columns : c->dimension;
+    if (rows.dimension != columns) {
+        verify_broken(verify, "%s: it has dimension %u, its feature %u", k->where, columns,
                       rows.dimension);
         status = STATUS_OK;
         goto out;
     }
+    const struct matrix_source plain = rows;
+    if (result_clusters_project(&rows, &plain, verify->result, c, err))
+        return STATUS_FAILED;
     /* It may be from before an update gave the file its format. */
     result_identity_rule(verify->result, c->content);
     const enum status identified = rows.identity(rows.context, content, err);
@@ -300,28 +304,34 @@ static enum status check_axes(struct clustering *k, struct error *err)
     const char *name = k->c->name;
     const struct result *result = k->verify->result;
     char clusters[AXIS_NAME_MAX], iterations[AXIS_NAME_MAX], rows[AXIS_NAME_MAX],
-        values[AXIS_NAME_MAX];
+        values[AXIS_NAME_MAX], columns[AXIS_NAME_MAX];
+    axis_name(columns, "column", name);
     axis_name(clusters, "cluster", name);
     axis_name(iterations, "iteration", name);
     axis_name(rows, "row", name);
     axis_name(values, "dimension", name);
     if (result->images)
         snprintf(rows, sizeof rows, "%s", image_table.axis);
-    if (result_feature_find(result, k->c->feature))
+    if (k->c->columns == 0 && result_feature_find(result, k->c->feature))
         axis_name(values, "feature", k->c->feature);
     for (int p = 0; p < PART_COUNT; p++) {
         char where[FEATURE_NAME_MAX + 48];
-        if (p == PART_WEIGHTS && !k->c->weighted)
+        if (k->entry->part[p] <= 0)
             continue;
         snprintf(where, sizeof where, "%s/%s", k->where, cluster_part_kind[p].name);
         if (verify_axis(k->verify, k->entry->part[p], where, 0,
                         cluster_part_of_rows(p) ? rows
                         : p == PART_HISTORY     ? iterations
+                        : p == PART_MEAN        ? columns
+                        : p == PART_COMPONENTS  ? values
                                                 : clusters,
                         err) ||
             (cluster_part_kind[p].rank == 2 &&
              verify_axis(k->verify, k->entry->part[p], where, 1,
-                         p == PART_CENTROIDS ? values : RANK_AXIS, err)))
+                         p == PART_CENTROIDS    ? values
+                         : p == PART_COMPONENTS ? columns
+                                                : RANK_AXIS,
+                         err)))
             return STATUS_FAILED;
     }
     return STATUS_OK;

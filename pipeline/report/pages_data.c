@@ -365,7 +365,7 @@ static enum status add_swatch(struct json *json, struct pages *pages,
     struct palette palette;
     bool made = false;
     memset(cells, 0, sizeof *cells);
-    if (feature && centroids && group->label >= 0)
+    if (feature && centroids && group->label >= 0 && clusters->columns == 0)
         made = palette_add_centroid(cells, feature, clusters->metric,
                                     centroids + (size_t)group->label * clusters->dimension,
                                     clusters->dimension);

@@ -1,0 +1,32 @@
+/* pca.h: principal components of the rows of a matrix, the same bits for any number of threads. */
+#ifndef CLPIPE_CODEBOOK_PCA_H
+#define CLPIPE_CODEBOOK_PCA_H
+
+#include "base/stop.h"
+#include "matrix/projected.h"
+
+#define PCA_COMPONENTS_MAX 256
+
+struct pca_config {
+    enum projection_space space;
+    uint32_t components; /* at most PCA_COMPONENTS_MAX; 0: only the mean */
+    double whiten;       /* 0: not; 1: components get equal variances */
+    unsigned threads;
+    struct stop *stop; /* may be NULL */
+};
+
+/* Mean and components of `rows` in the space, or of a sample of them: row floor(i n / s) for i below s,
+ * the least of the number n of rows, 65,536, 64 MiB of values, and 4,096 where rows have more than
+ * 4,096 values. Component i is the eigenvector of the i-th largest eigenvalue v_i of the sample's
+ * covariance, its largest value positive, times (v_i / v_1)^(-whiten / 2). Components with v_i below
+ * 1e-12 v_1 are left out, so there may be fewer than asked for.
+ *
+ * The covariance, or where there are fewer rows than columns the products of rows, is summed in float64
+ * in the order of rows (columns), each sum by one thread: a multiplication and an addition each, which
+ * all processors do alike. Its eigenvectors come from block power iterations of twice as many vectors,
+ * with Rayleigh and Ritz's step, until their residuals are below 1e-10 v_1 (at most 100 steps).
+ * Memory: about 200 MiB at most. STATUS_FAILED: rows that the space does not define, or all alike. */
+enum status pca_fit(struct projection *out, const struct matrix_source *rows,
+                    const struct pca_config *config, struct error *err);
+
+#endif
