@@ -312,8 +312,9 @@ static const char *index_stamp(char stamp[STAMP], int directory, const char *pat
     ssize_t size = -1;
     const int fd = openat(directory, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     murmur3_init(&state);
-    while (fd >= 0 && (size = read(fd, bytes, sizeof bytes)) > 0)
-        murmur3_update(&state, bytes, (size_t)size);
+    while (fd >= 0 && ((size = read(fd, bytes, sizeof bytes)) > 0 || (size < 0 && errno == EINTR)))
+        if (size > 0)
+            murmur3_update(&state, bytes, (size_t)size);
     murmur3_final(&state, digest);
     if (fd >= 0)
         close(fd);
@@ -433,8 +434,9 @@ static enum status check_target(struct tree *tree, struct error *err)
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
         (bytes = malloc((size_t)st.st_size + 1))) {
         for (ssize_t n; size < (size_t)st.st_size &&
-                        (n = read(fd, bytes + size, (size_t)st.st_size - size)) > 0;)
-            size += (size_t)n;
+                        ((n = read(fd, bytes + size, (size_t)st.st_size - size)) > 0 ||
+                         (n < 0 && errno == EINTR));)
+            size += n > 0 ? (size_t)n : 0;
     }
     if (fd >= 0)
         close(fd);

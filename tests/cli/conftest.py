@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,11 @@ if not CLPIPE.is_absolute():
 # tools/check --long and --all: more kills, more faults, larger data.
 LONG = bool(os.environ.get("CLPIPE_LONG"))
 ALL = LONG or bool(os.environ.get("CLPIPE_ALL"))
+# tools/check where much has changed: the tests that are neither slow nor deep, with fewer faults.
+CORE = bool(os.environ.get("CLPIPE_CORE"))
+# Processor seconds that a test of that core may take; they take up to 2.
+CORE_SECONDS = 10
+HANG_SECONDS = 30
 # For everything drawn at random.
 SEED = int(os.environ.get("CLPIPE_SEED") or 1)
 NOBODY = 65534
@@ -36,6 +42,70 @@ restore_signals()
 
 def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"seed {SEED} (CLPIPE_SEED)")
+    seconds = sorted(((dict(report.user_properties).get("processor seconds", 0), report.nodeid)
+                      for reports in terminalreporter.stats.values() for report in reports
+                      if getattr(report, "when", None) == "teardown"), reverse=True)
+    if seconds:
+        terminalreporter.write_line(f"{sum(s for s, _ in seconds):.1f} s of processors; most:")
+    for taken, name in seconds[:15]:
+        terminalreporter.write_line(f"{taken:8.1f} s  {name}")
+
+
+def processor_seconds():
+    return sum(os.times()[:4])
+
+
+def descendants():
+    """{pid: processor ticks} of the processes that this one has started, and theirs."""
+    parents, ticks = {}, {}
+    for entry in os.listdir("/proc"):
+        try:
+            fields = Path(f"/proc/{entry}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        if entry.isdigit():
+            parents[int(entry)] = int(fields[1])
+            ticks[int(entry)] = sum(map(int, fields[11:15]))
+    found = {os.getpid()}
+    while True:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        if not more:
+            return {pid: ticks[pid] for pid in found - {os.getpid()}}
+        found |= more
+
+
+@pytest.fixture(autouse=True)
+def limits(request):
+    """A test in which nothing uses a processor for 30 seconds hangs: what it has started is killed. One of
+    the core has a budget."""
+    seen, idle = -1.0, 0
+
+    def look(number, frame):
+        nonlocal seen, idle
+        now = processor_seconds() + sum(descendants().values()) / os.sysconf("SC_CLK_TCK")
+        idle = idle + 1 if now - seen < 0.1 else 0
+        seen = now
+        if idle < 3:
+            return
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for pid in descendants():
+            os.kill(pid, signal.SIGKILL)
+        pytest.fail(f"hangs: no processor time in {HANG_SECONDS} s")
+
+    watched = threading.current_thread() is threading.main_thread()
+    begun = processor_seconds()
+    if watched:
+        before = signal.signal(signal.SIGALRM, look)
+        signal.setitimer(signal.ITIMER_REAL, 1, HANG_SECONDS / 3)
+    yield
+    if watched:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    taken = processor_seconds() - begun
+    request.node.user_properties.append(("processor seconds", taken))
+    marked = any(request.node.get_closest_marker(mark) for mark in ("slow", "deep"))
+    if CORE and not marked and taken > CORE_SECONDS:
+        pytest.fail(f"{taken:.1f} s of processors: mark it deep or slow (docs/development.md)")
 
 
 def run_clpipe(*args, cwd=None, env=None, timeout=120, **kwargs):

@@ -30,6 +30,7 @@ def ingest(source, output, *options, **kwargs):
     return run_clpipe("info", output, "--digest").stdout
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not LIBRARY.exists(), reason="latency.so is not built in this variant")
 @pytest.mark.parametrize("options", [[], ["--isolate"]])
 def test_several_at_a_time(tmp_path, source, options):

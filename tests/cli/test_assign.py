@@ -31,6 +31,7 @@ def labels_in(path, name="kmeans"):
         return {key: group[key][:] for key in group} | dict(group.attrs)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("source, more", [
     ("new.npy", []), ("foreign.h5:/of/them", []),
     ("new.npy", ["--memory", "1M", "--device-memory", "100K", "--threads", "3"])])

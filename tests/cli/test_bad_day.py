@@ -95,6 +95,7 @@ def test_output_directory_not_writable(program, everybody, command):
     assert os.listdir(everybody / "locked") == []
 
 
+@pytest.mark.deep
 def test_export_where_nothing_may_be_written(program, everybody):
     assert run_clpipe("run", "--no-report", "photos", "-k", 3, "-o", "r.h5", cwd=everybody).returncode == 0
     os.chmod(everybody / "r.h5", 0o644)
@@ -104,6 +105,7 @@ def test_export_where_nothing_may_be_written(program, everybody):
     assert os.listdir(everybody / "locked") == []
 
 
+@pytest.mark.deep
 def test_unreadable_files_are_failures(program, everybody):
     os.chmod(everybody / "photos" / "red" / "00.png", 0)
     (everybody / "open").mkdir()
@@ -206,6 +208,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", place], check=True)
 
 
+@pytest.mark.deep
 def test_full_disk(program, small_disk, photos, tmp_path):
     features = [f"--feature=rgb:bins=8x8x8,grid={n}x{n}" for n in (4, 5, 6)]
     assert run_clpipe("ingest", photos, "-o", tmp_path / "whole.h5", *features).returncode == 0

@@ -85,6 +85,7 @@ def tool(name, *args):
                           stdin=subprocess.DEVNULL, timeout=100)
 
 
+@pytest.mark.deep
 def test_whole_process_bench(tmp_path, program):
     """Broken files and names that are no text are left out; the counts are compared."""
     if not os.access(ROOT / "build" / "release" / "decode_floor", os.X_OK):
@@ -192,6 +193,7 @@ def test_rows_for_kmeans(monkeypatch):
     assert numpy.array_equal(make(20001, 8, 5, False)[0], rows)
 
 
+@pytest.mark.deep
 def test_bench_of_streamed_rows(program, tmp_path):
     work = tmp_path / "work"
     work.mkdir()

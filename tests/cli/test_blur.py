@@ -181,6 +181,7 @@ def test_blurred_and_not_in_one_run(clpipe, pictures, large, tmp_path):
     assert clpipe("verify", "p.h5").returncode == 0
 
 
+@pytest.mark.deep
 def test_blurred_and_not_do_not_mix(clpipe, pictures, tmp_path):
     clpipe("ingest", pictures, "-o", "f.h5", "--limit", "3")
     before = (tmp_path / "f.h5").read_bytes()

@@ -116,6 +116,7 @@ def iterations(said):
     return int(said.split("interrupted after ")[1].split()[0].replace(",", ""))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT", "--max-time"])
 def test_stopped(vectors, tmp_path, name):
     said = stopped(vectors, tmp_path, name)
@@ -127,6 +128,7 @@ def test_stopped(vectors, tmp_path, name):
     assert iterations(said) >= made
 
 
+@pytest.mark.deep
 def test_never(vectors, tmp_path):
     said = run(tmp_path, vectors, *BUSY, "--max-time", "1", "--checkpoint", "0", code=4)
     assert "nothing was stored" in said
@@ -166,6 +168,7 @@ def test_option(vectors, tmp_path):
     assert "--checkpoint expects a time such as" in said
 
 
+@pytest.mark.deep
 def test_of_other_rows(vectors, tmp_path):
     """Rows are told apart by their values; the same ones in another file go on."""
     stopped(vectors, tmp_path)

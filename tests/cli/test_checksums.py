@@ -82,6 +82,7 @@ def test_a_bit_of_any_dataset(clpipe, rich, tmp_path):
     assert clpipe("verify", rich).returncode == 0
 
 
+@pytest.mark.deep
 def test_rows_are_named_by_the_megabyte(clpipe, photos, tmp_path):
     """13 rows of 256 KB: a piece has 4 of them."""
     result = clpipe("ingest", photos, "-o", "f.h5", "--feature", "x=rgb:bins=16x16x16,grid=4x4")

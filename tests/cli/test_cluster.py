@@ -220,6 +220,7 @@ def test_mixture_as_scikit_learn(mixture, clustered):
         assert file.attrs["clpipe_format"] == 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("init", ["kmeans++", "kmeans-parallel", "random"])
 def test_seeds(mixture, tmp_path, init):
     directory, rows = mixture
@@ -352,6 +353,7 @@ def test_force_replaces(mixture, clustered, tmp_path):
 
 # --- progress -------------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_every_phase_shows_itself(program, tmp_path):
     """Reading and seeding take longer than the iterations here."""
     from test_run import in_terminal

@@ -100,6 +100,7 @@ def test_mini_batches_take_one(place, several, tmp_path):
     assert digest(tmp_path / "x.h5") == digest(tmp_path / "one.h5")
 
 
+@pytest.mark.deep
 def test_goes_on_with_other_devices(place, several, tmp_path):
     """From a state that two devices kept, on one."""
     arguments = ["-k", 40, "--n-init", 12]
@@ -124,6 +125,7 @@ def restarts(place, several):
     return arguments, digest(place / "one.h5")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("call", ("launch", "transfer", "callback", "buffer", "queue", "kernel"))
 def test_one_fails(place, several, restarts, tmp_path, call):
     """The other goes on from where both were, with a notice that names the first."""

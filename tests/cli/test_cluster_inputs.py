@@ -72,6 +72,7 @@ def test_name_does_not_matter(ask, tmp_path, rows):
     assert ask("vectors of mine").returncode == 0
 
 
+@pytest.mark.deep
 def test_float64_is_rounded_to_float32(ask, tmp_path):
     """Which is said in the documentation: values that differ beyond float32 are equal."""
     save(tmp_path / "x.npy", numpy.array([[1.0], [1.0 + 1e-12], [1.0 - 1e-12]]))

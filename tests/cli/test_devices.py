@@ -88,6 +88,7 @@ def test_numbers(clpipe, album, two, tmp_path):
 WORK = ("launch", "transfer", "flush", "callback", "event")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("call", WORK)
 def test_a_device_fails(clpipe, album, two, tmp_path, call):
     """The pictures that it had are counted by the other, at whatever time that happens."""

@@ -338,6 +338,7 @@ def test_tiff_compressions(tmp_path):
     check(decoded(tmp_path), wanted)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("orientation", [0, *range(1, 10)])
 def test_tiff_orientation(tmp_path, orientation):
     """The tag is applied once; what is no orientation is none."""

@@ -109,6 +109,7 @@ def saved(image, form, **options):
 
 # --- formats --------------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_jpeg(tmp_path):
     rgb, grey, inks = Image.fromarray(RGB), Image.fromarray(RGB[..., 0]), Image.fromarray(CMYK, "CMYK")
     wanted = {}
@@ -173,6 +174,7 @@ def test_png(tmp_path):
                              over(colour, ALPHA, 0))
 
 
+@pytest.mark.deep
 def test_webp(tmp_path):
     need("webp")
     rgba = numpy.dstack([RGB, ALPHA])
@@ -186,6 +188,7 @@ def test_webp(tmp_path):
                              "moving": over(colour, ALPHA)})
 
 
+@pytest.mark.deep
 def test_tiff(tmp_path):
     need("tiff")
     colours = RANDOM.integers(0, 256, (256, 3), dtype="uint8")
@@ -226,6 +229,7 @@ def test_tiff(tmp_path):
     check_applied(tmp_path, {name: pixels for name, (_, pixels) in files.items()})
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("form", ["heif", "avif", "jxl"])
 def test_encoded(tmp_path, form):
     """Written from a PNG by the library's tool; without a profile the pixels are what went in or came
@@ -335,6 +339,7 @@ def test_hostile(tmp_path):
     assert time.monotonic() - start < 20
 
 
+@pytest.mark.deep
 def test_segments_do_not_fill_memory(tmp_path):
     """Of the segments that hold Exif or a profile a file may have any number."""
     data = saved(Image.fromarray(RGB), "JPEG")

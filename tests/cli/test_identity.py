@@ -90,6 +90,7 @@ def test_any_variant(clpipe, album, expected, tmp_path, variant):
     assert digest(tmp_path / name) == digest(expected)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options", [[], ["--slot-size", "1M"], ["--blur", "3"],
                                      ["--decode-scale", "2"], ["--isolate"]])
 def test_jpeg_pixels_anywhere(clpipe, album, expected, tmp_path, options):
@@ -213,6 +214,7 @@ def rows(path):
                 for row in range(len(file["images/path"]))]
 
 
+@pytest.mark.deep
 def test_a_list_has_its_own_order(clpipe, album, expected, tmp_path):
     whole = rows(expected)
     assert [path for path, _, _ in whole] == sorted((path for path, _, _ in whole), key=os.fsencode)

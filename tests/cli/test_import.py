@@ -160,6 +160,7 @@ def test_list_on_standard_input(clpipe, file, tmp_path):
         assert f["features/x"][:].tobytes() == rows[::-1].tobytes()
 
 
+@pytest.mark.deep
 def test_names_that_are_not_utf8(clpipe, photos, tmp_path):
     directory = tmp_path / "photos"
     shutil.copytree(photos, directory)

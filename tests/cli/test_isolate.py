@@ -299,6 +299,7 @@ def test_every_file_crashes(clpipe, tmp_path, wrong_libpng):
     assert "decoder-crashed 40" in result.stderr
 
 
+@pytest.mark.deep
 def test_time_limit(clpipe, pictures, wrong_libpng, tmp_path):
     began = time.monotonic()
     result = clpipe("ingest", pictures(203), "-o", "a.h5", "--isolate", "--max-decode-seconds", 3,
@@ -406,6 +407,7 @@ def test_descriptors_and_limits(pictures, wrong_libpng, tmp_path):
     wait_until_gone(everybody)
 
 
+@pytest.mark.deep
 def test_a_job_is_ended(pictures, wrong_libpng, tmp_path, clpipe):
     """Schedulers signal every process of a job: the decoders go on until the program is done."""
     folder = pictures(203)
@@ -420,6 +422,7 @@ def test_a_job_is_ended(pictures, wrong_libpng, tmp_path, clpipe):
     assert list(failures(clpipe, "a.h5")) == ["05-203.png"]
 
 
+@pytest.mark.deep
 def test_stop_while_a_decoder_hangs(pictures, wrong_libpng, tmp_path, clpipe):
     """Nobody waits for it for long; the others are done, and sealed."""
     folder = pictures(203)

@@ -36,6 +36,7 @@ def photos(tmp_path_factory, program):
     ({"color": 1, "hue": 1}, "cosine", False),
     ({"color": 0.5}, "euclidean", False),
 ])
+@pytest.mark.deep
 def test_columns_side_by_side(photos, tmp_path, joined, metric, default, way):
     with h5py.File(photos / "x.h5", "r") as file:
         columns = [(file[f"features/{name}"][:].astype("f4").astype(float) * weight).astype("f4")

@@ -253,10 +253,12 @@ def test_kill_ingest(whole, tmp_path, capsys):
     assert tally.resumed > 0
 
 
+@pytest.mark.deep
 def test_kill_cluster(whole, tmp_path, capsys):
     run_chains(kill_cluster, "cluster", 0.25, whole, tmp_path, capsys)
 
 
+@pytest.mark.deep
 def test_kill_run(whole, tmp_path, capsys):
     run_chains(kill_run, "run", 0.2, whole, tmp_path, capsys)
 
@@ -306,6 +308,7 @@ def wait_for_more(place, process, kept):
     ("SIGINT", [], stop_by(signal.SIGINT)),
     ("--max-time", ["--max-time", "4"], None),
 ])
+@pytest.mark.deep
 def test_stop_under_load(many, tmp_path, name, args, stop):
     # 200 kB for each picture: some of the log is written soon.
     command = ["ingest", many, "-o", "x.h5", "--feature", "rgb:bins=256,grid=8x8"]

@@ -63,6 +63,7 @@ def check_refused(case):
     assert "not a multiple" in case["reason"]
 
 
+@pytest.mark.deep
 def test_where_groups_are_whole(program, tmp_path):
     answer = probe("638x478", "--local", "16x16", cwd=tmp_path)
     if answer["non_uniform_groups"]:
@@ -96,6 +97,7 @@ def test_in_a_simulator_that_takes_every_group(program, tmp_path):
     assert [c["enqueued_local_size"] for c in corners] == [[16, 16]] * 4
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("simulator", [False, True], ids=["here", "oclgrind"])
 def test_blur_of_a_picture(program, tmp_path, simulator):
     if simulator and not shutil.which("oclgrind"):

@@ -40,6 +40,7 @@ def damaged(base, tmp_path):
     return tmp_path / "x.h5"
 
 
+@pytest.mark.deep
 def test_nothing_to_repair(damaged, tmp_path):
     before = damaged.read_bytes()
     report = report_of(run_clpipe("repair", damaged, "--json", "-"), 0)
@@ -180,6 +181,7 @@ def test_unfinished_run_is_saved(mixed, base, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["x.h5", "y.h5"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["tail", "bit", "length", "hole", "two"])
 def test_damaged_log(mixed, base, tmp_path, how):
     """Only what is damaged is lost, whether repair reads the log or the next run."""

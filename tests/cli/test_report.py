@@ -128,6 +128,7 @@ def test_the_first_page_shows_every_cluster(browser, report, result):
     browser.check()
 
 
+@pytest.mark.deep
 def test_thumbnails_are_of_the_pictures(browser, report, result):
     """The colour in the middle of a tile is that of the file."""
     from io import BytesIO
@@ -148,6 +149,7 @@ def test_thumbnails_are_of_the_pictures(browser, report, result):
     browser.check()
 
 
+@pytest.mark.deep
 def test_a_cluster_shows_all_members_by_distance(browser, report, result):
     with h5py.File(result) as file:
         labels = file["clusters/kmeans/labels"][:]
@@ -168,6 +170,7 @@ def test_a_cluster_shows_all_members_by_distance(browser, report, result):
     browser.check()
 
 
+@pytest.mark.deep
 def test_a_picture_shows_its_data_and_the_most_similar(browser, report, result):
     browser.open(report)
     browser.find(".card .tile")[0].click()
@@ -197,6 +200,7 @@ def test_a_picture_shows_its_data_and_the_most_similar(browser, report, result):
     browser.check()
 
 
+@pytest.mark.deep
 def test_the_map_shows_every_picture(browser, report):
     positions = data_of(report, "map")
     assert len(positions["x"]) == len(positions["y"]) == 51
@@ -226,6 +230,7 @@ def test_the_map_shows_every_picture(browser, report):
     browser.check()
 
 
+@pytest.mark.deep
 def test_failures_can_be_filtered_and_sorted(browser, report):
     browser.open(report, "#/failures")
     rows = lambda: browser.run("return [...document.querySelectorAll('.failures tbody tr')].map(r => [...r.cells].map(c => c.firstChild.textContent))")
@@ -245,6 +250,7 @@ def test_failures_can_be_filtered_and_sorted(browser, report):
     browser.check()
 
 
+@pytest.mark.deep
 def test_duplicates_are_shown_in_groups(browser, report):
     groups = data_of(report, "duplicates")
     same = [group for group in groups if group["kind"] == "bytes"]
@@ -288,6 +294,7 @@ def test_the_keyboard_reaches_everything(browser, report):
     browser.check()
 
 
+@pytest.mark.deep
 def test_the_dialog_keeps_the_focus_and_names_itself(browser, report):
     browser.open(report, "#/picture/3")
     browser.wait("return document.querySelectorAll('#picture .similar .tile').length > 0")
@@ -298,6 +305,7 @@ def test_the_dialog_keeps_the_focus_and_names_itself(browser, report):
     browser.check()
 
 
+@pytest.mark.deep
 def test_screen_readers_get_names_headings_and_landmarks(browser, report):
     for view in ("#/", "#/group/0", "#/picture/1", "#/map", "#/failures"):
         browser.open(report, view)
@@ -315,6 +323,7 @@ def test_screen_readers_get_names_headings_and_landmarks(browser, report):
     assert browser.run("return [...document.querySelectorAll('.card .thumb')].every(e => e.getAttribute('aria-label').endsWith('.jpg'))")
 
 
+@pytest.mark.deep
 def test_dark_and_light(browser, report):
     background = "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
     browser.open(report)
@@ -331,6 +340,7 @@ def test_dark_and_light(browser, report):
     browser.check()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("view", ["#/", "#/group/0", "#/picture/1", "#/map", "#/failures", "#/duplicates"])
 def test_a_phone_is_wide_enough(browser, report, view):
     browser.open(report, view, width=360, height=740)
@@ -342,6 +352,7 @@ def test_a_phone_is_wide_enough(browser, report, view):
     browser.check()
 
 
+@pytest.mark.deep
 def test_many_pictures_load_as_one_scrolls(browser, tmp_path, program):
     """A group of 400 is not laid out at once, and has everything at its end."""
     from PIL import Image
@@ -428,6 +439,7 @@ def test_pages_tell_no_secrets(tmp_path, program):
         assert [name.split("/")[-1] for name in sorted(data_of(tmp_path / "r", "images", 0)["name"])] == [f"{i}.jpg" for i in range(4)]
 
 
+@pytest.mark.deep
 def test_originals_are_linked_on_request(browser, tmp_path, program):
     from PIL import Image
     pictures = tmp_path / "my pictures #1"
@@ -458,6 +470,7 @@ def test_without_clusters_pictures_are_shown_by_folder(photos, clpipe, tmp_path)
     assert sum(group["size"] for group in summary["groups"]) == summary["images"] == 13
 
 
+@pytest.mark.deep
 def test_a_file_of_before(browser, finished, clpipe, tmp_path):
     """Without codes and thumbnails, as files of format 1 are: the page says what is left out, and why."""
     shutil.copy(finished, tmp_path / "f.h5")
@@ -476,6 +489,7 @@ def test_a_file_of_before(browser, finished, clpipe, tmp_path):
     browser.check()
 
 
+@pytest.mark.deep
 def test_images_without_values(browser, photos, clpipe, tmp_path):
     """Clusters of an imported feature, and images that came later: they are shown, without neighbours."""
     shutil.copytree(photos, tmp_path / "p")
@@ -533,6 +547,7 @@ def test_one_of_several_clusterings_is_chosen(finished, clpipe, tmp_path):
     check_one_error(clpipe("report", "f.h5", "--name", "coarse"), 2, "coarse", "finer")
 
 
+@pytest.mark.deep
 def test_the_chart_of_k(browser, photos, clpipe, tmp_path):
     assert clpipe("ingest", photos, "-o", "f.h5").returncode == 0
     assert clpipe("cluster", "f.h5", "-k", "2:6").returncode == 0
@@ -550,6 +565,7 @@ def test_rows_without_images_are_refused(clpipe, tmp_path):
     assert not (tmp_path / "rows-report").exists()
 
 
+@pytest.mark.deep
 def test_pictures_that_are_gone(browser, clpipe, tmp_path):
     draw_photos(tmp_path / "p")
     assert clpipe("ingest", "p", "-o", "f.h5").returncode == 0

@@ -84,6 +84,7 @@ def shapes(path):
         return {name: file[f"clusters/{name}/centroids"].shape[0] for name in file["clusters"]}
 
 
+@pytest.mark.deep
 def test_run_replaces_what_run_made(clpipe, photos, tmp_path):
     """Its own result under the usual name; what `cluster` made, or got a name, is kept."""
     x = tmp_path / "clpipe.h5"
@@ -193,6 +194,7 @@ def next_command(result):
     return shlex.split(line)[2:]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("features", [[], ["--feature", "hsv", "--feature", "mine=gray:bins=8"]])
 def test_the_proposed_commands_work(clpipe, photos, features):
     """From ingest to a folder for each cluster, with nothing but what each step proposes."""
@@ -240,6 +242,7 @@ def test_new_images_are_taken_in_and_clustered(clpipe, tmp_path):
     assert report["cluster"]["n"] == 14
 
 
+@pytest.mark.deep
 def test_the_first_feature_is_clustered(clpipe, photos, tmp_path):
     result = clpipe("run", photos, "-k", 3, "--feature", "zz=gray:bins=64", "--feature", "aa=rgb")
     assert result.returncode == 0, result.stderr
@@ -453,6 +456,7 @@ def test_assign(clpipe, tmp_path, photos):
     assert clpipe("verify", "t.h5").returncode == 0
 
 
+@pytest.mark.deep
 def test_assign_a_directory_names_the_command(clpipe, tmp_path, photos):
     assert clpipe("run", photos, "-k", 3, "-o", "c.h5", "--feature",
                   "own=rgb:bins=4x4x4").returncode == 0
@@ -480,6 +484,7 @@ def test_plot_on_standard_output(clpipe, photos):
     assert result.returncode == 2 and "cannot both use standard output" in result.stderr
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", [["ingest"], ["run", "-k", 2]])
 def test_failures_count_every_time(clpipe, mixed, command):
     """Four files of seventeen fail; the one that is no image does not count."""
@@ -617,6 +622,7 @@ def test_no_live_line_in_a_pipe(clpipe, photos):
     assert "\r" not in result.stderr and "\033" not in result.stderr
 
 
+@pytest.mark.deep
 def test_live_line_follows_the_window(many, tmp_path):
     """Lines drawn after the window has shrunk fit it."""
     import fcntl
@@ -660,6 +666,7 @@ def interrupt(directory, cwd, *signals, pause=0.0, arguments=()):
         return child.returncode, path.read_text()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_one_signal_stops_cleanly(program, many, tmp_path, number):
     code, err = interrupt(many, tmp_path, number)
@@ -694,6 +701,7 @@ def test_interrupted_run_goes_on(program, many, tmp_path):
     assert os.listdir(tmp_path) == ["x.h5"]
 
 
+@pytest.mark.deep
 def test_second_interrupt_ends_at_once(program, many, tmp_path):
     code, err = interrupt(many, tmp_path, signal.SIGINT, signal.SIGINT, pause=0.002,
                           arguments=["--memory", "64M"])
@@ -703,6 +711,7 @@ def test_second_interrupt_ends_at_once(program, many, tmp_path):
     assert not (tmp_path / "x.h5").exists()
 
 
+@pytest.mark.deep
 def test_max_time(program, many, tmp_path):
     result = run_clpipe("ingest", many, "-o", "x.h5", "--threads", "1", "--max-time", "1",
                         cwd=tmp_path)

@@ -59,6 +59,7 @@ def test_threads_and_memory(task, options):
     assert answer(directory, arguments, f"{options}.h5", *options) == wanted
 
 
+@pytest.mark.deep
 def test_tiles(task):
     """Five sizes of tiles: all rows in one that stays, and four that are read again in every pass.
     The norms of rows are found once for each tile."""

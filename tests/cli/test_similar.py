@@ -137,6 +137,7 @@ def test_pictures_that_are_not_in_the_file(clpipe, file, mixed, tmp_path):
     assert [line[5] for line in table(result.stdout)][:6:5] == ["0", "0"]
 
 
+@pytest.mark.deep
 def test_described_with_the_options_of_the_file(clpipe, tmp_path):
     """Transparency, orientation, decode scale, a grid and another normalisation."""
     from PIL import Image

@@ -192,6 +192,7 @@ def plain_bits(mixture):
     return bits(directory / "plain.h5")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options", [["--threads", "1"], ["--threads", "5"],
                                      ["--memory", "1M", "--device-memory", "100K"]])
 def test_same_bits(mixture, plain_bits, tmp_path, options):
@@ -416,6 +417,7 @@ def test_too_many(program, tmp_path):
         assert not (tmp_path / "r.h5").exists()
 
 
+@pytest.mark.deep
 def test_interrupted(tmp_path, program):
     random = numpy.random.default_rng(1)
     numpy.save(tmp_path / "rows.npy", random.normal(0, 1, (20000, 48)).astype("float32"))

@@ -215,6 +215,7 @@ def test_updates(tmp_path, pictures, program):
     assert thumbnails(out)[1] == small
 
 
+@pytest.mark.deep
 def test_killed_and_resumed(tmp_path, program):
     directory = tmp_path / "pictures"
     directory.mkdir()

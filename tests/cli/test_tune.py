@@ -298,6 +298,7 @@ def test_variants_that_fail_are_not_taken(cached):
     assert "the usual one fails" in cached("tune", "--device", "cpu", "--show").stdout
 
 
+@pytest.mark.deep
 def test_interrupted(cached):
     job = subprocess.Popen([CLPIPE, "tune", "--device", "cpu"], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True,

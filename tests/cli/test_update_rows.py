@@ -86,6 +86,7 @@ def check_continued(before, after, earlier, points, attributes):
 
 # --- clusterings ----------------------------------------------------------------------------------
 
+@pytest.mark.deep
 @pytest.mark.parametrize("metric", ["hellinger", "euclidean", "cosine"])
 @pytest.mark.parametrize("k", [1, 3, 9])
 def test_clusters_go_on(place, metric, k):
@@ -142,6 +143,7 @@ def test_rows_come_go_and_change(place):
     verify()
 
 
+@pytest.mark.deep
 def test_joined_and_sweeps(place):
     made("rgb:bins=8x8x8", "hsv:bins=8x4x4")
     cluster("x.h5", "-k", 3, "--feature", "rgb_8x8x8+hsv_8x4x4:0.3", "--name", "joined", cwd=place)
@@ -289,6 +291,7 @@ MOVED = "what others have stored in x.h5 is kept as it is (4 objects, 2 attribut
     (["import", "x.h5", "more=e.npy"], False),
     (["similar", "x.h5", "--all", "-n", "2"], False),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+@pytest.mark.deep
 def test_what_others_stored_stays(place, command, moved):
     made()
     n = add_foreign()

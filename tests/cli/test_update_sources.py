@@ -58,6 +58,7 @@ def stamp(path="x.h5"):
 
 # --- places ---------------------------------------------------------------------------------------
 
+@pytest.mark.deep
 @pytest.mark.parametrize("again", ["p1", "p1/", "./p1", "p1//", ".//./p1/", "p1/.", "p2/../p1",
                                    "{}/p1", "{}/p1/", "link", "link/", "./link", "p1 p1/", "p1 link"])
 def test_one_place(place, again):
@@ -181,6 +182,7 @@ def test_failures_of_an_unnamed_source_stay(place):
     assert digest("x.h5") == digest("y.h5") and both["images_failed"] == 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("drop, left", [
     (["p1"], ["p2", "p3"]), (["p2/"], ["p1", "p3"]), (["./p3"], ["p1", "p2"]),
     (["{}/p1", "p3"], ["p2"])])
@@ -242,6 +244,7 @@ MADE = ["--feature", HSV, "--feature", RGB, "--normalize", "none", "--alpha", "b
         "--decode-scale", "2", "--max-pixels", "100000", "--exclude", "*.gif", "--hidden"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options", [
     [], ["--feature", RGB], ["--feature", RGB, "--feature", HSV], ["--feature", f"{HSV},normalize=none"],
     ["--feature", "hsv"], ["--normalize", "none"], ["--alpha", "black"], ["--decode-scale=2"],
@@ -400,6 +403,7 @@ def test_killed_updates_go_on(place):
     assert sorted(sources()) == ["p1", "p2"] and digest("x.h5") == fresh("p1", "p2")
 
 
+@pytest.mark.deep
 def test_a_first_run_goes_on_however_it_is_spelled(place):
     grow(place / "p2", 2000)
     killed = interrupt("ingest", "p2/", "-o", "x.h5", "--feature", GRAY, "--alpha", "drop",

@@ -128,6 +128,7 @@ def test_repeated_rows(data, tmp_path):
     assert about["inertia"] == pytest.approx(stored(tmp_path / "r.h5")[1]["inertia"], rel=1e-7)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("init", SEEDINGS)
 def test_first_centroids_have_weight(tmp_path, init, program):
     """Rows of weight 0 are never drawn, heavy ones far more often."""
@@ -301,6 +302,7 @@ def groups(random, n):
     return rows.astype("f4")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("times", ["mixed", "one", "three"])
 def test_measures_of_copies(tmp_path, program, times):
     """A row of weight w is as w rows: scikit-learn's measures of the repeated rows. The row that is
@@ -392,6 +394,7 @@ def test_measures_of_fractions(tmp_path, program, metric):
                                                                            abs=1e-7)
 
 
+@pytest.mark.deep
 def test_a_sample_is_drawn_by_weight(tmp_path, program):
     from test_sweep import SAMPLE, drawn
     random = numpy.random.default_rng(10)

@@ -4,7 +4,7 @@ clear line; a file under its final name is complete; and the same command withou
 usual result. "kill" ends the program right before the call.
 
 A run that only counts finds the sites. CLPIPE_LONG=1 tests all of them; otherwise an even sample: 2 of
-each class of calls, with CLPIPE_ALL=1 12. A disk that is full from the first, the second, ... write on
+each class of calls, with CLPIPE_ALL=1 12, with CLPIPE_CORE=1 one. A disk that is full from the first, the second, ... write on
 is tested for every third write of an ingest, or for every write of an ingest and of a clustering."""
 
 import collections
@@ -24,11 +24,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "cli"))
-from conftest import ALL, CLPIPE, LONG, draw_photos, error_lines, program, run_clpipe  # noqa: E402, F401
+from conftest import ALL, CLPIPE, CORE, LONG, draw_photos, error_lines, program, run_clpipe  # noqa: E402, F401
 
 LIBRARY = CLPIPE.parent / "tests" / "faults.so"
 # Cases of each class of calls, and the time limit of a command.
-CASES = 1e9 if LONG else 12 if ALL else 2
+CASES = 1e9 if LONG else 12 if ALL else 1 if CORE else 2
 HANG = 30
 
 OUT_OF_RESOURCES, NO_BUFFER, NO_MEMORY, NOT_BUILT = -5, -4, -6, -11
@@ -287,6 +287,7 @@ def test_every_call_fails(starts, tmp_path, capsys, name):
     assert happened > 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["ingest", *slow("cluster"), *(["update", "resume"] if LONG else [])])
 def test_full_disk_from_each_write_on(starts, tmp_path, capsys, name):
     job = Job(name, *starts[name], tmp_path)
