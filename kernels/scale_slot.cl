@@ -16,16 +16,6 @@
 
 #define AREA_MOST 16777215u /* 2^24 - 1: times 255, and half of it, it is below 2^32 */
 
-/* The rounded quotient of a sum, already half of the area larger. */
-static inline uint mean_of(uint sum, uint area, float inverse)
-{
-    uint mean = (uint)((float)sum * inverse); /* by one wrong at most: it is below 256 */
-    const int rest = (int)(sum - mean * area);
-    mean += (uint)(rest >= (int)area);
-    mean -= (uint)(rest < 0);
-    return mean;
-}
-
 /* What [from, to) shares with cell i of the size `cell`. */
 static inline ulong shared(ulong from, ulong to, uint i, uint cell)
 {
@@ -205,6 +195,18 @@ static inline void scale_row(__global uchar *out, __global const uchar *pixels,
             to[2] = bytes[3 * i + 2];
         }
     }
+}
+
+#else
+
+/* The rounded quotient of a sum, already half of the area larger. */
+static inline uint mean_of(uint sum, uint area, float inverse)
+{
+    uint mean = (uint)((float)sum * inverse); /* by one wrong at most: it is below 256 */
+    const int rest = (int)(sum - mean * area);
+    mean += (uint)(rest >= (int)area);
+    mean -= (uint)(rest < 0);
+    return mean;
 }
 
 #endif

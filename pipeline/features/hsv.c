@@ -7,8 +7,9 @@ static int floor_div(int a, int b)
     return a % b != 0 && a < 0 ? q - 1 : q;
 }
 
-static uint32_t hsv_bin(const uint32_t *bins, int r, int g, int b)
+void feature_hsv_of(int *hue, int *saturation, int *value, const uint8_t *p)
 {
+    const int r = p[0], g = p[1], b = p[2];
     int max = r > g ? (r > b ? r : b) : (g > b ? g : b);
     int min = r < g ? (r < b ? r : b) : (g < b ? g : b);
     int d = max - min;
@@ -23,21 +24,27 @@ static uint32_t hsv_bin(const uint32_t *bins, int r, int g, int b)
             h = 240 + floor_div(60 * (r - g), d);
         h = ((h % 360) + 360) % 360;
     }
-    uint32_t hi = (uint32_t)h * bins[0] / 360;
-    uint32_t si = (uint32_t)s * bins[1] >> 8;
-    uint32_t vi = (uint32_t)max * bins[2] >> 8;
+    *hue = h;
+    *saturation = s;
+    *value = max;
+}
+
+static uint32_t hsv_bin(const uint32_t *bins, const uint8_t *p)
+{
+    int h, s, v;
+    feature_hsv_of(&h, &s, &v, p);
+    const uint32_t hi = (uint32_t)h * bins[0] / 360;
+    const uint32_t si = (uint32_t)s * bins[1] >> 8;
+    const uint32_t vi = (uint32_t)v * bins[2] >> 8;
     return (hi * bins[1] + si) * bins[2] + vi;
 }
 
 static void count_hsv(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
                       size_t stride, uint32_t width, uint32_t rows)
 {
-    for (uint32_t y = 0; y < rows; y++, pixels += stride) {
-        for (uint32_t x = 0; x < width; x++) {
-            const uint8_t *p = pixels + 3 * (size_t)x;
-            words[hsv_bin(feature->bins, p[0], p[1], p[2])]++;
-        }
-    }
+    for (uint32_t y = 0; y < rows; y++, pixels += stride)
+        for (uint32_t x = 0; x < width; x++)
+            words[hsv_bin(feature->bins, pixels + 3 * (size_t)x)]++;
 }
 
 static const char *const examples[] = {"hsv:bins=8x4x4", "c=hsv:bins=12x3x5,grid=3x3", NULL};

@@ -36,7 +36,8 @@ struct feature_kind {
     const char *macro;  /* KIND in kernels: "RGB" */
     const char *header; /* in kernels/: defines the bins of KIND; NULL: `kernel` needs none */
     /* kernels/NAME.cl, whose kernel has the same name, the arguments and the launch of
-     * histogram_global, and counts every feature of FEATURES; NULL: the histogram variants do. */
+     * histogram_global, on CPU devices with work-groups of 1, and counts every feature of FEATURES:
+     * those of all kinds that name it. NULL: the histogram variants do. */
     const char *kernel;
 
     /* The C reference: adds `rows` rows of `width` pixels, `stride` bytes apart, to the words of
@@ -73,5 +74,10 @@ extern const struct feature_kind feature_dct_words, feature_dct_fisher, feature_
     feature_sift_fisher, feature_opsift_words, feature_opsift_fisher, feature_patch_words,
     feature_patch_fisher;
 extern const struct feature_kind feature_rgb, feature_rgb_joint, feature_gray, feature_hsv;
+extern const struct feature_kind feature_lbp, feature_oplbp, feature_hog, feature_gradient;
+extern const struct feature_kind feature_coledge;
+
+/* Hue in whole degrees, saturation and value of an RGB pixel, by the formula of the kind hsv. */
+void feature_hsv_of(int *hue, int *saturation, int *value, const uint8_t *pixel);
 
 #endif

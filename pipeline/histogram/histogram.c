@@ -20,7 +20,7 @@
 struct pass {
     enum histogram_variant planned;
     enum histogram_variant variant; /* the same, or what has replaced it */
-    bool tuned;
+    bool tuned, own; /* own: counted by a kind's own kernel */
     unsigned feature[FEATURE_MAX]; /* indices into the set */
     unsigned count;
     uint32_t bins; /* counters of one cell, all features of the pass */
@@ -50,15 +50,19 @@ static const struct feature *first_feature(const struct histogram *histogram,
     return &histogram->features->feature[pass->feature[0]];
 }
 
-/* Has the pass the grid, the image and the kernel that the feature needs? A kind's own kernel counts
- * no other kind. */
+static bool same_kernel(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Has the pass the grid, the image and the kernel that the feature needs? */
 static bool pass_matches(const struct histogram *histogram, const struct pass *pass,
                          const struct feature *feature)
 {
     const struct feature *first = first_feature(histogram, pass);
     return feature_grid_equal(first, feature) &&
            feature_image_equal(&first->image, &feature->image) &&
-           (first->kind == feature->kind || (!first->kind->kernel && !feature->kind->kernel));
+           (first->kind == feature->kind || same_kernel(first->kind->kernel, feature->kind->kernel));
 }
 
 /* The pass that a feature of that choice goes to, a new one where none has room. */
@@ -81,6 +85,7 @@ static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
         pass->grid_columns = feature->grid_columns;
         pass->shape = choice->shape;
         pass->tuned = choice->tuned;
+        pass->own = feature->kind->kernel != NULL;
     }
     used[p] += bytes;
     return pass;
@@ -104,6 +109,14 @@ static enum status choose_variant(struct histogram_choice *choice,
                          histogram_variant_name(choice->variant), feature->name, device->name,
                          reason);
     return STATUS_OK;
+}
+
+/* The variant whose shape a pass has. A kind's own kernel counts like `private` on CPUs. */
+static enum histogram_variant shape_of(const struct histogram *histogram, const struct pass *pass)
+{
+    const bool cpu = ocl_context_device(histogram->context)->type & CL_DEVICE_TYPE_CPU;
+    const bool own = first_feature(histogram, pass)->kind->kernel != NULL;
+    return own ? cpu ? HISTOGRAM_PRIVATE : HISTOGRAM_LOCAL : pass->variant;
 }
 
 static enum status plan_passes(struct histogram *histogram, const struct feature_image *image,
@@ -132,8 +145,8 @@ static enum status plan_passes(struct histogram *histogram, const struct feature
         struct pass *pass = &histogram->pass[p];
         /* What was measured for a feature alone says nothing of several together. */
         if (pass->shape.group == 0 || (pass->count > 1 && !shape))
-            pass->shape =
-                histogram_variant_shape(pass->variant, pass->bins, histogram->launch_bytes, device);
+            pass->shape = histogram_variant_shape(
+                shape_of(histogram, pass), pass->bins, histogram->launch_bytes, device);
     }
     return STATUS_OK;
 }
@@ -226,10 +239,11 @@ enum histogram_variant histogram_wanted(const struct histogram *histogram)
 
 /* --- tiles ----------------------------------------------------------------------------------- */
 
-/* Without a grid, the rows of a part follow each other, and kernels are built for single rows. */
+/* Without a grid, the rows of a part follow each other, and variants are built for single rows. A
+ * kind's own kernel takes any rectangle. */
 static bool has_grid(const struct pass *pass)
 {
-    return pass->grid_rows * pass->grid_columns > 1;
+    return pass->own || pass->grid_rows * pass->grid_columns > 1;
 }
 
 /* Cuts `pixels` consecutive pixels into tiles of equal length. They begin at

@@ -1,4 +1,4 @@
-"""The features of docs/features.md in numpy: scaling, cells and levels, values."""
+"""The features of docs/features.md in numpy: scaling, cells and levels, kinds, values."""
 import numpy
 from PIL import Image, ImageOps
 
@@ -39,7 +39,7 @@ def cells(values, rows, columns):
 
 def histograms(bins, count, grids, weight=None):
     """Histograms of an array of bins, cell by cell, of each grid; bins[..., c] are those of channel c."""
-    channels = bins.reshape(*bins.shape[:2], -1)
+    channels = bins if bins.ndim == 3 else bins[..., None]
     weight = numpy.ones(bins.shape[:2], int) if weight is None else weight
     both = numpy.concatenate([channels, weight[..., None]], 2)
     return numpy.concatenate([
@@ -56,3 +56,127 @@ def values(words, bins, normalize):
     sums = table.sum(1, keepdims=True)
     shares = numpy.divide(table, sums, where=sums > 0, out=numpy.zeros_like(table))
     return (numpy.sqrt(shares) if normalize == "hellinger" else shares).ravel().astype(numpy.float32)
+
+
+# --- kinds: bins, their number, and weights, of the pixels that are counted ------------------------
+
+def rgb(p, bins):
+    return p.astype(int) * bins >> 8, bins, None
+
+
+def luma(p):
+    p = p.astype(int)
+    return 77 * p[..., 0] + 150 * p[..., 1] + 29 * p[..., 2] + 128 >> 8
+
+
+def gray(p, bins):
+    return luma(p) * bins >> 8, bins, None
+
+
+def around(v, dy, dx):
+    """The values dy below and dx to the right of all pixels that have eight neighbours."""
+    h, w = max(0, v.shape[0] - 2), max(0, v.shape[1] - 2)
+    return v[1 + dy:, 1 + dx:][:h, :w]
+
+
+CLOCKWISE = [(-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1)]
+
+
+def lbp_codes(v):
+    codes = numpy.zeros_like(around(v, 0, 0))
+    for dy, dx in CLOCKWISE:
+        codes = 2 * codes + (around(v, dy, dx) >= around(v, 0, 0))
+    return codes
+
+
+def uniform_classes():
+    classes = numpy.full(256, 58)
+    for ones in range(1, 8):
+        for lowest in range(8):
+            classes[sum(1 << (lowest + i) % 8 for i in range(ones))] = 8 * (ones - 1) + lowest
+    classes[0], classes[255] = 56, 57
+    return classes
+
+
+def lbp(p, _):
+    return uniform_classes()[lbp_codes(luma(p))], 59, None
+
+
+def oplbp(p, _):
+    r, g, b = (p[..., c].astype(int) for c in range(3))
+    codes = [lbp_codes(v) for v in (luma(p), r - g, r + g - 2 * b)]
+    return uniform_classes()[numpy.stack(codes, 2)], 59, None
+
+
+def difference(v):
+    return around(v, 0, 1) - around(v, 0, -1), around(v, 1, 0) - around(v, -1, 0)
+
+
+def sobel(v):
+    weight = {-1: 1, 0: 2, 1: 1}
+    return (sum(weight[i] * (around(v, i, 1) - around(v, i, -1)) for i in weight),
+            sum(weight[i] * (around(v, 1, i) - around(v, -1, i)) for i in weight))
+
+
+BORDERS = {18: [(12698, 2239), (13775, 7953), (2013, 2399), (3766, 10347), (0, 1), (-3766, 10347),
+                (-2013, 2399), (-13775, 7953), (-12698, 2239)],
+           8: [(13860, 5741), (5741, 13860), (-5741, 13860), (-13860, 5741)]}
+
+
+def direction(gx, gy, n):
+    """The nearest of n directions."""
+    lower = (gy < 0) | (gy == 0) & (gx < 0)
+    x, y = numpy.where(lower, -gx, gx), numpy.where(lower, -gy, gy)
+    return (sum((a * y >= b * x).astype(int) for a, b in BORDERS[n]) + lower * (n // 2)) % n
+
+
+def hog(p, _):
+    gx, gy = difference(luma(p))
+    return direction(gx, gy, 18), 18, numpy.sqrt(gx * gx + gy * gy).astype(int)
+
+
+def gradient(p, _):
+    gx, gy = sobel(luma(p))
+    k = sum((gx * gx + gy * gy >= least * least).astype(int) for least in (8, 16, 32, 64, 128))
+    return numpy.where(k == 0, 40, 8 * (k - 1) + direction(gx, gy, 8)), 41, None
+
+
+def hsv(p):
+    r, g, b = (p[..., c].astype(int) for c in range(3))
+    M, d = p.max(2).astype(int), p.max(2).astype(int) - p.min(2)
+    s = numpy.where(M == 0, 0, (255 * d + M // 2) // numpy.maximum(M, 1))
+    D = numpy.maximum(d, 1)
+    h = numpy.where(r == M, 60 * (g - b) // D,
+                    numpy.where(g == M, 120 + 60 * (b - r) // D, 240 + 60 * (r - g) // D)) % 360
+    return numpy.where(d == 0, 0, h), s, M
+
+
+def coledge(p, _):
+    h, s, v = (around(plane, 0, 0) for plane in hsv(p))
+    zone = numpy.where(v < 32, 0, numpy.where(
+        s < 51, 1 + (v >= 107) + (v >= 182), 4 + h * 8 // 360 * 4 + 2 * (s >= 128) + (v >= 153)))
+    gx, gy = sobel(luma(p))
+    n = gx * gx + gy * gy
+    edge = numpy.where(n < 32 * 32, 0, 1 + 4 * (n >= 96 * 96) + direction(gx, gy, 8) % 4)
+    return 9 * zone + edge, 324, None
+
+
+KINDS = {function.__name__: function for function in
+         (rgb, gray, lbp, oplbp, hog, gradient, coledge)}
+
+
+def grids_of(text):
+    if "x" in text:
+        return [tuple(int(n) for n in text.split("x"))]
+    return [(int(n), int(n)) for n in text.split("+")]
+
+
+def feature(p, spec):
+    """The stored row of an upright picture, by its canonical spec."""
+    kind, options = spec.split(":", 1)
+    options = dict(option.split("=", 1) for option in options.split(","))
+    if "scale" in options:
+        p = scale(p, int(options["scale"]))
+    bins, count, weight = KINDS[kind](p, int(options.get("bins", 0)))
+    words = histograms(bins, count, grids_of(options.get("levels") or options["grid"]), weight)
+    return values(words, count, options["normalize"])

@@ -1,0 +1,162 @@
+/* neighbours: counts features whose bins depend on a pixel and the eight around it.
+ *
+ * A kind's header (neighbours_lbp.h says what is in it) finds the bin, and for some the weight, of a
+ * pixel from planes: a value of each pixel, such as its luma, that its three channels are turned into
+ * once. Only the planes that the features of the pass need are made.
+ *
+ * On CPUs (GROUP is 1) a work-item counts a tile in tables of its own, by rows of up to STRETCH
+ * pixels. It keeps three rows of each plane; the loops over a row are simple ones that compilers turn
+ * into vector instructions, except the last, which increments. Elsewhere a work-group counts a tile
+ * in local memory, a work-item a pixel: each makes the nine values itself, from loads that the
+ * first-level cache serves.
+ *
+ * A tile that is all of its cell stores its words; others add theirs with atomics.
+ */
+#include "histogram_bins.h"
+#include "neighbours_planes.h"
+
+#ifndef GROUP
+#error "the host defines GROUP, the work-group size"
+#endif
+
+#define STRETCH 256
+#define SUB     2 /* tables that take turns, so that equal neighbours wait less for each other */
+
+/* Is the plane needed by a kind of the pass? */
+#define NEED(i, KIND, n0, n1, n2, n, o, t) | PLANES_##KIND
+enum { NEEDED = 0 FEATURES(NEED) };
+
+#if GROUP == 1
+
+#define WIDTH (STRETCH + 2)
+
+/* A row of each plane that is needed. */
+static inline void fill_rows(short (*rows)[WIDTH], __global const uchar *in, uint width)
+{
+    if (NEEDED & 1 << PLANE_LUMA)
+        for (uint x = 0; x < width; x++)
+            rows[PLANE_LUMA][x] = (short)((77u * in[3 * x] + 150u * in[3 * x + 1] +
+                                           29u * in[3 * x + 2] + 128u) >> 8);
+    if (NEEDED & 1 << PLANE_RED_GREEN)
+        for (uint x = 0; x < width; x++)
+            rows[PLANE_RED_GREEN][x] = (short)((short)in[3 * x] - (short)in[3 * x + 1]);
+    if (NEEDED & 1 << PLANE_YELLOW_BLUE)
+        for (uint x = 0; x < width; x++)
+            rows[PLANE_YELLOW_BLUE][x] =
+                (short)((short)in[3 * x] + (short)in[3 * x + 1] - 2 * (short)in[3 * x + 2]);
+    if (NEEDED & 1 << PLANE_ZONE)
+        for (uint x = 0; x < width; x++)
+            rows[PLANE_ZONE][x] = (short)zone_of(in[3 * x], in[3 * x + 1], in[3 * x + 2]);
+}
+
+#define DECLARE(i, KIND, n0, n1, n2, n, o, t) uint h##i[SUB * TABLE_##KIND] = {0};
+#define COUNT_CHANNEL(h, KIND, c, plane)                                                           \
+    {                                                                                              \
+        const short *above = rows[y % 3][plane], *here = rows[(y + 1) % 3][plane];                 \
+        const short *below = rows[(y + 2) % 3][plane];                                             \
+        uint *table = h + (c) * (TABLE_##KIND / CHANNELS_##KIND);                                  \
+        for (uint x = 0; x < width; x++) {                                                         \
+            bins[x] = (ushort)BIN_##KIND(above + x, here + x, below + x,                           \
+                                             rows[(y + 1) % 3][PLANE_ZONE][x + 1]);                \
+            if (WEIGHTED_##KIND)                                                                   \
+                weights[x] = (ushort)WEIGHT_##KIND(above + x, here + x, below + x);                \
+        }                                                                                          \
+        for (uint x = 0; x < width; x++)                                                           \
+            table[x % SUB * TABLE_##KIND + bins[x]] += WEIGHTED_##KIND ? weights[x] : 1u;          \
+    }
+#define COUNT(i, KIND, n0, n1, n2, n, o, t) CHANNEL_LIST_##KIND(COUNT_CHANNEL, h##i, KIND)
+#define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
+    {                                                                                              \
+        __global uint *out = counters + tile.counters + (o) + tile.cell * (n);                     \
+        for (uint w = 1; w < SUB; w++)                                                             \
+            for (uint k = 0; k < TABLE_##KIND; k++)                                                \
+                h##i[k] += h##i[w * TABLE_##KIND + k];                                             \
+        FOLD_##KIND(h##i);                                                                         \
+        for (uint k = 0; k < (n); k++) {                                                           \
+            if (tile.cell_tiles == 1)                                                              \
+                out[k] = h##i[k];                                                                  \
+            else if (h##i[k] > 0)                                                                  \
+                atomic_add(out + k, h##i[k]);                                                      \
+        }                                                                                          \
+    }
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+neighbours(__global const uchar *restrict pixels, __global const struct histogram_tile *restrict tiles,
+           uint first, uint count, __global uint *restrict counters)
+{
+    if (get_global_id(0) >= count)
+        return;
+    const struct histogram_tile tile = tiles[first + get_global_id(0)];
+    if (tile.rows == 0)
+        return;
+    short rows[3][PLANES][WIDTH];
+    ushort bins[STRETCH], weights[STRETCH];
+    FEATURES(DECLARE)
+    for (uint left = 0; left < tile.width; left += STRETCH) {
+        const uint width = min(tile.width - left, (uint)STRETCH);
+        __global const uchar *in = pixels + tile.offset + 3 * left;
+        fill_rows(rows[0], in, width + 2);
+        fill_rows(rows[1], in + tile.stride, width + 2);
+        for (uint y = 0; y < tile.rows; y++) {
+            fill_rows(rows[(y + 2) % 3], in + (y + 2) * tile.stride, width + 2);
+            FEATURES(COUNT)
+        }
+    }
+    FEATURES(MERGE)
+}
+
+#else
+
+#define ADD_CHANNEL(table, KIND, c, plane)                                                         \
+    {                                                                                              \
+        const short *above = value[plane], *here = value[plane] + 3, *below = value[plane] + 6;    \
+        const uint bin = (uint)CLASS_##KIND(BIN_##KIND(above, here, below, zone));                 \
+        const uint weight = WEIGHTED_##KIND ? (uint)WEIGHT_##KIND(above, here, below) : 1u;        \
+        atomic_add(table + (c) * BINS_##KIND + bin, weight);                                       \
+    }
+#define ADD(i, KIND, n0, n1, n2, n, o, t) CHANNEL_LIST_##KIND(ADD_CHANNEL, (table + (t)), KIND)
+#define WRITE(i, KIND, n0, n1, n2, n, o, t)                                                        \
+    {                                                                                              \
+        __global uint *out = counters + tile.counters + (o) + tile.cell * (n);                     \
+        for (uint k = (uint)get_local_id(0); k < (n); k += GROUP) {                                \
+            if (tile.cell_tiles == 1)                                                              \
+                out[k] = table[(t) + k];                                                           \
+            else if (table[(t) + k] > 0)                                                           \
+                atomic_add(out + k, table[(t) + k]);                                               \
+        }                                                                                          \
+    }
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+neighbours(__global const uchar *restrict pixels, __global const struct histogram_tile *restrict tiles,
+           uint first, uint count, __global uint *restrict counters)
+{
+    __local uint table[PASS_BINS];
+    if (get_group_id(0) >= count)
+        return;
+    const struct histogram_tile tile = tiles[first + get_group_id(0)];
+    const uint total = tile.width * tile.rows;
+    for (uint k = (uint)get_local_id(0); k < PASS_BINS; k += GROUP)
+        table[k] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = (uint)get_local_id(0); i < total; i += GROUP) {
+        const uint y = i / tile.width, x = i - y * tile.width;
+        __global const uchar *in = pixels + tile.offset + y * tile.stride + 3 * x;
+        short value[PLANES][9], zone = 0;
+        for (uint k = 0; k < 9; k++) {
+            __global const uchar *p = in + k / 3 * tile.stride + 3 * (k % 3);
+            const uint r = p[0], g = p[1], b = p[2];
+            value[PLANE_LUMA][k] = (short)luma_of(r, g, b);
+            if (NEEDED & (1 << PLANE_RED_GREEN | 1 << PLANE_YELLOW_BLUE)) {
+                value[PLANE_RED_GREEN][k] = (short)((int)r - (int)g);
+                value[PLANE_YELLOW_BLUE][k] = (short)((int)r + (int)g - 2 * (int)b);
+            }
+            if (NEEDED & 1 << PLANE_ZONE && k == 4)
+                zone = (short)zone_of(r, g, b);
+        }
+        FEATURES(ADD)
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    FEATURES(WRITE)
+}
+
+#endif

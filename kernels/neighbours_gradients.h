@@ -1,0 +1,72 @@
+/* neighbours_gradients.h: HOG, GRADIENT and COLEDGE, histograms of gradients of luma
+ * (neighbours_planes.h says what a kind defines). */
+#ifndef CLPIPE_KERNELS_NEIGHBOURS_GRADIENTS_H
+#define CLPIPE_KERNELS_NEIGHBOURS_GRADIENTS_H
+
+#include "neighbours_planes.h"
+
+/* floor(sqrt(gx gx + gy gy)) of components up to 255. A root whose square is one less than that of a
+ * whole number lies 0.0013 and more below it, a root of OpenCL is wrong by 0.0001 at most. */
+static inline uint magnitude(int gx, int gy)
+{
+    return (uint)(sqrt((float)(gx * gx + gy * gy)) + 0.0005f);
+}
+
+/* Five magnitudes, each from twice the one before, in 8 directions; 40: flat. */
+static inline uint gradient_bin(int gx, int gy)
+{
+    const int n = gx * gx + gy * gy;
+    const uint k = (n >= 8 * 8) + (n >= 16 * 16) + (n >= 32 * 32) + (n >= 64 * 64) +
+                   (n >= 128 * 128);
+    return k == 0 ? 40 : 8 * (k - 1) + direction_8(gx, gy);
+}
+
+/* Flat; two magnitudes in 4 directions without sign. */
+static inline uint coledge_bin(int gx, int gy, uint zone)
+{
+    const int n = gx * gx + gy * gy;
+    const uint edge = n < 32 * 32 ? 0 : 1 + (n >= 96 * 96 ? 4 : 0) + (direction_8(gx, gy) & 3);
+    return 9 * zone + edge;
+}
+
+#define ONE_CHANNEL(DO, table, KIND) DO(table, KIND, 0, PLANE_LUMA)
+#define SAME_CODE(code)              (code)
+#define NO_FOLD(table)
+
+#define PLANES_HOG   1 << PLANE_LUMA
+#define CHANNELS_HOG 1
+#define BINS_HOG     18
+#define CHANNEL_LIST_HOG ONE_CHANNEL
+#define BIN_HOG(above, here, below, zone)                                                          \
+    direction_18((here)[2] - (here)[0], (below)[1] - (above)[1])
+#define CLASS_HOG    SAME_CODE
+#define TABLE_HOG    18
+#define FOLD_HOG     NO_FOLD
+#define WEIGHTED_HOG 1
+#define WEIGHT_HOG(above, here, below) magnitude((here)[2] - (here)[0], (below)[1] - (above)[1])
+
+#define PLANES_GRADIENT   1 << PLANE_LUMA
+#define CHANNELS_GRADIENT 1
+#define BINS_GRADIENT     41
+#define CHANNEL_LIST_GRADIENT ONE_CHANNEL
+#define BIN_GRADIENT(above, here, below, zone)                                                     \
+    gradient_bin(sobel_x(above, here, below), sobel_y(above, below))
+#define CLASS_GRADIENT    SAME_CODE
+#define TABLE_GRADIENT    41
+#define FOLD_GRADIENT     NO_FOLD
+#define WEIGHTED_GRADIENT 0
+#define WEIGHT_GRADIENT(above, here, below) 0
+
+#define PLANES_COLEDGE   1 << PLANE_LUMA | 1 << PLANE_ZONE
+#define CHANNELS_COLEDGE 1
+#define BINS_COLEDGE     324
+#define CHANNEL_LIST_COLEDGE ONE_CHANNEL
+#define BIN_COLEDGE(above, here, below, zone)                                                      \
+    coledge_bin(sobel_x(above, here, below), sobel_y(above, below), (uint)(zone))
+#define CLASS_COLEDGE    SAME_CODE
+#define TABLE_COLEDGE    324
+#define FOLD_COLEDGE     NO_FOLD
+#define WEIGHTED_COLEDGE 0
+#define WEIGHT_COLEDGE(above, here, below) 0
+
+#endif

@@ -1,0 +1,77 @@
+/* neighbours_planes.h: what the kinds of the kernel `neighbours` compute with.
+ *
+ * A kind's header defines for KIND:
+ *
+ *   #define PLANES_KIND   1 << PLANE_LUMA | ...  the planes that it needs
+ *   #define CHANNELS_KIND how many histograms it has, of BINS_KIND bins each
+ *   #define CHANNEL_LIST_KIND(DO, table, KIND)   DO(table, KIND, c, PLANE_...) for each channel c
+ *   #define BIN_KIND(above, here, below, zone)   the bin of a pixel, or a code of it; the pointers are
+ *                                                to three values of the plane: left, middle, right
+ *   #define CLASS_KIND(code)                     the bin of a code
+ *   #define TABLE_KIND    the number of codes of all channels
+ *   #define FOLD_KIND(table)                     turns a table of codes into one of bins
+ *   #define WEIGHTED_KIND 1: WEIGHT_KIND(above, here, below) is added; 0: 1 is
+ */
+#ifndef CLPIPE_KERNELS_NEIGHBOURS_PLANES_H
+#define CLPIPE_KERNELS_NEIGHBOURS_PLANES_H
+
+#include "neighbours_directions.h"
+
+#define PLANE_LUMA        0
+#define PLANE_RED_GREEN   1 /* R - G */
+#define PLANE_YELLOW_BLUE 2 /* R + G - 2 B */
+#define PLANE_ZONE        3 /* of coledge: of the pixel itself */
+#define PLANES            4
+
+static inline uint luma_of(uint r, uint g, uint b)
+{
+    return (77 * r + 150 * g + 29 * b + 128) >> 8;
+}
+
+/* Zones of colour: black, three greys, and by hue, saturation and value. Comparisons of products
+ * instead of the quotients of docs/features.md, which are the same. */
+static inline uint zone_of(uint r, uint g, uint b)
+{
+    const int most = (int)max(max(r, g), b), d = most - (int)min(min(r, g), b);
+    const int s = 255 * d + most / 2; /* saturation times most */
+    const int rg = (int)r - (int)g, gb = (int)g - (int)b, br = (int)b - (int)r;
+    const int is_r = (int)r == most, is_g = (int)g == most;
+    /* Hue times d, moved by 60 degrees so that it is not negative: 0 to 360, of which 45 are one. */
+    const int hue = 60 * (is_r ? gb : is_g ? br : rg) + (is_r ? 60 : is_g ? 180 : 300) * d;
+    int sector = 0;
+    for (int k = 1; k <= 8; k++)
+        sector += hue >= (60 + 45 * k) * d;
+    sector = hue < 60 * d ? (hue >= 15 * d ? 7 : 6) : sector;
+    const int coloured = 4 + sector * 4 + 2 * (s >= 128 * most) + (most >= 153);
+    const int grey = 1 + (most >= 107) + (most >= 182);
+    return (uint)(most < 32 ? 0 : s < 51 * most ? grey : coloured);
+}
+
+static inline int sobel_x(const short *above, const short *here, const short *below)
+{
+    return above[2] - above[0] + 2 * (here[2] - here[0]) + below[2] - below[0];
+}
+
+static inline int sobel_y(const short *above, const short *below)
+{
+    return below[0] - above[0] + 2 * (below[1] - above[1]) + below[2] - above[2];
+}
+
+#define BEHIND(bx, by) +((float)(bx)*y >= (float)(by)*x ? 1u : 0u)
+
+static inline uint direction_18(int gx, int gy)
+{
+    const bool lower = gy < 0 || (gy == 0 && gx < 0);
+    const float x = lower ? (float)-gx : (float)gx, y = lower ? (float)-gy : (float)gy;
+    const uint k = (lower ? 9u : 0u) BORDERS_18(BEHIND);
+    return k == 18 ? 0 : k;
+}
+
+static inline uint direction_8(int gx, int gy)
+{
+    const bool lower = gy < 0 || (gy == 0 && gx < 0);
+    const float x = lower ? (float)-gx : (float)gx, y = lower ? (float)-gy : (float)gy;
+    return ((lower ? 4u : 0u) BORDERS_8(BEHIND)) & 7u;
+}
+
+#endif

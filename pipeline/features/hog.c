@@ -1,0 +1,43 @@
+/* hog.c: magnitudes of gradients by direction, with sign (Dalal, Triggs: Histograms of oriented
+ * gradients for human detection, 2005), one histogram for each cell of a grid. */
+#include "features/kind.h"
+#include "features/around.h"
+
+#define DIRECTIONS 18u
+
+/* floor(sqrt(n)). */
+static uint32_t whole_root(uint32_t n)
+{
+    uint32_t root = 0;
+    while ((root + 1) * (root + 1) <= n)
+        root++;
+    return root;
+}
+
+static void add_magnitudes(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
+                           size_t stride, uint32_t width, uint32_t rows)
+{
+    (void)feature;
+    for (uint32_t i = 0; i < width * rows; i++) {
+        int gx, gy;
+        around_difference(&gx, &gy, pixels + i / width * stride + 3 * (size_t)(i % width),
+                              stride);
+        words[around_direction(gx, gy, DIRECTIONS)] += whole_root((uint32_t)(gx * gx + gy * gy));
+    }
+}
+
+static const char *const examples[] = {"hog:grid=4x4", NULL};
+
+const struct feature_kind feature_hog = {
+    .name = "hog",
+    .bins = {DIRECTIONS},
+    .fixed = true,
+    .weighted = true,
+    .scale = AROUND_SCALE,
+    .border = AROUND_BORDER,
+    .macro = "HOG",
+    .header = "neighbours_gradients.h",
+    .kernel = "neighbours",
+    .count = add_magnitudes,
+    .examples = examples,
+};
