@@ -130,7 +130,8 @@ static const struct option tuning_rows[] = {
     {"jpeg-pixels", 0, OPTION_CHOICE, AT(jpeg_pixels), "auto|host|coefficients|device", "auto",
      NULL, 0, 0,
      "what decodes JPEG files: the host alone, or the device from their coefficients or their "
-     "entropy code on; auto: from their coefficients on, unless it is a CPU"},
+     "entropy code on; auto: a GPU with memory of its own from the entropy code on, other devices "
+     "from coefficients on, a CPU nothing"},
     END};
 const struct option_group group_tuning = {"Tuning and tests (affect speed, never results)",
                                           tuning_rows};

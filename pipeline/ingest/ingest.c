@@ -202,6 +202,7 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
         .features = &ingest->features,
         .variant = config->variant,
         .jpeg = host_jpeg ? PLAN_JPEG_HOST : config->jpeg,
+        .streams = config->thumbnails == THUMBNAILS_KEPT,
         .codes = true,
     };
     enum status status = plan_make(&ingest->plan, &plan_config, err);

@@ -13,7 +13,7 @@
 
 /* What of decoding JPEG images devices do. */
 enum plan_jpeg {
-    PLAN_JPEG_AUTO,         /* pixels from coefficients, unless they are CPUs */
+    PLAN_JPEG_AUTO,         /* CPUs nothing, others pixels; GPUs with their own memory all */
     PLAN_JPEG_HOST,         /* nothing */
     PLAN_JPEG_COEFFICIENTS, /* pixels from coefficients */
     PLAN_JPEG_DEVICE,       /* coefficients from entropy code, too */
@@ -23,6 +23,7 @@ struct plan_config {
     const struct feature_set *features; /* must outlive the plan */
     enum histogram_variant variant;
     enum plan_jpeg jpeg;
+    bool streams; /* entropy code may come: no, where the host needs coefficients */
     /* The perceptual codes of the images as decoded: their CODE_WORDS words come behind the counters
      * of the features in a picture's row. */
     bool codes;

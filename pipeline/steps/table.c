@@ -12,8 +12,9 @@
 static bool needs_entropy(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
     (void)feature;
-    node->parameter = ENTROPY_STEP_ALWAYS;
-    return plan->config.jpeg == PLAN_JPEG_DEVICE;
+    const enum plan_jpeg jpeg = plan->config.jpeg;
+    node->parameter = jpeg == PLAN_JPEG_DEVICE ? ENTROPY_STEP_ALWAYS : ENTROPY_STEP_FASTER;
+    return plan->config.streams && (jpeg == PLAN_JPEG_DEVICE || jpeg == PLAN_JPEG_AUTO);
 }
 
 static bool needs_jpeg(struct step_node *node, struct plan *plan, const struct feature *feature)

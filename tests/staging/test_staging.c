@@ -210,8 +210,53 @@ static void test_plain_blurred_and_scaled(void **state)
     check_plan(true, 2);
 }
 
+/* A thread that does not want to wait is told that slots are full, and gets room once there is some. */
+static void test_full_slots(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct ocl_devices devices;
+    struct staging *staging;
+    static struct images images;
+    static struct staging_part held[16];
+    const unsigned chosen = 0;
+    const struct part_shape pixels = {
+        .width = 500, .height = 300, .orientation = 1, .rect = {0, 0, 500, 300}};
+    unsigned count = 0;
+    bool full = false;
+    make_plan(&images, false);
+    assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
+    const struct staging_config config = {.devices = &devices,
+                                          .chosen = &chosen,
+                                          .chosen_count = 1,
+                                          .plan = &images.plan,
+                                          .host_memory = 64u << 20,
+                                          .slot_bytes = 1u << 20,
+                                          .slot_count = 2,
+                                          .deliver = add_values,
+                                          .failed = fail_device};
+    assert_int_equal(staging_open(&staging, &config, &err), STATUS_OK);
+    while (staging_acquire(staging, &held[count], &pixels, NULL, 0, &full)) {
+        assert_false(full);
+        assert_true(part_is_whole(&held[count].shape) && count < 15);
+        count++;
+    }
+    assert_true(full);
+    assert_int_equal(count, 4); /* of 450,000 bytes, in two slots of a MiB */
+    for (unsigned i = 0; i < count; i++)
+        staging_cancel(staging, &held[i]);
+    assert_true(staging_acquire(staging, &held[0], &pixels, NULL, 0, NULL));
+    staging_cancel(staging, &held[0]);
+    staging_abort(staging);
+    assert_false(staging_acquire(staging, &held[0], &pixels, NULL, 0, &full));
+    assert_false(full);
+    staging_close(&staging);
+    ocl_devices_close(&devices);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_plain_and_blurred_in_strips),
     cmocka_unit_test(test_plain_blurred_and_scaled),
+    cmocka_unit_test(test_full_slots),
 };
 TEST_GROUP_WITHIN(60, staging, NULL, NULL)
