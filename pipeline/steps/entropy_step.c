@@ -1,7 +1,8 @@
 /* entropy_step.c: the table entries of streams in a slot, and the kernel that decodes them.
  *
- * A work-group decodes one picture. The more work-items it has, the sooner it has decoded a large one,
- * and the longer all of them wait for the same memory. So slots with a large picture get larger groups.
+ * A work-group decodes one picture. The more work-items it has, the sooner it is done; but if there are
+ * enough groups for the device, smaller ones waste less. So slots with a large picture, or with few
+ * pictures, get larger groups.
  */
 #include "steps/entropy_step.h"
 
@@ -21,6 +22,7 @@
 #define LANES_LARGE 512u
 #define LANES_LEAST 64u
 #define LARGE_BYTES 250000u
+#define FEW_GROUPS  2u /* for a compute unit */
 /* Local memory of a group: tables, and what each work-item needs. Where the driver reports less than
  * NVIDIA's devices have, they get it nevertheless. */
 #define TABLES_LOCAL 10240u
@@ -51,6 +53,7 @@ struct program {
 
 struct entropy {
     struct ocl_context *context;
+    uint32_t parameter;
     struct program usual, large; /* the same if the device has no larger groups */
 };
 
@@ -73,7 +76,7 @@ static uint32_t choose_lanes(const struct ocl_device *device, uint32_t most)
 static bool is_possible(const struct ocl_device *device, uint32_t parameter)
 {
     return choose_lanes(device, LANES_USUAL) > 0 &&
-           (parameter == ENTROPY_STEP_ALWAYS ||
+           (parameter != ENTROPY_STEP_FASTER ||
             ((device->type & CL_DEVICE_TYPE_GPU) && device->local_is_dedicated &&
              !device->unified_memory));
 }
@@ -82,13 +85,13 @@ static enum status open_entropy(void **out, struct step_needs *needs, struct ocl
                                 const struct step_node *node, uint64_t launch_bytes,
                                 struct error *err)
 {
-    (void)node;
     (void)launch_bytes;
     const struct ocl_device *device = ocl_context_device(context);
     struct entropy *entropy = calloc(1, sizeof *entropy);
     if (!entropy)
         return error_memory(err, sizeof *entropy, "the decoding of JPEG streams");
     entropy->context = context;
+    entropy->parameter = node->parameter;
     entropy->usual.lanes = choose_lanes(device, LANES_USUAL);
     entropy->large.lanes = choose_lanes(device, LANES_LARGE);
     *out = entropy;
@@ -196,13 +199,23 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
         part->sixteens = list == LIST_COPIES ? (uint32_t)((entry->in->bytes + 15) / 16) : 1;
 }
 
+static const struct program *choose_program(const struct entropy *entropy, uint32_t large,
+                                            uint32_t usual)
+{
+    const uint32_t few = FEW_GROUPS * ocl_context_device(entropy->context)->compute_units;
+    const bool larger = entropy->parameter == ENTROPY_STEP_LARGE_GROUPS || large > 0 || usual < few;
+    return larger && entropy->parameter != ENTROPY_STEP_SMALL_GROUPS &&
+                   entropy->large.lanes != entropy->usual.lanes
+               ? &entropy->large
+               : &entropy->usual;
+}
+
 static enum status enqueue_entropy(void *state, struct ocl_queue *queue, struct step_io *io,
                                    struct error *err)
 {
     struct entropy *entropy = state;
     const uint32_t large = io->counts[LIST_LARGE], usual = io->counts[LIST_USUAL];
-    const bool larger = large > 0 && entropy->large.lanes != entropy->usual.lanes;
-    const struct program *program = larger ? &entropy->large : &entropy->usual;
+    const struct program *program = choose_program(entropy, large, usual);
     const size_t local = program->lanes, global = local * (large + usual);
     const size_t copies = local * io->counts[LIST_COPIES];
     const uint32_t first_copy = LIST_COPIES * io->list_entries;
@@ -322,8 +335,7 @@ static void damage_stream(struct test *test, uint8_t *payload, const struct tria
     }
 }
 
-static enum status add_stream(struct test *test, const struct trial *trial, uint32_t reserved,
-                              struct error *err)
+static enum status add_stream(struct test *test, const struct trial *trial, struct error *err)
 {
     struct proof_part *part = &test->part[test->count];
     struct dct_layout *dct = &part->in.dct;
@@ -343,7 +355,7 @@ static enum status add_stream(struct test *test, const struct trial *trial, uint
     part->in.payload = PAYLOAD_STREAM;
     part->in.width = part->in.rect.x1 = trial->width;
     part->in.height = part->in.rect.y1 = trial->height;
-    part->in.bytes = bytes > reserved ? bytes : reserved;
+    part->in.bytes = bytes;
     part->in_offset = test->offset;
     part->given_up = trial->damage == GIVEN_UP;
     test->offset += (uint32_t)((part->in.bytes + 127) / 128 * 128);
@@ -353,11 +365,11 @@ static enum status add_stream(struct test *test, const struct trial *trial, uint
 }
 
 /* All kinds of streams, pixels between them, and one that was given up. */
-static enum status make_test(struct test *test, bool large, struct error *err)
+static enum status make_test(struct test *test, struct error *err)
 {
     test->random = RANDOM_START;
     for (unsigned i = 0; i < sizeof trials / sizeof *trials; i++) {
-        if (add_stream(test, &trials[i], large && i == 3 ? LARGE_BYTES + 1 : 0, err) != STATUS_OK)
+        if (add_stream(test, &trials[i], err) != STATUS_OK)
             return STATUS_FAILED;
         if (i % 5 != 2)
             continue;
@@ -396,14 +408,14 @@ static void compare_part(uint64_t *compared, uint64_t *wrong, struct test *test,
 }
 
 static enum status test_slot(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                             struct test *test, bool large, struct error *err)
+                             struct test *test, uint32_t parameter, struct error *err)
 {
-    static const struct step_node node = {.step = &entropy_step};
+    const struct step_node node = {.step = &entropy_step, .parameter = parameter};
     memset(test->slot, 0, TEST_BYTES);
     memset(test->got, 0xa5, TEST_BYTES);
     memset(test->part, 0, sizeof test->part);
     test->count = test->offset = 0;
-    if (make_test(test, large, err) != STATUS_OK)
+    if (make_test(test, err) != STATUS_OK)
         return STATUS_FAILED;
     const enum status status =
         proof_run(test->got, test->part, test->count, &node, context, test->slot, TEST_BYTES, err);
@@ -430,10 +442,10 @@ static enum status test_entropy(uint64_t *compared, uint64_t *wrong, struct ocl_
     test->got = memory + TEST_BYTES;
     test->wanted = test->got + TEST_BYTES;
     test->blocks = test->wanted + TEST_BYTES;
-    status = test_slot(compared, wrong, context, test, false, err);
+    status = test_slot(compared, wrong, context, test, ENTROPY_STEP_SMALL_GROUPS, err);
     if (status == STATUS_OK &&
         choose_lanes(device, LANES_LARGE) != choose_lanes(device, LANES_USUAL))
-        status = test_slot(compared, wrong, context, test, true, err);
+        status = test_slot(compared, wrong, context, test, ENTROPY_STEP_LARGE_GROUPS, err);
 out:
     free(memory);
     free(test);
