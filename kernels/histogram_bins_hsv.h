@@ -3,29 +3,30 @@
 #ifndef CLPIPE_KERNELS_HISTOGRAM_BINS_HSV_H
 #define CLPIPE_KERNELS_HISTOGRAM_BINS_HSV_H
 
-/* a / b for a < 2^18 and 0 < b < 256. Between a + 0.5 over b and the nearest integer lies at least
- * 0.5 / b > 2^-9; that is more than float division with its 2.5 ulp can be wrong by, where the
- * quotient is below 2^11. Integer division takes several times as long on every device. */
-static inline uint quotient(uint a, uint b)
+/* a / b where `inverse` is 1 / b, of a relative error below 2^-21. Between a + 0.5 over b and the nearest
+ * integer lies at least 0.5 / b, which is more than the product can be wrong by where the quotient is at
+ * most 420 and b at most 360. Through int, which CPUs convert in one instruction. */
+static inline uint quotient(uint a, float inverse)
 {
-    return (uint)(((float)a + 0.5f) / (float)b);
+    return (uint)(int)(((float)(int)a + 0.5f) * inverse);
 }
 
-/* Hue in whole degrees. The numerator is moved up by 360 * d, so that truncation is the floor. */
+/* Hue in whole degrees. The numerator is moved up by 360 * d, so that truncation is the floor. One division
+ * (2.5 ulp) gives the inverses of both denominators. There are no branches: compilers take several pixels
+ * at once. Where d is 0 the difference is, too, and so are both quotients. */
 static inline uint hsv_bin(uint r, uint g, uint b, uint n0, uint n1, uint n2)
 {
     const uint most = max(max(r, g), b);
     const uint d = most - min(min(r, g), b);
-    const uint s = most == 0 ? 0 : quotient(255u * d + most / 2u, most);
-    uint hue = 0;
-    if (d != 0) {
-        const bool is_r = r == most, is_g = !is_r && g == most;
-        const uint base = is_r ? 0u : is_g ? 120u : 240u;
-        const int difference = is_r ? (int)g - (int)b : is_g ? (int)b - (int)r : (int)r - (int)g;
-        hue = base + quotient((uint)(60 * difference + 360 * (int)d), d);
-        hue -= hue >= 360u ? 360u : 0u; /* it was 300 to 660 */
-    }
-    return ((hue * n0 / 360u) * n1 + (s * n1 >> 8)) * n2 + (most * n2 >> 8);
+    const float most_least_1 = (float)(int)max(most, 1u), d_least_1 = (float)(int)max(d, 1u);
+    const float inverse = 1.0f / (most_least_1 * d_least_1);
+    const uint s = quotient(255u * d + most / 2u, inverse * d_least_1);
+    const bool is_r = r == most, is_g = g == most;
+    const uint base = is_r ? 0u : is_g ? 120u : 240u;
+    const int difference = is_r ? (int)g - (int)b : is_g ? (int)b - (int)r : (int)r - (int)g;
+    uint hue = base + quotient((uint)(60 * difference + 360 * (int)d), inverse * most_least_1);
+    hue -= hue >= 360u ? 360u : 0u; /* it was 300 to 660 */
+    return (quotient(hue * n0, 1.0f / 360.0f) * n1 + (s * n1 >> 8)) * n2 + (most * n2 >> 8);
 }
 
 #define FORM_HSV                        SINGLE

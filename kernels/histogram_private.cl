@@ -14,6 +14,9 @@
  * - False dependencies: loads wait for older stores whose addresses are equal in the low 12 bits.
  *   Sub-tables are PITCH counters apart and not 256, or a grey picture has nothing else.
  *
+ * Where a pixel falls into one bin (joint histograms, hsv), the bins of 16 pixels are evaluated first, in a
+ * loop that compilers turn into vector instructions, and then counted one by one.
+ *
  * Channel and grey tables always have 256 counters and are folded to the bins asked for at the end:
  * (v * B) >> 8 once a tile instead of once a pixel. A tile that is all of its cell stores its
  * counters; where several tiles share a cell, each adds its own with atomics.
@@ -34,13 +37,31 @@
 #define KEEP(w)
 #endif
 
-/* Channels have sub-tables; many bins collide seldom and cost cache. */
+/* Channels have sub-tables, and so have few bins; many bins collide seldom and cost cache. */
 #define WORDS_CHANNELS(KIND, n) (SUB * CHANNELS_##KIND * PITCH)
-#define WORDS_SINGLE(KIND, n)   (n)
+#define SINGLE_SUB(n)           ((n) <= 1024 ? SUB : 1)
+#define SINGLE_PITCH(n)         ((n) + 16)
+#define WORDS_SINGLE(KIND, n)   (SINGLE_SUB(n) * SINGLE_PITCH(n))
 
 #define ADD(h, channels, c, v) h[((s) * (channels) + (c)) * PITCH + (v)]++;
-#define COUNT_CHANNELS(KIND, h, r, g, b, n0, n1, n2) VALUES_##KIND(ADD, h, CHANNELS_##KIND, r, g, b)
-#define COUNT_SINGLE(KIND, h, r, g, b, n0, n1, n2)   h[BIN_##KIND(r, g, b, n0, n1, n2)]++;
+#define COUNT_CHANNELS(KIND, h, r, g, b, n0, n1, n2, n)                                            \
+    VALUES_##KIND(ADD, h, CHANNELS_##KIND, r, g, b)
+#define COUNT_SINGLE(KIND, h, r, g, b, n0, n1, n2, n) h[BIN_##KIND(r, g, b, n0, n1, n2)]++;
+
+/* BLOCK pixels at p: of the forms that take them together. */
+#define BLOCK 16
+#define BLOCK_CHANNELS(KIND, h, n0, n1, n2, n)
+#define BLOCK_SINGLE(KIND, h, n0, n1, n2, n)                                                       \
+    {                                                                                              \
+        uint bin[BLOCK];                                                                           \
+        for (uint i = 0; i < BLOCK; i++)                                                           \
+            bin[i] = BIN_##KIND((uint)p[3 * i], (uint)p[3 * i + 1], (uint)p[3 * i + 2], n0, n1, n2); \
+        for (uint i = 0; i < BLOCK; i++)                                                           \
+            h[i % SINGLE_SUB(n) * SINGLE_PITCH(n) + bin[i]]++;                                     \
+    }
+/* And one pixel of a block, of the others. */
+#define REST_CHANNELS COUNT_CHANNELS
+#define REST_SINGLE(KIND, h, r, g, b, n0, n1, n2, n)
 
 /* Adds a finished counter to the picture's. */
 static inline void merge(__global uint *out, uint count, bool whole_cell)
@@ -84,8 +105,12 @@ static inline void merge_values(__global uint *out, const uint *h, uint step, bo
 
 static inline void merge_plain(__global uint *out, const uint *h, uint bins, bool whole_cell)
 {
-    for (uint bin = 0; bin < bins; bin++)
-        merge(out + bin, h[bin], whole_cell);
+    for (uint bin = 0; bin < bins; bin++) {
+        uint sum = 0;
+        for (uint s = 0; s < SINGLE_SUB(bins); s++)
+            sum += h[s * SINGLE_PITCH(bins) + bin];
+        merge(out + bin, sum, whole_cell);
+    }
 }
 
 #define FOLD(h, bins, c, v)                                                                        \
@@ -103,7 +128,11 @@ static inline void merge_plain(__global uint *out, const uint *h, uint bins, boo
     for (uint w = 0; w < CAT(WORDS_, FORM_##KIND)(KIND, n); w++)                                   \
         h##i[w] = 0;
 #define COUNT(i, KIND, n0, n1, n2, n, o, t)                                                        \
-    CAT(COUNT_, FORM_##KIND)(KIND, h##i, r, g, b, n0, n1, n2)
+    CAT(COUNT_, FORM_##KIND)(KIND, h##i, r, g, b, n0, n1, n2, n)
+#define COUNT_REST(i, KIND, n0, n1, n2, n, o, t)                                                   \
+    CAT(REST_, FORM_##KIND)(KIND, h##i, r, g, b, n0, n1, n2, n)
+#define COUNT_BLOCK(i, KIND, n0, n1, n2, n, o, t)                                                  \
+    CAT(BLOCK_, FORM_##KIND)(KIND, h##i, n0, n1, n2, n)
 #define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
     {                                                                                              \
         __global uint *out = counters + tile.counters + (o) + tile.cell * (n);                     \
@@ -113,7 +142,7 @@ static inline void merge_plain(__global uint *out, const uint *h, uint bins, boo
 #define PIXEL(j)                                                                                   \
     {                                                                                              \
         const uint s = (j) % SUB;                                                                  \
-        FEATURES(COUNT)                                                                            \
+        FEATURES(COUNT_REST)                                                                       \
     }
 /* Eight bytes at any address. vload8 would go through a vector register. */
 struct __attribute__((packed)) word {
@@ -145,48 +174,51 @@ __kernel void histogram_private(__global const uchar *restrict pixels,
     for (uint y = 0; y < tile.rows; y++) {
         __global const uchar *p = pixels + tile.offset + y * tile.stride;
         uint x = 0;
-        for (; x + 8 <= tile.width; x += 8, p += 24) {
-            __global const struct word *words = (__global const struct word *)p;
-            ulong w = words[0].v;
-            uint r = LOW(w), g = HIGH(w), b;
-            NEXT(w)
-            b = LOW(w);
-            PIXEL(0)
-            r = HIGH(w);
-            NEXT(w)
-            g = LOW(w), b = HIGH(w);
-            PIXEL(1)
-            NEXT(w)
-            r = LOW(w), g = HIGH(w);
-            w = words[1].v;
-            b = LOW(w);
-            PIXEL(2)
-            r = HIGH(w);
-            NEXT(w)
-            g = LOW(w), b = HIGH(w);
-            PIXEL(3)
-            NEXT(w)
-            r = LOW(w), g = HIGH(w);
-            NEXT(w)
-            b = LOW(w);
-            PIXEL(4)
-            r = HIGH(w);
-            w = words[2].v;
-            g = LOW(w), b = HIGH(w);
-            PIXEL(5)
-            NEXT(w)
-            r = LOW(w), g = HIGH(w);
-            NEXT(w)
-            b = LOW(w);
-            PIXEL(6)
-            r = HIGH(w);
-            NEXT(w)
-            g = LOW(w), b = HIGH(w);
-            PIXEL(7)
+        for (; x + BLOCK <= tile.width; x += BLOCK) {
+            FEATURES(COUNT_BLOCK)
+            for (uint half_block = 0; half_block < 2; half_block++, p += 3 * BLOCK / 2) {
+                __global const struct word *words = (__global const struct word *)p;
+                ulong w = words[0].v;
+                uint r = LOW(w), g = HIGH(w), b;
+                NEXT(w)
+                b = LOW(w);
+                PIXEL(0)
+                r = HIGH(w);
+                NEXT(w)
+                g = LOW(w), b = HIGH(w);
+                PIXEL(1)
+                NEXT(w)
+                r = LOW(w), g = HIGH(w);
+                w = words[1].v;
+                b = LOW(w);
+                PIXEL(2)
+                r = HIGH(w);
+                NEXT(w)
+                g = LOW(w), b = HIGH(w);
+                PIXEL(3)
+                NEXT(w)
+                r = LOW(w), g = HIGH(w);
+                NEXT(w)
+                b = LOW(w);
+                PIXEL(4)
+                r = HIGH(w);
+                w = words[2].v;
+                g = LOW(w), b = HIGH(w);
+                PIXEL(5)
+                NEXT(w)
+                r = LOW(w), g = HIGH(w);
+                NEXT(w)
+                b = LOW(w);
+                PIXEL(6)
+                r = HIGH(w);
+                NEXT(w)
+                g = LOW(w), b = HIGH(w);
+                PIXEL(7)
+            }
         }
         for (; x < tile.width; x++, p += 3) {
-            const uint r = p[0], g = p[1], b = p[2];
-            PIXEL(x)
+            const uint r = p[0], g = p[1], b = p[2], s = x % SUB;
+            FEATURES(COUNT)
         }
     }
 

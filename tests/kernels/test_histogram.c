@@ -266,7 +266,99 @@ static void test_packed_words_hold_the_longest_tile(void **state)
     free(pixels);
 }
 
+/* Hue in degrees, saturation and value, as docs/features.md defines them. */
+static uint32_t hsv_of(int r, int g, int b)
+{
+    const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);
+    const int least = r < g ? (r < b ? r : b) : (g < b ? g : b);
+    const int d = most - least, s = most == 0 ? 0 : (255 * d + most / 2) / most;
+    const int base = r == most ? 0 : g == most ? 120 : 240;
+    const int difference = r == most ? g - b : g == most ? b - r : r - g;
+    /* + 60 makes the quotient positive, and its integer part the floor. */
+    const int hue = d == 0 ? 0 : (base + (60 * difference + 60 * d) / d - 60 + 360) % 360;
+    return ((uint32_t)hue * 256 + (uint32_t)s) * 256 + (uint32_t)most;
+}
+
+/* The kernels divide in float32: every colour there is, and every hue with every number of bins. */
+static void check_hsv(const struct ocl_device *device)
+{
+    static const char prologue[] =
+        "#include \"histogram_bins_hsv.h\"\n"
+        "#define PASS_BINS 128\n"
+        "#define FEATURES(X) X(0, HSV, 8, 4, 4, 128, 0, 0)\n"
+        "__kernel void every_colour(__global uint *out, uint first, uint step) {\n"
+        "    const uint i = (uint)get_global_id(0), c = first + i * step;\n"
+        "    out[i] = hsv_bin(c >> 16, c >> 8 & 255, c & 255, 360, 256, 256); }\n"
+        "__kernel void every_hue(__global uint *out) {\n"
+        "    const uint i = (uint)get_global_id(0);\n"
+        "    out[i] = quotient(i / 256 * (i % 256 + 1), 1.0f / 360.0f); }\n";
+    enum { PART = 1 << 16, HUES = 360 * 256 };
+    const cl_uint step = is_simulator(device) ? 4093 : 1, parts = step == 1 ? 256 : 1;
+    const size_t items = step == 1 ? PART : (1 << 24) / step, hues = step == 1 ? HUES : 1024;
+    struct error err = ERROR_INIT;
+    struct ocl_context *context;
+    struct ocl_queue *queue = NULL;
+    cl_program program = NULL;
+    cl_kernel colours = NULL, hue = NULL;
+    cl_mem buffer = NULL;
+    uint32_t *out = malloc(HUES * sizeof *out);
+    assert_int_equal(ocl_context_open(&context, device, NULL, &err), STATUS_OK);
+    if (ocl_queue_open(&queue, context, "hsv", &err) != STATUS_OK ||
+        ocl_program_build(&program, context, "histogram_global", prologue, "-DGROUP=64",
+                          &err) != STATUS_OK ||
+        ocl_kernel(&colours, program, "every_colour", &err) != STATUS_OK ||
+        ocl_kernel(&hue, program, "every_hue", &err) != STATUS_OK ||
+        ocl_buffer(&buffer, context, CL_MEM_READ_WRITE, HUES * sizeof *out, NULL, "bins", &err) !=
+            STATUS_OK)
+        fail_msg("%s", err.sentence);
+    uint32_t wrong = 0;
+    for (cl_uint part = 0; part < parts; part++) {
+        const cl_uint first = part * PART;
+        if (ocl_args(colours, &err, sizeof buffer, &buffer, sizeof first, &first, sizeof step, &step,
+                     OCL_ARGS_END) != STATUS_OK ||
+            ocl_enqueue_kernel(queue, "colours", colours, 1, &items, NULL, OCL_NO_WAITS, NULL,
+                               &err) != STATUS_OK ||
+            ocl_enqueue_read(queue, "bins", buffer, true, 0, items * sizeof *out, out, OCL_NO_WAITS,
+                             NULL, &err) != STATUS_OK)
+            fail_msg("%s", err.sentence);
+        for (uint32_t i = 0; i < items; i++) {
+            const uint32_t c = first + i * step;
+            wrong += out[i] != hsv_of((int)(c >> 16), (int)(c >> 8 & 255), (int)(c & 255));
+        }
+    }
+    assert_int_equal(wrong, 0);
+    if (ocl_args(hue, &err, sizeof buffer, &buffer, OCL_ARGS_END) != STATUS_OK ||
+        ocl_enqueue_kernel(queue, "hues", hue, 1, &hues, NULL, OCL_NO_WAITS, NULL, &err) !=
+            STATUS_OK ||
+        ocl_enqueue_read(queue, "hues", buffer, true, 0, hues * sizeof *out, out, OCL_NO_WAITS, NULL,
+                         &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+    for (uint32_t i = 0; i < hues; i++)
+        wrong += out[i] != i / 256 * (i % 256 + 1) / 360;
+    assert_int_equal(wrong, 0);
+    free(out);
+    ocl_buffer_release(&buffer);
+    clReleaseKernel(colours);
+    clReleaseKernel(hue);
+    clReleaseProgram(program);
+    ocl_queue_close(&queue);
+    ocl_context_close(&context);
+}
+
+static void test_hsv_of_every_colour(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct ocl_devices devices;
+    assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
+    for (unsigned i = 0; i < devices.count; i++)
+        if (devices.device[i].usable)
+            check_hsv(&devices.device[i]);
+    ocl_devices_close(&devices);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_hsv_of_every_colour),
     cmocka_unit_test(test_every_variant_equals_the_reference),
     cmocka_unit_test(test_2097152_samples_are_2097152_counts),
     cmocka_unit_test(test_packed_words_hold_the_longest_tile),
