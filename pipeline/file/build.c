@@ -14,12 +14,9 @@
 #include "file/columns.h"
 #include "file/thumbnails.h"
 #include "version_generated.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Values are written in blocks of about this size. */
 #define BLOCK_BYTES (8u << 20)
@@ -308,48 +305,12 @@ static enum status write_carried(struct build *b, struct error *err)
     return status ? status : carry_neighbours(carry, err);
 }
 
-static enum status note_foreign(void *context, const char *name, const char *attribute,
-                                struct error *err)
-{
-    (void)name;
-    (void)err;
-    *(bool *)context |= attribute == NULL;
-    return STATUS_OK;
-}
-
-/* H5Ocopy of HDF5 1.10 crashes where the disk becomes full: so its space is taken before, at most
- * what the old file has besides its features. */
-static enum status take_space(struct build *b, struct result *from, struct error *err)
-{
-    int *descriptor = NULL;
-    struct stat old, now;
-    bool some = false;
-    if (foreign_each(from->file, "/", from->path, note_foreign, &some, err))
-        return STATUS_FAILED;
-    if (!some || H5Fget_vfd_handle(b->file, H5P_DEFAULT, (void **)&descriptor) < 0 || !descriptor ||
-        stat(from->path, &old) || H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0 ||
-        fstat(*descriptor, &now))
-        return STATUS_OK;
-    uint64_t bytes = (uint64_t)old.st_size, own = 0;
-    for (unsigned i = 0; i < from->feature_count; i++)
-        own += (uint64_t)H5Dget_storage_size(from->features[i].dataset);
-    bytes = bytes > own ? bytes - own : 0;
-    const int failed = bytes > 0 ? posix_fallocate(*descriptor, now.st_size, (off_t)bytes) : 0;
-    if (failed != ENOSPC && failed != EDQUOT && failed != EFBIG)
-        return STATUS_OK;
-    char shown[256];
-    return error_errno(err, STATUS_FAILED, failed, "posix_fallocate", "cannot write %s",
-                       path_for_message(shown, sizeof shown, b->path));
-}
-
 static enum status copy_foreign(struct build *b, struct error *err)
 {
     struct result *from = b->config->replaced;
     struct foreign_copied copied;
     if (!from)
         return STATUS_OK;
-    if (take_space(b, from, err))
-        return STATUS_FAILED;
     if (foreign_copy(&copied, from->file, from->path, b->file, b->path, "/", err))
         return STATUS_FAILED;
     if (b->config->foreign)
@@ -375,8 +336,7 @@ static enum status write_content(struct build *b, struct error *err)
     if (checksums_write(b->file, b->path, err) || write_runs(b, err) || copy_foreign(b, err))
         return STATUS_FAILED;
     /* What closing the datasets would write: there it could not fail. */
-    return H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0 ? h5_fail(err, "H5Fflush", "write", b->path)
-                                                   : STATUS_OK;
+    return h5_flush_file(b->file, b->path, err);
 }
 
 enum status build_file(const struct build_config *config, struct error *err)
@@ -389,8 +349,6 @@ enum status build_file(const struct build_config *config, struct error *err)
     enum status status = h5_create_file(&b.file, output_temporary(output), err);
     if (!status)
         status = write_content(&b, err);
-    if (status)
-        h5_abandon_file(b.file);
     columns_close(&b.images);
     columns_close(&b.failures);
     thumbnails_close(&b.thumbnails);

@@ -348,8 +348,8 @@ enum status checksums_write(hid_t file, const char *path, struct error *err)
     if (!h5_get_integer(file, "clpipe_format", &format) || format < 2)
         return STATUS_OK;
     /* What follows reads past HDF5. */
-    if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0)
-        return h5_fail(err, "H5Fflush", "write", path);
+    if (h5_flush_file(file, path, err))
+        return STATUS_FAILED;
     if (vlen_open(&making.vlen, file, path, err) || load(&entries, file, making.vlen, path, err) ||
         defined_walk(file, "/", path, &visitor, err) ||
         identity_of_file(identity, file, making.vlen, path, known_pieces, &making, err) ||

@@ -1,6 +1,7 @@
 /* foreign.c: a walk that keeps what it is otherwise told to leave alone. */
 #include "file/foreign.h"
 #include "file/defined.h"
+#include "file/h5_driver.h"
 #include <hdf5_hl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,15 +123,40 @@ static herr_t visit_dataset(hid_t group, const char *name, const H5O_info_t *inf
     return 0;
 }
 
-/* All datasets that were copied; when that is done, since scales may be among them. */
+/* All datasets at or below an object of the old file. */
+static void visit_object(const struct copy *copy, const char *name,
+                         void (*dataset)(const struct copy *copy, const char *name))
+{
+    struct visit visit = {copy, name, dataset};
+    H5Ovisit_by_name(copy->from, name, H5_INDEX_NAME, H5_ITER_INC, visit_dataset, &visit,
+                     H5P_DEFAULT);
+}
+
+/* All that were copied; when that is done, since scales may be among them. */
 static void visit_copied(const struct copy *copy,
                          void (*dataset)(const struct copy *copy, const char *name))
 {
-    for (unsigned i = 0; i < copy->count; i++) {
-        struct visit visit = {copy, copy->name[i], dataset};
-        H5Ovisit_by_name(copy->from, copy->name[i], H5_INDEX_NAME, H5_ITER_INC, visit_dataset,
-                         &visit, H5P_DEFAULT);
+    for (unsigned i = 0; i < copy->count; i++)
+        visit_object(copy, copy->name[i], dataset);
+}
+
+/* H5Ocopy crashes where it cannot read elements of variable length; here that is an error, which is
+ * noted, and then they are in the library's cache or the system's. */
+static void read_texts(const struct copy *copy, const char *name)
+{
+    hid_t dataset = H5Dopen2(copy->from, name, H5P_DEFAULT), type = H5Dget_type(dataset),
+          space = H5Dget_space(dataset);
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    if (type > 0 && count > 0 &&
+        (H5Tdetect_class(type, H5T_VLEN) > 0 || H5Tis_variable_str(type) > 0)) {
+        void *values = calloc((size_t)count, H5Tget_size(type));
+        if (values && H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0)
+            H5Dvlen_reclaim(type, space, H5P_DEFAULT, values);
+        free(values);
     }
+    h5_close(&space);
+    h5_close(&type);
+    h5_close(&dataset);
 }
 
 /* The group that an object or attribute belongs to; false: the new file has not got it. */
@@ -233,7 +259,15 @@ static enum status copy_object(struct copy *copy, const char *name, struct error
         return ok ? STATUS_OK : h5_fail(err, "H5Lcreate", "write", copy->to_path);
     }
     /* References to other objects would be null in the new file: the default. */
-    if (H5Ocopy(copy->from, name, copy->to, name, H5P_DEFAULT, H5P_DEFAULT) < 0)
+    visit_object(copy, name, read_texts);
+    if (h5_check_reads(err) != STATUS_OK)
+        return STATUS_FAILED;
+    h5_driver_copy(true);
+    const herr_t copied = H5Ocopy(copy->from, name, copy->to, name, H5P_DEFAULT, H5P_DEFAULT);
+    h5_driver_copy(false);
+    if (h5_check_reads(err) != STATUS_OK)
+        return STATUS_FAILED;
+    if (copied < 0)
         return h5_fail(err, "H5Ocopy", "write", copy->to_path);
     return remember(copy, name, err);
 }

@@ -92,9 +92,6 @@ static enum status write_graph(hid_t file, const struct graph_values *values, co
         goto out;
     status = STATUS_OK;
 out:
-    /* Nothing more of a file that failed is written. */
-    if (status != STATUS_OK)
-        h5_abandon_file(file);
     h5_close(&dataset[0]);
     h5_close(&dataset[1]);
     h5_close(&group);

@@ -1,6 +1,7 @@
 /* h5.c: HDF5 with our errors, our property lists, and distrust of what is read. */
 #include "file/h5.h"
 #include "base/path.h"
+#include "file/h5_driver.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <hdf5_hl.h>
@@ -100,15 +101,12 @@ static herr_t keep_first(unsigned n, const H5E_error2_t *entry, void *text)
     return 0;
 }
 
-enum status h5_fail(struct error *err, const char *call, const char *what, const char *path)
+/* A system call that HDF5 made has failed. */
+static enum status system_failed(struct error *err, int native, const char *call, const char *what,
+                                 const char *path)
 {
-    char description[400] = "", shown[256];
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, description);
-    H5Eclear2(H5E_DEFAULT);
+    char shown[256];
     path_for_message(shown, sizeof shown, path);
-    /* A failed system call is described with its number, followed by pointers and offsets. */
-    const char *number = strstr(description, "errno = ");
-    int native = number ? atoi(number + strlen("errno = ")) : 0;
     if (native == ENOSPC || native == EDQUOT || native == EFBIG) {
         error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown,
                   native == ENOSPC ? "the disk is full; free some space and run the command again"
@@ -122,8 +120,33 @@ enum status h5_fail(struct error *err, const char *call, const char *what, const
         }
         return STATUS_FAILED;
     }
-    if (native)
-        return error_errno(err, STATUS_FAILED, native, call, "cannot %s %s", what, shown);
+    return error_errno(err, STATUS_FAILED, native, call, "cannot %s %s", what, shown);
+}
+
+static enum status check_written(int failed, const char *path, struct error *err)
+{
+    return failed ? system_failed(err, failed, "pwrite", "write", path) : STATUS_OK;
+}
+
+enum status h5_check_reads(struct error *err)
+{
+    const char *path;
+    const int failed = h5_driver_read_failed(&path);
+    if (failed == H5_DRIVER_DAMAGE)
+        return h5_damaged(err, path, "an object that it names cannot be read");
+    return failed ? system_failed(err, failed, "pread", "read", path) : STATUS_OK;
+}
+
+enum status h5_fail(struct error *err, const char *call, const char *what, const char *path)
+{
+    char description[400] = "", shown[256];
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, description);
+    H5Eclear2(H5E_DEFAULT);
+    /* A failed system call is described with its number, followed by pointers and offsets. */
+    const char *number = strstr(description, "errno = ");
+    if (number)
+        return system_failed(err, atoi(number + strlen("errno = ")), call, what, path);
+    path_for_message(shown, sizeof shown, path);
     unsigned long long there, base, wanted;
     if (sscanf(description, "truncated file: eof = %llu, sblock->base_addr = %llu, stored_eof = %llu",
                &there, &base, &wanted) == 3)
@@ -152,6 +175,7 @@ static hid_t access_list(void)
 {
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    h5_driver_use(list);
     H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
     H5Pset_alignment(list, ALIGN_FROM, ALIGN_TO);
     H5Pset_meta_block_size(list, META_BLOCK);
@@ -190,19 +214,16 @@ enum status h5_open_file(hid_t *file, const char *path, bool writable, struct er
     return status;
 }
 
-void h5_abandon_file(hid_t file)
+enum status h5_flush_file(hid_t file, const char *path, struct error *err)
 {
-    int *descriptor = NULL, nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (file > 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
-        nowhere >= 0)
-        dup3(nowhere, *descriptor, O_CLOEXEC);
-    if (nowhere >= 0)
-        close(nowhere);
+    if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0)
+        return h5_fail(err, "H5Fflush", "write", path);
+    return check_written(h5_driver_write_failed(file), path, err);
 }
 
 void h5_discard_file(hid_t *file)
 {
-    h5_abandon_file(*file);
+    h5_driver_drop(*file);
     if (*file > 0)
         H5Fclose(*file);
     *file = H5I_INVALID_HID;
@@ -210,15 +231,14 @@ void h5_discard_file(hid_t *file)
 
 enum status h5_finish_file(hid_t *file, const char *path, struct error *err)
 {
-    enum status status = STATUS_OK;
-    if (H5Fflush(*file, H5F_SCOPE_GLOBAL) < 0)
-        status = h5_fail(err, "H5Fflush", "write", path);
-    if (status)
+    if (h5_flush_file(*file, path, err) != STATUS_OK || h5_check_reads(err) != STATUS_OK) {
         h5_discard_file(file);
-    else if (H5Fclose(*file) < 0)
-        status = h5_fail(err, "H5Fclose", "write", path);
+        return STATUS_FAILED;
+    }
+    const bool closed = H5Fclose(*file) >= 0;
     *file = H5I_INVALID_HID;
-    return status;
+    return closed ? check_written(h5_driver_closed_failed(), path, err)
+                  : h5_fail(err, "H5Fclose", "write", path);
 }
 
 enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
@@ -285,7 +305,13 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
 enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
                           const void *data, const char *path, struct error *err)
 {
-    return move_rows(dataset, type, first, count, NULL, data, path, err);
+    enum status status = move_rows(dataset, type, first, count, NULL, data, path, err);
+    /* Better known before the rest is computed. */
+    hid_t file = H5Iget_file_id(dataset);
+    if (status == STATUS_OK)
+        status = check_written(h5_driver_write_failed(file), path, err);
+    h5_close(&file);
+    return status;
 }
 
 enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
@@ -350,9 +376,13 @@ bool h5_is_object(hid_t parent, const char *name, H5O_type_t type)
 {
     H5L_info_t link;
     H5O_info_t object;
-    return H5Lexists(parent, name, H5P_DEFAULT) > 0 &&
-           H5Lget_info(parent, name, &link, H5P_DEFAULT) >= 0 && link.type == H5L_TYPE_HARD &&
-           H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) >= 0 && object.type == type;
+    if (H5Lexists(parent, name, H5P_DEFAULT) <= 0 ||
+        H5Lget_info(parent, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
+        return false;
+    if (H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) >= 0)
+        return object.type == type;
+    h5_driver_note_damage(parent);
+    return false;
 }
 
 enum status h5_is_marked(bool *marked, hid_t parent, const char *name, H5O_type_t type,

@@ -46,15 +46,19 @@ enum status h5_damaged(struct error *err, const char *path, const char *format, 
 enum status h5_create_file(hid_t *file, const char *path, struct error *err);
 enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err);
 
-/* Completes a file that was written. On failure the file is as closed as after h5_discard_file. */
+/* Writes what HDF5 holds in memory. Only this and h5_finish_file tell all failures of writing; other
+ * functions may tell them (h5_driver.h). */
+enum status h5_flush_file(hid_t file, const char *path, struct error *err);
+
+/* STATUS_FAILED: something of a file that is open could not be read. Functions of HDF5 take that for
+ * absence, and so may what calls them; before a result is made of it this tells. */
+enum status h5_check_reads(struct error *err);
+
+/* Completes and closes a file that was written, once h5_check_reads has nothing to tell; closes it
+ * also on failure. */
 enum status h5_finish_file(hid_t *file, const char *path, struct error *err);
 
-/* Says that the content of an open file does not matter any more. HDF5 1.10 crashes when it cannot
- * write what it still holds in memory, for example on a full disk; so that goes to /dev/null. To be
- * called before anything of the file is closed. */
-void h5_abandon_file(hid_t file);
-
-/* The same, and closes the file. */
+/* Closes a file whose content does not matter any more: nothing more of it is written. */
 void h5_discard_file(hid_t *file);
 
 /* --- writing; the messages name the file's `path` -------------------------------------------- */
@@ -93,7 +97,7 @@ enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char
 /* --- reading what others may have written ---------------------------------------------------- */
 
 /* True if `name` is a hard link in `parent` to an object of that type; soft and external links,
- * which lead elsewhere, count as missing. */
+ * which lead elsewhere, count as missing, and so does what cannot be read (h5_check_reads). */
 bool h5_is_object(hid_t parent, const char *name, H5O_type_t type);
 
 /* *marked: `name`, a link in `parent`, is a hard one to an object of that type with the attribute `mark`.

@@ -111,9 +111,6 @@ static enum status write_feature(hid_t file, const struct imported_feature *feat
     if (status == STATUS_OK)
         status = h5_finish_dataset(&dataset, path, err);
 out:
-    /* Nothing more of a file that failed is written. */
-    if (status != STATUS_OK)
-        h5_abandon_file(file);
     h5_close(&dataset);
     h5_close(&group);
     return status;

@@ -183,7 +183,7 @@ class Job:
             if name.endswith(".h5") and now not in (self.before.get(name), self.expected[name]):
                 verified = run_clpipe("verify", place / name)
                 assert verified.returncode == 0, verified.stdout + verified.stderr
-                assert result.returncode == 1
+                assert result.returncode == 1 and "hdf5" not in site
         if (place / "pages").exists():
             # A report has all of its files or is not there.
             assert (place / "pages" / "index.html").exists() and (place / "pages" / ".clpipe-report").exists()
@@ -226,8 +226,11 @@ def starts(tmp_path_factory, program):
         done = run_clpipe(*command, cwd=places["update"])
         assert done.returncode == 0, done.stderr
     with h5py.File(places["update"] / "x.h5", "a") as file:
-        # No objects: H5Ocopy of HDF5 1.10 crashes if a write fails; their space is taken before.
         file.attrs["note"] = "mine"
+        file["theirs/texts"] = ["a", "bc"] * 500
+        file["theirs/deep/er"] = numpy.arange(20.0)
+        file["theirs/deep/er"].attrs["unit"] = "m"
+        file["theirs"].create_dataset("packed", data=numpy.arange(100000), chunks=(9000,), compression=1)
     last.write_bytes(content)
     os.utime(last, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     # A resumption: the rename of the result failed.
