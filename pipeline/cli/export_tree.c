@@ -19,6 +19,7 @@
 #include "base/output.h"
 #include "base/output_directory.h"
 #include "base/path.h"
+#include "base/source_name.h"
 #include "cli/clean.h"
 #include "cli/signals.h"
 #include <dirent.h>
@@ -567,18 +568,24 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct ex
             status = add_image(tree, &image, row, path, &missing, err);
         if (status != STATUS_OK)
             return status;
+        counts->archived += missing && archive_prefix(image.path_raw) > 0;
         if (missing && counts->missing++ == 0)
             path_for_message(first, sizeof first, path);
         counts->made += !missing;
     }
+    if (counts->made == 0 && counts->archived > 0)
+        return error_set(err, STATUS_FAILED,
+                         "the images are in archives, so there are no files to link to: unpack them, "
+                         "and ingest what was unpacked");
     if (counts->made == 0)
         return error_set(err, STATUS_FAILED,
                          "none of the images was found (%s is missing): run this in the directory "
                          "from which clpipe read them",
                          first[0] ? first : "an image");
     if (counts->missing)
-        log_message(LOG_NOTICE, "%llu image%s missing: %s%s", (unsigned long long)counts->missing,
-                    counts->missing == 1 ? " is" : "s are", first,
+        log_message(LOG_NOTICE, "%llu image%s missing%s: %s%s", (unsigned long long)counts->missing,
+                    counts->missing == 1 ? " is" : "s are",
+                    counts->archived ? " or in archives" : "", first,
                     counts->missing == 1 ? "" : " and others");
     if (counts->unlabelled)
         log_message(LOG_NOTICE, "%llu image%s no label in /clusters/%s",

@@ -6,6 +6,7 @@
 
 struct tree_counts {
     uint64_t made, missing, unlabelled;
+    uint64_t archived; /* of those that are missing */
 };
 
 /* Makes options->to, whole or not at all: STATUS_FAILED if it is there and neither empty nor an earlier

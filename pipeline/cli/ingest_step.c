@@ -87,6 +87,8 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     if (options->max_decode_seconds > 0)
         json_double(&json, "max_decode_seconds", options->max_decode_seconds);
     json_bool(&json, "follow_symlinks", options->follow_symlinks);
+    if (options->archives)
+        json_bool(&json, "archives", true);
     json_bool(&json, "hidden", options->hidden);
     json_list(&json, "include", &options->include);
     json_list(&json, "exclude", &options->exclude);
@@ -330,6 +332,7 @@ static struct walk_options walk_options_of(const struct options *options,
                                  .exclude = options->exclude.text,
                                  .exclude_count = options->exclude.count,
                                  .follow_symlinks = options->follow_symlinks,
+                                 .archives = options->archives,
                                  .hidden = options->hidden,
                                  .limit = options->limit};
 }
@@ -405,6 +408,10 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         log_message(LOG_NOTICE, "%llu symbolic link%s not followed (use --follow-symlinks)",
                     (unsigned long long)report->links_passed,
                     report->links_passed == 1 ? " to a directory was" : "s to directories were");
+    if (report->archives_passed > 0)
+        log_message(LOG_NOTICE, "%llu archive%s not opened (use --archives)",
+                    (unsigned long long)report->archives_passed,
+                    report->archives_passed == 1 ? " in a directory was" : "s in directories were");
     return status;
 }
 

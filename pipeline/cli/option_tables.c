@@ -97,6 +97,9 @@ static const struct option image_rows[] = {
      "files that take longer to decode are failures; needs --isolate"},
     {"follow-symlinks", 0, OPTION_FLAG, AT(follow_symlinks), NULL, NULL, NULL, 0, 0,
      "follow symbolic links to directories"},
+    {"archives", 0, OPTION_FLAG, AT(archives), NULL, NULL, NULL, 0, 0,
+     "read the images in tar and zip archives below directories; an archive that is a SOURCE is always "
+     "opened"},
     {"hidden", 0, OPTION_FLAG, AT(hidden), NULL, NULL, NULL, 0, 0,
      "include names that begin with a dot"},
     {"include", 0, OPTION_LIST, AT(include), "GLOB", NULL, NULL, 0, 0,

@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/quote.h"
+#include "cli/source_range.h"
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -445,12 +446,22 @@ enum status options_parse(struct options *out, const struct command *command, in
         if (status != STATUS_OK)
             return status;
     }
+    if (strcmp(command->operand_name, "SOURCE") == 0) {
+        enum status status =
+            source_range_expand(&out->operand, &out->operand_count, &out->made_operand,
+                                &out->made_count, command->max_operands, err);
+        if (status != STATUS_OK)
+            return status;
+    }
     return check_operands(out, err);
 }
 
 void options_clear(struct options *options)
 {
     free(options->operand);
+    for (unsigned i = 0; i < options->made_count; i++)
+        free(options->made_operand[i]);
+    free(options->made_operand);
     free(options->command_line);
     free(options->features.text);
     free(options->include.text);

@@ -43,6 +43,8 @@ struct options {
     const struct command *command;
     const char **operand;
     unsigned operand_count;
+    char **made_operand; /* those of `operand` that ranges of SOURCEs gave */
+    unsigned made_count;
     char *command_line; /* as typed, quoted for a shell, UTF-8 */
     const struct option *given[OPTIONS_MAX_GIVEN];
     unsigned given_count;
@@ -59,7 +61,7 @@ struct options {
     int normalize, alpha, decode_scale, blur; /* blur: 0 off, 1 by 3x3 pixels */
     int icc;                                  /* 0 ignore, 1 apply */
     uint64_t max_pixels, max_scans, limit;
-    bool follow_symlinks, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
+    bool follow_symlinks, archives, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     struct share allow_failures;
     bool add_codes, retrain;
     int preset; /* of presets[] (features/preset.h), -1: none */

@@ -7,6 +7,7 @@
 #include "file/parameters.h"
 #include "ocl/ocl.h"
 #include "version_generated.h"
+#include "walk/archives.h"
 #include <zlib.h>
 
 static void print_platforms(struct sink *sink)
@@ -44,6 +45,8 @@ enum status print_version(struct error *err)
             sink_printf(&sink, "  %-10s  %s\n", format->name, format->library);
     const char *icc = decode_icc_library();
     sink_printf(&sink, "  ICC         %s\n", icc ? icc : "not built in: profiles are ignored");
+    const char *archives = archives_library();
+    sink_printf(&sink, "  archives    %s\n", archives ? archives : "not built in");
     const char *separator = "  not read    ";
     for (unsigned i = 0; (format = format_at(i)); i++)
         if (!format->library) {

@@ -1,5 +1,6 @@
 /* locate.c: from sources and relative paths to absolute ones. */
 #include "file/locate.h"
+#include "base/source_name.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -77,8 +78,11 @@ enum status locate_image(struct locator *locator, const char **path, const struc
         length--;
     const char *working = first[0] == '/' ? "" : locator->working;
     const bool join = first[0] != '/' && length > 0 && strcmp(working, "/") != 0;
+    /* Of a member, that has no file: below its archive. */
+    const size_t archive = list || directory ? 0 : archive_prefix(path_raw);
     snprintf(locator->path, locator->size, "%s%s%.*s%s%s", working, join ? "/" : "", (int)length,
-             first, directory ? "/" : "", directory ? path_raw : "");
+             first, directory || archive > 0 ? "/" : "",
+             directory || archive > 0 ? path_raw + archive : "");
     *path = locator->path;
     return STATUS_OK;
 }

@@ -15,7 +15,7 @@ struct locator {
 };
 
 /* The absolute path of an image, in bytes, valid until the next call. Sources are as they were given,
- * so relative ones are looked for in the working directory. Nothing says that the image is there. */
+ * so relative ones are looked for in the working directory. Members of archives are below them. Nothing says that the image is there. */
 enum status locate_image(struct locator *locator, const char **path, const struct result *result,
                          unsigned source, const char *path_raw, struct error *err);
 void locator_clear(struct locator *locator);

@@ -109,6 +109,17 @@ bool parameters_boolean(const struct parameters *parameters, const char *key, bo
     return true;
 }
 
+bool parameters_archives(const char *json)
+{
+    struct parameters *parameters;
+    bool archives = false;
+    if (parameters_open(&parameters, json, NULL))
+        return false;
+    parameters_boolean(parameters, "archives", &archives);
+    parameters_close(&parameters);
+    return archives;
+}
+
 char *parameters_text(char *buffer, size_t size, const char *json, const char *key)
 {
     struct parameters *parameters;

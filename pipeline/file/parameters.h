@@ -32,6 +32,9 @@ bool parameters_integer(const struct parameters *parameters, const char *key, ui
 bool parameters_real(const struct parameters *parameters, const char *key, double *value);
 bool parameters_boolean(const struct parameters *parameters, const char *key, bool *value);
 
+/* Does `json` say that archives in directories are opened? */
+bool parameters_archives(const char *json);
+
 /* The value of a text member of `json`; "" if there is none or it does not fit. Returns buffer. */
 char *parameters_text(char *buffer, size_t size, const char *json, const char *key);
 

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "base/source_name.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -51,7 +52,8 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
     }
     prior->config = *config;
     for (unsigned i = 0; i < config->source_count; i++)
-        prior->ordered[i] = config->sources[i][0] != '@' && strcmp(config->sources[i], "-") != 0;
+        prior->ordered[i] = !config->archives && !source_is_list(config->sources[i]) &&
+                            !archive_promised(config->sources[i], strlen(config->sources[i]));
     uint64_t rows[2] = {config->finished ? result_images(config->finished) : 0,
                         config->finished ? result_failures(config->finished) : 0};
     for (int i = 0; i < 2; i++)

@@ -3,8 +3,8 @@
  * Earlier work is a finished file (its images and its failures) and a log (one stretch for each run
  * that wrote to it). Each of these streams is in walk order. Where the order is that of the paths'
  * bytes (directories) a cursor in each stream moves along with the walk: one sequential pass, no
- * memory. A list's order is its own: a cursor finds what comes in the same order as before; at the
- * first item that does not, an index of the list's records is built in a file. One thread. */
+ * memory. The order of a list or an archive is its own: a cursor finds what comes in the same order as before; at the
+ * first item that does not, an index of its records is built in a file. One thread. */
 #ifndef CLPIPE_FILE_PRIOR_H
 #define CLPIPE_FILE_PRIOR_H
 
@@ -16,6 +16,7 @@ struct prior;
 struct prior_config {
     const char *const *sources;
     unsigned source_count;
+    bool archives; /* in directories */
     bool retry_failed, retry_limited; /* as in struct store_config */
     bool codes;              /* images without a code do not count */
     unsigned thumbnail_size; /* nor those without a thumbnail made for this size; 0: all do */

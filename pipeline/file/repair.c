@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "base/source_name.h"
 #include "file/build.h"
 #include "file/carry.h"
 #include "file/codebooks.h"
@@ -83,12 +84,11 @@ static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad,
             continue;
         uint16_t source = rows == result->images ? ((const struct result_image *)found)->source
                                                  : ((const struct failure_row *)found)->source;
-        const char *name = result->sources[source];
-        bool list = name[0] == '@' || strcmp(name, "-") == 0;
+        const bool list = source_is_list(result->sources[source]);
         bool after[2];
         for (unsigned p = 0; p < 2; p++)
             after[p] = p >= known || source > last[p].source ||
-                       (source == last[p].source && (list || strcmp(path, last[p].path) > 0));
+                       (source == last[p].source && (list || source_row_follows(last[p].path, path)));
         if (!after[0] && !after[1]) {
             bad[i] = 1;
             continue;

@@ -3,6 +3,8 @@
  * changed, in a table of all old rows. */
 #include "file/row_map.h"
 #include "base/hash.h"
+#include "base/source_name.h"
+#include "file/parameters.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +12,7 @@ struct finder {
     const struct row_map_config *config;
     struct result *old;
     const int *earlier_source;
+    bool archives;  /* in directories */
     bool ascending; /* so are the numbers of the sources that stay */
     uint64_t cursor;
     uint64_t *table; /* row + 1; 0: free */
@@ -83,7 +86,8 @@ static enum status find_place(struct finder *f, const struct feed_item *item, in
                               struct error *err)
 {
     const char *name = f->config->content->sources[item->image.source];
-    const bool ordered = name[0] != '@' && strcmp(name, "-") != 0;
+    const bool ordered = !f->archives && !source_is_list(name) &&
+                         !archive_promised(name, strlen(name));
     const int source = f->earlier_source[item->image.source];
     *found = -1;
     if (source < 0)
@@ -169,7 +173,10 @@ enum status row_map_make(struct row_map *out, const struct row_map_config *confi
     struct result *old = config->old;
     const int *earlier_source = config->earlier_source;
     struct feed *feed = NULL;
-    struct finder f = {.config = config, .old = old, .earlier_source = earlier_source};
+    struct finder f = {.config = config,
+                       .old = old,
+                       .earlier_source = earlier_source,
+                       .archives = parameters_archives(config->content->parameters)};
     int last = -1;
     *out = (struct row_map){.rows = config->images, .same = config->images == result_images(old)};
     enum status status = STATUS_FAILED;

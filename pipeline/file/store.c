@@ -196,6 +196,7 @@ enum status store_begin(struct store *store, const struct content *content, stru
         config->content.thumbnail_size = result_thumbnail_size(finished);
     struct prior_config prior = {.sources = config->content.sources,
                                  .source_count = config->content.source_count,
+                                 .archives = parameters_archives(config->content.parameters),
                                  .retry_failed = config->retry_failed,
                                  .retry_limited = config->retry_limited,
                                  .codes = config->require_codes,

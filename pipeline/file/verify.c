@@ -2,6 +2,7 @@
  * when it was opened; here it is about values, order and the scales on the axes. */
 #include "file/verify.h"
 #include "base/path.h"
+#include "base/source_name.h"
 #include "features/kind.h"
 #include "file/checksums.h"
 #include "file/codebook_groups.h"
@@ -55,9 +56,7 @@ static bool in_order(struct verify *verify, struct order *order, uint64_t row, u
     if (row > 0 && source < order->source)
         right = false;
     if (row > 0 && source == order->source && source < result->source_count) {
-        const char *name = result->sources[source];
-        bool list = name[0] == '@' || strcmp(name, "-") == 0;
-        right = list || strcmp(order->path, path) < 0;
+        right = source_is_list(result->sources[source]) || source_row_follows(order->path, path);
     }
     order->source = source;
     size_t size = strlen(path) + 1;

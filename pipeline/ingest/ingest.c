@@ -183,8 +183,10 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
     int64_t start = clock_now();
     enum status status = walk_open(&ingest->walk, &walk, err);
     free(resolved);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         ingest->report->links_passed = walk_links_passed(ingest->walk);
+        ingest->report->archives_passed = walk_archives_passed(ingest->walk);
+    }
     pthread_mutex_lock(&ingest->job.lock);
     ingest->job.progress.done = 0; /* of the images from now on */
     pthread_mutex_unlock(&ingest->job.lock);

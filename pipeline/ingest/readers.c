@@ -289,7 +289,7 @@ static struct picture *next_picture(bool *opened, struct readers *readers,
     start = clock_now();
     struct picture *picture = take_again(readers);
     enum status status = picture ? STATUS_OK : walk_picture(&picture, readers, &err);
-    *opened = picture && walk_opens_in_order(readers->walk, picture->record.source);
+    *opened = picture && walk_opens_in_order(picture->where);
     if (*opened)
         open_picture(readers, picture);
     pthread_mutex_unlock(&readers->walk_lock);

@@ -1,6 +1,7 @@
 /* repair_log.c: reads a log from one end to the other. */
 #include "log/repair_log.h"
 #include "base/path.h"
+#include "base/source_name.h"
 #include "log/stretches.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -79,6 +80,19 @@ static int by_sequence(const void *a, const void *b)
                                       : (x->offset > y->offset) - (x->offset < y->offset);
 }
 
+/* Members of each archive among entries that are sorted by path. */
+static void sort_members(struct repair_log *log, uint64_t first, uint64_t end)
+{
+    for (uint64_t next; first < end; first = next) {
+        const char *path = log->entry[first].path;
+        const size_t length = archive_prefix(path);
+        for (next = first + 1;
+             length > 0 && next < end && strncmp(log->entry[next].path, path, length) == 0; next++)
+            ;
+        qsort(log->entry + first, next - first, sizeof *log->entry, by_sequence);
+    }
+}
+
 static void repair_log_sort(struct repair_log *log, const char *const *sources,
                             unsigned source_count)
 {
@@ -99,8 +113,10 @@ static void repair_log_sort(struct repair_log *log, const char *const *sources,
         const char *source = sources[log->entry[first].source];
         for (end = first; end < kept && log->entry[end].source == log->entry[first].source; end++)
             ;
-        if (source[0] == '@' || strcmp(source, "-") == 0)
+        if (source_is_list(source))
             qsort(log->entry + first, end - first, sizeof *log->entry, by_sequence);
+        else
+            sort_members(log, first, end);
     }
 }
 

@@ -11,8 +11,8 @@
  * source, in the order of the sources. open is called when all sources have been listed, by any
  * thread, several at a time, also for members of one source; what it uses of the source does not
  * change any more, or has a lock of its own. Where members can be had only one after the other (a
- * compressed archive), `in_order` makes it so: open is called by one thread at a time and in the
- * order of the listing. Members may be left out then - an earlier run has them - and one whose
+ * compressed archive), SOURCE_WHERE_IN_ORDER in their `where` makes it so: open is called by one thread
+ * at a time and in the order of the listing. Members may be left out then - an earlier run has them - and one whose
  * device has failed is opened again, later.
  *
  * A member is opened by what its listing said: the path and `where`, a number of the kind's own
@@ -28,11 +28,18 @@
 #include "walk/skip.h"
 #include "walk/walk_options.h"
 
+/* In `where`: must be opened in order; a member of an archive (archives.h). */
+#define SOURCE_WHERE_IN_ORDER ((uint64_t)1 << 62)
+#define SOURCE_WHERE_ARCHIVE  ((uint64_t)1 << 63)
+
+struct archives;
+
 /* What the sources of a walk have in common. */
 struct source_shared {
     int working_directory;
     unsigned kept_open; /* source directories */
     bool standard_input;
+    struct archives *archives;
 };
 
 struct source {
@@ -52,7 +59,8 @@ struct source_listing {
     bool (*promises_image)(const char *path); /* as in walk_config */
     uint64_t memory;                          /* bytes for sorting */
     struct stop *stop;     /* to be looked at every 1000 members or fewer; may be NULL */
-    uint64_t links_passed; /* symbolic links to directories that were not followed */
+    uint64_t links_passed;    /* symbolic links to directories that were not followed */
+    uint64_t archives_passed; /* archives in directories that were not opened */
 
     /* Counts one that was found, for the progress. */
     void (*found)(struct source_listing *listing);
@@ -70,7 +78,6 @@ struct source_member {
 
 struct source_kind {
     const char *name;
-    bool in_order; /* see above */
     /* By its name alone: `st` is NULL. Where no kind does so all are asked again with what the name
      * leads to; or with a symbolic link that leads nowhere, if its name promises an image. The first
      * kind of the table that says yes takes the source. */

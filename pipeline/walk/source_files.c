@@ -3,10 +3,14 @@
  *   directory ── tree_walk ──> extsort by path ──> listing
  *   list ─────── filelist_read ──> stat ─────────> listing
  *   file ─────── stat ───────────────────────────> listing
+ *
+ * Where one of these is an archive its members take its place.
  */
 #include "walk/source_files.h"
 
 #include "base/path.h"
+#include "base/source_name.h"
+#include "walk/archives.h"
 #include "walk/bytes.h"
 #include "walk/extsort.h"
 #include "walk/filelist.h"
@@ -111,20 +115,66 @@ static enum status keep_directory(struct source *source, struct error *err)
 }
 
 struct sorting {
+    struct bytes key;
+    struct source *source;
     struct source_listing *listing;
     struct extsort *sort;
 };
+
+/* Is it an archive that is to be opened? */
+static bool is_archive(const struct source_listing *listing, const char *path, size_t length,
+                       const struct entry *entry)
+{
+    return listing->options->archives && entry->failure.reason == REASON_NONE &&
+           archive_promised(path, length);
+}
 
 static enum status sort_entry(void *context, const char *path, size_t length,
                               const struct entry *entry, struct error *err)
 {
     struct sorting *sorting = context;
     sorting->listing->found(sorting->listing);
+    /* An archive stands where its members belong. */
+    if (is_archive(sorting->listing, path, length, entry)) {
+        bytes_cut(&sorting->key, 0);
+        enum status status = bytes_append(&sorting->key, path, length, err);
+        if (status || (status = bytes_append(&sorting->key, "/", 1, err)))
+            return status;
+        path = sorting->key.data;
+        length++;
+    }
     struct extsort_record record = {.key = path,
                                     .payload = (const char *)entry,
                                     .key_length = (uint32_t)length,
                                     .payload_length = entry_size(entry)};
     return extsort_add(sorting->sort, &record, err);
+}
+
+/* The members of an archive that `source` leads to by `path`. */
+static enum status add_archive(const struct source *source, struct source_listing *listing,
+                               const struct bytes *path, const struct entry *entry,
+                               struct error *err)
+{
+    struct bytes whole = {0};
+    struct archive_file file = {.directory = source->fd,
+                                .name = path->data,
+                                .path = path->data,
+                                .length = path->length,
+                                .bytes = entry->bytes,
+                                .mtime_ns = entry->mtime_ns};
+    enum status status = STATUS_OK;
+    if (source->fd < 0) {
+        file.directory = source->shared->working_directory;
+        if ((status = bytes_append(&whole, source->name, strlen(source->name), err)) ||
+            (status = bytes_append(&whole, "/", 1, err)) ||
+            (status = bytes_append(&whole, path->data, path->length, err)))
+            goto out;
+        file.name = whole.data;
+    }
+    status = archives_list(source->shared->archives, listing, &file, err);
+out:
+    bytes_clear(&whole);
+    return status;
 }
 
 static enum status add_sorted(struct sorting *sorting, struct error *err)
@@ -144,7 +194,14 @@ static enum status add_sorted(struct sorting *sorting, struct error *err)
         if (status != STATUS_OK)
             break;
         memcpy(&entry, record.payload, record.payload_length);
-        status = listing->add(listing, last.data, last.length, &entry, err);
+        if (entry.failure.reason == REASON_NONE && last.data[last.length - 1] == '/') {
+            bytes_cut(&last, last.length - 1);
+            status = add_archive(sorting->source, listing, &last, &entry, err);
+        } else {
+            listing->archives_passed +=
+                entry.failure.reason == REASON_NONE && archive_promised(last.data, last.length);
+            status = listing->add(listing, last.data, last.length, &entry, err);
+        }
         if (status != STATUS_OK)
             break;
     }
@@ -155,7 +212,7 @@ static enum status add_sorted(struct sorting *sorting, struct error *err)
 static enum status list_directory(struct source *source, struct source_listing *listing,
                                   struct error *err)
 {
-    struct sorting sorting = {.listing = listing};
+    struct sorting sorting = {.source = source, .listing = listing};
     int fd = source->fd;
     enum status status = STATUS_OK;
     if (fd < 0 && (status = open_source_directory(&fd, source->name, err)) != STATUS_OK)
@@ -171,6 +228,7 @@ static enum status list_directory(struct source *source, struct source_listing *
     status = add_sorted(&sorting, err);
 out:
     extsort_close(&sorting.sort);
+    bytes_clear(&sorting.key);
     return status;
 }
 
@@ -178,6 +236,7 @@ out:
 
 struct named {
     struct source_listing *listing;
+    struct archives *archives;
     int directory; /* that the paths are relative to */
 };
 
@@ -189,13 +248,24 @@ static enum status add_named(struct named *named, const char *open_path, const c
     struct source_listing *listing = named->listing;
     struct stat st;
     struct entry entry;
+    const bool archive = archive_promised(path, length);
     listing->found(listing);
-    if (!pathglob_takes_alone(listing->globs, path, length))
+    /* Globs are for an archive's members. */
+    if (!archive && !pathglob_takes_alone(listing->globs, path, length))
         return STATUS_OK;
     if (path_stat_at(named->directory, open_path, &st, 0) == 0) {
         if (skip_identity(listing->skip, &st))
             return STATUS_OK;
         entry_from_stat(&entry, &st);
+        if (entry.failure.reason == REASON_NONE && archive) {
+            const struct archive_file file = {.directory = named->directory,
+                                              .name = open_path,
+                                              .path = path,
+                                              .length = length,
+                                              .bytes = entry.bytes,
+                                              .mtime_ns = entry.mtime_ns};
+            return archives_list(named->archives, listing, &file, err);
+        }
     } else {
         int number = errno;
         if (path_stat_at(named->directory, open_path, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -219,7 +289,7 @@ static bool is_file(const char *name, const struct stat *st)
 static enum status list_file(struct source *source, struct source_listing *listing,
                              struct error *err)
 {
-    struct named named = {listing, source->shared->working_directory};
+    struct named named = {listing, source->shared->archives, source->shared->working_directory};
     const char *slash = strrchr(source->name, '/'), *name = slash ? slash + 1 : source->name;
     return add_named(&named, source->name, name, strlen(name), err);
 }
@@ -249,7 +319,7 @@ static enum status add_listed(void *context, const char *path, size_t length, st
 static enum status list_list(struct source *source, struct source_listing *listing,
                              struct error *err)
 {
-    struct named named = {listing, source->shared->working_directory};
+    struct named named = {listing, source->shared->archives, source->shared->working_directory};
     return filelist_read(source->name, listing->spool_directory, listing->memory, listing->stop,
                          add_listed, &named, err);
 }

@@ -9,6 +9,7 @@
  * Depth-first order was rejected: it needs a descriptor or a re-read position for each level. */
 #include "walk/tree.h"
 #include "base/path.h"
+#include "base/source_name.h"
 #include "walk/bytes.h"
 #include "walk/pending.h"
 #include <dirent.h>
@@ -187,8 +188,11 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
     struct entry entry;
     if (type == DT_DIR)
         return found_subdirectory(tree, 0, err);
-    bool wanted = pathglob_takes(listing->globs, child->data, child->length,
-                                 (tree->flags & PENDING_INCLUDED) != 0);
+    /* An archive is like a directory: globs are for its members. */
+    bool wanted = listing->options->archives && archive_promised(child->data, child->length)
+                      ? !pathglob_excludes_directory(listing->globs, child->data, child->length)
+                      : pathglob_takes(listing->globs, child->data, child->length,
+                                       (tree->flags & PENDING_INCLUDED) != 0);
     if (!wanted && type != DT_LNK && type != DT_UNKNOWN)
         return STATUS_OK;
     bool link = type == DT_LNK;

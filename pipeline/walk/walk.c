@@ -10,6 +10,7 @@
 #include "walk/walk.h"
 
 #include "base/path.h"
+#include "walk/archives.h"
 #include "walk/source.h"
 #include "walk/spool.h"
 
@@ -40,7 +41,7 @@ struct walk {
     struct spool_reader reader;
     uint64_t count, bytes;
     uint64_t looked_at, limit; /* items that count to the limit; UINT64_MAX: there is none */
-    uint64_t links_passed;
+    uint64_t links_passed, archives_passed;
     uint64_t sequence; /* of the next item */
     size_t taken;      /* bytes of the item handed out last, not yet taken */
 };
@@ -136,6 +137,7 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
         status = STATUS_OK;
     }
     walk->links_passed = walking.listing.links_passed;
+    walk->archives_passed = walking.listing.archives_passed;
 out:
     pathglob_close(&globs);
     skip_close(&skip);
@@ -233,6 +235,9 @@ enum status walk_open(struct walk **out, const struct walk_config *config, struc
         error_errno(err, STATUS_FAILED, errno, "open", "cannot open the working directory");
         goto out;
     }
+    status = archives_open(&walk->shared.archives, err);
+    if (status != STATUS_OK)
+        goto out;
     status = open_sources(walk, config, err);
     if (status != STATUS_OK)
         goto out;
@@ -277,6 +282,11 @@ uint64_t walk_links_passed(const struct walk *walk)
     return walk->links_passed;
 }
 
+uint64_t walk_archives_passed(const struct walk *walk)
+{
+    return walk->archives_passed;
+}
+
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err)
 {
     struct packed packed;
@@ -319,12 +329,9 @@ enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t
 {
     assert(source < walk->source_count);
     const struct source *from = &walk->sources[source];
+    if (archives_member(member->where))
+        return archives_open_member(out, walk->shared.archives, member, failure);
     return from->kind->open(out, from, member, failure);
-}
-
-bool walk_opens_in_order(const struct walk *walk, uint16_t source)
-{
-    return walk->sources[source].kind && walk->sources[source].kind->in_order;
 }
 
 bool walk_is_known(const struct walk *walk, uint16_t source)
@@ -336,6 +343,7 @@ void walk_close(struct walk **walk)
 {
     if (!walk || !*walk)
         return;
+    archives_close(&(*walk)->shared.archives);
     for (unsigned i = 0; i < (*walk)->source_count; i++) {
         struct source *source = &(*walk)->sources[i];
         if (source->kind && source->kind->close)

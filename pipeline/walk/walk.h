@@ -17,6 +17,9 @@
  *  - What was listed and is gone when it is looked at has vanished.
  *  - In a list: a missing file is unreadable, a directory not-an-image.
  *
+ * A SOURCE, or a path in a list, that is an archive (by its name) stands for its members; one in a
+ * directory only if asked (walk_archives_passed counts them otherwise). See archives.h.
+ *
  * A SOURCE that is a symbolic link is always followed. Below it symbolic links to directories are
  * followed only if asked (walk_links_passed counts them otherwise), and a directory reached through
  * one that is the same as a directory above it is skipped: its files are already listed.
@@ -85,6 +88,8 @@ uint64_t walk_bytes(const struct walk *walk);
 
 /* Symbolic links to directories that were not followed because it was not asked for. */
 uint64_t walk_links_passed(const struct walk *walk);
+/* Archives in directories that were not opened because it was not asked for. */
+uint64_t walk_archives_passed(const struct walk *walk);
 
 /* The next item, or STATUS_END. One thread at a time. */
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err);
@@ -97,7 +102,10 @@ enum status walk_rewind(struct walk *walk, struct error *err);
  * where walk_opens_in_order: one at a time, in the order of walk_next. `member` is of the item. */
 enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t source,
                              const struct source_member *member, struct failure *failure);
-bool walk_opens_in_order(const struct walk *walk, uint16_t source);
+static inline bool walk_opens_in_order(uint64_t where)
+{
+    return where & SOURCE_WHERE_IN_ORDER;
+}
 
 /* Items of a source. *unseen: its directory could not be read to its end, wherever the item that says
  * so comes. */

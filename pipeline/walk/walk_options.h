@@ -14,6 +14,7 @@ struct walk_options {
     const char *const *exclude;
     unsigned exclude_count;
     bool follow_symlinks; /* symbolic links to directories */
+    bool archives;        /* open archives in directories, too */
     bool hidden;          /* names that begin with a dot (never applied to a SOURCE itself) */
     uint64_t limit;       /* hand out only this many items, 0 for all; what is known of sources that
                              are not looked at does not count */

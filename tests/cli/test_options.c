@@ -127,10 +127,30 @@ static void test_commands(void **state)
     assert_null(nearest);
 }
 
+static void test_ranges(void **state)
+{
+    (void)state;
+    struct options options;
+    struct error err = ERROR_INIT;
+    assert_int_equal(PARSE(&options, &err, "ingest", "s-{08..11}.tar", "{x}", "a{2..1}/{7..8}", "-o",
+                           "F"),
+                     STATUS_OK);
+    static const char *const names[] = {"s-08.tar", "s-09.tar", "s-10.tar", "s-11.tar", "{x}",
+                                        "a2/7",     "a2/8",     "a1/7",     "a1/8"};
+    assert_int_equal(options.operand_count, 9);
+    for (unsigned i = 0; i < 9; i++)
+        assert_string_equal(options.operand[i], names[i]);
+    options_clear(&options);
+    assert_int_equal(PARSE(&options, &err, "ingest", "{0..99999}", "-o", "F"), STATUS_USAGE);
+    assert_non_null(strstr(err.sentence, "65535"));
+    options_clear(&options);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_defaults),
     cmocka_unit_test(test_values),
     cmocka_unit_test(test_misuse),
     cmocka_unit_test(test_commands),
+    cmocka_unit_test(test_ranges),
 };
 TEST_GROUP(options, NULL, NULL)

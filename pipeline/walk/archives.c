@@ -1,0 +1,699 @@
+/* archives.c: listing and reading archives through libarchive.
+ *
+ *   list:  headers ──> names ──> listing       hops over the data of what is not compressed
+ *   open:  a range of the archive's descriptor, or
+ *          thread of archive i   ──> decompressed members ──┐
+ *          thread of archive i+1 ──> decompressed members   ├──> in order, to whoever opens
+ *          ...                                              ┘
+ *
+ * A descriptor that is kept open is duplicated for each member: a few hundred nanoseconds, and no
+ * count of its users is needed. The archives after the current one are decompressed ahead as far as
+ * STREAMS and STREAM_BYTES allow; a member that is asked for after its place has passed - its device
+ * has failed - is found from the beginning again.
+ */
+#include "walk/archives.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "walk/bytes.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCK        4096        /* read for each header that is hopped to */
+#define STREAM_BLOCK (256u << 10)
+#define KEPT_OPEN    32          /* descriptors */
+#define STREAMS      4           /* archives that are decompressed at a time */
+#define STREAM_BYTES (8u << 20)  /* decompressed ahead of each, and one member more */
+#define STREAM_ITEMS 64
+
+/* `where`: two flags, which archive, and the offset in it or the number of the member. */
+#define PLACE_BITS 43
+#define PLACE_MAX  (((uint64_t)1 << PLACE_BITS) - 1)
+#define INDEX_MAX  (((uint64_t)1 << (62 - PLACE_BITS)) - 1)
+
+/* A decompressed member. */
+struct item {
+    uint64_t number;
+    void *memory; /* NULL: `failure` says why */
+    uint64_t bytes;
+    struct failure failure;
+};
+
+/* A thread that decompresses an archive. */
+struct stream {
+    struct one *archive;
+    int fd;
+    struct stop *stop;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t moved;
+    struct item items[STREAM_ITEMS];
+    unsigned first, count;
+    uint64_t bytes;
+    bool ended, cancelled;
+    struct failure failure; /* of all members that are still to come, once it has ended */
+};
+
+/* One archive. */
+struct one {
+    int directory;
+    char *name;
+    uint64_t bytes;
+    int64_t mtime_ns;
+    bool in_order; /* has members that are read through a stream */
+    int fd;        /* -1: not open */
+    uint64_t used;
+    struct stream *stream; /* belongs to the thread that opens in order */
+};
+
+struct archives {
+    locale_t utf8; /* in which libarchive converts names; 0: there is none */
+    struct one **one;
+    size_t count, capacity;
+    pthread_mutex_t lock; /* guards the descriptors of all */
+    unsigned open;
+    uint64_t clock;
+    size_t first_stream; /* none before it; belongs to the thread that opens in order */
+};
+
+const char *archives_library(void)
+{
+    return archive_version_string();
+}
+
+enum status archives_open(struct archives **out, struct error *err)
+{
+    struct archives *archives = *out = calloc(1, sizeof *archives);
+    if (!archives)
+        return error_memory(err, sizeof *archives, "archives");
+    archives->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", 0);
+    pthread_mutex_init(&archives->lock, NULL);
+    return STATUS_OK;
+}
+
+/* --- descriptors ----------------------------------------------------------------------------- */
+
+/* A descriptor of the archive's own position and lifetime; -1: *failure. */
+static int open_afresh(const struct one *one, struct failure *failure)
+{
+    struct stat st;
+    const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+    int fd = path_open_at(one->directory, one->name, flags);
+    if (fd < 0) {
+        const int code = errno;
+        failure_errno(failure,
+                      code == ENOENT || code == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE, code,
+                      "cannot open the archive");
+        return -1;
+    }
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == one->bytes &&
+        clock_file_time(&st.st_mtim) == one->mtime_ns)
+        return fd;
+    failure_set(failure, REASON_CHANGED, "the archive has changed since it was listed");
+    close(fd);
+    return -1;
+}
+
+static void close_longest_unused(struct archives *archives)
+{
+    struct one *oldest = NULL;
+    for (size_t i = 0; i < archives->count; i++) {
+        struct one *one = archives->one[i];
+        if (one->fd >= 0 && (!oldest || one->used < oldest->used))
+            oldest = one;
+    }
+    close(oldest->fd);
+    oldest->fd = -1;
+    archives->open--;
+}
+
+/* A duplicate of the descriptor that is kept; -1: *failure. */
+static int share_descriptor(struct archives *archives, struct one *one, struct failure *failure)
+{
+    int fd = -1;
+    pthread_mutex_lock(&archives->lock);
+    if (one->fd < 0 && (one->fd = open_afresh(one, failure)) >= 0 && ++archives->open > KEPT_OPEN) {
+        one->used = ++archives->clock;
+        close_longest_unused(archives);
+    }
+    if (one->fd >= 0) {
+        one->used = ++archives->clock;
+        fd = fcntl(one->fd, F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+            failure_errno(failure, REASON_UNREADABLE, errno, "cannot open the archive");
+    }
+    pthread_mutex_unlock(&archives->lock);
+    return fd;
+}
+
+/* --- libarchive ------------------------------------------------------------------------------ */
+
+static struct archive *open_reader(int fd, size_t block, struct failure *failure)
+{
+    struct archive *reader = archive_read_new();
+    if (!reader || archive_read_support_filter_all(reader) < ARCHIVE_WARN ||
+        archive_read_support_format_tar(reader) != ARCHIVE_OK ||
+        archive_read_support_format_zip_seekable(reader) != ARCHIVE_OK) {
+        failure_set(failure, REASON_OUT_OF_MEMORY, "no memory to read the archive");
+        archive_read_free(reader);
+        return NULL;
+    }
+    if (archive_read_open_fd(reader, fd, block) == ARCHIVE_OK)
+        return reader;
+    failure_set(failure, REASON_CORRUPT, "not an archive that can be read: %s",
+                archive_error_string(reader));
+    archive_read_free(reader);
+    return NULL;
+}
+
+/* What libarchive's last error comes to. */
+static enum reason reader_failure(struct failure *failure, struct archive *reader)
+{
+    const char *text = archive_error_string(reader);
+    const int code = archive_errno(reader);
+    if (!text)
+        text = "damaged";
+    if (code == EIO || code == ESTALE)
+        return failure_errno(failure, REASON_UNREADABLE, code, "cannot read the archive");
+    if (code == ENOMEM)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory to read the archive: %s", text);
+    return failure_set(failure,
+                       strcasestr(text, "truncated") || strcasestr(text, "premature") ||
+                               strcasestr(text, "unexpected end")
+                           ? REASON_TRUNCATED
+                           : REASON_CORRUPT,
+                       "the archive is damaged: %s", text);
+}
+
+/* The member's name in bytes. What an archive stores as UTF-8 is converted to the thread's locale. */
+static const char *member_name(struct archive_entry *entry)
+{
+    const char *name = archive_entry_pathname(entry);
+    while (name && name[0] == '.' && name[1] == '/')
+        for (name += 2; *name == '/'; name++)
+            ;
+    return name;
+}
+
+/* --- listing --------------------------------------------------------------------------------- */
+
+/* A set of digests of names. */
+struct names {
+    uint64_t (*slots)[2];
+    size_t capacity, count; /* a power of two, less than half full */
+};
+
+/* The slot that has the digest, or the free one where it belongs. */
+static uint64_t *find_slot(const struct names *names, const uint64_t digest[2])
+{
+    size_t slot = digest[0] & (names->capacity - 1);
+    while ((names->slots[slot][0] | names->slots[slot][1]) &&
+           (names->slots[slot][0] != digest[0] || names->slots[slot][1] != digest[1]))
+        slot = (slot + 1) & (names->capacity - 1);
+    return names->slots[slot];
+}
+
+/* Adds a name; *again: it was there. */
+static enum status add_name(bool *again, struct names *names, const char *name, struct error *err)
+{
+    struct murmur3 state;
+    uint64_t digest[2];
+    if (2 * names->count >= names->capacity) {
+        struct names larger = {.capacity = names->capacity ? 2 * names->capacity : 1024,
+                               .count = names->count};
+        larger.slots = calloc(larger.capacity, sizeof *larger.slots);
+        if (!larger.slots)
+            return error_memory(err, larger.capacity * sizeof *larger.slots,
+                                "the names in an archive");
+        for (size_t i = 0; i < names->capacity; i++) {
+            if (names->slots[i][0] | names->slots[i][1])
+                memcpy(find_slot(&larger, names->slots[i]), names->slots[i], sizeof digest);
+        }
+        free(names->slots);
+        *names = larger;
+    }
+    murmur3_init(&state);
+    murmur3_update(&state, name, strlen(name));
+    murmur3_final(&state, digest);
+    uint64_t *slot = find_slot(names, digest);
+    *again = (slot[0] | slot[1]) != 0;
+    memcpy(slot, digest, sizeof digest);
+    names->count += !*again;
+    return STATUS_OK;
+}
+
+static bool is_hidden(const char *name)
+{
+    for (const char *at = name; at; at = strchr(at, '/'), at = at ? at + 1 : NULL)
+        if (*at == '.')
+            return true;
+    return false;
+}
+
+static bool leads_out(const char *name)
+{
+    if (name[0] == '/')
+        return true;
+    for (const char *at = name; at; at = strchr(at, '/'), at = at ? at + 1 : NULL)
+        if (at[0] == '.' && at[1] == '.' && (at[2] == '/' || at[2] == 0))
+            return true;
+    return false;
+}
+
+static enum reason unsupported(struct failure *failure, const char *what)
+{
+    return failure_set(failure, REASON_UNSUPPORTED, "%s", what);
+}
+
+/* What is no file: a failure only if its name promises a picture. */
+static enum reason no_file(struct failure *failure, const struct source_listing *listing,
+                           const char *name, const char *what)
+{
+    return failure_set(failure,
+                       listing->promises_image(name) ? REASON_UNSUPPORTED : REASON_NOT_AN_IMAGE,
+                       "%s", what);
+}
+
+static bool is_compressed(struct archive *reader)
+{
+    const int format = archive_format(reader) & ARCHIVE_FORMAT_BASE_MASK;
+    if (archive_filter_count(reader) > 1)
+        return true;
+    return format == ARCHIVE_FORMAT_ZIP && !strstr(archive_format_name(reader), "uncompressed");
+}
+
+struct member_listing {
+    struct source_listing *listing;
+    const struct archive_file *file;
+    struct one *one;
+    uint64_t index; /* of the archive */
+    struct names names;
+    struct bytes path;
+};
+
+/* Decides what a member comes to. */
+static void judge_member(struct entry *out, struct member_listing *members, struct archive *reader,
+                         struct archive_entry *entry, const char *name, uint64_t number, bool again)
+{
+    const struct source_listing *listing = members->listing;
+    struct failure *failure = &out->failure;
+    const uint64_t offset = (uint64_t)archive_filter_bytes(reader, 0);
+    *out = (struct entry){.mtime_ns = members->file->mtime_ns};
+    if (archive_entry_size_is_set(entry) && archive_entry_size(entry) > 0)
+        out->bytes = (uint64_t)archive_entry_size(entry);
+    if (leads_out(name)) {
+        unsupported(failure, "the name leads out of the archive");
+    } else if (again) {
+        unsupported(failure, "a second member of this name: the first one is read");
+    } else if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) == AE_IFLNK) {
+        no_file(failure, listing, name, "a link in an archive, not followed");
+    } else if (archive_entry_filetype(entry) != AE_IFREG) {
+        no_file(failure, listing, name, "not a regular file");
+    } else if (archive_entry_sparse_count(entry) > 0) {
+        unsupported(failure, "stored as a sparse file: pack the archive without --sparse");
+    } else if (archive_entry_is_encrypted(entry)) {
+        unsupported(failure, "encrypted");
+    } else if (!archive_entry_size_is_set(entry)) {
+        unsupported(failure, "the archive does not say how long it is");
+    } else if (is_compressed(reader)) {
+        if (out->bytes > ARCHIVE_MEMBER_MAX) {
+            failure_set(failure, REASON_TOO_LARGE,
+                        "%llu bytes: members of compressed archives may have %llu MiB",
+                        (unsigned long long)out->bytes, ARCHIVE_MEMBER_MAX >> 20);
+            return;
+        }
+        out->where = SOURCE_WHERE_ARCHIVE | SOURCE_WHERE_IN_ORDER | members->index << PLACE_BITS |
+                     number;
+        members->one->in_order = true;
+    } else if (offset > members->one->bytes || out->bytes > members->one->bytes - offset) {
+        failure_set(failure, REASON_TRUNCATED, "the archive ends before the member does");
+    } else {
+        out->where = SOURCE_WHERE_ARCHIVE | members->index << PLACE_BITS | offset;
+    }
+}
+
+static enum status add_member(struct member_listing *members, struct archive *reader,
+                              struct archive_entry *entry, uint64_t number, struct error *err)
+{
+    struct source_listing *listing = members->listing;
+    const char *name = member_name(entry);
+    struct entry found;
+    enum status status;
+    bool again = false;
+    if (archive_entry_filetype(entry) == AE_IFDIR)
+        return STATUS_OK;
+    listing->found(listing);
+    if (!name || !*name)
+        name = "?";
+    if (!listing->options->hidden && !leads_out(name) && is_hidden(name))
+        return STATUS_OK;
+    bytes_cut(&members->path, members->file->length + 1);
+    if ((status = bytes_append(&members->path, name, strlen(name), err)))
+        return status;
+    if (!pathglob_takes_alone(listing->globs, members->path.data, members->path.length))
+        return STATUS_OK;
+    if ((status = add_name(&again, &members->names, name, err)))
+        return status;
+    judge_member(&found, members, reader, entry, name, number, again);
+    return listing->add(listing, members->path.data, members->path.length, &found, err);
+}
+
+/* The archive itself, with why it cannot be read; like a directory's, its path ends in a slash. */
+static enum status add_failed(struct member_listing *members, const struct failure *failure,
+                              struct error *err)
+{
+    struct source_listing *listing = members->listing;
+    const struct entry entry = {.bytes = members->file->bytes,
+                                .mtime_ns = members->file->mtime_ns,
+                                .failure = *failure};
+    listing->found(listing);
+    bytes_cut(&members->path, members->file->length + 1);
+    return listing->add(listing, members->path.data, members->path.length, &entry, err);
+}
+
+static enum status list_members(struct member_listing *members, int fd, struct error *err)
+{
+    struct failure failure = {.reason = REASON_NONE};
+    struct archive_entry *entry;
+    enum status status = STATUS_OK;
+    struct archive *reader = open_reader(fd, BLOCK, &failure);
+    int code = ARCHIVE_EOF;
+    for (uint64_t number = 0; reader && status == STATUS_OK; number++) {
+        code = archive_read_next_header(reader, &entry);
+        if (code != ARCHIVE_OK && code != ARCHIVE_WARN)
+            break;
+        if (number > PLACE_MAX) {
+            failure_set(&failure, REASON_TOO_LARGE, "the archive has too many members");
+            break;
+        }
+        status = add_member(members, reader, entry, number, err);
+        if (status == STATUS_OK && number % 256 == 0)
+            status = stop_check(members->listing->stop, "listing an archive", err);
+    }
+    if (status == STATUS_OK && failure.reason == REASON_NONE && code != ARCHIVE_EOF)
+        reader_failure(&failure, reader);
+    archive_read_free(reader);
+    return status == STATUS_OK && failure.reason != REASON_NONE
+               ? add_failed(members, &failure, err)
+               : status;
+}
+
+static enum status add_archive(struct one **out, struct archives *archives,
+                               const struct archive_file *file, struct error *err)
+{
+    if (archives->count == archives->capacity) {
+        const size_t capacity = archives->capacity ? 2 * archives->capacity : 16;
+        struct one **larger = realloc(archives->one, capacity * sizeof *larger);
+        if (!larger)
+            return error_memory(err, capacity * sizeof *larger, "archives");
+        archives->one = larger;
+        archives->capacity = capacity;
+    }
+    struct one *one = calloc(1, sizeof *one);
+    char *name = strdup(file->name);
+    if (!one || !name) {
+        free(one);
+        free(name);
+        return error_memory(err, sizeof *one + strlen(file->name), "archives");
+    }
+    *one = (struct one){.directory = file->directory,
+                        .name = name,
+                        .bytes = file->bytes,
+                        .mtime_ns = file->mtime_ns,
+                        .fd = -1};
+    archives->one[archives->count++] = one;
+    *out = one;
+    return STATUS_OK;
+}
+
+enum status archives_list(struct archives *archives, struct source_listing *listing,
+                          const struct archive_file *file, struct error *err)
+{
+    struct member_listing members = {
+        .listing = listing, .file = file, .index = archives->count};
+    struct failure failure = {.reason = REASON_NONE};
+    int fd = -1;
+    enum status status = STATUS_OK;
+    if (file->bytes == 0)
+        failure_set(&failure, REASON_EMPTY, "an archive of no bytes");
+    else if (members.index > INDEX_MAX || file->bytes > PLACE_MAX)
+        failure_set(&failure, REASON_TOO_LARGE, "more than %llu archives, or one over %llu GiB",
+                    (unsigned long long)INDEX_MAX, (unsigned long long)(PLACE_MAX >> 30));
+    if ((status = bytes_append(&members.path, file->path, file->length, err)) ||
+        (status = bytes_append(&members.path, "/", 1, err)) ||
+        (failure.reason == REASON_NONE &&
+         (status = add_archive(&members.one, archives, file, err))))
+        goto out;
+    if (failure.reason != REASON_NONE || (fd = open_afresh(members.one, &failure)) < 0) {
+        status = add_failed(&members, &failure, err);
+        goto out;
+    }
+    const locale_t before = archives->utf8 ? uselocale(archives->utf8) : (locale_t)0;
+    status = list_members(&members, fd, err);
+    if (before)
+        uselocale(before);
+out:
+    if (fd >= 0)
+        close(fd);
+    free(members.names.slots);
+    bytes_clear(&members.path);
+    return status;
+}
+
+/* --- decompressing ahead --------------------------------------------------------------------- */
+
+/* Reads the member's data as a whole. */
+static void read_member(struct item *item, struct archive *reader, struct archive_entry *entry)
+{
+    const uint64_t size = (uint64_t)archive_entry_size(entry);
+    uint64_t filled = 0;
+    la_ssize_t got = 1;
+    item->memory = malloc(size + 1); /* one more shows that there is more, and is never 0 */
+    if (!item->memory) {
+        failure_set(&item->failure, REASON_OUT_OF_MEMORY, "no memory for %llu bytes",
+                    (unsigned long long)size);
+        return;
+    }
+    while (filled <= size && got > 0) {
+        got = archive_read_data(reader, (char *)item->memory + filled, size + 1 - filled);
+        filled += got > 0 ? (uint64_t)got : 0;
+    }
+    item->bytes = filled;
+    if (got >= 0 && filled == size)
+        return;
+    if (got < 0)
+        reader_failure(&item->failure, reader);
+    else
+        failure_set(&item->failure, REASON_CORRUPT, "the archive says %llu bytes, and has %s",
+                    (unsigned long long)size, filled > size ? "more" : "fewer");
+    free(item->memory);
+    item->memory = NULL;
+    item->bytes = 0;
+}
+
+/* Waits for room; false: nobody wants it any more. */
+static bool put_item(struct stream *stream, const struct item *item)
+{
+    pthread_mutex_lock(&stream->lock);
+    while (!stream->cancelled && stream->count > 0 &&
+           (stream->count == STREAM_ITEMS || stream->bytes + item->bytes > STREAM_BYTES))
+        pthread_cond_wait(&stream->moved, &stream->lock);
+    const bool wanted = !stream->cancelled;
+    if (wanted) {
+        stream->items[(stream->first + stream->count++) % STREAM_ITEMS] = *item;
+        stream->bytes += item->bytes;
+        pthread_cond_signal(&stream->moved);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return wanted;
+}
+
+static void *stream_main(void *argument)
+{
+    struct stream *stream = argument;
+    struct failure failure = {.reason = REASON_NONE};
+    struct archive_entry *entry;
+    struct archive *reader = open_reader(stream->fd, STREAM_BLOCK, &failure);
+    int code = ARCHIVE_FATAL;
+    bool wanted = true;
+    for (uint64_t number = 0; reader && wanted; number++) {
+        code = archive_read_next_header(reader, &entry);
+        if (code != ARCHIVE_OK && code != ARCHIVE_WARN)
+            break;
+        if (archive_entry_filetype(entry) != AE_IFREG || !archive_entry_size_is_set(entry) ||
+            archive_entry_size(entry) < 0 ||
+            (uint64_t)archive_entry_size(entry) > ARCHIVE_MEMBER_MAX || !is_compressed(reader))
+            continue;
+        struct item item = {.number = number};
+        read_member(&item, reader, entry);
+        wanted = put_item(stream, &item);
+        if (!wanted)
+            free(item.memory);
+    }
+    if (failure.reason == REASON_NONE && code == ARCHIVE_EOF)
+        failure_set(&failure, REASON_CHANGED, "the archive has changed since it was listed");
+    else if (failure.reason == REASON_NONE)
+        reader_failure(&failure, reader);
+    archive_read_free(reader);
+    pthread_mutex_lock(&stream->lock);
+    stream->ended = true;
+    stream->failure = failure;
+    pthread_cond_signal(&stream->moved);
+    pthread_mutex_unlock(&stream->lock);
+    return NULL;
+}
+
+static void stop_stream(struct one *one)
+{
+    struct stream *stream = one->stream;
+    if (!stream)
+        return;
+    pthread_mutex_lock(&stream->lock);
+    stream->cancelled = true;
+    pthread_cond_broadcast(&stream->moved);
+    pthread_mutex_unlock(&stream->lock);
+    pthread_join(stream->thread, NULL);
+    for (; stream->count > 0; stream->count--, stream->first++)
+        free(stream->items[stream->first % STREAM_ITEMS].memory);
+    close(stream->fd);
+    pthread_cond_destroy(&stream->moved);
+    pthread_mutex_destroy(&stream->lock);
+    free(stream);
+    one->stream = NULL;
+}
+
+static enum reason start_stream(struct one *one, struct failure *failure)
+{
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory to read the archive");
+    stream->fd = open_afresh(one, failure);
+    if (stream->fd < 0) {
+        free(stream);
+        return failure->reason;
+    }
+    pthread_mutex_init(&stream->lock, NULL);
+    pthread_cond_init(&stream->moved, NULL);
+    const int code = pthread_create(&stream->thread, NULL, stream_main, stream);
+    if (code == 0) {
+        one->stream = stream;
+        return REASON_NONE;
+    }
+    close(stream->fd);
+    free(stream);
+    return failure_errno(failure, REASON_OUT_OF_MEMORY, code, "no thread to read the archive");
+}
+
+/* The streams of this archive and the next compressed ones; those before have had their turn. */
+static enum reason start_streams(struct archives *archives, size_t index, struct failure *failure)
+{
+    struct failure ignored;
+    while (archives->first_stream < index)
+        stop_stream(archives->one[archives->first_stream++]);
+    archives->first_stream = index;
+    if (!archives->one[index]->stream &&
+        start_stream(archives->one[index], failure) != REASON_NONE)
+        return failure->reason;
+    unsigned running = 1;
+    for (size_t i = index + 1; i < archives->count && running < STREAMS; i++) {
+        struct one *one = archives->one[i];
+        if (one->in_order && (one->stream || start_stream(one, &ignored) == REASON_NONE))
+            running++;
+    }
+    return REASON_NONE;
+}
+
+/* Members are asked for in ascending order, so what comes before `number` is not wanted. */
+static enum reason take_item(struct blob *out, struct stream *stream, uint64_t number, bool *passed,
+                             struct failure *failure)
+{
+    struct item item = {.number = UINT64_MAX};
+    pthread_mutex_lock(&stream->lock);
+    for (;;) {
+        while (stream->count == 0 && !stream->ended)
+            pthread_cond_wait(&stream->moved, &stream->lock);
+        if (stream->count == 0) {
+            *failure = stream->failure;
+            break;
+        }
+        item = stream->items[stream->first];
+        *passed = item.number > number;
+        if (*passed)
+            break;
+        stream->first = (stream->first + 1) % STREAM_ITEMS;
+        stream->count--;
+        stream->bytes -= item.bytes;
+        pthread_cond_signal(&stream->moved);
+        if (item.number == number)
+            break;
+        free(item.memory);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    if (*passed)
+        return failure_set(failure, REASON_CHANGED, "the archive has changed since it was listed");
+    if (item.number != number)
+        return failure->reason;
+    if (!item.memory) {
+        *failure = item.failure;
+        return failure->reason;
+    }
+    *out = blob_of_memory(item.memory, item.bytes);
+    return REASON_NONE;
+}
+
+enum reason archives_open_member(struct blob *out, struct archives *archives,
+                                 const struct source_member *member, struct failure *failure)
+{
+    const uint64_t place = member->where & PLACE_MAX;
+    const size_t index = (size_t)(member->where >> PLACE_BITS & INDEX_MAX);
+    struct one *one = archives->one[index];
+    if (!(member->where & SOURCE_WHERE_IN_ORDER)) {
+        const int fd = share_descriptor(archives, one, failure);
+        if (fd < 0)
+            return failure->reason;
+        *out = blob_of_file(fd, member->bytes, one->mtime_ns);
+        out->offset = place;
+        out->file_bytes = one->bytes;
+        return REASON_NONE;
+    }
+    bool passed = false;
+    if (start_streams(archives, index, failure) != REASON_NONE ||
+        take_item(out, one->stream, place, &passed, failure) == REASON_NONE || !passed)
+        return failure->reason;
+    /* Its place has passed: from the beginning. */
+    failure->reason = REASON_NONE;
+    stop_stream(one);
+    passed = false;
+    if (start_stream(one, failure) != REASON_NONE)
+        return failure->reason;
+    return take_item(out, one->stream, place, &passed, failure);
+}
+
+void archives_close(struct archives **archives)
+{
+    if (!archives || !*archives)
+        return;
+    for (size_t i = 0; i < (*archives)->count; i++) {
+        struct one *one = (*archives)->one[i];
+        stop_stream(one);
+        if (one->fd >= 0)
+            close(one->fd);
+        free(one->name);
+        free(one);
+    }
+    if ((*archives)->utf8)
+        freelocale((*archives)->utf8);
+    pthread_mutex_destroy(&(*archives)->lock);
+    free((*archives)->one);
+    free(*archives);
+    *archives = NULL;
+}

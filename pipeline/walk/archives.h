@@ -1,0 +1,59 @@
+/* archives.h: pictures inside archives, read without unpacking them: tar (plain, or compressed by
+ * anything that libarchive reads) and zip.
+ *
+ * A member is an entry like a file. Its path is that of the archive, a slash, and its name in it
+ * (without leading "./"); its modification time is the archive's; `where` says in which archive it
+ * is and at which place. Members keep the archive's order.
+ *
+ *     plain tar, stored in a zip    a range of the archive's descriptor; any thread, any order
+ *     everything else               a thread an archive decompresses ahead into bounded memory;
+ *                                   opened one at a time, in the order of the listing
+ *
+ * Archives of one walk share this object, so that the next ones are decompressed ahead whatever
+ * SOURCE they belong to. A build without libarchive has another implementation, which refuses. */
+#ifndef CLPIPE_WALK_ARCHIVES_H
+#define CLPIPE_WALK_ARCHIVES_H
+
+#include "walk/source.h"
+
+struct archives;
+
+/* Larger members of compressed archives are failures: they are read as a whole. */
+#define ARCHIVE_MEMBER_MAX (256ull << 20)
+
+enum status archives_open(struct archives **out, struct error *err);
+/* Ends the threads. Accepts NULL and NULLs. */
+void archives_close(struct archives **archives);
+
+/* The library with its version; NULL: this build has none. */
+const char *archives_library(void);
+
+/* A file that is an archive. */
+struct archive_file {
+    int directory;      /* that `name` is relative to; stays open as long as the archives */
+    const char *name;   /* to open it by */
+    const char *path;   /* of the file as an item; its members' paths begin with it */
+    size_t length;      /* of the path */
+    uint64_t bytes;     /* as stat() told */
+    int64_t mtime_ns;
+};
+
+/* Adds the members to the listing, one after the other. Directories are no members. What cannot be
+ * read is a member with a failure: links and devices, sparse and encrypted members, names that lead
+ * out of the archive, a name that was there before. An archive that cannot be read, or not to its
+ * end, is an entry of its own with a failure, behind the members before. Fails like
+ * source_listing.add, for want of memory, and on a stop. */
+enum status archives_list(struct archives *archives, struct source_listing *listing,
+                          const struct archive_file *file, struct error *err);
+
+/* Is the member with this `where` in an archive? */
+static inline bool archives_member(uint64_t where)
+{
+    return where & SOURCE_WHERE_ARCHIVE;
+}
+
+/* As source_kind.open, for such a member. */
+enum reason archives_open_member(struct blob *out, struct archives *archives,
+                                 const struct source_member *member, struct failure *failure);
+
+#endif

@@ -1,0 +1,255 @@
+"""Archives as sources: what is read from them equals what is read from the same files unpacked."""
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import zipfile
+
+import h5py
+import pytest
+from conftest import check_one_error, draw_photos, error_lines, run_clpipe, spoil
+
+pytestmark = pytest.mark.skipif("not built in" in run_clpipe("--version").stdout.split(
+    "archives")[-1].split("\n")[0], reason="this build has no libarchive")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """Pictures and spoiled files; names of more than 100 bytes and in other alphabets."""
+    directory = tmp_path_factory.mktemp("unpacked") / "t"
+    directory.mkdir()
+    draw_photos(directory)
+    spoil(directory)
+    picture = (directory / "green" / "01.jpg").read_bytes()
+    for name in ("l" * 120 + "/" + "m" * 130 + ".jpg", "caf\u00e9/\u00fc.jpg"):
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_bytes(picture)
+    (directory / ".hidden.jpg").write_bytes(picture)
+    return directory
+
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def rows(path):
+    """{path: (digest, feature row)} and {path: reason} of a result."""
+    with h5py.File(path) as file:
+        feature = next(iter(file["features"].values()))
+        return ({text(name): (tuple(digest), tuple(row)) for name, digest, row in
+                 zip(file["images/path"][()], file["images/digest"][()], feature[()])},
+                {text(name): text(reason) for name, reason in
+                 zip(file["failures/path"][()], file["failures/reason"][()])})
+
+
+def pack(kind, directory, path):
+    """Packs the content of `directory`."""
+    formats = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
+    if kind.startswith("zip"):
+        method = zipfile.ZIP_DEFLATED if kind == "zip-deflated" else zipfile.ZIP_STORED
+        with zipfile.ZipFile(path, "w", method) as archive:
+            for top, folders, names in os.walk(directory):
+                for name in sorted(folders) + sorted(names):
+                    whole = os.path.join(top, name)
+                    archive.write(whole, os.path.relpath(whole, directory))
+        return
+    if kind == "zst":
+        subprocess.run(["bsdtar", "-caf", path, "-C", directory, "."], check=True)
+        return
+    mode = {"gz": "w:gz", "xz": "w:xz", "bz2": "w:bz2"}.get(kind, "w")
+    with tarfile.open(path, mode, format=formats.get(kind, tarfile.GNU_FORMAT)) as archive:
+        archive.add(directory, ".")
+
+
+KINDS = {"ustar": "tar", "gnu": "tar", "pax": "tar", "gz": "tar.gz", "xz": "txz", "bz2": "tar.bz2",
+         "zst": "tar.zst", "zip-stored": "zip", "zip-deflated": "ZIP"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equals_the_unpacked_files(clpipe, tmp_path, tree, kind):
+    if kind == "zst" and not shutil.which("bsdtar"):
+        pytest.skip("no bsdtar here")
+    directory = tree
+    if kind == "ustar":  # its names end at 100 and 155 bytes
+        directory = tmp_path / "short"
+        shutil.copytree(tree, directory, ignore=shutil.ignore_patterns("l" * 120))
+    archive = f"a.{KINDS[kind]}"
+    pack(kind, directory, tmp_path / archive)
+    extra = ["--isolate"] if kind in ("pax", "gz") else []
+    assert clpipe("ingest", directory, "-o", "d.h5", "-q").returncode == 1
+    assert clpipe("ingest", archive, "-o", "a.h5", "-q", *extra).returncode == 1
+    images, failures = rows(tmp_path / "d.h5")
+    assert rows(tmp_path / "a.h5") == ({f"{archive}/{name}": row for name, row in images.items()},
+                                       {f"{archive}/{name}": why for name, why in failures.items()})
+    assert clpipe("verify", "a.h5").returncode == 0
+    again = clpipe("ingest", archive, "-o", "a.h5")
+    assert "nothing new" in again.stdout
+
+
+def test_sources_mix(clpipe, tmp_path, tree):
+    """Archives below a directory stand where their members belong, in the archive's own order."""
+    put = tmp_path / "all"
+    put.mkdir()
+    shutil.copytree(tree / "red", put / "a")
+    shutil.copytree(tree / "blue", put / "b.tar.d")
+    with tarfile.open(put / "b.tar", "w") as archive:
+        for name in ("05.jpg", "02.jpg"):
+            archive.add(tree / "blue" / name, name)
+    with tarfile.open(put / "c.tgz", "w:gz") as archive:
+        for name in ("10.jpg", "01.jpg", "07.jpg"):
+            archive.add(tree / "green" / name, "x/" + name)
+    shutil.copy(put / "c.tgz", put / "b.tar.tgz")
+    plain = clpipe("ingest", "all", "-o", "plain.h5")
+    assert plain.returncode == 0
+    assert any("3 archives in directories were not opened (use --archives)" in line
+               for line in error_lines(plain))
+    result = clpipe("ingest", "all", "--archives", "-o", "all.h5", "--exclude", "02.jpg")
+    assert result.returncode == 0 and not error_lines(result), result.stderr
+    paths = list(rows(tmp_path / "all.h5")[0])
+    head = sorted(f"a/{name}" for name in os.listdir(put / "a"))
+    blue = sorted(f"b.tar.d/{name}" for name in os.listdir(put / "b.tar.d") if name != "02.jpg")
+    assert paths == head + blue + [f"b.tar.tgz/x/{n}.jpg" for n in ("10", "01", "07")] + \
+        ["b.tar/05.jpg"] + [f"c.tgz/x/{n}.jpg" for n in ("10", "01", "07")]
+    assert clpipe("verify", "all.h5").returncode == 0
+    # An update in which an archive has one more member, another is gone.
+    with tarfile.open(put / "b.tar", "a") as archive:
+        archive.add(tree / "red" / "00.png", "new.png")
+    os.remove(put / "c.tgz")
+    result = clpipe("ingest", "all", "-o", "all.h5")
+    assert result.returncode == 0, result.stderr
+    assert list(rows(tmp_path / "all.h5")[0]) == [p for p in paths if not p.startswith("c.tgz")] + \
+        ["b.tar/new.png"]
+    assert clpipe("verify", "all.h5").returncode == 0
+    # A list names archives and files.
+    (tmp_path / "list").write_text("all/b.tar\nall/a/00.png\n")
+    assert clpipe("ingest", "@list", "-o", "list.h5", "-q").returncode == 0
+    assert list(rows(tmp_path / "list.h5")[0]) == ["all/b.tar/05.jpg", "all/b.tar/02.jpg",
+                                                  "all/b.tar/new.png", "all/a/00.png"]
+
+
+def test_an_interrupted_run_goes_on(clpipe, tmp_path, tree):
+    for kind in ("gz", "gnu"):
+        archive = f"{kind}.{KINDS[kind]}"
+        pack(kind, tree, tmp_path / archive)
+        assert clpipe("ingest", archive, "-o", f"{kind}.h5", "-q").returncode == 1
+        first = clpipe("ingest", archive, "-o", f"{kind}2.h5", "-q", "--limit", "5")
+        assert first.returncode in (0, 1)
+        assert clpipe("ingest", archive, "-o", f"{kind}2.h5", "-q").returncode == 1
+        assert rows(tmp_path / f"{kind}.h5") == rows(tmp_path / f"{kind}2.h5")
+
+
+def add(archive, name, content=b"", **more):
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    for key, value in more.items():
+        setattr(info, key, value)
+    archive.addfile(info, io.BytesIO(content))
+
+
+def test_hostile_members(clpipe, tmp_path, tree):
+    picture = (tree / "green" / "01.jpg").read_bytes()
+    with tarfile.open(tmp_path / "evil.tar", "w") as archive:
+        add(archive, "good.jpg", picture)
+        add(archive, "/absolute.jpg", picture)
+        add(archive, "../up.jpg", picture)
+        add(archive, "a/../b.jpg", picture)
+        add(archive, "good.jpg", picture)
+        add(archive, "link.jpg", type=tarfile.SYMTYPE, linkname="good.jpg")
+        add(archive, "hard.jpg", type=tarfile.LNKTYPE, linkname="good.jpg")
+        add(archive, "readme", type=tarfile.SYMTYPE, linkname="good.jpg")
+        add(archive, "pipe", type=tarfile.FIFOTYPE)
+        add(archive, "inner.tar", (b"x" * 512))
+        add(archive, "empty.jpg")
+        add(archive, "last.jpg", picture)
+    result = clpipe("ingest", "evil.tar", "-o", "e.h5", "-q")
+    assert result.returncode == 1, result.stderr
+    images, failures = rows(tmp_path / "e.h5")
+    assert list(images) == ["evil.tar/good.jpg", "evil.tar/last.jpg"]
+    with h5py.File(tmp_path / "e.h5") as file:
+        table = [(text(p), text(r)) for p, r in zip(file["failures/path"][()],
+                                                   file["failures/reason"][()])]
+    assert table == [("evil.tar//absolute.jpg", "unsupported"), ("evil.tar/../up.jpg", "unsupported"),
+                     ("evil.tar/a/../b.jpg", "unsupported"), ("evil.tar/good.jpg", "unsupported"),
+                     ("evil.tar/link.jpg", "unsupported"), ("evil.tar/hard.jpg", "unsupported"),
+                     ("evil.tar/readme", "not-an-image"), ("evil.tar/pipe", "not-an-image"),
+                     ("evil.tar/inner.tar", "not-an-image"), ("evil.tar/empty.jpg", "empty")]
+    assert clpipe("verify", "e.h5").returncode == 0
+
+
+def flip(content, at):
+    return content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1:]
+
+
+@pytest.mark.parametrize("kind", ["gnu", "gz", "zip-stored", "zip-deflated"])
+def test_damaged_archives(clpipe, tmp_path, tree, kind):
+    """Whatever is damaged: what is intact before it is read, the rest is a failure with a reason."""
+    pack(kind, tree / "red", tmp_path / "whole")
+    content = (tmp_path / "whole").read_bytes()
+    put = tmp_path / "d"
+    put.mkdir()
+    (put / "good.png").write_bytes((tree / "red" / "00.png").read_bytes())
+    ending = KINDS[kind]
+    damaged = {"cut": content[:len(content) // 4], "head": flip(content, 3),
+               "middle": flip(content, len(content) // 2), "text": b"no archive at all\n" * 99,
+               "empty": b"", "zeros": bytes(10240), "end": content[:-30]}
+    for name, spoiled in damaged.items():
+        (put / f"{name}.{ending}").write_bytes(spoiled)
+    result = clpipe("ingest", "d", "--archives", "-o", "d.h5", "-q", timeout=60)
+    assert result.returncode == 1, result.stderr
+    images, failures = rows(tmp_path / "d.h5")
+    assert "good.png" in images
+    assert failures[f"empty.{ending}/"] == "empty"
+    assert failures[f"text.{ending}/"] in ("corrupt", "truncated")
+    assert any(path.startswith("cut.") for path in failures)
+    assert set(failures.values()) <= {"empty", "corrupt", "truncated", "unsupported", "unknown-format",
+                                      "not-an-image", "changed"}
+    assert clpipe("verify", "d.h5").returncode == 0
+
+
+@pytest.mark.slow  # makes and reads 300 MB
+def test_sparse_members_and_bombs(clpipe, tmp_path, tree):
+    with open(tmp_path / "holes.bmp", "wb") as file:
+        file.seek(1 << 20)
+        file.write(b"end")
+    subprocess.run(["tar", "--sparse", "-cf", "sparse.tar", "holes.bmp"], cwd=tmp_path, check=True)
+    with tarfile.open(tmp_path / "bomb.tar.gz", "w:gz") as archive:
+        info = tarfile.TarInfo("zeros.bmp")
+        info.size = 300 << 20
+        with open("/dev/zero", "rb") as zeros:
+            archive.addfile(info, zeros)
+        add(archive, "good.png", (tree / "red" / "00.png").read_bytes())
+    result = clpipe("ingest", "sparse.tar", "bomb.tar.gz", "-o", "s.h5", "-q", "--json", "s.json")
+    assert result.returncode == 1, result.stderr
+    images, failures = rows(tmp_path / "s.h5")
+    assert list(images) == ["bomb.tar.gz/good.png"]
+    assert failures == {"sparse.tar/holes.bmp": "unsupported", "bomb.tar.gz/zeros.bmp": "too-large"}
+
+
+def test_changed_while_read(clpipe, tmp_path, tree):
+    """The archive is another one when its members are read: no picture is made of the wrong bytes."""
+    pack("gnu", tree, tmp_path / "a.tar")
+    os.mkfifo(tmp_path / "wait")
+    # The list is read after the archive has been listed; its writer changes the archive first.
+    with subprocess.Popen(["sh", "-c", "exec 3> wait; printf x >> a.tar; echo good.png >&3"],
+                          cwd=tmp_path):
+        shutil.copy(tree / "red" / "00.png", tmp_path / "good.png")
+        result = clpipe("ingest", "a.tar", "@wait", "-o", "c.h5", "-q")
+    assert result.returncode == 1, result.stderr
+    images, failures = rows(tmp_path / "c.h5")
+    assert list(images) == ["good.png"]
+    assert len(failures) > 10 and set(failures.values()) == {"changed"}
+
+
+def test_without_a_picture(clpipe, tmp_path):
+    with tarfile.open(tmp_path / "none.tar", "w") as archive:
+        add(archive, "notes", b"text")
+    check_one_error(clpipe("ingest", "none.tar", "-o", "n.h5", "-q"), 3, "no image")
+
+
+def test_no_files_to_link_to(clpipe, tmp_path, tree):
+    pack("gnu", tree / "red", tmp_path / "a.tar")
+    assert clpipe("run", "a.tar", "-k", "2", "-o", "r.h5", "-q").returncode == 0
+    assert (tmp_path / "r-report" / "index.html").exists()
+    check_one_error(clpipe("export", "r.h5", "--what", "tree", "--to", "t", "-q"), 3,
+                    "the images are in archives")
