@@ -197,11 +197,13 @@ static float scaled(int product, float of_query, float of_lane)
     return (float)product * (2 * of_query * of_lane);
 }
 
+#ifdef PLAIN
 /* Whether x is in doubt for y, as a lane's facts and reach have it; p: of both. */
 static bool in_doubt_for(float4 of_y, float reach_y, float4 of_x, float p)
 {
     return p + (2 * reach_y * of_x.y + of_x.w) >= of_y.z - reach_y * reach_y - SEARCH_SLACK_LEAST;
 }
+#endif
 
 /* A work-item to a span of SEARCH_SPAN lanes: the largest scale, error and error^2 - square there. With
  * the largest product of a row with any of them these tell that no lane of the span is in doubt. */
