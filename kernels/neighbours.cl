@@ -30,23 +30,29 @@ enum { NEEDED = 0 FEATURES(NEED) };
 
 #define WIDTH (STRETCH + 2)
 
+/* Its turns do not depend on each other: the compiler need not prove it. */
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+
 /* A row of each plane that is needed. */
-static inline void fill_rows(short (*rows)[WIDTH], __global const uchar *in, uint width)
+INLINE void fill_rows(short (*rows)[WIDTH], __global const uchar *in, uint width)
 {
-    if (NEEDED & 1 << PLANE_LUMA)
-        for (uint x = 0; x < width; x++)
-            rows[PLANE_LUMA][x] = (short)((77u * in[3 * x] + 150u * in[3 * x + 1] +
-                                           29u * in[3 * x + 2] + 128u) >> 8);
-    if (NEEDED & 1 << PLANE_RED_GREEN)
-        for (uint x = 0; x < width; x++)
+    if (NEEDED & 1 << PLANE_LUMA) {
+        INDEPENDENT for (uint x = 0; x < width; x++)
+            rows[PLANE_LUMA][x] = (short)luma_of(in[3 * x], in[3 * x + 1], in[3 * x + 2]);
+    }
+    if (NEEDED & 1 << PLANE_RED_GREEN) {
+        INDEPENDENT for (uint x = 0; x < width; x++)
             rows[PLANE_RED_GREEN][x] = (short)((short)in[3 * x] - (short)in[3 * x + 1]);
-    if (NEEDED & 1 << PLANE_YELLOW_BLUE)
-        for (uint x = 0; x < width; x++)
+    }
+    if (NEEDED & 1 << PLANE_YELLOW_BLUE) {
+        INDEPENDENT for (uint x = 0; x < width; x++)
             rows[PLANE_YELLOW_BLUE][x] =
                 (short)((short)in[3 * x] + (short)in[3 * x + 1] - 2 * (short)in[3 * x + 2]);
-    if (NEEDED & 1 << PLANE_ZONE)
-        for (uint x = 0; x < width; x++)
+    }
+    if (NEEDED & 1 << PLANE_ZONE) {
+        INDEPENDENT for (uint x = 0; x < width; x++)
             rows[PLANE_ZONE][x] = (short)zone_of(in[3 * x], in[3 * x + 1], in[3 * x + 2]);
+    }
 }
 
 #define DECLARE(i, KIND, n0, n1, n2, n, o, t) uint h##i[SUB * TABLE_##KIND] = {0};
@@ -55,7 +61,7 @@ static inline void fill_rows(short (*rows)[WIDTH], __global const uchar *in, uin
         const short *above = rows[y % 3][plane], *here = rows[(y + 1) % 3][plane];                 \
         const short *below = rows[(y + 2) % 3][plane];                                             \
         uint *table = h + (c) * (TABLE_##KIND / CHANNELS_##KIND);                                  \
-        for (uint x = 0; x < width; x++) {                                                         \
+        INDEPENDENT for (uint x = 0; x < width; x++) {                                             \
             bins[x] = (ushort)BIN_##KIND(above + x, here + x, below + x,                           \
                                              rows[(y + 1) % 3][PLANE_ZONE][x + 1]);                \
             if (WEIGHTED_##KIND)                                                                   \
@@ -151,7 +157,7 @@ neighbours(__global const uchar *restrict pixels, __global const struct histogra
                 value[PLANE_YELLOW_BLUE][k] = (short)((int)r + (int)g - 2 * (int)b);
             }
             if (NEEDED & 1 << PLANE_ZONE && k == 4)
-                zone = (short)zone_of(r, g, b);
+                zone = (short)zone_of((int)r, (int)g, (int)b);
         }
         FEATURES(ADD)
     }

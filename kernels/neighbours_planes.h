@@ -28,23 +28,31 @@ static inline uint luma_of(uint r, uint g, uint b)
     return (77 * r + 150 * g + 29 * b + 128) >> 8;
 }
 
-/* Zones of colour: black, three greys, and by hue, saturation and value. Comparisons of products
- * instead of the quotients of docs/features.md, which are the same. */
-static inline uint zone_of(uint r, uint g, uint b)
+/* Of two whole numbers, `yes` where `mask` is -1, `no` where it is 0: no branch. */
+static inline int choose(int mask, int yes, int no)
 {
-    const int most = (int)max(max(r, g), b), d = most - (int)min(min(r, g), b);
+    return (yes & mask) | (no & ~mask);
+}
+
+/* Zones of colour: black, three greys, and by hue, saturation and value. Comparisons of products
+ * instead of the quotients of docs/features.md, which are the same, and masks instead of branches,
+ * so that compilers turn it into vector instructions. */
+static inline int zone_of(int r, int g, int b)
+{
+    const int rg = r - g, gb = g - b, br = b - r;
+    const int above = choose(-(rg > 0), r, g), below = choose(-(rg > 0), g, r);
+    const int most = choose(-(above > b), above, b), d = most - choose(-(below < b), below, b);
     const int s = 255 * d + most / 2; /* saturation times most */
-    const int rg = (int)r - (int)g, gb = (int)g - (int)b, br = (int)b - (int)r;
-    const int is_r = (int)r == most, is_g = (int)g == most;
+    const int is_r = -(r == most), is_g = -(g == most);
     /* Hue times d, moved by 60 degrees so that it is not negative: 0 to 360, of which 45 are one. */
-    const int hue = 60 * (is_r ? gb : is_g ? br : rg) + (is_r ? 60 : is_g ? 180 : 300) * d;
-    int sector = 0;
-    for (int k = 1; k <= 8; k++)
-        sector += hue >= (60 + 45 * k) * d;
-    sector = hue < 60 * d ? (hue >= 15 * d ? 7 : 6) : sector;
+    const int hue = 60 * choose(is_r, gb, choose(is_g, br, rg)) +
+                    choose(is_r, 60, choose(is_g, 180, 300)) * d;
+    const int sector = (hue >= 105 * d) + (hue >= 150 * d) + (hue >= 195 * d) + (hue >= 240 * d) +
+                       (hue >= 285 * d) + (hue >= 330 * d) +
+                       (-(hue < 60 * d) & (6 + (hue >= 15 * d)));
     const int coloured = 4 + sector * 4 + 2 * (s >= 128 * most) + (most >= 153);
     const int grey = 1 + (most >= 107) + (most >= 182);
-    return (uint)(most < 32 ? 0 : s < 51 * most ? grey : coloured);
+    return choose(-(most < 32), 0, choose(-(s < 51 * most), grey, coloured));
 }
 
 static inline int sobel_x(const short *above, const short *here, const short *below)

@@ -111,7 +111,7 @@ def test_names_and_specs(clpipe, pictures, tmp_path):
 def test_photographs(clpipe, tmp_path):
     chosen = tmp_path / "photos"
     chosen.mkdir()
-    for path in sorted(LABELLED.rglob("*.jpg"))[::25]:
+    for path in sorted(LABELLED.rglob("*.jpg"))[::80]:
         shutil.copy(path, chosen)
     assert clpipe("ingest", chosen, "-o", "f.h5", *TEXTURES).returncode == 0
-    assert check_file(tmp_path / "f.h5", chosen) >= 20
+    assert check_file(tmp_path / "f.h5", chosen) >= 10
