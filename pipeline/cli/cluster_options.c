@@ -46,6 +46,8 @@ void options_clustering(struct clustering_config *out, struct compute_search *se
         .name = options->name,
         .k = options->k,
         .metric = options->metric,
+        .as_preset = !options_given(options, "pca") && !options_given(options, "whiten") &&
+                     !options_given(options, "center"),
         .center = options->center,
         .pca = (uint32_t)options->pca,
         .whiten = options->whiten,

@@ -164,7 +164,7 @@ static enum status tell_failure(struct result *result, unsigned source, const ch
 
 static enum status read_values(float *values, uint32_t dimension, const char *const *pictures,
                                unsigned count, const char *file, const char *name,
-                               struct error *err)
+                               const char *preset, struct error *err)
 {
     struct result *result = NULL;
     struct matrix_source matrix = {0};
@@ -175,7 +175,8 @@ static enum status read_values(float *values, uint32_t dimension, const char *co
         return error_memory(err, count, "pictures");
     enum status status = result_open(&result, file, err);
     if (status == STATUS_OK)
-        status = feature_matrix_open(&matrix, &about, result, name, err);
+        status = preset ? feature_matrix_open_preset(&matrix, &about, result, preset, err)
+                        : feature_matrix_open(&matrix, &about, result, name, err);
     if (status == STATUS_OK && matrix.dimension != dimension)
         status = error_set(err, STATUS_FAILED, "%s has other dimensions here", name);
     for (uint64_t row = 0; row < matrix.rows && status == STATUS_OK; row++) {
@@ -251,7 +252,8 @@ enum status describe_pictures(float *values, uint32_t dimension, const char *con
     }
     status = a.no_memory ? error_memory(err, 4096, "an ingest") : run_ingest(&a, err);
     if (status == STATUS_OK || status == STATUS_PARTIAL)
-        status = read_values(values, dimension, pictures, count, file, name, err);
+        status = read_values(values, dimension, pictures, count, file, name,
+                             strcmp(name, RESULT_PRESET) == 0 ? result_preset(result) : NULL, err);
     else if (status == STATUS_FAILED && count == 1)
         status = one_failure(pictures[0], err);
     clear(&a);

@@ -214,9 +214,10 @@ const struct option_group group_run_output = {"Result", run_output_rows};
          0,                                                                                        \
          0,                                                                                        \
          "distance measure"},                                                                      \
-    {"pca", 0, OPTION_NUMBER, AT(pca), "N", NULL, "off", 1, 256,                                   \
-     "cluster by the first N principal components of the rows, divided by their length"},          \
-        {"whiten", 0, OPTION_REAL, AT(whiten), "X", "0", NULL, 0, 0,                               \
+    {"pca", 0, OPTION_NUMBER, AT(pca), "N", NULL, "as the preset says, else 0", 0, 256,             \
+     "cluster by the first N principal components of the rows, divided by their length; 0: by the "   \
+     "rows"},                                                                                      \
+        {"whiten", 0, OPTION_REAL, AT(whiten), "X", NULL, "as the preset says, else 0", 0, 0,      \
          "divide each component by its variance to the power of X/2, 0 to 1; with --pca"},         \
         {"center", 0, OPTION_FLAG, AT(center), NULL, NULL, NULL, 0, 0,                             \
          "subtract the mean of the rows and divide them by their length; --pca does so"},          \
@@ -244,7 +245,7 @@ static const struct option cluster_rows[] = {
      "number of clusters; required. A:B or A:B:STEP tries each k from A to B, keeps the best, and "
      "stores the quality measures of all"},
     PLOT_ROW,
-    {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the only one", 0, 0,
+    {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the preset's, or the only one", 0, 0,
      "feature of a clpipe file to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several"},
     NAME_ROW,
     CLUSTERING_ROWS("1", NULL),
@@ -265,7 +266,7 @@ static const struct option cluster_run_rows[] = {
      "10; for fewer than 50 images a fifth of their number", 1, INT32_MAX,
      "number of clusters; A:B or A:B:STEP tries each k from A to B and keeps the best"},
     PLOT_ROW,
-    {"cluster-feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the first", 0, 0,
+    {"cluster-feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the preset's, or the first", 0, 0,
      "feature to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several"},
     NAME_ROW,
     CLUSTERING_ROWS(NULL, "10 if rows x values x k is at most 2^31, else 1"),
@@ -303,7 +304,7 @@ const struct option_group group_import = {"Rows", import_rows};
 static const struct option similar_rows[] = {
     {"neighbours", 'n', OPTION_NUMBER, AT(neighbours), "N", "20", NULL, 1, 65536,
      "number of neighbours of each; where there are fewer the row is -1 and the distance NaN"},
-    {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the only one", 0, 0,
+    {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the preset's, or the only one", 0, 0,
      "feature to compare, if the file has several, or several joined: NAME[:W]+NAME[:W]..."},
     {"metric", 0, OPTION_CHOICE, AT(metric), "euclidean|cosine|hellinger", NULL,
      "hellinger for l1 histograms, else euclidean", 0, 0, "distance"},
@@ -319,7 +320,7 @@ static const struct option similar_rows[] = {
 const struct option_group group_similar = {"Neighbours", similar_rows};
 
 static const struct option evaluate_rows[] = {
-    {"feature", 0, OPTION_LIST, AT(features), "NAME[:W]+...", NULL, "each of the file", 0, 0,
+    {"feature", 0, OPTION_LIST, AT(features), "NAME[:W]+...", NULL, "each of the file, and its preset", 0, 0,
      "feature to measure, or several joined with weights; repeatable"},
     {"metric", 0, OPTION_LIST, AT(metrics), "euclidean|cosine|hellinger", NULL,
      "hellinger for l1 histograms, else euclidean", 0, 0, "distance; repeatable"},
@@ -327,7 +328,7 @@ static const struct option evaluate_rows[] = {
      "clustering to measure; repeatable"},
     {"classes", 0, OPTION_TEXT, AT(classes), "FILE.csv", NULL, "the folders", 0, 0,
      "table of classes: columns path and class; images that are not listed are left out"},
-    {"pca", 0, OPTION_NUMBER, AT(pca), "N", NULL, "off", 1, 256,
+    {"pca", 0, OPTION_NUMBER, AT(pca), "N", "0", NULL, 0, 256,
      "rank by the first N principal components of the rows, as cluster --pca does"},
     {"whiten", 0, OPTION_REAL, AT(whiten), "X", "0", NULL, 0, 0,
      "divide each component by its variance to the power of X/2, 0 to 1; with --pca"},

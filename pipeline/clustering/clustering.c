@@ -21,6 +21,7 @@
 #include "clustering/folders.h"
 #include "clustering/target.h"
 #include "file/add_clusters.h"
+#include "file/preset_join.h"
 #include "file/parameters.h"
 #include "matrix/npy.h"
 #include <stdio.h>
@@ -40,6 +41,9 @@ struct job {
     struct cluster_config cluster; /* k: the largest */
     struct number_range k;
     enum cluster_metric space; /* that is asked for; where rows are projected, k-means is euclidean */
+    bool center;
+    uint32_t pca;
+    double whiten;
     struct matrix_source rows;    /* projected, where they are: */
     struct projection projection; /* its arrays are those of `rows` */
     float *initial, *weights;
@@ -77,7 +81,7 @@ enum status clustering_check_name(const char *name, struct error *err)
 
 static bool is_projected(const struct job *job)
 {
-    return job->config->center || job->config->pca > 0;
+    return job->center || job->pca > 0;
 }
 
 static bool is_sweep(const struct job *job)
@@ -229,8 +233,8 @@ static enum status write_parameters(struct job *job, struct error *err)
     json_string(&json, "metric", clustering_metric_names[job->space]);
     if (is_projected(job)) {
         json_bool(&json, "center", true);
-        json_uint(&json, "pca", job->config->pca);
-        json_double(&json, "whiten", job->config->whiten);
+        json_uint(&json, "pca", job->pca);
+        json_double(&json, "whiten", job->whiten);
     }
     json_string(&json, "init", job->init);
     json_uint(&json, "seed", cluster->seed);
@@ -275,6 +279,24 @@ static enum status take_stored_restarts(struct job *job, struct error *err)
     return status;
 }
 
+/* A clustering of the preset's rows that says nothing of projections takes the preset's. */
+static enum status choose_projection(struct job *job, struct error *err)
+{
+    const struct clustering_config *config = job->config;
+    struct preset_join join;
+    job->center = config->center;
+    job->pca = config->pca;
+    job->whiten = config->whiten;
+    if (!config->as_preset || !job->input.result ||
+        strcmp(job->input.about.name, RESULT_PRESET) != 0 ||
+        strcmp(job->input.about.kind, "joined") != 0)
+        return STATUS_OK;
+    const enum status status = preset_join_read(&join, result_preset(job->input.result), err);
+    job->pca = join.pca < PCA_COMPONENTS_MAX ? join.pca : PCA_COMPONENTS_MAX;
+    job->whiten = join.whiten;
+    return status;
+}
+
 static enum status read_options(struct job *job, struct error *err)
 {
     const struct clustering_config *config = job->config;
@@ -290,7 +312,9 @@ static enum status read_options(struct job *job, struct error *err)
     job->cluster.metric = config->metric >= 0 ? (enum cluster_metric)config->metric
                                               : matrix_input_usual_metric(&job->input.about);
     job->space = job->cluster.metric;
-    enum status status = config->lower_k ? lower_k(job, err) : STATUS_OK;
+    enum status status = choose_projection(job, err);
+    if (status == STATUS_OK && config->lower_k)
+        status = lower_k(job, err);
     if (status != STATUS_OK)
         return status;
     status = choose_init(job, err);
@@ -306,7 +330,7 @@ static enum status read_options(struct job *job, struct error *err)
                 ? 1
                 : clustering_usual_restarts(
                       job->input.source.rows,
-                      config->pca > 0 && config->pca < columns ? config->pca : columns, &job->k);
+                      job->pca > 0 && job->pca < columns ? job->pca : columns, &job->k);
     status = config->weights ? read_weights(job, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
@@ -434,8 +458,8 @@ static enum status project_rows(struct job *job, struct error *err)
 {
     const struct clustering_config *config = job->config;
     const struct pca_config pca = {.space = (enum projection_space)job->space,
-                                   .components = config->pca,
-                                   .whiten = config->whiten,
+                                   .components = job->pca,
+                                   .whiten = job->whiten,
                                    .threads = config->machine.threads,
                                    .stop = config->machine.stop};
     job->rows = job->input.source;

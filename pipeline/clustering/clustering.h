@@ -16,6 +16,7 @@ struct clustering_config {
     bool lower_k;                /* nobody asked for k: to clustering_usual_k and to the number of
                                     different rows, with a notice */
     int metric;                  /* enum cluster_metric; -1: the one that suits the rows */
+    bool as_preset;              /* the preset's rows are projected as it says; else: */
     bool center;                 /* rows are taken from their mean, to unit length */
     uint32_t pca;                /* the same, on that many principal components; 0: on none */
     double whiten;               /* which are divided by their variance to the power of whiten / 2 */

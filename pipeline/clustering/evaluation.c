@@ -77,7 +77,8 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
 static enum status rank_features(struct evaluation *evaluation,
                                  const struct evaluation_config *config, struct error *err)
 {
-    const unsigned all = result_feature_count(evaluation->result);
+    const unsigned own = result_feature_count(evaluation->result);
+    const unsigned all = own + (result_preset(evaluation->result) != NULL);
     const unsigned count = config->feature_count ? config->feature_count : all;
     const unsigned metrics = config->metric_count ? config->metric_count : 1;
     enum status status = STATUS_OK;
@@ -88,6 +89,7 @@ static enum status rank_features(struct evaluation *evaluation,
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
         status = rank_feature(evaluation,
                               config->feature_count ? config->features[i]
+                              : i == own            ? RESULT_PRESET
                                                     : result_feature_at(evaluation->result, i)->name,
                               config, err);
     return status;

@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "file/clusters.h"
 #include "file/imported.h"
+#include "file/preset_join.h"
 #include "matrix/joined.h"
 #include <hdf5_hl.h>
 #include <math.h>
@@ -158,7 +159,9 @@ struct space {
         bool is_float;
         double weight;
     } part[JOINED_MOST];
-    uint32_t dimension;
+    uint32_t dimension, widest;
+    bool is_unit; /* of the preset */
+    struct joined_unit unit;
     float *buffer; /* rows of one part */
 };
 
@@ -169,43 +172,69 @@ static void space_close(struct space *space)
     free(space->buffer);
 }
 
+/* False: the feature is not there. */
+static bool space_add(struct space *space, const struct carry *c, const char *name, double weight)
+{
+    char where[FEATURE_NAME_MAX + 16];
+    hsize_t size[2] = {0, 0};
+    snprintf(where, sizeof where, "features/%s", name);
+    if (space->parts == JOINED_MOST || !schema_name_valid(name) ||
+        !h5_is_object(c->file, where, H5O_TYPE_DATASET))
+        return false;
+    const unsigned i = space->parts++;
+    space->part[i].weight = weight;
+    space->part[i].dataset = H5Dopen2(c->file, where, H5P_DEFAULT);
+    hid_t extent = H5Dget_space(space->part[i].dataset),
+          type = H5Dget_type(space->part[i].dataset);
+    H5Sget_simple_extent_dims(extent, size, NULL);
+    space->part[i].is_float = H5Tget_class(type) == H5T_FLOAT;
+    space->part[i].dimension = (uint32_t)size[1];
+    space->dimension += (uint32_t)size[1];
+    space->widest = size[1] > space->widest ? (uint32_t)size[1] : space->widest;
+    h5_close(&type);
+    h5_close(&extent);
+    return size[0] == c->map->rows && size[1] > 0;
+}
+
+/* By the preset's rule, whose weights come after all parts are there. */
+static bool space_add_preset(struct space *space, const struct carry *c)
+{
+    struct preset_join join;
+    bool right = preset_join_read(&join, result_preset(c->from), NULL) == STATUS_OK;
+    for (unsigned i = 0; i < join.count && right; i++) {
+        const struct result_feature *feature = result_feature_find(c->from, join.name[i]);
+        right = feature && space_add(space, c, join.name[i], 1);
+        space->unit.columns[i] = space->part[i].dimension;
+        space->unit.weight[i] = join.weight[i];
+        space->unit.roots[i] = feature && strcmp(feature->normalize, "l1") == 0;
+        space->unit.parts = i + 1;
+    }
+    return right;
+}
+
 /* False: not all of them are there. */
 static bool space_open(struct space *space, const struct carry *c, const char *feature,
                        uint64_t block)
 {
-    char copy[FEATURE_NAME_MAX], where[FEATURE_NAME_MAX + 16];
-    uint32_t widest = 0;
+    char copy[FEATURE_NAME_MAX];
     *space = (struct space){.parts = 0};
     snprintf(copy, sizeof copy, "%s", feature);
-    for (char *at = copy, *end; at; at = end) {
+    space->is_unit = result_preset(c->from) && strcmp(feature, RESULT_PRESET) == 0 &&
+                     !result_feature_find(c->from, RESULT_PRESET);
+    if (space->is_unit && !space_add_preset(space, c))
+        return false;
+    for (char *at = space->is_unit ? NULL : copy, *end; at; at = end) {
+        double value = 1;
         end = strchr(at, '+');
         if (end)
             *end++ = 0;
         char *weight = strchr(at, ':');
         if (weight)
             *weight++ = 0;
-        snprintf(where, sizeof where, "features/%s", at);
-        if (space->parts == JOINED_MOST || !schema_name_valid(at) ||
-            !h5_is_object(c->file, where, H5O_TYPE_DATASET))
-            return false;
-        const unsigned i = space->parts++;
-        hsize_t size[2] = {0, 0};
-        space->part[i].weight = 1;
-        space->part[i].dataset = H5Dopen2(c->file, where, H5P_DEFAULT);
-        hid_t extent = H5Dget_space(space->part[i].dataset),
-              type = H5Dget_type(space->part[i].dataset);
-        H5Sget_simple_extent_dims(extent, size, NULL);
-        space->part[i].is_float = H5Tget_class(type) == H5T_FLOAT;
-        space->part[i].dimension = (uint32_t)size[1];
-        space->dimension += (uint32_t)size[1];
-        widest = size[1] > widest ? (uint32_t)size[1] : widest;
-        h5_close(&type);
-        h5_close(&extent);
-        if (size[0] != c->map->rows || size[1] == 0 ||
-            (weight && !parse_double(&space->part[i].weight, weight)))
+        if ((weight && !parse_double(&value, weight)) || !space_add(space, c, at, value))
             return false;
     }
-    space->buffer = malloc(block * widest * sizeof *space->buffer);
+    space->buffer = malloc(block * space->widest * sizeof *space->buffer);
     return space->buffer;
 }
 
@@ -231,6 +260,8 @@ static enum status space_read(const struct space *space, const struct carry *c, 
         }
         offset += columns;
     }
+    for (uint64_t i = 0; i < count && space->is_unit; i++)
+        joined_unit_row(rows + i * space->dimension, &space->unit);
     return STATUS_OK;
 }
 

@@ -1,9 +1,11 @@
 /* feature_matrix.c: names of one or several features, and their rows. */
 #include "file/feature_matrix.h"
+#include "base/hash.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "file/choose.h"
 #include "file/identity.h"
+#include "file/preset_join.h"
 #include "matrix/joined.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,11 +163,74 @@ static enum status open_joined(struct matrix_source *out, struct result_feature 
     return status;
 }
 
+/* The text that tells joins apart: a digest of specs and weights, which together may be long. */
+static void describe_preset(struct result_feature *about, const struct result_feature *const *features,
+                     const struct preset_join *join)
+{
+    struct sha256 state;
+    uint8_t digest[32];
+    char hex[65], weight[40];
+    sha256_init(&state);
+    for (unsigned i = 0; i < join->count; i++) {
+        snprintf(weight, sizeof weight, "%.17g", join->weight[i]);
+        sha256_update(&state, features[i]->spec, strlen(features[i]->spec) + 1);
+        sha256_update(&state, weight, strlen(weight) + 1);
+    }
+    sha256_final(&state, digest);
+    sha256_hex(hex, digest);
+    *about = (struct result_feature){.rows = features[0]->rows,
+                                     .is_float = true,
+                                     .decode_scale = features[0]->decode_scale};
+    snprintf(about->name, sizeof about->name, "%s", RESULT_PRESET);
+    snprintf(about->kind, sizeof about->kind, "joined");
+    snprintf(about->spec, sizeof about->spec, "%s-%.32s", RESULT_PRESET, hex);
+}
+
+enum status feature_matrix_open_preset(struct matrix_source *out, struct result_feature *about,
+                                       struct result *result, const char *json, struct error *err)
+{
+    struct preset_join join;
+    struct joined_unit unit = {0};
+    struct joined_part parts[JOINED_MOST];
+    const struct result_feature *features[JOINED_MOST];
+    char shown[256];
+    *out = (struct matrix_source){0};
+    enum status status = preset_join_read(&join, json, err);
+    for (unsigned i = 0; i < join.count && status == STATUS_OK; i++) {
+        features[i] = result_feature_find(result, join.name[i]);
+        if (!features[i])
+            status = error_set(err, STATUS_USAGE, "%s holds no feature '%s' of its preset",
+                               path_for_message(shown, sizeof shown, result_path(result)),
+                               join.name[i]);
+        if (status == STATUS_OK)
+            status = open_feature(&parts[i].matrix, result, features[i], err);
+        if (status != STATUS_OK)
+            break;
+        parts[i].weight = 1;
+        unit.columns[i] = parts[i].matrix.dimension;
+        unit.weight[i] = join.weight[i];
+        unit.roots[i] = strcmp(features[i]->normalize, "l1") == 0;
+        unit.parts = i + 1;
+    }
+    if (status != STATUS_OK) {
+        for (unsigned i = 0; i < unit.parts; i++)
+            matrix_close(&parts[i].matrix);
+        return status;
+    }
+    describe_preset(about, features, &join);
+    status = joined_open_unit(out, about->spec, parts, &unit, err);
+    about->dimension = out->dimension;
+    return status;
+}
+
 enum status feature_matrix_open(struct matrix_source *out, struct result_feature *about,
                                 struct result *result, const char *name, struct error *err)
 {
     const struct result_feature *feature;
     *out = (struct matrix_source){0};
+    if (result_preset(result) && (!name || strcmp(name, RESULT_PRESET) == 0) &&
+        !result_feature_find(result, RESULT_PRESET))
+        return feature_matrix_open_preset(out, about, result, result_preset(result), err);
     /* Only a text that names several features, or one with a weight, has these. */
     if (name && strpbrk(name, "+:") && result_feature_count(result) > 0)
         return open_joined(out, about, result, name, err);

@@ -74,6 +74,16 @@ const char *parameters_entry(const struct parameters *parameters, const char *ke
     return json_string_value(json_object_iter_value(at));
 }
 
+bool parameters_item(const struct parameters *parameters, const char *key, unsigned i,
+                     const char *text_key, const char **text, const char *real_key, double *real)
+{
+    const json_t *item = json_array_get(json_object_get(parameters->root, key), i);
+    const json_t *number = json_object_get(item, real_key);
+    *text = json_string_value(json_object_get(item, text_key));
+    *real = json_number_value(number);
+    return *text && json_is_number(number);
+}
+
 unsigned parameters_number(const struct parameters *parameters, const char *key, unsigned otherwise)
 {
     const json_t *member = json_object_get(parameters->root, key);

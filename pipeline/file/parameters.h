@@ -23,6 +23,11 @@ const char *parameters_member(const struct parameters *parameters, const char *k
 const char *parameters_entry(const struct parameters *parameters, const char *key, unsigned i,
                              const char **name);
 
+/* Of entry `i` of the list `key`, an object: its text member `text_key` and its number `real_key`; false
+ * where there are no such. */
+bool parameters_item(const struct parameters *parameters, const char *key, unsigned i,
+                     const char *text_key, const char **text, const char *real_key, double *real);
+
 /* A non-negative integer member; `otherwise` where there is none. */
 unsigned parameters_number(const struct parameters *parameters, const char *key,
                            unsigned otherwise);

@@ -2,6 +2,7 @@
 #include "matrix/joined.h"
 #include "base/hash.h"
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@ struct joined {
     struct joined_part part[JOINED_MOST];
     unsigned parts;
     uint32_t dimension;
+    bool is_unit;
+    struct joined_unit unit;
     float *buffer; /* rows of one part */
     size_t buffer_values;
 };
@@ -22,6 +25,29 @@ static void joined_close(void *context)
     free(joined->name);
     free(joined->buffer);
     free(joined);
+}
+
+static double place(const struct joined_unit *unit, unsigned part, float value)
+{
+    return unit->roots[part] ? sqrt((double)value) : (double)value;
+}
+
+void joined_unit_row(float *row, const struct joined_unit *unit)
+{
+    double length[JOINED_MOST], all = 0;
+    const float *from = row;
+    for (unsigned i = 0; i < unit->parts; i++) {
+        double square = 0;
+        for (uint32_t j = 0; j < unit->columns[i]; j++, from++)
+            square += place(unit, i, *from) * place(unit, i, *from);
+        length[i] = sqrt(square);
+        all += square > 0 ? unit->weight[i] * unit->weight[i] : 0;
+    }
+    const double whole = sqrt(all);
+    for (unsigned i = 0; i < unit->parts; i++)
+        for (uint32_t j = 0; j < unit->columns[i]; j++, row++)
+            *row = length[i] == 0 ? 0
+                                  : (float)(place(unit, i, *row) / length[i] * unit->weight[i] / whole);
 }
 
 static enum status joined_read(void *context, uint64_t first, uint64_t count, float *rows,
@@ -49,6 +75,8 @@ static enum status joined_read(void *context, uint64_t first, uint64_t count, fl
                     (float)((double)joined->buffer[row * columns + j] * part->weight);
         offset += columns;
     }
+    for (uint64_t row = 0; row < count && joined->is_unit; row++)
+        joined_unit_row(rows + row * stride, &joined->unit);
     return STATUS_OK;
 }
 
@@ -108,5 +136,18 @@ enum status joined_open(struct matrix_source *out, const char *name,
                                   .identity = joined_identity,
                                   .close = joined_close,
                                   .context = joined};
+    return STATUS_OK;
+}
+
+enum status joined_open_unit(struct matrix_source *out, const char *name,
+                             const struct joined_part *parts, const struct joined_unit *unit,
+                             struct error *err)
+{
+    const enum status status = joined_open(out, name, parts, unit->parts, err);
+    if (status != STATUS_OK)
+        return status;
+    struct joined *joined = out->context;
+    joined->is_unit = true;
+    joined->unit = *unit;
     return STATUS_OK;
 }

@@ -39,7 +39,10 @@ static enum status open_feature(struct similar *similar, struct error *err)
     struct pages *pages = similar->pages;
     const struct result_clusters *clusters = pages->clusters;
     struct result_feature about;
-    const char *name = clusters ? clusters->feature : NULL;
+    const char *name = clusters                        ? clusters->feature
+                       : result_preset(pages->result) ? RESULT_PRESET
+                                                       : NULL;
+    const char *metric = !clusters ? "" : clusters->columns > 0 ? clusters->space : clusters->metric;
     /* Imported ones may lack rows. */
     for (unsigned i = 0; !name && i < result_feature_count(pages->result); i++)
         if (!result_feature_imported(result_feature_at(pages->result, i)))
@@ -53,7 +56,7 @@ static enum status open_feature(struct similar *similar, struct error *err)
     /* As cluster chooses where nothing is said. */
     similar->metric = strcmp(about.normalize, "l1") == 0 ? METRIC_HELLINGER : METRIC_EUCLIDEAN;
     for (int i = 0; clusters && i < 3; i++)
-        if (strcmp(metrics[i], clusters->metric) == 0)
+        if (strcmp(metrics[i], metric) == 0)
             similar->metric = (enum cluster_metric)i;
     similar->metric_name = metrics[similar->metric];
     return STATUS_OK;

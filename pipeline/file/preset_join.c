@@ -1,0 +1,31 @@
+/* preset_join.c: reads the JSON. */
+#include "file/preset_join.h"
+#include "file/parameters.h"
+#include <stdio.h>
+#include <string.h>
+
+enum status preset_join_read(struct preset_join *out, const char *json, struct error *err)
+{
+    struct parameters *parameters = NULL;
+    const char *name, *metric, *rows;
+    *out = (struct preset_join){0};
+    if (parameters_open(&parameters, json, err) != STATUS_OK)
+        return STATUS_FAILED;
+    metric = parameters_member(parameters, "metric");
+    rows = parameters_member(parameters, "rows");
+    bool right = metric && strcmp(metric, "euclidean") == 0 && rows && strcmp(rows, "unit") == 0;
+    double weight;
+    while (right && out->count < JOINED_MOST &&
+           parameters_item(parameters, "features", out->count, "name", &name, "weight", &weight)) {
+        right = strlen(name) < FEATURE_NAME_MAX && weight > 0 && weight <= 1e6;
+        if (right)
+            snprintf(out->name[out->count], sizeof out->name[0], "%s", name);
+        out->weight[out->count++] = weight;
+    }
+    out->pca = parameters_number(parameters, "pca", 0);
+    parameters_real(parameters, "whiten", &out->whiten);
+    parameters_close(&parameters);
+    right = right && out->count > 0 && out->whiten >= 0 && out->whiten <= 1;
+    return right ? STATUS_OK
+                 : error_set(err, STATUS_FAILED, "its preset joins features in an unknown way");
+}

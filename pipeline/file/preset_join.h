@@ -1,0 +1,20 @@
+/* preset_join.h: how the features of a preset are taken as one, from the root attribute `preset`. */
+#ifndef CLPIPE_FILE_PRESET_JOIN_H
+#define CLPIPE_FILE_PRESET_JOIN_H
+
+#include "file/result.h"
+#include "matrix/joined.h"
+
+struct preset_join {
+    unsigned count;
+    char name[JOINED_MOST][FEATURE_NAME_MAX];
+    double weight[JOINED_MOST];
+    /* Before a clustering; pca 0: rows are not projected. */
+    uint32_t pca;
+    double whiten;
+};
+
+/* Reads the attribute's JSON. STATUS_FAILED: it is none that this program understands. */
+enum status preset_join_read(struct preset_join *out, const char *json, struct error *err);
+
+#endif
