@@ -63,6 +63,7 @@ SCALED = [option for spec in [
     "c=rgb:bins=3,scale=129,levels=3,normalize=hellinger"] for option in ["--feature", spec]]
 
 
+@pytest.mark.deep
 def test_scaled_and_not_in_one_run(clpipe, pictures, tmp_path):
     """Small slots, where the host scales what comes in strips, give what large ones give; so do
     processes of their own and JPEG pixels from the device."""
@@ -107,6 +108,7 @@ def test_names_and_specs(clpipe, pictures, tmp_path):
         check_one_error(clpipe("ingest", one, "-o", "g.h5", "--feature", spec), 2, *why)
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not LABELLED.is_dir(), reason="no photographs beside the project")
 def test_photographs(clpipe, tmp_path):
     chosen = tmp_path / "photos"

@@ -99,6 +99,7 @@ def test_directory_without_permission(place, mode):
     assert values()[:4] == before[1][:4] and failures() == []
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not FAULTS.exists(), reason="faults.so is not built in this variant")
 def test_disk_gives_errors(place):
     """Whichever directory cannot be read to its end, the sources' own as well."""
