@@ -1,9 +1,12 @@
 /* similarity.c: wires the search: input, devices, stored graph. */
 #include "clustering/similarity.h"
+#include "base/log.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "file/graph.h"
 #include "file/locate.h"
 #include "log/workdir.h"
+#include "search/comparable.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,29 +164,63 @@ static void configure(struct neighbours_config *out, const struct similarity *si
                                       .progress_context = machine->progress.context};
 }
 
+/* After a search that failed: opens the rows that can be compared, if others are the reason. */
+static enum status open_comparable(struct comparable *out, struct similarity *similarity,
+                                   const struct neighbours_config *config, enum status failed,
+                                   const struct error *why, struct error *err)
+{
+    const struct matrix_source *all = &similarity->input.source;
+    char images[40];
+    *out = (struct comparable){0};
+    enum status status =
+        failed == STATUS_FAILED ? comparable_open(out, all, config, err) : failed;
+    if (status != STATUS_OK || out->source.rows == all->rows) {
+        if (err)
+            *err = *why;
+        return failed;
+    }
+    log_message(LOG_NOTICE, "notice: %s without values of %s: no neighbours, and nobody's",
+                format_number_of(images, sizeof images, all->rows - out->source.rows, "image"),
+                similarity->input.about.name);
+    return STATUS_OK;
+}
+
 enum status similarity_of_rows(struct similarity *similarity, const uint64_t *rows, uint32_t count,
                                struct error *err)
 {
     struct neighbours_config config;
+    struct comparable comparable;
+    struct error why = ERROR_INIT;
     configure(&config, similarity);
     neighbours_clear(&similarity->found);
-    return matrix_input_explain(&similarity->input,
-                                neighbours_of_rows(&similarity->found, &similarity->input.source,
-                                                   rows, count, &config, err),
-                                err);
+    enum status status = neighbours_of_rows(&similarity->found, &similarity->input.source, rows,
+                                            count, &config, &why);
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    status = open_comparable(&comparable, similarity, &config, status, &why, err);
+    if (status == STATUS_OK)
+        status = comparable_of_rows(&similarity->found, &comparable, rows, count, &config, err);
+    comparable_close(&comparable);
+    return status;
 }
 
 enum status similarity_of_values(struct similarity *similarity, const float *values, uint32_t count,
                                  struct error *err)
 {
     struct neighbours_config config;
+    struct comparable comparable;
+    struct error why = ERROR_INIT;
     configure(&config, similarity);
     neighbours_clear(&similarity->found);
-    return matrix_input_explain(&similarity->input,
-                                neighbours_of_values(&similarity->found,
-                                                     &similarity->input.source, values, count,
-                                                     &config, err),
-                                err);
+    enum status status = neighbours_of_values(&similarity->found, &similarity->input.source, values,
+                                              count, &config, &why);
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    status = open_comparable(&comparable, similarity, &config, status, &why, err);
+    if (status == STATUS_OK)
+        status = comparable_of_values(&similarity->found, &comparable, values, count, &config, err);
+    comparable_close(&comparable);
+    return status;
 }
 
 static enum status search_all(struct similarity *similarity, struct error *err)
@@ -191,6 +228,8 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     const struct clustering_machine *machine = &similarity->config->machine;
     struct clustering_contexts contexts = {.count = 0};
     struct neighbours_config config;
+    struct comparable comparable;
+    struct error why = ERROR_INIT;
     configure(&config, similarity);
     enum status status = clustering_contexts_open(&contexts, machine, 1, err);
     if (status != STATUS_OK)
@@ -198,9 +237,15 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     config.devices = (struct cluster_devices){contexts.context, contexts.count};
     snprintf(similarity->device, sizeof similarity->device, "%s", contexts.names);
     neighbours_clear(&similarity->found);
-    status = neighbours_of_all(&similarity->found, &similarity->input.source, &config, err);
+    status = neighbours_of_all(&similarity->found, &similarity->input.source, &config, &why);
+    if (status != STATUS_OK) {
+        status = open_comparable(&comparable, similarity, &config, status, &why, err);
+        if (status == STATUS_OK)
+            status = comparable_of_all(&similarity->found, &comparable, &config, err);
+        comparable_close(&comparable);
+    }
     clustering_contexts_close(&contexts);
-    return matrix_input_explain(&similarity->input, status, err);
+    return status;
 }
 
 enum status similarity_store(struct similarity *similarity, struct error *err)

@@ -7,7 +7,7 @@
 #include "layout/layout.h"
 #include "report/pages_data.h"
 #include "report/pages_script.h"
-#include "search/neighbours.h"
+#include "search/comparable.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,133 +107,47 @@ static enum status read_graph(struct similar *similar, bool *found, struct error
     return status == STATUS_END ? STATUS_OK : status;
 }
 
-/* Rows that can be compared: images without values in an imported feature cannot. */
-struct valid_rows {
-    const struct matrix_source *all;
-    uint64_t *row; /* count, ascending */
-    uint64_t count;
-};
-
-static bool is_valid(const float *row, uint32_t dimension, enum cluster_metric metric)
-{
-    bool zero = true;
-    for (uint32_t i = 0; i < dimension; i++) {
-        if (!isfinite(row[i]) || (metric == METRIC_HELLINGER && row[i] < 0))
-            return false;
-        zero &= !(row[i] != 0);
-    }
-    return metric != METRIC_COSINE || !zero;
-}
-
-static enum status find_valid(struct valid_rows *valid, const struct similar *similar,
-                              struct error *err)
-{
-    const struct matrix_source *all = &similar->matrix;
-    const uint64_t step = matrix_rows_at_once(all);
-    float *rows = malloc((size_t)step * all->dimension * sizeof *rows);
-    *valid = (struct valid_rows){.all = all};
-    valid->row = malloc((size_t)all->rows * sizeof *valid->row);
-    enum status status = STATUS_OK;
-    if (!rows || !valid->row)
-        status = error_memory(err, (size_t)all->rows * sizeof *valid->row, "rows to compare");
-    for (uint64_t first = 0; status == STATUS_OK && first < all->rows; first += step) {
-        const uint64_t count = min_u64(step, all->rows - first);
-        status = stop_check(similar->pages->config->stop, "reading rows", err);
-        if (status == STATUS_OK)
-            status = matrix_read(all, first, count, rows, err);
-        for (uint64_t i = 0; status == STATUS_OK && i < count; i++)
-            if (is_valid(rows + (size_t)i * all->dimension, all->dimension, similar->metric))
-                valid->row[valid->count++] = first + i;
-    }
-    free(rows);
-    return status;
-}
-
-/* A run of neighbouring rows at a time. */
-static enum status read_valid(void *context, uint64_t first, uint64_t count, float *rows,
-                              struct error *err)
-{
-    const struct valid_rows *valid = context;
-    for (uint64_t i = 0, run; i < count; i += run) {
-        const uint64_t *row = &valid->row[first + i];
-        for (run = 1; i + run < count && row[run] == row[0] + run;)
-            run++;
-        enum status status =
-            matrix_read(valid->all, row[0], run, rows + (size_t)i * valid->all->dimension, err);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
-}
-
-/* Neighbours among valid rows become those of all: the others have none. */
-static enum status spread(struct similar *similar, const struct valid_rows *valid,
-                          struct error *err)
-{
-    struct neighbours *found = &similar->found;
-    const uint64_t rows = similar->matrix.rows;
-    const size_t count = (size_t)rows * found->n;
-    int64_t *spread = malloc(count * sizeof *spread);
-    similar->distances = malloc(count * sizeof *similar->distances);
-    if (!spread || !similar->distances) {
-        free(spread);
-        return error_memory(err, count * 12, "neighbours");
-    }
-    for (size_t i = 0; i < count; i++) {
-        spread[i] = -1;
-        similar->distances[i] = NAN;
-    }
-    for (uint64_t i = 0; i < valid->count; i++)
-        for (uint32_t j = 0; j < found->n; j++) {
-            const size_t from = (size_t)i * found->n + j, to = (size_t)valid->row[i] * found->n + j;
-            if (found->rows[from] >= 0)
-                spread[to] = (int64_t)valid->row[found->rows[from]];
-            similar->distances[to] = (float)sqrt(found->squared[from]);
-        }
-    free(found->rows);
-    found->rows = spread;
-    found->queries = rows;
-    return STATUS_OK;
-}
-
-static enum status search_valid(struct similar *similar, struct valid_rows *valid,
-                                struct error *err)
+static enum status search_comparable(struct similar *similar, const struct comparable *comparable,
+                                     struct neighbours_config *search, struct error *err)
 {
     const struct pages_config *config = similar->pages->config;
-    const uint64_t rows = valid->count;
-    const struct matrix_source source = {
-        .rows = rows, .dimension = similar->matrix.dimension, .read = read_valid, .context = valid};
-    const double products = 0.5 * (double)rows * (double)rows * source.dimension;
-    struct cluster_devices devices = {NULL, 0};
+    const uint64_t rows = comparable->source.rows;
+    const double products = 0.5 * (double)rows * (double)rows * comparable->source.dimension;
     if (rows < 2)
         return error_set(err, STATUS_FAILED, "fewer than two pictures have values of %s",
                          similar->pages->similar_feature);
+    search->n = (uint32_t)min_u64(LAYOUT_NEIGHBOURS, rows - 1);
     if (products > DEVICE_PRODUCTS && config->find_contexts)
-        config->find_contexts(config->find_contexts_context, &devices.contexts, &devices.count);
-    const struct neighbours_config search = {.metric = similar->metric,
-                                             .n = (uint32_t)min_u64(LAYOUT_NEIGHBOURS, rows - 1),
-                                             .threads = config->threads,
-                                             .memory = config->memory,
-                                             .device_memory = config->device_memory,
-                                             .devices = devices,
-                                             .stop = config->stop,
-                                             .phase = search_progress,
-                                             .progress_context = (void *)config};
-    if (products > MOST_PRODUCTS && devices.count == 0)
+        config->find_contexts(config->find_contexts_context, &search->devices.contexts,
+                              &search->devices.count);
+    if (products > MOST_PRODUCTS && search->devices.count == 0)
         return error_set(err, STATUS_FAILED,
                          "comparing %llu rows with each other would take too long without a GPU",
                          (unsigned long long)rows);
-    enum status status = neighbours_of_all(&similar->found, &source, &search, err);
-    return status == STATUS_OK ? spread(similar, valid, err) : status;
+    return comparable_of_all(&similar->found, comparable, search, err);
 }
 
 static enum status find_neighbours(struct similar *similar, struct error *err)
 {
-    struct valid_rows valid;
-    enum status status = find_valid(&valid, similar, err);
+    const struct pages_config *config = similar->pages->config;
+    struct neighbours_config search = {.metric = similar->metric,
+                                       .threads = config->threads,
+                                       .memory = config->memory,
+                                       .device_memory = config->device_memory,
+                                       .stop = config->stop,
+                                       .phase = search_progress,
+                                       .progress_context = (void *)config};
+    struct comparable comparable;
+    struct neighbours *found = &similar->found;
+    enum status status = comparable_open(&comparable, &similar->matrix, &search, err);
     if (status == STATUS_OK)
-        status = search_valid(similar, &valid, err);
-    free(valid.row);
+        status = search_comparable(similar, &comparable, &search, err);
+    comparable_close(&comparable);
+    const size_t count = (size_t)found->queries * found->n;
+    if (status == STATUS_OK && !(similar->distances = malloc(count * sizeof *similar->distances)))
+        status = error_memory(err, count * sizeof *similar->distances, "neighbours");
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        similar->distances[i] = (float)sqrt(found->squared[i]);
     return status;
 }
 

@@ -196,8 +196,7 @@ def test_missing_and_unused(clpipe, file, tmp_path):
     assert clpipe("verify", file).returncode == 0
     clustered = clpipe("cluster", file, "--feature", "x", "-k", 2, "--name", "x")
     check_one_error(clustered, 3, "2 images", "no values", names[0])
-    check_one_error(clpipe("similar", file, "--all", "--feature", "x", "-n", 2), 3, "2 images",
-                    "no values", names[0])
+    assert clpipe("similar", file, "--all", "--feature", "x", "-n", 2).returncode == 0
 
 
 # --- what refuses them ---------------------------------------------------------------------------

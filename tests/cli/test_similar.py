@@ -238,15 +238,30 @@ def test_misuse(clpipe, file, mixed):
     check_one_error(clpipe("similar", mixed / "green" / "01.jpg", "row:1"), 3)
 
 
-def test_rows_without_values_are_refused(clpipe, file, tmp_path):
-    rows = numpy.ones((13, 3), "f4")
-    rows[6] = numpy.nan
-    numpy.save(tmp_path / "part.npy", numpy.delete(rows, 6, axis=0))
+def test_rows_without_values(clpipe, file, tmp_path):
+    """They have no neighbours and are nobody's; the others are each other's, as without them."""
+    rows = numpy.random.default_rng(5).random((13, 3)).astype("f4")
+    rows[6] = rows[9] = numpy.nan
+    there = [i for i in range(13) if i not in (6, 9)]
+    numpy.save(tmp_path / "part.npy", rows[there])
     paths = read(file)[1]
-    (tmp_path / "list").write_text("\n".join(paths[:6] + paths[7:]) + "\n")
+    (tmp_path / "list").write_text("\n".join(paths[i] for i in there) + "\n")
     made = clpipe("import", file, "part=part.npy", "--paths", "list", "--allow-missing")
     assert made.returncode == 0, made.stderr
-    before = file.read_bytes()
-    check_one_error(clpipe("similar", file, "--all", "--feature", "part"), 3, "1 image has no values (NaN)",
-                    "green/07.jpg")
-    assert file.read_bytes() == before
+    distances = ((rows[:, None].astype("f8") - rows[None]) ** 2).sum(2)
+    numpy.fill_diagonal(distances, numpy.nan)
+    for n in (3, 12):
+        result = clpipe("similar", file, "--all", "--feature", "part", "-n", n, "--force")
+        assert result.returncode == 0 and "2 images without values of part" in result.stderr, result.stderr
+        with h5py.File(file) as f:
+            found, squared = f["neighbours/part/rows"][:], f["neighbours/part/distances"][:]
+        assert (found[[6, 9]] == -1).all() and numpy.isnan(squared[[6, 9]]).all()
+        for i in there:
+            wanted = numpy.argsort(distances[i], kind="stable")[:min(n, 10)]
+            assert found[i].tolist() == wanted.tolist() + [-1] * (n - len(wanted))
+            assert numpy.allclose(squared[i][:10], distances[i][wanted])
+        assert clpipe("verify", file).returncode == 0
+    table = clpipe("similar", file, "row:2", "row:6", "--feature", "part", "-n", 2, "--format", "csv")
+    assert table.returncode == 0, table.stderr
+    found = [line.split(",")[2] for line in table.stdout.splitlines()[1:]]
+    assert found == [str(i) for i in numpy.argsort(distances[2], kind="stable")[:2]] + ["-1", "-1"]

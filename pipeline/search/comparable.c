@@ -1,0 +1,165 @@
+/* comparable.c: a matrix of the rows that can be compared, and answers in the numbers of all rows. */
+#include "search/comparable.h"
+#include "base/minmax.h"
+#include <math.h>
+#include <stdlib.h>
+
+static bool is_comparable(const float *row, uint32_t dimension, enum cluster_metric metric)
+{
+    bool zero = true;
+    for (uint32_t i = 0; i < dimension; i++) {
+        if (!isfinite(row[i]) || (metric == METRIC_HELLINGER && row[i] < 0))
+            return false;
+        zero &= !(row[i] != 0);
+    }
+    return metric != METRIC_COSINE || !zero;
+}
+
+/* A run of neighbouring rows at a time. */
+static enum status read_comparable(void *context, uint64_t first, uint64_t count, float *rows,
+                                   struct error *err)
+{
+    const struct comparable *comparable = context;
+    const struct matrix_source *all = comparable->all;
+    for (uint64_t i = 0, run; i < count; i += run) {
+        const uint64_t *row = &comparable->row[first + i];
+        for (run = 1; i + run < count && row[run] == row[0] + run;)
+            run++;
+        enum status status = matrix_read(all, row[0], run, rows + (size_t)i * all->dimension, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+enum status comparable_open(struct comparable *out, const struct matrix_source *all,
+                            const struct neighbours_config *config, struct error *err)
+{
+    const uint64_t step = matrix_rows_at_once(all);
+    float *rows = malloc((size_t)step * all->dimension * sizeof *rows);
+    *out = (struct comparable){.all = all,
+                               .source = {.dimension = all->dimension,
+                                          .read = read_comparable,
+                                          .concurrent = all->concurrent,
+                                          .context = out},
+                               .row = malloc((size_t)all->rows * sizeof *out->row)};
+    enum status status = STATUS_OK;
+    if (!rows || !out->row)
+        status = error_memory(err, (size_t)all->rows * sizeof *out->row, "rows to compare");
+    for (uint64_t first = 0; status == STATUS_OK && first < all->rows; first += step) {
+        const uint64_t count = min_u64(step, all->rows - first);
+        status = stop_check(config->stop, "reading rows", err);
+        if (status == STATUS_OK)
+            status = matrix_read(all, first, count, rows, err);
+        for (uint64_t i = 0; status == STATUS_OK && i < count; i++)
+            if (is_comparable(rows + (size_t)i * all->dimension, all->dimension, config->metric))
+                out->row[out->source.rows++] = first + i;
+    }
+    free(rows);
+    return status;
+}
+
+void comparable_close(struct comparable *comparable)
+{
+    free(comparable->row);
+    *comparable = (struct comparable){0};
+}
+
+/* The number of a row among those that can be compared, or their count. */
+static uint64_t find_row(const struct comparable *comparable, uint64_t row)
+{
+    uint64_t low = 0, high = comparable->source.rows;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (comparable->row[middle] < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < comparable->source.rows && comparable->row[low] == row ? low
+                                                                        : comparable->source.rows;
+}
+
+/* The answer for `queries` of which the i-th that was searched for is number to[i] (NULL: i): n
+ * neighbours of each in the numbers of all rows. */
+static enum status spread(struct neighbours *found, const struct comparable *comparable,
+                          const uint64_t *to, uint64_t queries, uint32_t n, struct error *err)
+{
+    const size_t count = (size_t)queries * n;
+    int64_t *rows = malloc(count * sizeof *rows);
+    double *squared = malloc(count * sizeof *squared);
+    if (!rows || !squared) {
+        free(rows);
+        free(squared);
+        return error_memory(err, count * (sizeof *rows + sizeof *squared), "neighbours");
+    }
+    for (size_t i = 0; i < count; i++) {
+        rows[i] = -1;
+        squared[i] = (double)NAN;
+    }
+    for (uint64_t i = 0; i < found->queries; i++)
+        for (uint32_t j = 0; j < found->n; j++) {
+            const size_t from = (size_t)i * found->n + j, at = (size_t)(to ? to[i] : i) * n + j;
+            if (found->rows[from] >= 0)
+                rows[at] = (int64_t)comparable->row[found->rows[from]];
+            squared[at] = found->squared[from];
+        }
+    free(found->rows);
+    free(found->squared);
+    found->rows = rows;
+    found->squared = squared;
+    found->queries = queries;
+    found->n = n;
+    return STATUS_OK;
+}
+
+enum status comparable_of_all(struct neighbours *out, const struct comparable *comparable,
+                              const struct neighbours_config *config, struct error *err)
+{
+    const uint64_t rows = comparable->source.rows;
+    struct neighbours_config search = *config;
+    enum status status = STATUS_OK;
+    *out = (struct neighbours){0};
+    if (rows > 1) {
+        search.n = (uint32_t)min_u64(config->n, rows - 1);
+        status = neighbours_of_all(out, &comparable->source, &search, err);
+    }
+    return status == STATUS_OK
+               ? spread(out, comparable, comparable->row, comparable->all->rows, config->n, err)
+               : status;
+}
+
+enum status comparable_of_rows(struct neighbours *out, const struct comparable *comparable,
+                               const uint64_t *rows, uint32_t count,
+                               const struct neighbours_config *config, struct error *err)
+{
+    uint64_t *places = malloc(count * sizeof *places), *to = malloc(count * sizeof *to);
+    enum status status = STATUS_OK;
+    uint32_t some = 0;
+    *out = (struct neighbours){0};
+    if (!places || !to)
+        status = error_memory(err, count * sizeof *places, "rows");
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        places[some] = find_row(comparable, rows[i]);
+        to[some] = i;
+        some += places[some] < comparable->source.rows;
+    }
+    if (status == STATUS_OK && some > 0)
+        status = neighbours_of_rows(out, &comparable->source, places, some, config, err);
+    if (status == STATUS_OK)
+        status = spread(out, comparable, to, count, config->n, err);
+    free(places);
+    free(to);
+    return status;
+}
+
+enum status comparable_of_values(struct neighbours *out, const struct comparable *comparable,
+                                 const float *values, uint32_t count,
+                                 const struct neighbours_config *config, struct error *err)
+{
+    *out = (struct neighbours){0};
+    enum status status = STATUS_OK;
+    if (comparable->source.rows > 0)
+        status = neighbours_of_values(out, &comparable->source, values, count, config, err);
+    return status == STATUS_OK ? spread(out, comparable, NULL, count, config->n, err) : status;
+}
