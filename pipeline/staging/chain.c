@@ -22,7 +22,7 @@ static uint32_t slots_for(uint64_t bytes)
 }
 
 enum status chain_init(struct chain *chain, const struct step_plan *plan,
-                       const struct ocl_device *device, struct error *err)
+                       const struct ocl_device *device, bool lean, struct error *err)
 {
     int place[STEP_NODES_MAX]; /* of the plan's nodes in the chain */
     memset(chain, 0, sizeof *chain);
@@ -34,7 +34,8 @@ enum status chain_init(struct chain *chain, const struct step_plan *plan,
         const struct step *step = wanted->step;
         const int input = wanted->input < 0 ? -1 : place[wanted->input];
         assert(!step->refuses || step->takes != PAYLOAD_RGB); /* the host could do no more */
-        if (step->possible && !step->possible(device, wanted->parameter)) {
+        const bool dear = lean && step->otherwise && step->arena_percent > 100;
+        if (dear || (step->possible && !step->possible(device, wanted->parameter))) {
             if (!step->otherwise)
                 return error_set(err, STATUS_FAILED, "%s cannot run the step '%s'", device->name,
                                  step->name);

@@ -45,9 +45,10 @@ struct chain_use {
     uint32_t taken[STEP_NODES_MAX]; /* parts with the payload that the step takes */
 };
 
-/* Chooses the steps of a plan that the device can run; the plan must outlive the chain. */
+/* Chooses the steps of a plan that the device can run; the plan must outlive the chain. lean: without
+ * the optional ones whose output is larger than their input. */
 enum status chain_init(struct chain *chain, const struct step_plan *plan,
-                       const struct ocl_device *device, struct error *err);
+                       const struct ocl_device *device, bool lean, struct error *err);
 /* Opens them, for slots of about launch_bytes; the context must outlive the chain. */
 enum status chain_open(struct chain *chain, struct ocl_context *context, uint64_t launch_bytes,
                        struct error *err);

@@ -68,6 +68,7 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
         most = min_u64(most, config->device_memory / buffers);
     most = min_u64(most, bytes_within(host, shape->shared ? buffers : count));
     most = min_u64(most, 1ull << 31);
+    shape->over = most < slot_bytes_least(config->plan);
     bytes = max_u64(min_u64(bytes, most), slot_bytes_least(config->plan));
     shape->bytes = (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
     uint64_t parts = shape->bytes / 4 / (4ull * chain->words);

@@ -52,6 +52,7 @@ struct slot_shape {
     uint64_t bytes; /* of parts */
     uint32_t parts; /* at most */
     bool shared;    /* memory is shared with the host */
+    bool over;      /* the limits on memory are too low even for the smallest slots */
 };
 
 /* The fewest bytes of a slot in which the plan's parts fit: one takes up to half of them. */

@@ -252,8 +252,12 @@ static enum status open_lane(struct lane *lane, struct staging *staging, unsigne
     const struct staging_config *config = &staging->config;
     const struct ocl_device *device = &config->devices->device[index];
     lane->staging = staging;
-    if (chain_init(&lane->chain, config->plan, device, err) != STATUS_OK ||
-        ocl_context_open(&lane->context, device, config->trace, err) != STATUS_OK ||
+    if (chain_init(&lane->chain, config->plan, device, false, err) != STATUS_OK)
+        return STATUS_FAILED;
+    slot_shape_choose(&lane->shape, config, device, &lane->chain);
+    if (lane->shape.over && chain_init(&lane->chain, config->plan, device, true, err) != STATUS_OK)
+        return STATUS_FAILED;
+    if (ocl_context_open(&lane->context, device, config->trace, err) != STATUS_OK ||
         ocl_queue_open(&lane->queues.upload, lane->context, "upload", err) != STATUS_OK ||
         ocl_queue_open(&lane->queues.compute, lane->context, "compute", err) != STATUS_OK ||
         ocl_queue_open(&lane->queues.read, lane->context, "read back", err) != STATUS_OK)

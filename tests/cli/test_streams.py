@@ -114,10 +114,13 @@ def made(tmp_path_factory):
 @pytest.mark.parametrize("options", [["--threads", "1"],
                                      pytest.param(["--threads", "5"], marks=pytest.mark.slow),
                                      pytest.param(["--blur", "3"], marks=pytest.mark.slow),
-                                     pytest.param(["--memory", "16M"], marks=pytest.mark.slow)])
+                                     pytest.param(["--memory", "16M"], marks=pytest.mark.slow),
+                                     pytest.param(["--device-memory", "9M"], marks=pytest.mark.slow)])
 def test_made_files(program, made, tmp_path, options):
     jpeg = compare(made, tmp_path, *SLOTS, *options)
     assert jpeg["handed_back"] <= 3
+    if options[0] in ("--memory", "--device-memory"):
+        assert jpeg["streams"] == 0  # no room for their coefficients
     if options == ["--threads", "1"]:
         assert jpeg["streams"] > 50  # but narrow 4:2:0, and what threads decode while slots are full
 
