@@ -75,7 +75,7 @@ extern const struct feature_kind feature_dct_words, feature_dct_fisher, feature_
     feature_patch_fisher;
 extern const struct feature_kind feature_rgb, feature_rgb_joint, feature_gray, feature_hsv;
 extern const struct feature_kind feature_lbp, feature_oplbp, feature_hog, feature_gradient;
-extern const struct feature_kind feature_coledge;
+extern const struct feature_kind feature_lab, feature_coledge;
 
 /* Hue in whole degrees, saturation and value of an RGB pixel, by the formula of the kind hsv. */
 void feature_hsv_of(int *hue, int *saturation, int *value, const uint8_t *pixel);

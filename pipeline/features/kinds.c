@@ -6,6 +6,7 @@ const struct feature_kind *const feature_kinds[] = {
     &feature_rgb_joint,
     &feature_gray,
     &feature_hsv,
+    &feature_lab,
     &feature_lbp,
     &feature_oplbp,
     &feature_hog,

@@ -73,6 +73,21 @@ def gray(p, bins):
     return luma(p) * bins >> 8, bins, None
 
 
+def lab(p, bins):
+    c = numpy.arange(256) / 255
+    linear = numpy.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+    r, g, b = numpy.moveaxis(numpy.floor(4095 * linear + 0.5).astype(int)[p], 2, 0)
+    roots = numpy.floor(1024 * numpy.cbrt(numpy.arange(4096) / 4096) + 1e-9).astype(int)
+    roots[:37] = numpy.arange(37) * 1993 + 144630 >> 10
+    x, y, z = (roots[i * r + j * g + k * b + 2048 >> 12] for i, j, k in
+               ((1777, 1541, 778), (871, 2929, 296), (73, 448, 3575)))
+    l = numpy.clip((116 * y - 16384) * 655 >> 18, 0, 255)
+    a = numpy.clip(128 + (1000 * (x - y) >> 10), 0, 255)
+    b = numpy.clip(128 + (400 * (y - z) >> 10), 0, 255)
+    return (((l * bins[0] >> 8) * bins[1] + (a * bins[1] >> 8)) * bins[2] + (b * bins[2] >> 8),
+            bins[0] * bins[1] * bins[2], None)
+
+
 def around(v, dy, dx):
     """The values dy below and dx to the right of all pixels that have eight neighbours."""
     h, w = max(0, v.shape[0] - 2), max(0, v.shape[1] - 2)
@@ -162,7 +177,7 @@ def coledge(p, _):
 
 
 KINDS = {function.__name__: function for function in
-         (rgb, gray, lbp, oplbp, hog, gradient, coledge)}
+         (rgb, gray, lab, lbp, oplbp, hog, gradient, coledge)}
 
 
 def grids_of(text):
@@ -177,6 +192,7 @@ def feature(p, spec):
     options = dict(option.split("=", 1) for option in options.split(","))
     if "scale" in options:
         p = scale(p, int(options["scale"]))
-    bins, count, weight = KINDS[kind](p, int(options.get("bins", 0)))
+    bins = [int(n) for n in options.get("bins", "0").split("x")]
+    bins, count, weight = KINDS[kind](p, bins if len(bins) > 1 else bins[0])
     words = histograms(bins, count, grids_of(options.get("levels") or options["grid"]), weight)
     return values(words, count, options["normalize"])

@@ -80,7 +80,7 @@ def test_scaled_and_not_in_one_run(clpipe, pictures, tmp_path):
 TEXTURES = [option for spec in [
     "oplbp", "coledge", "hog:grid=4x4", "gradient:levels=1+2+3", "lbp:levels=1+2+3,scale=64",
     "h=hog:scale=64,levels=1+2+3,normalize=none", "g=gradient:normalize=none",
-    "c=coledge:grid=2x3,normalize=hellinger,scale=64"] for option in ["--feature", spec]]
+    "lab", "l=lab:bins=5x16x7,scale=64,grid=2x2,normalize=none", "c=coledge:grid=2x3,normalize=hellinger,scale=64"] for option in ["--feature", spec]]
 
 
 def test_textures(clpipe, pictures, tmp_path):

@@ -83,7 +83,7 @@ static void bad_specs(void **state)
     (void)state;
     static const char *const bad[][2] = {
         {"", "no kind ''"},
-        {"rg", "there are rgb, gray, hsv, "},
+        {"rg", "there are rgb, gray, hsv, lab, "},
         {"RGB", "no kind 'RGB'"},
         {"rgb ", "no kind 'rgb '"},
         {"=rgb", "'' is no name"},
