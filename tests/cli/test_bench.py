@@ -80,9 +80,9 @@ def test_misuse(clpipe):
 
 # --- tools ------------------------------------------------------------------------------------
 
-def tool(name, *args):
-    return subprocess.run([ROOT / "tools" / name, *map(str, args)], text=True, capture_output=True,
-                          stdin=subprocess.DEVNULL, timeout=100)
+def tool(name, *args, interpreter=()):
+    return subprocess.run([*interpreter, ROOT / "tools" / name, *map(str, args)], text=True,
+                          capture_output=True, stdin=subprocess.DEVNULL, timeout=100)
 
 
 @pytest.mark.deep
@@ -242,3 +242,20 @@ def test_soak(program, tmp_path):
         assert run["images_failed"] == (5000 if long else 50)
         assert not long or run["steady_bytes_a_file"] is not None
     assert os.listdir(tmp_path) == ["report.json"]
+
+
+@pytest.mark.deep
+def test_ingests_by_what_the_device_gets(program, tmp_path):
+    draw_photos(tmp_path / "photos", 12)
+    made = tool("bench-ingest", "--make", tmp_path / "made", "--count", 5, "--bytes", 30000,
+                tmp_path / "photos", interpreter=[sys.executable])
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith("5 files, ")
+    result = tool("bench-ingest", "--files", 12, "--rounds", 1, "--device", "cpu", "--no-peer",
+                  "--threads", 2, "--memory-dir", tmp_path, "--json", tmp_path / "report.json",
+                  tmp_path / "made", interpreter=[sys.executable])
+    assert result.returncode == 0, result.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert {"host", "coefficients", "device"} < set(report) and report["files"] == 12
+    assert sum(report["device"]["jpeg"].values()) >= 12
+    assert sorted(os.listdir(tmp_path)) == ["made", "photos", "report.json"]
