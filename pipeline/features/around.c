@@ -20,10 +20,8 @@ void around_sobel(int *gx, int *gy, const uint8_t *pixel, size_t stride)
     static const int weight[3] = {1, 2, 1};
     *gx = *gy = 0;
     for (uint32_t i = 0; i < 3; i++) {
-        *gx += weight[i] * (around_luma(pixel, stride, 2, i) -
-                            around_luma(pixel, stride, 0, i));
-        *gy += weight[i] * (around_luma(pixel, stride, i, 2) -
-                            around_luma(pixel, stride, i, 0));
+        *gx += weight[i] * (around_luma(pixel, stride, 2, i) - around_luma(pixel, stride, 0, i));
+        *gy += weight[i] * (around_luma(pixel, stride, i, 2) - around_luma(pixel, stride, i, 0));
     }
 }
 

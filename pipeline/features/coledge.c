@@ -1,7 +1,7 @@
 /* coledge.c: pixels counted by zone of colour and by edge, as CEDD (Chatzichristofis, Boutalis: Color
  * and edge directivity descriptor, 2008) joins them, with crisp borders. */
-#include "features/kind.h"
 #include "features/around.h"
+#include "features/kind.h"
 
 #define ZONES 36u
 #define EDGES 9u

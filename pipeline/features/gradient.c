@@ -1,6 +1,6 @@
 /* gradient.c: gradients counted by logarithm of their magnitude and by direction. */
-#include "features/kind.h"
 #include "features/around.h"
+#include "features/kind.h"
 
 #define MAGNITUDES 5u
 #define DIRECTIONS 8u
@@ -17,9 +17,9 @@ static void count_gradients(uint32_t *words, const struct feature *feature, cons
         for (int least = LEAST; magnitude < MAGNITUDES && gx * gx + gy * gy >= least * least;
              least *= 2)
             magnitude++;
-        words[magnitude == 0 ? MAGNITUDES * DIRECTIONS
-                             : (magnitude - 1) * DIRECTIONS +
-                                   around_direction(gx, gy, DIRECTIONS)]++;
+        words[magnitude == 0
+                  ? MAGNITUDES * DIRECTIONS
+                  : (magnitude - 1) * DIRECTIONS + around_direction(gx, gy, DIRECTIONS)]++;
     }
 }
 

@@ -1,7 +1,7 @@
 /* hog.c: magnitudes of gradients by direction, with sign (Dalal, Triggs: Histograms of oriented
  * gradients for human detection, 2005), one histogram for each cell of a grid. */
-#include "features/kind.h"
 #include "features/around.h"
+#include "features/kind.h"
 
 #define DIRECTIONS 18u
 
@@ -20,8 +20,7 @@ static void add_magnitudes(uint32_t *words, const struct feature *feature, const
     (void)feature;
     for (uint32_t i = 0; i < width * rows; i++) {
         int gx, gy;
-        around_difference(&gx, &gy, pixels + i / width * stride + 3 * (size_t)(i % width),
-                              stride);
+        around_difference(&gx, &gy, pixels + i / width * stride + 3 * (size_t)(i % width), stride);
         words[around_direction(gx, gy, DIRECTIONS)] += whole_root((uint32_t)(gx * gx + gy * gy));
     }
 }

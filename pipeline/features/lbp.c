@@ -1,13 +1,14 @@
 /* lbp.c: uniform local binary patterns (Ojala, Pietikainen, Maenpaa: Multiresolution gray-scale and
  * rotation invariant texture classification with local binary patterns, 2002), of luma and of luma
  * and two opponent colours. */
-#include "features/kind.h"
 #include "features/around.h"
+#include "features/kind.h"
 
 #define CLASSES 59u
 
 /* The channels: luma, R - G, R + G - 2 B. */
-static int channel_value(const uint8_t *pixel, size_t stride, uint32_t x, uint32_t y, uint32_t channel)
+static int channel_value(const uint8_t *pixel, size_t stride, uint32_t x, uint32_t y,
+                         uint32_t channel)
 {
     const uint8_t *p = pixel + y * stride + 3 * (size_t)x;
     return channel == 0   ? around_luma(pixel, stride, x, y)
@@ -32,15 +33,16 @@ static uint32_t uniform_class(uint32_t code)
 static void count_patterns(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
                            size_t stride, uint32_t width, uint32_t rows)
 {
-    static const uint8_t around[8][2] = {{0, 0}, {1, 0}, {2, 0}, {2, 1}, {2, 2}, {1, 2}, {0, 2}, {0, 1}};
+    static const uint8_t around[8][2] = {{0, 0}, {1, 0}, {2, 0}, {2, 1},
+                                         {2, 2}, {1, 2}, {0, 2}, {0, 1}};
     for (uint32_t c = 0; c < feature->kind->channels; c++) {
         for (uint32_t i = 0; i < width * rows; i++) {
             const uint8_t *p = pixels + i / width * stride + 3 * (size_t)(i % width);
             const int here = channel_value(p, stride, 1, 1, c);
             uint32_t code = 0;
             for (uint32_t n = 0; n < 8; n++)
-                code = code << 1 |
-                       (channel_value(p, stride, around[n][0], around[n][1], c) >= here);
+                code =
+                    code << 1 | (channel_value(p, stride, around[n][0], around[n][1], c) >= here);
             words[c * CLASSES + uniform_class(code)]++;
         }
     }
@@ -50,7 +52,7 @@ static const char *const lbp_examples[] = {"lbp:levels=1+2+3", NULL};
 static const char *const oplbp_examples[] = {"oplbp", NULL};
 
 #define LBP                                                                                        \
-    .bins = {CLASSES}, .fixed = true, .border = AROUND_BORDER, .scale = AROUND_SCALE,      \
+    .bins = {CLASSES}, .fixed = true, .border = AROUND_BORDER, .scale = AROUND_SCALE,              \
     .header = "neighbours_lbp.h", .kernel = "neighbours", .count = count_patterns
 
 const struct feature_kind feature_lbp = {

@@ -45,10 +45,12 @@ struct scaler {
     uint32_t width, height;               /* of the rows to come */
     uint32_t scaled_width, scaled_height; /* of the result, as stored */
     struct scale_turn turn;
-    uint32_t next, scaled_next;           /* rows: to come, to be written */
-    bool deep;                            /* sums need 64 bits */
-    void *sums;                           /* of a row's channels, weighted */
-    uint8_t *pixels;                      /* the scaled image, upright, rows packed */
+    uint32_t next, scaled_next; /* rows: to come, to be written */
+    bool deep;                  /* sums need 64 bits */
+    void *sums;                 /* of a row's channels, weighted */
+    uint32_t *totals;           /* of the channels of a scaled row; behind the sums */
+    uint8_t *means;             /* the scaled row */
+    uint8_t *pixels;            /* the scaled image, upright, rows packed */
 };
 
 /* Bytes of memory that it takes. */

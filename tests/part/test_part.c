@@ -52,7 +52,8 @@ static void test_scaled_by_rows(void **state)
 {
     (void)state;
     static const uint32_t sizes[][3] = {{1, 1, 16},    {16, 16, 16}, {17, 16, 16}, {33, 31, 16},
-                                        {640, 480, 64}, {3, 900, 17}, {900, 3, 17}, {257, 129, 128}};
+                                        {640, 480, 64}, {3, 900, 17}, {900, 3, 17}, {257, 129, 128},
+                                        {5000, 3400, 64}, {20, 4000, 16}};
     uint32_t random = test_seed();
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const uint32_t width = sizes[i][0], height = sizes[i][1], side = sizes[i][2];
