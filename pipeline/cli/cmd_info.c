@@ -195,8 +195,10 @@ static enum status print_overview(const struct overview *overview, struct error 
     status = print_clusters(&sink, overview->result, err);
     if (status == STATUS_OK)
         status = print_runs(&sink, overview->result, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
         print_unfinished(&sink, &overview->unfinished, NULL);
+        print_checkpoints(&sink, result_path(overview->result));
+    }
     enum status closed = sink_close(&sink, true, status == STATUS_OK ? err : NULL);
     return status == STATUS_OK ? closed : status;
 }
@@ -412,6 +414,7 @@ static enum status write_json(const struct overview *overview, const struct opti
             json_string(&json, "digest", digest);
     }
     json_unfinished(&json, &overview->unfinished);
+    json_checkpoints(&json, result_path(result));
     json_close_object(&json);
     if (status == STATUS_OK)
         return report_write(options, &json, err);

@@ -6,8 +6,11 @@
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -81,6 +84,67 @@ void print_unfinished(struct sink *sink, const struct unfinished *unfinished, co
         sink_text(sink, "run the same command again");
     sink_text(sink, "\n");
     free(directory);
+}
+
+/* Calls `found` for each NAME.checkpoint that lies beside the file as FILE.NAME.checkpoint. */
+static void each_checkpoint(const char *file, void (*found)(void *context, const char *name, int64_t written),
+                            void *context)
+{
+    static const char end[] = ".checkpoint";
+    char *target = realpath(file, NULL), *slash = target ? strrchr(target, '/') : NULL;
+    struct dirent **entries = NULL;
+    const char *base = slash ? slash + 1 : "";
+    const size_t head = strlen(base), tail = strlen(end);
+    int count = 0;
+    if (slash) {
+        *slash = 0;
+        count = scandir(slash == target ? "/" : target, &entries, NULL, alphasort);
+    }
+    for (int i = 0; i < count; i++) {
+        char *name = entries[i]->d_name, path[4096];
+        const size_t length = strlen(name);
+        struct stat st;
+        snprintf(path, sizeof path, "%s/%s", target, name);
+        if (length > head + 1 + tail && strncmp(name, base, head) == 0 && name[head] == '.' &&
+            strcmp(name + length - tail, end) == 0 && stat(path, &st) == 0) {
+            name[length - tail] = 0;
+            found(context, name + head + 1, st.st_mtim.tv_sec);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    free(target);
+}
+
+static void print_checkpoint(void *context, const char *name, int64_t written)
+{
+    char when[32];
+    clock_iso8601(when, written);
+    sink_printf(context, "  %-9s clusters ", "partial");
+    sink_clean(context, name);
+    sink_printf(context, ", state of %s: the same clpipe cluster command goes on from it\n", when);
+}
+
+void print_checkpoints(struct sink *sink, const char *file)
+{
+    each_checkpoint(file, print_checkpoint, sink);
+}
+
+static void json_checkpoint(void *context, const char *name, int64_t written)
+{
+    char when[32];
+    clock_iso8601(when, written);
+    json_open_object(context, NULL);
+    report_bytes(context, "name", name);
+    json_string(context, "last_written", when);
+    json_close_object(context);
+}
+
+void json_checkpoints(struct json *json, const char *file)
+{
+    json_open_array(json, "unfinished_clusters");
+    each_checkpoint(file, json_checkpoint, json);
+    json_close_array(json);
 }
 
 void json_unfinished(struct json *json, const struct unfinished *unfinished)

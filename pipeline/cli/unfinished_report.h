@@ -12,4 +12,9 @@ void print_unfinished(struct sink *sink, const struct unfinished *unfinished, co
 /* A member "unfinished" of the open object, null where there is none. */
 void json_unfinished(struct json *json, const struct unfinished *unfinished);
 
+/* The same of clusterings of `file` that are not finished: their checkpoints lie beside it. The member
+ * is "unfinished_clusters", an array. */
+void print_checkpoints(struct sink *sink, const char *file);
+void json_checkpoints(struct json *json, const char *file);
+
 #endif

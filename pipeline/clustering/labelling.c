@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "clustering/target.h"
 #include "file/add_clusters.h"
@@ -36,7 +37,8 @@ struct job {
 /* --- opening --------------------------------------------------------------------------------- */
 
 /* Equal names do not make equal features: counts and shares have the same one. Foreign rows are
- * compared by their length alone. */
+ * compared by their length alone. Imported ones say nothing of how they were made: their names must be
+ * the same. */
 static enum status match_features(const struct job *job, struct error *err)
 {
     char from[200], to[200], spec[160];
@@ -61,6 +63,17 @@ static enum status match_features(const struct job *job, struct error *err)
                          "the centroids in %s are of %s, but the rows in %s are of %s: compute the "
                          "same feature for both",
                          from, spec, to, job->to.about.spec);
+    if (!strstr(spec, "imported"))
+        return STATUS_OK;
+    if (job->to.about.spec[0] && strcmp(clusters->feature, job->to.about.name) != 0)
+        return error_set(err, STATUS_FAILED,
+                         "the centroids in %s are of the imported feature %s, but the rows in %s are "
+                         "of %s: import the vectors of the same model under the same name",
+                         from, clusters->feature, to, job->to.about.name);
+    log_message(LOG_NOTICE,
+                "notice: %s is imported: its name and its %u values are the same in %s and %s, "
+                "whether the same model made them is not known",
+                clusters->feature, columns, from, to);
     return STATUS_OK;
 }
 

@@ -467,19 +467,23 @@ static void keep_first_line(const char *line, void *context)
 {
     char *first = context;
     if (!*first)
-        snprintf(first, 256, "%s", line);
+        snprintf(first, 256, "%.255s", line);
 }
 
 /* The new file will have checksums of what is there now: better to say what has changed. */
-static void tell_damage(struct result *old)
+static void tell_damage(struct result *old, bool carried)
 {
+    static const char *const parts[] = {"/", "/clusters", "/neighbours"};
     char first[256] = "", shown[256];
     struct verify verify = {.result = old, .broken = keep_first_line, .context = first};
     struct error why = ERROR_INIT;
-    if (old && checksums_verify(&verify, "/", &why) == STATUS_OK && verify.count > 0)
+    for (unsigned i = 0; old && i < (carried ? 3 : 1); i++)
+        if (checksums_verify(&verify, parts[i], &why) != STATUS_OK)
+            keep_first_line(why.sentence, first);
+    if (*first)
         log_message(LOG_NOTICE,
-                    "notice: %s is not as clpipe wrote it (%s); rows that are kept keep the values "
-                    "that they have now",
+                    "notice: %s is not as clpipe wrote it (%s); what is kept keeps the values "
+                    "that it has now",
                     path_for_message(shown, sizeof shown, result_path(old)), first);
 }
 
@@ -501,7 +505,7 @@ static enum status write_file(struct store *store, struct build_config *build,
         build->carry = store->config.fresh ? NULL : &carry;
     }
     if (!status) {
-        tell_damage(usable(store));
+        tell_damage(usable(store), build->carry);
         status = build_file(build, err);
     }
     if (!status && build->carry)

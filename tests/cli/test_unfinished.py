@@ -97,3 +97,18 @@ def test_looking_changes_nothing(clpipe, stopped):
     assert "0 files done" in clpipe("info", "f x.h5").stdout
     (stopped / "records").write_bytes(b"no log at all" * 9)
     assert clpipe("info", "f x.h5").returncode in (2, 3)
+
+
+def test_clusterings(clpipe, photos, tmp_path):
+    """Their states lie beside the file; others' files do not count."""
+    assert clpipe("ingest", photos, "-o", "x.h5").returncode == 0
+    assert "goes on from it" not in clpipe("info", "x.h5").stdout
+    for name in ["x.h5.kmeans.checkpoint", "x.h5.by colour.checkpoint", "x.h5.checkpoint", "xah5.a.checkpoint"]:
+        (tmp_path / name).write_bytes(b"state")
+    (tmp_path / "link.h5").symlink_to("x.h5")
+    for name in ["x.h5", tmp_path / "link.h5"]:
+        said = [line.strip() for line in clpipe("info", name).stdout.splitlines() if "goes on from it" in line]
+        assert [line.split(", state")[0] for line in said] == ["partial   clusters by colour",
+                                                              "partial   clusters kmeans"]
+    report = json.loads(clpipe("info", "x.h5", "--json", "-").stdout)
+    assert [one["name"] for one in report["unfinished_clusters"]] == ["by colour", "kmeans"]
