@@ -79,10 +79,15 @@ static bool iterate(double *q, double *d, double *e, uint32_t n)
     for (uint32_t i = 1; i < n; i++)
         e[i - 1] = e[i];
     e[n - 1] = 0;
+    /* Below the rounding of the largest values an element is 0: of a matrix without full rank the
+     * smallest are nothing else, and would never be small beside each other. */
+    double least = 0;
+    for (uint32_t i = 0; i < n; i++)
+        least = fmax(least, DBL_EPSILON * (fabs(d[i]) + fabs(e[i])));
     for (uint32_t l = 0; l < n; l++) {
         for (uint32_t iteration = 0;; iteration++) {
             uint32_t m = l;
-            while (m + 1 < n && fabs(e[m]) > DBL_EPSILON * (fabs(d[m]) + fabs(d[m + 1])))
+            while (m + 1 < n && fabs(e[m]) > least)
                 m++;
             if (m == l)
                 break;

@@ -464,6 +464,9 @@ enum status learning_train(struct learning *learning, struct codebooks *codebook
                            struct error *err)
 {
     struct ocl_context *context = NULL;
+    if (learning->decoded == 0)
+        return error_set(err, STATUS_FAILED,
+                         "no image could be decoded: there is nothing to learn a codebook from");
     enum status status =
         ocl_context_open(&context, &devices->devices->device[devices->chosen[0]],
                          learning->job->config->trace, err);

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST 40u
+#define MOST 96u
 
 static double matrix[MOST * MOST], vectors[MOST * MOST], values[MOST];
 
@@ -73,9 +73,29 @@ static void repeated_eigenvalues(void **state)
     assert_true(fabs(values[0] - 5) < 1e-12 && fabs(values[3] - 1) < 1e-12);
 }
 
+/* As of a few flat or striped descriptors: most eigenvalues are rounding of 0. */
+static void few_directions(void **state)
+{
+    (void)state;
+    const uint32_t n = 96;
+    for (uint32_t rank = 0; rank < 6; rank++) {
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t j = 0; j < n; j++) {
+                double sum = 0;
+                for (uint32_t r = 1; r <= rank; r++)
+                    sum += (double)(i * r * 37 % 251 * (i % r == 0)) *
+                           (double)(j * r * 37 % 251 * (j % r == 0));
+                matrix[i * n + j] = sum;
+            }
+        check(n);
+        assert_true(fabs(values[rank]) <= 1e-9 * fabs(values[0]));
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(matrices_come_back),
     cmocka_unit_test(repeated_eigenvalues),
+    cmocka_unit_test(few_directions),
 };
 
 TEST_GROUP(eigen, NULL, NULL)

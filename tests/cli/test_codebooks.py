@@ -1,0 +1,243 @@
+"""Codebooks as users meet them: learned once from the files alone, kept by the log and the file, shared
+by files, renewed on request; what is wrong with one is said."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import h5py
+import numpy
+import pytest
+from PIL import Image
+
+from conftest import CLPIPE, check_one_error, digest, run_clpipe
+
+FISHER = ["--feature", "f=dct:fisher=4"]
+WORDS = ["--feature", "w=dct:words=8"]
+
+
+def draw(directory, first, count):
+    """Pictures whose descriptors differ."""
+    directory.mkdir(exist_ok=True)
+    for i in range(first, first + count):
+        random = numpy.random.default_rng(i)
+        coarse = random.integers(0, 256, (6, 8, 3))
+        pixels = numpy.kron(coarse, numpy.ones((8, 8, 1))) + random.normal(0, 3 + i % 40, (48, 64, 3))
+        Image.fromarray(pixels.clip(0, 255).astype("uint8")).save(directory / f"{i:04}.png")
+
+
+def ok(result):
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def codebooks(path):
+    """{name: digest} of a file; the specs of its features name them."""
+    info = json.loads(ok(run_clpipe("info", path, "--json", "-")).stdout)
+    return {book["name"]: book["digest"] for book in info["codebooks"]}
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("codebooks") / "pictures"
+    draw(directory, 0, 90)
+    (directory / "cut.png").write_bytes((directory / "0000.png").read_bytes()[:300])
+    return directory
+
+
+@pytest.fixture(scope="module")
+def made(pictures, tmp_path_factory, program):
+    """With both kinds of aggregation. Not to be changed by tests."""
+    output = tmp_path_factory.mktemp("made") / "made.h5"
+    assert run_clpipe("ingest", pictures, "-o", output, *FISHER, *WORDS,
+                      "-q").returncode == 1
+    return output
+
+
+def test_identity_depends_on_the_files_alone(clpipe, pictures, made, tmp_path):
+    for i, options in enumerate((["--threads", "1"], ["--threads", "5", "--memory", "16M"],
+                                 ["--slots", "2", "--slot-size", "64K"], ["--isolate"])):
+        output = tmp_path / f"{i}.h5"
+        assert clpipe("ingest", pictures, "-o", output, *FISHER, *WORDS,
+                      *options).returncode == 1
+        assert digest(output) == digest(made)
+    ok(clpipe("verify", made))
+    books = codebooks(made)
+    with h5py.File(made) as file:
+        for name, words in ("f", 4), ("w", 8):
+            assert file["features"][name].attrs["spec"].endswith(f",codebook={books[name]}")
+            group = file["codebooks"][name]
+            assert group.attrs["digest"] == books[name]
+            assert group["word"].shape[0] == words
+            assert group["share"][:].sum() == pytest.approx(1, abs=1e-3)
+            assert [dimension[0].name for dimension in group["word"].dims] == [
+                f"/codebook_row_{words}", "/codebook_value_16"]
+        assert "codebook=" not in file.attrs["parameters"]
+        assert numpy.isfinite(file["features/f"][:]).all()
+    assert len(set(books.values())) == 2
+
+
+def test_a_killed_run_goes_on_with_what_it_has_learned(pictures, made, tmp_path, program):
+    """SIGKILL between the codebooks and the end; then there are further pictures, from which others
+    would be learned."""
+    place = tmp_path / "pictures"
+    shutil.copytree(pictures, place)
+    command = [str(CLPIPE), "ingest", "pictures", "-o", "x.h5", *FISHER, *WORDS, "-q"]
+    killed = False
+    for patience in range(200):
+        process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL)
+        while process.poll() is None and not (tmp_path / "x.h5.partial/learned").exists():
+            time.sleep(0.001)
+        header = tmp_path / "x.h5.partial/records"
+        while process.poll() is None and (not header.exists() or header.stat().st_size == 0):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        killed = not (tmp_path / "x.h5").exists()
+        if killed:
+            break
+        os.remove(tmp_path / "x.h5")
+    assert killed
+    draw(place, 500, 60)
+    assert run_clpipe("ingest", "pictures", "-o", "x.h5", *FISHER, *WORDS,
+                      cwd=tmp_path).returncode == 1
+    assert codebooks(tmp_path / "x.h5") == codebooks(made)
+    assert not (tmp_path / "x.h5.partial").exists()
+    ok(run_clpipe("verify", "x.h5", cwd=tmp_path))
+
+
+def test_an_update_keeps_codebooks_and_retrain_renews_them(clpipe, tmp_path):
+    draw(tmp_path / "in", 0, 70)
+    ok(clpipe("ingest", "in", "-o", "x.h5", *FISHER, "--feature", "gray:bins=8"))
+    ok(clpipe("cluster", "x.h5", "-k", 3, "--feature", "f", "--name", "mine"))
+    ok(clpipe("cluster", "x.h5", "-k", 3, "--feature", "gray_8", "--name", "other"))
+    ok(clpipe("similar", "x.h5", "--all", "-n", 3, "--feature", "f"))
+    before = codebooks(tmp_path / "x.h5")
+    shutil.copy(tmp_path / "x.h5", tmp_path / "first.h5")
+    draw(tmp_path / "in", 300, 40)
+    ok(clpipe("ingest", "in", "-o", "x.h5"))
+    assert codebooks(tmp_path / "x.h5") == before
+    # All at once with that codebook is the same.
+    ok(clpipe("ingest", "in", "-o", "given.h5", "--feature", "f=dct:fisher=4,codebook=first.h5",
+              "--feature", "gray:bins=8"))
+    with h5py.File(tmp_path / "x.h5") as one, h5py.File(tmp_path / "given.h5") as other:
+        assert (one["features/f"][:] == other["features/f"][:]).all()
+        assert one["features/f"].attrs["spec"] == other["features/f"].attrs["spec"]
+    # So it is without clusterings and neighbours.
+    for name in "clusters/mine", "clusters/other", "neighbours/f":
+        shutil.copy(tmp_path / "x.h5", tmp_path / "bare.h5") if name == "clusters/mine" else None
+        ok(clpipe("remove", "bare.h5", name, "--force"))
+    assert digest(tmp_path / "bare.h5") == digest(tmp_path / "given.h5")
+
+    renewed = ok(clpipe("ingest", "in", "-o", "x.h5", "--retrain"))
+    assert "clusters/mine is removed" in renewed.stderr
+    assert "neighbours/f is removed" in renewed.stderr
+    assert "other" not in renewed.stderr
+    assert codebooks(tmp_path / "x.h5") != before
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert list(file["clusters"]) == ["other"]
+        assert (file["clusters/other/labels"][:] >= 0).all()
+    ok(clpipe("ingest", "in", "-o", "fresh.h5", *FISHER, "--feature", "gray:bins=8"))
+    ok(clpipe("remove", "x.h5", "clusters/other"))
+    assert digest(tmp_path / "x.h5") == digest(tmp_path / "fresh.h5")
+    ok(clpipe("verify", "x.h5"))
+    # Another file's codebook, instead of what would be learned.
+    check_one_error(clpipe("ingest", "in", "-o", "x.h5", "--feature",
+                           "f=dct:fisher=4,codebook=first.h5"), 2, "another codebook", "--retrain")
+    ok(clpipe("ingest", "in", "-o", "x.h5", "--feature", "f=dct:fisher=4,codebook=first.h5",
+              "--retrain"))
+    assert codebooks(tmp_path / "x.h5") == before
+    ok(clpipe("ingest", "in", "-o", "plain.h5", "--feature", "gray:bins=8"))
+    check_one_error(clpipe("ingest", "in", "-o", "plain.h5", "--retrain"), 2, "no codebooks")
+
+
+def test_files_share_a_codebook(clpipe, pictures, made, tmp_path):
+    """Learned alone it is that of an ingest; rows of parts are those of the whole."""
+    told = clpipe("codebook", pictures, "-o", "c,1.h5", *FISHER, *WORDS, "--json", "-")
+    assert ok(told) and json.loads(told.stdout)["images"] == 90
+    assert codebooks(tmp_path / "c,1.h5") == codebooks(made)
+    ok(clpipe("verify", "c,1.h5"))
+    assert "codebooks f " in clpipe("info", "c,1.h5").stdout.replace("  ", " ")
+    check_one_error(clpipe("codebook", pictures, "-o", "c,1.h5", *FISHER), 3, "exists", "--force")
+    few = json.loads(ok(clpipe("codebook", pictures, "-o", "c,1.h5", *FISHER, *WORDS, "--sample", 20,
+                               "--force", "--json", "-")).stdout)
+    assert few["images"] == 20 and codebooks(tmp_path / "c,1.h5") != codebooks(made)
+
+    for part, pattern in ("even", "*[02468].png"), ("odd", "*[13579].png"):
+        ok(clpipe("ingest", pictures, "-o", f"{part}.h5", "--include", pattern,
+                  "--feature", f"f=dct:fisher=4,codebook={made}"))
+    with h5py.File(made) as whole:
+        rows = dict(zip(whole["images/path"].asstr()[:], whole["features/f"][:]))
+        for part in "even", "odd":
+            with h5py.File(tmp_path / f"{part}.h5") as file:
+                assert file["features/f"].attrs["spec"] == whole["features/f"].attrs["spec"]
+                for path, row in zip(file["images/path"].asstr()[:], file["features/f"][:]):
+                    assert (row == rows[path]).all()
+
+
+def test_what_is_wrong_with_a_codebook_is_said(clpipe, pictures, made, tmp_path):
+    def refused(spec, code, *parts):
+        check_one_error(clpipe("ingest", pictures, "-o", "no.h5", "--feature", spec), code, *parts)
+        assert not (tmp_path / "no.h5").exists()
+    refused("dct:fisher=4,codebook=none.h5", 2, "none.h5")
+    refused("dct:fisher=5,codebook=" + str(made), 2, "no codebook of", "f: dct:fisher=4")
+    refused("sift:fisher=4,codebook=" + str(made), 2, "no codebook of")
+    refused("rgb:bins=4,codebook=" + str(made), 2, "rgb needs no codebook")
+    refused("dct:fisher=4,codebook=", 2, "needs a file")
+    (tmp_path / "text.h5").write_text("no file of codebooks")
+    refused("dct:fisher=4,codebook=text.h5", 3, "text.h5")
+    ok(clpipe("ingest", pictures, "-o", "plain.h5", "--feature", "gray", "--exclude", "cut.png"))
+    refused("dct:fisher=4,codebook=plain.h5", 2, "plain.h5", "no codebook")
+    check_one_error(clpipe("codebook", pictures, "-o", "c.h5", "--feature", "gray"), 2,
+                    "gray needs no codebook")
+    check_one_error(clpipe("codebook", pictures, "-o", "c.h5"), 2, "--feature")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty/notes.txt").write_text("no image")
+    check_one_error(clpipe("codebook", "empty", "-o", "c.h5", *FISHER), 3, "no image")
+    check_one_error(clpipe("ingest", "empty", "-o", "c.h5", *FISHER), 3, "no image")
+    # Damaged: refused by an update and as a gift, found by verify, left out by repair.
+    shutil.copy(made, tmp_path / "bad.h5")
+    with h5py.File(tmp_path / "bad.h5", "r+") as file:
+        file["codebooks/f/word"][0, 0] += 1
+    check_one_error(clpipe("ingest", pictures, "-o", "bad.h5"), 3, "codebooks/f", "--retrain")
+    refused("f=dct:fisher=4,codebook=bad.h5", 3, "codebooks/f")
+    broken = clpipe("verify", "bad.h5")
+    assert broken.returncode == 1 and "/codebooks/f" in broken.stdout
+    repaired = clpipe("repair", "bad.h5")
+    assert repaired.returncode == 1 and "1 codebook" in repaired.stdout
+    with h5py.File(tmp_path / "bad.h5") as file, h5py.File(made) as good:
+        assert list(file["codebooks"]) == ["w"]
+        assert (file["features/f"][:] == good["features/f"][:]).all()
+    assert clpipe("ingest", pictures, "-o", "bad.h5", "--retrain").returncode == 1
+    assert digest(tmp_path / "bad.h5") == digest(made)
+
+
+def test_pictures_from_elsewhere_are_described_with_the_codebook_of_the_file(clpipe, pictures, made,
+                                                                             tmp_path):
+    shutil.copy(pictures / "0007.png", tmp_path / "elsewhere.png")
+    found = ok(clpipe("similar", made, "elsewhere.png", "-n", 2, "--feature", "f", "--format",
+                      "jsonl"))
+    first = json.loads(found.stdout.splitlines()[0])
+    assert first["path"] == "0007.png" and first["distance"] == 0
+
+
+def test_hostile_pictures(clpipe, tmp_path):
+    """Too small for a descriptor, flat, grey: rows without NaN, and fewer descriptors than words."""
+    place = tmp_path / "in"
+    place.mkdir()
+    for i, (width, height) in enumerate([(1, 1), (1, 300), (300, 1), (7, 7), (8, 8), (9, 30)]):
+        Image.new("RGB", (width, height), (i * 40, 10, 10)).save(place / f"flat{i}.png")
+    Image.new("L", (32, 32), 128).save(place / "grey.png")
+    kinds = ("dct", "sift", "opsift", "patch")
+    ok(clpipe("ingest", "in", "-o", "x.h5", *[o for kind in kinds for o in
+                                             ("--feature", f"{kind}:fisher=8",
+                                              "--feature", f"{kind}:words=64")]))
+    ok(clpipe("verify", "x.h5"))
+    with h5py.File(tmp_path / "x.h5") as file:
+        for name, values in file["features"].items():
+            assert numpy.isfinite(values[:]).all(), name
+        assert (file["features/dct_words64" if "dct_words64" in file["features"] else "features/dct_64"]
+                [0] == 0).all()
