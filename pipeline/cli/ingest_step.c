@@ -153,12 +153,13 @@ static bool learns(const struct feature_set *features, const struct options *opt
     return false;
 }
 
-/* Whether the file, or the unfinished run, has the features of that preset. */
+/* Whether the file has the features of that preset, or those for few images. */
 static bool has_preset(const struct takeover *t, const struct preset *preset)
 {
-    char name[32];
-    return t->preset && strcmp(parameters_text(name, sizeof name, t->preset, "name"),
-                               preset->name) == 0;
+    char name[32] = "";
+    if (t->preset)
+        parameters_text(name, sizeof name, t->preset, "name");
+    return strcmp(name, preset->name) == 0 || (preset->few && strcmp(name, preset->few->name) == 0);
 }
 
 /* The features of the file to be, of SPECs or of the preset that *out is set to, and how they are

@@ -45,8 +45,10 @@ static const struct option ingest_rows[] = {
      "feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or "
      "levels=1+2+3, scale=N, normalize=..., codebook=C.h5; KIND "
      "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray or hsv"},
-    {"preset", 0, OPTION_CHOICE, AT(preset), "color", NULL, "none", 0, 0,
-     "features that measurements have chosen, instead of --feature: color: hsv:bins=16x4x4"},
+    {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best", NULL, "none", 0, 0,
+     "features that measurements have chosen, with weights, instead of --feature: color: "
+     "hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; best: SIFT "
+     "in grey and colour, and patches; for fewer than 64 images features that learn nothing"},
     {"normalize", 0, OPTION_CHOICE, AT(normalize), "l1|none|hellinger", "l1", NULL, 0, 0,
      "l1: shares of the pixels; none: counts; hellinger: square roots of shares"},
     {"blur", 0, OPTION_CHOICE, AT(blur), "off|3", "off", NULL, 0, 0,

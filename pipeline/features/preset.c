@@ -5,8 +5,37 @@
 
 #include <string.h>
 
+/* Where there are too few images to learn from. */
+static const struct preset few = {
+    .name = "few",
+    .feature = {{"oplbp=oplbp:normalize=hellinger", 1},
+                {"hsv=hsv:bins=16x4x4,normalize=hellinger", 0.5},
+                {"hog=hog:grid=4x4,normalize=hellinger", 0.5}},
+    .pca = 48,
+    .whiten = 0.5,
+};
+
 const struct preset presets[] = {
-    {.name = "color", .feature = {{"hsv=hsv:bins=16x4x4", 1}}},
+    {.name = "color", .feature = {{"hsv=hsv:bins=16x4x4,normalize=hellinger", 1}}},
+    {.name = "fast",
+     .feature = {{"dct=dct:fisher=64", 1},
+                 {"oplbp=oplbp:normalize=hellinger", 1},
+                 {"hog=hog:grid=4x4,normalize=hellinger", 1}},
+     .pca = 48,
+     .whiten = 0.5,
+     .few = &few},
+    {.name = "good",
+     .feature = {{"sift=sift:fisher=64", 1}, {"dct=dct:fisher=64", 1}},
+     .pca = 48,
+     .whiten = 0.5,
+     .few = &few},
+    {.name = "best",
+     .feature = {{"sift=sift:fisher=64", 1},
+                 {"patch=patch:fisher=64", 1},
+                 {"opsift=opsift:fisher=64", 1}},
+     .pca = 48,
+     .whiten = 0.5,
+     .few = &few},
     {.name = NULL},
 };
 
@@ -49,6 +78,7 @@ char *preset_json(const struct preset *preset)
     json_string(&json, "rows", "unit");
     json_uint(&json, "pca", preset->pca);
     json_double(&json, "whiten", preset->whiten);
+    json_bool(&json, "center", preset->pca > 0);
     json_close_object(&json);
     const char *text = json_finish(&json);
     char *copy = text ? strdup(text) : NULL;

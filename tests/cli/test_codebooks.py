@@ -241,3 +241,51 @@ def test_hostile_pictures(clpipe, tmp_path):
             assert numpy.isfinite(values[:]).all(), name
         assert (file["features/dct_words64" if "dct_words64" in file["features"] else "features/dct_64"]
                 [0] == 0).all()
+
+
+def preset_of(path):
+    with h5py.File(path) as file:
+        return json.loads(file.attrs["preset"]), sorted(file["features"])
+
+
+def test_presets(clpipe, pictures, tmp_path):
+    (tmp_path / "none").mkdir()
+    for name, features in ("color", ["hsv"]), ("fast", ["dct", "hog", "oplbp"]):
+        made = clpipe("ingest", pictures, "-o", f"{name}.h5", "--preset", name, "--threads", "2")
+        assert made.returncode == 1 and "notice" not in made.stderr
+        preset, there = preset_of(tmp_path / f"{name}.h5")
+        assert preset["name"] == name and there == features
+        assert sorted(f["name"] for f in preset["features"]) == features
+        assert preset["metric"] == "euclidean" and preset["rows"] == "unit"
+    ok(clpipe("verify", "fast.h5"))
+    # An update keeps it, with and without the option; others are other features.
+    before = digest(tmp_path / "fast.h5")
+    for options in [], ["--preset", "fast"]:
+        assert clpipe("ingest", pictures, "-o", "fast.h5", *options).returncode == 1
+    assert digest(tmp_path / "fast.h5") == before
+    assert clpipe("ingest", pictures, "-o", "one.h5", "--preset", "fast", "--threads", "1"
+                  ).returncode == 1
+    assert digest(tmp_path / "one.h5") == before
+    check_one_error(clpipe("ingest", pictures, "-o", "fast.h5", "--preset", "good"), 2, "--add")
+    check_one_error(clpipe("ingest", pictures, "-o", "x.h5", "--preset", "fast", "--feature", "gray"),
+                    2, "cannot be combined")
+
+
+def test_few_pictures_have_presets_without_codebooks(clpipe, tmp_path):
+    draw(tmp_path / "in", 0, 63)
+    few = ok(clpipe("ingest", "in", "-o", "few.h5", "--preset", "best"))
+    assert "63 images are too few" in few.stderr
+    preset, features = preset_of(tmp_path / "few.h5")
+    assert features == ["hog", "hsv", "oplbp"]
+    assert {f["name"]: f["weight"] for f in preset["features"]} == {"oplbp": 1, "hsv": .5, "hog": .5}
+    with h5py.File(tmp_path / "few.h5") as file:
+        assert "codebooks" not in file
+    before = digest(tmp_path / "few.h5")
+    ok(clpipe("ingest", "in", "-o", "few.h5", "--preset", "best"))
+    assert digest(tmp_path / "few.h5") == before
+    draw(tmp_path / "in", 63, 1)
+    ok(clpipe("ingest", "in", "-o", "few.h5", "--preset", "best"))
+    assert preset_of(tmp_path / "few.h5") == (preset, features)
+    enough = ok(clpipe("ingest", "in", "-o", "few.h5", "--preset", "fast", "--fresh"))
+    assert "too few" not in enough.stderr
+    assert preset_of(tmp_path / "few.h5")[1] == ["dct", "hog", "oplbp"]
