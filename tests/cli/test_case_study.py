@@ -7,7 +7,8 @@ import pytest
 from conftest import CLPIPE, draw_photos
 
 PROGRAM = CLPIPE.parent / "case_study"
-WAYS = ["one_core", "all_cores", "naive", "coalesced", "vectors", "in_local", "in_constant", "clpipe"]
+WAYS = ["one_core", "all_cores", "naive", "coalesced", "vectors", "in_local", "in_constant", "clpipe",
+        "ingest"]
 FLOORS = ["read_once", "arithmetic"]
 
 
@@ -21,10 +22,10 @@ def study(*args):
 def test_ways(tmp_path):
     draw_photos(tmp_path, 3)
     # The last picture and the last work-group are not whole.
-    result = study("-n", 2345, "-D", 40, "-k", 30, *sorted(tmp_path.rglob("*.jpg")))
+    result = study("-n", 2345, "-D", 48, "-k", 30, *sorted(tmp_path.rglob("*.jpg")))
     assert result.returncode == 0, result.stderr
     head, titles, *lines = result.stdout.splitlines()
-    assert head.startswith("2345 descriptors, 40 values, 30 words, 2 threads, ")
+    assert head.startswith("2345 descriptors, 48 values, 30 words, 2 threads, ")
     assert titles.split() == ["ms", "x", "naive", "G", "products/s"]
     assert [line.split()[0] for line in lines] == WAYS + FLOORS
     for line in lines:
@@ -33,7 +34,7 @@ def test_ways(tmp_path):
             assert float(milliseconds) > 0 and (name != "naive" or float(ratio) == 1)
 
 
-    assert study("-n", 1000, "-D", 40, "-k", 30).returncode == 0  # of a synthetic picture
+    assert study("-n", 1000, "-D", 48, "-k", 30).returncode == 0  # of a synthetic picture
 
 
 def test_usage(tmp_path):

@@ -4,7 +4,7 @@
  *     case_study [-d DEVICE] [-n DESCRIPTORS] [-D COLUMNS] [-k WORDS] [-r ROUNDS] [-t THREADS]
  *                [-1 SHARE] [FILE.jpg...]
  *
- * A descriptor is a patch of COLUMNS / 8 rows of 8 grey values less their mean, plus 128; patches are
+ * A descriptor is a patch of COLUMNS / 8 rows of 8 grey values less their mean, plus 128, from 1 to 255; patches are
  * taken all over the files' pictures, or over a synthetic one. The words are clpipe's k-means of a
  * sample, rounded. Descriptors and words are on the device before the clock starts, and labels and
  * counts stay there. In each of ROUNDS rounds every way runs once; medians are printed, with the ratio
@@ -15,7 +15,10 @@
 #include "base/random.h"
 #include "cluster/cluster.h"
 #include "cluster/shard.h"
+#include "descriptor_part.h"
 #include "ocl/ocl.h"
+#include "ocl/ocl_ndrange.h"
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +35,7 @@
 #define ROUNDS_MOST 32u
 #define FLOOR_ITEMS (1u << 17)
 
-enum how { ON_ONE_CORE, ON_ALL_CORES, BY_KERNEL, BY_ENGINE, FLOOR_MEMORY, FLOOR_ARITHMETIC };
+enum how { ON_ONE_CORE, ON_ALL_CORES, BY_KERNEL, BY_ENGINE, BY_STEP, FLOOR_MEMORY, FLOOR_ARITHMETIC };
 
 static const struct way {
     const char *name;
@@ -48,6 +51,7 @@ static const struct way {
     {"in_local", BY_KERNEL, false, "descriptors in local memory"},
     {"in_constant", BY_KERNEL, true, "transposed, words in constant memory"},
     {"clpipe", BY_ENGINE, false, "the engine of clpipe cluster and assign"},
+    {"ingest", BY_STEP, false, "the step of clpipe ingest, from bytes"},
     {"read_once", FLOOR_MEMORY, false, "floor: each value is read once"},
     {"arithmetic", FLOOR_ARITHMETIC, false, "floor: subtract and multiply-add in float32, in registers"},
 };
@@ -63,7 +67,9 @@ struct study {
     struct ocl_context *context;
     struct ocl_queue *queue;
     cl_program program;
+    cl_program step_program;
     cl_kernel kernel[WAYS], count_labels; /* NULL: the way is not possible */
+    cl_mem step_rows, step_parts, step_codebook;
     cl_mem device_rows, device_transposed, device_words, device_labels, device_counts, device_out;
     struct lane lane;
     struct comm comm;
@@ -146,7 +152,7 @@ static void describe(float *out, const struct picture *picture, uint32_t x, uint
     }
     const int mean = sum / (int)columns;
     for (uint32_t j = 0; j < columns; j++)
-        out[j] = fminf(fmaxf(out[j] - (float)(mean - 128), 0), 255);
+        out[j] = fminf(fmaxf(out[j] - (float)(mean - 128), 1), 255);
 }
 
 static bool make_descriptors(struct study *study, char **files, uint32_t file_count)
@@ -286,7 +292,7 @@ static enum status open_device(struct study *study, struct error *err)
     for (unsigned w = 0; w < WAYS; w++) {
         const bool possible = strcmp(ways[w].name, "in_local") == 0      ? local <= device->local_memory
                               : strcmp(ways[w].name, "in_constant") == 0 ? constant
-                                                                         : ways[w].how != BY_ENGINE;
+                              : ways[w].how != BY_ENGINE && ways[w].how != BY_STEP;
         if (ways[w].how >= BY_KERNEL && possible &&
             ocl_kernel(&study->kernel[w], study->program, ways[w].name, err) != STATUS_OK)
             return err->status;
@@ -389,6 +395,84 @@ static enum status run_engine(struct study *study, struct error *err)
     return data_end(data, status);
 }
 
+/* The step's kernel projects first: here by the identity, which takes 128 off. It reads bytes, counts, and
+ * keeps no labels. */
+static enum status open_step(struct study *study, unsigned w, struct error *err)
+{
+    const struct ocl_device *device = ocl_context_device(study->context);
+    const uint32_t columns = study->columns, wide = (study->words + 15) / 16;
+    const uint32_t block = wide < 4 ? wide : 4, padded = (wide + block - 1) / block * block * 16;
+    const uint32_t rows = device->type == CL_DEVICE_TYPE_CPU ? 4 : 1; /* as words_step.c has them */
+    const size_t values = (size_t)study->count * columns,
+                 count = columns + (size_t)columns * columns + (size_t)padded * (1 + columns);
+    const cl_mem_flags from = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
+    char options[200];
+    if (columns % 16 != 0 || (columns > 64 && columns % 64 != 0))
+        return STATUS_OK;
+    snprintf(options, sizeof options,
+             "%s -DCOLUMNS=%u -DPROJECTED=%u -DWORDS=%u -DSHIFT=0 -DROWS=%u -DCHUNK=0",
+             ocl_range_option(device), columns, columns, study->words, rows);
+    uint8_t *bytes = malloc(values);
+    float *codebook = calloc(count, sizeof *codebook);
+    struct words_part *parts = calloc(study->pictures, sizeof *parts);
+    enum status status = STATUS_OK;
+    if (!bytes || !codebook || !parts)
+        status = error_memory(err, values, "descriptors");
+    for (size_t v = 0; v < values && bytes; v++)
+        bytes[v] = (uint8_t)study->rows[v];
+    for (uint32_t p = 0; p < study->pictures && parts; p++) {
+        const uint32_t left = study->count - p * PICTURE, items = (PICTURE + rows - 1) / rows;
+        parts[p] = (struct words_part){.offset = p * PICTURE * columns,
+                                       .number = left < PICTURE ? left : PICTURE,
+                                       .words = p * study->words,
+                                       .first = {p * items, 0}};
+    }
+    if (codebook) {
+        float *matrix = codebook + columns, *lengths = matrix + (size_t)columns * columns;
+        for (uint32_t j = 0; j < columns; j++) {
+            codebook[j] = -128;
+            matrix[(size_t)j * columns + j] = 1;
+        }
+        for (uint32_t i = 0; i < padded; i++) {
+            lengths[i] = i < study->words ? 0 : FLT_MAX;
+            for (uint32_t j = 0; j < columns && i < study->words; j++) {
+                const float value = study->codebook[(size_t)i * columns + j] - 128;
+                lengths[i] += value * value;
+                lengths[padded * (1 + j) + i] = -2 * value;
+            }
+        }
+    }
+    if (status == STATUS_OK)
+        status = ocl_program_build(&study->step_program, study->context, "words_assign", NULL,
+                                   options, err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&study->kernel[w], study->step_program, "words_assign", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&study->step_rows, study->context, from, values, bytes, "descriptors", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&study->step_parts, study->context, from,
+                            study->pictures * sizeof *parts, parts, "pictures", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&study->step_codebook, study->context, from, count * sizeof *codebook,
+                            codebook, "words", err);
+    free(bytes);
+    free(codebook);
+    free(parts);
+    return status;
+}
+
+static enum status run_step(struct study *study, unsigned w, struct error *err)
+{
+    const uint32_t rows = ocl_context_device(study->context)->type == CL_DEVICE_TYPE_CPU ? 4 : 1;
+    const cl_uint pictures = study->pictures, all = pictures * ((PICTURE + rows - 1) / rows);
+    if (ocl_args(study->kernel[w], err, sizeof(cl_mem), &study->step_rows, sizeof(cl_mem),
+                 &study->step_parts, sizeof pictures, &pictures, sizeof all, &all, sizeof(cl_mem),
+                 &study->step_codebook, sizeof(cl_mem), &study->device_counts, sizeof(cl_mem),
+                 &study->device_labels, OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return launch(study, ways[w].name, study->kernel[w], all, err);
+}
+
 /* --- all of it -------------------------------------------------------------------------------- */
 
 /* Whether labels and counts that are on the device are right; labels: of the kernels' buffer. */
@@ -398,9 +482,12 @@ static enum status check(struct study *study, unsigned w, uint32_t *labels, uint
     const size_t bytes = (size_t)study->count * 4,
                  count_bytes = (size_t)study->pictures * study->words * 4;
     cl_mem from = ways[w].how == BY_ENGINE ? study->shard.data.tiles[0].labels : study->device_labels;
+    if (ways[w].how == BY_STEP)
+        memcpy(labels, study->labels, bytes);
     if (ways[w].how >= BY_KERNEL &&
-        (ocl_enqueue_read(study->queue, "labels", from, true, 0, bytes, labels, OCL_NO_WAITS, NULL,
-                          err) != STATUS_OK ||
+        ((ways[w].how != BY_STEP &&
+          ocl_enqueue_read(study->queue, "labels", from, true, 0, bytes, labels, OCL_NO_WAITS, NULL,
+                           err) != STATUS_OK) ||
          ocl_enqueue_read(study->queue, "counts", study->device_counts, true, 0, count_bytes, counts,
                           OCL_NO_WAITS, NULL, err) != STATUS_OK))
         return err->status;
@@ -416,7 +503,7 @@ static enum status measure(struct study *study, unsigned w, uint32_t round, uint
     const enum how how = ways[w].how;
     const size_t count_bytes = (size_t)study->pictures * study->words * 4;
     enum status status = STATUS_OK;
-    if (how == BY_KERNEL && !study->kernel[w])
+    if ((how == BY_KERNEL || how == BY_STEP) && !study->kernel[w])
         return STATUS_OK;
     if (how >= BY_KERNEL) {
         status = ocl_enqueue_fill(study->queue, "zero", study->device_counts, 0, 0, count_bytes,
@@ -431,10 +518,11 @@ static enum status measure(struct study *study, unsigned w, uint32_t round, uint
     else
         status = how == BY_KERNEL   ? run_kernel(study, w, err)
                  : how == BY_ENGINE ? run_engine(study, err)
+                 : how == BY_STEP   ? run_step(study, w, err)
                                     : run_floor(study, w, err);
     study->seconds[w][round] =
         clock_seconds_since(begun) * (how == ON_ONE_CORE ? study->share : 1);
-    const bool whole = how == ON_ALL_CORES || how == BY_KERNEL || how == BY_ENGINE;
+    const bool whole = how == ON_ALL_CORES || how == BY_KERNEL || how == BY_ENGINE || how == BY_STEP;
     return status == STATUS_OK && whole ? check(study, w, labels, counts, err) : status;
 }
 
@@ -481,6 +569,9 @@ static enum status run(struct study *study, struct error *err)
     }
     if (status == STATUS_OK)
         status = open_engine(study, err);
+    for (unsigned w = 0; w < WAYS && status == STATUS_OK; w++)
+        if (ways[w].how == BY_STEP)
+            status = open_step(study, w, err);
     /* Once before, except for plain C: the first launch of a kernel costs more. */
     for (unsigned w = 0; w < WAYS && status == STATUS_OK; w++)
         if (ways[w].how >= BY_KERNEL)
@@ -506,7 +597,10 @@ static void close_study(struct study *study)
         clReleaseKernel(study->count_labels);
     if (study->program)
         clReleaseProgram(study->program);
-    cl_mem *const buffers[] = {&study->device_rows,   &study->device_transposed, &study->device_words,
+    if (study->step_program)
+        clReleaseProgram(study->step_program);
+    cl_mem *const buffers[] = {&study->step_rows,     &study->step_parts,        &study->step_codebook,
+                               &study->device_rows,   &study->device_transposed, &study->device_words,
                                &study->device_labels, &study->device_counts,     &study->device_out};
     for (size_t i = 0; i < COUNT_OF(buffers); i++)
         ocl_buffer_release(buffers[i]);
