@@ -19,6 +19,7 @@ def study(*args):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
 
 
+@pytest.mark.deep
 def test_ways(tmp_path):
     draw_photos(tmp_path, 3)
     # The last picture and the last work-group are not whole.

@@ -4,9 +4,9 @@
  *     case_study [-d DEVICE] [-n DESCRIPTORS] [-D COLUMNS] [-k WORDS] [-r ROUNDS] [-t THREADS]
  *                [-1 SHARE] [FILE.jpg...]
  *
- * A descriptor is a patch of COLUMNS / 8 rows of 8 grey values less their mean, plus 128, from 1 to 255; patches are
- * taken all over the files' pictures, or over a synthetic one. The words are clpipe's k-means of a
- * sample, rounded. Descriptors and words are on the device before the clock starts, and labels and
+ * A descriptor is a patch of COLUMNS / 8 rows of 8 grey values less their mean, plus 128, from 1 to 255;
+ * patches are taken all over the files' pictures, or over a synthetic one. The words are clpipe's
+ * k-means of a sample, rounded. Descriptors and words are on the device before the clock starts, and labels and
  * counts stay there. In each of ROUNDS rounds every way runs once; medians are printed, with the ratio
  * to `naive`. Plain C on one core labels one descriptor in SHARE and is multiplied. Labels and counts of
  * all ways must be equal. Exit status 1: they are not.

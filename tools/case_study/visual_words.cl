@@ -6,7 +6,7 @@
  * -D PICTURE=n  descriptors of a picture, which are neighbours
  * -D ITEMS=n    work-items of a group (in_local)
  *
- * Values are integers from 0 to 255 in float32, so every sum below is exact in whatever order, and all
+ * Values are integers from 1 to 255 in float32, so every sum below is exact in whatever order, and all
  * ways give the same labels. With equal distances the lowest word is the nearest. */
 
 #define KERNEL                                                                                     \
