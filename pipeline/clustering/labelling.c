@@ -41,7 +41,7 @@ struct job {
  * the same. */
 static enum status match_features(const struct job *job, struct error *err)
 {
-    char from[200], to[200], spec[160];
+    char from[200], to[200], spec[sizeof((struct result_feature *)0)->spec];
     struct matrix_source theirs;
     struct result_feature about;
     const struct result_clusters *clusters = job->clusters;

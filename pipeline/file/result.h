@@ -47,7 +47,7 @@ const char *result_source(const struct result *result, unsigned i);
 
 struct result_feature {
     char name[FEATURE_NAME_MAX];
-    char spec[128], kind[16], bins[32], grid[24], normalize[16];
+    char spec[1024], kind[16], bins[32], grid[24], normalize[16]; /* spec: of joined ones, all */
     uint64_t rows;
     uint32_t dimension;
     bool is_float; /* float32, else uint32 */
