@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "file/clusters.h"
+#include "file/defined.h"
 #include "file/imported.h"
 #include "file/preset_join.h"
 #include "matrix/joined.h"
@@ -37,17 +38,22 @@ static int64_t next_run(const struct row_map *map, uint64_t first, uint64_t most
 
 /* --- attributes ------------------------------------------------------------------------------ */
 
-/* Copies texts and numbers; what HDF5 keeps for scales is made anew. */
+/* Copies texts and numbers of the format's: what HDF5 keeps for scales is made anew, and what others
+ * have added follows with everything of theirs (foreign.h). */
 static enum status copy_attributes(const struct carry *c, hid_t to, hid_t from, struct error *err)
 {
     struct h5_names names;
+    char object[DEFINED_NAME_MAX] = "";
+    const struct defined *defined =
+        H5Iget_name(from, object, sizeof object) > 0 ? defined_find(object) : NULL;
     if (h5_list_attributes(&names, from, 1024, c->from->path, err))
         return STATUS_FAILED;
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < names.count && !status; i++) {
         const char *name = names.name[i];
         char *text = NULL;
-        if (strcmp(name, "DIMENSION_LIST") == 0 || H5Aexists(to, name) > 0)
+        if (!defined || !defined_attribute(defined, name) || defined_attribute_of_library(name) ||
+            H5Aexists(to, name) > 0)
             continue;
         hid_t attribute = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(attribute),
               space = H5Aget_space(attribute), made = H5I_INVALID_HID;

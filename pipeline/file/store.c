@@ -459,7 +459,7 @@ static void tell_foreign(const struct store *store, const struct build_foreign *
                     shown, objects, attributes, (unsigned long long)foreign->run);
     if (copied->lost > 0)
         log_message(LOG_NOTICE, "notice: %s that others have stored in %s could not be kept",
-                    format_number_of(lost, sizeof lost, copied->lost, "object or attribute"),
+                    format_number_of(lost, sizeof lost, copied->lost, "item"),
                     shown);
 }
 

@@ -302,6 +302,27 @@ def test_what_others_stored_stays(place, command, moved):
     assert (MOVED in said) == moved and "could not be kept" not in said
 
 
+def test_attributes_that_others_added_stay(place):
+    """Of what moves with the rows, too; each is kept, and none is said to be lost."""
+    made()
+    numpy.save("e.npy", numpy.random.default_rng(3).random((13, 5), dtype="f4"))
+    clpipe("import", "x.h5", "clip=e.npy")
+    cluster("x.h5", "-k", 2, "--feature", "clip", cwd=place)
+    clpipe("similar", "x.h5", "--all", "-n", 2, "--feature", "clip")
+    objects = ["features/clip", "clusters/kmeans", "clusters/kmeans/labels", "neighbours/clip", "neighbours/clip/rows"]
+    with h5py.File("x.h5", "a") as file:
+        for name in objects:
+            file[name].attrs.update({"model": "ViT", "version": 3, "pair": [1.5, 2.5]})
+    os.unlink("p1/blue/02.jpg")
+    said = ingest("p1")
+    assert "(0 objects, 15 attributes)" in said and "could not be kept" not in said, said
+    with h5py.File("x.h5") as file:
+        for name in objects:
+            found = file[name].attrs
+            assert (found["model"], found["version"], found["pair"].tolist()) == ("ViT", 3, [1.5, 2.5]), name
+    verify()
+
+
 def test_what_others_stored_stays_when_begun_anew(place):
     made()
     n = add_foreign()
