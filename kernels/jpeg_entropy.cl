@@ -7,12 +7,13 @@
  *   tables   of FIRST_BITS bits, in local memory; longer codes are rare
  *   guess    a work-item decodes its share as if a block of an MCU's first slot began there. Huffman
  *            codes synchronise: most end in the state that the next share really begins with
- *   repair   whoever began otherwise than its predecessor ended decodes again, until all links agree
+ *   repair   a work-item that began in another state than its predecessor ended in decodes again, until
+ *            all links agree
  *   scan     sums of the blocks, and of the DC differences, before each share
  *   write    all decode once more, with known places: a block is collected in local memory and stored
  *            by eight vectors; one that two shares have in common is stored value by value
- *   verdict  whether every work-item ended where the next one began, and whatever else libjpeg might
- *            complain about
+ *   verdict  does every work-item end where the next one began, and is there nothing that libjpeg might
+ *            complain about?
  *
  * The first work-item begins in the true state. So if all links hold in the writing pass, induction
  * makes the result that of sequential decoding, however the states were found. What is refused is

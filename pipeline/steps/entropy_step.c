@@ -71,8 +71,8 @@ static uint32_t choose_lanes(const struct ocl_device *device, uint32_t most)
     return lanes >= LANES_LEAST ? lanes : 0;
 }
 
-/* A CPU's own decoder is faster than any kernel, and what shares the host's memory does not gain by
- * uploading less. */
+/* A CPU's own decoder is faster than any kernel. A device that shares the host's memory would gain less:
+ * there is no upload, and the memory for coefficients is the host's. */
 static bool is_possible(const struct ocl_device *device, uint32_t parameter)
 {
     return choose_lanes(device, LANES_USUAL) > 0 &&
