@@ -1,8 +1,8 @@
 /* entropy_step.c: the table entries of streams in a slot, and the kernel that decodes them.
  *
- * A work-group decodes one picture. The more work-items it has, the sooner it is done; but if there are
- * enough groups for the device, smaller ones waste less. So slots with a large picture, or with few
- * pictures, get larger groups.
+ * A work-group decodes one picture. The more work-items it has, the sooner it has decoded a large one; but
+ * smaller ones waste less, and smaller shares of the bits need more repairs. So only slots with a large
+ * picture get larger groups.
  */
 #include "steps/entropy_step.h"
 
@@ -22,7 +22,6 @@
 #define LANES_LARGE 512u
 #define LANES_LEAST 64u
 #define LARGE_BYTES 250000u
-#define FEW_GROUPS  2u /* for a compute unit */
 /* Local memory of a group: tables, and what each work-item needs. Where the driver reports less than
  * NVIDIA's devices have, they get it nevertheless. */
 #define TABLES_LOCAL 10240u
@@ -199,15 +198,11 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
         part->sixteens = list == LIST_COPIES ? (uint32_t)((entry->in->bytes + 15) / 16) : 1;
 }
 
-static const struct program *choose_program(const struct entropy *entropy, uint32_t large,
-                                            uint32_t usual)
+static const struct program *choose_program(const struct entropy *entropy, uint32_t large)
 {
-    const uint32_t few = FEW_GROUPS * ocl_context_device(entropy->context)->compute_units;
-    const bool larger = entropy->parameter == ENTROPY_STEP_LARGE_GROUPS || large > 0 || usual < few;
-    return larger && entropy->parameter != ENTROPY_STEP_SMALL_GROUPS &&
-                   entropy->large.lanes != entropy->usual.lanes
-               ? &entropy->large
-               : &entropy->usual;
+    const bool larger = entropy->parameter == ENTROPY_STEP_LARGE_GROUPS || large > 0;
+    return larger && entropy->large.lanes != entropy->usual.lanes ? &entropy->large
+                                                                  : &entropy->usual;
 }
 
 static enum status enqueue_entropy(void *state, struct ocl_queue *queue, struct step_io *io,
@@ -215,7 +210,7 @@ static enum status enqueue_entropy(void *state, struct ocl_queue *queue, struct 
 {
     struct entropy *entropy = state;
     const uint32_t large = io->counts[LIST_LARGE], usual = io->counts[LIST_USUAL];
-    const struct program *program = choose_program(entropy, large, usual);
+    const struct program *program = choose_program(entropy, large);
     const size_t local = program->lanes, global = local * (large + usual);
     const size_t copies = local * io->counts[LIST_COPIES];
     const uint32_t first_copy = LIST_COPIES * io->list_entries;
@@ -442,7 +437,7 @@ static enum status test_entropy(uint64_t *compared, uint64_t *wrong, struct ocl_
     test->got = memory + TEST_BYTES;
     test->wanted = test->got + TEST_BYTES;
     test->blocks = test->wanted + TEST_BYTES;
-    status = test_slot(compared, wrong, context, test, ENTROPY_STEP_SMALL_GROUPS, err);
+    status = test_slot(compared, wrong, context, test, ENTROPY_STEP_ALWAYS, err);
     if (status == STATUS_OK &&
         choose_lanes(device, LANES_LARGE) != choose_lanes(device, LANES_USUAL))
         status = test_slot(compared, wrong, context, test, ENTROPY_STEP_LARGE_GROUPS, err);

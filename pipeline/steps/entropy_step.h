@@ -8,12 +8,11 @@
 
 #include "staging/step.h"
 
-/* The node's parameter: whether to use the step on every device that can run it. The last two are for the
- * self-test, and decide on the size of groups. */
+/* The node's parameter: whether to use the step on every device that can run it. The last one is the
+ * self-test's. */
 enum entropy_step_parameter {
     ENTROPY_STEP_FASTER,
     ENTROPY_STEP_ALWAYS,
-    ENTROPY_STEP_SMALL_GROUPS,
     ENTROPY_STEP_LARGE_GROUPS,
 };
 
