@@ -36,7 +36,24 @@ struct products {
     uint64_t *sum; /* columns x columns, j <= i; then the columns' own */
 };
 
-static int32_t multiply(const int16_t *a, const int16_t *b, uint32_t count)
+/* Inlined into functions that are compiled twice: vectors of AVX2 take half of the time. */
+#define INLINE static inline __attribute__((always_inline))
+#if defined(__x86_64__)
+#define VECTORS __attribute__((target("avx2"), optimize("O3")))
+#else
+#define VECTORS
+#endif
+
+static bool has_vectors(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2");
+#else
+    return false;
+#endif
+}
+
+INLINE int32_t multiply(const int16_t *a, const int16_t *b, uint32_t count)
 {
     int32_t sum = 0;
     for (uint32_t first = 0; first < count; first += LANES)
@@ -46,9 +63,8 @@ static int32_t multiply(const int16_t *a, const int16_t *b, uint32_t count)
 }
 
 /* Row i of the products of a block. */
-static void add_products(void *context, uint64_t i)
+INLINE void add_row(const struct products *products, uint64_t i)
 {
-    const struct products *products = context;
     uint64_t *sum = products->sum + i * products->columns;
     uint64_t own = 0;
     for (uint32_t j = 0; j <= i; j++)
@@ -56,6 +72,19 @@ static void add_products(void *context, uint64_t i)
     for (uint32_t k = 0; k < BLOCK; k++)
         own += (uint16_t)products->column[i][k];
     products->sum[(size_t)products->columns * products->columns + i] += own;
+}
+
+VECTORS static void add_row_in_vectors(const struct products *products, uint64_t i)
+{
+    add_row(products, i);
+}
+
+static void add_products(void *context, uint64_t i)
+{
+    if (has_vectors())
+        add_row_in_vectors(context, i);
+    else
+        add_row(context, i);
 }
 
 static void load_block(struct products *products, uint64_t first)
@@ -170,10 +199,9 @@ out:
     return status;
 }
 
-/* Projects one block of the sample: codebook_project, in vectors. */
-static void project_block(void *context, uint64_t block)
+/* Projects one block of the sample, as codebook_project does. */
+INLINE void project_rows(const struct trainer *trainer, uint64_t block)
 {
-    const struct trainer *trainer = context;
     const struct feature_codebook *codebook = trainer->codebook;
     const int32_t one = 1 << codebook->shift;
     int16_t row[CODEBOOK_COLUMNS_MAX + LANES] = {0};
@@ -190,6 +218,19 @@ static void project_block(void *context, uint64_t block)
             trainer->projected[r * codebook->projected + j] = (int8_t)value;
         }
     }
+}
+
+VECTORS static void project_in_vectors(const struct trainer *trainer, uint64_t block)
+{
+    project_rows(trainer, block);
+}
+
+static void project_block(void *context, uint64_t block)
+{
+    if (has_vectors())
+        project_in_vectors(context, block);
+    else
+        project_rows(context, block);
 }
 
 /* --- words ----------------------------------------------------------------------------------- */

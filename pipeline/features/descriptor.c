@@ -82,22 +82,24 @@ static const int32_t basis[4][8] = {{181, 181, 181, 181, 181, 181, 181, 181},
 static const uint8_t frequency[10][2] = {{0, 0}, {0, 1}, {1, 0}, {2, 0}, {1, 1},
                                          {0, 2}, {0, 3}, {1, 2}, {2, 1}, {3, 0}};
 
-static void describe_dct(uint8_t *out, const struct descriptor_picture *picture, uint32_t x, uint32_t y,
-                         uint32_t side)
+static void describe_dct(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,
+                         uint32_t y, uint32_t side)
 {
     static const unsigned kept[3] = {10, 3, 3};
-    for (unsigned plane = 0; plane < 3; plane++) {
-        for (unsigned f = 0; f < kept[plane]; f++) {
+    int32_t plane[3][64];
+    for (uint32_t i = 0; i < side * side; i++) {
+        const uint8_t *p = pixel(picture, x + i % side, y + i / side);
+        const int32_t grey = luma(p);
+        plane[0][i] = grey - 128;
+        plane[1][i] = p[2] - grey;
+        plane[2][i] = p[0] - grey;
+    }
+    for (unsigned c = 0; c < 3; c++) {
+        for (unsigned f = 0; f < kept[c]; f++) {
+            const int32_t *down = basis[frequency[f][0]], *across = basis[frequency[f][1]];
             int32_t sum = 0;
-            for (uint32_t j = 0; j < side; j++) {
-                for (uint32_t i = 0; i < side; i++) {
-                    const uint8_t *p = pixel(picture, x + i, y + j);
-                    const int32_t value = plane == 0   ? luma(p) - 128
-                                          : plane == 1 ? p[2] - luma(p)
-                                                       : p[0] - luma(p);
-                    sum += basis[frequency[f][0]][j] * basis[frequency[f][1]][i] * value;
-                }
-            }
+            for (uint32_t i = 0; i < side * side; i++)
+                sum += down[i / side] * across[i % side] * plane[c][i];
             const uint32_t size = root((uint32_t)abs(sum) >> 14);
             const int32_t most = size > 127 ? 127 : (int32_t)size;
             *out++ = (uint8_t)(128 + (sum < 0 ? -most : most));
@@ -125,39 +127,63 @@ static int32_t channel(const uint8_t *p, unsigned c)
                     : (p[0] + p[1] - 2 * p[2] + 512) >> 2;
 }
 
-/* Adds `weight` times the gradient of a channel at (x, y) to 8 directions: a gradient is the sum of its
- * parts along the two directions that it lies between. */
-static void add_gradient(uint32_t sums[8], const struct descriptor_picture *picture, unsigned c, uint32_t x,
-                         uint32_t y, uint32_t weight)
+/* A gradient as the sum of its parts along the two of 8 directions that it lies between. */
+struct gradient {
+    unsigned straight, slant; /* directions */
+    uint32_t along[2];        /* parts */
+};
+
+static struct gradient split_gradient(int32_t dx, int32_t dy)
 {
-    const uint32_t right = x + 1 < picture->width ? x + 1 : x, left = x > 0 ? x - 1 : 0;
-    const uint32_t below = y + 1 < picture->height ? y + 1 : y, above = y > 0 ? y - 1 : 0;
-    const int32_t dx = channel(pixel(picture, right, y), c) - channel(pixel(picture, left, y), c);
-    const int32_t dy = channel(pixel(picture, x, below), c) - channel(pixel(picture, x, above), c);
     const int32_t across = abs(dx), down = abs(dy);
     const int32_t more = across > down ? across : down, less = across > down ? down : across;
     const int32_t diagonal = 181 * less >> 7; /* root 2 of it */
-    const unsigned straight = across >= down ? (dx >= 0 ? 0 : 4) : (dy >= 0 ? 2 : 6);
-    const unsigned slant = dx >= 0 ? (dy >= 0 ? 1 : 7) : (dy >= 0 ? 3 : 5);
-    sums[straight] += weight * (uint32_t)(more - less);
-    sums[slant] += weight * (uint32_t)(diagonal > 255 ? 255 : diagonal);
+    return (struct gradient){
+        .straight = across >= down ? (dx >= 0 ? 0 : 4) : (dy >= 0 ? 2 : 6),
+        .slant = dx >= 0 ? (dy >= 0 ? 1 : 7) : (dy >= 0 ? 3 : 5),
+        .along = {(uint32_t)(more - less), (uint32_t)(diagonal > 255 ? 255 : diagonal)}};
 }
+
+#define BIN_MOST 12
 
 /* 128 sums of a channel; the centres of cells are `bin` pixels apart, and weights fall linearly to 0
  * at the next centres. */
-static void sum_cells(uint32_t sums[128], const struct descriptor_picture *picture, unsigned c, uint32_t x,
-                      uint32_t y, uint32_t bin)
+static void sum_cells(uint32_t sums[128], const struct descriptor_picture *picture, unsigned c,
+                      int32_t x, int32_t y, int32_t bin)
 {
+    /* The channel of all pixels that have a weight, and of their neighbours: pixel (i, j) of it is
+     * (x - bin + i, y - bin + j), or where the image has none the nearest one that it has. */
+    int16_t value[5 * BIN_MOST + 1][5 * BIN_MOST + 1];
+    const int32_t width = (int32_t)picture->width, height = (int32_t)picture->height;
+    const int32_t size = 5 * bin + 1;
+    for (int32_t j = 0; j < size; j++) {
+        for (int32_t i = 0; i < size; i++) {
+            const int32_t u = x - bin + i, v = y - bin + j;
+            value[j][i] = (int16_t)channel(
+                pixel(picture, (uint32_t)(u < 0 ? 0 : u < width ? u : width - 1),
+                      (uint32_t)(v < 0 ? 0 : v < height ? v : height - 1)),
+                c);
+        }
+    }
     memset(sums, 0, 128 * sizeof *sums);
-    for (int32_t cell = 0; cell < 16; cell++) {
-        const int64_t middle_x = (int64_t)x + cell % 4 * (int64_t)bin;
-        const int64_t middle_y = (int64_t)y + cell / 4 * (int64_t)bin;
-        for (int64_t v = middle_y - bin + 1; v < middle_y + bin; v++)
-            for (int64_t u = middle_x - bin + 1; u < middle_x + bin; u++)
-                if (v >= 0 && v < picture->height && u >= 0 && u < picture->width)
-                    add_gradient(sums + 8 * cell, picture, c, (uint32_t)u, (uint32_t)v,
-                                 (uint32_t)((bin - llabs(v - middle_y)) *
-                                            (bin - llabs(u - middle_x))));
+    for (int32_t j = 1; j < size - 1; j++) {
+        for (int32_t i = 1; i < size - 1; i++) {
+            if (x - bin + i < 0 || x - bin + i >= width || y - bin + j < 0 || y - bin + j >= height)
+                continue;
+            const struct gradient gradient = split_gradient(value[j][i + 1] - value[j][i - 1],
+                                                            value[j + 1][i] - value[j - 1][i]);
+            for (int32_t row = 0; row < 4; row++) {
+                const int32_t down = bin - abs(j - bin - row * bin);
+                for (int32_t column = 0; column < 4 && down > 0; column++) {
+                    const int32_t across = bin - abs(i - bin - column * bin);
+                    if (across <= 0)
+                        continue;
+                    uint32_t *cell = sums + 8 * (4 * row + column);
+                    cell[gradient.straight] += (uint32_t)(down * across) * gradient.along[0];
+                    cell[gradient.slant] += (uint32_t)(down * across) * gradient.along[1];
+                }
+            }
+        }
     }
 }
 
@@ -184,7 +210,7 @@ static void describe_sift(uint8_t *out, const struct descriptor_picture *picture
                           uint32_t side)
 {
     uint32_t sums[128];
-    sum_cells(sums, picture, 0, x, y, (side - 1) / 3);
+    sum_cells(sums, picture, 0, (int32_t)x, (int32_t)y, (int32_t)(side - 1) / 3);
     take_roots(out, sums);
 }
 
@@ -203,7 +229,7 @@ static void describe_opsift(uint8_t *out, const struct descriptor_picture *pictu
 {
     for (unsigned c = 0; c < 3; c++) {
         uint32_t sums[128];
-        sum_cells(sums, picture, c, x, y, (side - 1) / 3);
+        sum_cells(sums, picture, c, (int32_t)x, (int32_t)y, (int32_t)(side - 1) / 3);
         take_roots(out + 128 * c, sums);
     }
 }
