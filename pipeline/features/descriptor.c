@@ -167,22 +167,27 @@ static void sum_cells(uint32_t sums[128], const struct descriptor_picture *pictu
     }
     memset(sums, 0, 128 * sizeof *sums);
     for (int32_t j = 1; j < size - 1; j++) {
+        if (y - bin + j < 0 || y - bin + j >= height)
+            continue;
+        uint32_t row[6][8] = {{0}}; /* columns -1 to 4 of cells, of which 0 to 3 count */
         for (int32_t i = 1; i < size - 1; i++) {
-            if (x - bin + i < 0 || x - bin + i >= width || y - bin + j < 0 || y - bin + j >= height)
+            if (x - bin + i < 0 || x - bin + i >= width)
                 continue;
             const struct gradient gradient = split_gradient(value[j][i + 1] - value[j][i - 1],
                                                             value[j + 1][i] - value[j - 1][i]);
-            for (int32_t row = 0; row < 4; row++) {
-                const int32_t down = bin - abs(j - bin - row * bin);
-                for (int32_t column = 0; column < 4 && down > 0; column++) {
-                    const int32_t across = bin - abs(i - bin - column * bin);
-                    if (across <= 0)
-                        continue;
-                    uint32_t *cell = sums + 8 * (4 * row + column);
-                    cell[gradient.straight] += (uint32_t)(down * across) * gradient.along[0];
-                    cell[gradient.slant] += (uint32_t)(down * across) * gradient.along[1];
-                }
-            }
+            /* Between two centres: so far from the left one. */
+            const uint32_t far = (uint32_t)(i % bin), near = (uint32_t)bin - far;
+            uint32_t *left = row[i / bin], *right = row[i / bin + 1];
+            left[gradient.straight] += near * gradient.along[0];
+            left[gradient.slant] += near * gradient.along[1];
+            right[gradient.straight] += far * gradient.along[0];
+            right[gradient.slant] += far * gradient.along[1];
+        }
+        for (int32_t k = 0; k < 2; k++) { /* the rows of cells above and below */
+            const int32_t cells = j / bin - 1 + k;
+            const uint32_t weight = (uint32_t)(k == 0 ? bin - j % bin : j % bin);
+            for (int32_t i = 0; i < 32 && cells >= 0 && cells < 4; i++)
+                sums[32 * cells + i] += weight * row[1 + i / 8][i % 8];
         }
     }
 }
