@@ -44,7 +44,8 @@ static const struct option ingest_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", "rgb:bins=8x8x8", NULL, 0, 0,
      "feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or "
      "levels=1+2+3, scale=N, normalize=..., codebook=C.h5; KIND "
-     "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray or hsv"},
+     "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, oplbp, "
+     "hog, gradient, coledge; with words=K or fisher=K instead of bins= dct, sift, opsift or patch"},
     {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best", NULL, "none", 0, 0,
      "features that measurements have chosen, with weights, instead of --feature: color: "
      "hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; best: SIFT "

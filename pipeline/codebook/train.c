@@ -11,6 +11,7 @@
 #define ITERATIONS      30u
 #define SPREAD          32.0         /* the largest standard deviation of projected values */
 #define NOISE           (1.0 / 64)   /* variance of bytes below which there is nothing but rounding */
+#define WORDS_PASSES    256u         /* more of them begin with the few passes of k-means|| */
 #define COVARIANCE_WORK (1u << 25)   /* rows x columns that the covariance is made of, at most */
 #define BLOCK           256u         /* rows at a time */
 #define LANES           16u          /* of inner products; columns are padded to a multiple */
@@ -361,6 +362,8 @@ enum status codebook_train(struct feature_codebook *codebook, const struct descr
     struct cluster_config config;
     cluster_config_default(&config);
     config.max_iter = ITERATIONS;
+    /* k-means++ makes a pass for each word. */
+    config.init = words > WORDS_PASSES ? INIT_KMEANS_PARALLEL : INIT_KMEANSPP;
     config.memory = training->memory;
     config.threads = training->threads;
     config.stop = training->stop;

@@ -60,6 +60,7 @@ def pictures(tmp_path_factory):
     return directory
 
 
+@pytest.mark.deep
 def test_every_bit(clpipe, pictures, tmp_path):
     """Small slots, processes of their own and a given codebook change nothing."""
     assert clpipe("ingest", pictures, "-o", "f.h5", *features(SPECS)).returncode == 0
