@@ -23,9 +23,8 @@ struct candidates {
 };
 
 /* Reads all items of the walk, keeps the first `most` by the rule, and rewinds the walk. Empty
- * files, those that cannot be looked at, those of sources that are not looked at, and those that can
- * only be read in order, are no candidates. STATUS_INTERRUPTED: `stop` came first. Clear it also
- * after a failure. */
+ * files, those that cannot be looked at, and those of sources that are not looked at, are no
+ * candidates. STATUS_INTERRUPTED: `stop` came first. Clear it also after a failure. */
 enum status candidates_choose(struct candidates *out, struct walk *walk, uint32_t most,
                               struct stop *stop, struct error *err);
 void candidates_clear(struct candidates *candidates);

@@ -1,8 +1,9 @@
 /* learning.c: candidates, decoded side by side; their descriptors, one image after the other.
  *
- * Threads take candidates in order until enough are decoded. Which of them are the sample is known
- * when the last has ended: the first that succeeded. At most a few for each thread are decoded in
- * vain. */
+ * Candidates are decoded in rounds: first as many as images are wanted, then, while some could not be
+ * decoded, more of those that follow. The threads take those of a round in the order of the walk, in
+ * which members of compressed archives have to be opened. When enough are decoded the sample is the
+ * first of them by the candidates' own order. */
 #include "ingest/learning.h"
 
 #include "base/budget.h"
@@ -24,6 +25,9 @@
 #define PROGRESS_NS (100 * 1000000ll)
 /* Files that are looked at, at most, if some cannot be decoded. */
 #define MOST_FILES(pictures) (4 * (pictures) + 64)
+/* Files of the second round, at least; twice as many with each further one: a round may decompress
+ * all archives again. */
+#define ROUND_FILES 64u
 
 /* What a candidate has given. */
 struct taken {
@@ -43,9 +47,12 @@ struct learning {
     struct candidates candidates;
     struct taken *taken; /* of each candidate; a thread writes those that it takes */
 
-    pthread_mutex_t lock; /* guards what follows */
+    uint32_t *round; /* candidates of a round, by sequence */
+
+    pthread_mutex_t opening; /* held while the next of a round is taken, and opened if in order */
+    pthread_mutex_t lock;    /* guards what follows; taken after `opening` */
     pthread_cond_t ended;
-    uint32_t next, decoded;
+    uint32_t next, in_round, decoded;
     unsigned running;
     struct error error; /* the first */
 };
@@ -232,16 +239,41 @@ static void fail(struct learning *learning, const struct error *err)
     budget_abort(learning->budget);
 }
 
-/* The next candidate; UINT32_MAX: no more are wanted. */
+/* The next candidate of the round; UINT32_MAX: there are no more, or they are not wanted. */
 static uint32_t next_candidate(struct learning *learning)
 {
     uint32_t next = UINT32_MAX;
     pthread_mutex_lock(&learning->lock);
-    if (learning->next < learning->candidates.count && learning->decoded < learning->pictures &&
-        learning->error.status == STATUS_OK && stop_requested(learning->job->stop) == STOP_NONE)
-        next = learning->next++;
+    if (learning->next < learning->in_round && learning->error.status == STATUS_OK &&
+        stop_requested(learning->job->stop) == STOP_NONE)
+        next = learning->round[learning->next++];
     pthread_mutex_unlock(&learning->lock);
     return next;
+}
+
+/* A candidate that cannot be opened is none of the sample: nothing in *out. */
+static void open_candidate(struct blob *out, const struct learning *learning, uint32_t i)
+{
+    const struct candidate *candidate = &learning->candidates.item[i];
+    const struct source_member member = {candidate->path, candidate->where, candidate->bytes,
+                                         candidate->mtime_ns};
+    struct failure failure = {.reason = REASON_NONE};
+    if (walk_open_member(out, learning->walk, candidate->source, &member, &failure) != REASON_NONE)
+        *out = (struct blob)BLOB_NOTHING;
+}
+
+static uint32_t take_candidate(struct blob *out, struct learning *learning)
+{
+    pthread_mutex_lock(&learning->opening);
+    const uint32_t i = next_candidate(learning);
+    const bool in_order =
+        i != UINT32_MAX && walk_opens_in_order(learning->candidates.item[i].where);
+    if (in_order)
+        open_candidate(out, learning, i);
+    pthread_mutex_unlock(&learning->opening);
+    if (i != UINT32_MAX && !in_order)
+        open_candidate(out, learning, i);
+    return i;
 }
 
 static void take_candidates(struct learning *learning)
@@ -253,19 +285,16 @@ static void take_candidates(struct learning *learning)
     options.stop = learning->job->stop;
     bool going = (config->isolate ? decode_open_isolated(&decode, config->isolate, &err)
                                   : decode_open(&decode, &options, &err)) == STATUS_OK;
-    for (uint32_t i; going && (i = next_candidate(learning)) != UINT32_MAX;) {
-        const struct candidate *candidate = &learning->candidates.item[i];
-        const struct source_member member = {candidate->path, candidate->where, candidate->bytes,
-                                             candidate->mtime_ns};
+    while (going && (going = decode_ready(decode, &err) == STATUS_OK)) {
         struct blob blob = BLOB_NOTHING;
-        struct failure failure = {.reason = REASON_NONE};
-        going = decode_ready(decode, &err) == STATUS_OK;
-        if (going && walk_open_member(&blob, learning->walk, candidate->source, &member,
-                                      &failure) == REASON_NONE &&
-            !decode_image(&learning->taken[i], learning, decode, candidate, &blob)) {
+        const uint32_t i = take_candidate(&blob, learning);
+        if (i == UINT32_MAX)
+            break;
+        const struct candidate *candidate = &learning->candidates.item[i];
+        going = !blob_is_open(&blob) ||
+                decode_image(&learning->taken[i], learning, decode, candidate, &blob);
+        if (!going)
             error_memory(&err, candidate->bytes, "an image of the sample");
-            going = false;
-        }
         blob_close(&blob);
         pthread_mutex_lock(&learning->lock);
         learning->decoded += learning->taken[i].decoded;
@@ -300,14 +329,13 @@ static void show(struct learning *learning, const char *phase, uint64_t done, ui
     ingest_job_show(learning->job, start);
 }
 
-/* Runs the threads to their end. */
-static enum status run_threads(struct learning *learning, struct error *err)
+/* Runs the threads until they have decoded a round. `start`: of the first one. */
+static enum status run_threads(struct learning *learning, int64_t start, struct error *err)
 {
     const unsigned wanted = learning->job->config->threads;
     const uint32_t count = learning->candidates.count;
     const uint32_t most = count < learning->pictures ? count : learning->pictures;
     pthread_t *thread = calloc(wanted, sizeof *thread);
-    const int64_t start = clock_now();
     unsigned started = 0;
     int code = 0;
     if (!thread)
@@ -342,6 +370,43 @@ static enum status run_threads(struct learning *learning, struct error *err)
                : stop_check(learning->job->stop, "decoding the sample", err);
 }
 
+static int compare_by_sequence(const void *a, const void *b, void *context)
+{
+    const struct candidate *candidates = context;
+    const uint64_t x = candidates[*(const uint32_t *)a].sequence;
+    const uint64_t y = candidates[*(const uint32_t *)b].sequence;
+    return (x > y) - (x < y);
+}
+
+/* Decodes candidates until there are enough images. */
+static enum status run_rounds(struct learning *learning, struct error *err)
+{
+    const uint32_t count = learning->candidates.count;
+    const int64_t start = clock_now();
+    enum status status = STATUS_OK;
+    uint32_t begun = 0, least = ROUND_FILES;
+    learning->round = malloc(((size_t)count + 1) * sizeof *learning->round);
+    if (!learning->round)
+        return error_memory(err, count * sizeof *learning->round, "a sample");
+    while (status == STATUS_OK && begun < count && learning->decoded < learning->pictures) {
+        uint32_t files = learning->pictures - learning->decoded;
+        if (begun > 0 && files < least)
+            files = least;
+        if (files > count - begun)
+            files = count - begun;
+        for (uint32_t i = 0; i < files; i++)
+            learning->round[i] = begun + i;
+        qsort_r(learning->round, files, sizeof *learning->round, compare_by_sequence,
+                learning->candidates.item);
+        least = begun > 0 ? 2 * least : least;
+        begun += files;
+        learning->next = 0;
+        learning->in_round = files;
+        status = run_threads(learning, start, err);
+    }
+    return status;
+}
+
 /* What is left of the first `pictures` that were decoded. */
 static void drop_rest(struct learning *learning)
 {
@@ -363,6 +428,7 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
                                   .features = features,
                                   .pictures = pictures,
                                   .error = ERROR_INIT};
+    pthread_mutex_init(&learning->opening, NULL);
     pthread_mutex_init(&learning->lock, NULL);
     cond_init_monotonic(&learning->ended);
     show(learning, "sample", 0, 0, clock_now());
@@ -386,7 +452,7 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
         learning->columns[i] = feature->kind->descriptor->columns;
     }
     if (status == STATUS_OK)
-        status = run_threads(learning, err);
+        status = run_rounds(learning, err);
     if (status == STATUS_OK)
         drop_rest(learning);
     else
@@ -493,6 +559,8 @@ void learning_close(struct learning **out)
     budget_close(&learning->budget);
     pthread_cond_destroy(&learning->ended);
     pthread_mutex_destroy(&learning->lock);
+    pthread_mutex_destroy(&learning->opening);
+    free(learning->round);
     free(learning);
     *out = NULL;
 }

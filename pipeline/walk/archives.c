@@ -24,6 +24,7 @@
 #include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,7 +33,7 @@
 #define STREAM_BLOCK (256u << 10)
 #define KEPT_OPEN    32          /* descriptors */
 #define STREAMS      4           /* archives that are decompressed at a time */
-#define STREAM_BYTES (8u << 20)  /* decompressed ahead of each, and one member more */
+#define STREAM_BYTES (8u << 20)  /* decompressed ahead of each, or one larger member */
 #define STREAM_ITEMS 64
 
 /* `where`: two flags, which archive, and the offset in it or the number of the member. */
@@ -52,14 +53,15 @@ struct item {
 struct stream {
     struct one *archive;
     int fd;
-    struct stop *stop;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t moved;
     struct item items[STREAM_ITEMS];
     unsigned first, count;
     uint64_t bytes;
-    bool ended, cancelled;
+    uint64_t next; /* the first number that has not been taken or passed over */
+    bool ended;
+    atomic_bool cancelled; /* also read without the lock */
     struct failure failure; /* of all members that are still to come, once it has ended */
 };
 
@@ -157,21 +159,94 @@ static int share_descriptor(struct archives *archives, struct one *one, struct f
 
 /* --- libarchive ------------------------------------------------------------------------------ */
 
-static struct archive *open_reader(int fd, size_t block, struct failure *failure)
+/* What a reader reads from: a descriptor, until somebody asks it to end. A member that expands to
+ * terabytes is skipped in one call. */
+struct input {
+    int fd;
+    size_t block;
+    void *buffer;
+    struct stop *stop;            /* may be NULL */
+    const atomic_bool *cancelled; /* may be NULL */
+};
+
+static la_ssize_t read_input(struct archive *reader, void *context, const void **buffer)
+{
+    const struct input *input = context;
+    ssize_t got = -1;
+    if ((input->stop && stop_requested(input->stop) != STOP_NONE) ||
+        (input->cancelled && atomic_load(input->cancelled))) {
+        archive_set_error(reader, ECANCELED, "interrupted");
+        return ARCHIVE_FATAL;
+    }
+    do
+        got = read(input->fd, input->buffer, input->block);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        archive_set_error(reader, errno, "cannot read");
+    *buffer = input->buffer;
+    return got < 0 ? ARCHIVE_FATAL : got;
+}
+
+static la_int64_t seek_input(struct archive *reader, void *context, la_int64_t offset, int whence)
+{
+    const struct input *input = context;
+    const off_t place = lseek(input->fd, (off_t)offset, whence);
+    if (place < 0)
+        archive_set_error(reader, errno, "cannot seek");
+    return place < 0 ? ARCHIVE_FATAL : place;
+}
+
+static la_int64_t skip_input(struct archive *reader, void *context, la_int64_t bytes)
+{
+    const struct input *input = context;
+    (void)reader;
+    /* 0: libarchive reads what is to be skipped. */
+    return lseek(input->fd, (off_t)bytes, SEEK_CUR) < 0 ? 0 : bytes;
+}
+
+/* Formats and compressions that libarchive reads by itself: archive_read_support_filter_all would
+ * also start programs, by what the first bytes of a file look like. */
+static bool add_support(struct archive *reader)
+{
+    int (*const filters[])(struct archive *) = {
+        archive_read_support_filter_gzip, archive_read_support_filter_bzip2,
+        archive_read_support_filter_xz,   archive_read_support_filter_lzma,
+        archive_read_support_filter_lzip, archive_read_support_filter_zstd,
+        archive_read_support_filter_lz4,  archive_read_support_filter_compress,
+    };
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
+        if (filters[i](reader) < ARCHIVE_WARN)
+            return false;
+    return archive_read_support_format_tar(reader) == ARCHIVE_OK &&
+           archive_read_support_format_zip_seekable(reader) == ARCHIVE_OK;
+}
+
+static void close_reader(struct archive *reader, struct input *input)
+{
+    archive_read_free(reader);
+    free(input->buffer);
+    input->buffer = NULL;
+}
+
+/* NULL: *failure. Both are to be closed, `input` stays where it is until then. */
+static struct archive *open_reader(struct input *input, struct failure *failure)
 {
     struct archive *reader = archive_read_new();
-    if (!reader || archive_read_support_filter_all(reader) < ARCHIVE_WARN ||
-        archive_read_support_format_tar(reader) != ARCHIVE_OK ||
-        archive_read_support_format_zip_seekable(reader) != ARCHIVE_OK) {
+    input->buffer = malloc(input->block);
+    if (!reader || !input->buffer || !add_support(reader)) {
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory to read the archive");
-        archive_read_free(reader);
-        return NULL;
+        goto out;
     }
-    if (archive_read_open_fd(reader, fd, block) == ARCHIVE_OK)
+    archive_read_set_callback_data(reader, input);
+    archive_read_set_read_callback(reader, read_input);
+    archive_read_set_seek_callback(reader, seek_input);
+    archive_read_set_skip_callback(reader, skip_input);
+    if (archive_read_open1(reader) == ARCHIVE_OK)
         return reader;
     failure_set(failure, REASON_CORRUPT, "not an archive that can be read: %s",
                 archive_error_string(reader));
-    archive_read_free(reader);
+out:
+    close_reader(reader, input);
     return NULL;
 }
 
@@ -385,7 +460,8 @@ static enum status list_members(struct member_listing *members, int fd, struct e
     struct failure failure = {.reason = REASON_NONE};
     struct archive_entry *entry;
     enum status status = STATUS_OK;
-    struct archive *reader = open_reader(fd, BLOCK, &failure);
+    struct input input = {.fd = fd, .block = BLOCK, .stop = members->listing->stop};
+    struct archive *reader = open_reader(&input, &failure);
     int code = ARCHIVE_EOF;
     for (uint64_t number = 0; reader && status == STATUS_OK; number++) {
         code = archive_read_next_header(reader, &entry);
@@ -396,12 +472,12 @@ static enum status list_members(struct member_listing *members, int fd, struct e
             break;
         }
         status = add_member(members, reader, entry, number, err);
-        if (status == STATUS_OK && number % 256 == 0)
-            status = stop_check(members->listing->stop, "listing an archive", err);
     }
+    if (status == STATUS_OK)
+        status = stop_check(input.stop, "listing an archive", err);
     if (status == STATUS_OK && failure.reason == REASON_NONE && code != ARCHIVE_EOF)
         reader_failure(&failure, reader);
-    archive_read_free(reader);
+    close_reader(reader, &input);
     return status == STATUS_OK && failure.reason != REASON_NONE
                ? add_failed(members, &failure, err)
                : status;
@@ -500,21 +576,24 @@ static void read_member(struct item *item, struct archive *reader, struct archiv
     item->bytes = 0;
 }
 
-/* Waits for room; false: nobody wants it any more. */
-static bool put_item(struct stream *stream, const struct item *item)
+/* Waits for room for a member of that size; false: nobody wants it any more. */
+static bool wait_for_room(struct stream *stream, uint64_t bytes)
 {
     pthread_mutex_lock(&stream->lock);
     while (!stream->cancelled && stream->count > 0 &&
-           (stream->count == STREAM_ITEMS || stream->bytes + item->bytes > STREAM_BYTES))
+           (stream->count == STREAM_ITEMS || stream->bytes + bytes > STREAM_BYTES))
         pthread_cond_wait(&stream->moved, &stream->lock);
-    const bool wanted = !stream->cancelled;
-    if (wanted) {
-        stream->items[(stream->first + stream->count++) % STREAM_ITEMS] = *item;
-        stream->bytes += item->bytes;
-        pthread_cond_signal(&stream->moved);
-    }
     pthread_mutex_unlock(&stream->lock);
-    return wanted;
+    return !stream->cancelled;
+}
+
+static void put_item(struct stream *stream, const struct item *item)
+{
+    pthread_mutex_lock(&stream->lock);
+    stream->items[(stream->first + stream->count++) % STREAM_ITEMS] = *item;
+    stream->bytes += item->bytes;
+    pthread_cond_signal(&stream->moved);
+    pthread_mutex_unlock(&stream->lock);
 }
 
 static void *stream_main(void *argument)
@@ -522,10 +601,11 @@ static void *stream_main(void *argument)
     struct stream *stream = argument;
     struct failure failure = {.reason = REASON_NONE};
     struct archive_entry *entry;
-    struct archive *reader = open_reader(stream->fd, STREAM_BLOCK, &failure);
+    struct input input = {
+        .fd = stream->fd, .block = STREAM_BLOCK, .cancelled = &stream->cancelled};
+    struct archive *reader = open_reader(&input, &failure);
     int code = ARCHIVE_FATAL;
-    bool wanted = true;
-    for (uint64_t number = 0; reader && wanted; number++) {
+    for (uint64_t number = 0; reader; number++) {
         code = archive_read_next_header(reader, &entry);
         if (code != ARCHIVE_OK && code != ARCHIVE_WARN)
             break;
@@ -533,17 +613,17 @@ static void *stream_main(void *argument)
             archive_entry_size(entry) < 0 ||
             (uint64_t)archive_entry_size(entry) > ARCHIVE_MEMBER_MAX || !is_compressed(reader))
             continue;
+        if (!wait_for_room(stream, (uint64_t)archive_entry_size(entry)))
+            break;
         struct item item = {.number = number};
         read_member(&item, reader, entry);
-        wanted = put_item(stream, &item);
-        if (!wanted)
-            free(item.memory);
+        put_item(stream, &item);
     }
     if (failure.reason == REASON_NONE && code == ARCHIVE_EOF)
         failure_set(&failure, REASON_CHANGED, "the archive has changed since it was listed");
     else if (failure.reason == REASON_NONE)
         reader_failure(&failure, reader);
-    archive_read_free(reader);
+    close_reader(reader, &input);
     pthread_mutex_lock(&stream->lock);
     stream->ended = true;
     stream->failure = failure;
@@ -618,7 +698,7 @@ static enum reason take_item(struct blob *out, struct stream *stream, uint64_t n
 {
     struct item item = {.number = UINT64_MAX};
     pthread_mutex_lock(&stream->lock);
-    for (;;) {
+    for (*passed = stream->next > number; !*passed;) {
         while (stream->count == 0 && !stream->ended)
             pthread_cond_wait(&stream->moved, &stream->lock);
         if (stream->count == 0) {
@@ -632,6 +712,7 @@ static enum reason take_item(struct blob *out, struct stream *stream, uint64_t n
         stream->first = (stream->first + 1) % STREAM_ITEMS;
         stream->count--;
         stream->bytes -= item.bytes;
+        stream->next = item.number + 1;
         pthread_cond_signal(&stream->moved);
         if (item.number == number)
             break;

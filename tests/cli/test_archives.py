@@ -253,3 +253,23 @@ def test_no_files_to_link_to(clpipe, tmp_path, tree):
     assert (tmp_path / "r-report" / "index.html").exists()
     check_one_error(clpipe("export", "r.h5", "--what", "tree", "--to", "t", "-q"), 3,
                     "the images are in archives")
+
+
+def test_codebooks_are_learned_from_compressed_archives(clpipe, tmp_path, tree):
+    """The sample takes all members, the last ones too; the ingest then reads them once more."""
+    spec = ["--feature", "patch:words=8", "--device", "cpu", "-q"]
+    for name, kind in (("plain", "gnu"), ("packed", "gz")):
+        (tmp_path / name).mkdir()
+        for top in ("green", "red"):  # plain tar under the same names: the same sample
+            pack(kind, tree / top, tmp_path / name / f"{top}.tar.gz")
+    sources = ["green.tar.gz", "red.tar.gz"]
+    result = clpipe("ingest", *sources, "-o", "r.h5", *spec, cwd=tmp_path / "packed")
+    assert result.returncode == 0, result.stderr
+    assert clpipe("codebook", *sources, "-o", "c.h5", *spec,
+                  cwd=tmp_path / "plain").returncode == 0
+    good, failed = rows(tmp_path / "packed/r.h5")
+    assert len(good) == sum(len(os.listdir(tree / top)) for top in ("green", "red")) and not failed
+    with h5py.File(tmp_path / "packed/r.h5") as packed, h5py.File(tmp_path / "plain/c.h5") as plain:
+        digests = [[text(group.attrs["digest"]) for group in file["codebooks"].values()]
+                   for file in (packed, plain)]
+    assert digests[0] == digests[1] and digests[0]

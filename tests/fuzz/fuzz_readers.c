@@ -1,6 +1,7 @@
-/* fuzz_readers.c: lists of paths, the log of finished records, .npy. */
+/* fuzz_readers.c: lists of paths, archives, the log of finished records, .npy. */
 #include "fuzz.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "file/parameters.h"
 #include "file/signature.h"
@@ -8,6 +9,7 @@
 #include "log/repair_log.h"
 #include "log/stretches.h"
 #include "matrix/npy.h"
+#include "walk/archives.h"
 #include "walk/filelist.h"
 
 #include <fcntl.h>
@@ -85,6 +87,115 @@ void fuzz_list(const struct fuzz_target *target, const uint8_t *data, size_t siz
         free(listed.path[i]);
     free(listed.path);
     free(listed.length);
+}
+
+/* --- archives --------------------------------------------------------------------------------- */
+
+#define MOST_MEMBERS 64 /* that are opened */
+#define MOST_READ    (1u << 20)
+
+struct members {
+    struct source_listing listing; /* first: `add` is given it */
+    struct entry entry[MOST_MEMBERS];
+    char *path[MOST_MEMBERS];
+    uint32_t digest[MOST_MEMBERS];
+    unsigned count;
+    uint64_t found;
+};
+
+static void count_member(struct source_listing *listing)
+{
+    ((struct members *)listing)->found++;
+}
+
+static enum status take_member(struct source_listing *listing, const char *path, size_t length,
+                               const struct entry *entry, struct error *err)
+{
+    struct members *members = (struct members *)listing;
+    (void)err;
+    fuzz_check(path[length] == 0 && strlen(path) == length && length >= 2);
+    fuzz_check(memcmp(path, "a/", 2) == 0);
+    const bool readable = entry->failure.reason == REASON_NONE;
+    fuzz_check(archives_member(entry->where) == readable);
+    fuzz_check(!readable || (path[2] != '/' && path[length - 1] != '/'));
+    if (!readable)
+        return STATUS_OK;
+    if (members->count == MOST_MEMBERS)
+        return STATUS_END;
+    members->entry[members->count] = *entry;
+    members->path[members->count] = strdup(path);
+    fuzz_check(members->path[members->count++]);
+    return STATUS_OK;
+}
+
+/* Reads a member; the CRC of its bytes, or of why it cannot be read. */
+static uint32_t read_member(struct archives *archives, const struct members *members, unsigned i)
+{
+    static uint8_t buffer[1 << 16];
+    const struct entry *entry = &members->entry[i];
+    const struct source_member member = {members->path[i], entry->where, entry->bytes,
+                                         entry->mtime_ns};
+    struct blob blob = BLOB_NOTHING;
+    struct failure failure = {.reason = REASON_NONE};
+    uint32_t crc = 0;
+    if (archives_open_member(&blob, archives, &member, &failure) != REASON_NONE) {
+        fuzz_check(failure.reason != REASON_NONE && !blob_is_open(&blob));
+        return (uint32_t)failure.reason;
+    }
+    fuzz_check(blob_is_open(&blob) && blob.bytes == entry->bytes);
+    for (uint64_t at = 0; at < blob.bytes && at < MOST_READ;) {
+        const ssize_t got = blob_read(&blob, buffer, sizeof buffer, at);
+        fuzz_check(got > 0 && (uint64_t)got <= blob.bytes - at);
+        crc = crc32c(crc, buffer, (size_t)got);
+        at += (uint64_t)got;
+    }
+    blob_close(&blob);
+    return crc;
+}
+
+static bool never(const char *path)
+{
+    (void)path;
+    return false;
+}
+
+void fuzz_archive(const struct fuzz_target *target, const uint8_t *data, size_t size)
+{
+    (void)target;
+    const struct walk_options options = {.archives = true, .hidden = true};
+    struct members members = {.listing = {.options = &options,
+                                          .promises_image = never,
+                                          .found = count_member,
+                                          .add = take_member}};
+    struct pathglob *globs = NULL;
+    struct archives *archives = NULL;
+    struct error err = ERROR_INIT;
+    struct stat st;
+    fuzz_check(fstat(fuzz_file(data, size), &st) == 0);
+    const struct archive_file file = {.directory = AT_FDCWD,
+                                      .name = fuzz_file_name(),
+                                      .path = "a",
+                                      .length = 1,
+                                      .bytes = size,
+                                      .mtime_ns = clock_file_time(&st.st_mtim)};
+    fuzz_check(pathglob_open(&globs, NULL, 0, NULL, 0, &err) == STATUS_OK);
+    members.listing.globs = globs;
+    fuzz_check(archives_open(&archives, &err) == STATUS_OK);
+    const enum status status = archives_list(archives, &members.listing, &file, &err);
+    fuzz_check(status == STATUS_OK || (status == STATUS_END && members.count == MOST_MEMBERS));
+    fuzz_check(members.found >= members.count);
+    for (unsigned i = 0; i < members.count; i++)
+        members.digest[i] = read_member(archives, &members, i);
+    /* Again: the last, whose stream has ended, then any. */
+    struct fuzz_choice choice = fuzz_choice(data, size);
+    for (unsigned i = members.count, times = 0; members.count > 0 && times < 3; times++) {
+        i = times == 0 ? members.count - 1 : fuzz_choose(&choice, members.count);
+        fuzz_check(read_member(archives, &members, i) == members.digest[i]);
+    }
+    for (unsigned i = 0; i < members.count; i++)
+        free(members.path[i]);
+    archives_close(&archives);
+    pathglob_close(&globs);
 }
 
 /* --- the log ---------------------------------------------------------------------------------- */

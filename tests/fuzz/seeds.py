@@ -13,7 +13,9 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 import zlib
 
 WIDTH, HEIGHT = 11, 9
@@ -393,6 +395,50 @@ def draw_list(seeds):
         seeds.add("list", name, data)
 
 
+def draw_archive(seeds):
+    """Two pictures, a text and a link, in each format and compression; and what is refused."""
+    files = {"a.png": png(0, 8), "b/" + "n" * 120 + ".png": png(2, 8), "./c.txt": b"hi",
+             ".hidden.png": png(0, 1), "../out.png": b"out", "\u00fc.png": b"", "a.png/": b"x"}
+
+    def tar(mode, format_, extra=()):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode=mode, format=format_) as archive:
+            for name, data in list(files.items()) + [("a.png", b"again")]:
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+            for kind in extra:
+                member = tarfile.TarInfo("special.png")
+                member.type, member.linkname = kind, "a.png"
+                archive.addfile(member)
+        return out.getvalue()
+
+    kinds = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE)
+    for name, format_ in (("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT)):
+        seeds.add("archive", "tar-" + name, tar("w", format_, kinds))
+    plain = tar("w", tarfile.GNU_FORMAT)
+    for mode in ("gz", "bz2", "xz"):
+        seeds.add("archive", "tar-" + mode, tar("w:" + mode, tarfile.GNU_FORMAT))
+    seeds.add("archive", "tar-cut", plain[:1400])
+    seeds.add("archive", "gz-cut", zlib.compress(plain, wbits=31)[:-60])
+    seeds.add("archive", "gz-gz", zlib.compress(zlib.compress(plain, wbits=31), wbits=31))
+    sparse = tarfile.TarInfo("s.png")
+    sparse.size, sparse.pax_headers = 512, {
+        "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "s.png",
+        "GNU.sparse.realsize": "9999"}
+    seeds.add("archive", "tar-sparse", sparse.tobuf(tarfile.PAX_FORMAT) +
+              b"1\n9000\n3\n".ljust(512, b"\0") + bytes(1024))
+    for name, method in (("stored", zipfile.ZIP_STORED), ("deflated", zipfile.ZIP_DEFLATED),
+                         ("bzip2", zipfile.ZIP_BZIP2), ("lzma", zipfile.ZIP_LZMA)):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", method) as archive:
+            for path, data in files.items():
+                archive.writestr(path, data)
+        seeds.add("archive", "zip-" + name, out.getvalue())
+    seeds.add("archive", "zip-cut", out.getvalue()[:-40])
+    seeds.add("archive", "tar-empty", bytes(1024))
+
+
 def draw_npy(seeds):
     values = bytes(sample(i, 7, 0) for i in range(12 * 8))
     for dtype, size in (("<f4", 4), (">f4", 4), ("<f8", 8), ("<f2", 2), ("|u1", 1), ("<i4", 4),
@@ -475,7 +521,7 @@ def main(arguments):
         return 2
     seeds = Seeds(arguments[1])
     for draw in (draw_png, draw_jpeg, draw_bmp, draw_gif, draw_netpbm, draw_tiff, draw_heif,
-                 draw_jxl, draw_list, draw_npy, draw_matrix):
+                 draw_jxl, draw_list, draw_archive, draw_npy, draw_matrix):
         draw(seeds)
     draw_store(seeds, os.path.abspath(arguments[2]))
     seeds.add("decode", "text", b"hello")
