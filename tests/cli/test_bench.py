@@ -73,7 +73,7 @@ def test_misuse(clpipe):
     check_one_error(clpipe("bench", "--fill", "blue"), 2, "--fill blue", "natural")
     check_one_error(clpipe("bench", "--shape", "9x9"), 2, "--shape 9x9", "224x224")
     check_one_error(clpipe("bench", "--variant", "fastest"), 2, "fastest", "private, local")
-    check_one_error(clpipe("bench", "--feature", "lab"), 2, "lab")
+    check_one_error(clpipe("bench", "--feature", "luv"), 2, "luv")
     check_one_error(clpipe("bench", "--rounds", "0"), 2, "--rounds")
     check_one_error(clpipe("bench", "photos"), 2, "photos")
 
