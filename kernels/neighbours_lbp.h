@@ -18,11 +18,13 @@ static inline uint lbp_code(const short *above, const short *here, const short *
 static inline uint lbp_class(uint code)
 {
     const uint starts = code & ~(code << 1 | code >> 7) & 255u;
-    if (starts == 0)
-        return code == 0 ? 56 : 57;
-    if ((starts & (starts - 1)) != 0)
-        return 58;
-    return 8 * (popcount(code) - 1) + 31 - clz(starts);
+    uint ones = 0, runs = 0, lowest = 0;
+    for (uint i = 0; i < 8; i++) {
+        ones += code >> i & 1;
+        runs += starts >> i & 1;
+        lowest += i * (starts >> i & 1);
+    }
+    return runs > 1 ? 58 : runs == 1 ? 8 * (ones - 1) + lowest : ones == 0 ? 56 : 57;
 }
 
 /* Tables of 256 codes for each channel become ones of 59 classes, side by side. */

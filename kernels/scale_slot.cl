@@ -24,7 +24,7 @@ static inline ulong shared(ulong from, ulong to, uint i, uint cell)
 
 /* One scaled pixel, in 64 bits: any size. */
 static inline void scale_pixel(__global uchar *out, __global const uchar *pixels,
-                               const struct scale_part *part, uint x, uint y)
+                               const __private struct scale_part *part, uint x, uint y)
 {
     const ulong left = (ulong)x * part->width, right = left + part->width;
     const ulong top = (ulong)y * part->height, bottom = top + part->height;
@@ -75,7 +75,7 @@ static inline ushort16 load(__global const uchar *in)
 
 /* Sums of `bytes` columns of bytes: one row times `first`, `whole` rows times `scale`, one times
  * `last`, `stride` bytes apart. */
-static inline void add_rows(uint *sums, __global const uchar *in, uint bytes, uint stride,
+static inline void add_rows(__private uint *sums, __global const uchar *in, uint bytes, uint stride,
                             uint first, uint whole, uint scale, uint last)
 {
     uint i = 0;
@@ -92,7 +92,7 @@ static inline void add_rows(uint *sums, __global const uchar *in, uint bytes, ui
         }
         if (last > 0)
             sum += convert_uint16(load(at)) * last;
-        *(uint16 *)(sums + i) = sum;
+        *(__private uint16 *)(sums + i) = sum;
     }
     for (; i < bytes; i++) {
         uint rows = 0;
@@ -103,40 +103,40 @@ static inline void add_rows(uint *sums, __global const uchar *in, uint bytes, ui
 }
 
 /* Scaled columns [x, end) of a row whose sums begin at column `base`; adds half of the area. */
-static inline void add_columns(uint *out, const uint *sums, uint x, uint end, uint base, uint width,
-                               uint scaled, uint half_area)
+static inline void add_columns(__private uint *out, const __private uint *sums, uint x, uint end,
+                               uint base, uint width, uint scaled, uint half_area)
 {
     uint left = x * width;
     const uint i = left / scaled;
     uint at = i * scaled; /* where the next column begins, which has `left` or begins there */
-    const uint *in = sums + 3 * (i - base);
+    const __private uint *in = sums + 3 * (i - base);
     for (; x < end; x++, out += 3) {
         const uint right = left + width;
         /* A scaled column is no narrower than one, so it has the rest of its first one. */
-        uint4 sum = ((const struct four *)in)->words * (at + scaled - left) + half_area;
+        uint4 sum = ((const __private struct four *)in)->words * (at + scaled - left) + half_area;
         uint4 whole = 0;
         at += scaled;
         for (in += 3; at + scaled <= right; at += scaled, in += 3)
-            whole += ((const struct four *)in)->words;
+            whole += ((const __private struct four *)in)->words;
         sum += whole * scaled;
         if (at < right) /* shared with the next one */
-            sum += ((const struct four *)in)->words * (right - at);
-        ((struct four *)out)->words = sum;
+            sum += ((const __private struct four *)in)->words * (right - at);
+        ((__private struct four *)out)->words = sum;
         left = right;
     }
 }
 
 /* Divides `count` sums; out is a row of bytes. */
-static inline void divide(uchar *out, const uint *sums, uint count, uint area)
+static inline void divide(__private uchar *out, const __private uint *sums, uint count, uint area)
 {
     const float inverse = 1.0f / (float)area;
     for (uint i = 0; i < count; i += 16) {
-        const uint16 sum = *(const uint16 *)(sums + i);
+        const uint16 sum = *(const __private uint16 *)(sums + i);
         uint16 mean = convert_uint16(convert_float16(sum) * inverse);
         const int16 rest = as_int16(sum - mean * area);
         mean -= as_uint16(rest >= (int)area); /* true is -1 */
         mean += as_uint16(rest < 0);
-        *(uchar16 *)(out + i) = convert_uchar16(mean);
+        *(__private uchar16 *)(out + i) = convert_uchar16(mean);
     }
 }
 
@@ -145,7 +145,8 @@ static inline void copy_row(__global uchar *out, __global const uchar *in, uint 
 {
     uint i = 0;
     for (; column == 3 && i + 16 <= 3 * width; i += 16)
-        ((__global struct sixteen *)(out + i))->bytes = ((__global const struct sixteen *)(in + i))->bytes;
+        ((__global struct sixteen *)(out + i))->bytes =
+            ((__global const struct sixteen *)(in + i))->bytes;
     for (; column == 3 && i < 3 * width; i++)
         out[i] = in[i];
     for (; column != 3 && i < width; i++, in += 3, out += column) {
@@ -156,7 +157,7 @@ static inline void copy_row(__global uchar *out, __global const uchar *in, uint 
 }
 
 static inline void scale_row(__global uchar *out, __global const uchar *pixels,
-                             const struct scale_part *part, uint y)
+                             const __private struct scale_part *part, uint y)
 {
     /* With what a load of four words reads behind the last, and what divide takes too many. */
     uint sums[3 * STRETCH + 16] __attribute__((aligned(64)));
@@ -183,7 +184,8 @@ static inline void scale_row(__global uchar *out, __global const uchar *pixels,
             const uint count = 3 * (end - x);
             uint i = 0;
             for (; i + 16 <= count; i += 16)
-                ((__global struct sixteen *)(out + 3 * x + i))->bytes = *(const uchar16 *)(bytes + i);
+                ((__global struct sixteen *)(out + 3 * x + i))->bytes =
+                    *(const __private uchar16 *)(bytes + i);
             for (; i < count; i++)
                 out[3 * x + i] = bytes[i];
             continue;
@@ -211,8 +213,9 @@ static inline uint mean_of(uint sum, uint area, float inverse)
 
 #endif
 
-__kernel void scale_slot(__global const uchar *pixels, __global const struct scale_part *parts,
-                         uint count, uint all, __global uchar *scaled)
+__kernel void scale_slot(__global const uchar *pixels,
+                         __global const struct scale_part *parts, uint count, uint all,
+                         __global uchar *scaled)
 {
     const uint item = (uint)get_global_id(0);
     if (item >= all)
@@ -238,8 +241,8 @@ __kernel void scale_slot(__global const uchar *pixels, __global const struct sca
         copy_row(out, pixels + y * (3 * part.width), part.width, part.column);
         return;
     }
-    if ((ulong)part.width * part.height <= AREA_MOST && part.width / part.scaled_width < STRETCH / 2 &&
-        part.height / part.scaled_height < WHOLE) {
+    if ((ulong)part.width * part.height <= AREA_MOST &&
+        part.width / part.scaled_width < STRETCH / 2 && part.height / part.scaled_height < WHOLE) {
         scale_row(out, pixels, &part, y);
         return;
     }
