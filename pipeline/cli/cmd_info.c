@@ -165,9 +165,10 @@ static void print_codebooks(struct sink *sink, struct result *result)
         return;
     for (unsigned i = 0; i < codebooks.count; i++) {
         const struct stored_codebook *stored = &codebooks.stored[i];
-        sink_printf(sink, "  %-9s %-14s %u words of %u values, for %s\n", i ? "" : "codebooks",
-                    stored->name, stored->codebook.words, stored->codebook.projected,
-                    stored->spec);
+        sink_printf(sink, "  %-9s %-14s %u words of %u values, for ", i ? "" : "codebooks",
+                    stored->name, stored->codebook.words, stored->codebook.projected);
+        sink_clean(sink, stored->spec);
+        sink_text(sink, "\n");
     }
     codebooks_clear(&codebooks);
 }
@@ -267,7 +268,7 @@ static void json_codebooks(struct json *json, struct result *result)
         json_string(json, "name", stored->name);
         json_string(json, "spec", stored->spec);
         json_string(json, "digest", digest);
-        json_string(json, "descriptor", stored->codebook.descriptor);
+        report_bytes(json, "descriptor", stored->codebook.descriptor);
         json_uint(json, "words", stored->codebook.words);
         json_close_object(json);
     }

@@ -451,6 +451,14 @@ bool feature_lacks_codebook(const struct feature *feature)
     return feature->kind->descriptor && !feature->codebook;
 }
 
+bool feature_set_lacks_codebooks(const struct feature_set *set)
+{
+    for (unsigned i = 0; i < set->count; i++)
+        if (feature_lacks_codebook(&set->feature[i]))
+            return true;
+    return false;
+}
+
 /* --- geometry -------------------------------------------------------------------------------- */
 
 bool feature_grid_equal(const struct feature *a, const struct feature *b)

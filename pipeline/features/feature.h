@@ -94,6 +94,8 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
 
 /* Whether its kind needs a codebook and it has none yet. */
 bool feature_lacks_codebook(const struct feature *feature);
+/* Whether that is so of one of them. */
+bool feature_set_lacks_codebooks(const struct feature_set *set);
 
 /* Sets the canonical spec from everything else. */
 void feature_write_spec(struct feature *feature);

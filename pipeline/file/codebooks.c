@@ -383,12 +383,12 @@ static enum status read_text(char *text, size_t size, struct result *result, hid
     char *found;
     if (vlen_text_attribute(&found, result->vlen, group, attribute, true, err))
         return STATUS_FAILED;
-    const bool fits = strlen(found) < size;
+    const bool fits = strlen(found) < size && utf8_valid(found, strlen(found));
     if (fits)
         strcpy(text, found);
     free(found);
     return fits ? STATUS_OK
-                : h5_damaged(err, result->path, "the attribute '%s' of a codebook is too long",
+                : h5_damaged(err, result->path, "the attribute '%s' of a codebook is no text that it can be",
                              attribute);
 }
 
@@ -500,7 +500,7 @@ enum status codebooks_read(struct codebooks *out, struct result *result, const c
         if (name && strcmp(name, names.name[i]) != 0)
             continue;
         status = h5_is_marked(&own, all, names.name[i], H5O_TYPE_GROUP, "digest", result->path, err);
-        if (status == STATUS_OK && own && strlen(names.name[i]) < FEATURE_NAME_MAX)
+        if (status == STATUS_OK && own && schema_name_valid(names.name[i]))
             status = read_codebook(out, result, all, names.name[i], err);
     }
     h5_free_names(&names);

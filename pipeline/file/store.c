@@ -169,15 +169,6 @@ static struct result *usable(const struct store *store)
     return store->config.fresh || store->config.redo ? NULL : store->replaced;
 }
 
-/* Whether a feature is without the codebook that it needs. */
-static bool must_learn(const struct feature_set *features)
-{
-    for (unsigned i = 0; i < features->count; i++)
-        if (feature_lacks_codebook(&features->feature[i]))
-            return true;
-    return false;
-}
-
 enum status store_begin(struct store *store, const struct content *content, struct error *err)
 {
     struct store_config *config = &store->config;
@@ -236,7 +227,7 @@ enum status store_learned(struct store *store, struct feature_set *features, boo
                 feature_bind_codebook(feature, &stored->codebook, NULL);
         }
     }
-    *all = !must_learn(features);
+    *all = !feature_set_lacks_codebooks(features);
 out:
     repair_log_close(&log);
     return status;
@@ -253,7 +244,7 @@ enum status store_open(struct store **out, const struct store_config *config, st
     if ((status = claim_output(store, err)) || (status = check_output(store, err)) ||
         (status = number_sources(store, err)))
         goto out;
-    if (!must_learn(config->content.features))
+    if (!feature_set_lacks_codebooks(config->content.features))
         status = store_begin(store, &config->content, err);
 out:
     if (status)

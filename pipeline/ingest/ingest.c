@@ -294,7 +294,7 @@ static enum status find_devices(struct ingest *ingest, struct error *err)
     const struct ingest_config *config = ingest->config;
     enum status status =
         config->find_devices(config->find_devices_context, &ingest->devices, err);
-    return status == STATUS_OK && !learning_needed(&ingest->features) ? open_devices(ingest, err)
+    return status == STATUS_OK && !feature_set_lacks_codebooks(&ingest->features) ? open_devices(ingest, err)
                                                                       : status;
 }
 
@@ -450,7 +450,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     enum status status = config->dry_run ? STATUS_OK : store_open(&ingest->store, &store, err);
     if (status != STATUS_OK)
         return status;
-    const bool learns = ingest->store && learning_needed(&ingest->features);
+    const bool learns = ingest->store && feature_set_lacks_codebooks(&ingest->features);
     status = open_walk_and_devices(ingest, err);
     if (status == STATUS_OK && learns)
         status = learn(ingest, &store.content, err);

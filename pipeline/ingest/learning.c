@@ -57,14 +57,6 @@ struct learning {
     struct error error; /* the first */
 };
 
-bool learning_needed(const struct feature_set *features)
-{
-    for (unsigned i = 0; i < features->count; i++)
-        if (feature_lacks_codebook(&features->feature[i]))
-            return true;
-    return false;
-}
-
 uint32_t learning_pictures(const struct learning *learning)
 {
     return learning->decoded < learning->pictures ? learning->decoded : learning->pictures;

@@ -21,9 +21,6 @@
 
 struct learning;
 
-/* Whether one of the features needs a codebook that it does not have. */
-bool learning_needed(const struct feature_set *features);
-
 /* Decodes the sample for the features that need a codebook, on the threads of the job's
  * configuration, and shows the progress. Reads the walk and rewinds it. STATUS_INTERRUPTED: a stop
  * was requested. */
