@@ -418,7 +418,12 @@ enum status result_open(struct result **out, const char *path, struct error *err
     }
     if (open_root(result, err))
         goto out;
-    result->has_images = H5Lexists(result->file, "images", H5P_DEFAULT) > 0;
+    const htri_t images = H5Lexists(result->file, "images", H5P_DEFAULT);
+    if (images < 0) {
+        h5_fail(err, "H5Lexists", "read", path);
+        goto out;
+    }
+    result->has_images = images > 0;
     result->named = result->has_images && H5Lexists(result->file, "features", H5P_DEFAULT) <= 0 &&
                     H5Lexists(result->file, "images/width", H5P_DEFAULT) <= 0;
     if (result->named) {
