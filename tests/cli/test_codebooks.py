@@ -3,6 +3,7 @@ by files, renewed on request; what is wrong with one is said."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, check_one_error, digest, run_clpipe
+from conftest import CLPIPE, ROOT, check_one_error, digest, run_clpipe
 
 FISHER = ["--feature", "f=dct:fisher=4"]
 WORDS = ["--feature", "w=dct:words=8"]
@@ -78,6 +79,16 @@ def test_identity_depends_on_the_files_alone(clpipe, pictures, made, tmp_path):
         assert "codebook=" not in file.attrs["parameters"]
         assert numpy.isfinite(file["features/f"][:]).all()
     assert len(set(books.values())) == 2
+
+
+def test_documented_identity_covers_codebooks_and_presets(clpipe, pictures, made, tmp_path):
+    text = (ROOT / "docs" / "file-format.md").read_text()
+    block, = [b for b in re.findall(r"```python\n(.*?)```", text, re.S) if "def identity" in b]
+    names = {}
+    exec(block, names)
+    assert names["identity"](str(made)) == digest(made)
+    assert clpipe("ingest", pictures, "-o", "p.h5", "--preset", "color").returncode == 1
+    assert names["identity"](str(tmp_path / "p.h5")) == digest(tmp_path / "p.h5")
 
 
 def test_a_killed_run_goes_on_with_what_it_has_learned(pictures, made, tmp_path, program):
@@ -176,6 +187,51 @@ def test_files_share_a_codebook(clpipe, pictures, made, tmp_path):
                 assert file["features/f"].attrs["spec"] == whole["features/f"].attrs["spec"]
                 for path, row in zip(file["images/path"].asstr()[:], file["features/f"][:]):
                     assert (row == rows[path]).all()
+
+
+def murmur3(data):
+    """The first 64 bits of MurmurHash3_x64_128, seed 0."""
+    mask, c1, c2 = (1 << 64) - 1, 0x87c37b91114253d5, 0x4cf5ad432745937f
+
+    def turn(x, n):
+        return ((x << n) | (x >> (64 - n))) & mask
+
+    def mix(x):
+        x = ((x ^ x >> 33) * 0xff51afd7ed558ccd) & mask
+        x = ((x ^ x >> 33) * 0xc4ceb9fe1a85ec53) & mask
+        return x ^ x >> 33
+    h1 = h2 = 0
+    for at in range(0, len(data), 16):
+        block = data[at:at + 16]
+        k1, k2 = (int.from_bytes(block[i:i + 8], "little") for i in (0, 8))
+        k1, k2 = turn(k1 * c1 & mask, 31) * c2 & mask, turn(k2 * c2 & mask, 33) * c1 & mask
+        if len(block) < 16:
+            h1, h2 = h1 ^ k1, h2 ^ k2
+            break
+        h1 = ((turn(h1 ^ k1, 27) + h2) * 5 + 0x52dce729) & mask
+        h2 = ((turn(h2 ^ k2, 31) + h1) * 5 + 0x38495ab5) & mask
+    h1, h2 = h1 ^ len(data), h2 ^ len(data)
+    h1 = (h1 + h2) & mask
+    h2 = (h2 + h1) & mask
+    return (mix(h1) + mix(h2)) & mask
+
+
+def test_the_sample_is_chosen_by_the_documented_rule(clpipe, pictures, tmp_path):
+    """The codebook of a sample of 7 is that of a directory of only these 7; what cannot be decoded is
+    passed over, and a name that promises no image comes last."""
+    place = tmp_path / "in"
+    shutil.copytree(pictures, place)
+    shutil.copy(place / "0001.png", place / "no promise")
+    names = sorted((p.name for p in pictures.iterdir()), key=lambda name: murmur3(name.encode()))
+    cut = names.index("cut.png")
+    for sample in 7, cut + 1:
+        chosen = [name for name in names if name != "cut.png"][:sample]
+        ok(clpipe("codebook", place, "-o", f"{sample}.h5", *FISHER, "--sample", sample))
+        (tmp_path / f"only{sample}").mkdir()
+        for name in chosen:
+            shutil.copy(place / name, tmp_path / f"only{sample}" / name)
+        ok(clpipe("codebook", f"only{sample}", "-o", f"only{sample}.h5", *FISHER, "--sample", sample))
+        assert codebooks(tmp_path / f"{sample}.h5") == codebooks(tmp_path / f"only{sample}.h5")
 
 
 def test_what_is_wrong_with_a_codebook_is_said(clpipe, pictures, made, tmp_path):
