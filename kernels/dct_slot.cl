@@ -53,8 +53,9 @@ __kernel void dct_slot(__global const uchar *pixels, __global const struct descr
     const uint across = squares(part.width, SIDE, SIDE), down = squares(part.height, SIDE, SIDE);
     if (index >= across * down)
         return;
-    const uint x = margin(part.width, SIDE, SIDE) + index % across * SIDE;
-    const uint y = margin(part.height, SIDE, SIDE) + index / across * SIDE;
+    const uint row = index / across;
+    const uint x = margin(part.width, SIDE, SIDE) + (index - row * across) * SIDE;
+    const uint y = margin(part.height, SIDE, SIDE) + row * SIDE;
     const uint stride = 3 * part.width;
     __global const uchar *in = pixels + part.offset + y * stride + 3 * x;
 
@@ -82,7 +83,9 @@ __kernel void dct_slot(__global const uchar *pixels, __global const struct descr
                 181 * sum(cos2 * y0), 181 * sum(cos3 * y0), sum(cos2 * y1), sum(cos1 * y2),
                 181 * sum(y3), 32761 * sum(u0), 181 * sum(cos1 * u0), 181 * sum(u1),
                 32761 * sum(v0), 181 * sum(cos1 * v0), 181 * sum(v1));
-    const int16 size = min(convert_int16(ROOT(convert_float16(abs(value) >> 14))), 127);
-    vstore16(convert_uchar16(128 + select(size, -size, value < 0)), 0,
-             out + part.out + 16 * (size_t)index);
+    const int16 sign = value >> 31; /* -1 or 0 */
+    const int16 square = ((value ^ sign) - sign) >> 14;
+    const int16 size = min(convert_int16(ROOT(convert_float16(square))), (int16)127);
+    ((__global struct sixteen_bytes *)(out + part.out))[index].bytes =
+        convert_uchar16(128 + ((size ^ sign) - sign));
 }

@@ -27,12 +27,22 @@ static inline uint squares(uint size, uint side, uint step)
 
 static inline uint margin(uint size, uint side, uint step)
 {
-    return (size - side) % step / 2;
+    return (size - side - (size - side) / step * step) / 2;
 }
 
 /* floor(sqrt(q)) of integers below 2^16. sqrt may miss by 3 ulp; half a unit keeps it from the next
  * integer. */
 #define ROOT(q) sqrt((q) + 0.5f)
+
+/* Bytes at any address. As OpenCL C 2.0, vstore takes a generic pointer, and Oclgrind 21.10 has none;
+ * nor has it what compilers make of / and % by the same number. */
+struct __attribute__((packed)) sixteen_bytes {
+    uchar16 bytes;
+};
+
+struct __attribute__((packed)) eight_bytes {
+    uchar8 bytes;
+};
 
 static inline int luma(uint r, uint g, uint b)
 {

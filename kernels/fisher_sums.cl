@@ -16,6 +16,15 @@
 
 #define RECORD (PROJECTED + 2)
 
+/* As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10 has none. */
+struct __attribute__((packed, aligned(4))) sixteen_words {
+    uint16 words;
+};
+
+struct __attribute__((packed)) sixteen_bytes {
+    uchar16 bytes;
+};
+
 __kernel void fisher_sums(__global const struct words_part *parts, uint count, uint all,
                           __global const uchar *records, __global uint *values)
 {
@@ -40,16 +49,17 @@ __kernel void fisher_sums(__global const struct words_part *parts, uint count, u
         numbers[word]++;
         for (uint v = 0; v < PROJECTED / 16; v++) {
             const uint place = word * (PROJECTED / 16) + v;
-            const int16 value = convert_int16(as_char16(vload16(v, record)));
-            vstore16(vload16(place, sums) + as_uint16(value), place, sums);
-            vstore16(vload16(place, squares) + as_uint16(value * value), place, squares);
+            const int16 value = convert_int16(
+                as_char16(((__global const struct sixteen_bytes *)record)[v].bytes));
+            ((__global struct sixteen_words *)sums)[place].words += as_uint16(value);
+            ((__global struct sixteen_words *)squares)[place].words += as_uint16(value * value);
         }
     }
 #else
     const uint begin = (item - part.first[1]) * CHUNK, end = min(begin + CHUNK, part.number);
     const uint lane = (uint)get_local_id(0), lanes = (uint)get_local_size(0);
     for (uint i = begin * PROJECTED + lane; i < end * PROJECTED; i += lanes) {
-        const uint d = i / PROJECTED, column = i % PROJECTED;
+        const uint d = i / PROJECTED, column = i - d * PROJECTED;
         __global const uchar *own = record + RECORD * (size_t)d;
         const uint word = own[PROJECTED] | (uint)own[PROJECTED + 1] << 8;
         const int value = as_char(own[column]);

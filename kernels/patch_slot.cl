@@ -18,8 +18,9 @@ __kernel void patch_slot(__global const uchar *pixels, __global const struct des
     const uint across = squares(part.width, SIDE, STEP), down = squares(part.height, SIDE, STEP);
     if (index >= across * down)
         return;
-    const uint x = margin(part.width, SIDE, STEP) + index % across * STEP;
-    const uint y = margin(part.height, SIDE, STEP) + index / across * STEP;
+    const uint row = index / across;
+    const uint x = margin(part.width, SIDE, STEP) + (index - row * across) * STEP;
+    const uint y = margin(part.height, SIDE, STEP) + row * STEP;
     const uint stride = 3 * part.width;
     __global const uchar *in = pixels + part.offset + y * stride + 3 * x;
     __global uchar *to = out + part.out + 3 * SIDE * SIDE * (size_t)index;

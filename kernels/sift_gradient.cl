@@ -31,8 +31,8 @@ __kernel void sift_gradient(__global const uchar *pixels,
     const uint runs = (part.width + GRADIENT_RUN - 1) / GRADIENT_RUN;
     if (part.height == 0 || index >= runs * part.height * CHANNELS)
         return;
-    const uint first = index % runs * GRADIENT_RUN;
-    const uint y = index / runs % part.height, c = index / runs / part.height;
+    const uint row = index / runs, first = (index - row * runs) * GRADIENT_RUN;
+    const uint c = row / part.height, y = row - c * part.height;
     const uint end = min(part.width, first + GRADIENT_RUN);
     const int stride = (int)(3 * part.width);
     const int above = y > 0 ? -stride : 0, below = y + 1 < part.height ? stride : 0;

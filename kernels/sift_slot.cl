@@ -24,7 +24,7 @@
 
 /* 4 rows of cells of one column: gradients of `height` rows, `pitch` apart, from row `top` on, the first
  * centre's. */
-static inline void add_column(ushort8 cells[4], __global const uchar8 *column, size_t pitch, int top,
+static inline void add_column(__private ushort8 *cells, __global const uchar8 *column, size_t pitch, int top,
                               int height, int bin)
 {
     ushort8 upper = 0;
@@ -48,7 +48,7 @@ static inline void add_column(ushort8 cells[4], __global const uchar8 *column, s
 }
 
 /* 4 cells of one row of them. */
-static inline void add_row(uint8 cells[4], __local const ushort8 *row, int bin)
+static inline void add_row(__private uint8 *cells, __local const ushort8 *row, int bin)
 {
     uint8 upper = 0;
     for (int segment = -1; segment < 4; segment++) {
@@ -77,7 +77,7 @@ static inline uint add_up(uint8 v)
 }
 
 /* 255 times the roots of the cells' shares. */
-static inline void store_roots(__global uchar *to, const uint8 cells[16])
+static inline void store_roots(__global uchar *to, __private const uint8 *cells)
 {
     uint8 sums = 0;
     for (int i = 0; i < 16; i++)
@@ -88,7 +88,7 @@ static inline void store_roots(__global uchar *to, const uint8 cells[16])
     const uint inverse = all > 0 ? (65025u << 15) / (all >> right << left) : 0;
     for (int i = 0; i < 16; i++) {
         const uint8 share = (cells[i] >> right << left) * inverse >> 15u;
-        vstore8(convert_uchar8(ROOT(convert_float8(share))), i, to);
+        ((__global struct eight_bytes *)to)[i].bytes = convert_uchar8(ROOT(convert_float8(share)));
     }
 }
 
@@ -119,7 +119,7 @@ __kernel void sift_slot(__global const uchar *pixels, __global const struct desc
         before += n * m;
     }
     const uint side = (uint)(3 * bin + 1);
-    const uint row = index / tiles, first = index % tiles * SIFT_TILE;
+    const uint row = index / tiles, first = (index - row * tiles) * SIFT_TILE;
     const uint number = bin == 0 ? 0 : min((uint)SIFT_TILE, across - first);
     const int top = bin == 0 ? 0 : (int)(margin(part.height, side, STEP) + row * STEP);
     const int left =

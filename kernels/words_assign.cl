@@ -33,6 +33,20 @@
 #error projected values are not whole blocks
 #endif
 
+/* As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10 has none. */
+struct __attribute__((packed, aligned(4))) sixteen_floats {
+    float16 values;
+};
+
+struct __attribute__((packed)) sixteen_bytes {
+    uchar16 bytes;
+};
+
+static inline float16 load(__global const float *at, uint vector)
+{
+    return ((__global const struct sixteen_floats *)at)[vector].values;
+}
+
 static inline uint first_least(float16 value, int16 word)
 {
     const int8 take8 = (value.hi < value.lo) | ((value.hi == value.lo) & (word.hi < word.lo));
@@ -75,12 +89,12 @@ __kernel void words_assign(__global const uchar *descriptors,
     for (uint r = 0; r < ROWS; r++)
         row[r] = descriptors + part.offset + COLUMNS * (size_t)(begin + min(r, own - 1));
 
-    float projected[ROWS][PROJECTED];
+    float16 projected[ROWS][ACROSS];
     for (uint block = 0; block < ACROSS; block += BLOCK) {
         float16 sum[ROWS][BLOCK];
 #pragma unroll
         for (uint v = 0; v < BLOCK; v++) {
-            const float16 offset = vload16(block + v, codebook);
+            const float16 offset = load(codebook, block + v);
 #pragma unroll
             for (uint r = 0; r < ROWS; r++)
                 sum[r][v] = offset;
@@ -90,7 +104,7 @@ __kernel void words_assign(__global const uchar *descriptors,
             float16 weight[BLOCK];
 #pragma unroll
             for (uint v = 0; v < BLOCK; v++)
-                weight[v] = vload16(v, weights);
+                weight[v] = load(weights, v);
 #pragma unroll
             for (uint r = 0; r < ROWS; r++) {
                 const float here = (float)row[r][i];
@@ -103,8 +117,8 @@ __kernel void words_assign(__global const uchar *descriptors,
         for (uint r = 0; r < ROWS; r++) {
 #pragma unroll
             for (uint v = 0; v < BLOCK; v++)
-                vstore16(clamp(floor(sum[r][v] * (1.0f / (1 << SHIFT))), -127.0f, 127.0f),
-                         block + v, projected[r]);
+                projected[r][block + v] =
+                    clamp(floor(sum[r][v] * (1.0f / (1 << SHIFT))), -127.0f, 127.0f);
         }
     }
 
@@ -119,7 +133,7 @@ __kernel void words_assign(__global const uchar *descriptors,
         float16 distance[ROWS][BLOCK_W];
 #pragma unroll
         for (uint v = 0; v < BLOCK_W; v++) {
-            const float16 length = vload16(block + v, lengths);
+            const float16 length = load(lengths, block + v);
 #pragma unroll
             for (uint r = 0; r < ROWS; r++)
                 distance[r][v] = length;
@@ -129,10 +143,10 @@ __kernel void words_assign(__global const uchar *descriptors,
             float16 weight[BLOCK_W];
 #pragma unroll
             for (uint v = 0; v < BLOCK_W; v++)
-                weight[v] = vload16(v, weights);
+                weight[v] = load(weights, v);
 #pragma unroll
             for (uint r = 0; r < ROWS; r++) {
-                const float here = projected[r][i];
+                const float here = ((__private const float *)projected[r])[i];
 #pragma unroll
                 for (uint v = 0; v < BLOCK_W; v++)
                     distance[r][v] += here * weight[v];
@@ -154,7 +168,8 @@ __kernel void words_assign(__global const uchar *descriptors,
         __global uchar *record =
             records + (PROJECTED + 2) * (size_t)(part.offset / COLUMNS + begin + r);
         for (uint v = 0; v < ACROSS; v++)
-            vstore16(as_uchar16(convert_char16(vload16(v, projected[r]))), v, record);
+            ((__global struct sixteen_bytes *)record)[v].bytes =
+                as_uchar16(convert_char16(projected[r][v]));
         record[PROJECTED] = (uchar)word;
         record[PROJECTED + 1] = (uchar)(word >> 8);
 #else
