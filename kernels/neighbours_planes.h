@@ -65,21 +65,28 @@ static inline int sobel_y(const short *above, const short *below)
     return below[0] - above[0] + 2 * (below[1] - above[1]) + below[2] - above[2];
 }
 
-#define BEHIND(bx, by) +((float)(bx)*y >= (float)(by)*x ? 1u : 0u)
+/* 1 in the lower half (below, or to the left), whose directions are those of the upper one turned. By
+ * signs, without a branch. */
+static inline int is_lower(int gx, int gy)
+{
+    return (int)((uint)(2 * gy + (gx >> 31)) >> 31);
+}
+
+#define BEHIND(bx, by) +(uint)((bx)*y >= (by)*x)
 
 static inline uint direction_18(int gx, int gy)
 {
-    const bool lower = gy < 0 || (gy == 0 && gx < 0);
-    const float x = lower ? (float)-gx : (float)gx, y = lower ? (float)-gy : (float)gy;
-    const uint k = (lower ? 9u : 0u) BORDERS_18(BEHIND);
+    const int lower = is_lower(gx, gy);
+    const int x = choose(-lower, -gx, gx), y = choose(-lower, -gy, gy);
+    const uint k = 9u * (uint)lower BORDERS_18(BEHIND);
     return k == 18 ? 0 : k;
 }
 
 static inline uint direction_8(int gx, int gy)
 {
-    const bool lower = gy < 0 || (gy == 0 && gx < 0);
-    const float x = lower ? (float)-gx : (float)gx, y = lower ? (float)-gy : (float)gy;
-    return ((lower ? 4u : 0u) BORDERS_8(BEHIND)) & 7u;
+    const int lower = is_lower(gx, gy);
+    const int x = choose(-lower, -gx, gx), y = choose(-lower, -gy, gy);
+    return (4u * (uint)lower BORDERS_8(BEHIND)) & 7u;
 }
 
 #endif
