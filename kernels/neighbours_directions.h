@@ -3,8 +3,7 @@
  * Direction k of n is centred on the angle 360 k / n degrees (x to the right, y down). The borders of
  * the upper half, from 180 / n degrees on, are lines through these points: quotients so close to the
  * tangents that every gradient of luma (components up to 255 for 18 directions, 1,020 for 8) lies on
- * the same side of both. A gradient on a border belongs to the direction behind it. Compared as whole numbers:
- * what compares floats counts wrong under Oclgrind. */
+ * the same side of both. A gradient on a border belongs to the direction behind it. All whole numbers. */
 #ifndef CLPIPE_KERNELS_NEIGHBOURS_DIRECTIONS_H
 #define CLPIPE_KERNELS_NEIGHBOURS_DIRECTIONS_H
 

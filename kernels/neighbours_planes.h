@@ -72,7 +72,7 @@ static inline int is_lower(int gx, int gy)
     return (int)((uint)(2 * gy + (gx >> 31)) >> 31);
 }
 
-#define BEHIND(bx, by) +(uint)((bx)*y >= (by)*x)
+#define BEHIND(bx, by) +((uint)((by)*x - (bx)*y - 1) >> 31) /* the sign: no comparison */
 
 static inline uint direction_18(int gx, int gy)
 {
