@@ -16,8 +16,8 @@ static inline uint magnitude(int gx, int gy)
     y *= 1.5f - 0.5f * x * y * y;
     y *= 1.5f - 0.5f * x * y * y;
     int root = (int)(x * y);
-    root -= root * root > n;
-    root += (root + 1) * (root + 1) <= n;
+    root -= (int)((uint)(n - root * root) >> 31); /* by signs, without comparisons */
+    root += (int)((uint)((root + 1) * (root + 1) - n - 1) >> 31);
     return (uint)root;
 }
 
