@@ -477,6 +477,7 @@ static enum reason isolated_begin(struct decode *decode, const struct blob *blob
     memcpy(isolated->digest, answer->digest, sizeof isolated->digest);
     *info = isolated->info = answer->info;
     info->dct = (struct dct_layout){.colour = DCT_NONE};
+    info->stream_bytes = 0;
     return REASON_NONE;
 }
 
