@@ -12,13 +12,13 @@ const struct command commands[] = {
      .arguments = "SOURCE... [-k K] [-o F.h5] [OPTIONS]",
      .summary = "extract features from a directory of images and cluster them",
      .about =
-         "Decodes every image in the sources, computes its colour features, clusters the images "
-         "with k-means and writes one HDF5 file, which also lists the files that failed and why. "
+         "Decodes every image in the sources, computes its features, clusters the images with "
+         "k-means and writes one HDF5 file, which also lists the files that failed and why. "
          "Run the same command again to add new files, or to resume after an interruption. A "
          "further source is added to those that the file has; options that are not given are taken "
          "from the file.\n"
-         "SOURCE is a directory, a file, @LIST (a file of paths, one per line or "
-         "separated by NUL) or - (such a list on standard input).",
+         "SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per "
+         "line or separated by NUL) or - (such a list on standard input).",
      .examples = "  clpipe run ~/Pictures\n"
                  "  clpipe run photos scans -k 24 -o archive.h5\n"
                  "  clpipe run photos --feature hsv:bins=8x4x4,grid=3x3 --exclude '*.png'",
@@ -37,8 +37,8 @@ const struct command commands[] = {
          "is updated: only new and changed files are read, a further source is added, a source "
          "that is not given stays as it is, and options that are not given are taken from the "
          "file. Run the same command again to resume after an interruption.\n"
-         "SOURCE is a directory, a file, @LIST (a file of paths, one per line or "
-         "separated by NUL) or - (such a list on standard input).",
+         "SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per "
+         "line or separated by NUL) or - (such a list on standard input).",
      .examples = "  clpipe ingest photos -o photos.h5\n"
                  "  clpipe ingest photos -o photos.h5 --feature rgb:bins=8x8x8 --feature gray\n"
                  "  find /data -name '*.jpg' -print0 | clpipe ingest - -o data.h5",

@@ -115,7 +115,7 @@ enum status usage_command(const struct command *command, struct error *err)
     if (!command->computes) {
         sink_text(&sink, "\nAccepted by every command, without effect here\n ");
         for (const struct option *row = group_compute.row; row->name; row++)
-            if (row != threads)
+            if (row != threads && option_find(command, row->name, strlen(row->name)) == row)
                 sink_printf(&sink, " --%s", row->name);
         sink_text(&sink, "\n");
     }

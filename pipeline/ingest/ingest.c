@@ -327,15 +327,18 @@ static enum status open_walk_and_devices(struct ingest *ingest, struct error *er
 static void take_few(struct ingest *ingest, uint32_t pictures)
 {
     const struct ingest_few *few = ingest->config->few;
-    char names[512] = "", images[48];
+    char names[512] = "", why[96] = "the images are too small or too much alike";
+    if (pictures == 1)
+        snprintf(why, sizeof why, "1 image is too few");
+    else if (pictures < INGEST_FEW)
+        snprintf(why, sizeof why, "%u images are too few", pictures);
     for (unsigned i = 0; i < few->features.count; i++) {
         const size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
                  few->features.feature[i].name);
     }
     log_message(LOG_NOTICE,
-                "notice: %s are too few to learn codebooks from: the features are %s instead",
-                format_number_of(images, sizeof images, pictures, "image"), names);
+                "notice: %s to learn codebooks from: the features are %s instead", why, names);
     ingest->features = few->features;
     ingest->report->few = true;
 }

@@ -503,6 +503,12 @@ static enum status train(struct codebooks *codebooks, struct feature *feature,
     uint8_t *rows = NULL;
     enum status status = join_rows(&rows, &training.rows, learning, i, err);
     training.sample = rows;
+    if (status == STATUS_OK && training.rows == 0)
+        status = error_set(err, STATUS_USAGE,
+                           "no codebook can be learned for feature %s: the images of the sample "
+                           "(%u) are too small to have descriptors; give a codebook in the feature's "
+                           "SPEC (codebook=C.h5)",
+                           feature->name, learning_pictures(learning));
     if (status == STATUS_OK)
         status = codebook_train(&codebook, feature->kind->descriptor, feature->codebook_words,
                                 &training, err);

@@ -345,3 +345,18 @@ def test_few_pictures_have_presets_without_codebooks(clpipe, tmp_path):
     enough = ok(clpipe("ingest", "in", "-o", "few.h5", "--preset", "fast", "--fresh"))
     assert "too few" not in enough.stderr
     assert preset_of(tmp_path / "few.h5")[1] == ["dct", "hog", "oplbp"]
+
+
+def test_pictures_too_small_to_learn_from(clpipe, tmp_path):
+    (tmp_path / "in").mkdir()
+    for i in range(70):
+        Image.new("RGB", (1, 1), (i, 0, 0)).save(tmp_path / "in" / f"{i}.png")
+    check_one_error(clpipe("ingest", "in", "-o", "a.h5", "--feature", "sift:words=4"), 2,
+                    "the images of the sample (70) are too small")
+    assert not (tmp_path / "a.h5").exists()
+    without = ok(clpipe("ingest", "in", "-o", "p.h5", "--preset", "fast"))
+    assert "the images are too small or too much alike to learn codebooks from" in without.stderr
+    (tmp_path / "one").mkdir()
+    shutil.copy(tmp_path / "in/0.png", tmp_path / "one")
+    assert "1 image is too few" in ok(clpipe("ingest", "one", "-o", "o.h5", "--preset",
+                                             "fast")).stderr
