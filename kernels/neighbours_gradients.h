@@ -25,8 +25,8 @@ static inline uint magnitude(int gx, int gy)
 static inline uint gradient_bin(int gx, int gy)
 {
     const int n = gx * gx + gy * gy;
-    const uint k = (n >= 8 * 8) + (n >= 16 * 16) + (n >= 32 * 32) + (n >= 64 * 64) +
-                   (n >= 128 * 128);
+    const uint k = at_least(n, 8 * 8) + at_least(n, 16 * 16) + at_least(n, 32 * 32) + at_least(n, 64 * 64) +
+                   at_least(n, 128 * 128);
     return k == 0 ? 40 : 8 * (k - 1) + direction_8(gx, gy);
 }
 
@@ -34,7 +34,7 @@ static inline uint gradient_bin(int gx, int gy)
 static inline uint coledge_bin(int gx, int gy, uint zone)
 {
     const int n = gx * gx + gy * gy;
-    const uint edge = n < 32 * 32 ? 0 : 1 + (n >= 96 * 96 ? 4 : 0) + (direction_8(gx, gy) & 3);
+    const uint edge = n < 32 * 32 ? 0 : 1 + 4 * at_least(n, 96 * 96) + (direction_8(gx, gy) & 3);
     return 9 * zone + edge;
 }
 

@@ -34,6 +34,12 @@ static inline int choose(int mask, int yes, int no)
     return (yes & mask) | (no & ~mask);
 }
 
+/* 1 if n is at least that, else 0: by the sign, for Oclgrind's vectors of comparisons are wrong. */
+static inline uint at_least(int n, int least)
+{
+    return 1u ^ (uint)(n - least) >> 31;
+}
+
 /* Zones of colour: black, three greys, and by hue, saturation and value. Comparisons of products
  * instead of the quotients of docs/features.md, which are the same, and masks instead of branches,
  * so that compilers turn it into vector instructions. */
