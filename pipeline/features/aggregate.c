@@ -34,35 +34,60 @@ static enum status settle_fisher(struct feature *feature, const char *spec, stru
     return refuse_cells(feature, spec, err);
 }
 
-/* The formula of docs/features.md, in its order, rounded once at the end. Without descriptors all values
- * are 0. */
+/* A word's sums, and what they are compared with. */
+struct fisher_word {
+    const uint32_t *sums, *squares;
+    const double *mean, *deviation;
+    double number; /* of all descriptors */
+    double own;    /* of the word */
+    double share;  /* its root */
+};
+
+/* The formulas of docs/features.md, in their order. */
+static double first_order(const struct fisher_word *word, uint32_t i)
+{
+    const double sum = (int32_t)word->sums[i], mean = word->mean[i];
+    return (sum - word->own * mean) / (word->number * word->deviation[i] * word->share);
+}
+
+static double second_order(const struct fisher_word *word, uint32_t i)
+{
+    const double sum = (int32_t)word->sums[i], square = word->squares[i];
+    const double mean = word->mean[i], deviation = word->deviation[i];
+    return ((square - 2 * mean * sum + word->own * mean * mean) / (deviation * deviation) -
+            word->own) /
+           (word->number * word->share * sqrt(2.0));
+}
+
+/* Rounded once at the end. Without descriptors all values are 0. */
 static void finish_fisher(void *values, const struct feature *feature, const uint32_t *words)
 {
     const struct feature_codebook *codebook = feature->codebook;
     const uint32_t projected = codebook->projected, pairs = codebook->words * projected;
-    const uint32_t *sums = words + codebook->words, *squares = sums + pairs;
-    float *out = values;
     double number = 0, length = 0;
     for (uint32_t w = 0; w < codebook->words; w++)
         number += words[w];
     for (int turn = 0; turn < 2; turn++) { /* the length, then the values */
         const double root = sqrt(length);
-        for (uint32_t i = 0; i < 2 * pairs; i++) {
-            const uint32_t pair = i % pairs, word = pair / projected;
-            const double own = words[word], sum = (int32_t)sums[pair], square = squares[pair];
-            const double mean = codebook->mean[pair], deviation = codebook->deviation[pair];
-            const double share = sqrt(codebook->share[word]);
-            double value = 0;
-            if (number > 0 && i < pairs)
-                value = (sum - own * mean) / (number * deviation * share);
-            else if (number > 0)
-                value = ((square - 2 * mean * sum + own * mean * mean) / (deviation * deviation) -
-                         own) /
-                        (number * share * sqrt(2.0));
-            if (turn == 0)
-                length += fabs(value); /* of its root, squared */
-            else
-                out[i] = (float)(root > 0 ? copysign(sqrt(fabs(value)), value) / root : 0);
+        float *out = values;
+        for (uint32_t w = 0; w < 2 * codebook->words; w++, out += projected) {
+            const uint32_t at = w % codebook->words, pair = at * projected;
+            const struct fisher_word word = {.sums = words + codebook->words + pair,
+                                             .squares = words + codebook->words + pairs + pair,
+                                             .mean = codebook->mean + pair,
+                                             .deviation = codebook->deviation + pair,
+                                             .number = number,
+                                             .own = words[at],
+                                             .share = sqrt(codebook->share[at])};
+            for (uint32_t i = 0; i < projected; i++) {
+                const double value = number == 0              ? 0
+                                     : w < codebook->words ? first_order(&word, i)
+                                                           : second_order(&word, i);
+                if (turn == 0)
+                    length += fabs(value); /* of its root, squared */
+                else
+                    out[i] = (float)(root > 0 ? copysign(sqrt(fabs(value)), value) / root : 0);
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-/* recorder.c: what the store thread does: hand finished pictures to the store and count them. */
+/* recorder.c: what the store threads do: hand finished pictures to the store, which makes values of
+ * their words - for Fisher vectors that takes as long as a GPU needs for all the rest - and count them. */
 #include "ingest/recorder.h"
 
 #include "base/clock.h"
@@ -9,6 +10,9 @@
 #include <stdlib.h>
 
 #define WAITING_MAX 256
+/* One for so many decode threads; at most. */
+#define DECODERS_EACH 4u
+#define THREADS_MOST  8u
 
 struct recorder {
     struct ingest_job *job;
@@ -16,11 +20,13 @@ struct recorder {
     struct readers *readers;
     struct ingest_report *report;
     struct queue *queue; /* of struct picture * */
-    pthread_t thread;
-    double busy;
+    pthread_t thread[THREADS_MOST];
+    unsigned threads;
+    pthread_mutex_t lock; /* guards the report, and: */
+    double busy;          /* of the thread that was busy for longest */
 };
 
-/* Counts a picture that has reached the store. */
+/* Counts a picture that has reached the store. With the lock. */
 static void count_picture(struct recorder *recorder, const struct picture *picture)
 {
     struct ingest_report *report = recorder->report;
@@ -50,7 +56,7 @@ static void count_picture(struct recorder *recorder, const struct picture *pictu
     pthread_mutex_unlock(&recorder->job->lock);
 }
 
-/* Says which file was the first failure of a strict run, and asks for the end. */
+/* Says which file was the first failure of a strict run, and asks for the end. With the lock. */
 static void stop_if_strict(struct recorder *recorder, const struct store_record *record)
 {
     struct stop *stop = recorder->job->stop;
@@ -73,8 +79,10 @@ static enum status record_picture(struct recorder *recorder, struct picture *pic
         picture->record.counters = picture->counters;
     if (recorder->store && store_put(recorder->store, &picture->record, err) != STATUS_OK)
         return STATUS_FAILED;
+    pthread_mutex_lock(&recorder->lock);
     stop_if_strict(recorder, &picture->record);
     count_picture(recorder, picture);
+    pthread_mutex_unlock(&recorder->lock);
     return STATUS_OK;
 }
 
@@ -84,12 +92,13 @@ static void *recorder_main(void *argument)
     struct trace *trace = recorder->job->config->trace;
     unsigned track = trace_track(trace, "host", "store");
     struct picture *picture;
+    double busy = 0;
     while (queue_receive(recorder->queue, &picture) == QUEUE_OK) {
         struct error err = ERROR_INIT;
         int64_t start = clock_now();
         enum status status = record_picture(recorder, picture, &err);
         picture_free(picture);
-        recorder->busy += clock_seconds_since(start);
+        busy += clock_seconds_since(start);
         trace_span(trace, track, "put", start, clock_now(), NULL);
         if (status != STATUS_OK) {
             ingest_job_fail(recorder->job, &err);
@@ -97,6 +106,9 @@ static void *recorder_main(void *argument)
         }
         readers_wake(recorder->readers);
     }
+    pthread_mutex_lock(&recorder->lock);
+    recorder->busy = busy > recorder->busy ? busy : recorder->busy;
+    pthread_mutex_unlock(&recorder->lock);
     return NULL;
 }
 
@@ -112,7 +124,8 @@ enum status recorder_open(struct recorder **out, struct ingest_job *job, struct 
     *out = NULL;
     struct recorder *recorder = calloc(1, sizeof *recorder);
     if (!recorder)
-        return error_memory(err, sizeof *recorder, "the store thread");
+        return error_memory(err, sizeof *recorder, "the store threads");
+    pthread_mutex_init(&recorder->lock, NULL);
     recorder->job = job;
     recorder->store = store;
     recorder->readers = readers;
@@ -121,8 +134,13 @@ enum status recorder_open(struct recorder **out, struct ingest_job *job, struct 
                                     drop_picture, NULL, err);
     if (status != STATUS_OK)
         goto out;
-    int code = pthread_create(&recorder->thread, NULL, recorder_main, recorder);
-    if (code != 0) {
+    const unsigned wanted = (job->config->threads + DECODERS_EACH - 1) / DECODERS_EACH;
+    int code = 0;
+    while (code == 0 && recorder->threads < THREADS_MOST && recorder->threads < wanted) {
+        code = pthread_create(&recorder->thread[recorder->threads], NULL, recorder_main, recorder);
+        recorder->threads += code == 0;
+    }
+    if (recorder->threads == 0) { /* one will do */
         status = error_errno(err, STATUS_FAILED, code, "pthread_create", "cannot start a thread");
         goto out;
     }
@@ -147,7 +165,8 @@ void recorder_abort(struct recorder *recorder)
 double recorder_finish(struct recorder *recorder)
 {
     queue_finish(recorder->queue);
-    pthread_join(recorder->thread, NULL);
+    for (unsigned i = 0; i < recorder->threads; i++)
+        pthread_join(recorder->thread[i], NULL);
     return recorder->busy;
 }
 
@@ -157,6 +176,7 @@ void recorder_close(struct recorder **out)
     if (!recorder)
         return;
     queue_close(&recorder->queue);
+    pthread_mutex_destroy(&recorder->lock);
     free(recorder);
     *out = NULL;
 }

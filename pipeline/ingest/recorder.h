@@ -1,4 +1,4 @@
-/* recorder.h: the store thread: hands finished pictures to the store and counts them. */
+/* recorder.h: the store threads: hand finished pictures to the store and count them. */
 #ifndef CLPIPE_INGEST_RECORDER_H
 #define CLPIPE_INGEST_RECORDER_H
 
@@ -8,7 +8,7 @@
 
 struct recorder;
 
-/* Starts the thread. The store is NULL in a dry run; the report's counts are the thread's until
+/* Starts the threads. The store is NULL in a dry run; the report's counts are the threads' until
  * recorder_finish. The readers are told when the window moves. */
 enum status recorder_open(struct recorder **out, struct ingest_job *job, struct store *store,
                           struct readers *readers, struct ingest_report *report, struct error *err);
@@ -19,8 +19,8 @@ void recorder_put(struct recorder *recorder, struct picture *picture);
 /* The run is over: what waits is dropped. Any thread. */
 void recorder_abort(struct recorder *recorder);
 
-/* No more pictures come: waits until all have been stored and the thread has ended. Returns the
- * seconds that it was busy. */
+/* No more pictures come: waits until all have been stored and the threads have ended. Returns
+ * the seconds that the busiest of them was busy. */
 double recorder_finish(struct recorder *recorder);
 
 /* Frees; after recorder_finish. Accepts NULLs. */
