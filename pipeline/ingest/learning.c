@@ -243,28 +243,29 @@ static uint32_t next_candidate(struct learning *learning)
     return next;
 }
 
-/* A candidate that cannot be opened is none of the sample: nothing in *out. */
-static void open_candidate(struct blob *out, const struct learning *learning, uint32_t i)
+/* A candidate that cannot be opened is none of the sample: nothing in *out, and why. */
+static void open_candidate(struct blob *out, struct failure *failure,
+                           const struct learning *learning, uint32_t i)
 {
     const struct candidate *candidate = &learning->candidates.item[i];
     const struct source_member member = {candidate->path, candidate->where, candidate->bytes,
                                          candidate->mtime_ns};
-    struct failure failure = {.reason = REASON_NONE};
-    if (walk_open_member(out, learning->walk, candidate->source, &member, &failure) != REASON_NONE)
+    if (walk_open_member(out, learning->walk, candidate->source, &member, failure) != REASON_NONE)
         *out = (struct blob)BLOB_NOTHING;
 }
 
-static uint32_t take_candidate(struct blob *out, struct learning *learning)
+static uint32_t take_candidate(struct blob *out, struct failure *failure,
+                               struct learning *learning)
 {
     pthread_mutex_lock(&learning->opening);
     const uint32_t i = next_candidate(learning);
     const bool in_order =
         i != UINT32_MAX && walk_opens_in_order(learning->candidates.item[i].where);
     if (in_order)
-        open_candidate(out, learning, i);
+        open_candidate(out, failure, learning, i);
     pthread_mutex_unlock(&learning->opening);
     if (i != UINT32_MAX && !in_order)
-        open_candidate(out, learning, i);
+        open_candidate(out, failure, learning, i);
     return i;
 }
 
@@ -279,12 +280,15 @@ static void take_candidates(struct learning *learning)
                                   : decode_open(&decode, &options, &err)) == STATUS_OK;
     while (going && (going = decode_ready(decode, &err) == STATUS_OK)) {
         struct blob blob = BLOB_NOTHING;
-        const uint32_t i = take_candidate(&blob, learning);
+        struct failure failure = {.reason = REASON_NONE};
+        const uint32_t i = take_candidate(&blob, &failure, learning);
         if (i == UINT32_MAX)
             break;
         const struct candidate *candidate = &learning->candidates.item[i];
-        going = !blob_is_open(&blob) ||
-                decode_image(&learning->taken[i], learning, decode, candidate, &blob);
+        /* What is no fault of the file must not change the sample. */
+        going = blob_is_open(&blob)
+                    ? decode_image(&learning->taken[i], learning, decode, candidate, &blob)
+                    : failure.reason != REASON_OUT_OF_MEMORY;
         if (!going)
             error_memory(&err, candidate->bytes, "an image of the sample");
         blob_close(&blob);
