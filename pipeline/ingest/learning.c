@@ -9,6 +9,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "cluster/cluster.h"
 #include "codebook/train.h"
 #include "decode/isolate.h"
@@ -18,6 +19,7 @@
 #include "steps/blur_step.h"
 #include "part/scale.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,6 +245,14 @@ static uint32_t next_candidate(struct learning *learning)
     return next;
 }
 
+/* Is it no fault of the file? It must not change the sample. */
+static bool is_shortage(const struct failure *failure)
+{
+    const int number = failure->error_number;
+    return failure->reason == REASON_OUT_OF_MEMORY || number == EMFILE || number == ENFILE ||
+           number == ENOMEM;
+}
+
 /* A candidate that cannot be opened is none of the sample: nothing in *out, and why. */
 static void open_candidate(struct blob *out, struct failure *failure,
                            const struct learning *learning, uint32_t i)
@@ -275,6 +285,7 @@ static void take_candidates(struct learning *learning)
     struct decode_options options = config->decode;
     struct error err = ERROR_INIT;
     struct decode *decode = NULL;
+    char shown[256];
     options.stop = learning->job->stop;
     bool going = (config->isolate ? decode_open_isolated(&decode, config->isolate, &err)
                                   : decode_open(&decode, &options, &err)) == STATUS_OK;
@@ -285,11 +296,13 @@ static void take_candidates(struct learning *learning)
         if (i == UINT32_MAX)
             break;
         const struct candidate *candidate = &learning->candidates.item[i];
-        /* What is no fault of the file must not change the sample. */
         going = blob_is_open(&blob)
                     ? decode_image(&learning->taken[i], learning, decode, candidate, &blob)
-                    : failure.reason != REASON_OUT_OF_MEMORY;
-        if (!going)
+                    : !is_shortage(&failure);
+        if (!going && failure.reason != REASON_NONE)
+            error_set(&err, STATUS_FAILED, "%s: %s",
+                      path_for_message(shown, sizeof shown, candidate->path), failure.message);
+        else if (!going)
             error_memory(&err, candidate->bytes, "an image of the sample");
         blob_close(&blob);
         pthread_mutex_lock(&learning->lock);
