@@ -54,7 +54,7 @@ struct learning {
     pthread_mutex_t opening; /* held while the next of a round is taken, and opened if in order */
     pthread_mutex_t lock;    /* guards what follows; taken after `opening` */
     pthread_cond_t ended;
-    uint32_t next, in_round, decoded;
+    uint32_t next, in_round, decoded, unreadable;
     unsigned running;
     struct error error; /* the first */
 };
@@ -119,9 +119,8 @@ static void decoding_clear(struct decoding *decoding)
 
 /* false: no memory. *decoded: it could be decoded. */
 static bool decode_pixels(struct decoding *decoding, bool *decoded, struct decode *decode,
-                          const struct image_info *info)
+                          const struct image_info *info, struct failure *failure)
 {
-    struct failure failure = {.reason = REASON_NONE};
     const uint32_t width = info->out_width, height = info->out_height;
     const size_t stride = (size_t)3 * width;
     uint64_t digest[2];
@@ -137,12 +136,12 @@ static bool decode_pixels(struct decoding *decoding, bool *decoded, struct decod
     for (uint32_t y = 0; y < height; y += BLOCK_ROWS) {
         const uint32_t count = height - y < BLOCK_ROWS ? height - y : BLOCK_ROWS;
         uint8_t *at = *rows + (decoding->needs_whole ? y * stride : 0);
-        if (decode_rows(decode, at, stride, count, &failure) != REASON_NONE)
+        if (decode_rows(decode, at, stride, count, failure) != REASON_NONE)
             return true;
         for (unsigned i = 0; i < decoding->sides; i++)
             scaler_rows(&decoding->scaler[i], at, stride, count);
     }
-    *decoded = decode_end(decode, digest, &failure) == REASON_NONE;
+    *decoded = decode_end(decode, digest, failure) == REASON_NONE;
     return true;
 }
 
@@ -198,18 +197,18 @@ static bool describe(struct taken *taken, unsigned i, const struct learning *lea
 
 /* An image that cannot be decoded is none of the sample; false: there is no memory. */
 static bool decode_image(struct taken *taken, struct learning *learning, struct decode *decode,
-                         const struct candidate *candidate, const struct blob *blob)
+                         const struct candidate *candidate, const struct blob *blob,
+                         struct failure *failure)
 {
-    struct failure failure = {.reason = REASON_NONE};
     struct decoding decoding = {.sides = 0};
     struct image_info info;
-    if (decode_begin(decode, blob, candidate->path, &info, &failure) != REASON_NONE)
+    if (decode_begin(decode, blob, candidate->path, &info, failure) != REASON_NONE)
         return true;
     find_sides(&decoding, learning);
     const uint64_t bytes = info.memory + decoding_bytes(&decoding, info.out_width, info.out_height);
     bool memory = true, decoded = false;
     if (budget_take(learning->budget, bytes)) {
-        memory = decode_pixels(&decoding, &decoded, decode, &info);
+        memory = decode_pixels(&decoding, &decoded, decode, &info, failure);
         for (unsigned i = 0; decoded && memory && i < learning->features->count; i++)
             if (learning->each[i] > 0)
                 memory = describe(taken, i, learning, &decoding, &info);
@@ -296,10 +295,10 @@ static void take_candidates(struct learning *learning)
         if (i == UINT32_MAX)
             break;
         const struct candidate *candidate = &learning->candidates.item[i];
-        going = blob_is_open(&blob)
-                    ? decode_image(&learning->taken[i], learning, decode, candidate, &blob)
-                    : !is_shortage(&failure);
-        if (!going && failure.reason != REASON_NONE)
+        const bool open = blob_is_open(&blob);
+        going = open ? decode_image(&learning->taken[i], learning, decode, candidate, &blob, &failure)
+                     : !is_shortage(&failure);
+        if (!going && !open)
             error_set(&err, STATUS_FAILED, "%s: %s",
                       path_for_message(shown, sizeof shown, candidate->path), failure.message);
         else if (!going)
@@ -307,6 +306,7 @@ static void take_candidates(struct learning *learning)
         blob_close(&blob);
         pthread_mutex_lock(&learning->lock);
         learning->decoded += learning->taken[i].decoded;
+        learning->unreadable += failure.reason == REASON_UNREADABLE;
         pthread_mutex_unlock(&learning->lock);
     }
     if (!going)
@@ -464,7 +464,12 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
         status = run_rounds(learning, err);
     if (status == STATUS_OK)
         drop_rest(learning);
-    else
+    if (status == STATUS_OK && learning->unreadable > 0)
+        log_message(LOG_NOTICE,
+                    "notice: %u of the files that codebooks are learned from could not be read: "
+                    "they are learned from the others",
+                    learning->unreadable);
+    if (status != STATUS_OK)
         learning_close(out);
     return status;
 }

@@ -15,6 +15,7 @@ import math
 import os
 import shutil
 import subprocess
+import tarfile
 import sys
 from pathlib import Path
 
@@ -194,6 +195,10 @@ class Job:
         again = run_clpipe(*self.args, cwd=place, env=self.env)
         # 0: the file existed already.
         assert again.returncode in (0, self.code), again.stderr
+        if look(place) != self.expected and "dct:words=4" in self.args:
+            # What could not be read was missing from the sample, too.
+            again = run_clpipe(*self.args, "--retrain", cwd=place, env=self.env)
+            assert again.returncode in (0, self.code), again.stderr
         assert look(place) == self.expected
         return True
 
@@ -212,6 +217,10 @@ def starts(tmp_path_factory, program):
     (pictures / "cut.jpg").write_bytes((pictures / "green" / "01.jpg").read_bytes()[:500])
     feature = ["--feature", "rgb:bins=8x8x8", "--feature", "gray:bins=16,grid=2x2"]
     ingest = ["ingest", pictures, "-o", "x.h5", *feature]
+
+    with tarfile.open(base / "more.tar.gz", "w:gz") as archive:
+        archive.add(pictures / "blue", "blue")
+    learning = ["ingest", pictures, base / "more.tar.gz", "-o", "x.h5", "--feature", "dct:words=4"]
 
     # An update: one picture is new, beside everything that moves with the rows.
     last = pictures / "red" / "03.jpg"
@@ -252,6 +261,7 @@ def starts(tmp_path_factory, program):
             "devices": (places["empty"], [*ingest, "--device", "all"],
                         {"POCL_DEVICES": "basic pthread"}),
             "isolated": (places["empty"], [*ingest, "--isolate"]),
+            "codebooks": (places["empty"], learning),
             "update": (places["update"], ingest),
             "resume": (places["resume"], ingest),
             "cluster": (places["features"], cluster),
@@ -266,8 +276,8 @@ def slow(*names):
     return [pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("name", ["ingest", *slow("cluster", "devices", "isolated", "update", "resume", "assign",
-                                                  "export", "report", "tree")])
+@pytest.mark.parametrize("name", ["ingest", *slow("cluster", "devices", "isolated", "codebooks", "update",
+                                                  "resume", "assign", "export", "report", "tree")])
 def test_every_call_fails(starts, tmp_path, capsys, name):
     start, args, *env = starts[name]
     job = Job(name, start, args, tmp_path, *env)
