@@ -25,16 +25,17 @@ static inline uint magnitude(int gx, int gy)
 static inline uint gradient_bin(int gx, int gy)
 {
     const int n = gx * gx + gy * gy;
-    const uint k = at_least(n, 8 * 8) + at_least(n, 16 * 16) + at_least(n, 32 * 32) + at_least(n, 64 * 64) +
-                   at_least(n, 128 * 128);
-    return k == 0 ? 40 : 8 * (k - 1) + direction_8(gx, gy);
+    const uint k = (uint)(at_least(n, 8 * 8) + at_least(n, 16 * 16) + at_least(n, 32 * 32) +
+                          at_least(n, 64 * 64) + at_least(n, 128 * 128));
+    return (uint)choose(-at_least((int)k, 1), (int)(8 * (k - 1) + direction_8(gx, gy)), 40);
 }
 
 /* Flat; two magnitudes in 4 directions without sign. */
 static inline uint coledge_bin(int gx, int gy, uint zone)
 {
     const int n = gx * gx + gy * gy;
-    const uint edge = n < 32 * 32 ? 0 : 1 + 4 * at_least(n, 96 * 96) + (direction_8(gx, gy) & 3);
+    const uint edge =
+        n < 32 * 32 ? 0 : 1 + 4 * (uint)at_least(n, 96 * 96) + (direction_8(gx, gy) & 3);
     return 9 * zone + edge;
 }
 

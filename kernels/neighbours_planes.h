@@ -35,9 +35,9 @@ static inline int choose(int mask, int yes, int no)
 }
 
 /* 1 if n is at least that, else 0: by the sign, for Oclgrind's vectors of comparisons are wrong. */
-static inline uint at_least(int n, int least)
+static inline int at_least(int n, int least)
 {
-    return 1u ^ (uint)(n - least) >> 31;
+    return (int)(1u ^ (uint)(n - least) >> 31);
 }
 
 /* Zones of colour: black, three greys, and by hue, saturation and value. Comparisons of products
@@ -46,19 +46,20 @@ static inline uint at_least(int n, int least)
 static inline int zone_of(int r, int g, int b)
 {
     const int rg = r - g, gb = g - b, br = b - r;
-    const int above = choose(-(rg > 0), r, g), below = choose(-(rg > 0), g, r);
-    const int most = choose(-(above > b), above, b), d = most - choose(-(below < b), below, b);
+    const int above = choose(-at_least(rg, 1), r, g), below = choose(-at_least(rg, 1), g, r);
+    const int most = choose(-at_least(above, b), above, b);
+    const int d = most - choose(-at_least(b, below), below, b);
     const int s = 255 * d + most / 2; /* saturation times most */
-    const int is_r = -(r == most), is_g = -(g == most);
+    const int is_r = -at_least(r, most), is_g = -at_least(g, most);
     /* Hue times d, moved by 60 degrees so that it is not negative: 0 to 360, of which 45 are one. */
     const int hue = 60 * choose(is_r, gb, choose(is_g, br, rg)) +
                     choose(is_r, 60, choose(is_g, 180, 300)) * d;
-    const int sector = (hue >= 105 * d) + (hue >= 150 * d) + (hue >= 195 * d) + (hue >= 240 * d) +
-                       (hue >= 285 * d) + (hue >= 330 * d) +
-                       (-(hue < 60 * d) & (6 + (hue >= 15 * d)));
-    const int coloured = 4 + sector * 4 + 2 * (s >= 128 * most) + (most >= 153);
-    const int grey = 1 + (most >= 107) + (most >= 182);
-    return choose(-(most < 32), 0, choose(-(s < 51 * most), grey, coloured));
+    const int sector = at_least(hue, 105 * d) + at_least(hue, 150 * d) + at_least(hue, 195 * d) +
+                       at_least(hue, 240 * d) + at_least(hue, 285 * d) + at_least(hue, 330 * d) +
+                       (-at_least(60 * d, hue + 1) & (6 + at_least(hue, 15 * d)));
+    const int coloured = 4 + sector * 4 + 2 * at_least(s, 128 * most) + at_least(most, 153);
+    const int grey = 1 + at_least(most, 107) + at_least(most, 182);
+    return choose(-at_least(most, 32), choose(-at_least(s, 51 * most), coloured, grey), 0);
 }
 
 static inline int sobel_x(const short *above, const short *here, const short *below)
