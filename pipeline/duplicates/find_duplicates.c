@@ -8,6 +8,7 @@
  * order of references. */
 #include "base/log.h"
 #include "duplicates/code_pairs.h"
+#include "duplicates/confirm.h"
 #include "duplicates/device_code_pairs.h"
 #include "duplicates/duplicates.h"
 #include "duplicates/redecode.h"
@@ -16,10 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE        UINT32_MAX
-#define PAIRS_EACH  16u /* pairs to compare, for each image, to which the limit is lowered */
-#define PLAIN_BITS  48u /* a code with fewer ones, or zeros, is of an image without structure */
-#define CHUNK_PAIRS 4096u
+#define NONE       UINT32_MAX
+#define PAIRS_EACH 16u /* pairs to compare, for each image, to which the limit is lowered */
+#define PLAIN_BITS 48u /* a code with fewer ones, or zeros, is of an image without structure */
 
 struct row {
     uint64_t pixels, bytes, digest[2];
@@ -245,85 +245,30 @@ static void make_classes(struct finding *f)
     f->class_first[f->classes] = used;
 }
 
-/* Planes of the classes of some pairs. */
-struct chunk {
-    struct finding *f;
-    const struct code_pair *pair;
-    bool *linked;
-    uint32_t *slot; /* of each class: its plane */
-    struct alignment_plane *plane;
-    uint64_t unknown; /* under the workers' own counting: one for each pair */
-    uint8_t *gone;
-};
-
-static void align_pair(void *context, uint64_t i)
+static enum status compare_pictures(struct finding *f, struct error *err)
 {
-    struct chunk *chunk = context;
-    const struct code_pair *pair = &chunk->pair[i];
-    const struct alignment_plane *a = &chunk->plane[chunk->slot[pair->a]];
-    const struct alignment_plane *b = &chunk->plane[chunk->slot[pair->b]];
-    struct stop *stop = chunk->f->config->stop;
-    if (chunk->linked[i] || (stop && stop_requested(stop) != STOP_NONE))
-        return;
-    chunk->gone[i] = a->width == 0 || b->width == 0;
-    if (!chunk->gone[i])
-        chunk->linked[i] = alignment_compare(a, b, pair->mirrored).same;
-}
-
-/* Compares pairs [first, ...) as long as their pictures fit; *next is where to go on. */
-static enum status align_chunk(struct chunk *chunk, uint64_t *rows, uint32_t room, uint64_t first,
-                               uint64_t *next, struct error *err)
-{
-    struct finding *f = chunk->f;
-    uint32_t used = 0;
-    uint64_t end = first;
-    for (; end < f->pairs.count && end - first < CHUNK_PAIRS && used + 2 <= room; end++) {
-        const struct code_pair *pair = &f->pairs.pair[end];
-        const uint32_t both[2] = {pair->a, pair->b};
-        if (f->linked[end])
-            continue;
-        for (int i = 0; i < 2; i++) {
-            if (chunk->slot[both[i]] != NONE)
-                continue;
-            chunk->slot[both[i]] = used;
-            rows[used++] = f->members[f->class_first[both[i]]];
-        }
-    }
-    enum status status = redecode_read(f->pictures, rows, used, chunk->plane, NULL, err);
-    chunk->pair = f->pairs.pair + first;
-    chunk->linked = f->linked + first;
-    memset(chunk->gone, 0, CHUNK_PAIRS);
-    if (status == STATUS_OK)
-        workers_run(f->workers, align_pair, chunk, end - first);
-    for (uint64_t i = first; i < end; i++) {
-        f->out->near_unknown += chunk->gone[i - first];
-        chunk->slot[f->pairs.pair[i].a] = chunk->slot[f->pairs.pair[i].b] = NONE;
-    }
-    if (f->config->progress)
-        f->config->progress(f->config->progress_context, "comparing pictures", end, f->pairs.count);
-    *next = end;
-    return status == STATUS_OK ? stop_check(f->config->stop, "pictures were compared", err)
-                               : status;
-}
-
-static enum status align_pairs(struct finding *f, struct error *err)
-{
+    const struct duplicates_config *config = f->config;
     enum status status = STATUS_OK;
-    const uint64_t fit = f->config->memory / 4 / sizeof(struct alignment_plane);
-    const uint32_t room = fit > 2 * CHUNK_PAIRS ? 2 * CHUNK_PAIRS : fit < 64 ? 64 : (uint32_t)fit;
-    struct chunk chunk = {.f = f};
-    uint64_t *rows = make(err, &status, room, sizeof *rows);
-    chunk.slot = make(err, &status, f->classes, sizeof *chunk.slot);
-    chunk.plane = make(err, &status, room, sizeof *chunk.plane);
-    chunk.gone = make(err, &status, CHUNK_PAIRS, 1);
+    uint32_t *rank = make(err, &status, f->classes, sizeof *rank);
+    uint32_t *row = make(err, &status, f->classes, sizeof *row);
+    for (uint32_t c = 0; c < f->classes && status == STATUS_OK; c++) {
+        row[c] = f->members[f->class_first[c]];
+        rank[c] = f->rank[row[c]];
+    }
+    const struct confirm_config confirm = {.pairs = &f->pairs,
+                                           .rank = rank,
+                                           .row = row,
+                                           .classes = f->classes,
+                                           .pictures = f->pictures,
+                                           .workers = f->workers,
+                                           .memory = config->memory / 4,
+                                           .stop = config->stop,
+                                           .progress = config->progress,
+                                           .progress_context = config->progress_context};
     if (status == STATUS_OK)
-        memset(chunk.slot, 0xff, f->classes * sizeof *chunk.slot);
-    for (uint64_t at = 0; at < f->pairs.count && status == STATUS_OK;)
-        status = align_chunk(&chunk, rows, room, at, &at, err);
-    free(chunk.gone);
-    free(chunk.plane);
-    free(chunk.slot);
-    free(rows);
+        status = confirm_pairs(f->linked, &f->out->near_unknown, &confirm, err);
+    free(row);
+    free(rank);
     return status;
 }
 
@@ -359,7 +304,7 @@ static enum status find_pairs(struct finding *f, struct error *err)
     f->linked = make(err, &status, f->pairs.count, sizeof *f->linked);
     for (uint64_t i = 0; i < f->pairs.count && status == STATUS_OK; i++)
         f->linked[i] = !config->compare || f->pairs.pair[i].distance <= DUPLICATES_CERTAIN;
-    return status == STATUS_OK && config->compare ? align_pairs(f, err) : status;
+    return status == STATUS_OK && config->compare ? compare_pictures(f, err) : status;
 }
 
 /* The links of each class, from those of pairs. */

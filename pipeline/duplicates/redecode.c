@@ -275,7 +275,8 @@ static enum status look_up(struct redecode *pictures, struct task *task, uint64_
 }
 
 enum status redecode_read(struct redecode *pictures, const uint64_t *rows, uint64_t count,
-                          struct alignment_plane *planes, uint64_t (*digests)[2], struct error *err)
+                          struct alignment_plane *const *planes, uint64_t (*digests)[2],
+                          struct error *err)
 {
     enum status status = STATUS_OK;
     for (uint64_t first = 0; first < count && status == STATUS_OK; first += BATCH) {
@@ -283,7 +284,7 @@ enum status redecode_read(struct redecode *pictures, const uint64_t *rows, uint6
         uint64_t ready = 0;
         while (ready < batch && status == STATUS_OK) {
             struct task *task = &pictures->task[ready];
-            *task = (struct task){.plane = planes ? &planes[first + ready] : NULL,
+            *task = (struct task){.plane = planes ? planes[first + ready] : NULL,
                                   .digest = digests ? digests[first + ready] : NULL};
             status = look_up(pictures, task, rows[first + ready], err);
             ready++;

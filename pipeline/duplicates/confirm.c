@@ -1,0 +1,269 @@
+/* confirm.c: rounds in which stars form, as far as is known.
+ *
+ * A class waits while it has a pair with an earlier class that may still become a reference. In each
+ * round all classes that do not wait become references, and their pairs with classes that no earlier
+ * reference has are compared. Sequences in which each waits for the one before would need many rounds:
+ * so a round also compares pairs that may turn out not to matter, if it has few others. */
+#include "duplicates/confirm.h"
+
+#include "base/minmax.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE        UINT32_MAX
+#define CHUNK_PAIRS 4096u /* compared at a time, at most */
+#define ROUND_PAIRS 1024u /* at least so many a round, */
+#define ROUND_SHARE 16u   /* and one in so many of those that are left */
+
+enum pair_state { UNSEEN, CHOSEN, COMPARED };
+
+struct confirming {
+    const struct confirm_config *config;
+    bool *linked;
+    uint64_t *unknown;
+    uint8_t *state; /* of each pair */
+    uint64_t *left; /* pairs that may matter yet, by rank of their earlier class */
+    uint64_t lefts;
+    uint32_t *taker; /* of each class: the rank of the first reference that has it; NONE: nobody */
+    bool *reference; /* classes */
+    bool *waits;     /* classes */
+    /* Planes that are kept, in a ring of `room` slots. */
+    uint32_t room, next;
+    struct alignment_plane *plane;
+    uint32_t *owner; /* of each slot: its class, or NONE */
+    uint64_t *stamp; /* of each slot: the last chunk that needed it */
+    uint32_t *slot;  /* of each class, or NONE */
+    uint64_t chunk;  /* from 1 */
+    /* Of the chunk: pairs, pictures to decode. */
+    uint64_t *pair, *row;
+    struct alignment_plane **to;
+    bool *gone;
+};
+
+static void ends(const struct confirming *c, uint64_t pair, uint32_t *earlier, uint32_t *later)
+{
+    const struct code_pair *p = &c->config->pairs->pair[pair];
+    const bool swapped = c->config->rank[p->b] < c->config->rank[p->a];
+    *earlier = swapped ? p->b : p->a;
+    *later = swapped ? p->a : p->b;
+}
+
+static int by_rank(const void *x, const void *y, void *context)
+{
+    const struct confirming *c = context;
+    const uint64_t i = *(const uint64_t *)x, j = *(const uint64_t *)y;
+    uint32_t a, b, unused;
+    ends(c, i, &a, &unused);
+    ends(c, j, &b, &unused);
+    if (a != b)
+        return c->config->rank[a] < c->config->rank[b] ? -1 : 1;
+    return i < j ? -1 : i > j;
+}
+
+/* --- which pairs ------------------------------------------------------------------------------ */
+
+static bool is_open(const struct confirming *c, uint32_t class)
+{
+    return !c->reference[class] && c->taker[class] == NONE;
+}
+
+/* What follows from a pair that is linked, once its earlier class is a reference. */
+static void take(struct confirming *c, uint64_t pair)
+{
+    uint32_t a, b;
+    ends(c, pair, &a, &b);
+    if (c->reference[a] && c->linked[pair])
+        c->taker[b] = min_u32(c->taker[b], c->config->rank[a]);
+}
+
+static void find_references(struct confirming *c)
+{
+    uint32_t a, b;
+    for (uint64_t i = 0; i < c->lefts; i++) {
+        ends(c, c->left[i], &a, &b);
+        c->waits[a] = c->waits[b] = false;
+    }
+    for (uint64_t i = 0; i < c->lefts; i++) {
+        const uint64_t pair = c->left[i];
+        ends(c, pair, &a, &b);
+        if (is_open(c, a) && (c->linked[pair] || c->state[pair] == UNSEEN))
+            c->waits[b] = true;
+    }
+    for (uint64_t i = 0; i < c->lefts; i++) {
+        ends(c, c->left[i], &a, &b);
+        if (is_open(c, a) && !c->waits[a])
+            c->reference[a] = true;
+    }
+    for (uint64_t i = 0; i < c->lefts; i++)
+        take(c, c->left[i]);
+}
+
+/* Drops the pairs that are decided, or do not matter any more, and chooses those of this round. */
+static void choose(struct confirming *c)
+{
+    const uint64_t least = max_u64(ROUND_PAIRS, c->lefts / ROUND_SHARE);
+    uint64_t stay = 0, chosen = 0;
+    uint32_t a, b;
+    for (uint64_t i = 0; i < c->lefts; i++) {
+        const uint64_t pair = c->left[i];
+        ends(c, pair, &a, &b);
+        const bool open = is_open(c, a);
+        if (c->linked[pair] ? !open
+                            : c->state[pair] == COMPARED || !(open || c->reference[a]) ||
+                                  c->taker[b] < c->config->rank[a])
+            continue;
+        c->left[stay++] = pair;
+        if (open)
+            continue;
+        c->state[pair] = CHOSEN;
+        chosen++;
+    }
+    c->lefts = stay;
+    for (uint64_t i = 0; i < c->lefts && chosen < least; i++) {
+        if (c->linked[c->left[i]] || c->state[c->left[i]] != UNSEEN)
+            continue;
+        c->state[c->left[i]] = CHOSEN;
+        chosen++;
+    }
+}
+
+/* --- comparing them --------------------------------------------------------------------------- */
+
+static void align_pair(void *context, uint64_t i)
+{
+    struct confirming *c = context;
+    const uint64_t pair = c->pair[i];
+    const struct code_pair *p = &c->config->pairs->pair[pair];
+    const struct alignment_plane *a = &c->plane[c->slot[p->a]], *b = &c->plane[c->slot[p->b]];
+    struct stop *stop = c->config->stop;
+    if (stop && stop_requested(stop) != STOP_NONE)
+        return;
+    c->gone[i] = a->width == 0 || b->width == 0;
+    if (!c->gone[i])
+        c->linked[pair] = alignment_compare(a, b, p->mirrored).same;
+}
+
+/* A slot for a class that has none, among those that this chunk does not need. */
+static uint32_t replace(struct confirming *c, uint32_t class)
+{
+    while (c->stamp[c->next] == c->chunk)
+        c->next = (c->next + 1) % c->room;
+    const uint32_t slot = c->next;
+    if (c->owner[slot] != NONE)
+        c->slot[c->owner[slot]] = NONE;
+    c->owner[slot] = class;
+    c->slot[class] = slot;
+    c->next = (slot + 1) % c->room;
+    return slot;
+}
+
+/* Compares the pairs that are chosen from *next on, as long as their pictures fit. */
+static enum status compare_chunk(struct confirming *c, uint64_t *next, struct error *err)
+{
+    const struct confirm_config *config = c->config;
+    uint32_t pairs = 0, used = 0, missing = 0;
+    c->chunk++;
+    for (; *next < c->lefts && pairs < CHUNK_PAIRS && used + 2 <= c->room; ++*next) {
+        const uint64_t pair = c->left[*next];
+        const struct code_pair *p = &config->pairs->pair[pair];
+        const uint32_t both[2] = {p->a, p->b};
+        if (c->state[pair] != CHOSEN)
+            continue;
+        for (int i = 0; i < 2; i++) {
+            if (c->slot[both[i]] == NONE) {
+                c->row[missing] = config->row[both[i]];
+                c->to[missing++] = &c->plane[replace(c, both[i])];
+            }
+            used += c->stamp[c->slot[both[i]]] != c->chunk;
+            c->stamp[c->slot[both[i]]] = c->chunk;
+        }
+        c->pair[pairs++] = pair;
+    }
+    enum status status = redecode_read(config->pictures, c->row, missing, c->to, NULL, err);
+    memset(c->gone, 0, CHUNK_PAIRS * sizeof *c->gone);
+    if (status == STATUS_OK)
+        workers_run(config->workers, align_pair, c, pairs);
+    if (status == STATUS_OK)
+        status = stop_check(config->stop, "pictures were compared", err);
+    for (uint32_t i = 0; i < pairs && status == STATUS_OK; i++) {
+        *c->unknown += c->gone[i];
+        c->state[c->pair[i]] = COMPARED;
+        take(c, c->pair[i]);
+    }
+    return status;
+}
+
+static enum status run_rounds(struct confirming *c, struct error *err)
+{
+    const struct confirm_config *config = c->config;
+    enum status status = STATUS_OK;
+    while (c->lefts > 0 && status == STATUS_OK) {
+        find_references(c);
+        choose(c);
+        for (uint64_t at = 0; at < c->lefts && status == STATUS_OK;) {
+            status = compare_chunk(c, &at, err);
+            if (config->progress && status == STATUS_OK)
+                config->progress(config->progress_context, "comparing pictures",
+                                 config->pairs->count - c->lefts + at, config->pairs->count);
+        }
+    }
+    return status;
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+static void *make(struct error *err, enum status *status, uint64_t count, size_t size)
+{
+    void *memory = calloc((size_t)(count ? count : 1), size);
+    if (!memory && *status == STATUS_OK)
+        *status = error_memory(err, count * size, "pairs of images");
+    return memory;
+}
+
+enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_config *config,
+                          struct error *err)
+{
+    const uint64_t pairs = config->pairs->count,
+                   fit = config->memory / sizeof(struct alignment_plane);
+    const uint64_t chunk = 2 * (uint64_t)CHUNK_PAIRS;
+    enum status status = STATUS_OK;
+    struct confirming c = {.config = config, .linked = linked, .unknown = unknown, .lefts = pairs};
+    c.room = (uint32_t)max_u64(min_u64(fit, config->classes), 64);
+    c.state = make(err, &status, pairs, sizeof *c.state);
+    c.left = make(err, &status, pairs, sizeof *c.left);
+    c.taker = make(err, &status, config->classes, sizeof *c.taker);
+    c.reference = make(err, &status, config->classes, sizeof *c.reference);
+    c.waits = make(err, &status, config->classes, sizeof *c.waits);
+    c.plane = make(err, &status, c.room, sizeof *c.plane);
+    c.owner = make(err, &status, c.room, sizeof *c.owner);
+    c.stamp = make(err, &status, c.room, sizeof *c.stamp);
+    c.slot = make(err, &status, config->classes, sizeof *c.slot);
+    c.pair = make(err, &status, CHUNK_PAIRS, sizeof *c.pair);
+    c.row = make(err, &status, chunk, sizeof *c.row);
+    c.to = make(err, &status, chunk, sizeof *c.to);
+    c.gone = make(err, &status, CHUNK_PAIRS, sizeof *c.gone);
+    if (status == STATUS_OK) {
+        memset(c.taker, 0xff, config->classes * sizeof *c.taker);
+        memset(c.slot, 0xff, config->classes * sizeof *c.slot);
+        memset(c.owner, 0xff, c.room * sizeof *c.owner);
+        for (uint64_t i = 0; i < pairs; i++)
+            c.left[i] = i;
+        qsort_r(c.left, pairs, sizeof *c.left, by_rank, &c);
+        status = run_rounds(&c, err);
+    }
+    free(c.gone);
+    free(c.to);
+    free(c.row);
+    free(c.pair);
+    free(c.slot);
+    free(c.stamp);
+    free(c.owner);
+    free(c.plane);
+    free(c.waits);
+    free(c.reference);
+    free(c.taker);
+    free(c.left);
+    free(c.state);
+    return status;
+}
