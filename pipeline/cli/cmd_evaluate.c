@@ -124,6 +124,8 @@ static void write_json(struct json *json, const struct options *options,
             json_double(json, "whiten", options->whiten);
         }
         json_string(json, "metric", clustering_metric_names[one->metric]);
+        if (options->diffuse)
+            json_bool(json, "diffuse", true);
         json_uint(json, "queries", one->ranking.queries);
         json_double(json, "map", one->ranking.map);
         json_double(json, "precision_at_1", one->ranking.precision_at_1);
@@ -174,6 +176,7 @@ enum status command_evaluate(const struct options *options, struct error *err)
                                        .center = options->center,
                                        .pca = (uint32_t)options->pca,
                                        .whiten = options->whiten,
+                                       .diffuse = options->diffuse,
                                        .names = options->names.text,
                                        .name_count = options->names.count};
     struct compute compute = {0};

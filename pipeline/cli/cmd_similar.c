@@ -29,7 +29,7 @@ struct similar {
     uint64_t *rows; /* of the names; SIMILARITY_OUTSIDE: a file that is not in F.h5 */
     /* For each name, n of them. */
     int64_t *neighbours;
-    double *squared;
+    double *squared, *scores; /* scores: NULL unless by diffusion */
     const char *output; /* NULL: standard output */
     int format;         /* enum export_format; -1: a table for people */
     struct sink sink;
@@ -65,6 +65,9 @@ static enum status check_options(struct similar *similar, struct error *err)
     if (options->all && (options->output || options_given(options, "format")))
         return misuse(err, options->command,
                       "--all stores neighbours in the file: it takes neither -o nor --format");
+    if (options->all && options->diffuse)
+        return misuse(err, options->command,
+                      "--all stores the nearest images by distance: leave out --diffuse");
     if (!options->all && options->force && !options->output)
         return misuse(err, options->command, "--force requires --all or -o FILE");
     if (!options->all && !similar->output && json_owns_stdout(options))
@@ -86,6 +89,10 @@ static void take(struct similar *similar, bool outside)
                found->n * sizeof *found->rows);
         memcpy(similar->squared + (size_t)i * found->n, found->squared + query * found->n,
                found->n * sizeof *found->squared);
+        if (similar->scores)
+            memcpy(similar->scores + (size_t)i * found->n,
+                   similar->similarity.scores + query * found->n,
+                   found->n * sizeof *similar->scores);
         query++;
     }
 }
@@ -164,43 +171,59 @@ static void json_number(struct json *json, const char *key, double value)
     json_raw(json, key, isfinite((float)value) ? text : "null");
 }
 
-static void put_line(struct similar *similar, const char *query, uint32_t rank, int64_t row,
-                     const char *path, double squared)
+/* A place of the answer. */
+struct place {
+    const char *query, *path; /* path: "" where row is -1 */
+    uint32_t rank;
+    int64_t row;
+    double squared;
+    const double *score; /* NULL: none */
+};
+
+static void put_line(struct similar *similar, const struct place *place)
 {
     const char separator = similar->format == FORMAT_TSV ? '\t' : ',';
-    sink_field(&similar->sink, query, separator);
-    sink_printf(&similar->sink, "%c%u%c%" PRId64 "%c", separator, rank, separator, row, separator);
-    sink_field(&similar->sink, path, separator);
+    sink_field(&similar->sink, place->query, separator);
+    sink_printf(&similar->sink, "%c%u%c%" PRId64 "%c", separator, place->rank, separator, place->row,
+                separator);
+    sink_field(&similar->sink, place->path, separator);
     sink_write(&similar->sink, &separator, 1);
-    put_number(similar, sqrt(squared));
+    put_number(similar, sqrt(place->squared));
     sink_write(&similar->sink, &separator, 1);
-    put_number(similar, squared);
+    put_number(similar, place->squared);
+    if (place->score) {
+        sink_write(&similar->sink, &separator, 1);
+        put_number(similar, *place->score);
+    }
     sink_text(&similar->sink, "\n");
 }
 
-static void put_json(struct json *json, const char *query, uint32_t rank, int64_t row,
-                     const char *path, double squared)
+static void put_json(struct json *json, const struct place *place)
 {
     json_open_object(json, NULL);
-    report_bytes(json, "query", query);
-    json_uint(json, "rank", rank);
-    json_int(json, "row", row);
-    if (row >= 0)
-        json_string(json, "path", path);
+    report_bytes(json, "query", place->query);
+    json_uint(json, "rank", place->rank);
+    json_int(json, "row", place->row);
+    if (place->row >= 0)
+        json_string(json, "path", place->path);
     else
         json_null(json, "path");
-    json_number(json, "distance", sqrt(squared));
-    json_number(json, "squared_distance", squared);
+    json_number(json, "distance", sqrt(place->squared));
+    json_number(json, "squared_distance", place->squared);
+    if (place->score)
+        json_number(json, "score", *place->score);
     json_close_object(json);
 }
 
-static void put_person(struct similar *similar, uint32_t rank, int64_t row, const char *path,
-                       double squared)
+static void put_person(struct similar *similar, const struct place *place)
 {
-    if (row < 0)
+    if (place->row < 0)
         return;
-    sink_printf(&similar->sink, "%5u  %10.6g  %8" PRId64 "  ", rank, sqrt(squared), row);
-    sink_clean(&similar->sink, path);
+    sink_printf(&similar->sink, "%5u  ", place->rank);
+    if (place->score)
+        sink_printf(&similar->sink, "%10.6g  ", *place->score);
+    sink_printf(&similar->sink, "%10.6g  %8" PRId64 "  ", sqrt(place->squared), place->row);
+    sink_clean(&similar->sink, place->path);
     sink_text(&similar->sink, "\n");
 }
 
@@ -209,10 +232,14 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
     struct result *result = similar->similarity.input.result;
     const uint32_t n = similar->similarity.config->n;
     struct result_image image;
-    if (similar->format == FORMAT_CSV || similar->format == FORMAT_TSV)
-        sink_text(&similar->sink, similar->format == FORMAT_TSV
-                                      ? "query\trank\trow\tpath\tdistance\tsquared_distance\n"
-                                      : "query,rank,row,path,distance,squared_distance\n");
+    if (similar->format == FORMAT_CSV || similar->format == FORMAT_TSV) {
+        const bool tabs = similar->format == FORMAT_TSV;
+        sink_text(&similar->sink, tabs ? "query\trank\trow\tpath\tdistance\tsquared_distance"
+                                       : "query,rank,row,path,distance,squared_distance");
+        if (similar->scores)
+            sink_text(&similar->sink, tabs ? "\tscore" : ",score");
+        sink_text(&similar->sink, "\n");
+    }
     if (similar->options->json)
         json_open_array(&similar->json, "neighbours");
     for (unsigned i = 0; i < similar->count; i++) {
@@ -228,35 +255,40 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
             sink_text(&similar->sink, similar->rows[i] == SIMILARITY_OUTSIDE
                                           ? " (not in the file)\n"
                                           : "\n");
-            sink_printf(&similar->sink, "%5s  %10s  %8s  %s\n", "rank", "distance", "row", "path");
+            sink_printf(&similar->sink, "%5s  ", "rank");
+            if (similar->scores)
+                sink_printf(&similar->sink, "%10s  ", "score");
+            sink_printf(&similar->sink, "%10s  %8s  %s\n", "distance", "row", "path");
         }
         for (uint32_t rank = 0; rank < n; rank++) {
-            const int64_t row = similar->neighbours[(size_t)i * n + rank];
-            const double squared = similar->squared[(size_t)i * n + rank];
-            const char *path = "";
-            if (row >= 0) {
-                const enum status status = result_image_at(result, (uint64_t)row, &image, err);
+            const size_t at = (size_t)i * n + rank;
+            struct place place = {query, "", rank + 1, similar->neighbours[at],
+                                  similar->squared[at],
+                                  similar->scores ? &similar->scores[at] : NULL};
+            if (place.row >= 0) {
+                const enum status status =
+                    result_image_at(result, (uint64_t)place.row, &image, err);
                 if (status != STATUS_OK) {
                     free(query);
                     return status;
                 }
-                path = image.path;
+                place.path = image.path;
             }
             if (similar->format < 0)
-                put_person(similar, rank + 1, row, path, squared);
+                put_person(similar, &place);
             else if (similar->format == FORMAT_CSV || similar->format == FORMAT_TSV)
-                put_line(similar, query, rank + 1, row, path, squared);
+                put_line(similar, &place);
             else if (similar->format == FORMAT_JSONL) {
                 struct json line;
                 json_init(&line, true);
-                put_json(&line, query, rank + 1, row, path, squared);
+                put_json(&line, &place);
                 const char *text = json_finish(&line);
                 sink_text(&similar->sink, text ? text : "{}");
                 sink_text(&similar->sink, "\n");
                 json_clear(&line);
             }
             if (similar->options->json)
-                put_json(&similar->json, query, rank + 1, row, path, squared);
+                put_json(&similar->json, &place);
         }
         free(query);
     }
@@ -280,6 +312,8 @@ static void json_begin(struct similar *similar)
     json_string(&similar->json, "feature", similarity->input.about.name);
     json_string(&similar->json, "metric", clustering_metric_names[similarity->metric]);
     json_uint(&similar->json, "n", similarity->config->n);
+    if (similarity->config->diffuse)
+        json_bool(&similar->json, "diffuse", true);
 }
 
 static enum status answer(struct similar *similar, struct error *err)
@@ -288,7 +322,10 @@ static enum status answer(struct similar *similar, struct error *err)
     similar->rows = malloc(similar->count * sizeof *similar->rows);
     similar->neighbours = malloc(places * sizeof *similar->neighbours);
     similar->squared = malloc(places * sizeof *similar->squared);
-    if (!similar->rows || !similar->neighbours || !similar->squared)
+    if (similar->options->diffuse)
+        similar->scores = malloc(places * sizeof *similar->scores);
+    if (!similar->rows || !similar->neighbours || !similar->squared ||
+        (similar->options->diffuse && !similar->scores))
         return error_memory(err, places * 16, "neighbours");
     enum status status =
         similarity_locate(similar->rows, &similar->similarity, similar->names, similar->count, err);
@@ -358,6 +395,7 @@ enum status command_similar(const struct options *options, struct error *err)
                                        .feature = options->feature,
                                        .metric = options->metric,
                                        .n = (uint32_t)options->neighbours,
+                                       .diffuse = options->diffuse,
                                        .replace = options->force};
     if (options->output && !sink_is_stdout(options->output))
         similar.output = options->output;
@@ -382,5 +420,6 @@ enum status command_similar(const struct options *options, struct error *err)
     free(similar.rows);
     free(similar.neighbours);
     free(similar.squared);
+    free(similar.scores);
     return compute_close(&compute, status, err);
 }

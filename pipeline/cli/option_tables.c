@@ -313,6 +313,9 @@ static const struct option similar_rows[] = {
      "hellinger for l1 histograms, else euclidean", 0, 0, "distance"},
     {"all", 0, OPTION_FLAG, AT(all), NULL, NULL, NULL, 0, 0,
      "find the neighbours of every image and store them in the file, as /neighbours/FEATURE"},
+    {"diffuse", 0, OPTION_FLAG, AT(diffuse), NULL, NULL, NULL, 0, 0,
+     "rank by diffusion on the graph of the 15 nearest neighbours of every image, those stored by "
+     "--all if they are as many; adds the column score"},
     {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl|npy", "csv",
      "the extension of -o, else csv, on a terminal a table to read", 0, 0,
      "table format; npy: the rows alone, a line for each PICTURE"},
@@ -337,6 +340,8 @@ static const struct option evaluate_rows[] = {
      "divide each component by its variance to the power of X/2, 0 to 1; with --pca"},
     {"center", 0, OPTION_FLAG, AT(center), NULL, NULL, NULL, 0, 0,
      "subtract the mean of the rows and divide them by their length; --pca does so"},
+    {"diffuse", 0, OPTION_FLAG, AT(diffuse), NULL, NULL, NULL, 0, 0,
+     "rank by diffusion on the graph of the 15 nearest neighbours, as similar --diffuse does"},
     {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
      "limit on clpipe's own host buffers"},
     END};

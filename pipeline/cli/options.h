@@ -117,6 +117,9 @@ struct options {
     /* similar */
     uint64_t neighbours;
     bool all;
+
+    /* similar, evaluate */
+    bool diffuse;
 };
 
 enum option_type {

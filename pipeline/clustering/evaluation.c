@@ -6,9 +6,11 @@
 #include "clustering/evaluation.h"
 #include "base/path.h"
 #include "cluster/sweep.h"
+#include "clustering/diffusing.h"
 #include "clustering/matrix_input.h"
 #include "codebook/pca.h"
 #include "file/choose.h"
+#include "search/diffusion.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,21 @@ static enum status open_rows(struct matrix_source *out, enum cluster_metric *met
     *out = (struct matrix_source){0};
     const enum status status = pca_fit(&projection, &rows, &pca, err);
     return status == STATUS_OK ? projected_open(out, &rows, &projection, err) : status;
+}
+
+static enum status rank_rows(struct ranking *out, const struct matrix_source *rows,
+                             struct matrix_input *input, const struct classes *classes,
+                             const struct neighbours_config *search, bool diffuse,
+                             struct error *err)
+{
+    struct neighbours nearest;
+    if (!diffuse)
+        return ranking_measure(out, rows, classes->of_row, classes->count, search, err);
+    enum status status = diffusing_nearest(&nearest, rows, input, search, err);
+    if (status == STATUS_OK)
+        status = diffusion_measure(out, rows, &nearest, classes->of_row, classes->count, search, err);
+    neighbours_clear(&nearest);
+    return status;
 }
 
 static enum status rank_feature(struct evaluation *evaluation, const char *name,
@@ -64,8 +81,8 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
                                                  .stop = machine->stop,
                                                  .phase = machine->progress.phase,
                                                  .progress_context = machine->progress.context};
-        status = ranking_measure(&one->ranking, &rows, evaluation->classes.of_row,
-                                 evaluation->classes.count, &search, err);
+        status = rank_rows(&one->ranking, &rows, &input, &evaluation->classes, &search,
+                           config->diffuse, err);
         matrix_close(&rows);
         evaluation->feature_count += status == STATUS_OK;
     }

@@ -21,6 +21,7 @@ struct evaluation_config {
     bool center;
     uint32_t pca;
     double whiten;
+    bool diffuse; /* rows are ranked by diffusion (search/diffusion.h) */
     /* Clusterings; none: all of the file. */
     const char *const *names;
     unsigned name_count;

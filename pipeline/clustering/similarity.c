@@ -3,11 +3,14 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "clustering/diffusing.h"
 #include "file/graph.h"
 #include "file/locate.h"
 #include "log/workdir.h"
 #include "search/comparable.h"
+#include "search/diffusion.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +35,7 @@ enum status similarity_open(struct similarity *out, const struct similarity_conf
 void similarity_close(struct similarity *similarity)
 {
     neighbours_clear(&similarity->found);
+    free(similarity->scores);
     matrix_input_close(&similarity->input);
 }
 
@@ -185,12 +189,52 @@ static enum status open_comparable(struct comparable *out, struct similarity *si
     return STATUS_OK;
 }
 
+/* Takes over the first n of an order. */
+static void take_diffused(void *context, uint32_t query, const struct diffused *order, uint64_t count)
+{
+    struct similarity *similarity = context;
+    const uint32_t n = similarity->found.n;
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t at = (size_t)query * n + i;
+        const bool none = i >= count;
+        similarity->found.rows[at] = none ? -1 : (int64_t)order[i].row;
+        similarity->found.squared[at] = none ? (double)NAN : order[i].squared;
+        similarity->scores[at] = none ? (double)NAN : order[i].score;
+    }
+}
+
+static enum status diffuse(struct similarity *similarity, const struct diffusion_queries *queries,
+                           struct error *err)
+{
+    const struct matrix_source *source = &similarity->input.source;
+    struct neighbours *found = &similarity->found, nearest;
+    struct neighbours_config config;
+    configure(&config, similarity);
+    const size_t places = (size_t)queries->count * config.n;
+    neighbours_clear(found);
+    free(similarity->scores);
+    found->queries = queries->count;
+    found->n = config.n;
+    found->rows = malloc(places * sizeof *found->rows);
+    found->squared = malloc(places * sizeof *found->squared);
+    similarity->scores = malloc(places * sizeof *similarity->scores);
+    if (!found->rows || !found->squared || !similarity->scores)
+        return error_memory(err, places * 3 * sizeof *found->squared, "neighbours");
+    enum status status = diffusing_nearest(&nearest, source, &similarity->input, &config, err);
+    if (status == STATUS_OK)
+        status = diffusion_rank(source, &nearest, queries, &config, take_diffused, similarity, err);
+    neighbours_clear(&nearest);
+    return matrix_input_explain(&similarity->input, status, err);
+}
+
 enum status similarity_of_rows(struct similarity *similarity, const uint64_t *rows, uint32_t count,
                                struct error *err)
 {
     struct neighbours_config config;
     struct comparable comparable;
     struct error why = ERROR_INIT;
+    if (similarity->config->diffuse)
+        return diffuse(similarity, &(struct diffusion_queries){.rows = rows, .count = count}, err);
     configure(&config, similarity);
     neighbours_clear(&similarity->found);
     enum status status = neighbours_of_rows(&similarity->found, &similarity->input.source, rows,
@@ -210,6 +254,8 @@ enum status similarity_of_values(struct similarity *similarity, const float *val
     struct neighbours_config config;
     struct comparable comparable;
     struct error why = ERROR_INIT;
+    if (similarity->config->diffuse)
+        return diffuse(similarity, &(struct diffusion_queries){.values = values, .count = count}, err);
     configure(&config, similarity);
     neighbours_clear(&similarity->found);
     enum status status = neighbours_of_values(&similarity->found, &similarity->input.source, values,

@@ -12,6 +12,7 @@ struct similarity_config {
     const char *feature; /* as feature_matrix_open takes it; NULL: the only one */
     int metric;          /* enum cluster_metric; -1: hellinger for l1 histograms, else euclidean */
     uint32_t n;
+    bool diffuse; /* rows and values are answered by diffusion (search/diffusion.h) */
     bool replace; /* an earlier graph of the feature */
     struct clustering_machine machine;
 };
@@ -21,6 +22,7 @@ struct similarity {
     struct matrix_input input;
     enum cluster_metric metric;
     struct neighbours found; /* of the last search */
+    double *scores;          /* by diffusion: of each place of `found`, NaN where there is none */
     char device[256];        /* that it ran on */
 };
 

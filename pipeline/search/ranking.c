@@ -31,9 +31,6 @@
 #define STEPS_ROW 4
 /* Lists of so many rows are searched one by one. */
 #define FEW 16
-/* Precisions are those of the first so many. */
-#define DEPTH 10
-
 struct step {
     uint32_t begin; /* of its rows in the list; they end where the next step's begin */
     uint32_t others; /* that are in it, where it has none of the list */
@@ -47,12 +44,6 @@ struct query {
     struct step *step;   /* steps + 2: the last but one is behind all of the list */
     uint32_t *before;    /* count + 1: others in steps with rows, before list[i], behind list[i - 1] */
     double origin, rate; /* distance d is in step (d - origin) * rate */
-};
-
-/* What is known of a row at the end. */
-struct measured {
-    double precision, precision_of_first; /* average; of all, and of the first DEPTH */
-    uint8_t hits_1, hits_5, hits_10;
 };
 
 /* Rows in memory, and those of each class together. */
@@ -70,8 +61,8 @@ struct part {
 
 struct ranker {
     struct block_reader *reader;
-    const uint32_t *classes, *sizes; /* sizes: rows of each class */
-    uint32_t class_count, stride;
+    struct measured_classes classes;
+    uint32_t stride;
     distances_function distances;
     struct rows rows;
     bool resident; /* all rows are in memory */
@@ -93,17 +84,17 @@ struct ranker {
 static void group_by_class(struct ranker *ranker)
 {
     struct rows *rows = &ranker->rows;
-    const uint32_t *classes = ranker->classes + rows->first;
-    memset(rows->begin, 0, ((size_t)ranker->class_count + 1) * sizeof *rows->begin);
+    const uint32_t *classes = ranker->classes.of_row + rows->first;
+    memset(rows->begin, 0, ((size_t)ranker->classes.count + 1) * sizeof *rows->begin);
     for (uint32_t i = 0; i < rows->count; i++)
         if (classes[i] != RANKING_NO_CLASS)
             rows->begin[classes[i] + 1]++;
-    for (uint32_t c = 0; c < ranker->class_count; c++)
+    for (uint32_t c = 0; c < ranker->classes.count; c++)
         rows->begin[c + 1] += rows->begin[c];
     for (uint32_t i = 0; i < rows->count; i++)
         if (classes[i] != RANKING_NO_CLASS)
             rows->by_class[rows->begin[classes[i]]++] = i;
-    for (uint32_t c = ranker->class_count; c > 0; c--)
+    for (uint32_t c = ranker->classes.count; c > 0; c--)
         rows->begin[c] = rows->begin[c - 1];
     rows->begin[0] = 0;
 }
@@ -284,7 +275,7 @@ static void count_part(void *context, uint64_t number)
     const uint32_t class = ranker->queries[part->first].class;
     compare_rows(ranker, part, 0, ranker->rows.begin[class], count_strip);
     compare_rows(ranker, part, ranker->rows.begin[class + 1],
-                 ranker->rows.begin[ranker->class_count], count_strip);
+                 ranker->rows.begin[ranker->classes.count], count_strip);
 }
 
 static void measure_part(void *context, uint64_t number)
@@ -293,25 +284,16 @@ static void measure_part(void *context, uint64_t number)
     const struct part *part = &ranker->parts[ranker->from_part + number];
     for (uint32_t q = part->first; q < part->first + part->count; q++) {
         const struct query *query = &ranker->queries[q];
-        struct measured one = {0};
+        struct measuring measuring = {0};
         uint64_t others = 0;
-        double sum = 0, sum_of_first = 0;
         const struct step *step = query->step;
         for (uint32_t i = 0; i < query->count; i++) {
             for (; step[1].begin <= i; step++)
                 others += step->others;
             others += query->before[i];
-            const uint64_t rank = others + i + 1;
-            sum += (double)(i + 1) / (double)rank;
-            if (rank <= DEPTH)
-                sum_of_first = sum;
-            one.hits_1 += rank <= 1;
-            one.hits_5 += rank <= 5;
-            one.hits_10 += rank <= DEPTH;
+            measures_add(&measuring, others + i + 1);
         }
-        one.precision = sum / query->count;
-        one.precision_of_first = one.hits_10 > 0 ? sum_of_first / one.hits_10 : 0;
-        ranker->measured[query->row] = one;
+        ranker->measured[query->row] = measures_end(&measuring);
     }
 }
 
@@ -354,15 +336,10 @@ static enum status over_rows(struct ranker *ranker, void (*part)(void *context, 
     return status;
 }
 
-static bool is_query(const struct ranker *ranker, uint64_t row)
-{
-    return ranker->classes[row] != RANKING_NO_CLASS && ranker->sizes[ranker->classes[row]] > 1;
-}
-
 /* Bytes of the lists of a query of that class. */
 static size_t list_bytes(const struct ranker *ranker, uint32_t class)
 {
-    const size_t count = ranker->sizes[class] - 1;
+    const size_t count = ranker->classes.sizes[class] - 1;
     const size_t bytes = count * sizeof(struct nearest) + (count + 1) * sizeof(uint32_t) +
                          (count * STEPS_ROW + 2) * sizeof(struct step);
     return (bytes + sizeof(struct nearest) - 1) & ~(sizeof(struct nearest) - 1);
@@ -385,9 +362,9 @@ static enum status take_queries(struct ranker *ranker, uint64_t *row, size_t lis
     size_t bytes = 0, at = 0;
     ranker->query_count = ranker->part_count = 0;
     for (; *row < all && ranker->query_count < ranker->query_room && status == STATUS_OK; ++*row) {
-        if (!is_query(ranker, *row))
+        if (!measures_is_query(&ranker->classes, *row))
             continue;
-        const uint32_t class = ranker->classes[*row];
+        const uint32_t class = ranker->classes.of_row[*row];
         if (bytes + list_bytes(ranker, class) > list_room)
             break;
         bytes += list_bytes(ranker, class);
@@ -402,7 +379,7 @@ static enum status take_queries(struct ranker *ranker, uint64_t *row, size_t lis
     qsort(ranker->queries, ranker->query_count, sizeof *ranker->queries, compare_queries);
     for (uint32_t q = 0; q < ranker->query_count; q++) {
         struct query *query = &ranker->queries[q];
-        const size_t count = ranker->sizes[query->class] - 1;
+        const size_t count = ranker->classes.sizes[query->class] - 1;
         query->list = (struct nearest *)(void *)(ranker->lists + at);
         query->steps = (uint32_t)min_u64(count * STEPS_ROW, INT32_MAX - 2);
         query->step = (struct step *)(void *)(query->list + count);
@@ -440,45 +417,6 @@ static enum status rank_all(struct ranker *ranker, uint32_t block, size_t list_r
     return status;
 }
 
-/* Sums are those of rows in order, whatever computed them. */
-static enum status sum_up(struct ranking *out, const struct ranker *ranker, struct error *err)
-{
-    struct class_sum {
-        double precision;
-        uint64_t queries;
-    } *classes = calloc((size_t)ranker->class_count + 1, sizeof *classes);
-    uint64_t hits_1 = 0, hits_5 = 0, hits_10 = 0, with = 0;
-    double sum = 0, sum_of_classes = 0;
-    if (!classes)
-        return error_memory(err, ranker->class_count * sizeof *classes, "classes");
-    for (uint64_t row = 0; row < ranker->reader->source->rows; row++) {
-        const struct measured *one = &ranker->measured[row];
-        out->rows += ranker->classes[row] != RANKING_NO_CLASS;
-        if (!is_query(ranker, row))
-            continue;
-        out->queries++;
-        sum += one->precision;
-        hits_1 += one->hits_1;
-        hits_5 += one->hits_5;
-        hits_10 += one->hits_10;
-        classes[ranker->classes[row]].precision += one->precision_of_first;
-        classes[ranker->classes[row]].queries++;
-    }
-    for (uint32_t c = 0; c < ranker->class_count; c++)
-        if (classes[c].queries > 0) {
-            sum_of_classes += classes[c].precision / (double)classes[c].queries;
-            with++;
-        }
-    free(classes);
-    const double queries = out->queries > 0 ? (double)out->queries : (double)NAN;
-    out->map = sum / queries;
-    out->precision_at_1 = (double)hits_1 / queries;
-    out->precision_at_5 = (double)hits_5 / (5 * queries);
-    out->precision_at_10 = (double)hits_10 / (10 * queries);
-    out->mmap_at_10 = out->queries > 0 ? sum_of_classes / (double)with : (double)NAN;
-    return STATUS_OK;
-}
-
 /* Everything that memory is needed for. */
 static enum status open_ranker(struct ranker *ranker, uint32_t *block, size_t *list_room,
                                struct error *err)
@@ -489,8 +427,8 @@ static enum status open_ranker(struct ranker *ranker, uint32_t *block, size_t *l
     const size_t row_bytes = ranker->stride * sizeof(float);
     uint64_t lists = 0, longest = 0;
     for (uint64_t row = 0; row < all; row++)
-        if (is_query(ranker, row)) {
-            const size_t bytes = list_bytes(ranker, ranker->classes[row]);
+        if (measures_is_query(&ranker->classes, row)) {
+            const size_t bytes = list_bytes(ranker, ranker->classes.of_row[row]);
             lists += bytes;
             longest = max_u64(longest, bytes);
         }
@@ -505,7 +443,7 @@ static enum status open_ranker(struct ranker *ranker, uint32_t *block, size_t *l
     ranker->total = all * all;
     ranker->rows.values = malloc(*block * row_bytes);
     ranker->rows.by_class = malloc(*block * sizeof *ranker->rows.by_class);
-    ranker->rows.begin = malloc(((size_t)ranker->class_count + 1) * sizeof *ranker->rows.begin);
+    ranker->rows.begin = malloc(((size_t)ranker->classes.count + 1) * sizeof *ranker->rows.begin);
     ranker->queries = malloc(ranker->query_room * sizeof *ranker->queries);
     ranker->parts = malloc(ranker->query_room * sizeof *ranker->parts);
     ranker->values = ranker->resident ? NULL : malloc(ranker->query_room * row_bytes);
@@ -542,19 +480,13 @@ enum status ranking_measure(struct ranking *out, const struct matrix_source *sou
     if (source->rows > NEIGHBOURS_ROWS_MAX)
         return error_set(err, STATUS_FAILED, "%llu rows are too many: a ranking takes at most %u",
                          (unsigned long long)source->rows, NEIGHBOURS_ROWS_MAX);
-    uint32_t *sizes = calloc((size_t)class_count + 1, sizeof *sizes);
-    if (!sizes)
-        return error_memory(err, class_count * sizeof *sizes, "classes");
-    for (uint64_t row = 0; row < source->rows; row++)
-        if (classes[row] != RANKING_NO_CLASS)
-            sizes[classes[row]]++;
     struct ranker ranker = {
         .reader = &reader,
-        .classes = classes,
-        .sizes = sizes,
-        .class_count = class_count,
         .distances = distances_choose(config->choice ? config->choice->distances : NULL)};
-    enum status status = workers_open(&workers, config->threads, err);
+    enum status status =
+        measured_classes_open(&ranker.classes, classes, source->rows, class_count, err);
+    if (status == STATUS_OK)
+        status = workers_open(&workers, config->threads, err);
     if (status == STATUS_OK)
         status = block_reader_open(&reader, source, config, workers, err);
     ranker.stride = reader.stride;
@@ -563,12 +495,12 @@ enum status ranking_measure(struct ranking *out, const struct matrix_source *sou
     if (status == STATUS_OK)
         status = rank_all(&ranker, block, list_room, err);
     if (status == STATUS_OK)
-        status = sum_up(out, &ranker, err);
+        status = measures_sum_up(out, ranker.measured, &ranker.classes, err);
     out->seconds_read = reader.seconds;
     out->seconds = (double)(clock_now() - begun) * 1e-9;
     close_ranker(&ranker);
     block_reader_close(&reader);
     workers_close(&workers);
-    free(sizes);
+    measured_classes_close(&ranker.classes);
     return status;
 }

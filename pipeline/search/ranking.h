@@ -7,19 +7,7 @@
 #define CLPIPE_SEARCH_RANKING_H
 
 #include "search/neighbour_types.h"
-
-/* The class of a row that is left out. */
-#define RANKING_NO_CLASS UINT32_MAX
-
-struct ranking {
-    uint64_t rows;    /* that are ranked */
-    uint64_t queries; /* of them */
-    /* NaN where there is no query: */
-    double map;             /* mean average precision over the whole ranking */
-    double precision_at_1, precision_at_5, precision_at_10;
-    double mmap_at_10;      /* of the first 10 alone; mean over each class, then over classes */
-    double seconds_read, seconds;
-};
+#include "search/rank_measures.h"
 
 /* classes: one for each row of `source`, below class_count or RANKING_NO_CLASS. config: n and devices
  * are not used. Errors are those of neighbours_of_all. */

@@ -8,19 +8,21 @@ import numpy
 import pytest
 
 from conftest import check_one_error, run_clpipe
-from test_similar import space
+from test_similar import diffusion, space
 
 FEATURE = "rgb_8x8x8"
 
 
-def measures(points, classes):
+def measures(points, classes, diffuse=False):
     """Retrieval by the definitions of docs/search.md; classes: one a row, None for none."""
+    scores = diffusion(points, points, range(len(points)))[0] if diffuse else None
     ap, hits, first = [], [], {}
     rows = [i for i, c in enumerate(classes) if c is not None]
     for i in rows:
         others = [r for r in rows if r != i]
         d = ((points[others] - points[i]) ** 2).sum(axis=1)
-        ranking = [others[r] for r in numpy.lexsort((others, d))]
+        first_key = -scores[i][others] if diffuse else d
+        ranking = [others[r] for r in numpy.lexsort((others, d, first_key))]
         ranks = [1 + r for r, row in enumerate(ranking) if classes[row] == classes[i]]
         if not ranks:
             continue
@@ -111,6 +113,21 @@ def test_table_of_classes(finished, tmp_path):
     # Without a line that names them, the first two columns are path and class.
     table.write_text("".join(f'"{p}",{c}\r\n' for p, c in zip(paths, classes) if c).replace("class, ", ""))
     assert evaluate(finished, "--classes", table, "--feature", FEATURE)["features"][0]["map"] == one["map"]
+
+
+def test_diffusion(finished, tmp_path):
+    """With an image that has no class, which is in the graph and not in the ranking."""
+    features, paths, _ = read(finished)
+    table = tmp_path / "classes.csv"
+    classes = [folder(p) if i != 4 else None for i, p in enumerate(paths)]
+    table.write_text("path,class\n" + "".join(f"{p},{c}\n" for p, c in zip(paths, classes) if c))
+    found = evaluate(finished, "--classes", table, "--diffuse", "--metric", "hellinger")
+    for one in found["features"]:
+        wanted = measures(space(features[one["feature"]], "hellinger"), classes, diffuse=True)
+        assert {key: one[key] for key in wanted} == pytest.approx(wanted, abs=1e-12)
+    assert found["features"] == [{**one, "seconds": two["seconds"]} for one, two in zip(
+        evaluate(finished, "--classes", table, "--diffuse", "--metric", "hellinger", "--threads", 1,
+                 "--memory", "1M")["features"], found["features"])]
 
 
 def test_refusals(finished, tmp_path):

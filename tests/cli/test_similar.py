@@ -223,6 +223,109 @@ def test_verify_finds_wrong_neighbours(clpipe, file):
         assert f"/neighbours/{FEATURE}: row 4" in result.stdout
 
 
+# --- diffusion -------------------------------------------------------------------------------------
+
+def diffusion(points, queries, own):
+    """Scores and squared distances by the formulas of docs/search.md; own: the row of a query, or -1."""
+    n, a = len(points), 0.9
+    lengths = (points ** 2).sum(axis=1)
+
+    def affinity(x, others, length):
+        d = numpy.array([((points[j] - x) ** 2).sum() for j in others]).astype("f4").astype("f8")
+        products = numpy.sqrt(length * lengths[others])
+        cosine = numpy.divide(length + lengths[others] - d, 2 * products, where=products > 0,
+                              out=numpy.zeros(len(others)))
+        return numpy.clip(cosine, 0, 1) ** 3
+
+    graph = numpy.zeros((n, n))
+    for i, near in enumerate(nearest(points, points, range(n), min(15, n - 1))[0]):
+        graph[i, near] = affinity(points[i], near, lengths[i])
+    graph = numpy.maximum(graph, graph.T)
+    degrees = numpy.sqrt(graph.sum(axis=1))
+    degrees[degrees == 0] = 1
+    solve = (1 - a) * numpy.linalg.inv(numpy.eye(n) - a * graph / degrees / degrees[:, None])
+    starts = numpy.zeros((len(queries), n))
+    for start, query, row in zip(starts, queries, own):
+        if row >= 0:
+            start[row] = 1
+            continue
+        near = nearest(points, [query], [-1], min(15, n))[0][0]
+        shares = affinity(query, near, (query ** 2).sum())
+        start[near] = shares / shares.sum() if shares.sum() > 0 else 0
+    scores = starts @ solve
+    scores[scores < 2 ** -40] = 0
+    return scores, numpy.array([((points - q) ** 2).sum(axis=1) for q in queries])
+
+
+def check_diffused(lines, scores, squared, own):
+    """All others in descending order of score, and those without any in that of distance."""
+    found = [int(line[2]) for line in lines]
+    assert sorted(found) == [i for i in range(len(scores)) if i != own]
+    assert [float(line[6]) for line in lines] == pytest.approx(scores[found], rel=1e-6, abs=1e-11)
+    assert [float(line[5]) for line in lines] == pytest.approx(squared[found], rel=1e-6, abs=1e-12)
+    assert (numpy.diff(scores[found]) <= 1e-11).all()
+    unreached = [i for i in found if scores[i] == 0]
+    assert unreached == sorted(unreached, key=lambda i: (squared[i], i))
+    return len(unreached)
+
+
+def diffused(clpipe, *args):
+    result = clpipe("similar", *args, "--diffuse", "--format", "csv")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = list(csv.reader(io.StringIO(result.stdout)))
+    assert lines[0] == COLUMNS + ["score"]
+    return lines[1:]
+
+
+def test_diffusion(clpipe, file, mixed, tmp_path):
+    """Rows, a picture that is not in the file, and a collection of several parts, from one thread or more;
+    the stored neighbours give the same bytes."""
+    points = space(read(file)[0], "hellinger")
+    shutil.copy(mixed / "green" / "01.jpg", tmp_path / "copy.jpg")
+    copied = read(file)[1].index("green/01.jpg")
+    common = [file, "row:3", "copy.jpg", "--feature", FEATURE]
+    lines = diffused(clpipe, *common, "-n", 12)
+    scores, squared = diffusion(points, points[[3, copied]], [3, -1])
+    check_diffused(lines[:12], scores[0], squared[0], 3)
+    lines = diffused(clpipe, *common, "-n", 13)
+    assert lines[12] == ["row:3", "13", "-1", "", "", "", ""]
+    check_diffused(lines[13:], scores[1], squared[1], -1)
+
+    numbers = numpy.random.default_rng(8)
+    count = 500
+    values = numbers.standard_normal((count, 20)) + 3 * numbers.standard_normal((12, 20)).repeat(42, 0)[:count]
+    # Far from the others, and opposite: a part of its own that nothing else reaches.
+    values[:40] = 100 + numbers.random((40, 20))
+    values[40:60] = -100 - numbers.random((20, 20))
+    from PIL import Image
+    (tmp_path / "many").mkdir()
+    for i in range(count):
+        Image.new("L", (1, 1), i % 256).save(tmp_path / "many" / f"{i:04}.png")
+    assert clpipe("ingest", "many", "-o", "many.h5", "--feature", "gray:bins=2").returncode == 0
+    numpy.save(tmp_path / "v.npy", values.astype("f4"))
+    assert clpipe("import", "many.h5", "v=v.npy").returncode == 0
+    names = ["row:0", "row:45", "row:250", "row:499", *(f"row:{i}" for i in range(100, 120))]
+    own = [int(name[4:]) for name in names]
+    points = space(values.astype("f4"), "cosine")
+    command = ["many.h5", *names, "--feature", "v", "--metric", "cosine", "-n", count - 1]
+    lines = diffused(clpipe, *command)
+    scores, squared = diffusion(points, points[own], own)
+    parts = [check_diffused(lines[(count - 1) * i:(count - 1) * (i + 1)], scores[i], squared[i], own[i])
+             for i in range(len(own))]
+    assert parts[1] > 400
+    assert diffused(clpipe, *command, "--threads", 1, "--memory", "1M") == lines
+    assert clpipe("similar", "many.h5", "--all", "-n", 17, "--feature", "v", "--metric",
+                  "cosine").returncode == 0
+    assert diffused(clpipe, *command) == lines
+    # They are used: a wrong one changes the answer, until the metric is another.
+    with h5py.File(tmp_path / "many.h5", "r+") as f:
+        f["neighbours/v/rows"][250] = f["neighbours/v/rows"][0]
+    assert diffused(clpipe, *command) != lines
+    report = json.loads(clpipe("similar", "many.h5", "row:7", "--feature", "v", "--diffuse", "-n", 2,
+                               "--json", "-").stdout)
+    assert report["diffuse"] is True and report["neighbours"][0]["score"] > 0
+
+
 # --- misuse ----------------------------------------------------------------------------------------
 
 def test_misuse(clpipe, file, mixed):
@@ -235,6 +338,7 @@ def test_misuse(clpipe, file, mixed):
     check_one_error(clpipe("similar", file, "--all", "-o", "a.csv", *common), 2, "--all")
     check_one_error(clpipe("similar", file, "row:1", "-o", file, *common), 2, "is the input")
     check_one_error(clpipe("similar", file, "row:1", "-n", 0, *common), 2, "-n")
+    check_one_error(clpipe("similar", file, "--all", "--diffuse", *common), 2, "leave out --diffuse")
     check_one_error(clpipe("similar", mixed / "green" / "01.jpg", "row:1"), 3)
 
 
