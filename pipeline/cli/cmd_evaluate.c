@@ -124,6 +124,8 @@ static void write_json(struct json *json, const struct options *options,
             json_double(json, "whiten", options->whiten);
         }
         json_string(json, "metric", clustering_metric_names[one->metric]);
+        if (options->expand)
+            json_uint(json, "expand", options->expand);
         if (options->diffuse)
             json_bool(json, "diffuse", true);
         json_uint(json, "queries", one->ranking.queries);
@@ -163,6 +165,8 @@ enum status command_evaluate(const struct options *options, struct error *err)
     struct json json;
     unsigned metric_count;
     enum status status = options_check_projection(options, err);
+    if (status == STATUS_OK && options->diffuse && options->expand)
+        status = misuse(err, options->command, "--diffuse or --expand, not both");
     if (status == STATUS_OK)
         status = read_metrics(metrics, &metric_count, options, err);
     if (status != STATUS_OK)
@@ -176,6 +180,7 @@ enum status command_evaluate(const struct options *options, struct error *err)
                                        .center = options->center,
                                        .pca = (uint32_t)options->pca,
                                        .whiten = options->whiten,
+                                       .expand = (uint32_t)options->expand,
                                        .diffuse = options->diffuse,
                                        .names = options->names.text,
                                        .name_count = options->names.count};

@@ -68,6 +68,11 @@ static enum status check_options(struct similar *similar, struct error *err)
     if (options->all && options->diffuse)
         return misuse(err, options->command,
                       "--all stores the nearest images by distance: leave out --diffuse");
+    if (options->all && options->expand)
+        return misuse(err, options->command,
+                      "--all stores the nearest images as they are: leave out --expand");
+    if (options->diffuse && options->expand)
+        return misuse(err, options->command, "--diffuse or --expand, not both");
     if (!options->all && options->force && !options->output)
         return misuse(err, options->command, "--force requires --all or -o FILE");
     if (!options->all && !similar->output && json_owns_stdout(options))
@@ -312,6 +317,8 @@ static void json_begin(struct similar *similar)
     json_string(&similar->json, "feature", similarity->input.about.name);
     json_string(&similar->json, "metric", clustering_metric_names[similarity->metric]);
     json_uint(&similar->json, "n", similarity->config->n);
+    if (similarity->config->expand)
+        json_uint(&similar->json, "expand", similarity->config->expand);
     if (similarity->config->diffuse)
         json_bool(&similar->json, "diffuse", true);
 }
@@ -395,6 +402,7 @@ enum status command_similar(const struct options *options, struct error *err)
                                        .feature = options->feature,
                                        .metric = options->metric,
                                        .n = (uint32_t)options->neighbours,
+                                       .expand = (uint32_t)options->expand,
                                        .diffuse = options->diffuse,
                                        .replace = options->force};
     if (options->output && !sink_is_stdout(options->output))

@@ -316,6 +316,8 @@ static const struct option similar_rows[] = {
     {"diffuse", 0, OPTION_FLAG, AT(diffuse), NULL, NULL, NULL, 0, 0,
      "rank by diffusion on the graph of the 15 nearest neighbours of every image, those stored by "
      "--all if they are as many; adds the column score"},
+    {"expand", 0, OPTION_NUMBER, AT(expand), "N", "0", NULL, 0, 1000,
+     "compare every image by the mean of itself and its N nearest; not with --diffuse"},
     {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl|npy", "csv",
      "the extension of -o, else csv, on a terminal a table to read", 0, 0,
      "table format; npy: the rows alone, a line for each PICTURE"},
@@ -342,6 +344,8 @@ static const struct option evaluate_rows[] = {
      "subtract the mean of the rows and divide them by their length; --pca does so"},
     {"diffuse", 0, OPTION_FLAG, AT(diffuse), NULL, NULL, NULL, 0, 0,
      "rank by diffusion on the graph of the 15 nearest neighbours, as similar --diffuse does"},
+    {"expand", 0, OPTION_NUMBER, AT(expand), "N", "0", NULL, 0, 1000,
+     "rank by the mean of each row and its N nearest, as similar --expand does"},
     {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
      "limit on clpipe's own host buffers"},
     END};

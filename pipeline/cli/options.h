@@ -120,6 +120,7 @@ struct options {
 
     /* similar, evaluate */
     bool diffuse;
+    uint64_t expand;
 };
 
 enum option_type {

@@ -3,17 +3,16 @@
 #include "base/path.h"
 #include "clustering/clustering.h"
 #include "file/graph.h"
-#include "search/affinity.h"
 #include <stdlib.h>
 #include <string.h>
 
 /* STATUS_END: it is of other rows, of another metric, or too short. */
 static enum status read_graph(struct neighbours *out, struct graph *graph,
-                              struct matrix_input *input, enum cluster_metric metric,
-                              struct error *err)
+                              struct matrix_input *input, uint32_t n,
+                              enum cluster_metric metric, struct error *err)
 {
     char content[65], shown[256];
-    if (graph->n < AFFINITY_NEIGHBOURS || graph->rows != input->source.rows ||
+    if (graph->n < n || graph->rows != input->source.rows ||
         strcmp(graph->metric, clustering_metric_names[metric]) != 0)
         return STATUS_END;
     enum status status = matrix_input_identity(input, content, err);
@@ -45,8 +44,8 @@ static enum status read_graph(struct neighbours *out, struct graph *graph,
 }
 
 enum status diffusing_nearest(struct neighbours *out, const struct matrix_source *rows,
-                              struct matrix_input *input, const struct neighbours_config *search,
-                              struct error *err)
+                              struct matrix_input *input, uint32_t n,
+                              const struct neighbours_config *search, struct error *err)
 {
     struct neighbours_config config = *search;
     struct graph graph;
@@ -55,10 +54,10 @@ enum status diffusing_nearest(struct neighbours *out, const struct matrix_source
     if (rows->read == input->source.read && rows->context == input->source.context) {
         status = graph_open(&graph, input->result, input->about.name, err);
         if (status == STATUS_OK) {
-            status = read_graph(out, &graph, input, search->metric, err);
+            status = read_graph(out, &graph, input, n, search->metric, err);
             graph_close(&graph);
         }
     }
-    config.n = AFFINITY_NEIGHBOURS;
+    config.n = n;
     return status == STATUS_END ? neighbours_of_all(out, rows, &config, err) : status;
 }

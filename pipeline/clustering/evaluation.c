@@ -10,7 +10,9 @@
 #include "clustering/matrix_input.h"
 #include "codebook/pca.h"
 #include "file/choose.h"
+#include "search/affinity.h"
 #include "search/diffusion.h"
+#include "search/expansion.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +41,26 @@ static enum status open_rows(struct matrix_source *out, enum cluster_metric *met
 
 static enum status rank_rows(struct ranking *out, const struct matrix_source *rows,
                              struct matrix_input *input, const struct classes *classes,
-                             const struct neighbours_config *search, bool diffuse,
-                             struct error *err)
+                             const struct neighbours_config *search,
+                             const struct evaluation_config *config, struct error *err)
 {
+    const uint32_t n = config->diffuse ? AFFINITY_NEIGHBOURS : config->expand;
     struct neighbours nearest;
-    if (!diffuse)
+    struct expansion expanded = {0};
+    if (n == 0)
         return ranking_measure(out, rows, classes->of_row, classes->count, search, err);
-    enum status status = diffusing_nearest(&nearest, rows, input, search, err);
-    if (status == STATUS_OK)
+    enum status status = diffusing_nearest(&nearest, rows, input, n, search, err);
+    if (status == STATUS_OK && config->diffuse) {
         status = diffusion_measure(out, rows, &nearest, classes->of_row, classes->count, search, err);
+    } else if (status == STATUS_OK) {
+        struct neighbours_config euclidean = *search;
+        euclidean.metric = METRIC_EUCLIDEAN;
+        status = expansion_open(&expanded, rows, &nearest, n, search, err);
+        if (status == STATUS_OK)
+            status = ranking_measure(out, &expanded.source, classes->of_row, classes->count,
+                                     &euclidean, err);
+        expansion_close(&expanded);
+    }
     neighbours_clear(&nearest);
     return status;
 }
@@ -82,7 +95,7 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
                                                  .phase = machine->progress.phase,
                                                  .progress_context = machine->progress.context};
         status = rank_rows(&one->ranking, &rows, &input, &evaluation->classes, &search,
-                           config->diffuse, err);
+                           config, err);
         matrix_close(&rows);
         evaluation->feature_count += status == STATUS_OK;
     }

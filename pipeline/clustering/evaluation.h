@@ -21,7 +21,8 @@ struct evaluation_config {
     bool center;
     uint32_t pca;
     double whiten;
-    bool diffuse; /* rows are ranked by diffusion (search/diffusion.h) */
+    uint32_t expand; /* rows are replaced by means with so many neighbours (search/expansion.h) */
+    bool diffuse;    /* rows are ranked by diffusion (search/diffusion.h) */
     /* Clusterings; none: all of the file. */
     const char *const *names;
     unsigned name_count;

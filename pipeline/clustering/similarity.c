@@ -7,8 +7,10 @@
 #include "file/graph.h"
 #include "file/locate.h"
 #include "log/workdir.h"
+#include "search/affinity.h"
 #include "search/comparable.h"
 #include "search/diffusion.h"
+#include "search/expansion.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -220,9 +222,49 @@ static enum status diffuse(struct similarity *similarity, const struct diffusion
     similarity->scores = malloc(places * sizeof *similarity->scores);
     if (!found->rows || !found->squared || !similarity->scores)
         return error_memory(err, places * 3 * sizeof *found->squared, "neighbours");
-    enum status status = diffusing_nearest(&nearest, source, &similarity->input, &config, err);
+    enum status status = diffusing_nearest(&nearest, source, &similarity->input, AFFINITY_NEIGHBOURS,
+                                           &config, err);
     if (status == STATUS_OK)
         status = diffusion_rank(source, &nearest, queries, &config, take_diffused, similarity, err);
+    neighbours_clear(&nearest);
+    return matrix_input_explain(&similarity->input, status, err);
+}
+
+/* rows, or values where they are not NULL. */
+static enum status search_expanded(struct similarity *similarity, const uint64_t *rows,
+                                   const float *values, uint32_t count, struct error *err)
+{
+    const struct matrix_source *source = &similarity->input.source;
+    const uint32_t n = similarity->config->expand;
+    const size_t bytes = (size_t)count * source->dimension * sizeof(float);
+    struct neighbours nearest, own = {0};
+    struct neighbours_config config, euclidean;
+    struct expansion expanded = {0};
+    float *queries = NULL;
+    configure(&config, similarity);
+    euclidean = config;
+    euclidean.metric = METRIC_EUCLIDEAN;
+    config.n = n;
+    neighbours_clear(&similarity->found);
+    enum status status = diffusing_nearest(&nearest, source, &similarity->input, n, &config, err);
+    if (status == STATUS_OK)
+        status = expansion_open(&expanded, source, &nearest, n, &config, err);
+    if (status == STATUS_OK && values) {
+        queries = malloc(bytes);
+        status = queries ? neighbours_of_values(&own, source, values, count, &config, err)
+                         : error_memory(err, bytes, "queries");
+        if (status == STATUS_OK)
+            status = expansion_of_values(queries, &expanded, values, count, &own, err);
+        if (status == STATUS_OK)
+            status = neighbours_of_values(&similarity->found, &expanded.source, queries, count,
+                                          &euclidean, err);
+    } else if (status == STATUS_OK) {
+        status = neighbours_of_rows(&similarity->found, &expanded.source, rows, count, &euclidean,
+                                    err);
+    }
+    free(queries);
+    neighbours_clear(&own);
+    expansion_close(&expanded);
     neighbours_clear(&nearest);
     return matrix_input_explain(&similarity->input, status, err);
 }
@@ -235,6 +277,8 @@ enum status similarity_of_rows(struct similarity *similarity, const uint64_t *ro
     struct error why = ERROR_INIT;
     if (similarity->config->diffuse)
         return diffuse(similarity, &(struct diffusion_queries){.rows = rows, .count = count}, err);
+    if (similarity->config->expand)
+        return search_expanded(similarity, rows, NULL, count, err);
     configure(&config, similarity);
     neighbours_clear(&similarity->found);
     enum status status = neighbours_of_rows(&similarity->found, &similarity->input.source, rows,
@@ -256,6 +300,8 @@ enum status similarity_of_values(struct similarity *similarity, const float *val
     struct error why = ERROR_INIT;
     if (similarity->config->diffuse)
         return diffuse(similarity, &(struct diffusion_queries){.values = values, .count = count}, err);
+    if (similarity->config->expand)
+        return search_expanded(similarity, NULL, values, count, err);
     configure(&config, similarity);
     neighbours_clear(&similarity->found);
     enum status status = neighbours_of_values(&similarity->found, &similarity->input.source, values,

@@ -12,6 +12,8 @@ struct similarity_config {
     const char *feature; /* as feature_matrix_open takes it; NULL: the only one */
     int metric;          /* enum cluster_metric; -1: hellinger for l1 histograms, else euclidean */
     uint32_t n;
+    uint32_t expand; /* rows and values are answered by means with so many neighbours
+                      * (search/expansion.h) */
     bool diffuse; /* rows and values are answered by diffusion (search/diffusion.h) */
     bool replace; /* an earlier graph of the feature */
     struct clustering_machine machine;

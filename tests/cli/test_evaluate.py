@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from conftest import check_one_error, run_clpipe
-from test_similar import diffusion, space
+from test_similar import diffusion, expanded, space
 
 FEATURE = "rgb_8x8x8"
 
@@ -130,12 +130,23 @@ def test_diffusion(finished, tmp_path):
                  "--memory", "1M")["features"], found["features"])]
 
 
+def test_expansion(finished):
+    features, paths, _ = read(finished)
+    found = evaluate(finished, "--expand", 2, "--metric", "cosine")
+    for one in found["features"]:
+        points = space(features[one["feature"]], "cosine")
+        wanted = measures(expanded(points, points, range(13), 2), [folder(p) for p in paths])
+        assert one["expand"] == 2
+        assert {key: one[key] for key in wanted} == pytest.approx(wanted, abs=1e-12)
+
+
 def test_refusals(finished, tmp_path):
     def refused(code, *args, say):
         check_one_error(run_clpipe("evaluate", *args), code, *say)
     table = tmp_path / "c.csv"
     refused(2, finished, "--metric", "manhattan", say=["manhattan", "see clpipe evaluate --help"])
     refused(2, finished, "--feature", "nothing", say=["nothing"])
+    refused(2, finished, "--expand", 2, "--diffuse", say=["not both"])
     refused(2, finished, "--name", "nothing", say=["nothing"])
     refused(2, finished, "--classes", table, say=[table])
     for text, say in (("", "line 1"), ("path\na.jpg\n", "line 1 has no path and class"),

@@ -326,6 +326,43 @@ def test_diffusion(clpipe, file, mixed, tmp_path):
     assert report["diffuse"] is True and report["neighbours"][0]["score"] > 0
 
 
+# --- expansion -------------------------------------------------------------------------------------
+
+def expanded(points, queries, own, n):
+    """Each query by the mean of itself and its n nearest of `points`, as docs/search.md says."""
+    sums = numpy.array(queries)
+    for total, near in zip(sums, nearest(points, queries, own, n)[0]):
+        for row in near[near >= 0]:
+            total += points[row]
+    return (sums / numpy.sqrt((sums ** 2).sum(axis=1, keepdims=True))).astype("f4").astype("f8")
+
+
+@pytest.mark.parametrize("n", [3, 1000])
+def test_expansion(clpipe, file, mixed, tmp_path, n):
+    """Of rows and a picture that is not in the file; the stored neighbours give the same bytes. Means of
+    the same rows are equal but for their rounding, so order is checked by distance."""
+    points = space(read(file)[0], "hellinger")
+    shutil.copy(mixed / "green" / "01.jpg", tmp_path / "copy.jpg")
+    copied = read(file)[1].index("green/01.jpg")
+    common = ["similar", file, "row:3", "copy.jpg", "row:8", "--feature", FEATURE, "-n", 12, "--expand", n]
+    result = clpipe(*common)
+    assert (result.returncode, result.stderr) == (0, "")
+    means = expanded(points, points, range(13), n)
+    queries = numpy.vstack([means[3], expanded(points, points[[copied]], [-1], n)[0], means[8]])
+    for i, own in enumerate((3, -1, 8)):
+        lines = table(result.stdout)[12 * i:12 * i + 12]
+        rows = [int(line[2]) for line in lines]
+        assert len(set(rows)) == 12 and own not in rows
+        squared = ((means - queries[i]) ** 2).sum(axis=1)
+        found = [float(line[5]) for line in lines]
+        assert found == pytest.approx(squared[rows], rel=1e-5, abs=1e-12)
+        others = sorted(squared[[r for r in range(13) if r != own]])[:12]
+        assert found == pytest.approx(others, rel=1e-5, abs=1e-12)
+    assert clpipe(*common, "--threads", 1, "--memory", "1M").stdout == result.stdout
+    assert clpipe("similar", file, "--all", "-n", 12, "--feature", FEATURE).returncode == 0
+    assert clpipe(*common).stdout == result.stdout
+
+
 # --- misuse ----------------------------------------------------------------------------------------
 
 def test_misuse(clpipe, file, mixed):
@@ -339,6 +376,8 @@ def test_misuse(clpipe, file, mixed):
     check_one_error(clpipe("similar", file, "row:1", "-o", file, *common), 2, "is the input")
     check_one_error(clpipe("similar", file, "row:1", "-n", 0, *common), 2, "-n")
     check_one_error(clpipe("similar", file, "--all", "--diffuse", *common), 2, "leave out --diffuse")
+    check_one_error(clpipe("similar", file, "--all", "--expand", 2, *common), 2, "leave out --expand")
+    check_one_error(clpipe("similar", file, "row:1", "--expand", 2, "--diffuse", *common), 2, "not both")
     check_one_error(clpipe("similar", mixed / "green" / "01.jpg", "row:1"), 3)
 
 
