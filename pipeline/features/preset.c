@@ -18,9 +18,9 @@ static const struct preset few = {
 const struct preset presets[] = {
     {.name = "color", .feature = {{"hsv=hsv:bins=16x4x4,normalize=hellinger", 1}}},
     {.name = "fast",
-     .feature = {{"dct=dct:fisher=64", 1},
-                 {"oplbp=oplbp:normalize=hellinger", 1},
-                 {"hog=hog:grid=4x4,normalize=hellinger", 1}},
+     .feature = {{"dct=dct:fisher=64,scale=256", 1},
+                 {"oplbp=oplbp:normalize=hellinger", 1.5},
+                 {"hog=hog:grid=4x4,normalize=hellinger", 1.5}},
      .pca = 48,
      .whiten = 0.5,
      .few = &few},
