@@ -25,6 +25,7 @@ struct confirming {
     uint8_t *state; /* of each pair */
     uint64_t *left; /* pairs that may matter yet, by rank of their earlier class */
     uint64_t lefts;
+    uint64_t done;   /* pairs that were compared, or dropped without */
     uint32_t *taker; /* of each class: the rank of the first reference that has it; NONE: nobody */
     bool *reference; /* classes */
     bool *waits;     /* classes */
@@ -111,8 +112,10 @@ static void choose(struct confirming *c)
         const bool open = is_open(c, a);
         if (c->linked[pair] ? !open
                             : c->state[pair] == COMPARED || !(open || c->reference[a]) ||
-                                  c->taker[b] < c->config->rank[a])
+                                  c->taker[b] < c->config->rank[a]) {
+            c->done += c->state[pair] != COMPARED;
             continue;
+        }
         c->left[stay++] = pair;
         if (open)
             continue;
@@ -189,23 +192,30 @@ static enum status compare_chunk(struct confirming *c, uint64_t *next, struct er
     for (uint32_t i = 0; i < pairs && status == STATUS_OK; i++) {
         *c->unknown += c->gone[i];
         c->state[c->pair[i]] = COMPARED;
+        c->done++;
         take(c, c->pair[i]);
     }
     return status;
 }
 
-static enum status run_rounds(struct confirming *c, struct error *err)
+static void show(const struct confirming *c)
 {
     const struct confirm_config *config = c->config;
+    if (config->progress)
+        config->progress(config->progress_context, "comparing pictures", c->done,
+                         config->pairs->count);
+}
+
+static enum status run_rounds(struct confirming *c, struct error *err)
+{
     enum status status = STATUS_OK;
     while (c->lefts > 0 && status == STATUS_OK) {
         find_references(c);
         choose(c);
+        show(c);
         for (uint64_t at = 0; at < c->lefts && status == STATUS_OK;) {
             status = compare_chunk(c, &at, err);
-            if (config->progress && status == STATUS_OK)
-                config->progress(config->progress_context, "comparing pictures",
-                                 config->pairs->count - c->lefts + at, config->pairs->count);
+            show(c);
         }
     }
     return status;

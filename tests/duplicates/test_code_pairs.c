@@ -10,13 +10,12 @@
 
 #define COUNT 1100u /* several blocks and tasks, the last ones not full */
 
-static uint8_t codes[COUNT][CODE_BYTES];
+static uint8_t codes[COUNT][CODE_BYTES], mask[CODE_BYTES];
 
 /* Random codes, and after every third one copies with some bits changed, some of them mirrored. */
 static void make_codes(void)
 {
     uint32_t random = RANDOM_START;
-    uint8_t mask[CODE_BYTES];
     code_mirror_mask(mask);
     for (uint32_t c = 0; c < COUNT; c++) {
         for (uint32_t i = 0; i < CODE_BYTES; i++) {
@@ -37,9 +36,7 @@ static void make_codes(void)
 
 static uint32_t distance(uint32_t *mirrored, uint32_t a, uint32_t b)
 {
-    uint8_t mask[CODE_BYTES];
     uint32_t straight = 0, turned = 0;
-    code_mirror_mask(mask);
     for (uint32_t i = 0; i < CODE_BYTES; i++) {
         straight += (uint32_t)__builtin_popcount(codes[a][i] ^ codes[b][i]);
         turned += (uint32_t)__builtin_popcount(codes[a][i] ^ codes[b][i] ^ mask[i]);

@@ -15,7 +15,14 @@
 static struct code_pair pair[PAIRS];
 static bool certain[PAIRS];
 static uint32_t rank[CLASSES], row[CLASSES], pair_count, agreeing;
-static uint64_t decoded, compared;
+static uint64_t decoded, compared, progress;
+
+static void show(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+    (void)context, (void)phase;
+    assert_true(done >= progress && done <= total);
+    progress = done;
+}
 
 /* Row r has picture r; pictures of rows divisible by 251 are gone. */
 enum status redecode_read(struct redecode *pictures, const uint64_t *rows, uint64_t count,
@@ -116,16 +123,18 @@ static uint64_t check(uint32_t slots, unsigned threads)
                                     .rank = rank,
                                     .row = row,
                                     .classes = CLASSES,
+                                    .progress = show,
                                     .memory = slots * sizeof(struct alignment_plane)};
     for (uint32_t p = 0; p < pair_count; p++) {
         const uint32_t a = row[pair[p].a], b = row[pair[p].b];
         linked[p] = certain[p];
         all[p] = certain[p] || (a % 251 && b % 251 && agree(a, b));
     }
-    decoded = compared = 0;
+    decoded = compared = progress = 0;
     assert_int_equal(workers_open(&config.workers, threads, &err), STATUS_OK);
     assert_int_equal(confirm_pairs(linked, &unknown, &config, &err), STATUS_OK);
     workers_close(&config.workers);
+    assert_int_equal(progress, pair_count);
     for (uint32_t p = 0; p < pair_count; p++)
         assert_true(linked[p] == certain[p] || all[p]);
     make_stars(star, linked);
