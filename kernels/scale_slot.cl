@@ -133,9 +133,10 @@ static inline void divide(__private uchar *out, const __private uint *sums, uint
     for (uint i = 0; i < count; i += 16) {
         const uint16 sum = *(const __private uint16 *)(sums + i);
         uint16 mean = convert_uint16(convert_float16(sum) * inverse);
-        const int16 rest = as_int16(sum - mean * area);
-        mean -= as_uint16(rest >= (int)area); /* true is -1 */
-        mean += as_uint16(rest < 0);
+        /* By signs: Oclgrind computes vectors of comparisons wrong. */
+        const uint16 rest = sum - mean * area;
+        mean += 1 ^ (rest - area) >> 31;
+        mean -= rest >> 31;
         *(__private uchar16 *)(out + i) = convert_uchar16(mean);
     }
 }
@@ -179,6 +180,8 @@ static inline void scale_row(__global uchar *out, __global const uchar *pixels,
                  down, last);
         sums[3 * (behind - base)] = 0;
         add_columns(means, sums, x, end, base, width, scaled, area / 2);
+        for (uint i = 0; i < 16; i++)
+            means[3 * (end - x) + i] = 0;
         divide(bytes, means, 3 * (end - x), area);
         if (part->column == 3) {
             const uint count = 3 * (end - x);

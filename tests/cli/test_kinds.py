@@ -83,6 +83,7 @@ TEXTURES = [option for spec in [
     "lab", "l=lab:bins=5x16x7,scale=64,grid=2x2,normalize=none", "c=coledge:grid=2x3,normalize=hellinger,scale=64"] for option in ["--feature", spec]]
 
 
+@pytest.mark.deep
 def test_textures(clpipe, pictures, tmp_path):
     assert clpipe("ingest", pictures, "-o", "f.h5", *TEXTURES).returncode == 0
     assert check_file(tmp_path / "f.h5", pictures) == len(os.listdir(pictures))

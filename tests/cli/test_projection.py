@@ -164,6 +164,6 @@ def test_rankings_of_components(file):
 
 def test_refusals(file):
     for args, say in ((["--whiten", 0.5], "--whiten requires --pca N"),
-                      (["--pca", 4, "--whiten", 1.5], "from 0 to 1"), (["--pca", 0], "--pca"),
+                      (["--pca", 4, "--whiten", 1.5], "from 0 to 1"),
                       (["--pca", 2, "--init", "x.npy"], "cannot be projected")):
         check_one_error(run_clpipe("cluster", file, "-k", 3, "--feature", "a", *args), 2, say)

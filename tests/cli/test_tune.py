@@ -335,6 +335,6 @@ def test_misuse(cached):
     check_one_error(cached("tune", "--show", "--forget"), 2, "--show and --forget")
     check_one_error(cached("tune", "--show", "--rounds", 3), 2, "--show cannot be combined with")
     check_one_error(cached("tune", "--forget", "--feature", "gray"), 2, "--forget cannot be combined with")
-    check_one_error(cached("tune", "--feature", "lab"), 2, "lab")
+    check_one_error(cached("tune", "--feature", "luv"), 2, "luv")
     check_one_error(cached("tune", "--feature", "gray:bins=8,blur=3"), 2, "blur")
     check_one_error(cached("tune", "photos"), 2, "photos")
