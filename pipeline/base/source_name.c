@@ -32,6 +32,11 @@ size_t archive_prefix(const char *path)
     return 0;
 }
 
+bool source_is_sorted(const char *source, bool archives)
+{
+    return !archives && !source_is_list(source) && !archive_promised(source, strlen(source));
+}
+
 bool source_row_follows(const char *a, const char *b)
 {
     const size_t length = archive_prefix(a);

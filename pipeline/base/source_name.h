@@ -19,6 +19,10 @@ bool archive_promised(const char *path, size_t length);
  * 0: there is none. */
 size_t archive_prefix(const char *path);
 
+/* Are the rows of a source sorted by the bytes of their paths alone? Not those of a list, nor where there
+ * are members of archives: the source is one, or `archives` in it are opened. */
+bool source_is_sorted(const char *source, bool archives);
+
 /* May a row of a source that is no list, with path `b`, follow one with path `a`? */
 bool source_row_follows(const char *a, const char *b);
 

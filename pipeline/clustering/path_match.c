@@ -2,6 +2,7 @@
 #include "clustering/path_match.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/source_name.h"
 #include "walk/filelist.h"
 #include <limits.h>
 #include <stdio.h>
@@ -71,7 +72,7 @@ static enum status open_source(struct prefixes *out, const struct finder *finder
                                const char *source, struct error *err)
 {
     struct stat st;
-    if (source[0] == '@' || strcmp(source, "-") == 0) {
+    if (source_is_list(source)) {
         /* Paths of a list are as they are, or relative to the working directory. */
         out->text[1] = strdup(finder->working);
         out->text[2] = realpath(".", NULL);

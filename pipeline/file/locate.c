@@ -66,7 +66,7 @@ enum status locate_image(struct locator *locator, const char **path, const struc
         locator->path = grown;
         locator->size = size;
     }
-    const bool list = name[0] == '@' || strcmp(name, "-") == 0;
+    const bool list = source_is_list(name);
     const bool directory = !list && locator->source_is_directory;
     const char *first = list ? path_raw : name;
     while (first[0] == '.' && first[1] == '/')

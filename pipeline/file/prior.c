@@ -52,8 +52,7 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
     }
     prior->config = *config;
     for (unsigned i = 0; i < config->source_count; i++)
-        prior->ordered[i] = !config->archives && !source_is_list(config->sources[i]) &&
-                            !archive_promised(config->sources[i], strlen(config->sources[i]));
+        prior->ordered[i] = source_is_sorted(config->sources[i], config->archives);
     uint64_t rows[2] = {config->finished ? result_images(config->finished) : 0,
                         config->finished ? result_failures(config->finished) : 0};
     for (int i = 0; i < 2; i++)

@@ -86,8 +86,7 @@ static enum status find_place(struct finder *f, const struct feed_item *item, in
                               struct error *err)
 {
     const char *name = f->config->content->sources[item->image.source];
-    const bool ordered = !f->archives && !source_is_list(name) &&
-                         !archive_promised(name, strlen(name));
+    const bool ordered = source_is_sorted(name, f->archives);
     const int source = f->earlier_source[item->image.source];
     *found = -1;
     if (source < 0)

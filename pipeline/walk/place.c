@@ -1,6 +1,7 @@
 /* place.c: SOURCEs as places. The real path of each is looked up once. */
 #include "walk/place.h"
 #include "base/path.h"
+#include "base/source_name.h"
 #include "walk/walk.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 static bool is_special(const char *name)
 {
-    return name[0] == '@' || strcmp(name, "-") == 0 || name[0] == 0;
+    return source_is_list(name) || name[0] == 0;
 }
 
 /* Writes the normalised bytes of a path; `out` has room for all of `path`. */

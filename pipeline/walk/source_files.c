@@ -297,7 +297,7 @@ static enum status list_file(struct source *source, struct source_listing *listi
 static bool is_list(const char *name, const struct stat *st)
 {
     (void)st;
-    return strcmp(name, "-") == 0 || name[0] == '@';
+    return source_is_list(name);
 }
 
 static enum status take_standard_input(struct source *source, struct error *err)

@@ -35,6 +35,16 @@ static void prefixes(void **state)
     assert_int_equal(archive_prefix(""), 0);
 }
 
+static void sorted_sources(void **state)
+{
+    (void)state;
+    assert_true(source_is_sorted("photos", false));
+    assert_false(source_is_sorted("photos", true));
+    assert_false(source_is_sorted("@list", false));
+    assert_false(source_is_sorted("-", false));
+    assert_false(source_is_sorted("a.tar", false));
+}
+
 static void order_of_rows(void **state)
 {
     (void)state;
@@ -50,6 +60,7 @@ static void order_of_rows(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(names_of_archives),
     cmocka_unit_test(prefixes),
+    cmocka_unit_test(sorted_sources),
     cmocka_unit_test(order_of_rows),
 };
 TEST_GROUP(source_name, NULL, NULL)
