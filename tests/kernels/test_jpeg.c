@@ -1,35 +1,13 @@
 /* test_jpeg.c: the kernels that make pixels of JPEG coefficients, against plain C on every
  * device there is (run it under oclgrind too). */
-#include "runner.h"
+#include "test_self_test.h"
 
 #include "steps/jpeg_step.h"
-
-#include <stdio.h>
 
 static void test_pixels_equal_the_reference(void **state)
 {
     (void)state;
-    struct ocl_devices devices;
-    struct error err = ERROR_INIT;
-    unsigned tried = 0;
-    assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
-    for (unsigned i = 0; i < devices.count; i++) {
-        struct ocl_context *context;
-        uint64_t compared, wrong;
-        if (!devices.device[i].usable || !jpeg_step.possible(&devices.device[i], JPEG_STEP_ALWAYS))
-            continue;
-        assert_int_equal(ocl_context_open(&context, &devices.device[i], NULL, &err), STATUS_OK);
-        if (jpeg_step.self_test(&compared, &wrong, context, &err) != STATUS_OK)
-            fail_msg("%s: %s", devices.device[i].name, err.sentence);
-        if (wrong > 0)
-            fail_msg("%s: %llu of %llu bytes differ", devices.device[i].name,
-                     (unsigned long long)wrong, (unsigned long long)compared);
-        assert_true(compared > 50000);
-        ocl_context_close(&context);
-        tried++;
-    }
-    assert_true(tried > 0);
-    ocl_devices_close(&devices);
+    test_self_test(&jpeg_step, JPEG_STEP_ALWAYS, 50000);
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_pixels_equal_the_reference)};
