@@ -6,7 +6,8 @@
  *
  * On CPUs (GROUP is 1) a work-item counts a tile in tables of its own, by rows of up to STRETCH
  * pixels. It keeps three rows of each plane; the loops over a row are simple ones that compilers turn
- * into vector instructions, except the last, which increments. Elsewhere a work-group counts a tile
+ * into vector instructions, except the last, which increments. They take whole vectors: what lies
+ * behind the last pixel is a value of an earlier row or 0, and is not counted. Elsewhere a work-group counts a tile
  * in local memory, a work-item a pixel: each makes the nine values itself, from loads that the
  * first-level cache serves.
  *
@@ -20,7 +21,7 @@
 #endif
 
 #define STRETCH 256
-#define SUB     2 /* tables that take turns, so that equal neighbours wait less for each other */
+#define SUB     4 /* tables that take turns, so that equal neighbours wait less for each other */
 
 /* Is the plane needed by a kind of the pass? */
 #define NEED(i, KIND, n0, n1, n2, n, o, t) | PLANES_##KIND
@@ -29,30 +30,84 @@ enum { NEEDED = 0 FEATURES(NEED) };
 #if GROUP == 1
 
 #define WIDTH (STRETCH + 2)
+#define LANES 16u
 
 /* Its turns do not depend on each other: the compiler need not prove it. */
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 
+/* Bins have 16 bits, though they are computed with integers: the compiler would take half as many. */
+#define WHOLE_VECTORS _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
+
+/* At any address. As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10 has none. */
+struct __attribute__((packed)) sixteen_pixels {
+    uchar16 first, second, third;
+};
+
+struct __attribute__((packed)) sixteen_values {
+    short16 values;
+};
+
+static inline void store(short *row, short16 values)
+{
+    ((struct sixteen_values *)row)->values = values;
+}
+
+/* LANES values of each plane that is needed. */
+INLINE void fill_vectors(short (*rows)[WIDTH], __global const uchar *in, uint x)
+{
+    const struct sixteen_pixels all = *(__global const struct sixteen_pixels *)(in + 3 * x);
+    const uchar16 p = all.first, q = all.second, s = all.third;
+    const ushort16 r = convert_ushort16((uchar16)(p.s0369, p.scf, q.s258b, q.se, s.s147a, s.sd));
+    const ushort16 g = convert_ushort16((uchar16)(p.s147a, p.sd, q.s0369, q.scf, s.s258b, s.se));
+    const ushort16 b = convert_ushort16((uchar16)(p.s258b, p.se, q.s147a, q.sd, s.s0369, s.scf));
+    if (NEEDED & 1 << PLANE_LUMA)
+        store(rows[PLANE_LUMA] + x, as_short16(LUMA((ushort)77 * r, (ushort)150 * g, (ushort)29 * b)));
+    if (NEEDED & 1 << PLANE_RED_GREEN)
+        store(rows[PLANE_RED_GREEN] + x, as_short16(r - g));
+    if (NEEDED & 1 << PLANE_YELLOW_BLUE)
+        store(rows[PLANE_YELLOW_BLUE] + x, as_short16(r + g - b - b));
+}
+
 /* A row of each plane that is needed. */
 INLINE void fill_rows(short (*rows)[WIDTH], __global const uchar *in, uint width)
 {
-    if (NEEDED & 1 << PLANE_LUMA) {
-        INDEPENDENT for (uint x = 0; x < width; x++)
-            rows[PLANE_LUMA][x] = (short)luma_of(in[3 * x], in[3 * x + 1], in[3 * x + 2]);
-    }
-    if (NEEDED & 1 << PLANE_RED_GREEN) {
-        INDEPENDENT for (uint x = 0; x < width; x++)
-            rows[PLANE_RED_GREEN][x] = (short)((short)in[3 * x] - (short)in[3 * x + 1]);
-    }
-    if (NEEDED & 1 << PLANE_YELLOW_BLUE) {
-        INDEPENDENT for (uint x = 0; x < width; x++)
-            rows[PLANE_YELLOW_BLUE][x] =
-                (short)((short)in[3 * x] + (short)in[3 * x + 1] - 2 * (short)in[3 * x + 2]);
+    for (uint x = 0; width >= LANES && x < width; x += LANES)
+        fill_vectors(rows, in, min(x, width - LANES));
+    for (uint x = 0; width < LANES && x < width; x++) {
+        const short r = in[3 * x], g = in[3 * x + 1], b = in[3 * x + 2];
+        rows[PLANE_LUMA][x] = (short)luma_of((uint)r, (uint)g, (uint)b);
+        rows[PLANE_RED_GREEN][x] = (short)(r - g);
+        rows[PLANE_YELLOW_BLUE][x] = (short)(r + g - 2 * b);
     }
     if (NEEDED & 1 << PLANE_ZONE) {
         INDEPENDENT for (uint x = 0; x < width; x++)
             rows[PLANE_ZONE][x] = (short)zone_of(in[3 * x], in[3 * x + 1], in[3 * x + 2]);
     }
+}
+
+/* Bins, or weights, of a row: four of them. */
+struct four {
+    ushort4 values;
+};
+
+INLINE ulong load_four(const ushort *at)
+{
+    return as_ulong(((const struct four *)at)->values);
+}
+
+/* Adds 1, or a weight, to one of SUB tables of `size` for each bin of a row. */
+INLINE void increment(uint *table, uint size, const ushort *bins, const ushort *weights, uint width,
+                      int weighted)
+{
+    uint x = 0;
+    for (; x + SUB <= width; x += SUB) {
+        ulong bin = load_four(bins + x), weight = weighted ? load_four(weights + x) : 0;
+#pragma unroll
+        for (uint k = 0; k < SUB; k++, bin >>= 16, weight >>= 16)
+            table[k * size + (bin & 65535u)] += weighted ? (uint)(weight & 65535u) : 1u;
+    }
+    for (; x < width; x++)
+        table[bins[x]] += weighted ? weights[x] : 1u;
 }
 
 #define DECLARE(i, KIND, n0, n1, n2, n, o, t) uint h##i[SUB * TABLE_##KIND] = {0};
@@ -61,14 +116,14 @@ INLINE void fill_rows(short (*rows)[WIDTH], __global const uchar *in, uint width
         const short *above = rows[y % 3][plane], *here = rows[(y + 1) % 3][plane];                 \
         const short *below = rows[(y + 2) % 3][plane];                                             \
         uint *table = h + (c) * (TABLE_##KIND / CHANNELS_##KIND);                                  \
-        INDEPENDENT for (uint x = 0; x < width; x++) {                                             \
+        WHOLE_VECTORS for (uint x = 0; x < whole; x++)                                             \
             bins[x] = (ushort)BIN_##KIND(above + x, here + x, below + x,                           \
-                                             rows[(y + 1) % 3][PLANE_ZONE][x + 1]);                \
-            if (WEIGHTED_##KIND)                                                                   \
+                                         rows[(y + 1) % 3][PLANE_ZONE][x + 1]);                    \
+        if (WEIGHTED_##KIND) {                                                                     \
+            INDEPENDENT for (uint x = 0; x < whole; x++)                                           \
                 weights[x] = (ushort)WEIGHT_##KIND(above + x, here + x, below + x);                \
         }                                                                                          \
-        for (uint x = 0; x < width; x++)                                                           \
-            table[x % SUB * TABLE_##KIND + bins[x]] += WEIGHTED_##KIND ? weights[x] : 1u;          \
+        increment(table, TABLE_##KIND, bins, weights, width, WEIGHTED_##KIND);                     \
     }
 #define COUNT(i, KIND, n0, n1, n2, n, o, t) CHANNEL_LIST_##KIND(COUNT_CHANNEL, h##i, KIND)
 #define MERGE(i, KIND, n0, n1, n2, n, o, t)                                                        \
@@ -95,11 +150,12 @@ neighbours(__global const uchar *restrict pixels, __global const struct histogra
     const struct histogram_tile tile = tiles[first + get_global_id(0)];
     if (tile.rows == 0)
         return;
-    short rows[3][PLANES][WIDTH];
-    ushort bins[STRETCH], weights[STRETCH];
+    short rows[3][PLANES][WIDTH] = {0};
+    ushort bins[STRETCH] __attribute__((aligned(64))), weights[STRETCH] __attribute__((aligned(64)));
     FEATURES(DECLARE)
     for (uint left = 0; left < tile.width; left += STRETCH) {
         const uint width = min(tile.width - left, (uint)STRETCH);
+        const uint whole = (width + LANES - 1) / LANES * LANES;
         __global const uchar *in = pixels + tile.offset + 3 * left;
         fill_rows(rows[0], in, width + 2);
         fill_rows(rows[1], in + tile.stride, width + 2);

@@ -6,19 +6,17 @@
 #include "neighbours_planes.h"
 
 /* floor(sqrt(gx gx + gy gy)) of components up to 255. The reciprocal root comes from halving the
- * exponent in the bits of a float and two steps of Newton's method, since compilers make no vector
- * instructions of calls; the root is wrong by less than one, and its square tells. */
+ * exponent in the bits of a float and a step of Newton's method, since compilers make no vector
+ * instructions of calls; so the root is too small, by less than one, and the next square tells. */
 static inline uint magnitude(int gx, int gy)
 {
     const int n = gx * gx + gy * gy;
     const float x = (float)n;
     float y = as_float(0x5f375a86u - (as_uint(x) >> 1));
     y *= 1.5f - 0.5f * x * y * y;
-    y *= 1.5f - 0.5f * x * y * y;
-    int root = (int)(x * y);
-    root -= (int)((uint)(n - root * root) >> 31); /* by signs, without comparisons */
-    root += (int)((uint)((root + 1) * (root + 1) - n - 1) >> 31);
-    return (uint)root;
+    const int root = (int)(x * y);
+    const int next = n - 2 * root - root * root; /* positive: (root + 1) squared is at most n */
+    return (uint)root + ((uint)-next >> 31);
 }
 
 /* Five magnitudes, each from twice the one before, in 8 directions; 40: flat. */
@@ -49,9 +47,9 @@ static inline uint coledge_bin(int gx, int gy, uint zone)
 #define CHANNEL_LIST_HOG ONE_CHANNEL
 #define BIN_HOG(above, here, below, zone)                                                          \
     direction_18((here)[2] - (here)[0], (below)[1] - (above)[1])
-#define CLASS_HOG    SAME_CODE
-#define TABLE_HOG    18
-#define FOLD_HOG     NO_FOLD
+#define CLASS_HOG(code) ((code) == 18 ? 0 : (code))
+#define TABLE_HOG    19
+#define FOLD_HOG(table) (table)[0] += (table)[18]
 #define WEIGHTED_HOG 1
 #define WEIGHT_HOG(above, here, below) magnitude((here)[2] - (here)[0], (below)[1] - (above)[1])
 

@@ -30,13 +30,14 @@ static inline uint lbp_class(uint code)
 /* Tables of 256 codes for each channel become ones of 59 classes, side by side. */
 static inline void lbp_fold(uint *table, uint channels)
 {
-    for (uint c = 0; c < channels; c++) {
-        uint classes[59] = {0};
-        for (uint code = 0; code < 256; code++)
-            classes[lbp_class(code)] += table[256 * c + code];
-        for (uint k = 0; k < 59; k++)
-            table[59 * c + k] = classes[k];
+    uint classes[3 * 59] = {0};
+    for (uint code = 0; code < 256; code++) {
+        const uint k = lbp_class(code);
+        for (uint c = 0; c < channels; c++)
+            classes[59 * c + k] += table[256 * c + code];
     }
+    for (uint k = 0; k < 59 * channels; k++)
+        table[k] = classes[k];
 }
 
 #define PLANES_LBP                         1 << PLANE_LUMA

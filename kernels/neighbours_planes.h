@@ -23,9 +23,12 @@
 #define PLANE_ZONE        3 /* of coledge: of the pixel itself */
 #define PLANES            4
 
+/* Of red times 77, green times 150 and blue times 29: 16 bits are enough for it. */
+#define LUMA(r77, g150, b29) (((r77) + (g150) + (b29) + (ushort)128) >> (ushort)8)
+
 static inline uint luma_of(uint r, uint g, uint b)
 {
-    return (77 * r + 150 * g + 29 * b + 128) >> 8;
+    return LUMA(77 * r, 150 * g, 29 * b);
 }
 
 /* Of two whole numbers, `yes` where `mask` is -1, `no` where it is 0: no branch. */
@@ -81,12 +84,33 @@ static inline int is_lower(int gx, int gy)
 
 #define BEHIND(bx, by) +((uint)((by)*x - (bx)*y - 1) >> 31) /* the sign: no comparison */
 
-static inline uint direction_18(int gx, int gy)
+/* floor(a * c / 65536) of numbers of 16 bits, which vectors have an instruction for. */
+static inline ushort high(ushort a, ushort c)
 {
-    const int lower = is_lower(gx, gy);
-    const int x = choose(-lower, -gx, gx), y = choose(-lower, -gy, gy);
-    const uint k = 9u * (uint)lower BORDERS_18(BEHIND);
-    return k == 18 ? 0 : k;
+    return (ushort)((uint)a * c >> 16);
+}
+
+/* 1 if a > b, of numbers below 2^15: the sign. */
+static inline ushort exceeds(ushort a, ushort b)
+{
+    return (ushort)((ushort)(b - a) >> 15);
+}
+
+/* Of components up to 255; 18 instead of 0 for some. The lower half is the upper one turned, the left
+ * quarter of that the right one mirrored. In a quarter there are four borders: two where y passes x
+ * times the tangent of 10 and 30 degrees, and by the symmetry of x and y two more. */
+static inline ushort direction_18(short gx, short gy)
+{
+    const ushort lower = (ushort)((ushort)(2 * gy + (gx >> 15)) >> 15);
+    const short turn = (short)-lower;
+    const short x = (short)((gx ^ turn) - turn), y = (short)((gy ^ turn) - turn);
+    const short left = (short)(x - 1) >> 15; /* -1 where x is 0, too: 90 degrees are the second's */
+    const ushort along = (ushort)((x ^ left) - left), up = (ushort)y;
+    const ushort k = (ushort)(exceeds(up, high(along, TANGENT_10)) +
+                              exceeds(up, high(along, TANGENT_30)) + 2 -
+                              exceeds(along, high(up, TANGENT_40)) -
+                              exceeds(along, high(up, TANGENT_20)));
+    return (ushort)((k ^ left) - left + (9 & left) + 9 * lower);
 }
 
 static inline uint direction_8(int gx, int gy)

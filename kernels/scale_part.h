@@ -20,7 +20,7 @@ struct scale_part {
     SCALE_U32 width, height; /* pixels */
     SCALE_U32 scaled_width;  /* at most width */
     SCALE_U32 scaled_height; /* at most height; 0: nothing to do (the picture was given up) */
-    SCALE_U32 first;         /* number of the part's first scaled pixel, or row, in the slot */
+    SCALE_U32 first;         /* number of the part's first scaled pixel, or pair of rows, in the slot */
 };
 
 #endif

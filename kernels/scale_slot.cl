@@ -7,9 +7,9 @@
  * width * height, and the quotient is rounded to the nearest, halves up. Up to AREA_MOST pixels, sums
  * fit 32 bits. Pixels go where they are in the upright picture.
  *
- * On CPUs (-D CPU) a work-item takes a scaled row, a stretch of columns at a time: it adds up rows,
- * sixteen bytes at once, of which all but the first and the last count as whole; then columns; then
- * it divides. The first loop is bound by its loads, the second by its additions. Elsewhere a
+ * On CPUs (-D CPU) a work-item takes two scaled rows, a stretch of columns at a time: it adds up rows,
+ * sixteen bytes at once, of which all but the first and the last count as whole; then columns, of both
+ * rows at once; then it divides. The first loop is bound by its loads, the second by its additions. Elsewhere a
  * work-item takes a scaled pixel, bound by its loads.
  */
 #include "scale_part.h"
@@ -54,8 +54,10 @@ static inline void scale_pixel(__global uchar *out, __global const uchar *pixels
 
 #ifdef CPU
 
-#define STRETCH 1024 /* columns of the picture */
-#define WHOLE   256  /* rows of 255 whose sum fits 16 bits */
+#define STRETCH 512 /* columns of the picture */
+#define WHOLE   256 /* rows of 255 whose sum fits 16 bits */
+/* Sums of a row, with what add_columns reads behind the last, and what divide takes too many. */
+#define ROW (3 * STRETCH + 16)
 
 /* Sixteen bytes at any address. As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10
  * has none. */
@@ -102,37 +104,50 @@ static inline void add_rows(__private uint *sums, __global const uchar *in, uint
     }
 }
 
-/* Scaled columns [x, end) of a row whose sums begin at column `base`; adds half of the area. */
+/* The words at `i` of two rows of sums. */
+static inline uint8 load_pair(const __private uint *sums, uint i)
+{
+    return (uint8)(((const __private struct four *)(sums + i))->words,
+                   ((const __private struct four *)(sums + ROW + i))->words);
+}
+
+/* Scaled columns [x, end) of two rows whose sums begin at column `base`; adds half of the area. A
+ * scaled column has the rest of its first column, at least `least` whole ones, and what is left of two
+ * more: without a branch that depends on where it lies. */
 static inline void add_columns(__private uint *out, const __private uint *sums, uint x, uint end,
                                uint base, uint width, uint scaled, uint half_area)
 {
-    uint left = x * width;
-    const uint i = left / scaled;
-    uint at = i * scaled; /* where the next column begins, which has `left` or begins there */
-    const __private uint *in = sums + 3 * (i - base);
+    const uint least = width / scaled - 1;
+    uint i = x * width / scaled;
+    uint begin = (i + 1) * scaled - x * width; /* weight of the first one */
+    i = 3 * (i - base);
     for (; x < end; x++, out += 3) {
-        const uint right = left + width;
-        /* A scaled column is no narrower than one, so it has the rest of its first one. */
-        uint4 sum = ((const __private struct four *)in)->words * (at + scaled - left) + half_area;
-        uint4 whole = 0;
-        at += scaled;
-        for (in += 3; at + scaled <= right; at += scaled, in += 3)
-            whole += ((const __private struct four *)in)->words;
-        sum += whole * scaled;
-        if (at < right) /* shared with the next one */
-            sum += ((const __private struct four *)in)->words * (right - at);
-        ((__private struct four *)out)->words = sum;
-        left = right;
+        uint8 sum = load_pair(sums, i) * begin + half_area;
+        if (least > 0) {
+            uint8 whole = load_pair(sums, i += 3);
+            for (uint k = 1; k < least; k++)
+                whole += load_pair(sums, i += 3);
+            sum += whole * scaled;
+        }
+        const uint rest = width - least * scaled - begin, next = min(rest, scaled);
+        sum += load_pair(sums, i + 3) * next;
+        sum += load_pair(sums, i + 6) * (rest - next);
+        ((__private struct four *)out)->words = sum.lo;
+        ((__private struct four *)(out + ROW))->words = sum.hi;
+        const bool over = rest >= scaled;
+        i += over ? 6 : 3;
+        begin = scaled - (over ? rest - scaled : rest);
     }
 }
 
 /* Divides `count` sums; out is a row of bytes. */
 static inline void divide(__private uchar *out, const __private uint *sums, uint count, uint area)
 {
-    const float inverse = 1.0f / (float)area;
+    const float inverse = 2.0f / (float)area;
     for (uint i = 0; i < count; i += 16) {
         const uint16 sum = *(const __private uint16 *)(sums + i);
-        uint16 mean = convert_uint16(convert_float16(sum) * inverse);
+        /* By one wrong at most, since the area is larger than 4. Signed: vectors have no other. */
+        uint16 mean = as_uint16(convert_int16(convert_float16(as_int16(sum >> 1)) * inverse));
         /* By signs: Oclgrind computes vectors of comparisons wrong. */
         const uint16 rest = sum - mean * area;
         mean += 1 ^ (rest - area) >> 31;
@@ -157,48 +172,65 @@ static inline void copy_row(__global uchar *out, __global const uchar *in, uint 
     }
 }
 
-static inline void scale_row(__global uchar *out, __global const uchar *pixels,
-                             const __private struct scale_part *part, uint y)
+/* Adds up what scaled row y covers of the columns [base, behind). */
+static inline void add_row(__private uint *sums, __global const uchar *pixels,
+                           const __private struct scale_part *part, uint y, uint base, uint behind)
 {
-    /* With what a load of four words reads behind the last, and what divide takes too many. */
-    uint sums[3 * STRETCH + 16] __attribute__((aligned(64)));
-    uint means[3 * STRETCH + 16] __attribute__((aligned(64)));
-    uchar bytes[3 * STRETCH + 16] __attribute__((aligned(64)));
-    const uint width = part->width, height = part->height, stride = 3 * width;
-    const uint scaled = part->scaled_width, down = part->scaled_height;
-    const uint area = width * height;
+    const uint height = part->height, down = part->scaled_height, stride = 3 * part->width;
     const uint top = y * height, bottom = top + height;
     const uint j = top / down, last_j = (bottom - 1) / down; /* rows */
     const uint first = min((j + 1) * down, bottom) - top;
     const uint last = last_j > j ? bottom - last_j * down : 0;
     const uint whole = last_j > j ? last_j - j - 1 : 0;
+    add_rows(sums, pixels + j * stride + 3 * base, 3 * (behind - base), stride, first, whole, down,
+             last);
+    for (uint i = 0; i < 8; i++)
+        sums[3 * (behind - base) + i] = 0;
+}
+
+/* The means of scaled columns [x, end) of a row. */
+static inline void write_row(__global uchar *out, __private uint *means, int column, uint x, uint end,
+                             uint area)
+{
+    uchar bytes[ROW] __attribute__((aligned(64)));
+    const uint count = 3 * (end - x);
+    for (uint i = 0; i < 16; i++)
+        means[count + i] = 0;
+    divide(bytes, means, count, area);
+    if (column == 3) {
+        uint i = 0;
+        for (; i + 16 <= count; i += 16)
+            ((__global struct sixteen *)(out + 3 * x + i))->bytes =
+                *(const __private uchar16 *)(bytes + i);
+        for (; i < count; i++)
+            out[3 * x + i] = bytes[i];
+        return;
+    }
+    __global uchar *to = out + (int)x * column;
+    for (uint i = 0; i < end - x; i++, to += column) {
+        to[0] = bytes[3 * i];
+        to[1] = bytes[3 * i + 1];
+        to[2] = bytes[3 * i + 2];
+    }
+}
+
+/* Row y and the one below, if there is one. */
+static inline void scale_rows(__global uchar *out, __global const uchar *pixels,
+                              const __private struct scale_part *part, uint y)
+{
+    uint sums[2 * ROW] __attribute__((aligned(64)));
+    uint means[2 * ROW] __attribute__((aligned(64)));
+    const uint width = part->width, scaled = part->scaled_width, area = width * part->height;
+    const uint below = min(y + 1, part->scaled_height - 1);
     const uint step = max((STRETCH - 2) / ((width + scaled - 1) / scaled), 1u);
     for (uint x = 0; x < scaled; x += step) {
         const uint end = min(x + step, scaled);
         const uint base = x * width / scaled, behind = (end * width + scaled - 1) / scaled;
-        add_rows(sums, pixels + j * stride + 3 * base, 3 * (behind - base), stride, first, whole,
-                 down, last);
-        sums[3 * (behind - base)] = 0;
+        add_row(sums, pixels, part, y, base, behind);
+        add_row(sums + ROW, pixels, part, below, base, behind);
         add_columns(means, sums, x, end, base, width, scaled, area / 2);
-        for (uint i = 0; i < 16; i++)
-            means[3 * (end - x) + i] = 0;
-        divide(bytes, means, 3 * (end - x), area);
-        if (part->column == 3) {
-            const uint count = 3 * (end - x);
-            uint i = 0;
-            for (; i + 16 <= count; i += 16)
-                ((__global struct sixteen *)(out + 3 * x + i))->bytes =
-                    *(const __private uchar16 *)(bytes + i);
-            for (; i < count; i++)
-                out[3 * x + i] = bytes[i];
-            continue;
-        }
-        __global uchar *to = out + (int)x * part->column;
-        for (uint i = 0; i < end - x; i++, to += part->column) {
-            to[0] = bytes[3 * i];
-            to[1] = bytes[3 * i + 1];
-            to[2] = bytes[3 * i + 2];
-        }
+        write_row(out + (int)y * part->row, means, part->column, x, end, area);
+        write_row(out + (int)below * part->row, means + ROW, part->column, x, end, area);
     }
 }
 
@@ -236,21 +268,24 @@ __kernel void scale_slot(__global const uchar *pixels,
     pixels += part.offset;
     scaled += part.scaled;
 #ifdef CPU
-    const uint y = index;
+    const uint y = 2 * index;
     if (y >= part.scaled_height)
         return;
-    __global uchar *out = scaled + (int)y * part.row;
-    if (part.width == part.scaled_width && part.height == part.scaled_height) {
-        copy_row(out, pixels + y * (3 * part.width), part.width, part.column);
+    if (part.width * part.height > 4 && (ulong)part.width * part.height <= AREA_MOST &&
+        part.width / part.scaled_width < STRETCH / 2 && part.height / part.scaled_height < WHOLE &&
+        (part.width > part.scaled_width || part.height > part.scaled_height)) {
+        scale_rows(scaled, pixels, &part, y);
         return;
     }
-    if ((ulong)part.width * part.height <= AREA_MOST &&
-        part.width / part.scaled_width < STRETCH / 2 && part.height / part.scaled_height < WHOLE) {
-        scale_row(out, pixels, &part, y);
-        return;
+    for (uint i = y; i < min(y + 2, part.scaled_height); i++) {
+        __global uchar *out = scaled + (int)i * part.row;
+        if (part.width == part.scaled_width && part.height == part.scaled_height) {
+            copy_row(out, pixels + i * (3 * part.width), part.width, part.column);
+            continue;
+        }
+        for (uint x = 0; x < part.scaled_width; x++)
+            scale_pixel(out + (int)x * part.column, pixels, &part, x, i);
     }
-    for (uint x = 0; x < part.scaled_width; x++)
-        scale_pixel(out + (int)x * part.column, pixels, &part, x, y);
 #else
     const uint y = index / part.scaled_width, x = index - y * part.scaled_width;
     if (y >= part.scaled_height)

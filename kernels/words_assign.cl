@@ -23,11 +23,15 @@
 #error projected values are not whole vectors
 #endif
 
-#define ACROSS  (PROJECTED / 16) /* vectors */
-#define BLOCK   (ACROSS < 4 ? ACROSS : 4)
-#define WIDE    ((WORDS + 15) / 16)
-#define BLOCK_W (WIDE < 4 ? WIDE : 4)
-#define PADDED  ((WIDE + BLOCK_W - 1) / BLOCK_W * BLOCK_W * 16)
+#define ACROSS (PROJECTED / 16) /* vectors */
+#define WIDE   ((WORDS + 15) / 16)
+#define WHOLE  (WIDE < 4 ? WIDE : 4)
+#define PADDED ((WIDE + WHOLE - 1) / WHOLE * WHOLE * 16)
+
+/* Vectors of outputs that stay in registers. Where an item has several descriptors, these are enough
+ * for one: CPUs have 16 or 32 registers, of half a vector or a whole one. */
+#define BLOCK   (ROWS > 1 ? 1 : ACROSS < 4 ? ACROSS : 4)
+#define BLOCK_W (ROWS > 1 ? 1 : WHOLE)
 
 #if PROJECTED > 64 && PROJECTED % 64
 #error projected values are not whole blocks

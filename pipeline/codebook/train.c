@@ -1,5 +1,6 @@
 /* train.c: from bytes to integers, by way of float64 and k-means. */
 #include "codebook/train.h"
+#include "base/avx2.h"
 
 #include "cluster/workers.h"
 #include "codebook/eigen.h"
@@ -9,13 +10,14 @@
 #include <string.h>
 
 #define ITERATIONS      30u
-#define SPREAD          32.0         /* the largest standard deviation of projected values */
-#define NOISE           (1.0 / 64)   /* variance of bytes below which there is nothing but rounding */
-#define WORDS_PASSES    256u         /* more of them begin with the few passes of k-means|| */
-#define COVARIANCE_WORK (1u << 25)   /* rows x columns that the covariance is made of, at most */
-#define BLOCK           256u         /* rows at a time */
-#define LANES           16u          /* of inner products; columns are padded to a multiple */
-#define DEVIATION_LEAST 0.5          /* of a cluster, and a tenth of all descriptors' */
+#define SPREAD          32.0       /* the largest standard deviation of projected values */
+#define NOISE           (1.0 / 64) /* variance of bytes below which there is nothing but rounding */
+#define WORDS_PASSES    256u       /* more of them begin with the few passes of k-means|| */
+#define COVARIANCE_WORK (1u << 25) /* rows x columns that the covariance is made of, at most */
+#define BLOCK           256u       /* rows at a time */
+#define LANES           16u        /* of inner products; columns are padded to a multiple */
+#define TALLY_COLUMNS   4u         /* of projected values; a thread's part of the statistics */
+#define DEVIATION_LEAST 0.5        /* of a cluster, and a tenth of all descriptors' */
 
 struct trainer {
     struct feature_codebook *codebook;
@@ -28,33 +30,16 @@ struct trainer {
 
 /* --- covariance ------------------------------------------------------------------------------ */
 
-/* Columns of one block of rows, and what they add to the products. */
+/* The sample's rows from which the covariance is computed, and the products of their columns. */
 struct products {
-    const struct codebook_training *training;
-    uint32_t columns;
-    uint64_t rows, step; /* row r of the covariance is row r * step of the sample */
-    int16_t (*column)[BLOCK];
-    uint64_t *sum; /* columns x columns, j <= i; then the columns' own */
+    const struct trainer *trainer;
+    uint64_t rows, step;       /* row r of the covariance is row r * step of the sample */
+    uint64_t parts;            /* of the rows; each has sums of its own: */
+    uint64_t *sums;            /* columns x columns, j <= i; then the columns' own */
+    int16_t (*columns)[BLOCK]; /* of a part: those of one block of rows */
 };
 
-/* Inlined into functions that are compiled twice: vectors of AVX2 take half of the time. */
-#define INLINE static inline __attribute__((always_inline))
-#if defined(__x86_64__)
-#define VECTORS __attribute__((target("avx2"), optimize("O3")))
-#else
-#define VECTORS
-#endif
-
-static bool has_vectors(void)
-{
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2");
-#else
-    return false;
-#endif
-}
-
-INLINE int32_t multiply(const int16_t *a, const int16_t *b, uint32_t count)
+ALWAYS_INLINE int32_t multiply(const int16_t *a, const int16_t *b, uint32_t count)
 {
     int32_t sum = 0;
     for (uint32_t first = 0; first < count; first += LANES)
@@ -63,39 +48,50 @@ INLINE int32_t multiply(const int16_t *a, const int16_t *b, uint32_t count)
     return sum;
 }
 
-/* Row i of the products of a block. */
-INLINE void add_row(const struct products *products, uint64_t i)
+/* Adds the products of a block's columns, zeros where there are no rows. */
+ALWAYS_INLINE void add_block(uint64_t *sums, int16_t (*column)[BLOCK], uint32_t columns)
 {
-    uint64_t *sum = products->sum + i * products->columns;
-    uint64_t own = 0;
-    for (uint32_t j = 0; j <= i; j++)
-        sum[j] += (uint32_t)multiply(products->column[i], products->column[j], BLOCK);
-    for (uint32_t k = 0; k < BLOCK; k++)
-        own += (uint16_t)products->column[i][k];
-    products->sum[(size_t)products->columns * products->columns + i] += own;
+    for (uint32_t i = 0; i < columns; i++) {
+        uint64_t own = 0;
+        for (uint32_t j = 0; j <= i; j++)
+            sums[i * columns + j] += (uint32_t)multiply(column[i], column[j], BLOCK);
+        for (uint32_t k = 0; k < BLOCK; k++)
+            own += (uint16_t)column[i][k];
+        sums[(size_t)columns * columns + i] += own;
+    }
 }
 
-VECTORS static void add_row_in_vectors(const struct products *products, uint64_t i)
+AVX2_LOOPS static void add_block_in_vectors(uint64_t *sums, int16_t (*column)[BLOCK],
+                                            uint32_t columns)
 {
-    add_row(products, i);
+    add_block(sums, column, columns);
 }
 
-static void add_products(void *context, uint64_t i)
+static void load_block(int16_t (*column)[BLOCK], const struct products *products, uint64_t first)
 {
-    if (has_vectors())
-        add_row_in_vectors(context, i);
-    else
-        add_row(context, i);
-}
-
-static void load_block(struct products *products, uint64_t first)
-{
+    const uint32_t columns = products->trainer->codebook->columns;
     for (uint64_t r = 0; r < BLOCK; r++) {
         const bool there = first + r < products->rows;
-        const uint8_t *row = products->training->sample +
-                             (there ? (first + r) * products->step * products->columns : 0);
-        for (uint32_t i = 0; i < products->columns; i++)
-            products->column[i][r] = there ? row[i] : 0;
+        const uint8_t *row = products->trainer->training->sample +
+                             (there ? (first + r) * products->step * columns : 0);
+        for (uint32_t i = 0; i < columns; i++)
+            column[i][r] = there ? row[i] : 0;
+    }
+}
+
+static void add_part(void *context, uint64_t part)
+{
+    const struct products *products = context;
+    const uint32_t columns = products->trainer->codebook->columns;
+    const uint64_t blocks = (products->rows + BLOCK - 1) / BLOCK;
+    uint64_t *sums = products->sums + part * columns * (columns + 1);
+    int16_t(*column)[BLOCK] = products->columns + part * columns;
+    for (uint64_t block = part; block < blocks; block += products->parts) {
+        load_block(column, products, block * BLOCK);
+        if (cpu_has_avx2())
+            add_block_in_vectors(sums, column, columns);
+        else
+            add_block(sums, column, columns);
     }
 }
 
@@ -104,35 +100,36 @@ static enum status measure(double *covariance, double *mean, const struct traine
                            struct error *err)
 {
     const uint32_t columns = trainer->codebook->columns;
-    struct products products = {.training = trainer->training, .columns = columns};
     const uint64_t most = COVARIANCE_WORK / columns;
+    const size_t values = (size_t)columns * (columns + 1);
+    struct products products = {.trainer = trainer, .parts = workers_count(trainer->workers)};
     products.step = (trainer->training->rows + most - 1) / most;
     products.rows = (trainer->training->rows + products.step - 1) / products.step;
-    products.column = malloc(columns * sizeof *products.column);
-    products.sum = calloc((size_t)columns * (columns + 1), sizeof *products.sum);
+    products.columns = malloc(products.parts * columns * sizeof *products.columns);
+    products.sums = calloc(products.parts * values, sizeof *products.sums);
     enum status status = STATUS_FAILED;
-    if (!products.column || !products.sum) {
-        error_memory(err, (size_t)columns * (columns + 1) * 8, "a covariance");
+    if (!products.columns || !products.sums) {
+        error_memory(err, products.parts * values * sizeof *products.sums, "a covariance");
         goto out;
     }
-    for (uint64_t first = 0; first < products.rows; first += BLOCK) {
-        load_block(&products, first);
-        workers_run(trainer->workers, add_products, &products, columns);
-    }
-    const uint64_t *sums = products.sum + (size_t)columns * columns;
+    workers_run(trainer->workers, add_part, &products, products.parts);
+    for (uint64_t part = 1; part < products.parts; part++)
+        for (size_t i = 0; i < values; i++)
+            products.sums[i] += products.sums[part * values + i];
+    const uint64_t *sums = products.sums + (size_t)columns * columns;
     const double n = (double)products.rows;
     for (uint32_t i = 0; i < columns; i++) {
         mean[i] = (double)sums[i] / n;
         for (uint32_t j = 0; j <= i; j++) /* n sum - sums: exact, below 2^63 */
             covariance[i * columns + j] = covariance[j * columns + i] =
-                (double)((int64_t)(products.rows * products.sum[i * columns + j]) -
+                (double)((int64_t)(products.rows * products.sums[i * columns + j]) -
                          (int64_t)(sums[i] * sums[j])) /
                 (n * n);
     }
     status = STATUS_OK;
 out:
-    free(products.sum);
-    free(products.column);
+    free(products.sums);
+    free(products.columns);
     return status;
 }
 
@@ -182,7 +179,10 @@ static enum status find_projection(struct trainer *trainer, double whiten, struc
     for (uint32_t j = 0; j < projected; j++) {
         /* The fourth root at most: exact where pow would not be. */
         const double root = values[j] > NOISE ? sqrt(values[j]) : 0;
-        const double scale = root == 0 ? 0 : whiten == 0 ? 1 : whiten == 0.5 ? 1 / root : 1 / sqrt(root);
+        const double scale = root == 0       ? 0
+                             : whiten == 0   ? 1
+                             : whiten == 0.5 ? 1 / root
+                                             : 1 / sqrt(root);
         widest = root * scale > widest ? root * scale : widest;
         for (uint32_t i = 0; i < columns; i++)
             vectors[j * columns + i] *= scale;
@@ -201,7 +201,7 @@ out:
 }
 
 /* Projects one block of the sample, as codebook_project does. */
-INLINE void project_rows(const struct trainer *trainer, uint64_t block)
+ALWAYS_INLINE void project_rows(const struct trainer *trainer, uint64_t block)
 {
     const struct feature_codebook *codebook = trainer->codebook;
     const int32_t one = 1 << codebook->shift;
@@ -221,14 +221,14 @@ INLINE void project_rows(const struct trainer *trainer, uint64_t block)
     }
 }
 
-VECTORS static void project_in_vectors(const struct trainer *trainer, uint64_t block)
+AVX2_LOOPS static void project_in_vectors(const struct trainer *trainer, uint64_t block)
 {
     project_rows(trainer, block);
 }
 
 static void project_block(void *context, uint64_t block)
 {
-    if (has_vectors())
+    if (cpu_has_avx2())
         project_in_vectors(context, block);
     else
         project_rows(context, block);
@@ -278,6 +278,39 @@ static enum status find_words(struct trainer *trainer, const struct matrix_sourc
     return status;
 }
 
+/* What the descriptors of each word come to. */
+struct tally {
+    const struct trainer *trainer;
+    const int32_t *labels;
+    int64_t *sums, *squares; /* words x TALLY_COLUMNS of each part, its columns of all words */
+    int64_t *number;         /* words */
+};
+
+/* A thread takes some columns of all descriptors; what it writes is its own. */
+static size_t tally_place(size_t word, uint32_t column, uint32_t words)
+{
+    return ((size_t)(column / TALLY_COLUMNS) * words + word) * TALLY_COLUMNS +
+           column % TALLY_COLUMNS;
+}
+
+static void tally_columns(void *context, uint64_t part)
+{
+    const struct tally *tally = context;
+    const struct trainer *trainer = tally->trainer;
+    const uint32_t projected = trainer->codebook->projected, first = (uint32_t)part * TALLY_COLUMNS;
+    const uint32_t columns = projected - first < TALLY_COLUMNS ? projected - first : TALLY_COLUMNS;
+    for (uint64_t r = 0; r < trainer->training->rows; r++) {
+        const int8_t *row = trainer->projected + r * projected + first;
+        const size_t at = tally_place((size_t)tally->labels[r], first, trainer->codebook->words);
+        if (part == 0)
+            tally->number[tally->labels[r]]++;
+        for (uint32_t j = 0; j < columns; j++) {
+            tally->sums[at + j] += row[j];
+            tally->squares[at + j] += row[j] * row[j];
+        }
+    }
+}
+
 /* Means, deviations and shares of the projected descriptors nearest to each word. */
 static enum status find_statistics(struct trainer *trainer, const struct matrix_source *rows,
                                    const struct cluster_config *config, struct error *err)
@@ -286,13 +319,17 @@ static enum status find_statistics(struct trainer *trainer, const struct matrix_
     const uint32_t projected = codebook->projected, words = codebook->words;
     const uint64_t n = rows->rows;
     const size_t values = (size_t)words * projected;
-    float *centroids = malloc(values * sizeof *centroids), *distances = malloc(n * sizeof *distances);
+    const uint32_t parts = (projected + TALLY_COLUMNS - 1) / TALLY_COLUMNS;
+    const size_t tallied = (size_t)parts * TALLY_COLUMNS * words;
+    float *centroids = malloc(values * sizeof *centroids),
+          *distances = malloc(n * sizeof *distances);
     int32_t *labels = malloc(n * sizeof *labels);
     /* Sums, then squares, of each word, and of all; then the number of each. */
     int64_t *sums = calloc(2 * (values + projected) + words, sizeof *sums);
+    int64_t *tallies = calloc(2 * tallied, sizeof *tallies);
     enum status status = STATUS_FAILED;
-    if (!centroids || !distances || !labels || !sums) {
-        error_memory(err, values * 20 + n * 8, "the statistics of a codebook");
+    if (!centroids || !distances || !labels || !sums || !tallies) {
+        error_memory(err, values * 36 + n * 8, "the statistics of a codebook");
         goto out;
     }
     for (size_t i = 0; i < values; i++)
@@ -302,16 +339,12 @@ static enum status find_statistics(struct trainer *trainer, const struct matrix_
     if (status != STATUS_OK)
         goto out;
     int64_t *squares = sums + values + projected, *number = squares + values + projected;
-    for (uint64_t r = 0; r < n; r++) {
-        const int8_t *row = trainer->projected + r * projected;
-        const size_t word = (size_t)labels[r] * projected;
-        number[labels[r]]++;
-        for (uint32_t j = 0; j < projected; j++) {
-            sums[word + j] += row[j];
-            squares[word + j] += row[j] * row[j];
-        }
-    }
+    struct tally tally = {trainer, labels, tallies, tallies + tallied, number};
+    workers_run(trainer->workers, tally_columns, &tally, parts);
     for (size_t i = 0; i < values; i++) {
+        const size_t at = tally_place(i / projected, (uint32_t)(i % projected), words);
+        sums[i] = tally.sums[at];
+        squares[i] = tally.squares[at];
         sums[values + i % projected] += sums[i];
         squares[values + i % projected] += squares[i];
     }
@@ -323,9 +356,9 @@ static enum status find_statistics(struct trainer *trainer, const struct matrix_
             const double all = (double)squares[values + j] / (double)n - mean_all * mean_all;
             const double count = (double)number[w];
             codebook->mean[i] = number[w] > 0 ? (double)sums[i] / count : codebook->word[i];
-            const double own = number[w] > 0 ? (double)squares[i] / count -
-                                                   codebook->mean[i] * codebook->mean[i]
-                                             : all;
+            const double own =
+                number[w] > 0 ? (double)squares[i] / count - codebook->mean[i] * codebook->mean[i]
+                              : all;
             const double least = all / 100 > DEVIATION_LEAST * DEVIATION_LEAST
                                      ? all / 100
                                      : DEVIATION_LEAST * DEVIATION_LEAST;
@@ -333,6 +366,7 @@ static enum status find_statistics(struct trainer *trainer, const struct matrix_
         }
     }
 out:
+    free(tallies);
     free(sums);
     free(labels);
     free(distances);
@@ -358,6 +392,7 @@ enum status codebook_train(struct feature_codebook *codebook, const struct descr
     const struct matrix_source rows = {.rows = training->rows,
                                        .dimension = projected,
                                        .read = read_projected,
+                                       .concurrent = true,
                                        .context = &trainer};
     struct cluster_config config;
     cluster_config_default(&config);

@@ -1,9 +1,12 @@
 /* aggregate.c: the kinds that count what a codebook makes of descriptors, words=K, or add it up around
  * the words, fisher=K. */
+#include "base/avx2.h"
 #include "features/codebook.h"
 #include "features/kind.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define SCALE     256u
 #define SCALE_DCT 384u
@@ -43,53 +46,81 @@ struct fisher_word {
     double share;  /* its root */
 };
 
-/* The formulas of docs/features.md, in their order. */
-static double first_order(const struct fisher_word *word, uint32_t i)
+/* The formulas of docs/features.md, in their order: divisions and roots take the time, of which vectors
+ * have several at once. */
+ALWAYS_INLINE void first_order(double *out, const struct fisher_word *word, uint32_t projected)
 {
-    const double sum = (int32_t)word->sums[i], mean = word->mean[i];
-    return (sum - word->own * mean) / (word->number * word->deviation[i] * word->share);
+    for (uint32_t i = 0; i < projected; i++) {
+        const double sum = (int32_t)word->sums[i], mean = word->mean[i];
+        out[i] = (sum - word->own * mean) / (word->number * word->deviation[i] * word->share);
+    }
 }
 
-static double second_order(const struct fisher_word *word, uint32_t i)
+ALWAYS_INLINE void second_order(double *out, const struct fisher_word *word, uint32_t projected)
 {
-    const double sum = (int32_t)word->sums[i], square = word->squares[i];
-    const double mean = word->mean[i], deviation = word->deviation[i];
-    return ((square - 2 * mean * sum + word->own * mean * mean) / (deviation * deviation) -
-            word->own) /
-           (word->number * word->share * sqrt(2.0));
+    const double scale = word->number * word->share * sqrt(2.0);
+    for (uint32_t i = 0; i < projected; i++) {
+        const double sum = (int32_t)word->sums[i], square = word->squares[i];
+        const double mean = word->mean[i], deviation = word->deviation[i];
+        out[i] = ((square - 2 * mean * sum + word->own * mean * mean) / (deviation * deviation) -
+                  word->own) /
+                 scale;
+    }
 }
 
-/* Rounded once at the end. Without descriptors all values are 0. */
-static void finish_fisher(void *values, const struct feature *feature, const uint32_t *words)
+/* Signed roots, divided by `length` and rounded. */
+ALWAYS_INLINE void write_roots(float *out, const double *in, double length, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = (float)(copysign(sqrt(fabs(in[i])), in[i]) / length);
+}
+
+/* Rounded once at the end. Without descriptors all values are 0. `exact` has room for all values. */
+ALWAYS_INLINE void fill_fisher(float *values, double *exact, const struct feature *feature,
+                               const uint32_t *words)
 {
     const struct feature_codebook *codebook = feature->codebook;
     const uint32_t projected = codebook->projected, pairs = codebook->words * projected;
     double number = 0, length = 0;
-    for (uint32_t w = 0; w < codebook->words; w++)
-        number += words[w];
-    for (int turn = 0; turn < 2; turn++) { /* the length, then the values */
-        const double root = sqrt(length);
-        float *out = values;
-        for (uint32_t w = 0; w < 2 * codebook->words; w++, out += projected) {
-            const uint32_t at = w % codebook->words, pair = at * projected;
-            const struct fisher_word word = {.sums = words + codebook->words + pair,
-                                             .squares = words + codebook->words + pairs + pair,
-                                             .mean = codebook->mean + pair,
-                                             .deviation = codebook->deviation + pair,
-                                             .number = number,
-                                             .own = words[at],
-                                             .share = sqrt(codebook->share[at])};
-            for (uint32_t i = 0; i < projected; i++) {
-                const double value = number == 0              ? 0
-                                     : w < codebook->words ? first_order(&word, i)
-                                                           : second_order(&word, i);
-                if (turn == 0)
-                    length += fabs(value); /* of its root, squared */
-                else
-                    out[i] = (float)(root > 0 ? copysign(sqrt(fabs(value)), value) / root : 0);
-            }
-        }
+    for (uint32_t at = 0; at < codebook->words; at++)
+        number += words[at];
+    for (uint32_t at = 0; number > 0 && at < codebook->words; at++) {
+        const uint32_t pair = at * projected;
+        const struct fisher_word word = {.sums = words + codebook->words + pair,
+                                         .squares = words + codebook->words + pairs + pair,
+                                         .mean = codebook->mean + pair,
+                                         .deviation = codebook->deviation + pair,
+                                         .number = number,
+                                         .own = words[at],
+                                         .share = sqrt(codebook->share[at])};
+        first_order(exact + pair, &word, projected);
+        second_order(exact + pairs + pair, &word, projected);
     }
+    for (uint32_t i = 0; number > 0 && i < 2 * pairs; i++)
+        length += fabs(exact[i]); /* of its root, squared */
+    if (length > 0)
+        write_roots(values, exact, sqrt(length), 2 * pairs);
+    else
+        memset(values, 0, 2 * (size_t)pairs * sizeof *values);
+}
+
+AVX2_LOOPS static void fill_fisher_in_vectors(float *values, double *exact,
+                                              const struct feature *feature, const uint32_t *words)
+{
+    fill_fisher(values, exact, feature, words);
+}
+
+static bool finish_fisher(void *values, const struct feature *feature, const uint32_t *words)
+{
+    double *exact = malloc(feature->dimension * sizeof *exact);
+    if (!exact)
+        return false;
+    if (cpu_has_avx2())
+        fill_fisher_in_vectors(values, exact, feature, words);
+    else
+        fill_fisher(values, exact, feature, words);
+    free(exact);
+    return true;
 }
 
 static const char *const no_examples[] = {NULL}; /* they need a codebook; their steps have tests */

@@ -1,6 +1,8 @@
 /* code.c: cells to signs, in exact integers, and the reference of what the kernel adds up. */
 #include "features/code.h"
+#include "base/avx2.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* floor(1024 cos(pi k / 64) + 1/2) for k of 0 to 32. */
@@ -24,23 +26,33 @@ static int32_t basis(uint32_t u, uint32_t i)
     for (uint32_t bit = 0, u = 0, v = 1;                                                           \
          bit<CODE_BITS; bit++, v> 0 ? (void)(u++, v--) : (void)(v = u + 1, u = 0))
 
-/* Two columns at a time, and a row of them. Every number is an integer below 2^53, so doubles are exact,
+/* Four columns at a time, and a row of them. Every number is an integer below 2^53, so doubles are exact,
  * and all processors multiply them fast. */
-typedef double pair __attribute__((vector_size(16)));
-#define PAIRS (CODE_CELLS / 2)
+typedef double four __attribute__((vector_size(32)));
+#define FOURS (CODE_CELLS / 4)
 
-/* out = sum over i of factor[i] in[-i], `count` rows, at least the first `pairs` of them. */
-static void weigh(pair *out, const double *factor, const pair (*in)[PAIRS], uint32_t count,
-                  uint32_t pairs)
+static double factors[FREQUENCIES][CODE_CELLS / 2]; /* basis */
+static pthread_once_t factors_once = PTHREAD_ONCE_INIT;
+
+static void make_factors(void)
 {
-    for (uint32_t j = 0; j < pairs; j += 4) {
-        pair a = {0}, b = {0}, c = {0}, d = {0}; /* in registers */
+    for (uint32_t u = 0; u < FREQUENCIES; u++)
+        for (uint32_t i = 0; i < CODE_CELLS / 2; i++)
+            factors[u][i] = basis(u, i);
+}
+
+/* out = sum over i of factor[i] in[-i], `count` rows, at least the first `fours` of them. */
+ALWAYS_INLINE void weigh(four *out, const double *factor, const four (*in)[FOURS], uint32_t count,
+                         uint32_t fours)
+{
+    for (uint32_t j = 0; j < fours; j += 4) {
+        four a = {0}, b = {0}, c = {0}, d = {0}; /* in registers */
         for (uint32_t i = 0; i < count; i++) {
-            const pair *row = &(in - i)[0][j], both = {factor[i], factor[i]};
-            a += both * row[0];
-            b += both * row[1];
-            c += both * row[2];
-            d += both * row[3];
+            const four *row = &(in - i)[0][j], all = {factor[i], factor[i], factor[i], factor[i]};
+            a += all * row[0];
+            b += all * row[1];
+            c += all * row[2];
+            d += all * row[3];
         }
         out[j] = a;
         out[j + 1] = b;
@@ -55,43 +67,56 @@ static void weigh(pair *out, const double *factor, const pair (*in)[PAIRS], uint
  * only the differences, and even ones the sums, of opposite values; those of the sums are a transform
  * of n / 2 values with frequencies u / 2. If `sloping`, frequency u is needed of the first
  * FREQUENCIES - u columns only. */
-static void transform(pair out[FREQUENCIES][PAIRS], pair in[CODE_CELLS][PAIRS], bool sloping)
+ALWAYS_INLINE void transform(four out[FREQUENCIES][FOURS], four in[CODE_CELLS][FOURS], bool sloping)
 {
     uint32_t size = CODE_CELLS;
     for (uint32_t step = 1; step < CODE_CELLS; step *= 2, size /= 2) {
         for (uint32_t i = 0; i < size / 2; i++) {
-            for (uint32_t j = 0; j < PAIRS; j++) {
-                const pair a = in[i][j], b = in[size - 1 - i][j];
+            for (uint32_t j = 0; j < FOURS; j++) {
+                const four a = in[i][j], b = in[size - 1 - i][j];
                 in[i][j] = a + b;
                 in[size - 1 - i][j] = a - b;
             }
         }
-        for (uint32_t u = step; u < FREQUENCIES; u += 2 * step) {
-            double factor[CODE_CELLS / 2];
-            for (uint32_t i = 0; i < size / 2; i++)
-                factor[i] = basis(u, i);
-            weigh(out[u], factor, (const pair(*)[PAIRS]) & in[size - 1], size / 2,
-                  sloping ? (FREQUENCIES - u + 1) / 2 : PAIRS);
-        }
+        for (uint32_t u = step; u < FREQUENCIES; u += 2 * step)
+            weigh(out[u], factors[u], (const four(*)[FOURS]) & in[size - 1], size / 2,
+                  sloping ? (FREQUENCIES - u + 3) / 4 : FOURS);
     }
-    for (uint32_t j = 0; j < PAIRS; j++)
+    for (uint32_t j = 0; j < FOURS; j++)
         out[0][j] = 1024 * in[0][j];
+}
+
+ALWAYS_INLINE void finish(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WORDS])
+{
+    union {
+        four rows[CODE_CELLS][FOURS];
+        double cell[CODE_CELLS][CODE_CELLS];
+    } in, out;
+    for (uint32_t i = 0; i < CODE_CELLS; i++)
+        for (uint32_t j = 0; j < CODE_CELLS; j++)
+            in.cell[i][j] = (int32_t)(words[i * CODE_CELLS + j] >> CODE_SHIFT);
+    transform(out.rows, in.rows, false);
+    for (uint32_t j = 0; j < CODE_CELLS; j++)
+        for (uint32_t u = 0; u < CODE_CELLS; u++)
+            in.cell[j][u] = u < FREQUENCIES ? out.cell[u][j] : 0;
+    transform(out.rows, in.rows, true);
+    memset(code, 0, CODE_BYTES);
+    FOR_EACH_BIT(bit, u, v)
+    code[bit / 8] |= (uint8_t)((out.cell[v][u] > 0) << (7 - bit % 8));
+}
+
+AVX2_LOOPS static void finish_avx2(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WORDS])
+{
+    finish(code, words);
 }
 
 void code_finish(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WORDS])
 {
-    pair cells[CODE_CELLS][PAIRS], down[FREQUENCIES][PAIRS];
-    pair across[CODE_CELLS][PAIRS] = {{{0}}}, both[FREQUENCIES][PAIRS];
-    for (uint32_t i = 0; i < CODE_WORDS; i++)
-        cells[i / CODE_CELLS][i % CODE_CELLS / 2][i % 2] = (int32_t)(words[i] >> CODE_SHIFT);
-    transform(down, cells, false);
-    for (uint32_t u = 0; u < FREQUENCIES; u++)
-        for (uint32_t j = 0; j < CODE_CELLS; j++)
-            across[j][u / 2][u % 2] = down[u][j / 2][j % 2];
-    transform(both, across, true);
-    memset(code, 0, CODE_BYTES);
-    FOR_EACH_BIT(bit, u, v)
-    code[bit / 8] |= (uint8_t)((both[v][u / 2][u % 2] > 0) << (7 - bit % 8));
+    pthread_once(&factors_once, make_factors);
+    if (cpu_has_avx2())
+        finish_avx2(code, words);
+    else
+        finish(code, words);
 }
 
 void code_mirror_mask(uint8_t mask[CODE_BYTES])

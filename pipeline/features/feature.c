@@ -539,9 +539,9 @@ static void store_shares(float *values, const struct feature *feature, const uin
         uint64_t sum = 0;
         for (uint32_t i = 0; i < bins; i++)
             sum += words[start + i];
+        const double whole = sum ? (double)sum : 1.0;
         for (uint32_t i = 0; i < bins; i++) {
-            const uint32_t word = words[start + i];
-            const double share = word ? (double)word / (double)sum : 0.0;
+            const double share = (double)words[start + i] / whole;
             values[start + i] =
                 (float)(feature->normalize == NORMALIZE_HELLINGER ? sqrt(share) : share);
         }
@@ -590,14 +590,15 @@ bool feature_store_values(void *dst, const struct feature *feature, const uint32
         sum_levels(summed, feature, words);
         words = summed;
     }
+    bool made = true;
     if (feature->normalize == NORMALIZE_NONE)
         memcpy(dst, words, (size_t)feature->dimension * sizeof *words);
     else if (feature->kind->finish)
-        feature->kind->finish(dst, feature, words);
+        made = feature->kind->finish(dst, feature, words);
     else
         store_shares(dst, feature, words);
     free(summed);
-    return true;
+    return made;
 }
 
 void feature_count_reference(uint32_t *counters, const struct feature *feature,

@@ -56,8 +56,8 @@ struct feature_kind {
     /* Converts the words of a picture's stored cells, cells * cell_bins of them, to the float32 values
      * that are stored, cells * cell_values; not called for normalize=none, which stores the words, and
      * which a kind with another number of values refuses in `settle`. NULL: each word is divided by
-     * the sum of its histogram. */
-    void (*finish)(void *values, const struct feature *feature, const uint32_t *words);
+     * the sum of its histogram. False: no memory. */
+    bool (*finish)(void *values, const struct feature *feature, const uint32_t *words);
 
     /* What the words or sums are made from with the feature's codebook (codebook.h), which is bound
      * before any picture is counted. NULL: the kind needs no codebook. */

@@ -1,5 +1,6 @@
 /* scale.c: the box filter: the reference, and sums of rows before sums of columns. */
 #include "part/scale.h"
+#include "base/avx2.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +71,6 @@ void scale_reference(uint8_t *scaled, uint32_t scaled_width, uint32_t scaled_hei
 
 /* --- rows that come one after another --------------------------------------------------------- */
 
-#define INLINE     static inline __attribute__((always_inline))
 #define BLOCK      1536u     /* channels that are added up in the first-level cache */
 #define WHOLE_MOST 257u      /* rows whose sum fits 16 bits */
 #define AREA_MOST  16777215u /* pixels, 2^24 - 1: times 255, and half of it, it is below 2^32 */
@@ -79,8 +79,8 @@ typedef uint32_t four __attribute__((vector_size(16)));
 
 /* Adds `count` rows, the first one times `first`, the last one times `last`, those between times
  * `scale`; at most WHOLE_MOST between. */
-INLINE void add_weighted(uint32_t *sums, const uint8_t *rows, size_t stride, uint32_t count,
-                         size_t channels, uint32_t first, uint32_t scale, uint32_t last)
+ALWAYS_INLINE void add_weighted(uint32_t *sums, const uint8_t *rows, size_t stride, uint32_t count,
+                                size_t channels, uint32_t first, uint32_t scale, uint32_t last)
 {
     for (size_t start = 0; start < channels; start += BLOCK) {
         const size_t size = channels - start < BLOCK ? channels - start : BLOCK;
@@ -101,7 +101,7 @@ INLINE void add_weighted(uint32_t *sums, const uint8_t *rows, size_t stride, uin
 
 /* The rounded quotients of sums, to which half of the area has been added. A float misses a quotient
  * below 256 by one at most. */
-INLINE void divide_sums(uint8_t *means, const uint32_t *sums, size_t count, uint32_t area)
+ALWAYS_INLINE void divide_sums(uint8_t *means, const uint32_t *sums, size_t count, uint32_t area)
 {
     const float inverse = 1.0f / (float)area;
     for (size_t i = 0; i < count; i++) {
@@ -115,24 +115,17 @@ INLINE void divide_sums(uint8_t *means, const uint32_t *sums, size_t count, uint
     }
 }
 
-#if defined(__x86_64__)
-#if defined(__clang__)
-#define AVX2 __attribute__((target("avx2")))
-#else
-#define AVX2 __attribute__((target("avx2"), optimize("O3"))) /* with its loops as vectors */
-#endif
-
-AVX2 static void add_avx2(uint32_t *sums, const uint8_t *rows, size_t stride, uint32_t count,
-                          size_t channels, uint32_t first, uint32_t scale, uint32_t last)
+AVX2_LOOPS static void add_avx2(uint32_t *sums, const uint8_t *rows, size_t stride, uint32_t count,
+                                size_t channels, uint32_t first, uint32_t scale, uint32_t last)
 {
     add_weighted(sums, rows, stride, count, channels, first, scale, last);
 }
 
-AVX2 static void divide_avx2(uint8_t *means, const uint32_t *sums, size_t count, uint32_t area)
+AVX2_LOOPS static void divide_avx2(uint8_t *means, const uint32_t *sums, size_t count,
+                                   uint32_t area)
 {
     divide_sums(means, sums, count, area);
 }
-#endif
 
 static void add_rows(const struct scaler *scaler, const uint8_t *rows, size_t stride,
                      uint32_t count, uint32_t first, uint32_t last)
@@ -149,13 +142,10 @@ static void add_rows(const struct scaler *scaler, const uint8_t *rows, size_t st
                            rows[j * stride + i];
         return;
     }
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) {
+    if (cpu_has_avx2())
         add_avx2(scaler->sums, rows, stride, count, channels, first, scale, last);
-        return;
-    }
-#endif
-    add_weighted(scaler->sums, rows, stride, count, channels, first, scale, last);
+    else
+        add_weighted(scaler->sums, rows, stride, count, channels, first, scale, last);
 }
 
 /* A row of means to where it is in the upright image. */
@@ -242,11 +232,9 @@ static void write_row(struct scaler *scaler)
         divide_columns(scaler);
     } else {
         add_columns(scaler);
-#if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx2"))
+        if (cpu_has_avx2())
             divide_avx2(scaler->means, scaler->totals, count, (uint32_t)area);
         else
-#endif
             divide_sums(scaler->means, scaler->totals, count, (uint32_t)area);
     }
     place_row(scaler, scaler->means);

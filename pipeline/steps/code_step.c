@@ -43,19 +43,21 @@ static void fill_part(void *table, const void *state, uint32_t list_entries,
 
 /* --- self-test ------------------------------------------------------------------------------- */
 
-#define TEST_PARTS 26u
+#define TEST_TURNED 32u
+#define TEST_PARTS  (TEST_TURNED + 2)
 
 /* Images of every orientation, smaller and larger than the samples, and the two strips of another. */
 static uint32_t make_parts(struct proof_part *parts)
 {
-    static const uint32_t sizes[][2] = {{1, 1}, {3, 200}, {128, 64}};
+    static const uint32_t sizes[][2] = {{1, 1}, {3, 200}, {32, 29}, {128, 64}};
     uint32_t offset = 0;
     for (uint32_t i = 0; i < TEST_PARTS; i++) {
         struct part_shape *in = &parts[i].in;
-        in->width = i < 24 ? sizes[i / 8][0] : 131;
-        in->height = i < 24 ? sizes[i / 8][1] : 97;
-        in->orientation = i < 24 ? (uint8_t)(1 + i % 8) : 6;
-        in->rect = (struct cell_rect){0, i == 25 ? 40 : 0, in->width, i == 24 ? 40 : in->height};
+        in->width = i < TEST_TURNED ? sizes[i / 8][0] : 131;
+        in->height = i < TEST_TURNED ? sizes[i / 8][1] : 97;
+        in->orientation = i < TEST_TURNED ? (uint8_t)(1 + i % 8) : 6;
+        in->rect = (struct cell_rect){0, i == TEST_TURNED + 1 ? 40 : 0, in->width,
+                                      i == TEST_TURNED ? 40 : in->height};
         part_set_rgb(in);
         parts[i].in_offset = offset;
         parts[i].values = i * CODE_WORDS;

@@ -29,14 +29,14 @@ static void scale_shape(struct part_shape *shape, const struct step_node *node)
     part_set_rgb(shape);
 }
 
-/* An entry; its scaled pixels, or on CPUs rows, as stored. */
+/* An entry; its scaled pixels, or on CPUs pairs of rows, as stored. */
 static void count_items(uint32_t *count, const void *state, const struct part_shape *in)
 {
     struct part_shape out = *in;
     scale_shape(&out, slot_kernel_node(state));
     count[0] = 1;
     if (slot_kernel_on_cpu(state))
-        count[1] = out.bytes == 0 ? 0 : in->orientation >= 5 ? out.width : out.height;
+        count[1] = out.bytes == 0 ? 0 : ((in->orientation >= 5 ? out.width : out.height) + 1) / 2;
     else
         count[1] = (uint32_t)(out.bytes / 3);
 }

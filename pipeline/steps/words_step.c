@@ -14,7 +14,7 @@
 
 #define GROUP_MOST 64u
 #define CHUNK      128u /* descriptors of a work-group of fisher_sums; a CPU's takes all of an image */
-#define CPU_ROWS   4u   /* descriptors of an item of words_assign: as many as registers have room for */
+#define CPU_ROWS   6u   /* descriptors of an item of words_assign: as many as registers have room for */
 #define ROWS       1u
 
 void words_reference(uint32_t *words, const struct feature *feature, const uint8_t *descriptors,

@@ -72,10 +72,11 @@ static void place_corner(uint32_t *words, const struct feature *feature, const u
     words[0] = (uint32_t)pixels[0] << 16 | (uint32_t)pixels[1] << 8 | pixels[2];
 }
 
-static void finish_corner(void *values, const struct feature *feature, const uint32_t *words)
+static bool finish_corner(void *values, const struct feature *feature, const uint32_t *words)
 {
     for (uint32_t i = 0; i < feature->dimension; i++)
         ((float *)values)[i] = (float)words[i] / 0x1000000;
+    return true;
 }
 
 static const char *const corner_examples[] = {"corner:grid=4x3", NULL};
