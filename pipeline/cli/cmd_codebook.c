@@ -8,13 +8,36 @@
 #include "cli/summary.h"
 #include "decode/isolate.h"
 #include "features/kind.h"
+#include "features/preset.h"
 #include "file/codebooks.h"
 #include <stdlib.h>
 #include <string.h>
 
+/* The features of a preset that learn. */
+static enum status read_preset(struct feature_set *features, const struct options *options,
+                               struct error *err)
+{
+    const struct preset *preset = &presets[options->preset];
+    if (options->features.count > 0)
+        return misuse(err, options->command, "--preset and --feature cannot be combined");
+    for (unsigned i = 0; i < preset_count(preset); i++) {
+        struct feature_set one = {.count = 0};
+        enum status status = feature_set_add(&one, preset->feature[i].spec, NORMALIZE_L1, err);
+        if (status == STATUS_OK && one.feature[0].kind->descriptor)
+            status = feature_set_add(features, preset->feature[i].spec, NORMALIZE_L1, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return features->count > 0
+               ? STATUS_OK
+               : error_set(err, STATUS_USAGE, "the preset %s needs no codebooks", preset->name);
+}
+
 static enum status read_features(struct feature_set *features, const struct options *options,
                                  struct error *err)
 {
+    if (options->preset >= 0)
+        return read_preset(features, options, err);
     if (options->features.count == 0)
         return misuse(err, options->command, "the feature is missing: give --feature SPEC");
     for (unsigned i = 0; i < options->features.count; i++) {

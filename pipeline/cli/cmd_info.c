@@ -12,6 +12,7 @@
 #include "file/codebooks.h"
 #include "file/identity.h"
 #include "file/parameters.h"
+#include "file/preset_join.h"
 #include "file/result.h"
 #include <errno.h>
 #include <stdio.h>
@@ -103,10 +104,14 @@ static enum status print_clusters(struct sink *sink, struct result *result, stru
 {
     for (unsigned i = 0; i < result_clusters_count(result); i++) {
         const struct result_clusters *clusters = result_clusters_at(result, i);
-        char iterations[40];
+        char iterations[40], feature[2 * FEATURE_NAME_MAX], components[40] = "";
+        if (clusters->components)
+            snprintf(components, sizeof components, " on %u components", clusters->dimension);
         sink_printf(
-            sink, "  %-9s %-14s k %u by %s (%s), %s%s, inertia %.7g\n", i ? "" : "clusters",
-            clusters->name, clusters->k, clusters->feature, clusters->metric,
+            sink, "  %-9s %-14s k %u by %s (%s%s), %s%s, inertia %.7g\n", i ? "" : "clusters",
+            clusters->name, clusters->k,
+            preset_join_title(feature, sizeof feature, result, clusters->feature), clusters->metric,
+            components,
             format_number_of(iterations, sizeof iterations, clusters->iterations, "iteration"),
             clusters->converged ? ", converged" : "", clusters->inertia);
         if (clusters->fitted_rows)

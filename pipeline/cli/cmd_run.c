@@ -75,9 +75,9 @@ static enum status finish(struct compute_search *search, const struct ingest_pla
     if (ingested != STATUS_OK)
         summary_stopped(err, report);
     enum status status = ingested;
-    const char *feature = options->feature ? options->feature
-                          : plan->preset   ? RESULT_PRESET
-                                           : plan->first;
+    const char *feature = options->feature                               ? options->feature
+                          : plan->preset && options->features.count == 0 ? RESULT_PRESET
+                                                                         : plan->first;
     if (whole)
         status = cluster_and_tell(&clusters, feature, search, progress, err);
     const bool clustered = whole && status == STATUS_OK;

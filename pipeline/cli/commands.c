@@ -50,14 +50,15 @@ const struct command commands[] = {
      .run = command_ingest},
     {.name = "codebook",
      .goal = STEPS,
-     .arguments = "SOURCE... -o C.h5 --feature SPEC [OPTIONS]",
+     .arguments = "SOURCE... -o C.h5 --feature SPEC|--preset NAME [OPTIONS]",
      .summary = "learn the codebooks of features from a sample of images",
      .about =
          "An ingest learns the codebooks that its features need from its own images. This command "
-         "does so once, so that several files have the same: ingest takes a codebook of C.h5 with "
-         "--feature SPEC,codebook=C.h5. The sample depends on the files alone.",
+         "does so once, so that several files have the same: ingest takes the codebooks of C.h5 with "
+         "--codebook C.h5, or that of one feature with --feature SPEC,codebook=C.h5. The sample depends on the files alone.",
      .examples = "  clpipe codebook photos -o words.h5 --feature dct:words=512\n"
-                 "  clpipe ingest more -o more.h5 --feature dct:words=512,codebook=words.h5",
+                 "  clpipe ingest more -o more.h5 --feature dct:words=512,codebook=words.h5\n"
+                 "  clpipe codebook photos -o fast.h5 --preset fast",
      .operand_name = "SOURCE",
      .min_operands = 1,
      .max_operands = 65535,

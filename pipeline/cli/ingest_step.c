@@ -171,18 +171,22 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
     const char *specs[PRESET_FEATURES_MAX];
     const char *const *spec = options->features.text;
     unsigned count = options->features.count;
-    const struct option *row = option_find(options->command, "feature", 7);
-    const struct preset *preset = *out = options->preset >= 0 ? &presets[options->preset] : NULL;
+    const struct preset *preset = options->preset >= 0 ? &presets[options->preset] : NULL;
     if (preset && count > 0)
         return misuse(err, options->command, "--preset and --feature cannot be combined");
+    if (!preset && count == 0 && !t->file && !t->unfinished) {
+        preset = preset_find(PRESET_DEFAULT);
+        if (options->blur)
+            return misuse(err, options->command,
+                          "--blur needs --feature: the features of the default, preset %s, take none",
+                          preset->name);
+    }
+    *out = preset;
     if (preset && !(t->file && has_preset(t, preset))) {
         count = preset_count(preset);
         for (unsigned i = 0; i < count; i++)
             specs[i] = preset->feature[i].spec;
         spec = specs;
-    } else if (count == 0 && !t->file && !t->unfinished) {
-        spec = &row->initial;
-        count = 1;
     }
     enum status status =
         takeover_features(&plan->features, plan->first, t, spec, count, options, err);
@@ -221,7 +225,7 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
                                struct error *err)
 {
     struct takeover *t = &plan->takeover;
-    const struct preset *preset;
+    const struct preset *preset = NULL;
     enum status status = choose_features(plan, &preset, options, err);
     if (status == STATUS_OK && preset && preset->few && !t->file)
         status = plan_few(plan, preset->few, options, err);
@@ -247,6 +251,17 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
         return walk_all(plan, "a raised limit", true, err);
     return options_given(options, "thumbnails") ? walk_all(plan, "--thumbnails", true, err)
                                                 : STATUS_OK;
+}
+
+/* --codebook for features that need none is a mistake. */
+static enum status check_codebook_used(const struct ingest_plan *plan, const struct options *options,
+                                       struct error *err)
+{
+    for (unsigned i = 0; i < plan->features.count; i++)
+        if (plan->features.feature[i].kind->descriptor)
+            return STATUS_OK;
+    return options->codebook ? misuse(err, options->command, "--codebook: no feature needs one")
+                             : STATUS_OK;
 }
 
 enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
@@ -276,6 +291,8 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
         goto out;
     status = plan_update(out, options, err);
     if (status != STATUS_OK)
+        goto out;
+    if ((status = check_codebook_used(out, options, err)))
         goto out;
     status = write_parameters(&out->parameters, &out->features, &out->takeover.options,
                               stored_limit(&out->takeover, options), err);

@@ -41,15 +41,18 @@ const struct option_group group_compute = {"Device and machine", compute_rows};
     }
 
 static const struct option ingest_rows[] = {
-    {"feature", 0, OPTION_LIST, AT(features), "SPEC", "rgb:bins=8x8x8", NULL, 0, 0,
+    {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL, "those of --preset", 0, 0,
      "feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or "
      "levels=1+2+3, scale=N, normalize=..., codebook=C.h5; KIND "
      "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, oplbp, "
      "hog, gradient, coledge; with words=K or fisher=K instead of bins= dct, sift, opsift or patch"},
-    {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best", NULL, "none", 0, 0,
+    {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best", NULL,
+     "fast; for an existing file, what it has", 0, 0,
      "features that measurements have chosen, with weights, instead of --feature: color: "
      "hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; best: SIFT "
      "in grey and colour, and patches; for fewer than 64 images features that learn nothing"},
+    {"codebook", 0, OPTION_TEXT, AT(codebook), "C.h5", NULL, "learned from the images", 0, 0,
+     "take the codebooks of all features from a file that clpipe codebook has made"},
     {"normalize", 0, OPTION_CHOICE, AT(normalize), "l1|none|hellinger", "l1", NULL, 0, 0,
      "l1: shares of the pixels; none: counts; hellinger: square roots of shares"},
     {"blur", 0, OPTION_CHOICE, AT(blur), "off|3", "off", NULL, 0, 0,
@@ -119,8 +122,10 @@ static const struct option codebook_rows[] = {
     {"output", 'o', OPTION_TEXT, AT(output), "FILE", NULL, NULL, 0, 0,
      "HDF5 file to write; required"},
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL, NULL, 0, 0,
-     "feature to learn a codebook for, repeatable; required"},
-    {"sample", 0, OPTION_NUMBER, AT(sample), "N", "1000", NULL, 1, 10000000,
+     "feature to learn a codebook for, repeatable; required, or --preset"},
+    {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best", NULL, "none", 0, 0,
+     "all features of a preset that learn"},
+    {"sample", 0, OPTION_NUMBER, AT(sample), "N", "512", NULL, 1, 10000000,
      "number of images to learn from"},
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing file"},
     END};

@@ -64,6 +64,7 @@ struct options {
     bool follow_symlinks, archives, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     struct share allow_failures;
     bool add_codes, retrain;
+    const char *codebook;
     int preset; /* of presets[] (features/preset.h), -1: none */
     uint64_t sample; /* codebook: images to learn from */
 

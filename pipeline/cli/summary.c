@@ -10,6 +10,7 @@
 #include "cli/signals.h"
 #include "cli/sink.h"
 #include "cli/sweep_plot.h"
+#include "file/preset_join.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -489,7 +490,7 @@ static void other_line(struct text *text, const struct clustering_report *result
         snprintf(more, sizeof more, "-k %u (more clusters), ", 2 * result->k);
     if (!result->sweep.values && most > 2)
         snprintf(range, sizeof range, "-k 2:%u (tries each k), ", (unsigned)most);
-    line(text, "or", "the same command with %s%s%s--feature %s --add (other colours)", more, range,
+    line(text, "or", "the same command with %s%s%s--feature %s --add (by colours)", more, range,
          more[0] || range[0] ? "or " : "", strncmp(result->feature, "hsv", 3) == 0 ? "rgb" : "hsv");
 }
 
@@ -499,11 +500,11 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     struct text text;
     if (!text_open(&text, options))
         return;
-    char clusters[40], rows[40], time[32];
+    char clusters[40], rows[40], time[32], feature[2 * FEATURE_NAME_MAX];
     fprintf(text.stream, "\n%s%s%s of %s by %s (%s)\n", bold(&text),
             format_number_of(clusters, sizeof clusters, result->k, "cluster"), plain(&text),
             format_number_of(rows, sizeof rows, result->rows, images ? "image" : "row"),
-            result->feature, result->metric);
+            preset_join_title(feature, sizeof feature, images, result->feature), result->metric);
     if (result->mini_batch && result->iterations)
         line(&text, "k-means", "%s of %u rows%s, inertia %.7g",
              format_number_of(rows, sizeof rows, result->iterations, "batch"), result->mini_batch,
@@ -537,7 +538,7 @@ void summary_clusters(const struct clustering_report *result, const struct optio
          path_for_message(shown, sizeof shown, result->output));
     char rest[FEATURE_NAME_MAX + 40];
     snprintf(rest, sizeof rest, " --name %s --what %s", result->name,
-             images && result->in_input ? "tree --to by-colour" : "labels");
+             images && result->in_input ? "tree --to by-cluster" : "labels");
     command_line(&text, "next", "export", result->output, rest);
     if (strcmp(options->command->name, "run") == 0)
         other_line(&text, result);

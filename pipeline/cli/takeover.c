@@ -404,6 +404,8 @@ static enum status resolve_feature(struct feature *out, struct takeover *t, cons
     }
     if (file)
         status = take_codebook(out, t, file, spec, err);
+    else if (options->codebook && out->kind->descriptor)
+        status = take_codebook(out, t, options->codebook, spec, err);
     else if (theirs && same_asked(theirs, out) && !options->retrain)
         *out = *theirs;
 out:

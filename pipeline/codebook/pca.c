@@ -396,9 +396,10 @@ static enum status take_components(struct pca *pca, struct projection *out,
         out->dimension++;
     }
     free(axis);
-    return out->dimension > 0
-               ? STATUS_OK
-               : error_set(err, STATUS_FAILED, "all rows are alike: they have no principal components");
+    return out->dimension > 0 ? STATUS_OK
+                              : error_set(err, STATUS_FAILED,
+                                          "all rows are alike: they have no principal components; "
+                                          "--pca 0 takes them as they are");
 }
 
 static enum status find_components(struct pca *pca, struct projection *out, struct error *err)

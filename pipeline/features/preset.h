@@ -7,6 +7,7 @@
 #include "features/feature.h"
 
 #define PRESET_FEATURES_MAX 6
+#define PRESET_DEFAULT      "fast" /* of a new file, where neither features nor a preset are named */
 
 struct preset {
     const char *name;

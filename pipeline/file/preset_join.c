@@ -29,3 +29,16 @@ enum status preset_join_read(struct preset_join *out, const char *json, struct e
     return right ? STATUS_OK
                  : error_set(err, STATUS_FAILED, "its preset joins features in an unknown way");
 }
+
+const char *preset_join_title(char *text, size_t size, const struct result *result,
+                              const char *feature)
+{
+    struct parameters *parameters = NULL;
+    const char *json = result && strcmp(feature, RESULT_PRESET) == 0 ? result_preset(result) : NULL;
+    const char *name = NULL;
+    if (json && parameters_open(&parameters, json, NULL) == STATUS_OK)
+        name = parameters_member(parameters, "name");
+    snprintf(text, size, "%s%s%s", feature, name ? " " : "", name ? name : "");
+    parameters_close(&parameters);
+    return text;
+}

@@ -12,8 +12,8 @@
 #include "walk/walk.h"
 
 /* Images of a sample, and descriptors of each feature from all of them, at most. */
-#define LEARNING_PICTURES    1000u
-#define LEARNING_DESCRIPTORS 131072u
+#define LEARNING_PICTURES    512u
+#define LEARNING_DESCRIPTORS 65536u
 /* Of a larger sample's images. */
 #define LEARNING_OF_PICTURE (LEARNING_DESCRIPTORS / LEARNING_PICTURES)
 /* For each word there are at least so many, if the images have them. */

@@ -108,8 +108,27 @@ def limits(request):
         pytest.fail(f"{taken:.1f} s of processors: mark it deep or slow (docs/development.md)")
 
 
-def run_clpipe(*args, cwd=None, env=None, timeout=120, **kwargs):
+# For a new file of a test that says nothing of features: the default learns a codebook, or complains of too
+# few images.
+FEATURE = ["--feature", "rgb:bins=8x8x8"]
+
+
+def with_feature(args, feature, cwd):
+    given = [arg.partition("=")[0] for arg in args]
+    if not feature or args[:1] not in (["ingest"], ["run"]) or {
+            "--feature", "--preset", "--help"} & set(given):
+        return args
+    at = given.index("-o") if "-o" in given[:-1] else None
+    output = args[at + 1] if at else "clpipe.h5"
+    output = Path(cwd or ".", output)
+    if not {"--fresh"} & set(given) and (output.exists() or Path(f"{output}.partial").exists()):
+        return args
+    return [args[0], *feature, *args[1:]]
+
+
+def run_clpipe(*args, cwd=None, env=None, timeout=120, feature=FEATURE, **kwargs):
     """Runs the program; the environment is the caller's with `env` over it (None removes)."""
+    args = with_feature(list(map(str, args)), feature, cwd)
     environment = dict(os.environ)
     for key, value in (env or {}).items():
         if value is None:
@@ -118,7 +137,7 @@ def run_clpipe(*args, cwd=None, env=None, timeout=120, **kwargs):
             environment[key] = str(value)
     kwargs.setdefault("capture_output", True)
     kwargs.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run([str(CLPIPE), *map(str, args)], cwd=cwd, env=environment, text=True,
+    return subprocess.run([str(CLPIPE), *args], cwd=cwd, env=environment, text=True,
                           timeout=timeout, **kwargs)
 
 

@@ -11,7 +11,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, draw_photos, run_clpipe
+from conftest import CLPIPE, FEATURE, draw_photos, run_clpipe
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def bytes_read(pid):
 def stop_inside(place, path, *options):
     """An ingest of `photos` that stands still in the middle of a file."""
     size = os.stat(path).st_size
-    process = subprocess.Popen([str(CLPIPE), "ingest", "photos", "-o", "x.h5", "--threads", "1",
+    process = subprocess.Popen([str(CLPIPE), "ingest", "photos", *FEATURE, "-o", "x.h5", "--threads", "1",
                                 *options, "-q", "--fresh"], cwd=place, start_new_session=True)
     start = None
     while process.poll() is None:

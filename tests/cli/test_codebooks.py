@@ -327,6 +327,21 @@ def test_presets(clpipe, pictures, tmp_path):
                     2, "cannot be combined")
 
 
+def test_preset_of_flat_pictures(clpipe, tmp_path):
+    """By default, of 70 pictures with one descriptor: rows that are alike, which cluster says."""
+    (tmp_path / "in").mkdir()
+    for i in range(70):
+        Image.new("L", (40 + i, 30), 128).save(tmp_path / "in" / f"{i}.png")
+    ok(clpipe("ingest", "in", "-o", "x.h5", feature=None))
+    ok(clpipe("verify", "x.h5"))
+    assert preset_of(tmp_path / "x.h5")[1] == ["dct", "hog", "oplbp"]
+    with h5py.File(tmp_path / "x.h5") as file:
+        for name, values in file["features"].items():
+            assert numpy.isfinite(values[:]).all() and (values[:] == values[0]).all(), name
+    check_one_error(clpipe("cluster", "x.h5", "-k", "2"), 3, "all rows are alike", "--pca 0")
+    ok(clpipe("cluster", "x.h5", "-k", "1", "--pca", "0"))
+
+
 def test_few_pictures_have_presets_without_codebooks(clpipe, tmp_path):
     draw(tmp_path / "in", 0, 63)
     few = ok(clpipe("ingest", "in", "-o", "few.h5", "--preset", "best"))

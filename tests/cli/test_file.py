@@ -14,7 +14,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import CLPIPE, ROOT, check_one_error, digest, draw_photos, run_clpipe
+from conftest import CLPIPE, FEATURE, ROOT, check_one_error, digest, draw_photos, run_clpipe
 
 DOCS = (ROOT / "docs" / "file-format.md").read_text()
 
@@ -275,7 +275,7 @@ def hundreds(tmp_path_factory):
 
 def test_killed_again_and_again(program, hundreds, tmp_path):
     environment = dict(os.environ, SOURCE_DATE_EPOCH="1700000000")
-    command = [CLPIPE, "ingest", hundreds, "-o", "killed.h5", "-q"]
+    command = [CLPIPE, "ingest", *FEATURE, hundreds, "-o", "killed.h5", "-q"]
     result = run_clpipe("ingest", hundreds, "-o", "whole.h5", cwd=tmp_path, env=environment)
     assert result.returncode == 1, result.stderr
     kills = 0
@@ -366,7 +366,7 @@ def test_what_a_run_of_another_machine_has_left(program, photos, tmp_path):
     (tmp_path / "out.h5.partial").mkdir()
     lock = tmp_path / "out.h5.partial" / "lock"
     lock.write_text("4321 elsewhere 00000000-aaaa 0000000007\n")
-    process = subprocess.Popen([CLPIPE, "ingest", photos, "-o", "out.h5"], cwd=tmp_path, text=True,
+    process = subprocess.Popen([CLPIPE, "ingest", photos, *FEATURE, "-o", "out.h5"], cwd=tmp_path, text=True,
                                stderr=subprocess.PIPE)
     assert "process 4321 on elsewhere" in process.stderr.readline()
     process.send_signal(signal.SIGTERM)
@@ -382,7 +382,7 @@ def test_what_a_run_of_another_machine_has_left(program, photos, tmp_path):
 
 def test_the_lock_says_who_works(program, hundreds, tmp_path):
     """By a line that counts on, and by one that says so when the work is left unfinished."""
-    process = subprocess.Popen([CLPIPE, "ingest", hundreds, "-o", "out.h5", "-q"], cwd=tmp_path)
+    process = subprocess.Popen([CLPIPE, "ingest", hundreds, *FEATURE, "-o", "out.h5", "-q"], cwd=tmp_path)
     work = tmp_path / "out.h5.partial"
     while process.poll() is None and not ((work / "records").exists()
                                           and (work / "records").stat().st_size > 2000):
@@ -400,7 +400,7 @@ def test_the_lock_says_who_works(program, hundreds, tmp_path):
 
 
 def test_unfinished_work_of_other_options(program, hundreds, tmp_path):
-    process = subprocess.Popen([CLPIPE, "ingest", hundreds, "-o", "out.h5", "-q"], cwd=tmp_path)
+    process = subprocess.Popen([CLPIPE, "ingest", hundreds, *FEATURE, "-o", "out.h5", "-q"], cwd=tmp_path)
     log = tmp_path / "out.h5.partial" / "records"
     while process.poll() is None and not (log.exists() and log.stat().st_size > 2000):
         time.sleep(0.005)

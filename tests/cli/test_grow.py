@@ -9,7 +9,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, digest
+from conftest import CLPIPE, FEATURE, digest
 
 LONG = pytest.mark.skipif(not os.environ.get("CLPIPE_LONG"), reason="only in tools/check --long")
 
@@ -37,7 +37,7 @@ def add_pictures(directory, few, first, end):
 
 def ingest(directory, output, *options):
     """The report, and the seconds of processors."""
-    command = [str(CLPIPE), "ingest", str(directory), "-o", str(output), "--json", "-", "-q",
+    command = [str(CLPIPE), "ingest", *FEATURE, str(directory), "-o", str(output), "--json", "-", "-q",
                *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         report = json.loads(process.stdout.read())

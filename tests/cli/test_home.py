@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CLPIPE, check_one_error, run_clpipe
+from conftest import CLPIPE, FEATURE, check_one_error, run_clpipe, with_feature
 
 NOBODY_KNOWN = 54321  # no entry in the list of users
 POCL = Path("/etc/OpenCL/vendors/pocl.icd")
@@ -48,6 +48,7 @@ def as_stranger(place, *args, **variables):
             os.setgroups([])
             os.setgid(NOBODY_KNOWN)
             os.setuid(NOBODY_KNOWN)
+    args = with_feature(list(map(str, args)), FEATURE, place)
     environment = {"HOME": None, "XDG_CACHE_HOME": None, "POCL_CACHE_DIR": None,
                    "CLPIPE_CACHE_DIR": None, "TMPDIR": str(place / "temporary"),
                    "OCL_ICD_VENDORS": str(place / "vendors"), **variables}

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import CLPIPE, ROOT, check_one_error, digest
+from conftest import CLPIPE, FEATURE, ROOT, check_one_error, digest
 
 # A libpng that goes wrong on pictures of certain widths, as soon as it has read their header.
 WRONG_LIBPNG = """
@@ -343,7 +343,7 @@ def test_nothing_gets_out(clpipe, pictures, wrong_libpng, tmp_path):
 # --- processes ------------------------------------------------------------------------------------
 
 def test_a_worker_is_killed(pictures, wrong_libpng, tmp_path, clpipe):
-    process = start(tmp_path, wrong_libpng, "ingest", pictures(203), "-o", "a.h5", "--isolate")
+    process = start(tmp_path, wrong_libpng, "ingest", *FEATURE, pictures(203), "-o", "a.h5", "--isolate")
     os.kill(wait_for_hang(process), signal.SIGKILL)
     assert process.wait(30) == 1, process.stderr.read()
     rows = failures(clpipe, "a.h5")
@@ -353,7 +353,7 @@ def test_a_worker_is_killed(pictures, wrong_libpng, tmp_path, clpipe):
 
 def test_what_starts_workers_is_killed(pictures, wrong_libpng, tmp_path, clpipe):
     folder = pictures(203)
-    process = start(tmp_path, wrong_libpng, "ingest", folder, "-o", "a.h5", "--isolate")
+    process = start(tmp_path, wrong_libpng, "ingest", *FEATURE, folder, "-o", "a.h5", "--isolate")
     hung = wait_for_hang(process)
     template = [pid for pid, name, _ in children(process.pid) if name == "clpipe-isolate"]
     assert len(template) == 1
@@ -369,7 +369,7 @@ def test_what_starts_workers_is_killed(pictures, wrong_libpng, tmp_path, clpipe)
 def test_descriptors_and_limits(pictures, wrong_libpng, tmp_path):
     secret = os.open(tmp_path / "secret", os.O_RDWR | os.O_CREAT)
     folder = pictures(203)
-    process = start(tmp_path, wrong_libpng, "ingest", folder, "-o", "a.h5", "--isolate",
+    process = start(tmp_path, wrong_libpng, "ingest", *FEATURE, folder, "-o", "a.h5", "--isolate",
                     pass_fds=[secret])
     try:
         worker = wait_for_hang(process)
@@ -411,7 +411,7 @@ def test_descriptors_and_limits(pictures, wrong_libpng, tmp_path):
 def test_a_job_is_ended(pictures, wrong_libpng, tmp_path, clpipe):
     """Schedulers signal every process of a job: the decoders go on until the program is done."""
     folder = pictures(203)
-    process = start(tmp_path, wrong_libpng, "ingest", folder, "-o", "a.h5", "--isolate",
+    process = start(tmp_path, wrong_libpng, "ingest", *FEATURE, folder, "-o", "a.h5", "--isolate",
                     "--max-decode-seconds", 3, start_new_session=True)
     wait_for_hang(process)
     os.killpg(process.pid, signal.SIGTERM)
@@ -426,7 +426,7 @@ def test_a_job_is_ended(pictures, wrong_libpng, tmp_path, clpipe):
 def test_stop_while_a_decoder_hangs(pictures, wrong_libpng, tmp_path, clpipe):
     """Nobody waits for it for long; the others are done, and sealed."""
     folder = pictures(203)
-    process = start(tmp_path, wrong_libpng, "ingest", folder, "-o", "a.h5", "--isolate",
+    process = start(tmp_path, wrong_libpng, "ingest", *FEATURE, folder, "-o", "a.h5", "--isolate",
                     "--threads", 2)
     hung = wait_for_hang(process)
     process.terminate()

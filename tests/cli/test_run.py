@@ -16,7 +16,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, check_one_error, draw_photos, error_lines, run_clpipe
+from conftest import CLPIPE, FEATURE, check_one_error, draw_photos, error_lines, run_clpipe
 
 INGEST_KEYS = {"images_ok", "images_failed", "images_unchanged", "images_resumed",
                "files_not_images", "bytes_read", "pixels", "seconds", "images_per_second", "stages",
@@ -589,7 +589,7 @@ def test_kernels_that_are_compiled_show(clpipe, photos, tmp_path):
         env = {"CLPIPE_NO_CACHE": cache} if cache else {}
         if not cache:  # fills the cache
             assert clpipe("run", photos, "-k", 3, "-o", "first.h5").returncode == 0
-        code, output = in_terminal("run", photos, "-k", 3, "-o", f"{shown}.h5", columns=100,
+        code, output = in_terminal("run", *FEATURE, photos, "-k", 3, "-o", f"{shown}.h5", columns=100,
                                    cwd=tmp_path, env=env)
         assert code == 0, output
         assert ("compiling kernels (first run on this device)" in output) == shown, output
@@ -653,7 +653,7 @@ def test_live_line_follows_the_window(many, tmp_path):
 def interrupt(directory, cwd, *signals, pause=0.0, arguments=()):
     """Once some pictures are done, of many."""
     with open(cwd.parent / f"{cwd.name}.err", "w+") as said:
-        child = subprocess.Popen([str(CLPIPE), "ingest", str(directory), "-o", "x.h5", "--progress",
+        child = subprocess.Popen([str(CLPIPE), "ingest", *FEATURE, str(directory), "-o", "x.h5", "--progress",
                                   "always", "--threads", "1", *arguments], cwd=cwd,
                                  stdout=subprocess.DEVNULL, stderr=said)
         path = Path(said.name)

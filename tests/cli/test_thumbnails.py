@@ -14,7 +14,7 @@ import numpy
 import pytest
 from PIL import Image, ImageOps
 
-from conftest import CLPIPE, check_one_error, digest, run_clpipe
+from conftest import CLPIPE, FEATURE, check_one_error, digest, run_clpipe
 
 # How many dB a thumbnail may be noisier than what Pillow's box filter and JPEG of that quality give.
 WORSE = 2
@@ -228,7 +228,7 @@ def test_killed_and_resumed(tmp_path, program):
         (directory / f"{i:03}.jpg").write_bytes(files[i % 5])
     whole, parts = tmp_path / "whole.h5", tmp_path / "parts.h5"
     assert run_clpipe("ingest", directory, "--thumbnails", "-o", whole, "-q").returncode == 0
-    command = [str(CLPIPE), "ingest", directory, "--thumbnails", "-o", parts, "-q", "--threads", "1"]
+    command = [str(CLPIPE), "ingest", *FEATURE, directory, "--thumbnails", "-o", parts, "-q", "--threads", "1"]
     ends = []
     for number, after in ((signal.SIGTERM, 0.5), (signal.SIGKILL, 0.7)):
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

@@ -12,7 +12,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import CLPIPE, check_one_error, digest, draw_photos, error_lines, run_clpipe, spoil
+from conftest import CLPIPE, FEATURE, check_one_error, digest, draw_photos, error_lines, run_clpipe, spoil
 
 FIRST = "rgb:bins=8x8x8"
 SECOND = "gray:bins=16,grid=2x2"
@@ -154,7 +154,7 @@ def writing(tmp_path, program):
         os.link(photos / "0.jpg", photos / f"{i}.jpg")
     shutil.copytree(photos.parent / "many", tmp_path / "few", ignore=lambda _, names:
                     [n for n in names if n not in ("1.jpg", "2.jpg")])
-    process = subprocess.Popen([str(CLPIPE), "ingest", "many", "-o", "x.h5", "-q"], cwd=tmp_path)
+    process = subprocess.Popen([str(CLPIPE), "ingest", *FEATURE, "many", "-o", "x.h5", "-q"], cwd=tmp_path)
     while not (tmp_path / "x.h5.partial" / "records").exists():
         assert process.poll() is None
         time.sleep(0.005)
@@ -188,7 +188,7 @@ def test_second_writer_by_another_name(mixed, tmp_path):
     many.mkdir()
     for i in range(3000):
         os.link(mixed / "green" / "01.jpg", many / f"{i}.jpg")
-    process = subprocess.Popen([str(CLPIPE), "ingest", "many", "-o", "link.h5", "-q"], cwd=tmp_path)
+    process = subprocess.Popen([str(CLPIPE), "ingest", *FEATURE, "many", "-o", "link.h5", "-q"], cwd=tmp_path)
     work = tmp_path / "results" / "x.h5.partial"
     while not (work / "records").exists():
         assert process.poll() is None
@@ -219,7 +219,7 @@ def test_cluster_waits_for_nobody(writing, tmp_path, monkeypatch):
     shutil.copy("x.h5", "c.h5")
     assert run_clpipe("cluster", "c.h5", "-k", 1).returncode == 0
     before = (tmp_path / "x.h5").read_bytes()
-    process = subprocess.Popen([str(CLPIPE), "ingest", "many", "-o", "x.h5", "--fresh", "-q"])
+    process = subprocess.Popen([str(CLPIPE), "ingest", *FEATURE, "many", "-o", "x.h5", "--fresh", "-q"])
     while not (tmp_path / "x.h5.partial" / "records").exists():
         assert process.poll() is None
         time.sleep(0.005)

@@ -115,12 +115,12 @@ def test_defaults_of_the_contract(clpipe):
                 if (match := re.search(r"\[default: (.*)\]$", text))}
     assert {name: defaults[name] for name in [
         "output", "feature", "normalize", "alpha", "max-pixels", "memory", "progress", "name",
-        "init", "seed", "n-init", "max-iter", "tol", "decode-scale"]} == {
-        "output": "clpipe.h5", "feature": "rgb:bins=8x8x8", "normalize": "l1", "alpha": "white",
+        "init", "seed", "n-init", "max-iter", "tol", "decode-scale", "preset"]} == {
+        "output": "clpipe.h5", "feature": "those of --preset", "normalize": "l1", "alpha": "white",
         "max-pixels": "268435456", "memory": "256M", "progress": "auto", "name": "kmeans",
         "init": "kmeans++", "seed": "0", "n-init": "10 if rows x values x k is at most 2^31, else 1",
         "max-iter": "100", "tol": "0",
-        "decode-scale": "1"}
+        "decode-scale": "1", "preset": "fast; for an existing file, what it has"}
     assert defaults["k"].startswith("10")
 
 

@@ -202,17 +202,44 @@ class File:
         raise Error(f"{self.name} holds no {kind} '{name}': {there}" if name is not None else
                     f"name one {kind} of {self.name}: {there}", 2)
 
-    def feature(self, name: Optional[str] = None, rows: Union[slice, None] = None) -> Array:
-        """The rows of a feature (None: the only one), or those of a slice; N x D."""
-        chosen = self._choose("feature", self.feature_names, name)
-        found: Array = self._file["features"][chosen][rows if rows is not None else slice(None)]
+    @property
+    def preset(self) -> Optional[Dict[str, Any]]:
+        """How features are joined where none is named: names, weights, components."""
+        found: Optional[Dict[str, Any]] = None
+        if "preset" in self._file.attrs:
+            found = json.loads(_attribute(self._file, "preset"))
         return found
+
+    def _joined(self, rows: Union[slice, None]) -> Array:
+        """The features of the preset side by side, in rows of length 1."""
+        assert self.preset is not None
+        parts, total = [], 0.0
+        for feature in self.preset["features"]:
+            part = self.feature(feature["name"], rows).astype(numpy.float64)
+            if _attribute(self._file["features"][feature["name"]], "normalize") == "l1":
+                part = numpy.sqrt(part)
+            squares = numpy.cumsum(part * part, axis=1)[:, -1:]
+            scale = numpy.divide(feature["weight"], numpy.sqrt(squares), where=squares > 0,
+                                 out=numpy.zeros_like(squares))
+            parts.append(part * scale)
+            total = total + feature["weight"] ** 2 * (squares > 0)
+        joined: Array = (numpy.hstack(parts) / numpy.sqrt(numpy.maximum(total, 1e-300))).astype(numpy.float32)
+        return joined
+
+    def feature(self, name: Optional[str] = None, rows: Union[slice, None] = None) -> Array:
+        """The rows of a feature (None: those of the preset, joined, else the only one), or those of a
+        slice; N x D. float32, whatever they are stored as, or uint32 counts."""
+        if self.preset and name in (None, "preset") and "preset" not in self.feature_names:
+            return self._joined(rows)
+        stored = self._file["features"][self._choose("feature", self.feature_names, name)]
+        found: Array = stored[rows if rows is not None else slice(None)]
+        return found.astype("f4") if found.dtype == "f2" else found
 
     def features(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
         """A feature as a data frame: a column for each value, named NAME_0..., indexed by path."""
         library = _pandas()
-        name = self._choose("feature", self.feature_names, name)
         values = self.feature(name)
+        name = name or ("preset" if self.preset else self.feature_names[0])
         paths = self._locate("images") if absolute else _texts(self._file["images/path"])
         frame: "pandas.DataFrame" = library.DataFrame(
             values, index=library.Index(paths, name="file" if absolute else "path"),
