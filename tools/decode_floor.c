@@ -1,12 +1,13 @@
 /* decode_floor.c: the lower bound that ingest is compared with: read, decode and count only.
  *
- *     decode_floor [--no-count] THREADS LIST
+ *     decode_floor [--no-count | --streams] THREADS LIST
  *
  * LIST names the files, separated by NUL. Each thread takes the next file, reads it whole, decodes
  * it with libjpeg (accurate IDCT, fancy upsampling, RGB) and, without --no-count, counts three
  * 256-bin histograms with four sub-tables. No pipeline, no device, no output file. Prints images,
  * seconds and the sum of all pixel counts weighted by bin, which prevents the compiler from removing
- * the work and allows a comparison.
+ * the work and allows a comparison. With --streams it only reads headers, and copies the scans without
+ * their stuffed bytes, as for a device that decodes the entropy code.
  */
 #include "base/clock.h"
 
@@ -21,7 +22,7 @@
 
 static char **files;
 static int file_count;
-static int counting = 1;
+static int counting = 1, streams;
 static atomic_int next_file;
 static _Atomic uint64_t images, weighted;
 
@@ -63,6 +64,21 @@ static size_t read_file(uint8_t **buffer, size_t *room, const char *name)
     return size;
 }
 
+/* Copies the scan up to the marker behind it without stuffed bytes; returns their number. */
+static size_t copy_scan(uint8_t *out, const uint8_t *scan, size_t size)
+{
+    size_t done = 0;
+    const uint8_t *end = scan + size, *marker;
+    while ((marker = memchr(scan, 0xff, (size_t)(end - scan)))) {
+        memcpy(out + done, scan, (size_t)(marker - scan) + 1);
+        done += (size_t)(marker - scan) + 1;
+        scan = marker + 2;
+        if (scan >= end || (marker[1] != 0 && (marker[1] & 0xf8) != 0xd0))
+            break;
+    }
+    return done;
+}
+
 static void *work(void *unused)
 {
     (void)unused;
@@ -78,6 +94,17 @@ static void *work(void *unused)
             continue;
         jpeg_mem_src(&info, bytes, size);
         jpeg_read_header(&info, TRUE);
+        if (streams) {
+            if (pixel_room < size)
+                pixels = realloc(pixels, pixel_room = 2 * size);
+            if (pixels)
+                atomic_fetch_add(&weighted,
+                                 copy_scan(pixels, info.src->next_input_byte,
+                                           info.src->bytes_in_buffer));
+            jpeg_abort_decompress(&info);
+            atomic_fetch_add(&images, 1);
+            continue;
+        }
         info.out_color_space = JCS_RGB;
         info.dct_method = JDCT_ISLOW;
         jpeg_start_decompress(&info);
@@ -132,14 +159,15 @@ static int read_list(const char *path)
 int main(int argc, char **argv)
 {
     int64_t start = clock_now();
-    if (argc > 1 && strcmp(argv[1], "--no-count") == 0) {
+    if (argc > 1 && (strcmp(argv[1], "--no-count") == 0 || strcmp(argv[1], "--streams") == 0)) {
+        streams = argv[1][2] == 's';
         counting = 0;
         argv++;
         argc--;
     }
     int threads = argc == 3 ? atoi(argv[1]) : 0;
     if (threads < 1 || threads > 1024 || !read_list(argv[2])) {
-        fprintf(stderr, "usage: decode_floor [--no-count] THREADS LIST\n");
+        fprintf(stderr, "usage: decode_floor [--no-count | --streams] THREADS LIST\n");
         return 2;
     }
     pthread_t thread[1024];

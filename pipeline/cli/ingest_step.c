@@ -2,6 +2,7 @@
 #include "cli/ingest_step.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/path.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -21,6 +22,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Host memory for a thread. */
+#define MEMORY_EACH (16ull << 20)
 
 /* A missing source is a mistyped command line, found before a device is woken up. What else may be
  * wrong with one, the walk says. */
@@ -322,10 +326,17 @@ static void read_decode(struct decode_options *out, const struct options *option
     out->icc = options->icc != 0;
 }
 
+/* Unless it is given: more threads hold more images at a time. */
+static uint64_t memory_of(const struct options *options)
+{
+    const uint64_t each = (uint64_t)compute_threads(options) * MEMORY_EACH;
+    return options_given(options, "memory") ? options->memory : max_u64(options->memory, each);
+}
+
 enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err)
 {
     struct isolate_config config = {
-        .slot_bytes = bounds_isolate_slot(options->memory, compute_threads(options)),
+        .slot_bytes = bounds_isolate_slot(memory_of(options), compute_threads(options)),
         .max_seconds = options->max_decode_seconds,
         .headers_only = options->dry_run,
         .stop = signals_stop()};
@@ -371,9 +382,9 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     const struct takeover *takeover = &plan->takeover;
     const struct options *options = &takeover->options;
     const struct compute *compute = search->compute;
+    const uint64_t memory = memory_of(options);
     uint64_t shared =
-        isolate ? bounds_isolate_slot(options->memory, compute_threads(options)) * compute->threads
-                : 0;
+        isolate ? bounds_isolate_slot(memory, compute_threads(options)) * compute->threads : 0;
     struct ingest_config config = {
         .walk = walk_options_of(options, takeover->places.walked, takeover->places.count),
         .features = plan->features,
@@ -403,7 +414,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .isolate = isolate,
         .trace = compute->trace,
         .threads = compute->threads,
-        .memory = options->memory - shared,
+        .memory = memory - shared,
         .device_memory = options->device_memory,
         .slot_bytes = options->slot_size,
         .slot_count = (unsigned)options->slots,

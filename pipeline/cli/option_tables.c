@@ -25,7 +25,7 @@ static const struct option compute_rows[] = {
     {"threads", 0, OPTION_NUMBER, AT(threads), "N", NULL, "the CPUs this process may use", 1, 4096,
      "number of decode and host threads"},
     {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
-     "limit on clpipe's own host buffers"},
+     "limit on clpipe's own host buffers; without it, ingest with over 16 threads has 16M for each"},
     {"device-memory", 0, OPTION_SIZE, AT(device_memory), "SIZE", NULL, "the memory of the device",
      0, 0, "limit on the buffers on each device"},
     {"profile", 0, OPTION_TEXT, AT(profile), "TRACE.json", NULL, NULL, 0, 0,

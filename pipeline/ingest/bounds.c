@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#define WINDOW_MAX       4096u
+#define WINDOW_MAX       32768u
 #define ISOLATE_SLOT_MAX (4ull << 20)
 /* A picture beside its counters. */
 #define PICTURE_BYTES 512u

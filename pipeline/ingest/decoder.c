@@ -20,6 +20,8 @@
 #define AHEAD_BYTES (32u << 10)
 /* Pixels of a picture that is decoded while all slots are full. */
 #define SPARE_BYTES (4u << 20)
+/* What decoding takes, before it was measured. */
+#define PIXEL_NS 5.0
 
 struct decoder {
     struct decoders *decoders;
@@ -27,6 +29,7 @@ struct decoder {
     pthread_t thread;
     double busy;
     struct readers_waits waits;
+    double pixel_ns;                   /* that decoding a pixel took last while all slots were full */
     struct thumbnail_maker *thumbnail; /* NULL: none are made */
 };
 
@@ -169,10 +172,13 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
     struct staging_part part;
     const unsigned count = window ? 0 : offer_coded(coded, strips, &pixels);
     const bool spare = !window && part_is_whole(&pixels) && spare_memory(strips) > 0;
-    bool full = false;
+    struct staging_else other = {.patience = (int64_t)(strips->decoder->pixel_ns *
+                                                       (double)info->out_width * info->out_height)};
     int64_t start = clock_now();
-    if (!staging_acquire(staging, &part, &pixels, coded, count, spare ? &full : NULL))
-        return full && do_spare(strips, bottom);
+    if (!staging_acquire(staging, &part, &pixels, coded, count, spare ? &other : NULL)) {
+        strips->decoder->waits.blocked += clock_seconds_since(start);
+        return other.full && do_spare(strips, bottom);
+    }
     strips->decoder->waits.blocked += clock_seconds_since(start);
     start = clock_now();
     enum reason reason = REASON_NONE;
@@ -220,7 +226,9 @@ static bool do_spare(struct strips *strips, uint32_t *bottom)
     }
     const int64_t start = clock_now();
     decode_rows(strips->decode, rows, row, info->out_height, failure);
-    strips->decoder->busy += clock_seconds_since(start);
+    const double seconds = clock_seconds_since(start);
+    strips->decoder->busy += seconds;
+    strips->decoder->pixel_ns = seconds * 1e9 / ((double)info->out_width * info->out_height);
     bool going = true;
     uint32_t y = 0;
     for (*bottom = 0; *bottom < info->out_height && failure->reason == REASON_NONE && going;) {
@@ -572,7 +580,8 @@ enum status decoders_open(struct decoders **out, const struct decoders_config *c
     int code = 0;
     while (code == 0 && decoders->started < threads) {
         struct decoder *decoder = &decoders->decoder[decoders->started];
-        *decoder = (struct decoder){.decoders = decoders, .number = decoders->started};
+        *decoder = (struct decoder){
+            .decoders = decoders, .number = decoders->started, .pixel_ns = PIXEL_NS};
         pthread_mutex_lock(&decoders->lock);
         code = pthread_create(&decoder->thread, NULL, decoder_main, decoder);
         decoders->running += code == 0;

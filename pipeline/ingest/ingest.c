@@ -110,10 +110,6 @@ static void lane_failed(void *context, const struct error *err, unsigned alive)
 static void send_finished(void *context, struct picture *picture)
 {
     struct ingest *ingest = context;
-    if (picture->counters && picture->record.failure.reason == REASON_NONE) {
-        code_finish(picture->record.code, picture->counters + ingest->sink.code);
-        picture->record.has_code = true;
-    }
     recorder_put(ingest->recorder, picture);
 }
 
@@ -220,6 +216,7 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
         .device_memory = config->device_memory,
         .slot_bytes = config->slot_bytes,
         .slot_count = config->slot_count,
+        .threads = config->threads,
         .deliver = picture_deliver,
         .failed = lane_failed,
         .lost = picture_lost,

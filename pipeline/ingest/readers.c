@@ -5,23 +5,29 @@
  * opened files, whose first bytes are in memory or on their way. What waits is bounded in number
  * and in the bytes of files, so that a stop, which still finishes it, is quick.
  *
- * Where opening is quick this must cost nothing: one reader then does it for all, several files
- * each time it wakes up. Only while opening is slow does a reader wake the next before it begins.
- * That is why this is no `struct queue`, which wakes a sender for each item received.
+ * Where opening is quick this must cost nothing: one reader then does it for all, dozens of files
+ * each time it wakes up, and a decode thread that nevertheless finds none opens one itself, so that
+ * any number of decode threads is kept busy. Only while opening is slow does a reader wake the next
+ * before it begins, and decode threads wait. That is why this is no `struct queue`, which wakes a
+ * sender for each item received.
  */
 #include "ingest/readers.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/path.h"
 #include "walk/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Files that wait, and those being opened: for each decode thread, and at most; as many readers. */
-#define EACH_AHEAD  8u
-#define MOST_AHEAD  64u
+/* Files that wait, and those being opened: for each decode thread, and at most. */
+#define EACH_AHEAD  32u
+#define MOST_AHEAD  256u
 #define BYTES_AHEAD (16u << 20)
+/* Readers for each decode thread, and at most. */
+#define EACH_READERS 8u
+#define MOST_READERS 64u
 /* Asked for of a file: behind that the system reads ahead by itself. */
 #define ADVISED_BYTES (1u << 20)
 #define HEADER_BYTES  (128u << 10)
@@ -53,12 +59,13 @@ struct readers {
     struct picture *ring[MOST_AHEAD];
     unsigned limit, first, count;
     unsigned opening;
+    bool called;     /* a reader was woken to go on */
     uint64_t bytes;  /* of files in the ring */
     int64_t open_ns; /* what opening takes, a running average */
     unsigned running;
     bool starting, ended, aborted;
-    pthread_t thread[MOST_AHEAD];
-    unsigned started;
+    pthread_t thread[MOST_READERS];
+    unsigned wanted, started;
 };
 
 /* --- the walk -------------------------------------------------------------------------------- */
@@ -271,18 +278,21 @@ static void open_picture(struct readers *readers, struct picture *picture)
     walk_open_member(&picture->blob, readers->walk, record->source, &member, &record->failure);
 }
 
-/* The next picture; waits while the window is full. NULL at the end, on a stop and on an error. It
- * is open where its source is read in order, else *opened is false. */
+/* The next picture; with `wait` waits while the window is full. NULL at the end, on a stop and on an
+ * error, and without `wait` where it is full. It is open where its source is read in order, else *opened
+ * is false. */
 static struct picture *next_picture(bool *opened, struct readers *readers,
-                                    struct readers_waits *waits)
+                                    struct readers_waits *waits, bool wait)
 {
     struct stop *stop = readers->job->stop;
     struct error err = ERROR_INIT;
     int64_t start = clock_now();
     pthread_mutex_lock(&readers->walk_lock);
-    while (stop_requested(stop) == STOP_NONE && !readers->again && window_is_full(readers)) {
+    while (wait && stop_requested(stop) == STOP_NONE && !readers->again && window_is_full(readers)) {
+        /* First to be seen by readers_wake, then to look again. */
         atomic_fetch_add(&readers->window_waits, 1);
-        pthread_cond_wait(&readers->window_moved, &readers->walk_lock);
+        if (window_is_full(readers))
+            pthread_cond_wait(&readers->window_moved, &readers->walk_lock);
         atomic_fetch_sub(&readers->window_waits, 1);
     }
     waits->blocked += clock_seconds_since(start);
@@ -306,6 +316,12 @@ static bool has_room(const struct readers *readers)
     return readers->count + readers->opening < readers->limit && readers->bytes < BYTES_AHEAD;
 }
 
+/* With the lock. */
+static void note_opening(struct readers *readers, int64_t took)
+{
+    readers->open_ns += ((took < 4 * SLOW_NS ? took : 4 * SLOW_NS) - readers->open_ns) / 8;
+}
+
 static void *reader_main(void *argument)
 {
     struct readers *readers = argument;
@@ -313,8 +329,12 @@ static void *reader_main(void *argument)
     struct readers_waits waits = {0}; /* those of the decode threads are told */
     pthread_mutex_lock(&readers->lock);
     for (;;) {
-        while (!readers->ended && !readers->aborted && !has_room(readers))
+        /* Whoever was called: this one is awake. */
+        readers->called = false;
+        while (!readers->ended && !readers->aborted && !has_room(readers)) {
             pthread_cond_wait(&readers->room, &readers->lock);
+            readers->called = false;
+        }
         if (readers->ended || readers->aborted)
             break;
         readers->opening++;
@@ -322,7 +342,7 @@ static void *reader_main(void *argument)
             pthread_cond_signal(&readers->room);
         pthread_mutex_unlock(&readers->lock);
         bool opened;
-        struct picture *picture = next_picture(&opened, readers, &waits);
+        struct picture *picture = next_picture(&opened, readers, &waits, true);
         int64_t took = clock_now();
         if (picture) {
             if (!opened)
@@ -334,7 +354,7 @@ static void *reader_main(void *argument)
         readers->opening--;
         if (!picture)
             break;
-        readers->open_ns += ((took < 4 * SLOW_NS ? took : 4 * SLOW_NS) - readers->open_ns) / 8;
+        note_opening(readers, took);
         readers->ring[(readers->first + readers->count++) % MOST_AHEAD] = picture;
         readers->bytes += picture->record.bytes;
         pthread_cond_signal(&readers->filled);
@@ -347,6 +367,17 @@ static void *reader_main(void *argument)
     return NULL;
 }
 
+/* Wakes a reader where it has enough to do; those that are awake go on by themselves. With the lock. */
+static void call_reader(struct readers *readers)
+{
+    const bool slow = readers->open_ns > SLOW_NS;
+    const bool low = readers->opening == 0 && readers->count <= readers->limit / 4;
+    if (readers->called || !has_room(readers) || !(slow || low))
+        return;
+    readers->called = true;
+    pthread_cond_signal(&readers->room);
+}
+
 /* The oldest picture of the ring. With the lock. */
 static struct picture *pop_ring(struct readers *readers)
 {
@@ -357,19 +388,21 @@ static struct picture *pop_ring(struct readers *readers)
     return picture;
 }
 
-/* What a reader has opened; NULL where no reader is running any more, or without `wait`. */
-static struct picture *take_ahead(struct readers *readers, struct readers_waits *waits, bool wait)
+/* What a reader has opened; NULL where no reader is running any more, or without `wait`, or where the
+ * caller had better open one itself: *quick. */
+static struct picture *take_ahead(bool *quick, struct readers *readers, struct readers_waits *waits,
+                                  bool wait)
 {
     struct picture *picture = NULL;
     int64_t start = clock_now();
     pthread_mutex_lock(&readers->lock);
-    while (wait && readers->count == 0 && !readers->aborted &&
+    *quick = *quick && readers->open_ns <= SLOW_NS && !readers->starting && !readers->ended;
+    while (wait && !*quick && readers->count == 0 && !readers->aborted &&
            (readers->starting || readers->running > 0))
         pthread_cond_wait(&readers->filled, &readers->lock);
     if (readers->count > 0 && !readers->aborted) {
         picture = pop_ring(readers);
-        if (readers->count + readers->opening <= readers->limit / 2)
-            pthread_cond_signal(&readers->room);
+        call_reader(readers);
     }
     pthread_mutex_unlock(&readers->lock);
     *(atomic_load(&readers->window_waits) > 0 ? &waits->blocked : &waits->starved) +=
@@ -377,17 +410,38 @@ static struct picture *take_ahead(struct readers *readers, struct readers_waits 
     return picture;
 }
 
+/* The next picture, opened on the caller's thread. NULL as next_picture. */
+static struct picture *take_self(struct readers *readers, struct readers_waits *waits, bool wait)
+{
+    bool opened;
+    struct picture *picture = next_picture(&opened, readers, waits, wait);
+    if (!picture || opened)
+        return picture;
+    const int64_t start = clock_now();
+    open_picture(readers, picture);
+    const int64_t took = clock_now() - start;
+    pthread_mutex_lock(&readers->lock);
+    note_opening(readers, took);
+    pthread_mutex_unlock(&readers->lock);
+    return picture;
+}
+
 struct picture *readers_take(struct readers *readers, struct readers_waits *waits, bool wait)
 {
-    struct picture *picture = take_ahead(readers, waits, wait);
+    bool quick = wait;
+    struct picture *picture = take_ahead(&quick, readers, waits, wait);
     if (picture || !wait)
         return picture;
+    if (quick) {
+        /* Not to wait for the window, which may wait for what a reader is about to bring. */
+        picture = take_self(readers, waits, false);
+        if (picture)
+            return picture;
+        quick = false;
+        picture = take_ahead(&quick, readers, waits, true);
+    }
     /* At the end of the walk; also pictures that a device has lost then. */
-    bool opened;
-    picture = next_picture(&opened, readers, waits);
-    if (picture && !opened)
-        open_picture(readers, picture);
-    return picture;
+    return picture ? picture : take_self(readers, waits, true);
 }
 
 /* --- from outside ---------------------------------------------------------------------------- */
@@ -411,9 +465,12 @@ enum status readers_open(struct readers **out, struct ingest_job *job, struct wa
     readers->limit = threads < MOST_AHEAD / EACH_AHEAD ? threads * EACH_AHEAD : MOST_AHEAD;
     if (readers->limit / threads > open_files)
         readers->limit = open_files * threads;
-    pthread_mutex_init(&readers->walk_lock, NULL);
+    readers->wanted = threads < MOST_READERS / EACH_READERS ? threads * EACH_READERS : MOST_READERS;
+    if (readers->wanted > readers->limit)
+        readers->wanted = readers->limit;
+    lock_init_short(&readers->walk_lock);
     pthread_cond_init(&readers->window_moved, NULL);
-    pthread_mutex_init(&readers->lock, NULL);
+    lock_init_short(&readers->lock);
     pthread_cond_init(&readers->room, NULL);
     pthread_cond_init(&readers->filled, NULL);
     return STATUS_OK;
@@ -423,7 +480,7 @@ void readers_start(struct readers *readers)
 {
     pthread_mutex_lock(&readers->lock);
     int code = 0;
-    while (code == 0 && readers->started < readers->limit) {
+    while (code == 0 && readers->started < readers->wanted) {
         code = pthread_create(&readers->thread[readers->started], NULL, reader_main, readers);
         if (code == 0) {
             readers->started++;
@@ -457,11 +514,19 @@ uint64_t readers_kept(const struct readers *readers)
     return readers->kept;
 }
 
-void readers_wake(struct readers *readers)
+static void wake_waiting(struct readers *readers)
 {
     pthread_mutex_lock(&readers->walk_lock);
     pthread_cond_broadcast(&readers->window_moved);
     pthread_mutex_unlock(&readers->walk_lock);
+}
+
+void readers_wake(struct readers *readers)
+{
+    /* Either sees the waiting thread, or comes first in the order of changes and lets it see what was
+     * written before. */
+    if (atomic_fetch_add(&readers->window_waits, 0) > 0)
+        wake_waiting(readers);
 }
 
 void readers_abort(struct readers *readers)
@@ -471,7 +536,7 @@ void readers_abort(struct readers *readers)
     pthread_cond_broadcast(&readers->room);
     pthread_cond_broadcast(&readers->filled);
     pthread_mutex_unlock(&readers->lock);
-    readers_wake(readers);
+    wake_waiting(readers);
 }
 
 void readers_join(struct readers *readers)

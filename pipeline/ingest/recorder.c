@@ -1,15 +1,21 @@
 /* recorder.c: what the store threads do: hand finished pictures to the store, which makes values of
- * their words - for Fisher vectors that takes as long as a GPU needs for all the rest - and count them. */
+ * their words - for Fisher vectors that takes as long as a GPU needs for all the rest - and count them.
+ *
+ * A device gives back hundreds of pictures at once. So that each does not wake a thread, one that is
+ * awake takes several, and wakes the next thread only if there are more: no `struct queue` does that. */
 #include "ingest/recorder.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/queue.h"
+#include "features/code.h"
 
 #include <stdlib.h>
 
-#define WAITING_MAX 256
+/* Pictures that wait, before those that bring more wait, too; and that a thread takes at a time. */
+#define WAITING_MAX 256u
+#define TAKEN_MOST  16u
 /* One for so many decode threads; at most. */
 #define DECODERS_EACH 4u
 #define THREADS_MOST  8u
@@ -19,11 +25,16 @@ struct recorder {
     struct store *store;
     struct readers *readers;
     struct ingest_report *report;
-    struct queue *queue; /* of struct picture * */
     pthread_t thread[THREADS_MOST];
-    unsigned threads;
+    unsigned wanted, threads; /* threads: that could be started */
     pthread_mutex_t lock; /* guards the report, and: */
     double busy;          /* of the thread that was busy for longest */
+
+    pthread_mutex_t waiting_lock; /* guards what follows */
+    pthread_cond_t more, room;
+    struct picture *first, *last; /* that wait, linked by their `next` */
+    unsigned waiting, idle;       /* idle: threads that wait for more, and were not called */
+    bool finished, aborted;
 };
 
 /* Counts a picture that has reached the store. With the lock. */
@@ -75,8 +86,13 @@ static void stop_if_strict(struct recorder *recorder, const struct store_record 
 static enum status record_picture(struct recorder *recorder, struct picture *picture,
                                   struct error *err)
 {
-    if (picture->record.failure.reason == REASON_NONE && picture->record.origin == 0)
-        picture->record.counters = picture->counters;
+    struct store_record *record = &picture->record;
+    if (record->failure.reason == REASON_NONE && picture->counters) {
+        code_finish(record->code, picture->counters + picture->sink->code);
+        record->has_code = true;
+    }
+    if (record->failure.reason == REASON_NONE && record->origin == 0)
+        record->counters = picture->counters;
     if (recorder->store && store_put(recorder->store, &picture->record, err) != STATUS_OK)
         return STATUS_FAILED;
     pthread_mutex_lock(&recorder->lock);
@@ -86,36 +102,78 @@ static enum status record_picture(struct recorder *recorder, struct picture *pic
     return STATUS_OK;
 }
 
+/* Wakes one thread, if one waits that was not called yet. With the lock of what waits. */
+static void call_thread(struct recorder *recorder)
+{
+    if (recorder->idle == 0)
+        return;
+    recorder->idle--;
+    pthread_cond_signal(&recorder->more);
+}
+
+/* The next pictures as a list; NULL at the end. */
+static struct picture *take_some(struct recorder *recorder)
+{
+    struct picture *taken = NULL, **last = &taken;
+    pthread_mutex_lock(&recorder->waiting_lock);
+    while (recorder->waiting == 0 && !recorder->finished && !recorder->aborted) {
+        recorder->idle++;
+        pthread_cond_wait(&recorder->more, &recorder->waiting_lock);
+    }
+    for (unsigned i = 0; i < TAKEN_MOST && recorder->waiting > 0 && !recorder->aborted; i++) {
+        struct picture *picture = recorder->first;
+        recorder->first = picture->next;
+        recorder->waiting--;
+        *last = picture;
+        last = &picture->next;
+    }
+    *last = NULL;
+    if (taken && recorder->waiting > 0)
+        call_thread(recorder);
+    if (recorder->waiting <= WAITING_MAX / 2)
+        pthread_cond_broadcast(&recorder->room);
+    pthread_mutex_unlock(&recorder->waiting_lock);
+    return taken;
+}
+
+static void free_list(struct picture *list)
+{
+    while (list) {
+        struct picture *next = list->next;
+        picture_free(list);
+        list = next;
+    }
+}
+
 static void *recorder_main(void *argument)
 {
     struct recorder *recorder = argument;
     struct trace *trace = recorder->job->config->trace;
     unsigned track = trace_track(trace, "host", "store");
-    struct picture *picture;
+    struct picture *list;
     double busy = 0;
-    while (queue_receive(recorder->queue, &picture) == QUEUE_OK) {
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && (list = take_some(recorder))) {
         struct error err = ERROR_INIT;
-        int64_t start = clock_now();
-        enum status status = record_picture(recorder, picture, &err);
-        picture_free(picture);
-        busy += clock_seconds_since(start);
-        trace_span(trace, track, "put", start, clock_now(), NULL);
-        if (status != STATUS_OK) {
-            ingest_job_fail(recorder->job, &err);
-            break;
+        while (list && status == STATUS_OK) {
+            struct picture *picture = list;
+            list = picture->next;
+            int64_t start = clock_now();
+            status = record_picture(recorder, picture, &err);
+            picture_free(picture);
+            busy += clock_seconds_since(start);
+            trace_span(trace, track, "put", start, clock_now(), NULL);
         }
-        readers_wake(recorder->readers);
+        free_list(list);
+        if (status == STATUS_OK)
+            readers_wake(recorder->readers);
+        else
+            ingest_job_fail(recorder->job, &err);
     }
     pthread_mutex_lock(&recorder->lock);
     recorder->busy = busy > recorder->busy ? busy : recorder->busy;
     pthread_mutex_unlock(&recorder->lock);
     return NULL;
-}
-
-static void drop_picture(void *item, void *context)
-{
-    (void)context;
-    picture_free(*(struct picture **)item);
 }
 
 enum status recorder_open(struct recorder **out, struct ingest_job *job, struct store *store,
@@ -126,45 +184,64 @@ enum status recorder_open(struct recorder **out, struct ingest_job *job, struct 
     if (!recorder)
         return error_memory(err, sizeof *recorder, "the store threads");
     pthread_mutex_init(&recorder->lock, NULL);
+    lock_init_short(&recorder->waiting_lock);
+    pthread_cond_init(&recorder->more, NULL);
+    pthread_cond_init(&recorder->room, NULL);
     recorder->job = job;
     recorder->store = store;
     recorder->readers = readers;
     recorder->report = report;
-    enum status status = queue_open(&recorder->queue, WAITING_MAX, sizeof(struct picture *),
-                                    drop_picture, NULL, err);
-    if (status != STATUS_OK)
-        goto out;
-    const unsigned wanted = (job->config->threads + DECODERS_EACH - 1) / DECODERS_EACH;
+    recorder->wanted = (job->config->threads + DECODERS_EACH - 1) / DECODERS_EACH;
+    if (recorder->wanted > THREADS_MOST)
+        recorder->wanted = THREADS_MOST;
     int code = 0;
-    while (code == 0 && recorder->threads < THREADS_MOST && recorder->threads < wanted) {
+    while (code == 0 && recorder->threads < recorder->wanted) {
         code = pthread_create(&recorder->thread[recorder->threads], NULL, recorder_main, recorder);
         recorder->threads += code == 0;
     }
     if (recorder->threads == 0) { /* one will do */
-        status = error_errno(err, STATUS_FAILED, code, "pthread_create", "cannot start a thread");
-        goto out;
+        recorder_close(&recorder);
+        return error_errno(err, STATUS_FAILED, code, "pthread_create", "cannot start a thread");
     }
     *out = recorder;
     return STATUS_OK;
-out:
-    recorder_close(&recorder);
-    return status;
 }
 
 void recorder_put(struct recorder *recorder, struct picture *picture)
 {
-    if (queue_send(recorder->queue, &picture) != QUEUE_OK)
+    picture->next = NULL;
+    pthread_mutex_lock(&recorder->waiting_lock);
+    while (recorder->waiting >= WAITING_MAX && !recorder->aborted)
+        pthread_cond_wait(&recorder->room, &recorder->waiting_lock);
+    const bool taken = !recorder->aborted;
+    if (taken) {
+        *(recorder->waiting > 0 ? &recorder->last->next : &recorder->first) = picture;
+        recorder->last = picture;
+        if (recorder->waiting++ % TAKEN_MOST == 0)
+            call_thread(recorder);
+    }
+    pthread_mutex_unlock(&recorder->waiting_lock);
+    if (!taken)
         picture_free(picture);
+}
+
+static void end(struct recorder *recorder, bool *how)
+{
+    pthread_mutex_lock(&recorder->waiting_lock);
+    *how = true;
+    pthread_cond_broadcast(&recorder->more);
+    pthread_cond_broadcast(&recorder->room);
+    pthread_mutex_unlock(&recorder->waiting_lock);
 }
 
 void recorder_abort(struct recorder *recorder)
 {
-    queue_abort(recorder->queue);
+    end(recorder, &recorder->aborted);
 }
 
 double recorder_finish(struct recorder *recorder)
 {
-    queue_finish(recorder->queue);
+    end(recorder, &recorder->finished);
     for (unsigned i = 0; i < recorder->threads; i++)
         pthread_join(recorder->thread[i], NULL);
     return recorder->busy;
@@ -175,8 +252,12 @@ void recorder_close(struct recorder **out)
     struct recorder *recorder = *out;
     if (!recorder)
         return;
-    queue_close(&recorder->queue);
+    if (recorder->waiting > 0)
+        free_list(recorder->first);
     pthread_mutex_destroy(&recorder->lock);
+    pthread_mutex_destroy(&recorder->waiting_lock);
+    pthread_cond_destroy(&recorder->more);
+    pthread_cond_destroy(&recorder->room);
     free(recorder);
     *out = NULL;
 }

@@ -15,10 +15,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/minmax.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define IDLE_NS (10 * 1000000ll)
+/* Parts of a slot, before the lane thread looks whether the device can be given something. */
+#define DELIVERED_AT_ONCE 64u
 
 /* --- states ---------------------------------------------------------------------------------- */
 
@@ -52,12 +56,16 @@ void ring_open_slot(struct lane *lane)
         if (slot->state != SLOT_FREE)
             continue;
         slot->state = SLOT_FILLING;
-        slot->used_bytes = slot->parts = slot->outstanding = 0;
+        slot->used_bytes = slot->parts = slot->outstanding = slot->delivered = 0;
         slot->cost = 0;
         memset(&slot->use, 0, sizeof slot->use);
         slot->opened = clock_now();
         lane->filling = slot;
         return;
+    }
+    if (!lane->wants_slot && lane->slot_count < lane->slots_wanted) {
+        lane->wants_slot = true;
+        pthread_cond_broadcast(&lane->staging->grow);
     }
 }
 
@@ -78,21 +86,26 @@ static void slot_done(cl_int result, void *context)
     pthread_mutex_lock(&lane->staging->lock);
     slot->result = result;
     slot->watched = false;
-    slot->next = lane->finished;
-    lane->finished = slot;
+    slot->next = NULL;
+    *(lane->finished ? &lane->finished_last->next : &lane->finished) = slot;
+    lane->finished_last = slot;
     pthread_cond_broadcast(&lane->staging->event);
     pthread_mutex_unlock(&lane->staging->lock);
 }
 
-/* Delivers a finished slot and frees it. Called and returns with the lock, which it drops. */
-static enum status finish_slot(struct lane *lane, struct slot *slot, struct error *err)
+/* Delivers some parts of a finished slot, and frees it behind the last one. Called and returns with the
+ * lock, which it drops. */
+static enum status deliver_some(struct lane *lane, struct slot *slot, struct error *err)
 {
     struct staging *staging = lane->staging;
     pthread_mutex_unlock(&staging->lock);
     double seconds[3] = {0};
     slot_release_events(slot, lane->context, seconds);
     const bool counted = slot->result >= 0;
-    for (uint32_t i = 0; i < slot->parts && counted; i++) {
+    const int64_t start = clock_now();
+    const uint32_t end = min_u32(slot->parts, slot->delivered + DELIVERED_AT_ONCE);
+    for (; slot->delivered < end && counted; slot->delivered++) {
+        const uint32_t i = slot->delivered;
         const uint32_t *row = (const uint32_t *)slot->values.host + (size_t)i * lane->chain.words;
         const uint32_t words = staging->config.plan->words;
         const struct part_result result = {.proven = !lane->chain.refuses || row[words] == 0,
@@ -100,6 +113,7 @@ static enum status finish_slot(struct lane *lane, struct slot *slot, struct erro
         if (slot->picture[i])
             staging->config.deliver(staging->config.context, slot->picture[i], &result);
     }
+    trace_span(staging->config.trace, lane->track, "deliver", start, clock_now(), NULL);
     pthread_mutex_lock(&staging->lock);
     for (int i = 0; i < 3; i++)
         lane->seconds[i] += seconds[i];
@@ -108,6 +122,9 @@ static enum status finish_slot(struct lane *lane, struct slot *slot, struct erro
                   ocl_context_device(lane->context)->name);
         return share_alive(staging) > 1 ? STATUS_FAILED : error_remedy(err, REMEDY_RUN_AGAIN);
     }
+    lane->delivering = slot->delivered < slot->parts ? slot : NULL;
+    if (lane->delivering)
+        return STATUS_OK;
     share_measure(lane, slot->cost, slot->given);
     lane->pending -= slot->cost;
     lane->busy--;
@@ -138,14 +155,16 @@ static enum status serve(struct lane *lane, struct error *err)
     lane->built = true;
     pthread_cond_broadcast(&staging->room);
     while (status == STATUS_OK && !staging->aborted) {
-        if (lane->finished) {
-            struct slot *slot = lane->finished;
-            lane->finished = slot->next;
-            status = finish_slot(lane, slot, err);
-        } else if (lane->ready) {
+        if (lane->ready) { /* first: the device waits for it */
             struct slot *slot = lane->ready;
             lane->ready = slot->next;
             status = start_slot(lane, slot, err);
+        } else if (lane->delivering) {
+            status = deliver_some(lane, lane->delivering, err);
+        } else if (lane->finished) {
+            struct slot *slot = lane->finished;
+            lane->finished = slot->next;
+            status = deliver_some(lane, slot, err);
         } else if (lane->filling && lane->busy == 0 && lane->filling->outstanding == 0 &&
                    clock_now() - lane->filling->opened >= IDLE_NS) {
             ring_seal(lane);
@@ -177,7 +196,7 @@ static void give_back(struct lane *lane)
         if (slot->state == SLOT_FREE)
             continue;
         pthread_mutex_unlock(&staging->lock);
-        for (uint32_t p = 0; p < slot->parts; p++)
+        for (uint32_t p = slot->delivered; p < slot->parts; p++)
             if (slot->picture[p])
                 staging->config.lost(staging->config.context, slot->picture[p]);
         pthread_mutex_lock(&staging->lock);
@@ -191,6 +210,9 @@ void *ring_serve(void *argument)
     struct lane *lane = argument;
     struct staging *staging = lane->staging;
     struct error err = ERROR_INIT;
+    char name[32];
+    snprintf(name, sizeof name, "deliver %u", (unsigned)(lane - staging->lane) + 1);
+    lane->track = trace_track(staging->config.trace, "host", name);
     enum status status = chain_prove(&lane->chain, &err);
     if (status == STATUS_OK)
         status = serve(lane, &err);
@@ -200,10 +222,58 @@ void *ring_serve(void *argument)
     lane->failed = true;
     const unsigned alive = share_alive(staging);
     pthread_cond_broadcast(&staging->room);
+    pthread_cond_broadcast(&staging->grow);
     pthread_mutex_unlock(&staging->lock);
     staging->config.failed(staging->config.context, &err, alive);
     pthread_mutex_lock(&staging->lock);
     give_back(lane);
+    pthread_mutex_unlock(&staging->lock);
+    return NULL;
+}
+
+/* --- slots that are allocated while others are in use ---------------------------------------- */
+
+enum status ring_allocate(struct lane *lane, struct error *err)
+{
+    struct slot *slot = &lane->slot[lane->slot_count];
+    slot->lane = lane;
+    const enum status status =
+        slot_init(slot, lane->context, lane->queues, &lane->shape, &lane->chain, err);
+    if (status != STATUS_OK)
+        slot_clear(slot, lane->queues);
+    return status;
+}
+
+static bool wants_more(const struct lane *lane)
+{
+    return lane->slot_count < lane->slots_wanted && !lane->failed && !lane->staging->aborted &&
+           !lane->staging->ending;
+}
+
+void *ring_grow(void *argument)
+{
+    struct lane *lane = argument;
+    struct staging *staging = lane->staging;
+    struct error err = ERROR_INIT;
+    pthread_mutex_lock(&staging->lock);
+    while (wants_more(lane)) {
+        if (!lane->wants_slot) {
+            pthread_cond_wait(&staging->grow, &staging->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&staging->lock);
+        const enum status status = ring_allocate(lane, &err);
+        pthread_mutex_lock(&staging->lock);
+        if (status != STATUS_OK) {
+            log_message(LOG_NOTICE, "notice: %s has memory for %u slots instead of %u",
+                        ocl_context_device(lane->context)->name, lane->slot_count,
+                        lane->slots_wanted);
+            break;
+        }
+        lane->slot_count++;
+        lane->wants_slot = false;
+        pthread_cond_broadcast(&staging->room);
+    }
     pthread_mutex_unlock(&staging->lock);
     return NULL;
 }

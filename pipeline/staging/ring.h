@@ -9,6 +9,7 @@
 #include "staging/staging_config.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct lane {
     struct staging *staging;
@@ -17,13 +18,18 @@ struct lane {
     struct chain chain;
     struct slot_shape shape;
     struct slot slot[SLOTS_MAX];
-    unsigned slot_count;
-    pthread_t thread;
-    bool started;
+    unsigned slots_wanted; /* at most: the others are allocated when all are in use */
+    unsigned alike;        /* lanes with the same number other than 0 have devices of one kind */
+    pthread_t thread, grower;
+    bool started, grows;
+    struct slot *delivering; /* this and the next are the lane thread's */
+    unsigned track;          /* of the trace */
+    atomic_bool built;       /* the kernels are built and proven */
     /* Guarded by the staging's lock: */
-    struct slot *filling, *ready, *ready_last, *finished;
+    unsigned slot_count;
+    bool wants_slot; /* all are in use */
+    struct slot *filling, *ready, *ready_last, *finished, *finished_last;
     unsigned busy; /* slots on the device */
-    bool built;    /* the kernels are built and proven */
     bool failed;
     bool emptied; /* after it failed: the parts in its slots were given back as lost */
     double seconds[3];
@@ -43,6 +49,7 @@ struct staging {
     pthread_mutex_t lock;
     pthread_cond_t room;  /* a slot became free, or share_choose may choose another lane */
     pthread_cond_t event; /* for the lane threads: a slot is ready or finished, or the end */
+    pthread_cond_t grow;  /* for the growers: a lane wants a slot, or the end */
     bool ending, aborted;
 };
 
@@ -59,6 +66,10 @@ bool ring_is_empty(const struct lane *lane);
 
 /* The lane thread; argument: its struct lane. */
 void *ring_serve(void *lane);
+/* Allocates the lane's next slot. Of one thread at a time. */
+enum status ring_allocate(struct lane *lane, struct error *err);
+/* The thread that allocates slots while others are in use; argument: its struct lane. */
+void *ring_grow(void *lane);
 
 /* The lane for the next part of *bytes; NULL: none at the moment. Reduces *bytes to what the lane
  * should get. */

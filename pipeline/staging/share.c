@@ -13,6 +13,8 @@
  * moment comes back, and a slow one costs little. A device that still builds its kernels gets
  * nothing while there are others.
  *
+ * Devices of one kind are as fast as each other until measured, so they need no such probes.
+ *
  * A single device, or the last one that has not failed, gets everything.
  */
 #include "staging/ring.h"
@@ -23,6 +25,7 @@
 #define HORIZON     0.2
 #define PROBE_BYTES (32ull << 10)
 #define PROBE_IDLE  16
+#define UNKNOWN_RATE 1e9
 
 unsigned share_alive(const struct staging *staging)
 {
@@ -32,10 +35,36 @@ unsigned share_alive(const struct staging *staging)
     return alive;
 }
 
+/* All lanes that have not failed have devices of one kind. */
+static bool are_alike(const struct staging *staging)
+{
+    unsigned number = 0;
+    for (unsigned i = 0; i < staging->lane_count; i++) {
+        const struct lane *lane = &staging->lane[i];
+        if (lane->failed)
+            continue;
+        if (lane->alike == 0 || (number > 0 && lane->alike != number))
+            return false;
+        number = lane->alike;
+    }
+    return true;
+}
+
+/* The rate of a lane that was not measured yet: that of another one; 0: none was. Lanes are alike. */
+static double rate_of_others(const struct staging *staging)
+{
+    double rate = 0;
+    for (unsigned i = 0; i < staging->lane_count; i++)
+        rate = staging->lane[i].failed || staging->lane[i].rate < rate ? rate : staging->lane[i].rate;
+    return rate;
+}
+
 struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
 {
     const bool several = share_alive(staging) > 1;
     const int64_t now = clock_now();
+    const bool alike = several && are_alike(staging);
+    const double others = alike ? rate_of_others(staging) : 0;
     struct lane *best = NULL, *probe = NULL;
     double least = 0;
     for (unsigned i = 0; i < staging->lane_count; i++) {
@@ -46,12 +75,14 @@ struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
             return lane;
         if (!lane->built)
             continue;
-        if (!probe && lane->pending == 0 &&
+        if (!alike && !probe && lane->pending == 0 &&
             (lane->rate == 0 || now - lane->last_end > PROBE_IDLE * lane->last_took))
             probe = lane;
-        if (lane->rate == 0)
+        const double rate = lane->rate > 0 ? lane->rate : others;
+        if (rate == 0 && !alike)
             continue;
-        const double seconds = (double)(lane->pending + *bytes) / lane->rate;
+        /* Without any rate whoever has least; not what HORIZON is about. */
+        const double seconds = (double)(lane->pending + *bytes) / (rate > 0 ? rate : UNKNOWN_RATE);
         if (!best || seconds < least) {
             best = lane;
             least = seconds;
@@ -61,11 +92,11 @@ struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
         *bytes = min_u64(*bytes, PROBE_BYTES);
         return probe;
     }
-    if (!best || least <= HORIZON)
+    if (!best || least <= HORIZON || (alike && others == 0))
         return best;
     if (best->pending > 0)
         return NULL;
-    const uint64_t most = (uint64_t)(HORIZON * best->rate);
+    const uint64_t most = (uint64_t)(HORIZON * (best->rate > 0 ? best->rate : others));
     *bytes = min_u64(*bytes, most > PROBE_BYTES ? most : PROBE_BYTES);
     return best;
 }

@@ -20,6 +20,10 @@
 #define SLOT_BYTES_SHARED  (8ull << 20)
 #define SLOT_BYTES_COPIED  (32ull << 20)
 #define SLOT_COUNT_DEFAULT 4u
+/* One for so many threads: each holds a part, which keeps its slot from the device. */
+#define SLOT_THREADS    4u
+#define SLOT_COUNT_MOST 16u
+#define SLOT_BYTES_MANY (16ull << 20)
 /* Of a device's memory, for slots that are larger than usual, and their arenas. */
 #define LARGER_SLOTS_SHARE 4u
 #define PARTS_MAX          4096u
@@ -48,6 +52,17 @@ uint64_t slot_bytes_least(const struct step_plan *plan)
     return max_u64(SLOT_BYTES_MIN, 2 * step_plan_least_part(plan));
 }
 
+/* More than usual for many threads, as far as there is memory for slots that are not small. larger: what
+ * slots should have, or 0. */
+static unsigned slots_for_threads(const struct staging_config *config, uint64_t larger)
+{
+    const uint64_t bytes = max_u64(larger, SLOT_BYTES_MANY);
+    const uint64_t host = bytes_within(config->host_memory / config->chosen_count, 1);
+    const uint64_t threads = config->threads / config->chosen_count / SLOT_THREADS;
+    return (unsigned)max_u64(SLOT_COUNT_DEFAULT,
+                             min_u64(min_u64(threads, SLOT_COUNT_MOST), host / bytes));
+}
+
 unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config *config,
                            const struct ocl_device *device, const struct chain *chain)
 {
@@ -55,7 +70,7 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
     const uint64_t usual = bytes_usual(device);
     const uint64_t larger = shape->shared ? 0 : chain->slot_bytes;
     uint64_t bytes = config->slot_bytes ? config->slot_bytes : max_u64(usual, larger);
-    unsigned count = config->slot_count ? config->slot_count : SLOT_COUNT_DEFAULT;
+    unsigned count = config->slot_count ? config->slot_count : slots_for_threads(config, larger);
     count = count > SLOTS_MAX ? SLOTS_MAX : count;
     uint64_t host = config->host_memory / config->chosen_count;
     uint64_t most = device->max_allocation;

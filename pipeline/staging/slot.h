@@ -38,6 +38,7 @@ struct slot {
     struct slot *next; /* in the list of ready or of finished slots */
     cl_int result;     /* of the last command */
     bool watched;      /* `done` is pending */
+    uint32_t delivered; /* of its parts; the lane thread's */
     void **picture;    /* [parts] NULL: cancelled; each written by the part's owner */
     struct slot_array input, values;
     struct slot_array table[STEP_NODES_MAX]; /* of each node of the chain */

@@ -8,12 +8,15 @@
 #include "staging/ring.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/parse.h"
 
+/* Allocated before anything is decoded; pinning takes longer than filling. */
+#define SLOTS_FIRST 2u
+
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,55 +93,77 @@ static unsigned choose_coded(const struct lane *lane, const struct part_shape *c
     return at;
 }
 
+/* What a part was sized for: nothing yet without a lane. */
+struct sized {
+    const struct lane *lane;
+    uint64_t bytes;
+    bool coded; /* it was looked for a coded payload that fits */
+};
+
+/* Sizes the part for a lane that should get `bytes` of the `whole`. */
+static void size_for(struct staging_part *part, struct sized *sized, struct lane *lane,
+                     const struct part_shape *pixels, uint64_t whole, uint64_t bytes,
+                     const struct part_shape *coded, unsigned count)
+{
+    const bool wants = count > 0 && lane->built && bytes == whole && part_is_whole(pixels);
+    if (sized->lane == lane && sized->bytes == bytes && sized->coded == wants)
+        return;
+    unsigned c = wants ? choose_coded(lane, coded, 0, count) : count;
+    while (c < count && !size_part(part, lane, pixels, bytes, &coded[c]))
+        c = choose_coded(lane, coded, c + 1, count);
+    if (c == count)
+        size_part(part, lane, pixels, min_u64(bytes, lane->staging->part_bytes), NULL);
+    part->cost = max_u64(part->shape.bytes, c < count ? whole : 0);
+    *sized = (struct sized){lane, bytes, wants};
+}
+
+/* With the lock: waits until there may be room; false: the caller had better do something else. */
+static bool wait_for_room(struct staging *staging, const struct lane *lane,
+                          struct staging_else *otherwise, int64_t *deadline)
+{
+    if (!otherwise) {
+        pthread_cond_wait(&staging->room, &staging->lock);
+        return true;
+    }
+    const int64_t now = clock_now();
+    if (*deadline == 0 && lane && lane->last_took > 0 && lane->last_took <= otherwise->patience)
+        *deadline = now + 2 * otherwise->patience;
+    otherwise->full = now >= *deadline;
+    if (!otherwise->full)
+        cond_wait_until(&staging->room, &staging->lock, *deadline);
+    return !otherwise->full;
+}
+
 bool staging_acquire(struct staging *staging, struct staging_part *part,
                      const struct part_shape *pixels, const struct part_shape *coded,
-                     unsigned coded_count, bool *full)
+                     unsigned coded_count, struct staging_else *otherwise)
 {
     const struct cell_rect *rect = &pixels->rect;
     const uint64_t whole = 3ull * (rect->x1 - rect->x0) * (rect->y1 - rect->y0);
-    /* What the part has been sized for; with one lane, that is known without the lock. */
-    const struct lane *sized = NULL;
-    uint64_t sized_bytes = whole;
-    bool sized_coded = false, going = false;
-    if (full)
-        *full = false;
-    if (staging->lane_count == 1 && coded_count == 0) {
-        sized = &staging->lane[0];
-        size_part(part, sized, pixels, min_u64(whole, staging->part_bytes), NULL);
-        part->cost = part->shape.bytes;
-    }
+    struct sized sized = {NULL, 0, false};
+    int64_t deadline = 0;
+    bool going = false;
+    if (otherwise)
+        otherwise->full = false;
+    /* One lane gets everything: that is known without the lock. */
+    if (staging->lane_count == 1)
+        size_for(part, &sized, &staging->lane[0], pixels, whole, whole, coded, coded_count);
     pthread_mutex_lock(&staging->lock);
     while (!staging->aborted && share_alive(staging) > 0) {
         uint64_t bytes = whole;
         struct lane *lane = share_choose(&bytes, staging);
-        bytes = staging->whole ? whole : bytes;
-        const bool wants_coded =
-            lane && coded_count > 0 && lane->built && bytes == whole && part_is_whole(pixels);
-        if (lane && (sized != lane || sized_bytes != bytes || sized_coded != wants_coded)) {
-            unsigned c = wants_coded ? choose_coded(lane, coded, 0, coded_count) : coded_count;
-            while (c < coded_count && !size_part(part, lane, pixels, bytes, &coded[c]))
-                c = choose_coded(lane, coded, c + 1, coded_count);
-            if (c == coded_count)
-                size_part(part, lane, pixels, min_u64(bytes, staging->part_bytes), NULL);
-            part->cost = max_u64(part->shape.bytes, c < coded_count ? whole : 0);
-            sized = lane;
-            sized_bytes = bytes;
-            sized_coded = wants_coded;
-        }
+        if (lane)
+            size_for(part, &sized, lane, pixels, whole, staging->whole ? whole : bytes, coded,
+                     coded_count);
         if (lane && lane->filling && !fits(part, lane->filling))
             ring_seal(lane);
         if (lane && !lane->filling)
             ring_open_slot(lane);
         going = lane && lane->filling;
-        if (going) {
+        if (going)
             place(part, lane->filling);
+        if (going || !wait_for_room(staging, lane, otherwise, &deadline))
             break;
-        }
-        if (full) {
-            *full = true;
-            break;
-        }
-        pthread_cond_wait(&staging->room, &staging->lock);
     }
     pthread_mutex_unlock(&staging->lock);
     return going;
@@ -197,23 +222,22 @@ void staging_abort(struct staging *staging)
     staging->aborted = true;
     pthread_cond_broadcast(&staging->room);
     pthread_cond_broadcast(&staging->event);
+    pthread_cond_broadcast(&staging->grow);
     pthread_mutex_unlock(&staging->lock);
 }
 
 /* --- opening and closing --------------------------------------------------------------------- */
 
-/* Arenas and slots of the lane's shape; of slots as many as there is memory for. */
-static enum status allocate_slots(struct lane *lane, unsigned wanted, struct error *err)
+/* Arenas and the first slots of the lane's shape; on PoCL all of them: its devices that compute in the
+ * thread that enqueues (basic) lock up for ever now and then where two threads do so at a time. */
+static enum status allocate_slots(struct lane *lane, struct error *err)
 {
+    const bool all = ocl_context_device(lane->context)->pocl_major > 0;
+    const uint32_t first = all ? lane->slots_wanted : min_u32(lane->slots_wanted, SLOTS_FIRST);
     enum status status = chain_allocate(&lane->chain, lane->context, lane->shape.bytes, err);
-    while (status == STATUS_OK && lane->slot_count < wanted) {
-        struct slot *slot = &lane->slot[lane->slot_count];
-        slot->lane = lane;
-        status = slot_init(slot, lane->context, lane->queues, &lane->shape, &lane->chain, err);
-        if (status == STATUS_OK)
-            lane->slot_count++;
-        else
-            slot_clear(slot, lane->queues);
+    while (status == STATUS_OK && lane->slot_count < first) {
+        status = ring_allocate(lane, err);
+        lane->slot_count += status == STATUS_OK;
     }
     return status;
 }
@@ -224,17 +248,9 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
     struct staging_config smaller = *config;
     for (;;) {
         const struct ocl_device *device = ocl_context_device(lane->context);
-        const unsigned wanted = slot_shape_choose(&lane->shape, &smaller, device, &lane->chain);
-        const enum status status = allocate_slots(lane, wanted, err);
-        if (status == STATUS_OK)
-            return STATUS_OK;
-        if (lane->slot_count >= 2) {
-            *err = (struct error)ERROR_INIT;
-            log_message(LOG_NOTICE, "notice: %s has memory for %u slots instead of %u",
-                        device->name, lane->slot_count, wanted);
-            return STATUS_OK;
-        }
-        if (lane->shape.bytes / 2 < slot_bytes_least(config->plan))
+        lane->slots_wanted = slot_shape_choose(&lane->shape, &smaller, device, &lane->chain);
+        const enum status status = allocate_slots(lane, err);
+        if (status == STATUS_OK || lane->shape.bytes / 2 < slot_bytes_least(config->plan))
             return status;
         *err = (struct error)ERROR_INIT;
         while (lane->slot_count > 0)
@@ -257,8 +273,10 @@ static enum status open_lane(struct lane *lane, struct staging *staging, unsigne
     slot_shape_choose(&lane->shape, config, device, &lane->chain);
     if (lane->shape.over && chain_init(&lane->chain, config->plan, device, true, err) != STATUS_OK)
         return STATUS_FAILED;
-    if (ocl_context_open(&lane->context, device, config->trace, err) != STATUS_OK ||
-        ocl_queue_open(&lane->queues.upload, lane->context, "upload", err) != STATUS_OK ||
+    const enum status opened = ocl_context_open(&lane->context, device, config->trace, err);
+    if (opened != STATUS_OK)
+        return opened;
+    if (ocl_queue_open(&lane->queues.upload, lane->context, "upload", err) != STATUS_OK ||
         ocl_queue_open(&lane->queues.compute, lane->context, "compute", err) != STATUS_OK ||
         ocl_queue_open(&lane->queues.read, lane->context, "read back", err) != STATUS_OK)
         return STATUS_FAILED;
@@ -295,6 +313,18 @@ static void close_lane(struct lane *lane)
     ocl_context_close(&lane->context);
 }
 
+/* The last lane gets the number of an earlier one with a device of the same kind, or one of its own. */
+static void number_kind(const struct staging *staging, struct lane *lane)
+{
+    const struct ocl_device *device = ocl_context_device(lane->context);
+    lane->alike = staging->lane_count;
+    for (unsigned i = 0; i + 1 < staging->lane_count; i++) {
+        const struct ocl_device *other = ocl_context_device(staging->lane[i].context);
+        if (device->platform_id == other->platform_id && strcmp(device->name, other->name) == 0)
+            lane->alike = staging->lane[i].alike;
+    }
+}
+
 /* Opens the lanes of all devices that can be opened, at least one. */
 static enum status open_lanes(struct staging *staging, struct error *err)
 {
@@ -307,6 +337,7 @@ static enum status open_lanes(struct staging *staging, struct error *err)
         enum status opened = open_lane(lane, staging, config->chosen[i], &failed);
         if (opened == STATUS_OK) {
             staging->lane_count++;
+            number_kind(staging, lane);
             if (lane->shape.bytes / 2 < staging->part_bytes)
                 staging->part_bytes = lane->shape.bytes / 2;
             continue;
@@ -339,9 +370,10 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
         return error_memory(err, sizeof *staging, "the slot rings");
     staging->config = *config;
     staging->whole = step_plan_least_part(config->plan) > 0;
-    pthread_mutex_init(&staging->lock, NULL);
-    pthread_cond_init(&staging->room, NULL);
+    lock_init_short(&staging->lock);
+    cond_init_monotonic(&staging->room);
     cond_init_monotonic(&staging->event);
+    pthread_cond_init(&staging->grow, NULL);
     enum status status = STATUS_OK;
     staging->lane = calloc(config->chosen_count, sizeof *staging->lane);
     if (!staging->lane)
@@ -355,6 +387,9 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
         if (code != 0)
             status = error_errno(err, STATUS_FAILED, code, "pthread_create",
                                  "cannot start a device thread");
+        /* Without a grower the first slots must do. */
+        lane->grows = code == 0 && lane->slot_count < lane->slots_wanted &&
+                      pthread_create(&lane->grower, NULL, ring_grow, lane) == 0;
     }
     if (status != STATUS_OK) {
         staging_abort(staging);
@@ -408,7 +443,7 @@ void staging_describe(const struct staging *staging, char *text, size_t size)
     for (unsigned i = 0; i < staging->lane_count && used < size; i++) {
         const struct lane *lane = &staging->lane[i];
         int n = snprintf(text + used, size - used, "%s%s: %u slots of %.1f MiB, %s;", i ? "\n" : "",
-                         ocl_context_device(lane->context)->name, lane->slot_count,
+                         ocl_context_device(lane->context)->name, lane->slots_wanted,
                          (double)lane->shape.bytes / (1 << 20),
                          lane->shape.shared ? "mapped" : "copied");
         used += n > 0 ? (size_t)n : 0;
@@ -444,11 +479,15 @@ void staging_drain(struct staging *staging)
             chain_abandon(&lane->chain);
     }
     pthread_cond_broadcast(&staging->event);
+    pthread_cond_broadcast(&staging->grow);
     pthread_mutex_unlock(&staging->lock);
     for (unsigned i = 0; i < staging->lane_count; i++) {
-        if (staging->lane[i].started)
-            pthread_join(staging->lane[i].thread, NULL);
-        staging->lane[i].started = false;
+        struct lane *lane = &staging->lane[i];
+        if (lane->started)
+            pthread_join(lane->thread, NULL);
+        if (lane->grows)
+            pthread_join(lane->grower, NULL);
+        lane->started = lane->grows = false;
     }
 }
 
@@ -463,6 +502,7 @@ void staging_close(struct staging **out)
     free(staging->lane);
     pthread_cond_destroy(&staging->event);
     pthread_cond_destroy(&staging->room);
+    pthread_cond_destroy(&staging->grow);
     pthread_mutex_destroy(&staging->lock);
     free(staging);
     *out = NULL;

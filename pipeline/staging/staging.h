@@ -58,17 +58,24 @@ unsigned staging_sides(uint32_t sides[STEP_NODES_MAX], const struct staging *sta
 /* Does any lane accept parts with that payload? */
 bool staging_takes(const struct staging *staging, enum payload payload);
 
+/* A caller that can do something else while all slots are full. */
+struct staging_else {
+    int64_t patience; /* nanoseconds: if a slot is usually free sooner, it waits nevertheless, up to twice
+                         as long */
+    bool full;        /* set: all slots are full */
+};
+
 /* Acquires space for the pixels of pixels->rect, whose orientation, width and height are those of
  * the image. Blocks until a slot has space; false: the run is over (aborted, or every lane has
  * failed). If the rect has more than staging_part_bytes, needs more table entries than a slot has,
  * or has more pixels than the device should get now, fewer rows are granted: part->shape.rect is
  * the granted rect, never less than one row and the overlap. coded: the whole image in `coded_count`
  * other payloads of at most staging_part_bytes, the best one first. part->shape says which one to
- * write: the first one that the lane accepts, if the rect is the whole image. full: NULL, or set
- * instead of waiting for a slot; then the result is false. */
+ * write: the first one that the lane accepts, if the rect is the whole image. otherwise: NULL, or full is
+ * set instead of waiting for a slot; then the result is false. */
 bool staging_acquire(struct staging *staging, struct staging_part *part,
                      const struct part_shape *pixels, const struct part_shape *coded,
-                     unsigned coded_count, bool *full);
+                     unsigned coded_count, struct staging_else *otherwise);
 
 /* Submits a part whose bytes are written: it will be delivered for `picture`. */
 void staging_submit(struct staging *staging, struct staging_part *part, void *picture);

@@ -24,6 +24,7 @@ struct staging_config {
     uint64_t device_memory;       /* of each device; 0: all */
     uint64_t slot_bytes;          /* 0: chosen for the device */
     unsigned slot_count;          /* 0: chosen */
+    unsigned threads;             /* that fill slots */
 
     /* One submitted part is done. Called on a lane thread; several lanes may call at the same
      * time. */

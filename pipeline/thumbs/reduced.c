@@ -23,26 +23,40 @@ static uint8_t clamp(int64_t value)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* One block to n rows of n samples. In 64 bits: hostile coefficients are large. */
-static void block(uint8_t *samples, size_t stride, const int16_t *coefficient,
-                  const uint16_t *quantization, unsigned n, int32_t factor[8][8])
+/* An inverse transform of n points. The cosines of even u are alike at x and n - 1 - x, those of odd u
+ * opposite. In 64 bits: hostile coefficients are large. */
+static inline __attribute__((always_inline)) void inverse(int64_t *out, const int64_t *in,
+                                                          int32_t factor[8][8], unsigned n)
 {
-    int64_t rows[8][8];
-    for (unsigned v = 0; v < n; v++) {
-        for (unsigned x = 0; x < n; x++) {
-            rows[v][x] = 0;
-            for (unsigned u = 0; u < n; u++)
-                rows[v][x] +=
-                    (int64_t)coefficient[8 * v + u] * quantization[8 * v + u] * factor[x][u];
+    for (unsigned x = 0; x < n / 2; x++) {
+        int64_t even = 0, odd = 0;
+        for (unsigned u = 0; u < n; u += 2) {
+            even += in[u] * factor[x][u];
+            odd += in[u + 1] * factor[x][u + 1];
         }
+        out[x] = even + odd;
+        out[n - 1 - x] = even - odd;
     }
-    for (unsigned y = 0; y < n; y++) {
-        for (unsigned x = 0; x < n; x++) {
-            int64_t sum = (int64_t)1 << (2 * BITS - 1);
-            for (unsigned v = 0; v < n; v++)
-                sum += rows[v][x] * factor[y][v];
-            samples[y * stride + x] = clamp((sum >> 2 * BITS) + 128);
-        }
+}
+
+/* One block to n rows of n samples. */
+static inline __attribute__((always_inline)) void
+block(uint8_t *samples, size_t stride, const int16_t *coefficient, const uint16_t *quantization,
+      int32_t factor[8][8], unsigned n)
+{
+    int64_t columns[8][8], in[8], out[8]; /* columns: of rows that are transformed */
+    for (unsigned v = 0; v < n; v++) {
+        for (unsigned u = 0; u < n; u++)
+            in[u] = (int64_t)coefficient[8 * v + u] * quantization[8 * v + u];
+        inverse(out, in, factor, n);
+        for (unsigned x = 0; x < n; x++)
+            columns[x][v] = out[x];
+    }
+    for (unsigned x = 0; x < n; x++) {
+        inverse(out, columns[x], factor, n);
+        for (unsigned y = 0; y < n; y++)
+            samples[y * stride + x] =
+                clamp(((out[y] + ((int64_t)1 << (2 * BITS - 1))) >> 2 * BITS) + 128);
     }
 }
 
@@ -53,22 +67,32 @@ static uint8_t mean(const int16_t *coefficient, const uint16_t *quantization)
     return clamp(((value + 4) >> 3) + 128);
 }
 
-/* All blocks of a component, n x n samples each. */
+/* A row of blocks, n x n samples each. For each n compiled by itself, with loops of known length. */
+static void row_of_blocks(uint8_t *samples, const int16_t *blocks, const uint16_t *quantization,
+                          uint32_t across, unsigned n, int32_t factor[8][8])
+{
+    const size_t stride = (size_t)across * n;
+    for (uint32_t x = 0; x < across; x++, blocks += DCT_BLOCK, samples += n) {
+        if (n == 1)
+            samples[0] = mean(blocks, quantization);
+        else if (n == 2)
+            block(samples, stride, blocks, quantization, factor, 2);
+        else if (n == 4)
+            block(samples, stride, blocks, quantization, factor, 4);
+        else
+            block(samples, stride, blocks, quantization, factor, 8);
+    }
+}
+
+/* All blocks of a component. */
 static void component(uint8_t *samples, const int16_t *blocks, const uint16_t *quantization,
                       uint32_t across, uint32_t down, unsigned n)
 {
-    const size_t stride = (size_t)across * n;
     int32_t factor[8][8];
     make_factors(factor, n);
-    for (uint32_t y = 0; y < down; y++) {
-        uint8_t *row = samples + (size_t)y * n * stride;
-        for (uint32_t x = 0; x < across; x++, blocks += DCT_BLOCK) {
-            if (n == 1)
-                row[x] = mean(blocks, quantization);
-            else
-                block(row + (size_t)x * n, stride, blocks, quantization, n, factor);
-        }
-    }
+    for (uint32_t y = 0; y < down; y++)
+        row_of_blocks(samples + (size_t)y * n * across * n, blocks + (size_t)y * across * DCT_BLOCK,
+                      quantization, across, n, factor);
 }
 
 /* ITU-R BT.601, full range, as JFIF has it. */

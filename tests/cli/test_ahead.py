@@ -66,3 +66,16 @@ def test_failures_stay_in_order(tmp_path, source):
         assert file["images/path"].shape == (COUNT,)
         assert sorted(file["images/path"].asstr()[:]) == list(file["images/path"].asstr()[:])
         assert list(file["failures/path"].asstr()[:]) == [f"{i:03}.jpg" for i in range(0, COUNT, 3)]
+
+
+def test_the_window_is_full(tmp_path, source):
+    """Files are opened faster than images reach the store: whoever opens them waits for the window, but
+    never all for each other."""
+    for i in range(COUNT):
+        for copy in range(20):
+            os.link(source / f"{i:03}.jpg", source / f"{i:03}-{copy:02}.jpg")
+    result = run_clpipe("ingest", source, "-o", tmp_path / "out.h5", "-q", "--threads", 12, "--memory",
+                        "16M", timeout=60)
+    assert result.returncode == 0, result.stderr
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["images/path"].shape == (21 * COUNT,)

@@ -23,8 +23,8 @@ static void window(void **state)
     assert_int_equal(bounds_window(16 * MIB, 192, 0, 2), 2 * MIB / 2560);
     assert_int_equal(bounds_window(40 * MIB, 192, 0, 2), 2048);
     assert_int_equal(bounds_window(80 * MIB, 192, 0, 2), 4096);
-    assert_int_equal(bounds_window(81 * MIB, 192, 0, 2), 4096);
-    assert_int_equal(bounds_window(UINT64_MAX, 1, 0, 64), 4096);
+    assert_int_equal(bounds_window(640 * MIB, 192, 0, 2), 32768);
+    assert_int_equal(bounds_window(UINT64_MAX, 1, 0, 64), 32768);
     /* Every thread has two, whatever they cost. */
     assert_int_equal(bounds_window(16 * MIB, 1 << 24, 0, 1), 4);
     assert_int_equal(bounds_window(16 * MIB, 1 << 24, 0, 16), 34);

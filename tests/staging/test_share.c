@@ -83,6 +83,30 @@ static void unknown_ones_are_tried_with_little(void **state)
     assert_int_equal(choose(&cut, &two, MB), -1);
 }
 
+static void those_of_one_kind_are_not_tried(void **state)
+{
+    (void)state;
+    struct two two;
+    uint64_t cut;
+    set(&two, 3 * MB, 0, 2 * MB, 0);
+    two.lane[0].alike = two.lane[1].alike = 1;
+    assert_int_equal(choose(&cut, &two, 900 * MB), 1);
+    assert_int_equal(cut, 900 * MB);
+    /* One is measured: so is the other. */
+    two.lane[0].rate = 1e9;
+    assert_int_equal(choose(&cut, &two, MB), 1);
+    two.lane[1].pending = 4 * MB;
+    assert_int_equal(choose(&cut, &two, MB), 0);
+    two.lane[1].pending = 0;
+    two.lane[1].last_took = 1;
+    assert_int_equal(choose(&cut, &two, MB), 1);
+    assert_int_equal(cut, MB);
+    /* Beside another kind it is. */
+    two.lane[1].alike = 2;
+    assert_int_equal(choose(&cut, &two, MB), 1);
+    assert_int_equal(cut, 32 << 10);
+}
+
 static void slow_ones_are_tried_again(void **state)
 {
     (void)state;
@@ -156,6 +180,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(who_is_done_first),
     cmocka_unit_test(no_lane_has_more_than_it_counts_soon),
     cmocka_unit_test(unknown_ones_are_tried_with_little),
+    cmocka_unit_test(those_of_one_kind_are_not_tried),
     cmocka_unit_test(slow_ones_are_tried_again),
     cmocka_unit_test(while_kernels_are_built),
     cmocka_unit_test(the_last_one_gets_all),

@@ -223,7 +223,7 @@ static void test_full_slots(void **state)
     const struct part_shape pixels = {
         .width = 500, .height = 300, .orientation = 1, .rect = {0, 0, 500, 300}};
     unsigned count = 0;
-    bool full = false;
+    struct staging_else other = {0};
     make_plan(&images, false);
     assert_int_equal(ocl_devices_open(&devices, 2, &err), STATUS_OK);
     const struct staging_config config = {.devices = &devices,
@@ -236,20 +236,20 @@ static void test_full_slots(void **state)
                                           .deliver = add_values,
                                           .failed = fail_device};
     assert_int_equal(staging_open(&staging, &config, &err), STATUS_OK);
-    while (staging_acquire(staging, &held[count], &pixels, NULL, 0, &full)) {
-        assert_false(full);
+    while (staging_acquire(staging, &held[count], &pixels, NULL, 0, &other)) {
+        assert_false(other.full);
         assert_true(part_is_whole(&held[count].shape) && count < 15);
         count++;
     }
-    assert_true(full);
+    assert_true(other.full);
     assert_int_equal(count, 4); /* of 450,000 bytes, in two slots of a MiB */
     for (unsigned i = 0; i < count; i++)
         staging_cancel(staging, &held[i]);
     assert_true(staging_acquire(staging, &held[0], &pixels, NULL, 0, NULL));
     staging_cancel(staging, &held[0]);
     staging_abort(staging);
-    assert_false(staging_acquire(staging, &held[0], &pixels, NULL, 0, &full));
-    assert_false(full);
+    assert_false(staging_acquire(staging, &held[0], &pixels, NULL, 0, &other));
+    assert_false(other.full);
     staging_close(&staging);
     ocl_devices_close(&devices);
 }

@@ -1,0 +1,66 @@
+/* null_steps.c: the table of steps with steps that cost a device nothing, for tools/bench-ingest --null.
+ *
+ * The program clpipe_null is clpipe with this table in place of steps/table.c's. All that the host does
+ * is as it is: files are opened, read and decoded into slots, tables filled, slots delivered, records
+ * stored. But no kernel is built or run, and all values are 0. Any device takes streams. PoCL gets one
+ * thread: one for each core, all woken by every command, would cost something.
+ */
+#include <stdlib.h>
+
+#define step_rows real_step_rows
+#include "../../pipeline/steps/table.c"
+#undef step_rows
+
+static struct step null_entropy, null_jpeg, null_count, null_code;
+
+const struct step_row step_rows[] = {
+    {&null_entropy, needs_entropy},
+    {&null_jpeg, needs_jpeg},
+    {&null_count, needs_count},
+    {&null_code, needs_code},
+    {NULL, NULL},
+};
+
+static bool is_possible(const struct ocl_device *device, uint32_t parameter)
+{
+    (void)device;
+    (void)parameter;
+    return true;
+}
+
+static enum status build_nothing(void *state, struct error *err)
+{
+    (void)state;
+    (void)err;
+    return STATUS_OK;
+}
+
+static enum status enqueue_nothing(void *state, struct ocl_queue *queue, struct step_io *io,
+                                   struct error *err)
+{
+    (void)state;
+    (void)queue;
+    (void)io;
+    (void)err;
+    return STATUS_OK;
+}
+
+static void make_null(struct step *null, const struct step *step)
+{
+    *null = *step;
+    null->build = null->prove = build_nothing;
+    null->enqueue = enqueue_nothing;
+    null->abandon = NULL;
+    null->describe = NULL;
+    null->possible = is_possible;
+}
+
+__attribute__((constructor)) static void make_all_null(void)
+{
+    make_null(&null_entropy, &entropy_step);
+    make_null(&null_jpeg, &jpeg_step);
+    make_null(&null_count, &count_step);
+    make_null(&null_code, &code_step);
+    setenv("POCL_MAX_PTHREAD_COUNT", "1", 0);
+    setenv("POCL_CPU_MAX_CU_COUNT", "1", 0); /* from version 5 on */
+}
