@@ -60,6 +60,7 @@ void options_clustering(struct clustering_config *out, struct compute_search *se
         .tol = options->tol,
         .checkpoint_seconds = options->checkpoint,
         .replace = options->force,
+        .verify_input = options->verify_input,
     };
     options_machine(&out->machine, search, progress);
 }

@@ -47,6 +47,7 @@ enum status command_assign(const struct options *options, struct error *err)
         .output = options->output,
         .paths = options->paths,
         .replace = options->force,
+        .verify_input = options->verify_input,
     };
     signals_install(0);
     progress_init(&progress, options);

@@ -241,6 +241,13 @@ const struct option_group group_run_output = {"Result", run_output_rows};
             "resume; 0: never"                                                                     \
     }
 
+#define VERIFY_INPUT_ROW                                                                           \
+    {                                                                                              \
+        "verify-input", 0, OPTION_FLAG, AT(verify_input), NULL, NULL, NULL, 0, 0,                  \
+            "read all rows to see whether a result is there already; otherwise size, modification " \
+            "time and a sample vouch for them"                                                     \
+    }
+
 #define PATHS_ROW                                                                                  \
     {                                                                                              \
         "paths", 0, OPTION_TEXT, AT(paths), "LIST", NULL, NULL, 0, 0,                              \
@@ -264,6 +271,7 @@ static const struct option cluster_rows[] = {
     MAX_TIME_ROW,
     OUTPUT_ROW(NULL, "the clpipe file itself",
                "write the result to a separate file; required for .npy and other HDF5 files"),
+    VERIFY_INPUT_ROW,
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "replace an existing result of the same name"},
     END};
@@ -292,6 +300,7 @@ static const struct option assign_rows[] = {
     PATHS_ROW,
     OUTPUT_ROW(NULL, "INPUT itself, if it is a clpipe file",
                "write the labels to a separate file; required for .npy and other HDF5 files"),
+    VERIFY_INPUT_ROW,
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "replace an existing result of the same name"},
     END};

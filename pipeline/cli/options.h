@@ -90,6 +90,7 @@ struct options {
     bool center;
     int metric;
     bool force;
+    bool verify_input;
 
     /* import; cluster, assign */
     const char *paths;

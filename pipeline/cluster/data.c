@@ -5,6 +5,7 @@
 #include "cluster/method.h"
 #include "cluster/reader.h"
 #include "kmeans.h"
+#include "matrix/row_tree.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,9 @@
 /* Multiply-adds of a tile in one iteration on a CPU: a second of a slow one, so that a stop
  * is noticed in time. */
 #define TILE_WORK (1ull << 34)
+
+/* Of a slot where rows are loaded once: larger ones take longer to pin than they gain. */
+#define LOAD_BYTES (48u << 20)
 
 /* Many times what a system reads ahead, and a small part of the memory that it keeps files in. */
 #define SPAN_BYTES (256u << 20)
@@ -83,7 +87,13 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     data->tile_rows = whole_blocks(bytes / row, most_rows);
     if (!data->lane->tiled && data->tile_rows > TILE_WORK / work)
         data->tile_rows = whole_blocks(TILE_WORK / work, most_rows);
+    if (data->resident && staging > LOAD_BYTES)
+        staging = LOAD_BYTES;
     *slot_rows = data->resident ? whole_blocks(staging / row, data->tile_rows) : data->tile_rows;
+    /* Whole pieces of the digest, which is computed as rows are read. */
+    const uint64_t piece = row_tree_piece(data->dimension);
+    if (data->resident && *slot_rows > piece && piece % KMEANS_BLOCK_ROWS == 0)
+        *slot_rows -= *slot_rows % piece;
     if (data->tile_rows > data->share.rows)
         data->tile_rows = (uint32_t)data->share.rows;
     if (*slot_rows > data->tile_rows)
@@ -445,8 +455,10 @@ static enum status begin(struct data *data, bool backwards, struct error *err)
     struct stream *stream = data->stream;
     stream->requested = 0;
     stream->staged_count = stream->outstanding = 0;
-    if (reader_open(&stream->reader, data->source, &data->transform, data->lane->workers, NULL,
-                    DATA_SLOTS, err) != STATUS_OK)
+    /* A CPU computes for longer than one thread reads, and its caches are wanted for that. */
+    const bool alone = !data->lane->tiled && data->transform.metric == METRIC_EUCLIDEAN;
+    if (reader_open(&stream->reader, data->source, &data->transform,
+                    alone ? NULL : data->lane->workers, NULL, DATA_SLOTS, err) != STATUS_OK)
         return err->status;
     for (unsigned i = 0; i < DATA_SLOTS && i < data->tile_count; i++)
         if (request_tile(data, i, err) != STATUS_OK)

@@ -2,20 +2,21 @@
 #include "cluster/reader.h"
 #include "base/queue.h"
 #include "kmeans.h"
+#include "matrix/row_tree.h"
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Bytes read at a time: enough for every thread, and still in a cache when they are transformed.
- * Where rows are only looked at, that costs less than other threads would: so much at a time that
- * it is still in the reader's own cache, and the device and the host's threads keep theirs. */
+/* Bytes read at a time where one thread reads: enough for every thread, and still in a cache when they
+ * are transformed. Where rows are only looked at, that costs less than other threads would: so much at a
+ * time that it is still in the reader's own cache, and the device and the host's threads keep theirs. */
 #define PIECE_BYTES  (8u << 20)
 #define GLANCE_BYTES (256u << 10)
 
 struct reader {
     const struct matrix_source *source;
     const struct transform *transform;
-    struct workers *workers;
-    struct workers *transformers; /* NULL: the reader alone */
+    struct workers *workers; /* NULL: the reader alone */
+    uint64_t part_rows;      /* that a thread reads at a time; 0: only the reader may read */
     const struct reader_stats *stats;
     struct queue *wanted, *filled;
     pthread_t thread;
@@ -25,9 +26,58 @@ struct reader {
     struct error error; /* written by the thread before it aborts the queues */
 };
 
-static enum status fill_rows(struct reader *reader, const struct fill *fill, struct error *err)
+/* --- by all threads ---------------------------------------------------------------------------- */
+
+struct part_job {
+    const struct reader *reader;
+    const struct fill *fill;
+    struct error *errors; /* one a part */
+};
+
+/* Parts begin at multiples of part_rows, of all rows: so they are whole pieces of the digest. Rows that
+ * are padded are read to the end of their place. */
+static void read_part(void *context, uint64_t part)
 {
-    const struct matrix_source *source = reader->source;
+    const struct part_job *job = context;
+    const struct reader *reader = job->reader;
+    const struct transform *transform = reader->transform;
+    const uint64_t step = reader->part_rows, last = job->fill->first + job->fill->rows;
+    uint64_t first = (job->fill->first / step + part) * step, end = first + step;
+    first = first < job->fill->first ? job->fill->first : first;
+    end = end < last ? end : last;
+    const size_t rows = (size_t)(end - first);
+    float *to = job->fill->to + (size_t)(first - job->fill->first) * transform->stride;
+    float *from = to + rows * (transform->stride - transform->dimension);
+    if (matrix_read(reader->source, first, rows, from, &job->errors[part]) == STATUS_OK)
+        transform_rows(transform, NULL, to, from, first, (uint32_t)rows, &job->errors[part]);
+}
+
+/* The first error, by rows, counts. */
+static enum status read_together(const struct reader *reader, const struct fill *fill,
+                                 struct error *err)
+{
+    const uint64_t step = reader->part_rows, last = fill->first + fill->rows - 1;
+    const uint64_t parts = last / step - fill->first / step + 1;
+    struct error *errors = calloc(parts, sizeof *errors);
+    if (!errors)
+        return error_memory(err, parts * sizeof *errors, "reading rows");
+    struct part_job job = {reader, fill, errors};
+    workers_run(reader->workers, read_part, &job, parts);
+    uint64_t wrong = 0;
+    while (wrong < parts && errors[wrong].status == STATUS_OK)
+        wrong++;
+    const enum status status = wrong < parts ? errors[wrong].status : STATUS_OK;
+    if (wrong < parts)
+        *err = errors[wrong];
+    free(errors);
+    return status;
+}
+
+/* --- by one ------------------------------------------------------------------------------------ */
+
+static enum status read_alone(const struct reader *reader, const struct fill *fill,
+                              struct error *err)
+{
     const uint32_t stride = reader->transform->stride;
     for (uint32_t done = 0; done < fill->rows;) {
         uint32_t rows =
@@ -35,21 +85,33 @@ static enum status fill_rows(struct reader *reader, const struct fill *fill, str
         float *to = fill->to + (size_t)done * stride;
         float *from = reader->piece ? reader->piece : to;
         uint64_t first = fill->first + done;
-        enum status status = source->read(source->context, first, rows, from, err);
+        enum status status = matrix_read(reader->source, first, rows, from, err);
         if (status == STATUS_OK)
-            status =
-                transform_rows(reader->transform, reader->transformers, to, from, first, rows, err);
-        const struct reader_stats *stats = reader->stats;
-        if (status == STATUS_OK && stats)
-            status = column_stats_add(stats->plain, reader->workers, to, NULL, rows, stride, err);
-        if (status == STATUS_OK && stats && stats->weights)
-            status = column_stats_add(stats->weighted, reader->workers, to,
-                                      stats->weights + (first - stats->first), rows, stride, err);
+            status = transform_rows(reader->transform, reader->workers, to, from, first, rows, err);
         if (status != STATUS_OK)
             return status;
         done += rows;
     }
     return STATUS_OK;
+}
+
+/* --- the thread -------------------------------------------------------------------------------- */
+
+static enum status fill_rows(const struct reader *reader, const struct fill *fill,
+                             struct error *err)
+{
+    const uint32_t stride = reader->transform->stride;
+    const struct reader_stats *stats = reader->stats;
+    enum status status = reader->part_rows > 0 ? read_together(reader, fill, err)
+                                               : read_alone(reader, fill, err);
+    if (status == STATUS_OK && stats)
+        status = column_stats_add(stats->plain, reader->workers, fill->to, NULL, fill->rows, stride,
+                                  err);
+    if (status == STATUS_OK && stats && stats->weights)
+        status = column_stats_add(stats->weighted, reader->workers, fill->to,
+                                  stats->weights + (fill->first - stats->first), fill->rows, stride,
+                                  err);
+    return status;
 }
 
 static void *read_ahead(void *argument)
@@ -81,16 +143,17 @@ enum status reader_open(struct reader **out, const struct matrix_source *source,
                               .stats = stats,
                               .error = ERROR_INIT};
     const size_t row = (size_t)transform->dimension * sizeof(float);
-    const bool glance = transform->metric == METRIC_EUCLIDEAN && !stats;
-    const size_t piece = glance ? GLANCE_BYTES : PIECE_BYTES;
-    reader->transformers = glance ? NULL : workers;
+    const size_t piece = workers ? PIECE_BYTES : GLANCE_BYTES;
+    if (workers && source->concurrent)
+        reader->part_rows = row_tree_piece(transform->dimension);
     reader->piece_rows = row < piece ? (uint32_t)(piece / row) : 1;
     if (reader->piece_rows > KMEANS_BLOCK_ROWS)
         reader->piece_rows -= reader->piece_rows % KMEANS_BLOCK_ROWS;
     enum status status = queue_open(&reader->wanted, depth, sizeof(struct fill), NULL, NULL, err);
     if (status == STATUS_OK)
         status = queue_open(&reader->filled, depth, sizeof(struct fill), NULL, NULL, err);
-    if (status == STATUS_OK && transform->stride != transform->dimension) {
+    if (status == STATUS_OK && transform->stride != transform->dimension &&
+        reader->part_rows == 0) {
         reader->piece = malloc(reader->piece_rows * row);
         if (!reader->piece)
             status = error_memory(err, reader->piece_rows * row, "reading rows");

@@ -32,7 +32,7 @@ bool cluster_device_failed(const struct error *err)
 
 /* --- ranks ----------------------------------------------------------------------------------- */
 
-/* A source may be read from one thread at a time only, and each rank has a reader. */
+/* A source that only one thread at a time may read; each rank has a reader. */
 struct locked_source {
     pthread_mutex_t mutex;
     const struct matrix_source *inner;
@@ -75,7 +75,7 @@ static enum status run_once(uint32_t *failed, struct ranks *ranks, uint32_t coun
 {
     struct locked_source locked = {.inner = ranks->job->source};
     ranks->source = *ranks->job->source;
-    if (count > 1) {
+    if (count > 1 && !ranks->source.concurrent) {
         ranks->source.read = read_locked;
         ranks->source.context = &locked;
     }

@@ -1,5 +1,6 @@
 /* transform.c: the metrics' spaces, and the columns' statistics. */
 #include "cluster/transform.h"
+#include "base/avx2.h"
 #include "cluster/canonical.h"
 #include "kmeans.h"
 #include <math.h>
@@ -119,7 +120,7 @@ static void transform_part(void *context, uint64_t part)
         else if (transform->metric == METRIC_COSINE)
             status = to_unit(job, to, from, row, &job->errors[part]);
         else if (to != from)
-            memcpy(to, from, dimension * sizeof *to);
+            memmove(to, from, dimension * sizeof *to);
         for (uint32_t j = dimension; j < stride; j++)
             to[j] = 0;
     }
@@ -186,8 +187,8 @@ struct column_job {
     struct column_part *parts;
 };
 
-static inline __attribute__((always_inline)) void
-add_values(struct column_part *part, const float *values, const float *origin, uint32_t columns)
+ALWAYS_INLINE void add_values(struct column_part *part, const float *values, const float *origin,
+                              uint32_t columns)
 {
     for (uint32_t j = 0; j < columns; j++) {
         const float size = fabsf(values[j]);
@@ -208,9 +209,8 @@ static void add_weighted(struct column_part *part, const float *values, const fl
     }
 }
 
-static void stats_part(void *context, uint64_t number)
+ALWAYS_INLINE void stats_body(const struct column_job *job, uint64_t number)
 {
-    const struct column_job *job = context;
     const uint32_t from = (uint32_t)(number % job->groups) * COLUMNS_PART;
     const uint32_t first = (uint32_t)(number / job->groups) * KMEANS_BLOCK_ROWS;
     const uint32_t columns =
@@ -233,6 +233,17 @@ static void stats_part(void *context, uint64_t number)
     for (uint32_t row = 0; row < rows && columns < COLUMNS_PART; row++, values += job->stride)
         add_values(&part, values, origin, columns);
     job->parts[number] = part;
+}
+
+static void stats_plain(void *context, uint64_t number)
+{
+    stats_body(context, number);
+}
+
+/* The same sums, column by column in wider vectors. */
+AVX2_LOOPS static void stats_avx2(void *context, uint64_t number)
+{
+    stats_body(context, number);
 }
 
 /* Takes over the sums of one block's rows; where it is whole they go into the sums of all. */
@@ -278,7 +289,7 @@ enum status column_stats_add(struct column_stats *stats, struct workers *workers
             parts[j / COLUMNS_PART].squares[j % COLUMNS_PART] = stats->block_squares[j];
         }
         struct column_job job = {stats, rows, weights, now, stride, groups, parts};
-        workers_run(workers, stats_part, &job, groups * blocks);
+        workers_run(workers, cpu_has_avx2() ? stats_avx2 : stats_plain, &job, groups * blocks);
         for (uint32_t block = 0; block < blocks; block++)
             keep_parts(stats, parts + block * groups,
                        begun + now >= (block + 1) * KMEANS_BLOCK_ROWS);

@@ -15,7 +15,8 @@ struct transform {
 };
 
 /* Writes `rows` rows of `stride` values, padded with zeros, to `to`; `from` holds rows of
- * `dimension` values and may be `to` where both are equal. euclidean: as they are; hellinger:
+ * `dimension` values and may be `to` where both are equal; without workers it may also be the end of the
+ * same memory, to + rows * (stride - dimension). euclidean: as they are; hellinger:
  * square roots; cosine: divided by their length, everything in float64 and rounded once. NaN,
  * infinities, negative values under hellinger and zero rows under cosine are STATUS_FAILED; the
  * message counts rows from `first`. workers: NULL for the caller alone. */

@@ -19,6 +19,7 @@
 #include "cluster/sweep.h"
 #include "codebook/pca.h"
 #include "clustering/folders.h"
+#include "clustering/origin.h"
 #include "clustering/target.h"
 #include "file/add_clusters.h"
 #include "file/preset_join.h"
@@ -397,6 +398,7 @@ static enum status job_open(struct job *job, const struct clustering_config *con
                                        .parameters = job->parameters,
                                        .replace = config->replace,
                                        .replace_by_run = config->by_run,
+                                       .verify = config->verify_input,
                                        .remedy = REMEDY_REPLACE,
                                        .stop = config->machine.stop};
     return target_take(&job->target, &job->input, job->content, &claim, err);
@@ -504,9 +506,11 @@ static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering
 }
 
 static enum status store(const struct job *job, const struct cluster_outcome *outcome,
-                         const struct clustering_report *report, struct error *err)
+                         const struct clustering_report *report, const struct result_origin *origin,
+                         struct error *err)
 {
     const struct result_clustering clustering = {
+        .origin = *origin,
         .name = job->config->name,
         .feature = job->input.about.name,
         .init = job->init,
@@ -543,6 +547,7 @@ static enum status compute(struct clustering_report *report, struct job *job, st
     const struct clustering_machine *machine = &job->config->machine;
     struct clustering_contexts contexts = {.count = 0};
     struct cluster_outcome outcome = {0};
+    struct result_origin origin;
     enum status status = clustering_contexts_open(
         &contexts, machine, job->cluster.mini_batch ? 1 : CLUSTERING_DEVICES, err);
     if (status != STATUS_OK)
@@ -563,9 +568,11 @@ static enum status compute(struct clustering_report *report, struct job *job, st
     machine->progress.step(machine->progress.context, "k-means: storing the result");
     if (!job->content[0])
         status = matrix_input_identity(&job->input, job->content, err);
+    if (status == STATUS_OK)
+        status = origin_of(&origin, &job->input, err);
     if (status != STATUS_OK)
         goto out;
-    status = store(job, &outcome, report, err);
+    status = store(job, &outcome, report, &origin, err);
     if (status != STATUS_OK)
         goto out;
     report->k = outcome.k;

@@ -29,6 +29,7 @@ struct clustering_config {
     double tol;
     double checkpoint_seconds; /* between two states that are kept; 0: none is */
     bool replace;              /* an earlier result of that name that was made otherwise */
+    bool verify_input;         /* all rows are read before a result counts as made from them */
     bool by_run; /* as in struct result_clustering; a result that has it is replaced */
     struct clustering_machine machine;
 };

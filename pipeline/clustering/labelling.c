@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "clustering/origin.h"
 #include "clustering/target.h"
 #include "file/add_clusters.h"
 #include "file/choose.h"
@@ -178,6 +179,7 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
     const struct target_claim claim = {.name = job->clusters->name,
                                        .parameters = job->parameters,
                                        .replace = config->replace,
+                                       .verify = config->verify_input,
                                        .remedy = REMEDY_REPLACE_LABELS,
                                        .stop = config->machine.stop};
     return target_take(&job->target, &job->to, job->content, &claim, err);
@@ -205,9 +207,11 @@ static void count_labels(struct job *job)
     }
 }
 
-static enum status store(const struct job *job, struct error *err)
+static enum status store(const struct job *job, const struct result_origin *origin,
+                         struct error *err)
 {
     const struct result_clustering clustering = {
+        .origin = *origin,
         .name = job->clusters->name,
         .feature = job->to.about.name,
         .init = "assigned",
@@ -236,6 +240,7 @@ static enum status compute(struct clustering_report *report, struct job *job, st
 {
     const struct clustering_machine *machine = &job->config->machine;
     struct clustering_contexts contexts = {.count = 0};
+    struct result_origin origin;
     struct cluster_config config;
     clustering_config_of(&config, machine);
     config.k = job->clusters->k;
@@ -255,10 +260,12 @@ static enum status compute(struct clustering_report *report, struct job *job, st
     }
     if (!job->content[0])
         status = matrix_input_identity(&job->to, job->content, err);
+    if (status == STATUS_OK)
+        status = origin_of(&origin, &job->to, err);
     if (status != STATUS_OK)
         goto out;
     count_labels(job);
-    status = store(job, err);
+    status = store(job, &origin, err);
 out:
     clustering_contexts_close(&contexts);
     return status;

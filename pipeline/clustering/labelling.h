@@ -12,6 +12,7 @@ struct labelling_config {
     const char *output;          /* a file of its own, or NULL: the input */
     const char *paths;           /* the list of path_list.h: of the rows; NULL: none */
     bool replace;                /* an earlier result of that name that was made otherwise */
+    bool verify_input;           /* all rows are read before a result counts as made from them */
     struct clustering_machine machine;
 };
 

@@ -1,5 +1,8 @@
 /* matrix_input.c: recognises INPUT by its content and opens it. */
 #include "clustering/matrix_input.h"
+#include "base/clock.h"
+#include "base/cpus.h"
+#include "base/hash.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "file/feature_matrix.h"
@@ -13,23 +16,54 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#define SERIAL_DIGEST "murmur3-"
+#define MOST_THREADS  64
+
 /* --- reading and digesting ------------------------------------------------------------------- */
+
+/* With the first rows that are read; by several threads. */
+static enum status open_digest(struct matrix_input *input, struct error *err)
+{
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&input->lock);
+    if (!input->tree)
+        status = row_tree_open(&input->tree, input->source.rows, input->source.dimension, err);
+    pthread_mutex_unlock(&input->lock);
+    return status;
+}
+
+enum status matrix_input_reading(void **state, size_t *bytes, struct matrix_input *input,
+                                 struct error *err)
+{
+    *state = NULL;
+    *bytes = 0;
+    if (!input->digests)
+        return STATUS_OK;
+    const enum status status = open_digest(input, err);
+    if (status == STATUS_OK)
+        *state = row_tree_state(input->tree, bytes);
+    return status;
+}
+
+static enum status digest_rows(struct matrix_input *input, uint64_t first, uint64_t count,
+                               const float *rows, struct error *err)
+{
+    const enum status status = open_digest(input, err);
+    if (status == STATUS_OK)
+        row_tree_add(input->tree, first, count, rows);
+    return status;
+}
 
 static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,
                              struct error *err)
 {
     struct matrix_input *input = context;
     enum status status = matrix_read(&input->rows, first, count, rows, err);
-    if (status == STATUS_OK && input->digests && first <= input->digested &&
-        first + count > input->digested) {
-        const uint64_t skip = input->digested - first;
-        const size_t columns = input->source.dimension;
-        murmur3_update(&input->digest, rows + skip * columns,
-                       (size_t)(count - skip) * columns * sizeof *rows);
-        input->digested = first + count;
-    }
+    if (status == STATUS_OK && input->digests)
+        status = digest_rows(input, first, count, rows, err);
     return status;
 }
 
@@ -40,27 +74,123 @@ enum status matrix_input_identity(struct matrix_input *input, char hex[65], stru
     return matrix_input_digest(input, hex, err);
 }
 
+/* What threads share that read what no one has read yet. */
+struct digesting {
+    struct matrix_input *input;
+    pthread_mutex_t lock;
+    uint64_t next, step; /* rows; under `lock` */
+    struct error error;  /* of the earliest rows that could not be read; under `lock` */
+    uint64_t failed;     /* its first row; UINT64_MAX: none */
+};
+
+static void *digest_all(void *context)
+{
+    struct digesting *all = context;
+    const struct matrix_source *source = &all->input->source;
+    float *rows = malloc((size_t)(all->step * source->dimension) * sizeof *rows);
+    for (;;) {
+        struct error err = ERROR_INIT;
+        pthread_mutex_lock(&all->lock);
+        const uint64_t first = all->next, left = source->rows - first;
+        const uint64_t count = left < all->step ? left : all->step;
+        const bool more = count > 0 && all->failed == UINT64_MAX;
+        all->next += count;
+        pthread_mutex_unlock(&all->lock);
+        if (!more)
+            break;
+        if ((rows ? matrix_read(source, first, count, rows, &err)
+                  : error_memory(&err, (size_t)(all->step * source->dimension) * sizeof *rows,
+                                 "rows")) == STATUS_OK)
+            continue;
+        pthread_mutex_lock(&all->lock);
+        if (first < all->failed) {
+            all->failed = first;
+            all->error = err;
+        }
+        pthread_mutex_unlock(&all->lock);
+        break;
+    }
+    free(rows);
+    return NULL;
+}
+
+/* Reads all rows, on all CPUs where the source lets them. */
+static enum status digest_together(struct matrix_input *input, struct error *err)
+{
+    struct digesting all = {.input = input,
+                            .step = row_tree_piece(input->source.dimension),
+                            .error = ERROR_INIT,
+                            .failed = UINT64_MAX};
+    pthread_t thread[MOST_THREADS];
+    unsigned started = 0, wanted = input->rows.concurrent ? cpus_available() : 1;
+    if (wanted > MOST_THREADS)
+        wanted = MOST_THREADS;
+    if (wanted > input->source.rows / all.step + 1)
+        wanted = (unsigned)(input->source.rows / all.step + 1);
+    pthread_mutex_init(&all.lock, NULL);
+    while (started + 1 < wanted && pthread_create(&thread[started], NULL, digest_all, &all) == 0)
+        started++;
+    /* This thread is one of them, and does all where no other could be started. */
+    digest_all(&all);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    pthread_mutex_destroy(&all.lock);
+    if (all.failed == UINT64_MAX)
+        return STATUS_OK;
+    if (err)
+        *err = all.error;
+    return all.error.status;
+}
+
 enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err)
 {
     const struct matrix_source *source = &input->source;
-    const uint64_t step = matrix_rows_at_once(source), columns = source->dimension;
+    const uint64_t step = row_tree_piece(source->dimension), columns = source->dimension;
+    uint64_t first, count;
+    enum status status = STATUS_OK;
+    input->digests = true;
+    if (!input->tree)
+        status = digest_together(input, err);
+    if (status != STATUS_OK)
+        return status;
     float *rows = malloc((size_t)(step * columns) * sizeof *rows);
     if (!rows)
         return error_memory(err, (size_t)(step * columns) * sizeof *rows, "rows");
+    while (status == STATUS_OK && row_tree_missing(input->tree, &first, &count))
+        status = read_rows(input, first, count, rows, err);
+    free(rows);
+    if (status == STATUS_OK)
+        row_tree_digest(input->tree, hex);
+    return status;
+}
+
+/* The digest that clusterings have that were made before there was row_tree.h. */
+enum status matrix_input_digest_as(struct matrix_input *input, const char *content, char hex[65],
+                                   struct error *err)
+{
+    const struct matrix_source *source = &input->source;
+    const uint64_t step = matrix_rows_at_once(source), columns = source->dimension;
+    if (input->rows.identity || strncmp(content, SERIAL_DIGEST, strlen(SERIAL_DIGEST)) != 0)
+        return matrix_input_identity(input, hex, err);
+    float *rows = malloc((size_t)(step * columns) * sizeof *rows);
+    if (!rows)
+        return error_memory(err, (size_t)(step * columns) * sizeof *rows, "rows");
+    struct murmur3 whole;
     enum status status = STATUS_OK;
-    input->digests = true;
-    while (status == STATUS_OK && input->digested < source->rows) {
-        const uint64_t left = source->rows - input->digested;
-        status = read_rows(input, input->digested, left < step ? left : step, rows, err);
+    murmur3_init(&whole);
+    for (uint64_t at = 0; at < source->rows && status == STATUS_OK; at += step) {
+        const uint64_t left = source->rows - at, take = left < step ? left : step;
+        status = matrix_read(&input->rows, at, take, rows, err);
+        if (status == STATUS_OK)
+            murmur3_update(&whole, rows, (size_t)(take * columns) * sizeof *rows);
     }
     free(rows);
     if (status != STATUS_OK)
         return status;
     uint64_t shape[2] = {source->rows, columns}, digest[2];
-    struct murmur3 whole = input->digest;
     murmur3_update(&whole, shape, sizeof shape);
     murmur3_final(&whole, digest);
-    snprintf(hex, 65, "murmur3-%016llx%016llx", (unsigned long long)digest[0],
+    snprintf(hex, 65, SERIAL_DIGEST "%016llx%016llx", (unsigned long long)digest[0],
              (unsigned long long)digest[1]);
     return STATUS_OK;
 }
@@ -178,6 +308,19 @@ static size_t split_at(const char *text)
     return split;
 }
 
+bool input_state_of(struct input_state *out, const char *path)
+{
+    struct stat st;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    *out = (struct input_state){.at_ns = clock_file_time(&now)};
+    if (stat(path, &st) != 0)
+        return false;
+    out->bytes = (uint64_t)st.st_size;
+    out->mtime_ns = clock_file_time(&st.st_mtim);
+    return true;
+}
+
 /* --- opening --------------------------------------------------------------------------------- */
 
 static enum status open_parts(struct matrix_input *input, const char *text, const char *feature,
@@ -202,6 +345,7 @@ static enum status open_parts(struct matrix_input *input, const char *text, cons
     input->path = split ? strndup(text, split) : strdup(text);
     if (!input->path)
         return error_memory(err, strlen(text) + 1, "a file name");
+    input_state_of(&input->opened, input->path);
     if (split)
         return open_dataset(input, text + split + 1, feature, err);
     const struct container *container = recognise(text);
@@ -218,12 +362,13 @@ enum status matrix_input_open(struct matrix_input *out, const char *input, const
 {
     char shown[256];
     *out = (struct matrix_input){.source = {.read = read_rows, .context = out}};
-    murmur3_init(&out->digest);
+    pthread_mutex_init(&out->lock, NULL);
     enum status status = open_parts(out, input, feature, usual, err);
     if (status != STATUS_OK)
         goto out;
     out->source.rows = out->rows.rows;
     out->source.dimension = out->rows.dimension;
+    out->source.concurrent = out->rows.concurrent;
     out->digests = !out->rows.identity;
     if (out->rows.rows == 0 || out->rows.dimension == 0)
         status = error_set(err, STATUS_FAILED, "%s has no %s",
@@ -314,8 +459,13 @@ enum cluster_metric matrix_input_usual_metric(const struct result_feature *about
 
 void matrix_input_close(struct matrix_input *input)
 {
+    if (!input->source.read)
+        return; /* it was never opened */
     matrix_close(&input->rows);
     result_close(&input->result);
+    row_tree_close(&input->tree);
+    pthread_mutex_destroy(&input->lock);
     free(input->path);
     input->path = NULL;
+    input->source.read = NULL;
 }

@@ -3,23 +3,32 @@
 #ifndef CLPIPE_CLUSTERING_MATRIX_INPUT_H
 #define CLPIPE_CLUSTERING_MATRIX_INPUT_H
 
-#include "base/hash.h"
 #include "cluster/cluster_types.h"
 #include "file/result.h"
 #include "matrix/matrix.h"
+#include "matrix/row_tree.h"
+#include <pthread.h>
+
+/* A file as it was at some time, both in nanoseconds since 1970. */
+struct input_state {
+    uint64_t bytes;
+    int64_t mtime_ns, at_ns;
+};
+bool input_state_of(struct input_state *out, const char *path);
 
 struct matrix_input {
     struct matrix_source source; /* its context is this struct */
     struct result *result;       /* the clpipe file whose images the rows are, or NULL */
     struct result_feature about; /* what they are; of foreign rows only a name, for people */
     char *path;                  /* of the file, without the dataset */
-    /* The rows are digested as they are read in order, so that the digest costs no pass of its own:
-     * those of foreign files, and where this is set before anything is read. */
+    /* The rows are digested as they are read, by the threads that read them, so that the digest costs no
+     * pass of its own: those of foreign files, and where this is set before anything is read. */
     bool digests;
+    struct input_state opened; /* the file, before it was opened */
+    struct matrix_source rows; /* as they are in the file; read past the digest */
     /* Internal: */
-    struct matrix_source rows;
-    struct murmur3 digest;
-    uint64_t digested; /* rows */
+    pthread_mutex_t lock;  /* while the digest is opened */
+    struct row_tree *tree; /* NULL: nothing was read yet */
 };
 
 /* Opens INPUT. feature: which one of a clpipe file, as feature_matrix_open takes it, NULL: `usual`,
@@ -33,8 +42,15 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
                                 struct error *err);
 /* What stands for the rows: the identity of features, matrix_input_digest of others. */
 enum status matrix_input_identity(struct matrix_input *input, char hex[65], struct error *err);
-/* A digest of the shape and the float32 values; reads what has not been digested yet. */
+/* The digest of row_tree.h; reads what has not been digested yet. */
 enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err);
+/* What reading leaves behind, for processes that read other rows and hand it on: *state is NULL where
+ * nothing is digested. */
+enum status matrix_input_reading(void **state, size_t *bytes, struct matrix_input *input,
+                                 struct error *err);
+/* matrix_input_identity by the rule that gave `content`, which may be an earlier one. */
+enum status matrix_input_digest_as(struct matrix_input *input, const char *content, char hex[65],
+                                   struct error *err);
 /* After a failure that may be due to images without values in an imported feature: says how many
  * there are instead, if there are any. Returns status. */
 enum status matrix_input_explain(const struct matrix_input *input, enum status status,

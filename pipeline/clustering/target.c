@@ -3,6 +3,7 @@
 #include "clustering/target.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "clustering/origin.h"
 #include "file/identity.h"
 #include "file/parameters.h"
 #include "log/workdir.h"
@@ -98,6 +99,29 @@ struct result *target_holder(const struct target *target, const struct matrix_in
     return target->holder ? target->holder : target->base ? input->result : NULL;
 }
 
+/* The identity of the rows, or that of the clusters where the file of their rows vouches for it. */
+static enum status find_content(struct matrix_input *input, char content[65],
+                                const struct result_clusters *old, bool verify, struct error *err)
+{
+    struct result_origin origin;
+    if (!verify && old->origin.bytes > 0) {
+        const enum status status = origin_of(&origin, input, err);
+        if (status != STATUS_OK)
+            return status;
+        if (origin_same(&origin, &old->origin)) {
+            memcpy(content, old->content, sizeof old->content);
+            return STATUS_OK;
+        }
+    }
+    /* By the rule of the clusters, which may be older than that of the file. */
+    if (input->result)
+        result_identity_rule(input->result, old->content);
+    const enum status status = matrix_input_digest_as(input, old->content, content, err);
+    if (input->result)
+        result_identity_rule(input->result, NULL);
+    return status;
+}
+
 static enum status look_for_clusters(struct target *target, struct matrix_input *input,
                                      char content[65], const struct target_claim *claim,
                                      struct error *err)
@@ -109,12 +133,7 @@ static enum status look_for_clusters(struct target *target, struct matrix_input 
         return STATUS_OK;
     if (!parameters_difference(difference, sizeof difference, old->parameters, claim->parameters,
                                "the file")) {
-        /* By the rule of the clusters, which may be older than that of the file. */
-        if (input->result)
-            result_identity_rule(input->result, old->content);
-        enum status status = matrix_input_identity(input, content, err);
-        if (input->result)
-            result_identity_rule(input->result, NULL);
+        enum status status = find_content(input, content, old, claim->verify, err);
         if (status != STATUS_OK)
             return status;
         target->found = strcmp(content, old->content) == 0;

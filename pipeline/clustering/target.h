@@ -26,6 +26,7 @@ struct target_claim {
     const char *name, *parameters; /* of the clusters */
     bool replace;                  /* clusters of that name that were made otherwise */
     bool replace_by_run;           /* only if `run` made them under its usual name */
+    bool verify;                   /* all rows are read, whatever vouches for them */
     enum remedy remedy;            /* what to do where they are there and are not to be replaced */
     struct stop *stop;
 };

@@ -42,6 +42,11 @@ static enum status put_attributes(hid_t group, const struct result_clustering *c
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (h5_put_number(group, numbers[i].name, numbers[i].type, numbers[i].value, path, err))
             return STATUS_FAILED;
+    if (c->origin.bytes > 0 &&
+        (h5_put_number(group, "source_bytes", VALUE_U64, &c->origin.bytes, path, err) ||
+         h5_put_number(group, "source_mtime_ns", VALUE_I64, &c->origin.mtime_ns, path, err) ||
+         h5_put_text(group, "source_sample", c->origin.sample, path, err)))
+        return STATUS_FAILED;
     if (c->fitted_rows > 0 &&
         h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, path, err))
         return STATUS_FAILED;
@@ -262,6 +267,7 @@ enum status clusters_copy(hid_t file, const char *path, struct result *from,
         .converged = clusters->converged,
         .weighted = clusters->weighted,
         .inertia = clusters->inertia,
+        .origin = clusters->origin,
         .agreement = clusters->has_agreement ? &clusters->agreement : NULL};
     const struct cluster_shape shape = result_cluster_shape(clusters);
     struct projection projection = {0};

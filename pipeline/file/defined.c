@@ -46,7 +46,7 @@ static const struct defined names[] = {
     {"/clusters", GROUP, NULL, ""},
     {"/clusters/*", GROUP, "feature",
      "ari content converged feature fitted_rows folders inertia init iterations k metric nmi "
-     "parameters purity seed space "},
+     "parameters purity seed source_bytes source_mtime_ns source_sample space "},
     {"/clusters/*/centroids", DATASET, NULL, ""},
     {"/clusters/*/labels", DATASET, NULL, ""},
     {"/clusters/*/distances", DATASET, NULL, ""},

@@ -6,6 +6,8 @@
 #include "file/choose.h"
 #include "file/identity.h"
 #include "file/preset_join.h"
+#include "file/result_internal.h"
+#include "matrix/hdf5_direct.h"
 #include "matrix/joined.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +22,8 @@
 struct feature_rows {
     struct result *result;
     const struct result_feature *feature;
+    char path[256];          /* of the file, for messages */
+    struct file_rows direct; /* values as clpipe writes them, which are read past HDF5 */
 };
 
 static enum status read_feature(void *context, uint64_t first, uint64_t count, float *rows,
@@ -27,6 +31,24 @@ static enum status read_feature(void *context, uint64_t first, uint64_t count, f
 {
     const struct feature_rows *from = context;
     return result_feature_read(from->result, from->feature, first, count, rows, err);
+}
+
+static enum status read_direct(void *context, uint64_t first, uint64_t count, float *rows,
+                               struct error *err)
+{
+    const struct feature_rows *from = context;
+    return file_rows_read(&from->direct, first, count, rows, err);
+}
+
+/* Whether threads may read the values by themselves. */
+static bool find_direct(struct feature_rows *from)
+{
+    const struct result_feature *feature = from->feature;
+    path_for_message(from->path, sizeof from->path, result_path(from->result));
+    return hdf5_direct(&from->direct, result_feature_dataset(feature), feature->dimension,
+                       from->path) &&
+           from->direct.format.bytes == sizeof(float) &&
+           from->direct.format.kind == (feature->is_float ? 'f' : 'u');
 }
 
 static enum status identify_feature(void *context, char hex[65], struct error *err)
@@ -41,10 +63,12 @@ static enum status open_feature(struct matrix_source *out, struct result *result
     struct feature_rows *from = malloc(sizeof *from);
     if (!from)
         return error_memory(err, sizeof *from, "a feature");
-    *from = (struct feature_rows){result, feature};
+    *from = (struct feature_rows){.result = result, .feature = feature};
+    const bool direct = find_direct(from);
     *out = (struct matrix_source){.rows = feature->rows,
                                   .dimension = feature->dimension,
-                                  .read = read_feature,
+                                  .read = direct ? read_direct : read_feature,
+                                  .concurrent = direct,
                                   .identity = identify_feature,
                                   .close = free,
                                   .context = from};

@@ -131,6 +131,9 @@ static bool counts(const void *context, const char *attribute)
     if (strcmp(defined->name, "/") == 0 &&
         (strcmp(attribute, "created") == 0 || strcmp(attribute, "clpipe_version") == 0))
         return false;
+    /* When and where from, not what. */
+    if (strcmp(defined->name, "/clusters/*") == 0 && strncmp(attribute, "source_", 7) == 0)
+        return false;
     return defined_attribute(defined, attribute) && !defined_attribute_of_library(attribute);
 }
 

@@ -271,6 +271,19 @@ static enum status read_agreement(struct result_clusters *c, struct result *resu
     return STATUS_OK;
 }
 
+/* All of them, or it is as if there were none. */
+static enum status read_origin(struct result *result, struct result_origin *origin, hid_t group,
+                               struct error *err)
+{
+    int64_t bytes;
+    if (H5Aexists(group, "source_sample") <= 0 || !h5_get_integer(group, "source_bytes", &bytes) ||
+        bytes < 1 || !h5_get_integer(group, "source_mtime_ns", &origin->mtime_ns))
+        return STATUS_OK;
+    origin->bytes = (uint64_t)bytes;
+    return read_short_text(origin->sample, sizeof origin->sample, result, group, "source_sample",
+                           err);
+}
+
 /* The attributes of /clusters/NAME. */
 static enum status read_clustering_attributes(struct result *result,
                                               struct result_cluster_entry *entry, hid_t group,
@@ -282,6 +295,7 @@ static enum status read_clustering_attributes(struct result *result,
         read_short_text(c->metric, sizeof c->metric, result, group, "metric", err) ||
         read_short_text(c->init, sizeof c->init, result, group, "init", err) ||
         read_short_text(c->content, sizeof c->content, result, group, "content", err) ||
+        read_origin(result, &c->origin, group, err) ||
         read_number(&c->k, result, group, "k", INT32_MAX, err) ||
         read_number(&c->iterations, result, group, "iterations", UINT32_MAX, err) ||
         read_number(&converged, result, group, "converged", 1, err))

@@ -126,6 +126,13 @@ struct result_sweep {
     char reason[256];
 };
 
+/* What vouches for the rows of a clustering that are in no clpipe file (docs/file-format.md). */
+struct result_origin {
+    uint64_t bytes;   /* of the file; 0: unknown */
+    int64_t mtime_ns; /* of the file */
+    char sample[65];  /* 64 hexadecimal digits */
+};
+
 struct result_clusters {
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[64];
     uint64_t rows;
@@ -136,7 +143,8 @@ struct result_clusters {
     double inertia;
     const char *parameters; /* JSON; valid until result_close */
     char content[65];       /* result_feature_identity of what it was made from, or "" */
-    bool weighted;          /* the weights of its rows are stored */
+    struct result_origin origin;
+    bool weighted; /* the weights of its rows are stored */
     /* Where rows were projected (matrix/projected.h), centroids and metric are those of the projected
      * rows; these are of the rows themselves. */
     uint32_t columns; /* 0: they were not */
@@ -211,6 +219,7 @@ struct result_clustering {
     const struct result_agreement *agreement; /* or NULL */
     const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */
     const struct result_names *names;         /* of the rows, for a new file; or NULL */
+    struct result_origin origin;              /* bytes 0: unknown */
 };
 
 #endif

@@ -1,9 +1,7 @@
 /* hdf5_matrix.c: a matrix in a foreign HDF5 file. */
 #include "matrix/hdf5_matrix.h"
 #include "base/path.h"
-/* H5Ovisit changed its callback in 1.12. */
-#define H5_USE_110_API
-#include <hdf5.h>
+#include "matrix/hdf5_direct.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +16,8 @@ struct hdf5_matrix {
     hid_t file, dataset, space;
     uint64_t rows, columns;
     bool flat; /* it has one dimension, a vector's */
+    char shown[256];         /* the path, for messages */
+    struct file_rows direct; /* contiguous values, which are read past HDF5 */
 };
 
 /* HDF5 prints its error stack to standard error unless told not to; one line is enough. */
@@ -171,6 +171,25 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
     return STATUS_OK;
 }
 
+static enum status read_direct(void *context, uint64_t first, uint64_t count, float *rows,
+                               struct error *err)
+{
+    const struct hdf5_matrix *matrix = context;
+    return file_rows_read(&matrix->direct, first, count, rows, err);
+}
+
+/* Whether threads may read the values by themselves. */
+static bool find_direct(struct hdf5_matrix *matrix)
+{
+    hid_t access = H5Fget_access_plist(matrix->file);
+    const bool on_disk = access >= 0 && H5Pget_driver(access) == H5FD_SEC2;
+    if (access >= 0)
+        H5Pclose(access);
+    path_for_message(matrix->shown, sizeof matrix->shown, matrix->path);
+    return on_disk && hdf5_direct(&matrix->direct, matrix->dataset, (uint32_t)matrix->columns,
+                                  matrix->shown);
+}
+
 static void hdf5_matrix_close(void *context)
 {
     struct hdf5_matrix *matrix = context;
@@ -207,6 +226,10 @@ static enum status open_either(struct matrix_source *out, const char *path, cons
                                   .read = read_rows,
                                   .close = hdf5_matrix_close,
                                   .context = matrix};
+    if (find_direct(matrix)) {
+        out->read = read_direct;
+        out->concurrent = true;
+    }
     hid_t type = H5Dget_type(matrix->dataset);
     matrix_set_type(out,
                     H5Tget_class(type) == H5T_FLOAT      ? 'f'

@@ -6,6 +6,7 @@
 #include "matrix/npy.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "matrix/file_rows.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,28 +16,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEADER_MAX      (1u << 20)
-#define BUFFER_BYTES    (1u << 20)
-#define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
-
-typedef void (*convert_fn)(float *out, const unsigned char *in, size_t count);
+#define HEADER_MAX   (1u << 20)
+#define COLUMN_BYTES (1u << 20)
 
 struct npy {
-    int fd;
-    char path[512]; /* for messages */
+    char path[512];        /* for messages */
+    struct file_rows file; /* values from file.offset on */
     uint64_t rows;
-    uint32_t dimension;
-    uint64_t data; /* offset of the first value */
-    size_t item;
-    char kind; /* f, i or u */
-    bool big_endian, fortran; /* fortran: column by column */
-    bool vector;              /* one axis will do */
-    convert_fn convert;
-    unsigned char *buffer; /* BUFFER_BYTES */
-    float *column;         /* fortran: as many values */
+    bool fortran;  /* column by column */
+    bool vector;   /* one axis will do */
+    float *column; /* fortran: COLUMN_BYTES */
 };
-
-/* --- values ---------------------------------------------------------------------------------- */
 
 /* Little-endian on any host. */
 static uint64_t load(const unsigned char *in, unsigned bytes)
@@ -46,69 +36,6 @@ static uint64_t load(const unsigned char *in, unsigned bytes)
         value |= (uint64_t)in[i] << 8 * i;
     return value;
 }
-
-static float half_to_float(uint16_t half)
-{
-    uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31,
-             fraction = half & 1023;
-    uint32_t bits;
-    if (exponent == 31) {
-        bits = sign | 0x7f800000u | fraction << 13;
-    } else if (exponent > 0) {
-        bits = sign | (exponent + 112) << 23 | fraction << 13;
-    } else {
-        float value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-#define CONVERTER(NAME, BYTES, EXPRESSION)                                                         \
-    static void NAME(float *out, const unsigned char *in, size_t count)                            \
-    {                                                                                              \
-        for (size_t i = 0; i < count; i++) {                                                       \
-            uint64_t v = load(in + i * (BYTES), (BYTES));                                          \
-            out[i] = (EXPRESSION);                                                                 \
-        }                                                                                          \
-    }
-
-static float from_single(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static float from_double(uint64_t bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return (float)value;
-}
-
-CONVERTER(convert_f2, 2, half_to_float((uint16_t)v))
-CONVERTER(convert_f4, 4, from_single((uint32_t)v))
-CONVERTER(convert_f8, 8, from_double(v))
-CONVERTER(convert_i1, 1, (float)(int8_t)v)
-CONVERTER(convert_i2, 2, (float)(int16_t)v)
-CONVERTER(convert_i4, 4, (float)(int32_t)v)
-CONVERTER(convert_i8, 8, (float)(int64_t)v)
-CONVERTER(convert_u1, 1, (float)v)
-CONVERTER(convert_u2, 2, (float)v)
-CONVERTER(convert_u4, 4, (float)v)
-CONVERTER(convert_u8, 8, (float)v)
-
-static const struct npy_type {
-    char kind;
-    unsigned char item;
-    convert_fn convert;
-} npy_types[] = {
-    {'f', 2, convert_f2}, {'f', 4, convert_f4}, {'f', 8, convert_f8}, {'i', 1, convert_i1},
-    {'i', 2, convert_i2}, {'i', 4, convert_i4}, {'i', 8, convert_i8}, {'u', 1, convert_u1},
-    {'u', 2, convert_u2}, {'u', 4, convert_u4}, {'u', 8, convert_u8},
-};
 
 /* --- the header ------------------------------------------------------------------------------ */
 
@@ -239,25 +166,6 @@ static bool parse_header(struct header *header, const char *text)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-static enum status read_at(struct npy *npy, void *out, size_t size, uint64_t offset,
-                           struct error *err)
-{
-    char *to = out;
-    while (size > 0) {
-        ssize_t got = pread(npy->fd, to, size, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return error_errno(err, STATUS_FAILED, errno, "pread", "cannot read %s", npy->path);
-        if (got == 0)
-            return error_set(err, STATUS_FAILED, "%s was truncated while it was read", npy->path);
-        to += got;
-        offset += (uint64_t)got;
-        size -= (size_t)got;
-    }
-    return STATUS_OK;
-}
-
 /* What the header says, checked; `size` is the file's. */
 static enum status adopt(struct npy *npy, struct header *header, uint64_t size, struct error *err)
 {
@@ -273,11 +181,8 @@ static enum status adopt(struct npy *npy, struct header *header, uint64_t size, 
     char *end = NULL;
     unsigned long item =
         strlen(descr) >= 3 && isdigit((unsigned char)descr[2]) ? strtoul(descr + 2, &end, 10) : 0;
-    const struct npy_type *type = NULL;
-    for (size_t i = 0; i < sizeof npy_types / sizeof npy_types[0] && item && !*end; i++)
-        if (npy_types[i].kind == descr[1] && npy_types[i].item == item)
-            type = &npy_types[i];
-    if (!type || !strchr("<>|=", descr[0]))
+    const struct value_format format = {descr[1], (unsigned char)item, descr[0] == '>' && item > 1};
+    if (!item || *end || item > UINT8_MAX || !values_known(format) || !strchr("<>|=", descr[0]))
         return error_set(err, STATUS_FAILED,
                          "%s holds values of type '%s'; save them as float16, float32, float64 or "
                          "integers: numpy.save(name, array.astype('<f4'))",
@@ -289,24 +194,21 @@ static enum status adopt(struct npy *npy, struct header *header, uint64_t size, 
     uint64_t values, bytes;
     if (header->shape[1] > UINT32_MAX ||
         __builtin_mul_overflow(header->shape[0], header->shape[1], &values) ||
-        __builtin_mul_overflow(values, (uint64_t)item, &bytes) || bytes > INT64_MAX - npy->data)
+        __builtin_mul_overflow(values, (uint64_t)item, &bytes) || bytes > INT64_MAX - npy->file.offset)
         return error_set(err, STATUS_FAILED, "%s claims an impossible shape of %llu x %llu",
                          npy->path, (unsigned long long)header->shape[0],
                          (unsigned long long)header->shape[1]);
-    if (bytes > size - npy->data)
+    if (bytes > size - npy->file.offset)
         return error_set(err, STATUS_FAILED,
                          "%s is truncated: its header promises %llu x %llu values (%llu bytes), "
                          "but it has %llu bytes",
                          npy->path, (unsigned long long)header->shape[0],
                          (unsigned long long)header->shape[1], (unsigned long long)bytes,
-                         (unsigned long long)(size - npy->data));
+                         (unsigned long long)(size - npy->file.offset));
     npy->rows = header->shape[0];
-    npy->dimension = (uint32_t)header->shape[1];
-    npy->item = item;
-    npy->kind = type->kind;
-    npy->big_endian = descr[0] == '>' && item > 1;
+    npy->file.dimension = (uint32_t)header->shape[1];
+    npy->file.format = format;
     npy->fortran = header->fortran;
-    npy->convert = type->convert;
     return STATUS_OK;
 }
 
@@ -315,13 +217,13 @@ static enum status read_header(struct npy *npy, struct error *err)
     enum status status = STATUS_FAILED;
     char *text = NULL;
     struct stat st;
-    if (fstat(npy->fd, &st) != 0)
+    if (fstat(npy->file.fd, &st) != 0)
         return error_errno(err, STATUS_FAILED, errno, "fstat", "cannot read %s", npy->path);
     if (!S_ISREG(st.st_mode))
         return error_set(err, STATUS_FAILED, "%s is not a regular file", npy->path);
     uint64_t size = (uint64_t)st.st_size;
     unsigned char start[12] = {0};
-    if (read_at(npy, start, size < 12 ? (size_t)size : 12, 0, err) != STATUS_OK)
+    if (file_rows_bytes(&npy->file, start, size < 12 ? (size_t)size : 12, 0, err) != STATUS_OK)
         return STATUS_FAILED;
     if (size < 10 || memcmp(start, "\223NUMPY", 6) != 0)
         return error_set(err, STATUS_FAILED, "%s is not a .npy file", npy->path);
@@ -336,10 +238,10 @@ static enum status read_header(struct npy *npy, struct error *err)
     text = malloc((size_t)length + 1);
     if (!text)
         return error_memory(err, (size_t)length + 1, "a .npy header");
-    if (read_at(npy, text, (size_t)length, prefix, err) != STATUS_OK)
+    if (file_rows_bytes(&npy->file, text, (size_t)length, prefix, err) != STATUS_OK)
         goto out;
     text[length] = 0;
-    npy->data = prefix + length;
+    npy->file.offset = prefix + length;
     struct header header = {.axes = 0};
     if (memchr(text, 0, (size_t)length) || !parse_header(&header, text)) {
         error_set(err, STATUS_FAILED, "the header of %s is damaged", npy->path);
@@ -351,55 +253,22 @@ out:
     return status;
 }
 
-/* Whether what is stored is used as it is. */
-static bool direct(const struct npy *npy)
-{
-    return npy->convert == convert_f4 && npy->big_endian == BIG_ENDIAN_HOST;
-}
-
-/* `count` values from value `first` on, in the file's order. */
-static enum status read_values(struct npy *npy, uint64_t first, uint64_t count, float *out,
-                               struct error *err)
-{
-    uint64_t offset = npy->data + first * npy->item;
-    const size_t most = BUFFER_BYTES / npy->item;
-    if (direct(npy))
-        return read_at(npy, out, (size_t)count * npy->item, offset, err);
-    while (count > 0) {
-        size_t part = count < most ? (size_t)count : most;
-        enum status status = read_at(npy, npy->buffer, part * npy->item, offset, err);
-        if (status != STATUS_OK)
-            return status;
-        for (size_t i = 0; i < part && npy->big_endian; i++)
-            for (size_t low = i * npy->item, high = low + npy->item - 1; low < high;
-                 low++, high--) {
-                unsigned char byte = npy->buffer[low];
-                npy->buffer[low] = npy->buffer[high];
-                npy->buffer[high] = byte;
-            }
-        npy->convert(out, npy->buffer, part);
-        out += part;
-        count -= part;
-        offset += part * npy->item;
-    }
-    return STATUS_OK;
-}
-
 /* Rows of a matrix that lies column by column: each column's piece is one read. */
 static enum status read_columns(struct npy *npy, uint64_t first, uint64_t count, float *rows,
                                 struct error *err)
 {
-    const uint64_t most = BUFFER_BYTES / npy->item;
+    const uint64_t most = COLUMN_BYTES / sizeof(float);
+    const uint32_t dimension = npy->file.dimension;
     for (uint64_t begin = 0; begin < count; begin += most) {
         const uint64_t part = count - begin < most ? count - begin : most;
-        float *to = rows + begin * npy->dimension;
-        for (uint32_t j = 0; j < npy->dimension; j++) {
-            enum status status =
-                read_values(npy, j * npy->rows + first + begin, part, npy->column, err);
+        float *to = rows + begin * dimension;
+        for (uint32_t j = 0; j < dimension; j++) {
+            enum status status = file_rows_values(&npy->file, j * npy->rows + first + begin, part,
+                                                  npy->column, err);
             if (status != STATUS_OK)
                 return status;
             for (uint64_t i = 0; i < part; i++)
-                to[i * npy->dimension + j] = npy->column[i];
+                to[i * dimension + j] = npy->column[i];
         }
     }
     return STATUS_OK;
@@ -415,15 +284,14 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
                          (unsigned long long)first);
     if (npy->fortran)
         return read_columns(npy, first, count, rows, err);
-    return read_values(npy, first * npy->dimension, count * npy->dimension, rows, err);
+    return file_rows_read(&npy->file, first, count, rows, err);
 }
 
 static void npy_close(void *context)
 {
     struct npy *npy = context;
-    if (npy->fd >= 0)
-        close(npy->fd);
-    free(npy->buffer);
+    if (npy->file.fd >= 0)
+        close(npy->file.fd);
     free(npy->column);
     free(npy);
 }
@@ -437,28 +305,25 @@ static enum status open_either(struct matrix_source *out, const char *path, bool
     if (!npy)
         return error_memory(err, sizeof *npy, "a .npy file");
     npy->vector = vector;
-    path_for_message(npy->path, sizeof npy->path, path);
-    npy->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (npy->fd < 0) {
+    npy->file.path = path_for_message(npy->path, sizeof npy->path, path);
+    npy->file.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (npy->file.fd < 0) {
         error_errno(err, STATUS_FAILED, errno, "open", "cannot open %s", npy->path);
         goto out;
     }
     if (read_header(npy, err) != STATUS_OK)
         goto out;
-    npy->buffer = malloc(BUFFER_BYTES);
-    if (npy->fortran)
-        npy->column = malloc(BUFFER_BYTES / npy->item * sizeof(float));
-    if (!npy->buffer || (npy->fortran && !npy->column)) {
-        error_memory(err, BUFFER_BYTES, "reading a .npy file");
+    if (npy->fortran && !(npy->column = malloc(COLUMN_BYTES))) {
+        error_memory(err, COLUMN_BYTES, "reading a .npy file");
         goto out;
     }
     *out = (struct matrix_source){.rows = npy->rows,
-                                  .dimension = npy->dimension,
+                                  .dimension = npy->file.dimension,
                                   .read = read_rows,
-                                  .concurrent = direct(npy) && !npy->fortran,
+                                  .concurrent = !npy->fortran,
                                   .close = npy_close,
                                   .context = npy};
-    matrix_set_type(out, npy->kind, npy->item);
+    matrix_set_type(out, npy->file.format.kind, npy->file.format.bytes);
     status = STATUS_OK;
 out:
     if (status != STATUS_OK)

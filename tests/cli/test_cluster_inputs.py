@@ -1,5 +1,6 @@
 """What may be clustered, and the line and exit code for what may not."""
 
+import hashlib
 import json
 import os
 
@@ -8,6 +9,7 @@ import numpy
 import pytest
 
 from conftest import check_one_error
+from test_codebooks import murmur3
 
 
 def save(path, array, version=None):
@@ -263,6 +265,83 @@ def test_given_centroids_that_do_not_fit(ask, tmp_path, rows):
     nothing_written(tmp_path, "x.npy", "i.npy")
     # Any type that the rows may have.
     assert initial(rows[:4].astype("u1")).returncode == 0
+
+
+# --- what stands for the rows --------------------------------------------------------------------
+
+def digest_of(values):
+    """As docs/file-format.md has it."""
+    values = numpy.ascontiguousarray(values, "<f4")
+    step = 1 << max(((1 << 20) // (values.shape[1] * 4)).bit_length() - 1, 0)
+    whole = hashlib.sha256(b"rows float32 %d,%d\n" % values.shape)
+    for first in range(0, len(values), step):
+        for half in murmur3(values[first:first + step].tobytes()):
+            whole.update(half.to_bytes(8, "little"))
+    return "rows1-" + whole.hexdigest()[:58]
+
+
+@pytest.mark.parametrize("threads", [1, 7])
+@pytest.mark.parametrize("columns", [3, 9999])
+def test_content(ask, tmp_path, threads, columns):
+    """The documented digest of the float32 values, whatever they are stored as; an earlier version's is
+    still recognised."""
+    random = numpy.random.default_rng(columns)
+    values = random.integers(0, 256, (300000 // columns, columns)).astype("f4")
+    save(tmp_path / "x.npy", values.astype(">i2"))
+    with h5py.File(tmp_path / "f.h5", "w", userblock_size=512) as file:
+        file["plain"], file["half"] = values.astype(">f8"), values.astype("f2")
+        file.create_dataset("chunked", data=values.astype("u1"), chunks=(7, 2), shuffle=True,
+                            compression=1)
+    found = []
+    for source in "x.npy", "f.h5:/plain", "f.h5:/half", "f.h5:/chunked":
+        result = ask(source, "-k", 2, "--init", "random", "--max-iter", 1, "--force", "--threads", threads)
+        assert result.returncode == 0, result.stderr
+        with h5py.File(tmp_path / "r.h5") as file:
+            found.append(file["clusters/kmeans"].attrs["content"])
+    assert set(found) == {digest_of(values)}
+    with h5py.File(tmp_path / "r.h5", "r+") as file:
+        shape = numpy.array(values.shape, "<u8").tobytes()
+        old = murmur3(values.astype("<f4").tobytes() + shape)
+        file["clusters/kmeans"].attrs["content"] = "murmur3-%016x%016x" % old
+    before = (tmp_path / "r.h5").read_bytes()
+    result = ask("f.h5:/chunked", "-k", 2, "--init", "random", "--max-iter", 1)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "r.h5").read_bytes() == before
+
+
+def test_what_vouches_for_rows(ask, tmp_path, rows):
+    """Size, time and the documented sample; what they miss, --verify-input finds."""
+    values, then = rows.astype("f4"), 1_000_000_000_123_456_789
+
+    def put(row, value, time=then):
+        changed = values.copy()
+        changed[row, 0] = value
+        save(tmp_path / "x.npy", changed)
+        os.utime(tmp_path / "x.npy", ns=(time, time))
+    put(0, 3)
+    values[0, 0] = 3
+    assert ask("x.npy").returncode == 0
+    with h5py.File(tmp_path / "r.h5") as file:
+        attributes = dict(file["clusters/kmeans"].attrs)
+    sample = hashlib.sha256(numpy.array(values.shape, "<u8").tobytes())
+    for i in [*range(0, 63 * ((300 - 1) // 64), (300 - 1) // 64), 299]:
+        sample.update(values[i].tobytes())
+    assert attributes["source_sample"] == sample.hexdigest()
+    assert attributes["source_mtime_ns"] == then
+    assert attributes["source_bytes"] == os.path.getsize(tmp_path / "x.npy")
+    kept = (tmp_path / "r.h5").read_bytes()
+    put(1, 77)
+    assert ask("x.npy").returncode == 0
+    check_one_error(ask("x.npy", "--verify-input"), 2, "other rows", "--force")
+    put(299, 77)
+    check_one_error(ask("x.npy"), 2, "other rows", "--force")
+    put(0, 3, then + 1)
+    assert ask("x.npy", "--verify-input").returncode == ask("x.npy").returncode == 0
+    assert (tmp_path / "r.h5").read_bytes() == kept
+    save(tmp_path / "x.npy", values)
+    assert ask("x.npy", "--name", "young").returncode == 0
+    with h5py.File(tmp_path / "r.h5") as file:
+        assert "source_bytes" not in file["clusters/young"].attrs
 
 
 # --- HDF5 -----------------------------------------------------------------------------------------

@@ -1,0 +1,206 @@
+/* row_tree.c: whole pieces are digested by the threads that bring them, parts of pieces under a lock:
+ * readers cut their rows at pieces, so there are few.
+ *
+ * SHA-256 of the pieces was left out: it takes three times as long as MurmurHash3 where the CPU has
+ * instructions for it, and ten times as long elsewhere, and the digest need not resist attacks. */
+#include "matrix/row_tree.h"
+#include "base/hash.h"
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PIECE_BYTES (1u << 20)
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are digested as they are");
+
+enum piece_state { PIECE_NEW, PIECE_BEGUN, PIECE_TAKEN, PIECE_DONE };
+
+/* A piece of which the first rows have come. */
+struct begun {
+    struct begun *next;
+    uint64_t piece, rows;
+    struct murmur3 state;
+};
+
+struct row_tree {
+    uint64_t rows, piece_rows, pieces;
+    uint32_t dimension;
+    size_t row_bytes;
+    uint64_t (*digest)[2]; /* of pieces, one more than there are; `state` lies behind them */
+    pthread_mutex_t lock;
+    /* Under `lock`: */
+    uint8_t *state;
+    struct begun *begun;
+    uint64_t missing; /* no piece before it is */
+};
+
+uint64_t row_tree_piece(uint32_t dimension)
+{
+    const uint64_t bytes = (uint64_t)dimension * sizeof(float);
+    uint64_t rows = 1;
+    while (2 * rows * bytes <= PIECE_BYTES)
+        rows *= 2;
+    return rows;
+}
+
+enum status row_tree_open(struct row_tree **out, uint64_t rows, uint32_t dimension,
+                          struct error *err)
+{
+    assert(dimension > 0);
+    *out = NULL;
+    struct row_tree *tree = calloc(1, sizeof *tree);
+    if (!tree)
+        return error_memory(err, sizeof *tree, "a digest");
+    pthread_mutex_init(&tree->lock, NULL);
+    tree->rows = rows;
+    tree->dimension = dimension;
+    tree->row_bytes = dimension * sizeof(float);
+    tree->piece_rows = row_tree_piece(dimension);
+    tree->pieces = rows / tree->piece_rows + (rows % tree->piece_rows > 0);
+    tree->digest = calloc(tree->pieces + 1, sizeof *tree->digest + 1);
+    if (!tree->digest) {
+        row_tree_close(&tree);
+        return error_memory(err, (size_t)rows, "a digest");
+    }
+    tree->state = (uint8_t *)(tree->digest + tree->pieces + 1);
+    *out = tree;
+    return STATUS_OK;
+}
+
+void row_tree_close(struct row_tree **tree)
+{
+    struct row_tree *t = *tree;
+    if (!t)
+        return;
+    for (struct begun *at = t->begun, *next; at; at = next) {
+        next = at->next;
+        free(at);
+    }
+    pthread_mutex_destroy(&t->lock);
+    free(t->digest);
+    free(t);
+    *tree = NULL;
+}
+
+void *row_tree_state(struct row_tree *tree, size_t *bytes)
+{
+    *bytes = (size_t)(tree->pieces + 1) * (sizeof *tree->digest + 1);
+    return tree->digest;
+}
+
+static uint64_t rows_of(const struct row_tree *tree, uint64_t piece)
+{
+    const uint64_t left = tree->rows - piece * tree->piece_rows;
+    return left < tree->piece_rows ? left : tree->piece_rows;
+}
+
+/* --- whole pieces ------------------------------------------------------------------------------ */
+
+static void set_state(struct row_tree *tree, uint64_t piece, enum piece_state state)
+{
+    pthread_mutex_lock(&tree->lock);
+    tree->state[piece] = (uint8_t)state;
+    pthread_mutex_unlock(&tree->lock);
+}
+
+static void add_piece(struct row_tree *tree, uint64_t piece, const uint8_t *values)
+{
+    struct murmur3 state;
+    pthread_mutex_lock(&tree->lock);
+    const bool known = tree->state[piece] >= PIECE_TAKEN;
+    if (!known)
+        tree->state[piece] = PIECE_TAKEN;
+    pthread_mutex_unlock(&tree->lock);
+    if (known)
+        return;
+    murmur3_init(&state);
+    murmur3_update(&state, values, (size_t)rows_of(tree, piece) * tree->row_bytes);
+    murmur3_final(&state, tree->digest[piece]);
+    set_state(tree, piece, PIECE_DONE);
+}
+
+/* --- parts of pieces --------------------------------------------------------------------------- */
+
+static void add_part(struct row_tree *tree, uint64_t piece, uint64_t first, uint64_t count,
+                     const uint8_t *values)
+{
+    pthread_mutex_lock(&tree->lock);
+    struct begun **link = &tree->begun, *at;
+    while (*link && (*link)->piece != piece)
+        link = &(*link)->next;
+    at = *link;
+    if (!at && tree->state[piece] == PIECE_NEW && first == 0 && (at = malloc(sizeof *at))) {
+        *at = (struct begun){.piece = piece};
+        murmur3_init(&at->state);
+        *link = at;
+        tree->state[piece] = PIECE_BEGUN;
+    }
+    if (at && tree->state[piece] != PIECE_BEGUN) {
+        /* Somebody has brought all of it. */
+        *link = at->next;
+        free(at);
+        at = NULL;
+    }
+    if (at && first <= at->rows && first + count > at->rows) {
+        const uint64_t skip = at->rows - first;
+        murmur3_update(&at->state, values + skip * tree->row_bytes,
+                       (size_t)(count - skip) * tree->row_bytes);
+        at->rows = first + count;
+        if (at->rows == rows_of(tree, piece)) {
+            murmur3_final(&at->state, tree->digest[piece]);
+            tree->state[piece] = PIECE_DONE;
+            *link = at->next;
+            free(at);
+        }
+    }
+    pthread_mutex_unlock(&tree->lock);
+}
+
+void row_tree_add(struct row_tree *tree, uint64_t first, uint64_t count, const float *rows)
+{
+    const uint8_t *values = (const uint8_t *)rows;
+    const uint64_t end = first + count;
+    while (first < end) {
+        const uint64_t piece = first / tree->piece_rows, begin = piece * tree->piece_rows;
+        const uint64_t rest = rows_of(tree, piece) - (first - begin);
+        const uint64_t now = rest < end - first ? rest : end - first;
+        if (now == rows_of(tree, piece))
+            add_piece(tree, piece, values);
+        else
+            add_part(tree, piece, first - begin, now, values);
+        first += now;
+        values += now * tree->row_bytes;
+    }
+}
+
+/* --- the end ----------------------------------------------------------------------------------- */
+
+bool row_tree_missing(struct row_tree *tree, uint64_t *first, uint64_t *count)
+{
+    pthread_mutex_lock(&tree->lock);
+    while (tree->missing < tree->pieces && tree->state[tree->missing] == PIECE_DONE)
+        tree->missing++;
+    const uint64_t piece = tree->missing;
+    pthread_mutex_unlock(&tree->lock);
+    if (piece == tree->pieces)
+        return false;
+    *first = piece * tree->piece_rows;
+    *count = rows_of(tree, piece);
+    return true;
+}
+
+void row_tree_digest(struct row_tree *tree, char hex[65])
+{
+    char line[80], whole[65];
+    uint8_t digest[32];
+    struct sha256 sha;
+    const int length = snprintf(line, sizeof line, "rows float32 %llu,%u\n",
+                                (unsigned long long)tree->rows, tree->dimension);
+    sha256_init(&sha);
+    sha256_update(&sha, line, (size_t)length);
+    sha256_update(&sha, tree->digest, (size_t)tree->pieces * sizeof *tree->digest);
+    sha256_final(&sha, digest);
+    sha256_hex(whole, digest);
+    snprintf(hex, 65, ROW_TREE "%.58s", whole);
+}

@@ -1,0 +1,40 @@
+/* row_tree.h: the digest of a matrix, computed of rows in any order by several threads.
+ *
+ * Rows are taken in pieces of 2^p rows, the largest power of two whose float32 values are at most 1 MiB
+ * (at least one row; the last piece may be shorter). The digest is "rows1-" and the first 58 hexadecimal
+ * digits of the SHA-256 of the line "rows float32 ROWS,COLUMNS\n" and the MurmurHash3_x64_128 of each
+ * piece's values, h1 and h2, all little-endian. */
+#ifndef CLPIPE_MATRIX_ROW_TREE_H
+#define CLPIPE_MATRIX_ROW_TREE_H
+
+#include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROW_TREE "rows1-"
+
+struct row_tree;
+
+/* Rows of a piece. */
+uint64_t row_tree_piece(uint32_t dimension);
+
+enum status row_tree_open(struct row_tree **out, uint64_t rows, uint32_t dimension,
+                          struct error *err);
+void row_tree_close(struct row_tree **tree);
+
+/* Takes rows [first, first + count) from any thread. What was seen before is passed over; a part of a
+ * piece counts only if it goes on where an earlier one ended, so that nothing is kept of it. */
+void row_tree_add(struct row_tree *tree, uint64_t first, uint64_t count, const float *rows);
+
+/* The pieces that are known, as bytes that another process may continue with: its own tree of the same
+ * matrix takes them while nothing is added. A piece that is not whole is read again. */
+void *row_tree_state(struct row_tree *tree, size_t *bytes);
+
+/* The first rows that are missing, at most a piece; false: there are none. */
+bool row_tree_missing(struct row_tree *tree, uint64_t *first, uint64_t *count);
+
+/* Once nothing is missing. */
+void row_tree_digest(struct row_tree *tree, char hex[65]);
+
+#endif

@@ -1,0 +1,125 @@
+/* values.c: a loop for each format and byte order. */
+#include "matrix/values.h"
+#include <stdint.h>
+#include <string.h>
+
+#define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+
+static float half_to_float(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31,
+             fraction = half & 1023;
+    uint32_t bits;
+    if (exponent == 31) {
+        bits = sign | 0x7f800000u | fraction << 13;
+    } else if (exponent > 0) {
+        bits = sign | (exponent + 112) << 23 | fraction << 13;
+    } else {
+        float value = (float)fraction * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float from_single(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float from_double(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return (float)value;
+}
+
+static inline uint8_t swap8(uint8_t v)
+{
+    return v;
+}
+
+static inline uint16_t swap16(uint16_t v)
+{
+    return __builtin_bswap16(v);
+}
+
+static inline uint32_t swap32(uint32_t v)
+{
+    return __builtin_bswap32(v);
+}
+
+static inline uint64_t swap64(uint64_t v)
+{
+    return __builtin_bswap64(v);
+}
+
+#define CONVERTER(NAME, BITS, EXPRESSION)                                                          \
+    static void NAME(float *out, const unsigned char *in, size_t count, bool swap)                 \
+    {                                                                                              \
+        for (size_t i = 0; i < count && !swap; i++) {                                              \
+            uint##BITS##_t v;                                                                      \
+            memcpy(&v, in + i * sizeof v, sizeof v);                                               \
+            out[i] = (EXPRESSION);                                                                 \
+        }                                                                                          \
+        for (size_t i = 0; i < count && swap; i++) {                                               \
+            uint##BITS##_t v;                                                                      \
+            memcpy(&v, in + i * sizeof v, sizeof v);                                               \
+            v = swap##BITS(v);                                                                     \
+            out[i] = (EXPRESSION);                                                                 \
+        }                                                                                          \
+    }
+
+CONVERTER(convert_f2, 16, half_to_float(v))
+CONVERTER(convert_f4, 32, from_single(v))
+CONVERTER(convert_f8, 64, from_double(v))
+CONVERTER(convert_i1, 8, (float)(int8_t)v)
+CONVERTER(convert_i2, 16, (float)(int16_t)v)
+CONVERTER(convert_i4, 32, (float)(int32_t)v)
+CONVERTER(convert_i8, 64, (float)(int64_t)v)
+CONVERTER(convert_u1, 8, (float)v)
+CONVERTER(convert_u2, 16, (float)v)
+CONVERTER(convert_u4, 32, (float)v)
+CONVERTER(convert_u8, 64, (float)v)
+
+static const struct {
+    char kind;
+    unsigned char bytes;
+    void (*convert)(float *out, const unsigned char *in, size_t count, bool swap);
+} converters[] = {
+    {'f', 2, convert_f2}, {'f', 4, convert_f4}, {'f', 8, convert_f8}, {'i', 1, convert_i1},
+    {'i', 2, convert_i2}, {'i', 4, convert_i4}, {'i', 8, convert_i8}, {'u', 1, convert_u1},
+    {'u', 2, convert_u2}, {'u', 4, convert_u4}, {'u', 8, convert_u8},
+};
+
+#define CONVERTERS (sizeof converters / sizeof *converters)
+
+static size_t find(struct value_format format)
+{
+    size_t i = 0;
+    while (i < CONVERTERS &&
+           (converters[i].kind != format.kind || converters[i].bytes != format.bytes))
+        i++;
+    return i;
+}
+
+bool values_known(struct value_format format)
+{
+    return find(format) < CONVERTERS;
+}
+
+bool values_direct(struct value_format format)
+{
+    return format.kind == 'f' && format.bytes == sizeof(float) &&
+           format.big_endian == BIG_ENDIAN_HOST;
+}
+
+void values_convert(float *out, const void *in, size_t count, struct value_format format)
+{
+    const size_t i = find(format);
+    if (i < CONVERTERS)
+        converters[i].convert(out, in, count, format.big_endian != BIG_ENDIAN_HOST);
+}

@@ -1,0 +1,22 @@
+/* values.h: numbers as files store them, converted to float32. */
+#ifndef CLPIPE_MATRIX_VALUES_H
+#define CLPIPE_MATRIX_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* kind: 'f' (IEEE 754), 'i' or 'u'; bytes of a value: 1, 2, 4 or 8, floats 2, 4 or 8. */
+struct value_format {
+    char kind;
+    unsigned char bytes;
+    bool big_endian;
+};
+
+/* False: there is no such format. */
+bool values_known(struct value_format format);
+/* Whether what is stored is used as it is: float32 in the host's byte order. */
+bool values_direct(struct value_format format);
+/* `count` values, each rounded to the nearest float32; those beyond it become infinities. Any thread. */
+void values_convert(float *out, const void *in, size_t count, struct value_format format);
+
+#endif
