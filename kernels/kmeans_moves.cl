@@ -208,3 +208,13 @@ __kernel void sum_moves(__global const int *restrict x, __global const int *rest
         atom_add(&totals[(size_t)owner * stride + column], sum);
     }
 }
+
+/* sums[i] becomes own[i] and what has arrived from another device, for `count` values from `from`
+ * on. */
+__kernel void add_sums(__global long *sums, __global const long *own,
+                       __global const long *restrict arrived, ulong from, ulong count)
+{
+    const size_t i = get_global_id(0);
+    if (i < count)
+        sums[from + i] = own[from + i] + arrived[i];
+}

@@ -78,29 +78,61 @@ enum status cluster_run(struct cluster_outcome *out, const struct cluster_device
 /* --- labelling ------------------------------------------------------------------------------- */
 
 struct labelling {
-    int32_t *labels; /* of all rows */
+    int32_t *labels; /* of all rows; NULL in processes but the first */
     float *distances;
     const struct cluster_config *config;
     const float *centroids;
 };
+
+/* Those of the rank's rows: their place among all, or memory of their own. */
+struct own_labels {
+    int32_t *labels;
+    float *distances;
+    void *memory;
+};
+
+static enum status open_labels(struct own_labels *own, const struct labelling *job,
+                               const struct shard *shard, struct error *err)
+{
+    const struct data_share *share = &shard->data.share;
+    const size_t each = sizeof *own->labels + sizeof *own->distances;
+    if (job->labels) {
+        own->labels = job->labels + share->first;
+        own->distances = job->distances + share->first;
+        return STATUS_OK;
+    }
+    own->memory = malloc(share->rows * each);
+    if (!own->memory)
+        return error_memory(err, share->rows * each, "labels");
+    own->labels = own->memory;
+    own->distances = (float *)(own->labels + share->rows);
+    return STATUS_OK;
+}
 
 static enum status label_main(void *context, const struct rank *rank, struct error *err)
 {
     const struct labelling *job = context;
     struct shard shard = {0};
     struct fit fit = {0};
+    struct own_labels own = {0};
     const uint32_t columns = rank->source->dimension;
     enum status status = shard_open(&shard, rank, job->config, err);
     if (status == STATUS_OK)
         status = fit_open(&fit, &shard, job->config, NULL, err);
+    if (status == STATUS_OK)
+        status = open_labels(&own, job, &shard, err);
     if (status == STATUS_OK) {
-        const uint64_t first = shard.data.share.first;
         for (uint32_t i = 0; i < job->config->k; i++)
             memcpy(fit.centroids + (size_t)i * fit.data->stride,
                    job->centroids + (size_t)i * columns, columns * sizeof *fit.centroids);
-        status = fit_label(&fit, job->labels + first, job->distances + first, err);
+        status = fit_label(&fit, own.labels, own.distances, err);
     }
+    if (status == STATUS_OK)
+        status = shard_collect(&shard, job->labels, own.labels, sizeof *own.labels, err);
+    if (status == STATUS_OK)
+        status = shard_collect(&shard, job->distances, own.distances, sizeof *own.distances, err);
     lane_settle(rank->lane);
+    free(own.memory);
     fit_close(&fit);
     shard_close(&shard);
     return status;

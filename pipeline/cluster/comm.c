@@ -23,6 +23,16 @@ enum status comm_gather(struct comm *comm, void *all, const size_t *ends, struct
     return comm->size > 1 ? comm->ops->gather(comm, all, ends, err) : STATUS_OK;
 }
 
+enum status comm_collect(struct comm *comm, void *all, const void *own, const size_t *ends,
+                         struct error *err)
+{
+    if (comm->size > 1)
+        return comm->ops->collect(comm, all, own, ends, err);
+    if (all != own)
+        memcpy(all, own, ends[0]);
+    return STATUS_OK;
+}
+
 enum status comm_gather_each(struct comm *comm, void *all, size_t bytes, struct error *err)
 {
     return comm_gather_parts(comm, all, comm->size, bytes, err);
@@ -76,6 +86,20 @@ enum status comm_fold_values(struct comm *comm, double *sum, double *before, con
     struct own_values own = {values, count};
     *sum = 0;
     return comm_fold(comm, sum, 1, before, add_values, &own, err);
+}
+
+bool comm_can_visit(const struct comm *comm)
+{
+    return comm->size == 1 || comm->ops->visit;
+}
+
+enum status comm_visit(struct comm *comm, const void *own,
+                       enum status (*take)(void *context, const void *const *all,
+                                           struct error *err),
+                       void *context, struct error *err)
+{
+    return comm->size > 1 ? comm->ops->visit(comm, own, take, context, err)
+                          : take(context, &own, err);
 }
 
 void comm_fail(struct comm *comm, const struct error *err)

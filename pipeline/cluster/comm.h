@@ -14,6 +14,7 @@
 #define CLPIPE_CLUSTER_COMM_H
 
 #include "base/error.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,7 @@ struct comm_ops;
 struct comm {
     uint32_t rank, size;
     const struct comm_ops *ops; /* not looked at where size is 1 */
+    bool apart;                 /* ranks are processes: each has memory and threads of its own */
 };
 
 /* What an implementation provides for two ranks or more; see the functions below. */
@@ -33,9 +35,16 @@ struct comm_ops {
     enum status (*gather)(struct comm *comm, void *all, const size_t *ends, struct error *err);
     enum status (*broadcast)(struct comm *comm, void *data, size_t bytes, uint32_t root,
                              struct error *err);
+    enum status (*collect)(struct comm *comm, void *all, const void *own, const size_t *ends,
+                           struct error *err);
     enum status (*send)(struct comm *comm, const void *data, size_t bytes, struct error *err);
     enum status (*receive)(struct comm *comm, void *data, size_t bytes, struct error *err);
     void (*fail)(struct comm *comm, const struct error *err);
+    /* NULL where ranks do not share their memory. */
+    enum status (*visit)(struct comm *comm, const void *own,
+                         enum status (*take)(void *context, const void *const *all,
+                                             struct error *err),
+                         void *context, struct error *err);
 };
 
 /* sums[i] becomes the sum of all ranks' values[i]; both may be the same array. */
@@ -49,6 +58,11 @@ enum status comm_maximum(struct comm *comm, float *values, size_t count, struct 
  * them. comm_gather_each: each rank has `bytes` bytes. */
 enum status comm_gather(struct comm *comm, void *all, const size_t *ends, struct error *err);
 enum status comm_gather_each(struct comm *comm, void *all, size_t bytes, struct error *err);
+
+/* The same for rank 0 alone: its `all` gets what each rank has as `own`. Other ranks' `all` is not
+ * looked at. Where `own` is its place in `all` already nothing is copied. */
+enum status comm_collect(struct comm *comm, void *all, const void *own, const size_t *ends,
+                         struct error *err);
 
 /* All ranks get what `root` has. */
 enum status comm_broadcast(struct comm *comm, void *data, size_t bytes, uint32_t root,
@@ -68,6 +82,14 @@ enum status comm_fold(struct comm *comm, double *sums, size_t count, double *bef
 /* The same of one sum that begins with 0, of the rank's own `count` values one by one. */
 enum status comm_fold_values(struct comm *comm, double *sum, double *before, const double *values,
                              uint64_t count, struct error *err);
+
+/* For ranks that share their memory: `take` gets what each rank has given as `own`, and may read it
+ * until it returns. */
+bool comm_can_visit(const struct comm *comm);
+enum status comm_visit(struct comm *comm, const void *own,
+                       enum status (*take)(void *context, const void *const *all,
+                                           struct error *err),
+                       void *context, struct error *err);
 
 /* Ends all ranks' calls, those to come included, with this rank's error. */
 void comm_fail(struct comm *comm, const struct error *err);

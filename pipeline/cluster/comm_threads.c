@@ -5,9 +5,16 @@
  * no data is freed while another rank reads it. Between the two waits no rank runs anything else: a rank
  * fails before the first wait of a call or after the second one, never in between. */
 #include "cluster/comm_threads.h"
+#include "base/clock.h"
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* How long a rank looks for the others before it sleeps: they come within less where nothing is in
+ * their way, and being woken takes a good part of an iteration. */
+#define SPIN_NS 200000
 
 struct parcel {
     void *data; /* NULL: none is under way */
@@ -27,12 +34,13 @@ struct team {
     pthread_cond_t changed;
     /* Under `lock`: */
     uint32_t arrived;
-    uint64_t generation; /* of the barrier; counts up */
+    _Atomic uint64_t generation; /* of the barrier; counts up; read without `lock`, too */
     uint32_t failed_rank;
     struct error error;     /* of the rank that failed first */
     struct parcel *parcels; /* one for each receiver */
     /* Written by each rank before a barrier, read by others until the next one. */
     struct post *posts;
+    const void **given; /* the same, of visits */
 };
 
 struct member {
@@ -56,6 +64,15 @@ static bool has_failed(struct error *err, const struct team *team)
     return true;
 }
 
+/* Until all ranks have come, or for a while; other threads go first where cores are few. */
+static void spin(struct team *team, uint64_t generation)
+{
+    const int64_t end = clock_now() + SPIN_NS;
+    while (atomic_load_explicit(&team->generation, memory_order_relaxed) == generation &&
+           clock_now() < end)
+        sched_yield();
+}
+
 static enum status wait_for_all(struct team *team, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -66,6 +83,9 @@ static enum status wait_for_all(struct team *team, struct error *err)
         team->generation++;
         pthread_cond_broadcast(&team->changed);
     }
+    pthread_mutex_unlock(&team->lock);
+    spin(team, generation);
+    pthread_mutex_lock(&team->lock);
     while (team->generation == generation && status == STATUS_OK) {
         if (has_failed(err, team))
             status = err->status;
@@ -134,6 +154,19 @@ static enum status gather(struct comm *comm, void *all, const size_t *ends, stru
     return status == STATUS_OK ? wait_for_all(team_of(comm), err) : status;
 }
 
+static enum status collect(struct comm *comm, void *all, const void *own, const size_t *ends,
+                           struct error *err)
+{
+    const struct team *team = team_of(comm);
+    const size_t begin = comm->rank > 0 ? ends[comm->rank - 1] : 0;
+    if (post(comm, own, all, err) != STATUS_OK)
+        return err->status;
+    char *to = (char *)team->posts[0].out + begin;
+    if (to != own && ends[comm->rank] > begin)
+        memcpy(to, own, ends[comm->rank] - begin);
+    return wait_for_all(team_of(comm), err);
+}
+
 static enum status broadcast(struct comm *comm, void *data, size_t bytes, uint32_t root,
                              struct error *err)
 {
@@ -142,6 +175,22 @@ static enum status broadcast(struct comm *comm, void *data, size_t bytes, uint32
     if (status == STATUS_OK && comm->rank != root && bytes > 0)
         memcpy(data, team->posts[root].in, bytes);
     return status == STATUS_OK ? wait_for_all(team_of(comm), err) : status;
+}
+
+static enum status visit(struct comm *comm, const void *own,
+                         enum status (*take)(void *context, const void *const *all,
+                                             struct error *err),
+                         void *context, struct error *err)
+{
+    struct team *team = team_of(comm);
+    struct error ignored = ERROR_INIT;
+    team->given[comm->rank] = own;
+    enum status status = wait_for_all(team, err);
+    if (status != STATUS_OK)
+        return status;
+    status = take(context, team->given, err);
+    const enum status waited = wait_for_all(team, status == STATUS_OK ? err : &ignored);
+    return status == STATUS_OK ? waited : status;
 }
 
 static enum status send_next(struct comm *comm, const void *data, size_t bytes, struct error *err)
@@ -204,8 +253,15 @@ static void fail(struct comm *comm, const struct error *err)
     pthread_mutex_unlock(&team->lock);
 }
 
-static const struct comm_ops ops = {sum,       maximum,          gather, broadcast,
-                                    send_next, receive_previous, fail};
+static const struct comm_ops ops = {.sum = sum,
+                                    .maximum = maximum,
+                                    .gather = gather,
+                                    .collect = collect,
+                                    .broadcast = broadcast,
+                                    .send = send_next,
+                                    .receive = receive_previous,
+                                    .fail = fail,
+                                    .visit = visit};
 
 static void *run_member(void *argument)
 {
@@ -227,7 +283,8 @@ enum status comm_run_threads(uint32_t *failed, uint32_t ranks,
     *failed = 0;
     team.parcels = calloc(ranks, sizeof *team.parcels);
     team.posts = calloc(ranks, sizeof *team.posts);
-    if (!members || !team.parcels || !team.posts) {
+    team.given = calloc(ranks, sizeof *team.given);
+    if (!members || !team.parcels || !team.posts || !team.given) {
         error_memory(err, ranks * sizeof *members, "ranks");
         goto out;
     }
@@ -235,7 +292,7 @@ enum status comm_run_threads(uint32_t *failed, uint32_t ranks,
     pthread_cond_init(&team.changed, NULL);
     for (uint32_t rank = 0; rank < ranks; rank++)
         members[rank] =
-            (struct member){.comm = {rank, ranks, &ops}, .team = &team, .err = ERROR_INIT};
+            (struct member){.comm = {rank, ranks, &ops, false}, .team = &team, .err = ERROR_INIT};
     for (; started < ranks; started++) {
         const int error =
             pthread_create(&members[started].thread, NULL, run_member, &members[started]);
@@ -263,5 +320,6 @@ out:
     free(members);
     free(team.parcels);
     free(team.posts);
+    free(team.given);
     return err ? err->status : STATUS_OK;
 }

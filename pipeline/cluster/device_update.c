@@ -217,8 +217,9 @@ enum status device_update_centroids(struct device_update *device, struct prune *
     const cl_uint stride = data->stride, columns = data->dimension, k = update->k;
     const cl_uint cosine = data->transform.metric == METRIC_COSINE;
     const cl_double shift_scale = prune_shift_scale(prune);
-    if (ocl_args(device->centroids, err, sizeof(cl_mem), &update->totals, sizeof(cl_mem),
-                 &device->counts.buffer, sizeof(cl_mem), &device->units, sizeof(cl_mem),
+    const cl_mem sums = device->all_sums ? *device->all_sums : update->totals;
+    const cl_mem counts = device->all_counts ? *device->all_counts : device->counts.buffer;
+    if (ocl_args(device->centroids, err, sizeof sums, &sums, sizeof counts, &counts, sizeof(cl_mem), &device->units, sizeof(cl_mem),
                  &device->means, sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem),
                  &filter->centroids, sizeof(cl_mem), &device->moves.buffer, sizeof(cl_mem),
                  &prune->shifts, sizeof k, &k, sizeof stride, &stride, sizeof columns, &columns,

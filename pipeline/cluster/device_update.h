@@ -21,6 +21,8 @@ struct device_update {
     cl_mem entry_clusters;     /* of update->entries, 2 for each row of the largest tile */
     cl_mem units, means;       /* of columns */
     struct mailbox_part moves; /* k struct centroid_move */
+    /* What centroids move by where there are other ranks (exchange.h); else NULL. */
+    const cl_mem *all_sums, *all_counts;
     cl_uint entries;           /* of all, as of the last read */
     bool no_rows;              /* no row is in the sums yet */
 };

@@ -105,8 +105,9 @@ static enum status run_once(struct fit *fit, struct cluster_outcome *out, struct
     struct error trouble = ERROR_INIT;
     if (status == STATUS_INTERRUPTED && fit_read_state(fit, &trouble) == STATUS_OK)
         checkpoint_save_interrupted(checkpoint, err);
-    /* The other devices will resume from there; the state is on the host. */
-    if (status == STATUS_FAILED && fit->comm->size > 1 && cluster_device_failed(err))
+    /* The other devices will resume from there, unless this one, which writes the state, has failed. */
+    if (status == STATUS_FAILED && fit->comm->size > 1 && cluster_device_failed(err) &&
+        fit_read_state(fit, &trouble) == STATUS_OK)
         checkpoint_save(checkpoint);
     return status;
 }

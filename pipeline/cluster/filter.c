@@ -31,6 +31,9 @@
 #define MAILBOX_REST    1024
 #define MAILBOX_PARTS   5
 
+/* Values of centroids that take less time to measure than threads to wake. */
+#define MEASURE_ALONE 16384
+
 /* A centre pays (its kernel is slower) where the columns' means are this much larger than what the
  * rows scatter around them. */
 #define CENTRE_WORTH 16.0
@@ -283,7 +286,11 @@ static void measure_part(void *context, uint64_t id)
 static void measure(struct filter *filter, const float *centroids, uint32_t count)
 {
     struct measure_job job = {filter, centroids};
-    workers_run(filter->lane->workers, measure_part, &job, count);
+    if ((size_t)count * filter->data->stride > MEASURE_ALONE)
+        workers_run(filter->lane->workers, measure_part, &job, count);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            measure_part(&job, i);
 }
 
 /* Starts, slopes and offsets, from squares as measured. */

@@ -23,7 +23,7 @@ enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_
                         .update = &shard->update,
                         .checkpoint = checkpoint};
     const bool several = fit->comm->size > 1;
-    if (!several && shard->device_update.used)
+    if (several ? shard->exchange.used : shard->device_update.used)
         fit->device_update = &shard->device_update;
     if (several && checkpoint) {
         if (update_open_totals(&fit->totals, &shard->update, method_samples(config), err) !=
@@ -72,6 +72,15 @@ static enum status use_centroids(struct fit *fit, bool *incremental, struct erro
                             err);
 }
 
+/* Brings sums to the host, those of all ranks. */
+static enum status read_sums(struct fit *fit, struct error *err)
+{
+    const struct update *own = &fit->shard->update;
+    if (update_read(&fit->shard->update, err) != STATUS_OK)
+        return err->status;
+    return fit->update == &fit->totals ? update_add_sums(fit->update, own, err) : STATUS_OK;
+}
+
 enum status fit_read_device(struct fit *fit, bool sums, struct error *err)
 {
     struct shard *shard = fit->shard;
@@ -81,11 +90,13 @@ enum status fit_read_device(struct fit *fit, bool sums, struct error *err)
     if (device_update_fetch(&shard->device_update, fit->labels,
                             fit->device_update ? fit->centroids : NULL, err) != STATUS_OK)
         return err->status;
-    return sums && fit->device_update ? update_read(&shard->update, err) : STATUS_OK;
+    return sums && fit->device_update ? read_sums(fit, err) : STATUS_OK;
 }
 
 enum status fit_read_state(struct fit *fit, struct error *err)
 {
+    if (fit->moving)
+        return error_set(err, STATUS_FAILED, "the centroids are between two iterations");
     return fit->host_stale && fit->device_update
                ? device_update_read_centroids(fit->device_update, fit->centroids, err)
                : STATUS_OK;
@@ -99,14 +110,15 @@ enum status fit_assign(struct fit *fit, bool move, uint64_t *moved, struct error
     const uint64_t scored = fit->assign->scored;
     bool incremental;
     enum { MOVED, SCORED };
+    const bool several = fit->update == &fit->totals;
     if (use_centroids(fit, &incremental, err) != STATUS_OK ||
         shard_assign(shard, fit->labels, incremental, move && fit->device_update, err) !=
-            STATUS_OK ||
-        (!fit->device_update && update_read(&shard->update, err) != STATUS_OK))
+            STATUS_OK)
         return err->status;
     int64_t counts[2] = {(int64_t)shard->moved, (int64_t)(fit->assign->scored - scored)};
-    if (fit->update == &fit->totals &&
-        update_sum(fit->update, &shard->update, counts, 2, err) != STATUS_OK)
+    if ((several &&
+         update_add_counts(fit->update, &shard->update, counts, 2, err) != STATUS_OK) ||
+        (!fit->device_update && read_sums(fit, err) != STATUS_OK))
         return err->status;
     *moved = (uint64_t)counts[MOVED];
     fit->has_labels = true;
@@ -116,7 +128,10 @@ enum status fit_assign(struct fit *fit, bool move, uint64_t *moved, struct error
     fit->pruned += fit->pruned_now;
     memset(fit->shifts, 0, fit->config->k * sizeof *fit->shifts);
     fit->host_stale = shard->device_update.used;
-    return STATUS_OK;
+    if (!several || !move || !fit->device_update || relocate_count_empty(fit) > 0)
+        return STATUS_OK;
+    fit->moving = true;
+    return shard_move(shard, fit->update->counts, fit->update->sums, err);
 }
 
 enum status fit_forget_labels(struct fit *fit, struct error *err)
@@ -236,6 +251,7 @@ enum status fit_update(struct fit *fit, double *inertia, double *shift, bool *re
         memcpy(fit->move, fit->device_update->moves.host, fit->config->k * sizeof *fit->move);
         *shift = follow_moves(fit, !fit->assign->prune.plan_ready);
         *inertia = inertia_of_moves(fit);
+        fit->moving = false;
         return STATUS_OK;
     }
     if ((fit->device_update || *relocated) && fit_read_device(fit, true, err) != STATUS_OK)

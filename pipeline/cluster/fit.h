@@ -13,7 +13,8 @@ enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_
                      struct checkpoint *checkpoint, struct error *err);
 void fit_close(struct fit *fit);
 
-/* Brings what the state consists of to the host, for checkpoint_save. */
+/* Brings what the state consists of to the host, for checkpoint_save. After an error, too: then it
+ * fails where that cannot be told. */
 enum status fit_read_state(struct fit *fit, struct error *err);
 
 /* What the squared shifts of converged centroids do not exceed: tol times the mean variance of the

@@ -29,6 +29,7 @@ struct fit {
     double pruned_now;     /* of the last one */
     uint32_t run;          /* which restart: of random numbers */
     bool has_labels;       /* tiles hold labels and bounds */
+    bool moving;           /* the device's centroids may be those of the next iteration already */
     bool measured;         /* the filter has the measures of the host's centroids */
     bool host_stale; /* the newest labels, and with device_update centroids and sums, are on the
                             * device only */

@@ -58,6 +58,12 @@ static uint32_t columns_of(const struct data *data)
     return (data->dimension + KMEANS_HALF_COLUMNS - 1) / KMEANS_HALF_COLUMNS * KMEANS_HALF_COLUMNS;
 }
 
+uint32_t float16_keep(uint32_t columns)
+{
+    const uint32_t blocks = (columns + KMEANS_HALF_COLUMNS - 1) / KMEANS_HALF_COLUMNS;
+    return blocks <= KEEP_MAX ? blocks : 0;
+}
+
 enum status float16_open_tile(struct float16_filter *float16, struct tile *tile, struct error *err)
 {
     return ocl_buffer(&tile->float16, float16->filter->lane->ocl, CL_MEM_READ_WRITE,
@@ -79,8 +85,7 @@ bool float16_pays(const struct filter *filter)
 static enum status open_kernels(struct float16_filter *float16, struct error *err)
 {
     char options[32];
-    const uint32_t blocks = float16->columns / KMEANS_HALF_COLUMNS;
-    snprintf(options, sizeof options, "-DKEEP=%u%s", blocks <= KEEP_MAX ? blocks : 0,
+    snprintf(options, sizeof options, "-DKEEP=%u%s", float16_keep(float16->columns),
              float16->filter->lane->plain_tensor ? " -DPLAIN" : "");
     if (lane_build(&float16->program, float16->filter->lane, "kmeans_filter_half", options, err) !=
         STATUS_OK)

@@ -35,6 +35,9 @@ struct float16_filter {
  * centroids are as many as it takes. */
 bool float16_pays(const struct filter *filter);
 
+/* Blocks of columns that the kernels keep in registers; 0: rows are too long. */
+uint32_t float16_keep(uint32_t columns);
+
 /* For the filter's capacity; only where it pays. To be closed after an error, too. */
 enum status float16_open(struct float16_filter *float16, struct filter *filter, struct error *err);
 void float16_close(struct float16_filter *float16);

@@ -1,6 +1,7 @@
 /* lane.c: opening a lane and the few enqueues that all of k-means shares. */
 #include "cluster/lane.h"
 #include "base/clock.h"
+#include "cluster/ahead.h"
 #include <string.h>
 
 /* mma.m16n8k16 and cp.async came with compute capability 8.0 (PTX ISA, 9.7.14 and 9.7.9). */
@@ -37,6 +38,7 @@ enum status lane_open(struct lane *lane, struct ocl_context *ocl, struct workers
 
 void lane_close(struct lane *lane)
 {
+    ahead_close(&lane->ahead);
     ocl_queue_close(&lane->upload);
     ocl_queue_close(&lane->compute);
 }
@@ -52,7 +54,10 @@ enum status lane_build(cl_program *out, struct lane *lane, const char *name, con
                        struct error *err)
 {
     int64_t start = clock_now();
-    enum status status = ocl_program_build(out, lane->ocl, name, NULL, options, err);
+    enum status status = STATUS_OK;
+    *out = ahead_take(lane->ahead, name, options);
+    if (!*out)
+        status = ocl_program_build(out, lane->ocl, name, NULL, options, err);
     lane->seconds_build += clock_seconds_since(start);
     return status;
 }
@@ -98,14 +103,18 @@ static enum status wait_and_release(struct lane *lane, cl_event event, struct er
     return status;
 }
 
+/* NVIDIA's driver tells of an event's end 0.2 ms late, but returns from a blocking transfer at
+ * once. */
+static bool transfers_block(const struct lane *lane)
+{
+    return lane->device->nvidia;
+}
+
 enum status lane_read(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
                       size_t bytes, void *host, struct error *err)
 {
     cl_event event = NULL;
-    /* NVIDIA's driver tells of an event's end 0.2 ms late, but returns from a blocking read at
-     * once. */
-    const bool blocking = lane->device->nvidia;
-    if (ocl_enqueue_read(lane->compute, tag, buffer, blocking, offset, bytes, host, OCL_NO_WAITS,
+    if (ocl_enqueue_read(lane->compute, tag, buffer, transfers_block(lane), offset, bytes, host, OCL_NO_WAITS,
                          &event, err) != STATUS_OK)
         return err->status;
     return wait_and_release(lane, event, err);
@@ -115,8 +124,8 @@ enum status lane_write(struct lane *lane, const char *tag, cl_mem buffer, size_t
                        size_t bytes, const void *host, struct error *err)
 {
     cl_event event = NULL;
-    if (ocl_enqueue_write(lane->compute, tag, buffer, false, offset, bytes, host, OCL_NO_WAITS,
-                          &event, err) != STATUS_OK)
+    if (ocl_enqueue_write(lane->compute, tag, buffer, transfers_block(lane), offset, bytes, host,
+                          OCL_NO_WAITS, &event, err) != STATUS_OK)
         return err->status;
     return wait_and_release(lane, event, err);
 }

@@ -29,7 +29,8 @@ struct lane {
     bool tensor;          /* NVIDIA's tensor cores, by inline PTX (sm_80 and later), */
     bool plain_tensor;    /* or a kernel for any device in place of them, for tests */
     bool any_prune;       /* see lane_choice */
-    double seconds_build; /* of programs, so far */
+    double seconds_build; /* of programs, so far, as far as they were waited for */
+    struct ahead *ahead;  /* those that are built while rows are read, or NULL */
 };
 
 /* The threads stay the caller's. */

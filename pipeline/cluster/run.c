@@ -52,7 +52,6 @@ struct ranks {
     const struct run_job *job;
     struct ocl_context **contexts;
     struct matrix_source source;
-    struct workers *workers; /* the host's threads, which all ranks share */
 };
 
 static enum status run_rank(void *context, struct comm *comm, struct error *err)
@@ -60,12 +59,17 @@ static enum status run_rank(void *context, struct comm *comm, struct error *err)
     struct ranks *ranks = context;
     const struct run_job *job = ranks->job;
     struct lane lane = {0};
+    struct workers *workers = NULL;
     const struct rank rank = {comm, &lane, &ranks->source};
-    enum status status = lane_open(&lane, ranks->contexts[comm->rank], ranks->workers,
-                                   job->config->stop, job->choice, err);
+    /* As many for each rank: they read in turn, and what they compute later is short. */
+    enum status status = workers_open(&workers, job->config->threads, err);
+    if (status == STATUS_OK)
+        status = lane_open(&lane, ranks->contexts[comm->rank], workers, job->config->stop,
+                           job->choice, err);
     if (status == STATUS_OK)
         status = job->main(job->context, &rank, err);
     lane_close(&lane);
+    workers_close(&workers);
     return status;
 }
 
@@ -80,10 +84,7 @@ static enum status run_once(uint32_t *failed, struct ranks *ranks, uint32_t coun
         ranks->source.context = &locked;
     }
     pthread_mutex_init(&locked.mutex, NULL);
-    enum status status = workers_open(&ranks->workers, ranks->job->config->threads, err);
-    if (status == STATUS_OK)
-        status = comm_run_threads(failed, count, run_rank, ranks, err);
-    workers_close(&ranks->workers);
+    enum status status = comm_run_threads(failed, count, run_rank, ranks, err);
     pthread_mutex_destroy(&locked.mutex);
     if (status != STATUS_FAILED || !cluster_device_failed(err)) {
         *failed = UINT32_MAX;
@@ -136,10 +137,8 @@ enum status cluster_hand_over(struct cluster_outcome *all, struct cluster_outcom
 {
     const struct data *data = &shard->data;
     const size_t rows = (size_t)data->rows;
-    struct {
-        int32_t *labels;
-        float *distances;
-    } joint = {own->labels, own->distances};
+    int32_t *labels = own->labels;
+    float *distances = own->distances;
     if (shard->comm->size == 1) {
         *all = *own;
         *own = (struct cluster_outcome){0};
@@ -147,21 +146,16 @@ enum status cluster_hand_over(struct cluster_outcome *all, struct cluster_outcom
     }
     if (shard->comm->rank == 0) {
         *all = *own;
-        *own = (struct cluster_outcome){.labels = joint.labels, .distances = joint.distances};
+        *own = (struct cluster_outcome){.labels = labels, .distances = distances};
         all->rows = rows;
-        all->labels = joint.labels = malloc(rows * sizeof *all->labels);
-        all->distances = joint.distances = malloc(rows * sizeof *all->distances);
+        all->labels = labels = malloc(rows * sizeof *all->labels);
+        all->distances = distances = malloc(rows * sizeof *all->distances);
         if (!all->labels || !all->distances)
             return error_memory(err, rows * 8, "the outcome");
     }
-    /* The ranks share their memory. */
-    enum status status = comm_broadcast(shard->comm, &joint, sizeof joint, 0, err);
-    if (status == STATUS_OK) {
-        memcpy(joint.labels + data->share.first, own->labels,
-               data->share.rows * sizeof *own->labels);
-        memcpy(joint.distances + data->share.first, own->distances,
-               data->share.rows * sizeof *own->distances);
-    }
+    enum status status = shard_collect(shard, labels, own->labels, sizeof *labels, err);
+    if (status == STATUS_OK)
+        status = shard_collect(shard, distances, own->distances, sizeof *distances, err);
     cluster_outcome_clear(own);
     return status;
 }

@@ -14,6 +14,8 @@ enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAM
  * Kumar, Vassilvitskii: Scalable k-means++, 2012, take 5 and 2). */
 #define PARALLEL_ROUNDS 5
 #define OVERSAMPLING    2
+/* Rows that a thread draws at a time; a multiple of 64. */
+#define DRAW_ROWS 16384
 
 static enum status too_few(uint32_t k, uint64_t distinct, struct error *err)
 {
@@ -333,9 +335,9 @@ static enum status open_parallel(struct parallel *parallel, struct shard *shard,
     return assign_open(&parallel->assign, &parallel->filter, err);
 }
 
-/* Labels the rank's rows by the candidates so far, of which only those of infinite shift are new.
- */
-static enum status label_rows(struct parallel *parallel, struct error *err)
+/* Finds the distances of the rank's rows to the candidates so far, of which only those of infinite
+ * shift are new. */
+static enum status measure_rows(struct parallel *parallel, struct error *err)
 {
     struct data *data = &parallel->shard->data;
     struct assign *assign = &parallel->assign;
@@ -351,10 +353,6 @@ static enum status label_rows(struct parallel *parallel, struct error *err)
         status = assign_tile(assign, tile, incremental, err);
         if (status == STATUS_OK)
             status = assign_tile_distances(assign, tile, parallel->distances + tile->offset, err);
-        if (status == STATUS_OK)
-            status = fetch_copy(&data->fetch, "labels", tile->labels,
-                                tile->rows * sizeof *parallel->labels,
-                                parallel->labels + tile->offset, err);
     }
     return data_end(data, status);
 }
@@ -374,43 +372,87 @@ static void add_distances(void *context, double *sums)
     canonical_add_blocks(sums, parallel->distances, parallel->data->share.rows);
 }
 
-/* Labels all rows; *remaining is the sum of their weighted distances. */
-static enum status label_by_candidates(struct parallel *parallel, double *remaining,
-                                       struct error *err)
+/* *remaining is the sum of all rows' weighted distances to the candidates. */
+static enum status measure_all(struct parallel *parallel, double *remaining, struct error *err)
 {
-    struct comm *comm = parallel->data->comm;
     const float *of_row = parallel->data->weights.of_row;
-    if (label_rows(parallel, err) != STATUS_OK)
+    if (measure_rows(parallel, err) != STATUS_OK)
         return err->status;
     for (uint64_t i = 0; i < parallel->data->share.rows && of_row; i++)
         parallel->distances[i] *= (double)of_row[i];
-    memset(parallel->weights, 0, parallel->capacity * sizeof *parallel->weights);
     *remaining = 0;
-    if (comm_fold(comm, parallel->weights, parallel->count, NULL, add_nearest, parallel, err) !=
-        STATUS_OK)
-        return err->status;
-    return comm_fold(comm, remaining, 1, NULL, add_distances, parallel, err);
+    return comm_fold(parallel->data->comm, remaining, 1, NULL, add_distances, parallel, err);
 }
 
-/* Those of the rank's rows that a round picks, each by its own random number; *farthest is one of
- * greatest distance. */
-static uint32_t pick_own_rows(struct parallel *parallel, uint64_t *farthest, uint64_t *rows,
-                              double factor, uint64_t round, const struct cluster_config *config,
-                              uint32_t stream)
+/* What the rows that are nearest to each candidate weigh, after measure_all. */
+static enum status weigh_candidates(struct parallel *parallel, struct error *err)
 {
-    const struct data *data = parallel->data;
-    const uint32_t room = parallel->capacity - parallel->count;
-    uint32_t picked = 0;
-    *farthest = 0;
-    for (uint64_t i = 0; i < data->share.rows && picked < room; i++) {
-        const uint64_t row = data->share.first + i;
-        const double distance = parallel->distances[i];
-        if (distance > parallel->distances[*farthest])
-            *farthest = i;
-        if (canonical_random(config->seed, stream, round * data->rows + row) < factor * distance)
-            rows[picked++] = row;
+    struct data *data = &parallel->shard->data;
+    for (uint32_t i = 0; i < data->tile_count; i++) {
+        const struct tile *tile = &data->tiles[i];
+        if (fetch_copy(&data->fetch, "labels", tile->labels,
+                       tile->rows * sizeof *parallel->labels, parallel->labels + tile->offset,
+                       err) != STATUS_OK)
+            return err->status;
     }
-    return picked;
+    return comm_fold(data->comm, parallel->weights, parallel->count, NULL, add_nearest, parallel,
+                     err);
+}
+
+/* One round's draw of the rank's rows. */
+struct draw {
+    const struct parallel *parallel;
+    const struct cluster_config *config;
+    double factor;
+    uint64_t round;
+    uint32_t stream;
+    uint64_t *picked; /* a bit for each row */
+};
+
+/* A row is picked by its own random number, and so on any thread. */
+static void draw_span(void *context, uint64_t span)
+{
+    const struct draw *draw = context;
+    const struct data *data = draw->parallel->data;
+    const double *distances = draw->parallel->distances;
+    const uint64_t first = span * DRAW_ROWS, left = data->share.rows - first;
+    const uint64_t end = first + (left < DRAW_ROWS ? left : DRAW_ROWS);
+    const uint64_t counter = draw->round * data->rows + data->share.first;
+    for (uint64_t i = first; i < end; i++)
+        if (canonical_random(draw->config->seed, draw->stream, counter + i) <
+            draw->factor * distances[i])
+            draw->picked[i / 64] |= (uint64_t)1 << i % 64;
+}
+
+/* Those of the rank's rows that a round picks, in order, as many as there is room for. */
+static enum status pick_own_rows(uint64_t *count, uint64_t *rows, const struct draw *draw,
+                                 struct error *err)
+{
+    const struct parallel *parallel = draw->parallel;
+    const struct data_share *share = &parallel->data->share;
+    const uint32_t room = parallel->capacity - parallel->count;
+    const uint64_t spans = (share->rows + DRAW_ROWS - 1) / DRAW_ROWS, words = DRAW_ROWS / 64;
+    struct draw own = *draw;
+    own.picked = calloc(spans * words, sizeof *own.picked);
+    if (!own.picked)
+        return error_memory(err, spans * words * sizeof *own.picked, "candidates of k-means||");
+    workers_run(parallel->data->lane->workers, draw_span, &own, spans);
+    *count = 0;
+    for (uint64_t word = 0; word < spans * words; word++)
+        for (uint64_t bits = own.picked[word]; bits && *count < room; bits &= bits - 1)
+            rows[(*count)++] = share->first + word * 64 + (uint64_t)__builtin_ctzll(bits);
+    free(own.picked);
+    return STATUS_OK;
+}
+
+/* The first of the rank's rows of the greatest distance. */
+static uint64_t farthest_own_row(const struct parallel *parallel)
+{
+    uint64_t farthest = 0;
+    for (uint64_t i = 1; i < parallel->data->share.rows; i++)
+        if (parallel->distances[i] > parallel->distances[farthest])
+            farthest = i;
+    return farthest;
 }
 
 /* Picks rows for one round, in order, as many as there is room for; at least the farthest. */
@@ -419,7 +461,11 @@ static enum status pick_rows(uint32_t *picked, struct parallel *parallel, double
                              struct error *err)
 {
     struct comm *comm = parallel->data->comm;
-    const double factor = OVERSAMPLING * (double)config->k / remaining;
+    const struct draw draw = {.parallel = parallel,
+                              .config = config,
+                              .factor = OVERSAMPLING * (double)config->k / remaining,
+                              .round = round,
+                              .stream = stream};
     const uint32_t room = parallel->capacity - parallel->count;
     enum status status = STATUS_FAILED;
     struct pick {
@@ -427,16 +473,21 @@ static enum status pick_rows(uint32_t *picked, struct parallel *parallel, double
         double distance; /* of the farthest */
     } *picks = calloc(comm->size, sizeof *picks), *own;
     size_t *ends = calloc(comm->size, sizeof *ends);
-    uint64_t *rows = malloc(((size_t)room + 1) * sizeof *rows), *all = NULL, farthest;
+    uint64_t *rows = malloc(((size_t)room + 1) * sizeof *rows), *all = NULL;
     *picked = 0;
     if (!picks || !ends || !rows) {
         error_memory(err, room * sizeof *rows, "candidates of k-means||");
         goto out;
     }
     own = &picks[comm->rank];
-    own->count = pick_own_rows(parallel, &farthest, rows, factor, round, config, stream);
-    own->farthest = parallel->data->share.first + farthest;
-    own->distance = parallel->distances[farthest];
+    status = pick_own_rows(&own->count, rows, &draw, err);
+    if (status != STATUS_OK)
+        goto out;
+    if (own->count == 0) { /* looked at only where no rank picks any */
+        const uint64_t farthest = farthest_own_row(parallel);
+        own->farthest = parallel->data->share.first + farthest;
+        own->distance = parallel->distances[farthest];
+    }
     status = comm_gather_each(comm, picks, sizeof *picks, err);
     if (status != STATUS_OK)
         goto out;
@@ -485,7 +536,7 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
         status = shard_rows(parallel->shard, parallel->candidates, parallel->rows, 1, err);
     parallel->count = 1;
     if (status == STATUS_OK)
-        status = label_by_candidates(parallel, &remaining, err);
+        status = measure_all(parallel, &remaining, err);
     for (uint64_t round = 1; status == STATUS_OK; round++) {
         if (remaining == 0 && parallel->count < config->k)
             return too_few(config->k, parallel->count, err);
@@ -502,10 +553,10 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
                             parallel->rows, picked, err);
         parallel->count += picked;
         if (status == STATUS_OK)
-            status = label_by_candidates(parallel, &remaining, err);
+            status = measure_all(parallel, &remaining, err);
         tell_progress(config, data->comm, parallel->count, 0);
     }
-    return status;
+    return status == STATUS_OK ? weigh_candidates(parallel, err) : status;
 }
 
 /* The candidates as a matrix of their own. */
@@ -535,7 +586,7 @@ static enum status recluster(float *centroids, struct parallel *parallel,
                                          .dimension = parallel->data->dimension,
                                          .read = read_candidates,
                                          .context = parallel};
-    struct comm *comm = parallel->data->comm, alone = {0, 1, NULL};
+    struct comm *comm = parallel->data->comm, alone = {.size = 1};
     const struct rank first = {&alone, parallel->shard->lane, &source};
     struct shard shard = {0};
     enum status status = STATUS_OK;

@@ -3,6 +3,8 @@
  * Dealing them out anew by what each pass took was left out: devices of one run are alike, or were
  * asked for by number. */
 #include "cluster/shard.h"
+#include "cluster/ahead.h"
+#include "cluster/float16_filter.h"
 #include "cluster/method.h"
 #include "kmeans.h"
 #include <stdlib.h>
@@ -50,6 +52,49 @@ out:
     return status;
 }
 
+/* Programs that one rank has built are in the cache for devices like its own: threads build one after
+ * another, and of processes the first before all others, whose caches may be their own. */
+static enum status begin_builds(struct comm *comm, struct error *err)
+{
+    char token = 0;
+    if (comm->apart)
+        return comm->rank > 0 ? comm_broadcast(comm, &token, sizeof token, 0, err) : STATUS_OK;
+    return comm_receive(comm, &token, sizeof token, err);
+}
+
+static enum status end_builds(struct comm *comm, struct error *err)
+{
+    char token = 0;
+    if (comm->apart)
+        return comm->rank == 0 ? comm_broadcast(comm, &token, sizeof token, 0, err) : STATUS_OK;
+    return comm_send(comm, &token, sizeof token, err);
+}
+
+void shard_build_ahead(struct lane *lane, uint32_t columns, bool weighted)
+{
+    const struct ocl_device *device = lane->device;
+    struct ahead *ahead = lane->ahead = ahead_open(lane->ocl);
+    if (!ahead)
+        return;
+    if (lane->tensor)
+        ahead_add(ahead, "kmeans_filter_half", "-DKEEP=%u", float16_keep(columns));
+    ahead_add(ahead, "kmeans_exact", "-DGROUP=128 -DSPAN=1");
+    ahead_add(ahead, "kmeans_filter_tiled", "%s", "");
+    ahead_add(ahead, "kmeans_rows", "-DTILED=1");
+    ahead_add(ahead, "kmeans_means", "%s", "");
+    ahead_add(ahead, "kmeans_update", "-DVECTOR=1 -DVECTORS=1 -DWEIGHTED=%d -DDOUBLES=0", weighted);
+    if (device->int64_atomics && !weighted)
+        ahead_add(ahead, "kmeans_moves", "-DDOUBLES=%d", update_keeps_subnormals(device));
+}
+
+/* The other ranks take from the cache what the first has built. Runtimes of CPUs build in no time. */
+static bool builds_ahead(const struct rank *rank)
+{
+    const struct lane *lane = rank->lane;
+    return rank->comm->rank == 0 && lane->tiled && !lane->host_exact && !lane->ahead &&
+           !(lane->device->type & CL_DEVICE_TYPE_CPU);
+}
+
 enum status shard_open(struct shard *shard, const struct rank *rank,
                        const struct cluster_config *config, struct error *err)
 {
@@ -57,19 +102,19 @@ enum status shard_open(struct shard *shard, const struct rank *rank,
     *shard = (struct shard){.comm = rank->comm, .lane = rank->lane};
     struct data_share share;
     struct cluster_config own = *config;
-    char token = 0;
     if (find_range(&share, shard, rows, err) != STATUS_OK)
         return err->status;
-    own.memory = (uint64_t)((double)config->memory * ((double)share.rows / (double)rows));
+    if (builds_ahead(rank))
+        shard_build_ahead(rank->lane, rank->source->dimension, config->weights);
+    if (!shard->comm->apart)
+        own.memory = (uint64_t)((double)config->memory * ((double)share.rows / (double)rows));
     if (data_open(&shard->data, rank->comm, rank->lane, rank->source, &own, &share, err) !=
         STATUS_OK)
         return err->status;
-    /* One rank after another: a program that the first has built is in the cache for devices like
-     * its own. */
-    if (comm_receive(shard->comm, &token, sizeof token, err) != STATUS_OK ||
+    if (begin_builds(shard->comm, err) != STATUS_OK ||
         filter_open(&shard->filter, &shard->data, config->k, err) != STATUS_OK ||
         assign_open(&shard->assign, &shard->filter, err) != STATUS_OK ||
-        comm_send(shard->comm, &token, sizeof token, err) != STATUS_OK)
+        end_builds(shard->comm, err) != STATUS_OK)
         return err->status;
     const size_t most = shard->data.tile_rows;
     shard->tile_labels = malloc(most * sizeof *shard->tile_labels);
@@ -82,19 +127,21 @@ enum status shard_open(struct shard *shard, const struct rank *rank,
 enum status shard_open_update(struct shard *shard, const struct cluster_config *config,
                               struct error *err)
 {
-    char token = 0;
-    if (comm_receive(shard->comm, &token, sizeof token, err) != STATUS_OK ||
+    if (begin_builds(shard->comm, err) != STATUS_OK ||
         update_open(&shard->update, &shard->data, config->k, method_samples(config), err) !=
             STATUS_OK ||
-        device_update_open(&shard->device_update, &shard->update, &shard->filter, err) != STATUS_OK)
+        device_update_open(&shard->device_update, &shard->update, &shard->filter, err) !=
+            STATUS_OK ||
+        end_builds(shard->comm, err) != STATUS_OK)
         return err->status;
-    return comm_send(shard->comm, &token, sizeof token, err);
+    return exchange_open(&shard->exchange, shard->comm, &shard->device_update, err);
 }
 
 void shard_close(struct shard *shard)
 {
     if (shard->lane)
         lane_settle(shard->lane);
+    exchange_close(&shard->exchange);
     device_update_close(&shard->device_update);
     update_close(&shard->update);
     assign_close(&shard->assign);
@@ -108,6 +155,22 @@ void shard_close(struct shard *shard)
 bool shard_has_row(const struct shard *shard, uint64_t row)
 {
     return row - shard->data.share.first < shard->data.share.rows;
+}
+
+enum status shard_collect(const struct shard *shard, void *all, const void *own, size_t each,
+                          struct error *err)
+{
+    struct comm *comm = shard->comm;
+    const struct data_share *share = &shard->data.share;
+    size_t *ends = calloc(comm->size, sizeof *ends);
+    if (!ends)
+        return error_memory(err, comm->size * sizeof *ends, "ranks");
+    ends[comm->rank] = (size_t)(share->first + share->rows) * each;
+    enum status status = comm_gather_each(comm, ends, sizeof *ends, err);
+    if (status == STATUS_OK)
+        status = comm_collect(comm, all, own, ends, err);
+    free(ends);
+    return status;
 }
 
 /* The values of other ranks' rows are zero bits here, so that the sum of all ranks has the bits of

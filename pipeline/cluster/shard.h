@@ -8,6 +8,7 @@
 #include "cluster/assign.h"
 #include "cluster/comm.h"
 #include "cluster/device_update.h"
+#include "cluster/exchange.h"
 
 /* What a rank works with. Everything belongs to the caller. */
 struct rank {
@@ -25,6 +26,7 @@ struct shard {
     struct assign assign;
     struct update update; /* of its own rows; only after shard_open_update */
     struct device_update device_update;
+    struct exchange exchange; /* where there are several ranks */
     int32_t *tile_labels;   /* of the largest tile: free for any pass */
     double *tile_distances; /* likewise */
     uint64_t moved;         /* rows, in the last pass that moved any */
@@ -35,6 +37,9 @@ struct shard {
  * be as many as ranks. All ranks call it. To be closed after an error, too. */
 enum status shard_open(struct shard *shard, const struct rank *rank,
                        const struct cluster_config *config, struct error *err);
+/* Begins to build what lanes with local tiles need for rows of `columns` values, with the options that
+ * the modules give later; shard_open does so where it pays. */
+void shard_build_ahead(struct lane *lane, uint32_t columns, bool weighted);
 /* Makes what follows the labels with sums. */
 enum status shard_open_update(struct shard *shard, const struct cluster_config *config,
                               struct error *err);
@@ -43,6 +48,11 @@ void shard_close(struct shard *shard);
 /* data_rows for any rows: all ranks call it for the same ones, and get them. */
 enum status shard_rows(struct shard *shard, float *out, const uint64_t *rows, uint32_t count,
                        struct error *err);
+
+/* Brings what the ranks have of their rows, `each` bytes a row, to rank 0's `all`: comm_collect. All
+ * ranks call it. */
+enum status shard_collect(const struct shard *shard, void *all, const void *own, size_t each,
+                          struct error *err);
 
 /* Whether the rank has that row. */
 bool shard_has_row(const struct shard *shard, uint64_t row);

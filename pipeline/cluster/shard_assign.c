@@ -24,14 +24,18 @@ static enum status sum_on_host(struct shard *shard, struct tile *tile, int32_t *
 
 /* --- sums on the device ---------------------------------------------------------------------- */
 
-/* Enqueues the move of the centroids, if they are to move, and reads what the pass has left in the
- * mailbox. left: the move is for nothing if there are such rows; NULL: there are none. */
-static enum status move_and_read(struct shard *shard, bool move, const struct device_count *left,
-                                 struct error *err)
+/* Enqueues what follows the sums, if centroids are to move, and reads what the pass has left in the
+ * mailbox. left: it is for nothing if there are such rows; NULL: there are none. */
+static enum status follow_and_read(struct shard *shard, bool move, const struct device_count *left,
+                                   struct error *err)
 {
-    if (move && device_update_centroids(&shard->device_update, &shard->assign.prune, left, err) !=
-                    STATUS_OK)
-        return err->status;
+    enum status status = STATUS_OK;
+    if (move && shard->exchange.used)
+        status = exchange_begin(&shard->exchange, err);
+    else if (move)
+        status = device_update_centroids(&shard->device_update, &shard->assign.prune, left, err);
+    if (status != STATUS_OK)
+        return status;
     /* Less to wait for when the next pass comes. */
     if (counters_zero_next(&shard->assign.counters, err) != STATUS_OK)
         return err->status;
@@ -50,14 +54,14 @@ static enum status assign_only_tile(struct shard *shard, struct tile *tile, bool
         return err->status;
     const struct device_count left = assign_rows_left(assign);
     if (device_update_tile(update, tile, &left, err) != STATUS_OK ||
-        move_and_read(shard, move, &left, err) != STATUS_OK ||
+        follow_and_read(shard, move, &left, err) != STATUS_OK ||
         assign_end_tile(&any_left, assign, tile, incremental, err) != STATUS_OK)
         return err->status;
     if (!any_left)
         return STATUS_OK;
     if (device_update_tile(update, tile, NULL, err) != STATUS_OK)
         return err->status;
-    return move_and_read(shard, move, NULL, err);
+    return follow_and_read(shard, move, NULL, err);
 }
 
 /* Labels the tiles, and has the sums follow. */
@@ -88,10 +92,25 @@ enum status shard_assign(struct shard *shard, int32_t *labels, bool incremental,
         if (assign_only_tile(shard, &shard->data.tiles[0], incremental, move, err) != STATUS_OK)
             return err->status;
     } else if (assign_tiles(shard, labels, incremental, err) != STATUS_OK ||
-               (on_device && move_and_read(shard, move, NULL, err) != STATUS_OK)) {
+               (on_device && follow_and_read(shard, move, NULL, err) != STATUS_OK)) {
         return err->status;
     }
     if (on_device)
         device_update_count(&shard->moved, &shard->device_update);
     return STATUS_OK;
+}
+
+static enum status move_centroids(void *context, struct error *err)
+{
+    struct shard *shard = context;
+    if (device_update_centroids(&shard->device_update, &shard->assign.prune, NULL, err) !=
+        STATUS_OK)
+        return err->status;
+    return mailbox_read(&shard->filter.mailbox, err);
+}
+
+enum status shard_move(struct shard *shard, const uint64_t *counts, int64_t *totals,
+                       struct error *err)
+{
+    return exchange_end(&shard->exchange, counts, totals, move_centroids, shard, err);
 }

@@ -324,8 +324,8 @@ enum status update_read(struct update *update, struct error *err)
                      err);
 }
 
-enum status update_sum(struct update *totals, const struct update *part, int64_t *values,
-                       size_t count, struct error *err)
+enum status update_add_counts(struct update *totals, const struct update *part, int64_t *values,
+                              size_t count, struct error *err)
 {
     struct comm *comm = totals->data->comm;
     const size_t k = totals->k, weights = totals->weights ? k : 0, all = k + weights + count;
@@ -337,8 +337,6 @@ enum status update_sum(struct update *totals, const struct update *part, int64_t
         memcpy(tallies + k, part->weights, weights * sizeof *tallies);
     memcpy(tallies + k + weights, values, count * sizeof *tallies);
     enum status status = comm_sum(comm, tallies, tallies, all, err);
-    if (status == STATUS_OK)
-        status = comm_sum(comm, totals->sums, part->sums, k * totals->data->stride, err);
     if (status == STATUS_OK) {
         memcpy(totals->counts, tallies, k * sizeof *tallies);
         if (weights)
@@ -347,6 +345,12 @@ enum status update_sum(struct update *totals, const struct update *part, int64_t
     }
     free(tallies);
     return status;
+}
+
+enum status update_add_sums(struct update *totals, const struct update *part, struct error *err)
+{
+    return comm_sum(totals->data->comm, totals->sums, part->sums,
+                    (size_t)totals->k * totals->data->stride, err);
 }
 
 enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,

@@ -59,10 +59,11 @@ enum status update_wait(struct update *update, struct error *err);
 /* Brings the sums to the host. */
 enum status update_read(struct update *update, struct error *err);
 
-/* totals gets the sums of all ranks, of which `part` has its own; all ranks call it. values: how
- * many of further ones are summed up, too. */
-enum status update_sum(struct update *totals, const struct update *part, int64_t *values,
-                       size_t count, struct error *err);
+/* totals gets the counts and weights of all ranks, of which `part` has its own, and the host's sums;
+ * all ranks call it. values: `count` others are added up, too. */
+enum status update_add_counts(struct update *totals, const struct update *part, int64_t *values,
+                              size_t count, struct error *err);
+enum status update_add_sums(struct update *totals, const struct update *part, struct error *err);
 
 /* Moves one row (its `stride` values and its weight) after update_read; the host's sums follow. */
 enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,

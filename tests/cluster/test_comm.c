@@ -64,6 +64,12 @@ static enum status gather_and_broadcast(struct comm *comm, uint32_t round, struc
     for (uint32_t rank = 0; rank < comm->size; rank++)
         for (uint32_t i = 0; i < rank; i++, count++)
             right = right && all[count] == 100 * rank + i;
+    uint32_t own[RANKS], collected[RANKS * RANKS] = {0};
+    for (uint32_t i = 0; i < comm->rank; i++)
+        own[i] = 100 * comm->rank + i;
+    if (comm_collect(comm, comm->rank == 0 ? collected : NULL, own, ends, err) != STATUS_OK)
+        return err->status;
+    right = right && (comm->rank > 0 || memcmp(collected, all, ends[comm->size - 1]) == 0);
     uint32_t told = comm->rank + round;
     if (comm_broadcast(comm, &told, sizeof told, root, err) != STATUS_OK)
         return err->status;
@@ -91,13 +97,37 @@ static enum status fold_in_order(struct comm *comm, struct error *err)
                   "the fold is not in the order of ranks", err);
 }
 
+struct visit {
+    uint32_t ranks, *sum;
+    bool fails;
+};
+
+static enum status add_all(void *context, const void *const *all, struct error *err)
+{
+    const struct visit *visit = context;
+    for (uint32_t rank = 0; rank < visit->ranks; rank++)
+        *visit->sum += *(const uint32_t *)all[rank];
+    return visit->fails ? error_set(err, STATUS_FAILED, "a visit has failed") : STATUS_OK;
+}
+
+static enum status visit_all(struct comm *comm, uint32_t round, struct error *err)
+{
+    uint32_t own = comm->rank + round, sum = 0;
+    const struct visit visit = {comm->size, &sum, false};
+    const enum status status = comm_visit(comm, &own, add_all, (void *)(uintptr_t)&visit, err);
+    own = UINT32_MAX; /* nobody looks at it any more */
+    return status == STATUS_OK ? expect(sum == comm->size * (comm->size - 1) / 2 + comm->size * round,
+                                        "what was visited is wrong", err)
+                               : status;
+}
+
 static enum status exchange(void *context, struct comm *comm, struct error *err)
 {
     (void)context;
     for (uint32_t round = 0; round < ROUNDS; round++)
         if (sum_and_maximum(comm, round, err) != STATUS_OK ||
             gather_and_broadcast(comm, round, err) != STATUS_OK ||
-            fold_in_order(comm, err) != STATUS_OK)
+            fold_in_order(comm, err) != STATUS_OK || visit_all(comm, round, err) != STATUS_OK)
             return err->status;
     return STATUS_OK;
 }
@@ -135,6 +165,16 @@ static enum status one_never_sends(void *context, struct comm *comm, struct erro
     return comm_fold(comm, sums, 2, NULL, add_own, comm, err);
 }
 
+static enum status one_visit_fails(void *context, struct comm *comm, struct error *err)
+{
+    (void)context;
+    uint32_t own = 1, sum = 0;
+    const struct visit visit = {comm->size, &sum, comm->rank == 1};
+    for (;;)
+        if (comm_visit(comm, &own, add_all, (void *)(uintptr_t)&visit, err) != STATUS_OK)
+            return err->status;
+}
+
 static void failure_ends_all(void **state)
 {
     (void)state;
@@ -146,6 +186,9 @@ static void failure_ends_all(void **state)
     assert_int_equal(run(one_never_sends, RANKS, &failed, &err), STATUS_FAILED);
     assert_int_equal(failed, 0);
     assert_string_equal(err.sentence, "rank 0 has failed");
+    assert_int_equal(run(one_visit_fails, RANKS, &failed, &err), STATUS_FAILED);
+    assert_int_equal(failed, 1);
+    assert_string_equal(err.sentence, "a visit has failed");
 }
 
 static void parts_are_disjoint_and_complete(void **state)
@@ -153,7 +196,7 @@ static void parts_are_disjoint_and_complete(void **state)
     (void)state;
     for (uint32_t size = 1; size <= 7; size++)
         for (uint64_t count = 0; count < 30; count++) {
-            struct comm comm = {0, size, NULL};
+            struct comm comm = {.size = size};
             uint64_t begin, end, before = 0;
             for (uint32_t rank = 0; rank < size; rank++, before = end) {
                 comm_part(&begin, &end, &comm, rank, count);

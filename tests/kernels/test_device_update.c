@@ -140,7 +140,7 @@ static void check_device(struct ocl_context *context, bool fewer)
     const struct matrix_source source = {
         .rows = fewer ? ROWS_FEW : ROWS, .dimension = 1, .read = read_rows};
     const struct lane_choice tiled = {.forced = true, .tiled = true, .ranks = 1};
-    struct comm alone = {0, 1, NULL};
+    struct comm alone = {.size = 1};
     struct lane lane;
     struct workers *workers;
     const struct rank rank = {&alone, &lane, &source};

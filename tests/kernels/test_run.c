@@ -91,20 +91,23 @@ static void expect_same(const struct cluster_outcome *out, const struct cluster_
         fail_msg("%s: other sizes or nearest rows", what);
 }
 
-/* tiled: the kernels of GPUs, where sums stay on the device. */
-static void check_kind(struct ocl_context *context, const struct kind *kind, bool tiled)
+enum kernels { OF_CPUS, TILED, TENSOR };
+
+/* TILED: the kernels of GPUs, where sums stay on the device; TENSOR: those of tensor cores as well. */
+static void check_kind(struct ocl_context *context, const struct kind *kind, enum kernels kernels)
 {
     struct cluster_config config;
     struct cluster_outcome one, out;
     struct error err = ERROR_INIT;
-    struct lane_choice choice = {.forced = true, .tiled = tiled, .ranks = 1};
+    struct lane_choice choice = {
+        .forced = true, .tiled = kernels != OF_CPUS, .tensor = kernels == TENSOR, .ranks = 1};
     configure(&config, kind);
     if (cluster_run_on(&one, context, &source, &config, &choice, &err) != STATUS_OK)
         fail_msg("%s: %s", kind->name, err.sentence);
     for (choice.ranks = 2; choice.ranks <= RUN_RANKS; choice.ranks++) {
         char what[100];
         snprintf(what, sizeof what, "%s, %u ranks%s", kind->name, choice.ranks,
-                 tiled ? ", tiled" : "");
+                 kernels == TENSOR ? ", tensor" : kernels == TILED ? ", tiled" : "");
         if (cluster_run_on(&out, context, &source, &config, &choice, &err) != STATUS_OK)
             fail_msg("%s: %s", what, err.sentence);
         expect_same(&out, &one, what);
@@ -126,9 +129,10 @@ static void ranks_give_the_same_bits(void **state)
 {
     skip_in_simulator();
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        check_kind(*state, &kinds[i], false);
-    check_kind(*state, &kinds[0], true);
-    check_kind(*state, &kinds[6], true);
+        check_kind(*state, &kinds[i], OF_CPUS);
+    check_kind(*state, &kinds[0], TILED);
+    check_kind(*state, &kinds[6], TILED);
+    check_kind(*state, &kinds[6], TENSOR);
 }
 
 static void check_sweep(struct ocl_context *context, bool weighted)

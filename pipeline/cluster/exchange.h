@@ -1,0 +1,42 @@
+/* exchange.h: the sums of all ranks' clusters on the device of each, so that centroids move there.
+ *
+ *   device ──read──> pinned memory ──comm_visit──> the other devices write and add what is there
+ *
+ * Each rank so moves all centroids, to the same bits. Where ranks do not share their memory the host
+ * adds up (comm_sum), and the device gets the result. */
+#ifndef CLPIPE_CLUSTER_EXCHANGE_H
+#define CLPIPE_CLUSTER_EXCHANGE_H
+
+#include "cluster/comm.h"
+#include "cluster/device_update.h"
+
+struct exchange {
+    bool used; /* on all ranks, or on none */
+    struct comm *comm;
+    struct device_update *device;
+    cl_kernel add;
+    cl_mem sums;    /* k x stride: of all ranks */
+    cl_mem counts;  /* as device->counts, of all ranks */
+    cl_mem arrived; /* a piece of another rank's sums */
+    cl_int *host_counts;
+};
+
+/* All ranks call it. Leaves `used` false where there is one rank, or where a device of any rank cannot
+ * move centroids. Otherwise centroids move by the sums of
+ * all ranks. */
+enum status exchange_open(struct exchange *exchange, struct comm *comm,
+                          struct device_update *device, struct error *err);
+void exchange_close(struct exchange *exchange);
+
+/* Enqueues what the next wait for the compute queue is to cover: the first piece of the sums comes to
+ * update->sums. */
+enum status exchange_begin(struct exchange *exchange, struct error *err);
+
+/* After that wait: makes exchange->sums those of all ranks, once what this enqueues is over, and calls
+ * `then`, which enqueues what needs them and waits for it. counts: of all ranks, k. totals: host
+ * memory for as many sums, which hold nothing of use afterwards. All ranks call it. */
+enum status exchange_end(struct exchange *exchange, const uint64_t *counts, int64_t *totals,
+                         enum status (*then)(void *context, struct error *err), void *context,
+                         struct error *err);
+
+#endif
