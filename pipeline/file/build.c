@@ -1,4 +1,4 @@
-/* build.c: one pass over the rows, into HDF5.
+/* build.c: one pass over the rows (gather.h), into HDF5.
  *
  * The features' datasets come first in the file, contiguous and each in one piece, then the tables
  * with their texts, then clusters and runs; so the bytes before /runs depend on nothing but the
@@ -12,15 +12,13 @@
 #include "file/checksums.h"
 #include "file/codebook_groups.h"
 #include "file/columns.h"
+#include "file/gather.h"
 #include "file/thumbnails.h"
 #include "version_generated.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Values are written in blocks of about this size. */
-#define BLOCK_BYTES (8u << 20)
-#define MOST_ROWS   4096
 /* Older runs are forgotten. */
 #define MOST_RUNS 100
 
@@ -33,9 +31,6 @@ struct build {
     struct columns *images, *failures;
     struct thumbnails *thumbnails;
     hid_t feature[FEATURE_MAX];
-    uint8_t *block[FEATURE_MAX];
-    unsigned block_rows, filled;
-    uint64_t written;
 };
 
 /* The same text as UTF-8; free it. */
@@ -85,17 +80,11 @@ static enum status create_feature(struct build *b, hid_t group, unsigned i, stru
             return STATUS_FAILED;
     if (h5_put_number(*dataset, "decode_scale", VALUE_U32, &described.decode_scale, b->path, err))
         return STATUS_FAILED;
-    b->block[i] = malloc(4 * (size_t)feature->dimension * b->block_rows);
-    return b->block[i] ? STATUS_OK
-                       : error_memory(err, 4 * (size_t)feature->dimension * b->block_rows, "rows");
+    return STATUS_OK;
 }
 
 static enum status create_features(struct build *b, struct error *err)
 {
-    size_t row_bytes = 4 * (size_t)b->features->values;
-    b->block_rows = row_bytes < BLOCK_BYTES ? (unsigned)(BLOCK_BYTES / row_bytes) : 1;
-    if (b->block_rows > MOST_ROWS)
-        b->block_rows = MOST_ROWS;
     enum status status = STATUS_FAILED;
     hid_t group = H5I_INVALID_HID;
     if (h5_create_scale(b->file, image_table.axis, b->config->images, b->path, err) ||
@@ -162,53 +151,36 @@ out:
     return status;
 }
 
-static enum status flush_values(struct build *b, struct error *err)
-{
-    for (unsigned i = 0; i < b->features->count; i++)
-        if (h5_write_rows(b->feature[i], value_type_of(&b->features->feature[i]), b->written,
-                          b->filled, b->block[i], b->path, err))
-            return STATUS_FAILED;
-    b->written += b->filled;
-    b->filled = 0;
-    return STATUS_OK;
-}
-
+/* The values go straight to their place in the file, the tables through HDF5. */
 static enum status write_rows(struct build *b, struct error *err)
 {
-    struct feed *feed;
-    struct feed_item item;
-    uint64_t location;
-    enum status status = feed_open(&feed, &b->config->feed, err);
-    if (status)
-        return status;
-    while (!(status = feed_next_location(feed, &location, err))) {
-        if ((status = feed_read(feed, location, &item, err)))
-            goto out;
-        for (unsigned i = 0; item.is_image && i < b->features->count; i++) {
-            const struct feature *feature = &b->features->feature[i];
-            size_t bytes = 4 * (size_t)feature->dimension;
-            memcpy(b->block[i] + b->filled * bytes,
-                   (const uint8_t *)item.values + 4 * (size_t)feature->place, bytes);
-        }
-        if (item.is_image && ++b->filled == b->block_rows && (status = flush_values(b, err)))
-            goto out;
-        status = columns_add(item.is_image ? b->images : b->failures,
-                             item.is_image ? (const void *)&item.image : &item.failure, item.path,
-                             item.path_length, err);
-        if (!status && item.is_image && b->thumbnails)
-            status = thumbnails_add(b->thumbnails, item.thumbnail, item.thumbnail_length, err);
-        if (status)
-            goto out;
+    struct gather *gather = NULL;
+    const struct feed_item *item;
+    const uint64_t images = b->config->images;
+    struct gather_config config = {
+        .feed = &b->config->feed,
+        .threads = b->config->threads,
+        .thumbnail_bytes = images > 0 ? (size_t)(b->config->thumbnail_bytes / images) : 0,
+        .fd = -1,
+        .path = b->path};
+    for (unsigned i = 0; images > 0 && i < b->features->count; i++)
+        if (h5_find_rows(&config.fd, &config.start[i], b->feature[i], b->path, err))
+            return STATUS_FAILED;
+    enum status status = gather_open(&gather, &config, err);
+    while (!status && !(status = gather_next(gather, &item, err))) {
+        status = columns_add(item->is_image ? b->images : b->failures,
+                             item->is_image ? (const void *)&item->image : &item->failure,
+                             item->path, item->path_length, err);
+        if (!status && item->is_image && b->thumbnails)
+            status = thumbnails_add(b->thumbnails, item->thumbnail, item->thumbnail_length, err);
     }
+    gather_close(&gather);
     if (status != STATUS_END)
-        goto out;
-    status = STATUS_FAILED;
-    if (flush_values(b, err) || (b->thumbnails && thumbnails_finish(b->thumbnails, err)) || columns_finish(b->images, err) || columns_finish(b->failures, err))
-        goto out;
-    status = STATUS_OK;
-out:
-    feed_close(&feed);
-    return status;
+        return status;
+    if ((b->thumbnails && thumbnails_finish(b->thumbnails, err)) ||
+        columns_finish(b->images, err) || columns_finish(b->failures, err))
+        return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 /* `map` is that of this run, `earlier` the group of a run that is copied; either may be missing. */
@@ -352,10 +324,8 @@ enum status build_file(const struct build_config *config, struct error *err)
     columns_close(&b.images);
     columns_close(&b.failures);
     thumbnails_close(&b.thumbnails);
-    for (unsigned i = 0; i < FEATURE_MAX; i++) {
+    for (unsigned i = 0; i < FEATURE_MAX; i++)
         h5_close(&b.feature[i]);
-        free(b.block[i]);
-    }
     if (status) {
         h5_discard_file(&b.file);
         goto out;

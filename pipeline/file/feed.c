@@ -43,7 +43,7 @@ enum status feed_open(struct feed **out, const struct feed_config *config, struc
     feed->config = *config;
     feed->block_rows = row_bytes < VALUES_BLOCK ? (unsigned)(VALUES_BLOCK / row_bytes) : 1;
     records_reader_init(&feed->reader, config->log, config->log_path, config->features->values,
-                        config->log_end, LOG_BUFFER);
+                        config->log_end, config->log_buffer ? config->log_buffer : LOG_BUFFER);
     for (unsigned i = 0; config->finished && i < config->features->count; i++) {
         const struct feature *feature = &config->features->feature[i];
         feed->feature[i] = result_feature_find(config->finished, feature->name);

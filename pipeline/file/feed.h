@@ -12,6 +12,7 @@ struct feed_config {
     int log;
     const char *log_path;
     uint64_t log_end;
+    size_t log_buffer; /* bytes of the log that are read at once; 0: as is good for one reader */
     const struct feature_set *features;
     unsigned thumbnail_size; /* thumbnails made for another one are left out */
     struct result *finished; /* may be NULL */

@@ -270,6 +270,39 @@ enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, en
     return status;
 }
 
+enum status h5_find_rows(int *fd, uint64_t *start, hid_t dataset, const char *path,
+                         struct error *err)
+{
+    int *descriptor = NULL;
+    hid_t file = H5Iget_file_id(dataset);
+    const haddr_t at = H5Dget_offset(dataset);
+    const bool found = at != HADDR_UNDEF &&
+                       H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 &&
+                       descriptor;
+    const enum status status = found ? STATUS_OK : h5_fail(err, "H5Dget_offset", "write", path);
+    *start = at;
+    *fd = found ? *descriptor : -1;
+    h5_close(&file);
+    return status;
+}
+
+enum status h5_write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
+                        struct error *err)
+{
+    const char *at = data;
+    while (size > 0) {
+        const ssize_t n = pwrite(fd, at, size, (off_t)offset);
+        if (n < 0 && errno != EINTR)
+            return system_failed(err, errno, "pwrite", "write", path);
+        if (n > 0) {
+            at += n;
+            offset += (uint64_t)n;
+            size -= (size_t)n;
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err)
 {
     bool ok = *dataset <= 0 || H5Dclose(*dataset) >= 0;

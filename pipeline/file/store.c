@@ -531,7 +531,8 @@ enum status store_finish(struct store *store, const struct store_run *run,
                                           .source_now = store->source_now,
                                           .stop = store->config.stop},
                                  .replaced = store->replaced,
-                                 .run = run};
+                                 .run = run,
+                                 .threads = store->config.threads};
     struct build_difference difference = {false, false};
     enum status status = journal_finish(store->journal, &build.feed.order, &build.feed.records,
                                         &build.feed.log_end, &tally, err);

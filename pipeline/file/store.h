@@ -3,8 +3,8 @@
  *   any thread ─ store_put ─> journal (log/): WORK/records ─ store_finish ─> OUT.h5.tmp ─> OUT.h5
  *
  * Wires the log and the file. Each record of the log carries everything that /images, /features or
- * /failures will hold, so the HDF5 file is a pure function of the log; building it is one
- * sequential pass. WORK is the directory "OUT.h5.partial", which exists only while a run is
+ * /failures will hold, so the HDF5 file is a pure function of the log; building it is one pass
+ * (gather.h). WORK is the directory "OUT.h5.partial", which exists only while a run is
  * unfinished. HDF5 is called by store_open and store_finish, and by store_prior where it reads the
  * finished file.
  *

@@ -70,6 +70,7 @@ static inline int fixture_open(void **state)
     f->sources[0] = "photos";
     f->config = (struct store_config){
         .output = f->output,
+        .threads = 2,
         .content = {.sources = f->sources,
                     .source_count = 1,
                     .features = &f->features,

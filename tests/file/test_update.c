@@ -1,7 +1,7 @@
 /* test_update.c: an existing result meets a changed world. */
 #include "test_store_common.h"
 
-#define MOST 400
+#define MOST 2500
 
 /* What a walk finds: items in their order, each from a source and in a version. */
 struct world {
@@ -322,6 +322,26 @@ static void test_vanished_before_resuming(void **state)
     assert_like_new(f, &next);
 }
 
+/* Batches of rows from the log alone, from the file alone, and from both, by any number of threads. */
+static void test_many_rows(void **state)
+{
+    struct fixture *f = *state;
+    static struct world some, all;
+    all = plain(MOST);
+    some.count = 0;
+    for (unsigned i = 0; i < MOST; i++)
+        if (i < 1100 || i > 2300 || (i > 1800 && i % 50 == 0))
+            add(&some, 0, i, 0);
+    for (unsigned threads = 0; threads < 5; threads += 2) {
+        f->config.threads = threads;
+        run(f, &some);
+        const struct outcome outcome = run(f, &all);
+        assert_int_equal(outcome.unchanged, some.count);
+        assert_like_new(f, &all);
+        unlink(f->output);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_nothing_new, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_added_removed_changed, fixture_open, fixture_close),
@@ -331,5 +351,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_lists, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_list_in_log, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_vanished_before_resuming, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_many_rows, fixture_open, fixture_close),
 };
 TEST_GROUP(update, NULL, NULL)
