@@ -188,7 +188,7 @@ static enum status print_overview(const struct overview *overview, struct error 
     for (unsigned i = 0; i < result_feature_count(overview->result); i++) {
         const struct result_feature *feature = result_feature_at(overview->result, i);
         sink_printf(&sink, "  %-9s %-14s %u values of %s, %s", i ? "" : "features", feature->name,
-                    feature->dimension, feature->is_float ? "float32" : "uint32", feature->spec);
+                    feature->dimension, result_feature_type_name(feature), feature->spec);
         if (feature->imported_from[0]) {
             sink_text(&sink, " from ");
             sink_clean(&sink, feature->imported_from);
@@ -243,7 +243,7 @@ static void json_features(struct json *json, const struct result *result)
         json_string(json, "spec", feature->spec);
         json_uint(json, "rows", feature->rows);
         json_uint(json, "dimension", feature->dimension);
-        json_string(json, "type", feature->is_float ? "float32" : "uint32");
+        json_string(json, "type", result_feature_type_name(feature));
         if (feature->imported_from[0])
             report_bytes(json, "imported_from", feature->imported_from);
         json_close_object(json);

@@ -207,6 +207,7 @@ static enum status plan_few(struct ingest_plan *plan, const struct preset *few,
                             const struct options *options, struct error *err)
 {
     char *parameters = NULL;
+    plan->few.features.store = (enum feature_store)options->store;
     for (unsigned i = 0; i < preset_count(few); i++) {
         enum status status = feature_set_add(&plan->few.features, few->feature[i].spec,
                                              (enum feature_normalize)options->normalize, err);

@@ -43,7 +43,7 @@ const struct option_group group_compute = {"Device and machine", compute_rows};
 static const struct option ingest_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL, "those of --preset", 0, 0,
      "feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or "
-     "levels=1+2+3, scale=N, normalize=..., codebook=C.h5; KIND "
+     "levels=1+2+3, scale=N, normalize=..., store=..., codebook=C.h5; KIND "
      "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, oplbp, "
      "hog, gradient, coledge; with words=K or fisher=K instead of bins= dct, sift, opsift or patch"},
     {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best", NULL,
@@ -58,6 +58,9 @@ static const struct option ingest_rows[] = {
     {"blur", 0, OPTION_CHOICE, AT(blur), "off|3", "off", NULL, 0, 0,
      "3: blur each image with a 3x3 box first, which removes its outermost pixels; for one "
      "feature: blur=3 in its SPEC"},
+    {"store", 0, OPTION_CHOICE, AT(store), "float32|float16|uint8", "float32", NULL, 0, 0,
+     "type in which values are stored; float16 takes half of the space, uint8 a quarter, with an error "
+     "that docs/features.md states; counts stay uint32; for one feature: store=TYPE in its SPEC"},
     {"thumbnails", 0, OPTION_MAYBE, AT(thumbnails), "[SIZE]", NULL,
      "those that the file has; run makes them for a new file", 16, 1024,
      "store a thumbnail of each image, at most SIZE pixels on its longest side (without SIZE: 160 "

@@ -380,8 +380,9 @@ static enum status resolve_feature(struct feature *out, struct takeover *t, cons
                                    const struct options *options, struct error *err)
 {
     const bool normalised = options_given(options, "normalize"),
-               blurred = options_given(options, "blur");
-    struct feature_set one = {.blur = options->blur ? BLUR_SIZE : 0};
+               blurred = options_given(options, "blur"), stored = options_given(options, "store");
+    struct feature_set one = {.blur = options->blur ? BLUR_SIZE : 0,
+                              .store = (enum feature_store)options->store};
     const struct feature *theirs = NULL;
     char *plain, *file;
     enum status status = split_spec(&plain, &file, spec)
@@ -394,7 +395,8 @@ static enum status resolve_feature(struct feature *out, struct takeover *t, cons
     *out = one.feature[0];
     theirs = find_feature(&t->features, out->name);
     if (theirs && !same_asked(theirs, out)) {
-        one = (struct feature_set){.blur = blurred ? one.blur : theirs->image.blur};
+        one = (struct feature_set){.blur = blurred ? one.blur : theirs->image.blur,
+                                   .store = stored ? one.store : theirs->store};
         if (feature_set_add(&one, plain,
                             normalised ? (enum feature_normalize)options->normalize
                                        : theirs->normalize,
@@ -414,7 +416,7 @@ out:
     return status;
 }
 
-/* --normalize and --blur without --feature must be what the file's features have. */
+/* --normalize, --blur and --store without --feature must be what the file's features have. */
 static enum status check_without_specs(const struct takeover *t, const struct options *options,
                                        struct error *err)
 {
@@ -429,6 +431,9 @@ static enum status check_without_specs(const struct takeover *t, const struct op
             : options_given(options, "blur") &&
                     feature->image.blur != (options->blur ? BLUR_SIZE : 0)
                 ? "--blur"
+            : options_given(options, "store") && feature->normalize != NORMALIZE_NONE &&
+                    feature->store != (enum feature_store)options->store
+                ? "--store"
                 : NULL;
         if (!option)
             continue;

@@ -161,6 +161,13 @@ static enum status parse_option(struct feature *feature, char *option, const cha
                              value);
         return STATUS_OK;
     }
+    if (strcmp(option, "store") == 0) {
+        if (!feature_store_parse(&feature->store, value))
+            return error_set(err, STATUS_USAGE,
+                             "feature '%s': store=%s must be float32, float16 or uint8", spec,
+                             value);
+        return STATUS_OK;
+    }
     if (strcmp(option, "blur") == 0) {
         if (strcmp(value, "3") != 0)
             return error_set(err, STATUS_USAGE, "feature '%s': blur=%s must be 3", spec, value);
@@ -327,12 +334,14 @@ void feature_write_spec(struct feature *feature)
     const bool fixed = feature->kind->fixed;
     if (feature->image.scale > 0)
         snprintf(scale, sizeof scale, ",scale=%u", feature->image.scale);
-    snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s",
+    snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s%s%s",
              feature->kind->name, fixed ? "" : feature->fisher ? "fisher=" : feature->codebook_words ? "words=" : "bins=",
              fixed ? "" : feature_bins_text(bins, sizeof bins, feature), fixed ? "" : ",",
              feature->levels ? "levels" : "grid", feature_grid_text(grid, sizeof grid, feature),
              feature_normalize_name(feature->normalize), feature->image.blur ? ",blur=3" : "",
-             scale, feature->codebook_digest[0] ? ",codebook=" : "", feature->codebook_digest);
+             scale, feature->store ? ",store=" : "",
+             feature->store ? feature_store_name(feature->store) : "",
+             feature->codebook_digest[0] ? ",codebook=" : "", feature->codebook_digest);
 }
 
 /* --- sets ------------------------------------------------------------------------------------ */
@@ -388,8 +397,11 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
                          spec);
     strcpy(copy, spec);
 
-    struct feature feature = {
-        .normalize = default_normalize, .grid_rows = 1, .grid_columns = 1, .image.blur = set->blur};
+    struct feature feature = {.normalize = default_normalize,
+                              .store = set->store,
+                              .grid_rows = 1,
+                              .grid_columns = 1,
+                              .image.blur = set->blur};
     /* NAME= may only stand before the first ':' or ',', where the options begin. */
     char *options = strpbrk(copy, ":,");
     if (options)
@@ -422,6 +434,9 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     if (status != STATUS_OK)
         return status;
 
+    if (feature.normalize == NORMALIZE_NONE)
+        feature.store = STORE_FLOAT32; /* that is: counts as they are */
+
     if (name)
         snprintf(feature.name, sizeof feature.name, "%s", name);
     else
@@ -441,9 +456,19 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     feature.offset = set->counters;
     feature.place = set->values;
     set->counters += feature.words;
-    set->values += feature.dimension;
+    set->values += feature_row_words(&feature);
     set->feature[set->count++] = feature;
     return STATUS_OK;
+}
+
+size_t feature_row_bytes(const struct feature *feature)
+{
+    return stored_size(feature->store) * feature->dimension;
+}
+
+uint32_t feature_row_words(const struct feature *feature)
+{
+    return (uint32_t)((feature_row_bytes(feature) + 3) / 4);
 }
 
 bool feature_lacks_codebook(const struct feature *feature)
@@ -580,7 +605,7 @@ static void sum_levels(uint32_t *words, const struct feature *feature, const uin
     }
 }
 
-bool feature_store_values(void *dst, const struct feature *feature, const uint32_t *words)
+static bool make_values(void *dst, const struct feature *feature, const uint32_t *words)
 {
     uint32_t *summed = NULL;
     if (feature->levels > 0) {
@@ -598,6 +623,22 @@ bool feature_store_values(void *dst, const struct feature *feature, const uint32
     else
         store_shares(dst, feature, words);
     free(summed);
+    return made;
+}
+
+bool feature_store_values(void *dst, const struct feature *feature, const uint32_t *words)
+{
+    if (feature->store == STORE_FLOAT32)
+        return make_values(dst, feature, words);
+    const size_t bytes = feature_row_bytes(feature);
+    float *values = malloc(feature->dimension * sizeof *values);
+    const bool made = values && make_values(values, feature, words);
+    if (made) {
+        stored_encode(dst, feature->store, feature->normalize == NORMALIZE_UNIT, values,
+                      feature->dimension);
+        memset((uint8_t *)dst + bytes, 0, 4 * (size_t)feature_row_words(feature) - bytes);
+    }
+    free(values);
     return made;
 }
 

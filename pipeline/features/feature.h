@@ -2,7 +2,7 @@
  * kind of feature is: kind.h.
  *
  * SPEC is [NAME=]KIND[:bins=B|AxBxC][,scale=N][,grid=RxC|levels=A+B+...]
- * [,normalize=none|l1|hellinger][,blur=3];
+ * [,normalize=none|l1|hellinger][,store=float32|float16|uint8][,blur=3];
  * a kind with descriptors has words=K or fisher=K instead of bins=.
  * A feature has two rows for each picture. On the device it is `words` uint32: `cell_bins` of them
  * for each cell that is counted, cells row by row over the upright picture; words of parts are added
@@ -13,6 +13,7 @@
 #define CLPIPE_FEATURES_FEATURE_H
 
 #include "base/error.h"
+#include "features/stored.h"
 #include "part/part.h"
 #include <stdint.h>
 
@@ -57,6 +58,7 @@ struct feature {
     char spec[128];              /* canonical: "rgb:bins=256,grid=1x1,normalize=l1" */
     const struct feature_kind *kind;
     enum feature_normalize normalize;
+    enum feature_store store; /* of the values in the file; counts stay uint32 */
     uint32_t bins[3]; /* unused axes are 0 */
     uint32_t grid_rows, grid_columns; /* that are counted */
     /* Of a pyramid: level[i] x level[i] cells each; where the counted rows, and columns, begin, as
@@ -70,7 +72,7 @@ struct feature {
     uint32_t words;       /* grid_rows * grid_columns * cell_bins */
     uint32_t dimension;   /* cells * cell_values */
     uint32_t offset;      /* of this feature's first word in an image's row on the device */
-    uint32_t place;       /* of its first value in an image's stored row */
+    uint32_t place;       /* of its values in an image's stored row, in words of 4 bytes */
     /* Only of kinds with descriptors: */
     uint32_t codebook_words;                 /* words=K, fisher=K; else 0 */
     bool fisher;                             /* fisher=K: sums around the words, not their counts */
@@ -82,8 +84,9 @@ struct feature_set {
     struct feature feature[FEATURE_MAX];
     unsigned count;
     uint32_t counters; /* of one image: the sum of the words */
-    uint32_t values;   /* the sum of the dimensions */
+    uint32_t values;   /* of one image's stored row, in words of 4 bytes */
     uint32_t blur;     /* default for specs without blur= */
+    enum feature_store store; /* default for specs without store= */
 };
 
 /* Parses one SPEC and appends it (offsets are set). default_normalize is --normalize.
@@ -118,9 +121,14 @@ struct cell_rect feature_cell_rect(const struct feature *feature, uint32_t row, 
  * no such one. */
 bool feature_grid(uint32_t *rows, uint32_t *columns, const struct feature *feature, unsigned index);
 
+/* Bytes of a feature's stored row, and the words of 4 bytes that hold them. */
+size_t feature_row_bytes(const struct feature *feature);
+uint32_t feature_row_words(const struct feature *feature);
+
 /* Turns one image's words of `feature` into what is stored: uint32 words as they are
- * (NORMALIZE_NONE) or float32; dst has room for `dimension` 4-byte values. A word becomes its share
- * of the sum of its histogram. False: no memory. */
+ * (NORMALIZE_NONE) or float32, or what float32 is stored as (stored.h); dst has room for
+ * feature_row_words() words of 4 bytes, whose last bytes may be left over and are 0. A word becomes its
+ * share of the sum of its histogram. False: no memory. */
 bool feature_store_values(void *dst, const struct feature *feature, const uint32_t *words);
 
 /* The number of histograms in a cell; 0: the words are no histograms. */

@@ -13,6 +13,7 @@
 #include "file/codebook_groups.h"
 #include "file/columns.h"
 #include "file/gather.h"
+#include "file/result_internal.h"
 #include "file/thumbnails.h"
 #include "version_generated.h"
 #include <stdio.h>
@@ -54,11 +55,6 @@ static enum status put_text(hid_t object, const char *name, const char *text, co
     return status;
 }
 
-static enum value_type value_type_of(const struct feature *feature)
-{
-    return feature->normalize == NORMALIZE_NONE ? VALUE_U32 : VALUE_F32;
-}
-
 static enum status create_feature(struct build *b, hid_t group, unsigned i, struct error *err)
 {
     const struct feature *feature = &b->features->feature[i];
@@ -69,18 +65,12 @@ static enum status create_feature(struct build *b, hid_t group, unsigned i, stru
     axis_name(axis, "feature", feature->name);
     result_feature_describe(&described, feature, b->config->content->decode_scale);
     if (h5_create_scale(b->file, axis, feature->dimension, b->path, err) ||
-        h5_create_dataset(dataset, group, feature->name, value_type_of(feature), 2, size, b->path,
-                          err) ||
+        h5_create_dataset(dataset, group, feature->name, result_feature_type(&described), 2, size,
+                          b->path, err) ||
         h5_attach_scale(b->file, *dataset, 0, image_table.axis, b->path, err) ||
         h5_attach_scale(b->file, *dataset, 1, axis, b->path, err))
         return STATUS_FAILED;
-    for (int t = 0; t < RESULT_FEATURE_TEXTS; t++)
-        if (h5_put_text(*dataset, result_feature_text[t].name,
-                        (const char *)&described + result_feature_text[t].offset, b->path, err))
-            return STATUS_FAILED;
-    if (h5_put_number(*dataset, "decode_scale", VALUE_U32, &described.decode_scale, b->path, err))
-        return STATUS_FAILED;
-    return STATUS_OK;
+    return result_feature_put_attributes(*dataset, &described, b->path, err);
 }
 
 static enum status create_features(struct build *b, struct error *err)

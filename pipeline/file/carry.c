@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "features/stored.h"
 #include "file/clusters.h"
 #include "file/defined.h"
 #include "file/imported.h"
@@ -163,6 +164,8 @@ struct space {
         hid_t dataset;
         uint32_t dimension;
         bool is_float;
+        enum feature_store store;
+        bool is_signed;
         double weight;
     } part[JOINED_MOST];
     uint32_t dimension, widest;
@@ -193,7 +196,12 @@ static bool space_add(struct space *space, const struct carry *c, const char *na
     hid_t extent = H5Dget_space(space->part[i].dataset),
           type = H5Dget_type(space->part[i].dataset);
     H5Sget_simple_extent_dims(extent, size, NULL);
-    space->part[i].is_float = H5Tget_class(type) == H5T_FLOAT;
+    const struct result_feature *same = result_feature_find(c->from, name);
+    space->part[i].is_float = H5Tget_class(type) == H5T_FLOAT || H5Tget_size(type) == 1;
+    space->part[i].store = H5Tget_size(type) == 1   ? STORE_UINT8
+                           : H5Tget_size(type) == 2 ? STORE_FLOAT16
+                                                    : STORE_FLOAT32;
+    space->part[i].is_signed = same && same->is_signed;
     space->part[i].dimension = (uint32_t)size[1];
     space->dimension += (uint32_t)size[1];
     space->widest = size[1] > space->widest ? (uint32_t)size[1] : space->widest;
@@ -251,10 +259,16 @@ static enum status space_read(const struct space *space, const struct carry *c, 
     size_t offset = 0;
     for (unsigned p = 0; p < space->parts; p++) {
         const uint32_t columns = space->part[p].dimension;
+        static const enum value_type types[] = {VALUE_F32, VALUE_F16, VALUE_U8};
+        const enum feature_store store = space->part[p].store;
+        const size_t values = (size_t)count * columns;
+        uint8_t *at = (uint8_t *)space->buffer +
+                      values * (sizeof *space->buffer - stored_size(store));
         if (h5_read_rows(space->part[p].dataset,
-                         space->part[p].is_float ? VALUE_F32 : VALUE_U32, first, count,
-                         space->buffer, c->path, err))
+                         space->part[p].is_float ? types[store] : VALUE_U32, first, count, at,
+                         c->path, err))
             return STATUS_FAILED;
+        stored_decode_in_place(space->buffer, store, space->part[p].is_signed, values);
         for (uint64_t i = 0; i < count * columns; i++) {
             float value = space->buffer[i];
             uint32_t number;

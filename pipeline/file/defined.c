@@ -39,7 +39,7 @@ static const struct defined names[] = {
     {"/failures/path_raw/bytes", DATASET, NULL, ""},
     {"/features", GROUP, NULL, ""},
     {"/features/*", DATASET, "spec",
-     "bins decode_scale grid imported_digest imported_from kind normalize spec "},
+     "bins decode_scale grid imported_digest imported_from kind normalize scale spec zero "},
     {"/codebooks", GROUP, NULL, ""},
     {"/codebooks/*", GROUP, "digest", "digest spec "},
     {"/codebooks/*/*", DATASET, NULL, ""},

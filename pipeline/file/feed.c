@@ -36,7 +36,7 @@ enum status feed_open(struct feed **out, const struct feed_config *config, struc
     *out = NULL;
     struct feed *feed = calloc(1, sizeof *feed);
     size_t row_bytes = 4 * (size_t)config->features->values;
-    if (!feed || !(feed->values = malloc(row_bytes + 1))) {
+    if (!feed || !(feed->values = calloc(1, row_bytes + 1))) {
         free(feed);
         return error_memory(err, row_bytes, "an image's values");
     }
@@ -47,10 +47,10 @@ enum status feed_open(struct feed **out, const struct feed_config *config, struc
     for (unsigned i = 0; config->finished && i < config->features->count; i++) {
         const struct feature *feature = &config->features->feature[i];
         feed->feature[i] = result_feature_find(config->finished, feature->name);
-        feed->block[i] = malloc(4 * (size_t)feature->dimension * feed->block_rows);
+        feed->block[i] = malloc(feature_row_bytes(feature) * feed->block_rows);
         if (!feed->block[i]) {
             feed_close(&feed);
-            return error_memory(err, 4 * (size_t)feature->dimension, "rows of the finished file");
+            return error_memory(err, feature_row_bytes(feature), "rows of the finished file");
         }
     }
     *out = feed;
@@ -115,7 +115,7 @@ enum status feed_finished_values(struct feed *feed, uint64_t row, const void **v
         feed->loaded = count;
     }
     for (unsigned i = 0; i < features->count; i++) {
-        size_t size = 4 * (size_t)features->feature[i].dimension;
+        const size_t size = feature_row_bytes(&features->feature[i]);
         memcpy(feed->values + 4 * (size_t)features->feature[i].place,
                feed->block[i] + (row - feed->first) * size, size);
     }

@@ -109,7 +109,7 @@ static enum status read_batch(struct gather *gather, struct batch *batch, struct
         if (status)
             return status;
         for (unsigned f = 0; item->is_image && f < features->count; f++) {
-            const size_t bytes = 4 * (size_t)features->feature[f].dimension;
+            const size_t bytes = feature_row_bytes(&features->feature[f]);
             memcpy(batch->values[f] + batch->images * bytes,
                    (const uint8_t *)item->values + 4 * (size_t)features->feature[f].place, bytes);
         }
@@ -124,7 +124,7 @@ static enum status write_values(const struct gather *gather, const struct batch 
                                 uint64_t row, struct error *err)
 {
     for (unsigned f = 0; batch->images > 0 && f < gather->features->count; f++) {
-        const size_t bytes = 4 * (size_t)gather->features->feature[f].dimension;
+        const size_t bytes = feature_row_bytes(&gather->features->feature[f]);
         if (h5_write_at(gather->config.fd, batch->values[f], batch->images * bytes,
                          gather->config.start[f] + row * bytes, gather->config.path, err))
             return STATUS_FAILED;
@@ -275,7 +275,7 @@ static enum status make_batches(struct gather *gather, struct error *err)
         made = batch->location && batch->item;
         for (unsigned f = 0; made && f < gather->features->count; f++) {
             batch->values[f] =
-                malloc(4 * (size_t)gather->features->feature[f].dimension * gather->batch_rows);
+                malloc(feature_row_bytes(&gather->features->feature[f]) * gather->batch_rows);
             made = batch->values[f] != NULL;
         }
     }

@@ -35,6 +35,7 @@ static const struct {
     [VALUE_I16] = {2, H5T_INTEGER, true},
     [VALUE_I32] = {4, H5T_INTEGER, true},
     [VALUE_I64] = {8, H5T_INTEGER, true},
+    [VALUE_F16] = {2, H5T_FLOAT, true},
     [VALUE_F32] = {4, H5T_FLOAT, true},
     [VALUE_F64] = {8, H5T_FLOAT, true},
     [VALUE_ASCII8] = {8, H5T_STRING, false},
@@ -52,6 +53,15 @@ void h5_close(hid_t *id)
     if (*id > 0)
         H5Idec_ref(*id);
     *id = H5I_INVALID_HID;
+}
+
+hid_t h5_float16(void)
+{
+    hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+    H5Tset_fields(type, 15, 10, 5, 0, 10);
+    H5Tset_size(type, 2);
+    H5Tset_ebias(type, 15);
+    return type;
 }
 
 /* A new type identifier: as stored (little-endian) or as in memory. */
@@ -74,6 +84,8 @@ static hid_t make_type(enum value_type type, bool stored)
         return H5Tcopy(stored ? H5T_STD_I32LE : H5T_NATIVE_INT32);
     case VALUE_I64:
         return H5Tcopy(stored ? H5T_STD_I64LE : H5T_NATIVE_INT64);
+    case VALUE_F16:
+        return h5_float16();
     case VALUE_F32:
         return H5Tcopy(stored ? H5T_IEEE_F32LE : H5T_NATIVE_FLOAT);
     case VALUE_F64:
@@ -454,6 +466,12 @@ static bool type_matches(hid_t stored, enum value_type type)
         return false;
     if (class == H5T_INTEGER)
         return (H5Tget_sign(stored) == H5T_SGN_2) == value_kinds[type].is_signed;
+    if (type == VALUE_F16) {
+        hid_t half = h5_float16();
+        const bool same = H5Tequal(stored, half) > 0;
+        h5_close(&half);
+        return same;
+    }
     return type == VALUE_F32
                ? H5Tequal(stored, H5T_IEEE_F32LE) > 0 || H5Tequal(stored, H5T_IEEE_F32BE) > 0
                : H5Tequal(stored, H5T_IEEE_F64LE) > 0 || H5Tequal(stored, H5T_IEEE_F64BE) > 0;

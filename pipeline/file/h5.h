@@ -22,6 +22,7 @@ enum value_type {
     VALUE_I16,
     VALUE_I32,
     VALUE_I64,
+    VALUE_F16,
     VALUE_F32,
     VALUE_F64,
     VALUE_ASCII8,  /* 8 bytes, NUL-padded */
@@ -31,6 +32,9 @@ enum value_type {
 
 /* Bytes of one element in memory. */
 size_t value_size(enum value_type type);
+
+/* A new type: binary16 of IEEE 754, little-endian. HDF5 has had it only since 1.14.4. */
+hid_t h5_float16(void);
 
 /* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */
 void h5_close(hid_t *id);

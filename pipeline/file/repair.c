@@ -161,7 +161,8 @@ static enum status read_parts(struct repair *r, struct error *err)
         if (status)
             return status;
         if (made->dimension != feature->dimension ||
-            (made->normalize != NORMALIZE_NONE) != feature->is_float) {
+            (made->normalize != NORMALIZE_NONE) != feature->is_float ||
+            made->store != feature->store) {
             h5_damaged(err, result->path, "/features/%s contradicts itself", feature->name);
             return error_remedy(err, REMEDY_START_OVER);
         }

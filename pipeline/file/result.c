@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "features/kind.h"
+#include "features/stored.h"
 #include "file/result_internal.h"
 #include <assert.h>
 #include <errno.h>
@@ -55,6 +56,8 @@ void result_feature_describe(struct result_feature *out, const struct feature *f
 {
     *out = (struct result_feature){.dimension = feature->dimension,
                                    .is_float = feature->normalize != NORMALIZE_NONE,
+                                   .store = feature->store,
+                                   .is_signed = feature->normalize == NORMALIZE_UNIT,
                                    .decode_scale = decode_scale};
     snprintf(out->name, sizeof out->name, "%s", feature->name);
     snprintf(out->spec, sizeof out->spec, "%s", feature->spec);
@@ -63,6 +66,21 @@ void result_feature_describe(struct result_feature *out, const struct feature *f
     feature_grid_text(out->grid, sizeof out->grid, feature);
     snprintf(out->normalize, sizeof out->normalize, "%s",
              feature_normalize_name(feature->normalize));
+}
+
+enum status result_feature_put_attributes(hid_t dataset, const struct result_feature *feature,
+                                          const char *path, struct error *err)
+{
+    const uint32_t zero = stored_zero(feature->is_signed), scale = stored_scale(feature->is_signed);
+    for (int t = 0; t < RESULT_FEATURE_TEXTS; t++)
+        if (h5_put_text(dataset, result_feature_text[t].name,
+                        (const char *)feature + result_feature_text[t].offset, path, err))
+            return STATUS_FAILED;
+    if (feature->store == STORE_UINT8 &&
+        (h5_put_number(dataset, "zero", VALUE_U32, &zero, path, err) ||
+         h5_put_number(dataset, "scale", VALUE_U32, &scale, path, err)))
+        return STATUS_FAILED;
+    return h5_put_number(dataset, "decode_scale", VALUE_U32, &feature->decode_scale, path, err);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -234,10 +252,11 @@ static enum status open_feature(struct result *result, hid_t group, const char *
         return STATUS_FAILED;
     /* The normalisation says which of the two types it must be. */
     feature->is_float = strcmp(feature->normalize, "none") != 0;
+    feature->is_signed = strcmp(feature->normalize, "unit") == 0;
+    feature->store = feature->is_float ? feature_store_of_spec(feature->spec) : STORE_FLOAT32;
     hsize_t size[2];
     if (h5_open_dataset(&result->features[result->feature_count].dataset, group, name,
-                        feature->is_float ? VALUE_F32 : VALUE_U32, 2, size, where, result->path,
-                        err))
+                        result_feature_type(feature), 2, size, where, result->path, err))
         return STATUS_FAILED;
     result->feature_count++;
     if (size[0] != rows_count(result->images))
@@ -640,21 +659,35 @@ uint64_t result_run_count(const struct result *result)
     return result->run_count;
 }
 
+const char *result_feature_type_name(const struct result_feature *feature)
+{
+    return feature->is_float ? feature_store_name(feature->store) : "uint32";
+}
+
+enum value_type result_feature_type(const struct result_feature *feature)
+{
+    static const enum value_type types[] = {VALUE_F32, VALUE_F16, VALUE_U8};
+    return feature->is_float ? types[feature->store] : VALUE_U32;
+}
+
 /* --- reading --------------------------------------------------------------------------------- */
 
 enum status result_feature_read_raw(struct result *result, const struct result_feature *feature,
                                     uint64_t first, uint64_t count, void *rows, struct error *err)
 {
     assert(first <= feature->rows && count <= feature->rows - first);
-    return h5_read_rows(result_feature_dataset(feature), feature->is_float ? VALUE_F32 : VALUE_U32,
-                        first, count, rows, result->path, err);
+    return h5_read_rows(result_feature_dataset(feature), result_feature_type(feature), first, count,
+                        rows, result->path, err);
 }
 
 enum status result_feature_read(struct result *result, const struct result_feature *feature,
                                 uint64_t first, uint64_t count, float *rows, struct error *err)
 {
-    if (result_feature_read_raw(result, feature, first, count, rows, err))
+    const uint64_t values = count * feature->dimension;
+    uint8_t *at = (uint8_t *)rows + values * (sizeof *rows - stored_size(feature->store));
+    if (result_feature_read_raw(result, feature, first, count, at, err))
         return STATUS_FAILED;
+    stored_decode_in_place(rows, feature->store, feature->is_signed, values);
     if (feature->is_float)
         return STATUS_OK;
     /* In place: HDF5's own conversion of integers to floats is slow. */

@@ -50,19 +50,23 @@ struct result_feature {
     char spec[1024], kind[16], bins[32], grid[24], normalize[16]; /* spec: of joined ones, all */
     uint64_t rows;
     uint32_t dimension;
-    bool is_float; /* float32, else uint32 */
+    bool is_float; /* else uint32 */
+    enum feature_store store; /* where it is */
+    bool is_signed; /* normalize=unit */
     uint32_t decode_scale;
     char imported_from[256]; /* of an imported feature; else "" */
 };
 /* The kind and the spec of features whose rows were not computed by clpipe (imported.h). */
 #define FEATURE_IMPORTED "imported"
 bool result_feature_imported(const struct result_feature *feature);
+/* How values are stored: "float32", "float16", "uint8" or "uint32". */
+const char *result_feature_type_name(const struct result_feature *feature);
 unsigned result_feature_count(const struct result *result);
 const struct result_feature *result_feature_at(const struct result *result, unsigned i);
 /* By name, or NULL. */
 const struct result_feature *result_feature_find(const struct result *result, const char *name);
 
-/* Reads rows [first, first + count) of a feature as float32 (counts are converted). */
+/* Reads rows [first, first + count) of a feature as float32, whatever it is stored as. */
 enum status result_feature_read(struct result *result, const struct result_feature *feature,
                                 uint64_t first, uint64_t count, float *rows, struct error *err);
 /* The same of a feature that is not float, as the uint32 counts that are stored (float32 holds them

@@ -85,7 +85,14 @@ extern const struct column agreement_attribute[AGREEMENT_ATTRIBUTES];
 void result_feature_describe(struct result_feature *out, const struct feature *feature,
                              uint32_t decode_scale);
 
-/* Rows of a feature as they are stored: float32 or uint32, 4 bytes a value. */
+/* Writes the attributes that tell it. */
+enum status result_feature_put_attributes(hid_t dataset, const struct result_feature *feature,
+                                          const char *path, struct error *err);
+
+/* The type that the values of a feature are stored in. */
+enum value_type result_feature_type(const struct result_feature *feature);
+
+/* Rows of a feature as they are stored, end to end. */
 enum status result_feature_read_raw(struct result *result, const struct result_feature *feature,
                                     uint64_t first, uint64_t count, void *rows, struct error *err);
 

@@ -130,7 +130,7 @@ static enum status check_content(struct finder *f, const struct feed_item *item,
         if (result_feature_read_raw(f->old, there, (uint64_t)*row, 1, f->values, err))
             return STATUS_FAILED;
         same = memcmp(f->values, (const uint8_t *)item->values + 4 * (size_t)feature->place,
-                      4 * (size_t)feature->dimension) == 0;
+                      feature_row_bytes(feature)) == 0;
     }
     if (!same)
         *row = -1;

@@ -76,10 +76,10 @@ static bool find_kind(struct serial_values *kind, hid_t type)
                                            : H5T_STD_U64LE);
         return true;
     }
-    if (class != H5T_FLOAT || size < 4)
+    if (class != H5T_FLOAT || size < 2)
         return false;
     snprintf(kind->name, sizeof kind->name, "float%u", bits);
-    kind->memory = H5Tcopy(size == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
+    kind->memory = size == 2 ? h5_float16() : H5Tcopy(size == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "base/source_name.h"
 #include "features/kind.h"
+#include "features/stored.h"
 #include "file/checksums.h"
 #include "file/codebook_groups.h"
 #include "file/verify_report.h"
@@ -211,6 +212,20 @@ static uint64_t cell_extent(uint64_t size, uint64_t cell, uint64_t cells)
     return ((cell + 1) * size + cells - 1) / cells - (cell * size + cells - 1) / cells;
 }
 
+/* How far the sum of a histogram's shares, or of their squares, can be from 1, by the errors of the type
+ * that they are stored in: the sum of their roots is at most sqrt(bins). */
+static double tolerance(const struct feature *feature, uint32_t bins)
+{
+    switch (feature->store) {
+    case STORE_FLOAT16:
+        return 0x1p-10 + bins * 0x1p-24;
+    case STORE_UINT8:
+        return 2 * (sqrt(bins) + bins / 1020.0) / stored_scale(false);
+    default:
+        return TOLERANCE;
+    }
+}
+
 /* Checks one histogram of `bins` values of a cell with `pixels` pixels (UINT64_MAX: unknown). */
 static void check_histogram(struct problems *problems, const struct feature *feature,
                             const void *values, uint32_t bins, uint64_t pixels, uint64_t row)
@@ -235,7 +250,7 @@ static void check_histogram(struct problems *problems, const struct feature *fea
     if (!in_range)
         verify_row(&problems->range, row);
     bool empty = sum == 0 && (pixels == 0 || pixels == UINT64_MAX);
-    bool full = fabs(sum - 1) <= TOLERANCE && pixels != 0;
+    bool full = fabs(sum - 1) <= tolerance(feature, bins) && pixels != 0;
     if (in_range && !empty && !full)
         verify_row(&problems->sum, row);
 }
@@ -324,7 +339,9 @@ static enum status check_feature(struct verify *verify, const struct result_feat
     enum status status = STATUS_FAILED;
     for (uint64_t first = 0; first < stored->rows; first += block) {
         uint64_t count = stored->rows - first < block ? stored->rows - first : block;
-        if (result_feature_read_raw(result, stored, first, count, values, err))
+        if (stored->is_float
+                ? result_feature_read(result, stored, first, count, (float *)(void *)values, err)
+                : result_feature_read_raw(result, stored, first, count, values, err))
             goto out;
         for (uint64_t i = 0; i < count; i++) {
             const void *image;

@@ -29,7 +29,7 @@ CHAINS = len(os.sched_getaffinity(0)) + 1
 # Each picture gives 30 kB to the log, which is written in pieces of a megabyte: work is sealed all
 # along.
 PICTURES = 100
-FEATURES = ["--feature", "rgb:bins=256,grid=4x4"]
+FEATURES = ["--feature", "rgb:bins=256,grid=4x4", "--feature", "gray:bins=63,store=uint8"]
 COMMANDS = {
     "ingest": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
     "cluster": ["cluster", "x.h5", "-k", "12", "--feature", "rgb_256_4x4", "--n-init", "3"],

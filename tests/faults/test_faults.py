@@ -215,7 +215,7 @@ def starts(tmp_path_factory, program):
     pictures = base / "pictures"
     draw_photos(pictures, 5)
     (pictures / "cut.jpg").write_bytes((pictures / "green" / "01.jpg").read_bytes()[:500])
-    feature = ["--feature", "rgb:bins=8x8x8", "--feature", "gray:bins=16,grid=2x2"]
+    feature = ["--feature", "rgb:bins=8x8x8", "--feature", "gray:bins=16,grid=2x2,store=uint8"]
     ingest = ["ingest", pictures, "-o", "x.h5", *feature]
 
     with tarfile.open(base / "more.tar.gz", "w:gz") as archive:

@@ -233,6 +233,9 @@ class File:
             return self._joined(rows)
         stored = self._file["features"][self._choose("feature", self.feature_names, name)]
         found: Array = stored[rows if rows is not None else slice(None)]
+        if "zero" in stored.attrs and found.dtype == "u1":
+            root = (numpy.arange(256.0) - stored.attrs["zero"]) / stored.attrs["scale"]
+            found = (root * abs(root)).astype("f4")[found]
         return found.astype("f4") if found.dtype == "f2" else found
 
     def features(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":

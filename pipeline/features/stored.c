@@ -1,0 +1,152 @@
+/* stored.c: float16 by the bits of float32, uint8 by a table. */
+#include "features/stored.h"
+#include <math.h>
+#include <string.h>
+
+#define BLOCK 256 /* values converted at a time where they lie */
+
+static const char *const names[] = {"float32", "float16", "uint8"};
+
+const char *feature_store_name(enum feature_store store)
+{
+    return names[store];
+}
+
+bool feature_store_parse(enum feature_store *out, const char *text)
+{
+    for (int i = STORE_FLOAT32; i <= STORE_UINT8; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum feature_store)i;
+            return true;
+        }
+    return false;
+}
+
+enum feature_store feature_store_of_spec(const char *spec)
+{
+    const char *option = strstr(spec, ",store=");
+    enum feature_store store = STORE_FLOAT32;
+    char name[16] = "";
+    if (option) {
+        option += strlen(",store=");
+        const size_t length = strcspn(option, ",");
+        if (length < sizeof name)
+            memcpy(name, option, length);
+        feature_store_parse(&store, name);
+    }
+    return store;
+}
+
+size_t stored_size(enum feature_store store)
+{
+    return store == STORE_FLOAT16 ? 2 : store == STORE_UINT8 ? 1 : 4;
+}
+
+uint32_t stored_zero(bool is_signed)
+{
+    return is_signed ? 128 : 0;
+}
+
+uint32_t stored_scale(bool is_signed)
+{
+    return is_signed ? 127 : 255;
+}
+
+/* --- float16 --------------------------------------------------------------------------------- */
+
+static uint16_t half_of(float value)
+{
+    uint32_t bits;
+    const float half = 0.5f, magnitude = fabsf(value);
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t sign = bits >> 16 & 0x8000;
+    bits &= 0x7fffffff;
+    if (bits > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00);
+    if (bits >= 0x47800000) /* 2^16 */
+        return (uint16_t)(sign | 0x7c00);
+    if (bits >= 0x38800000) /* 2^-14: normal, also where rounding gives infinity */
+        return (uint16_t)(sign | (((bits + 0xfff + (bits >> 13 & 1)) >> 13) - (112u << 10)));
+    /* The sum has the multiple of 2^-24 that is nearest in its last bits. */
+    const float sum = magnitude + half;
+    uint32_t base;
+    memcpy(&bits, &sum, sizeof bits);
+    memcpy(&base, &half, sizeof base);
+    return (uint16_t)(sign | (bits - base));
+}
+
+static float float_of(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
+    uint32_t bits = rest << 13;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    value *= 0x1p112f; /* the difference of the exponents' offsets */
+    memcpy(&bits, &value, sizeof bits);
+    bits |= sign | (rest >= 0x7c00 ? 0x7f800000 : 0);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* --- uint8 ----------------------------------------------------------------------------------- */
+
+static uint8_t code_of(float value, bool is_signed)
+{
+    const double zero = stored_zero(is_signed), scale = stored_scale(is_signed);
+    const double root = rint(scale * sqrt(fabs((double)value)));
+    const double code = zero + (value < 0 ? -root : root);
+    return (uint8_t)(code > 255 ? 255 : code < zero - scale ? zero - scale : code);
+}
+
+static float value_of(uint32_t code, bool is_signed)
+{
+    const double t = ((double)code - stored_zero(is_signed)) / stored_scale(is_signed);
+    return (float)(t * fabs(t));
+}
+
+/* --- both ------------------------------------------------------------------------------------ */
+
+void stored_encode(void *to, enum feature_store store, bool is_signed, const float *values,
+                   size_t count)
+{
+    uint8_t *out = to;
+    if (store == STORE_FLOAT32)
+        memcpy(to, values, count * sizeof *values);
+    for (size_t i = 0; store == STORE_FLOAT16 && i < count; i++) {
+        const uint16_t half = half_of(values[i]);
+        memcpy(out + 2 * i, &half, sizeof half);
+    }
+    for (size_t i = 0; store == STORE_UINT8 && i < count; i++)
+        out[i] = code_of(values[i], is_signed);
+}
+
+void stored_decode(float *values, enum feature_store store, bool is_signed, const void *from,
+                   size_t count)
+{
+    const uint8_t *in = from;
+    float table[256];
+    if (store == STORE_FLOAT32)
+        memcpy(values, from, count * sizeof *values);
+    for (size_t i = 0; store == STORE_FLOAT16 && i < count; i++) {
+        uint16_t half;
+        memcpy(&half, in + 2 * i, sizeof half);
+        values[i] = float_of(half);
+    }
+    for (uint32_t i = 0; store == STORE_UINT8 && i < 256; i++)
+        table[i] = value_of(i, is_signed);
+    for (size_t i = 0; store == STORE_UINT8 && i < count; i++)
+        values[i] = table[in[i]];
+}
+
+void stored_decode_in_place(float *values, enum feature_store store, bool is_signed, size_t count)
+{
+    const size_t size = stored_size(store);
+    const uint8_t *from = (const uint8_t *)values + count * (sizeof *values - size);
+    uint8_t block[2 * BLOCK];
+    /* What is written never reaches what is still to be read. */
+    for (size_t i = 0, n; store != STORE_FLOAT32 && i < count; i += n) {
+        n = count - i < BLOCK ? count - i : BLOCK;
+        memcpy(block, from + i * size, n * size);
+        stored_decode(values + i, store, is_signed, block, n);
+    }
+}
