@@ -61,6 +61,12 @@ static void print_head(struct sink *sink, const struct overview *overview)
         sink_clean(sink, result_source(result, i));
         sink_text(sink, "\n");
     }
+    const struct list_share *share = result_share(result);
+    if (share->count > 0)
+        sink_printf(sink, "  %-9s %llu/%llu: files %llu to %llu of %llu\n", "shard",
+                    (unsigned long long)share->index, (unsigned long long)share->count,
+                    (unsigned long long)share->first, (unsigned long long)share->last,
+                    (unsigned long long)share->list_count);
     sink_printf(sink, "  %-9s %s\n", "images",
                 format_count(count, sizeof count, result_images(result)));
     if (overview->duplicates > 0)
@@ -397,6 +403,7 @@ static enum status write_json(const struct overview *overview, const struct opti
     for (unsigned i = 0; i < result_source_count(result); i++)
         report_bytes(&json, NULL, result_source(result, i));
     json_close_array(&json);
+    report_share(&json, result_share(result));
     json_uint(&json, "images", result_images(result));
     json_uint(&json, "duplicates", overview->duplicates);
     json_uint(&json, "failed", failures_counted(overview->by_reason));

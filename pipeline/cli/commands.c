@@ -48,6 +48,22 @@ const struct command commands[] = {
      .computes = true,
      .group = {&group_ingest_output, &group_ingest, &group_images, &group_tuning},
      .run = command_ingest},
+    {.name = "list",
+     .goal = STEPS,
+     .arguments = "SOURCE... -o LIST [OPTIONS]",
+     .summary = "list the files of sources once, for many ingests",
+     .about =
+         "Walks the sources, looks into archives, and writes the paths, sizes and times of all files, and "
+         "the places of members, to LIST. A command that is given @LIST walks nothing: so each of "
+         "many shards begins at once. Paths are relative to the directory in which list runs; use "
+         "LIST there. A file that has changed since is a failure.",
+     .examples = "  clpipe list photos 'shard-{0000..0999}.tar' -o all.list\n"
+                 "  clpipe ingest @all.list -o 'part-{shard}.h5' --shard slurm/64",
+     .operand_name = "SOURCE",
+     .min_operands = 1,
+     .max_operands = 65535,
+     .group = {&group_list},
+     .run = command_list},
     {.name = "codebook",
      .goal = STEPS,
      .arguments = "SOURCE... -o C.h5 --feature SPEC|--preset NAME [OPTIONS]",

@@ -7,6 +7,7 @@
 
 enum status command_run(const struct options *options, struct error *err);
 enum status command_ingest(const struct options *options, struct error *err);
+enum status command_list(const struct options *options, struct error *err);
 enum status command_codebook(const struct options *options, struct error *err);
 enum status command_cluster(const struct options *options, struct error *err);
 enum status command_assign(const struct options *options, struct error *err);

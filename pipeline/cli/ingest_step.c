@@ -28,7 +28,7 @@
 
 /* A missing source is a mistyped command line, found before a device is woken up. What else may be
  * wrong with one, the walk says. */
-static enum status look_for_sources(const struct options *options, struct error *err)
+enum status ingest_look_for_sources(const struct options *options, struct error *err)
 {
     bool standard_input = false;
     for (unsigned i = 0; i < options->operand_count; i++) {
@@ -123,12 +123,12 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
             continue;
         if (list)
             return error_set(err, STATUS_USAGE,
-                             "%s decodes every image again, but the list of source - is not "
+                             "%s is for all sources, but the list of source - is not "
                              "given: give - as well, or remove its images with --drop-source -",
                              option);
         if (!there)
             return error_set(err, STATUS_USAGE,
-                             "%s decodes every image again, but the source %s is not there: "
+                             "%s is for all sources, but the source %s is not there: "
                              "give it by the path that it has now, or remove its images with "
                              "--drop-source",
                              option, shown);
@@ -232,7 +232,7 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
     struct takeover *t = &plan->takeover;
     const struct preset *preset = NULL;
     enum status status = choose_features(plan, &preset, options, err);
-    if (status == STATUS_OK && preset && preset->few && !t->file)
+    if (status == STATUS_OK && preset && preset->few && !t->file && t->share.count <= 1)
         status = plan_few(plan, preset->few, options, err);
     if (status != STATUS_OK || !t->file)
         return status;
@@ -252,6 +252,9 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
                         : plan->redo ? "--retrain"
                                      : "--add-codes",
                         false, err);
+    /* What a shard is depends on all sources. */
+    if (t->share.count > 0)
+        return walk_all(plan, "a shard", false, err);
     if (takeover_raises_limits(t))
         return walk_all(plan, "a raised limit", true, err);
     return options_given(options, "thumbnails") ? walk_all(plan, "--thumbnails", true, err)
@@ -269,6 +272,33 @@ static enum status check_codebook_used(const struct ingest_plan *plan, const str
                              : STATUS_OK;
 }
 
+/* Shards that learned their own codebooks would have features that cannot be compared. */
+static enum status check_shard_codebooks(const struct ingest_plan *plan,
+                                         const struct options *options, struct error *err)
+{
+    char preset[32] = "";
+    if (plan->takeover.share.count <= 1 || options->dry_run)
+        return STATUS_OK;
+    if (plan->preset && options->features.count == 0)
+        parameters_text(preset, sizeof preset, plan->preset, "name");
+    for (unsigned i = 0; i < plan->features.count; i++) {
+        const struct feature *feature = &plan->features.feature[i];
+        if (!feature->kind->descriptor || feature->codebook)
+            continue;
+        if (*preset)
+            return error_set(err, STATUS_USAGE,
+                             "--shard: all shards need the same codebooks, and the preset %s learns "
+                             "some: learn them once with clpipe codebook SOURCE... --preset %s "
+                             "-o C.h5, and give --codebook C.h5; or take --preset color",
+                             preset, preset);
+        return error_set(err, STATUS_USAGE,
+                         "--shard: all shards need the same codebook of %s: learn it once with "
+                         "clpipe codebook SOURCE... --feature %s=%s -o C.h5, and give --codebook C.h5",
+                         feature->name, feature->name, feature->spec);
+    }
+    return STATUS_OK;
+}
+
 enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
                              struct error *err)
 {
@@ -283,7 +313,7 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
                                          options->histogram_variant, options, err);
     if (status != STATUS_OK)
         goto out;
-    status = look_for_sources(options, err);
+    status = ingest_look_for_sources(options, err);
     if (status != STATUS_OK)
         goto out;
     if (options->strict && options_given(options, "allow-failures"))
@@ -297,7 +327,8 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
     status = plan_update(out, options, err);
     if (status != STATUS_OK)
         goto out;
-    if ((status = check_codebook_used(out, options, err)))
+    if ((status = check_codebook_used(out, options, err)) ||
+        (status = check_shard_codebooks(out, options, err)))
         goto out;
     status = write_parameters(&out->parameters, &out->features, &out->takeover.options,
                               stored_limit(&out->takeover, options), err);
@@ -353,7 +384,8 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
 }
 
 static struct walk_options walk_options_of(const struct options *options,
-                                           const char *const *sources, unsigned count)
+                                           const char *const *sources, unsigned count,
+                                           const struct list_share *share)
 {
     return (struct walk_options){.sources = sources,
                                  .source_count = count,
@@ -364,7 +396,15 @@ static struct walk_options walk_options_of(const struct options *options,
                                  .follow_symlinks = options->follow_symlinks,
                                  .archives = options->archives,
                                  .hidden = options->hidden,
+                                 .shard_index = share->index,
+                                 .shard_count = share->count,
                                  .limit = options->limit};
+}
+
+struct walk_options ingest_walk_options(const struct options *options)
+{
+    return walk_options_of(options, options->operand, options->operand_count,
+                           &(struct list_share){.count = 0});
 }
 
 static enum status find_devices(void *context, struct ingest_devices *found, struct error *err)
@@ -374,6 +414,18 @@ static enum status find_devices(void *context, struct ingest_devices *found, str
     enum status status = compute_find_devices(compute, search->options, err);
     *found = (struct ingest_devices){&compute->devices, compute->chosen, compute->count};
     return status;
+}
+
+void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed)
+{
+    if (links_passed > 0)
+        log_message(LOG_NOTICE, "%llu symbolic link%s not followed (use --follow-symlinks)",
+                    (unsigned long long)links_passed,
+                    links_passed == 1 ? " to a directory was" : "s to directories were");
+    if (archives_passed > 0)
+        log_message(LOG_NOTICE, "%llu archive%s not opened (use --archives)",
+                    (unsigned long long)archives_passed,
+                    archives_passed == 1 ? " in a directory was" : "s in directories were");
 }
 
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
@@ -387,12 +439,14 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     uint64_t shared =
         isolate ? bounds_isolate_slot(memory, compute_threads(options)) * compute->threads : 0;
     struct ingest_config config = {
-        .walk = walk_options_of(options, takeover->places.walked, takeover->places.count),
+        .walk = walk_options_of(options, takeover->places.walked, takeover->places.count,
+                                &takeover->share),
         .features = plan->features,
         .few = plan->has_few ? &plan->few : NULL,
         .store = {.output = options->output,
                   .content = {.parameters = plan->parameters,
                               .preset = plan->preset,
+                              .share = takeover->share,
                               .sources = takeover->places.stored,
                               .source_count = takeover->places.count},
                   .old = takeover->file ? &takeover->old : NULL,
@@ -434,14 +488,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     progress_end(progress);
     if (status == STATUS_OK)
         takeover_tell(takeover, options);
-    if (report->links_passed > 0)
-        log_message(LOG_NOTICE, "%llu symbolic link%s not followed (use --follow-symlinks)",
-                    (unsigned long long)report->links_passed,
-                    report->links_passed == 1 ? " to a directory was" : "s to directories were");
-    if (report->archives_passed > 0)
-        log_message(LOG_NOTICE, "%llu archive%s not opened (use --archives)",
-                    (unsigned long long)report->archives_passed,
-                    report->archives_passed == 1 ? " in a directory was" : "s in directories were");
+    ingest_tell_passed(report->links_passed, report->archives_passed);
     return status;
 }
 
@@ -450,11 +497,11 @@ enum status ingest_learn(struct codebooks *codebooks, struct feature_set *featur
                          const struct options *options, struct compute_search *search,
                          struct isolate *isolate, struct progress *progress, struct error *err)
 {
-    enum status status = look_for_sources(options, err);
+    enum status status = ingest_look_for_sources(options, err);
     if (status != STATUS_OK)
         return status;
     struct ingest_config config = {
-        .walk = walk_options_of(options, options->operand, options->operand_count),
+        .walk = ingest_walk_options(options),
         .features = *given,
         .find_devices = find_devices,
         .find_devices_context = search,

@@ -42,6 +42,14 @@ enum status ingest_learn(struct codebooks *codebooks, struct feature_set *featur
                          const struct options *options, struct compute_search *search,
                          struct isolate *isolate, struct progress *progress, struct error *err);
 
+/* Sources that are not there are a mistyped command line. What else may be wrong with one, the walk
+ * says. */
+enum status ingest_look_for_sources(const struct options *options, struct error *err);
+/* The operands as sources, and how they are walked. */
+struct walk_options ingest_walk_options(const struct options *options);
+/* Notices of what a walk has passed over. */
+void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed);
+
 /* The exit code of an ingest that went through: 1 if more files failed, in this run or an earlier
  * one, than --allow-failures allows. */
 enum status ingest_verdict(const struct ingest_report *report, const struct options *options);

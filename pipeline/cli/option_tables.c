@@ -85,8 +85,26 @@ static const struct option ingest_rows[] = {
      "decoded again"},
     {"retry-failed", 0, OPTION_FLAG, AT(retry_failed), NULL, NULL, NULL, 0, 0,
      "retry files that failed before"},
+    {"shard", 0, OPTION_TEXT, AT(shard), "I/N|slurm/N|mpi", NULL, "everything", 0, 0,
+     "take share I of N (from 0) of the files, by their sizes; slurm: I is the task's number in the "
+     "array; mpi: rank and size are the launcher's. {shard} in the name of the output becomes I"},
     END};
 const struct option_group group_ingest = {"Features and updates", ingest_rows};
+
+/* What is taken of the sources. */
+#define WALK_ROWS                                                                                  \
+    {"follow-symlinks", 0, OPTION_FLAG, AT(follow_symlinks), NULL, NULL, NULL, 0, 0,               \
+     "follow symbolic links to directories"},                                                      \
+    {"archives", 0, OPTION_FLAG, AT(archives), NULL, NULL, NULL, 0, 0,                             \
+     "read the images in tar and zip archives below directories; an archive that is a SOURCE is always " \
+     "opened"},                                                                                    \
+    {"hidden", 0, OPTION_FLAG, AT(hidden), NULL, NULL, NULL, 0, 0,                                 \
+     "include names that begin with a dot"},                                                       \
+    {"include", 0, OPTION_LIST, AT(include), "GLOB", NULL, NULL, 0, 0,                             \
+     "read only files that match, repeatable; a pattern without / is matched against the file "    \
+     "name"},                                                                                      \
+    {"exclude", 0, OPTION_LIST, AT(exclude), "GLOB", NULL, NULL, 0, 0,                             \
+     "skip files that match, repeatable"}
 
 static const struct option image_rows[] = {
     {"alpha", 0, OPTION_CHOICE, AT(alpha), "white|black|drop", "white", NULL, 0, 0,
@@ -104,22 +122,20 @@ static const struct option image_rows[] = {
      "decode in separate processes, for untrusted files: a crash loses only one file"},
     {"max-decode-seconds", 0, OPTION_SECONDS, AT(max_decode_seconds), "SECONDS", NULL, "none", 0, 0,
      "files that take longer to decode are failures; needs --isolate"},
-    {"follow-symlinks", 0, OPTION_FLAG, AT(follow_symlinks), NULL, NULL, NULL, 0, 0,
-     "follow symbolic links to directories"},
-    {"archives", 0, OPTION_FLAG, AT(archives), NULL, NULL, NULL, 0, 0,
-     "read the images in tar and zip archives below directories; an archive that is a SOURCE is always "
-     "opened"},
-    {"hidden", 0, OPTION_FLAG, AT(hidden), NULL, NULL, NULL, 0, 0,
-     "include names that begin with a dot"},
-    {"include", 0, OPTION_LIST, AT(include), "GLOB", NULL, NULL, 0, 0,
-     "read only files that match, repeatable; a pattern without / is matched against the file "
-     "name"},
-    {"exclude", 0, OPTION_LIST, AT(exclude), "GLOB", NULL, NULL, 0, 0,
-     "skip files that match, repeatable"},
+    WALK_ROWS,
     {"limit", 0, OPTION_NUMBER, AT(limit), "N", NULL, "all", 1, 0, "read only the first N files"},
     MAX_TIME_ROW,
     END};
 const struct option_group group_images = {"Images", image_rows};
+
+static const struct option list_rows[] = {
+    {"output", 'o', OPTION_TEXT, AT(output), "FILE", NULL, NULL, 0, 0, "file to write; required"},
+    WALK_ROWS,
+    {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
+     "limit on clpipe's own host buffers"},
+    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing file"},
+    END};
+const struct option_group group_list = {"What to list", list_rows};
 
 static const struct option codebook_rows[] = {
     {"output", 'o', OPTION_TEXT, AT(output), "FILE", NULL, NULL, 0, 0,

@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/quote.h"
+#include "cli/shard_option.h"
 #include "cli/source_range.h"
 #include <assert.h>
 #include <stdarg.h>
@@ -411,6 +412,20 @@ static enum status check_operands(const struct options *options, struct error *e
     return STATUS_OK;
 }
 
+static enum status take_shard(struct options *out, struct error *err)
+{
+    if (options_given(out, "limit"))
+        return misuse(err, out->command, "--shard and --limit cannot be combined");
+    enum status status = shard_option_read(&out->share, out->shard, err);
+    if (status != STATUS_OK || !out->output)
+        return status;
+    out->made_output = shard_option_name(out->output, &out->share);
+    if (!out->made_output)
+        return error_memory(err, strlen(out->output), "the output's name");
+    out->output = out->made_output;
+    return STATUS_OK;
+}
+
 enum status options_parse(struct options *out, const struct command *command, int argc,
                           char *const *argv, struct error *err)
 {
@@ -453,7 +468,8 @@ enum status options_parse(struct options *out, const struct command *command, in
         if (status != STATUS_OK)
             return status;
     }
-    return check_operands(out, err);
+    enum status status = check_operands(out, err);
+    return status == STATUS_OK && out->shard ? take_shard(out, err) : status;
 }
 
 void options_clear(struct options *options)
@@ -463,6 +479,7 @@ void options_clear(struct options *options)
         free(options->made_operand[i]);
     free(options->made_operand);
     free(options->command_line);
+    free(options->made_output);
     free(options->features.text);
     free(options->include.text);
     free(options->exclude.text);

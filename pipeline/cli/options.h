@@ -7,6 +7,7 @@
 #define CLPIPE_CLI_OPTIONS_H
 
 #include "base/error.h"
+#include "base/list_share.h"
 #include "base/parse.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,6 +67,9 @@ struct options {
     struct share allow_failures;
     bool add_codes, retrain;
     const char *codebook;
+    const char *shard;       /* as given */
+    struct list_share share; /* what it asks for; count 0: everything */
+    char *made_output;       /* `output`, if {shard} in it was replaced */
     int preset; /* of presets[] (features/preset.h), -1: none */
     uint64_t sample; /* codebook: images to learn from */
 
@@ -181,7 +185,7 @@ extern const struct command commands[];
 /* Groups that every command takes. */
 extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
-extern const struct option_group group_ingest, group_images, group_codebook, group_tuning, group_ingest_output, group_run_output,
+extern const struct option_group group_ingest, group_images, group_codebook, group_list, group_merge, group_tuning, group_ingest_output, group_run_output,
     group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_similar,
     group_evaluate, group_info, group_export, group_ndrange,
     group_bench, group_tune, group_duplicates;

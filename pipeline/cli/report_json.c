@@ -148,6 +148,20 @@ void report_bytes(struct json *json, const char *key, const char *bytes)
     free(text);
 }
 
+void report_share(struct json *json, const struct list_share *share)
+{
+    if (share->count == 0)
+        return;
+    json_open_object(json, "shard");
+    json_uint(json, "index", share->index);
+    json_uint(json, "count", share->count);
+    json_uint(json, "first", share->first);
+    json_uint(json, "last", share->last);
+    json_uint(json, "list_count", share->list_count);
+    json_string(json, "list_digest", share->list_digest);
+    json_close_object(json);
+}
+
 void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
                    const char *output, struct error *err)
 {
@@ -157,6 +171,7 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
     json_uint(json, "images_unchanged", report->images_unchanged);
     json_uint(json, "images_resumed", report->images_resumed);
     json_uint(json, "files_not_images", report->files_not_images);
+    report_share(json, &report->share);
     json_uint(json, "bytes_read", report->bytes_read);
     json_uint(json, "pixels", report->pixels);
     json_double(json, "seconds", report->seconds);

@@ -22,6 +22,9 @@ void report_failure(const struct options *options, struct error *err);
 /* The same for a command line that could not be parsed. */
 void report_misuse(const struct command *command, int argc, char *const *argv, struct error *err);
 
+/* The member "shard", unless there is none. */
+void report_share(struct json *json, const struct list_share *share);
+
 /* Each writes one object into what is open, named `key` (NULL: by nothing). `err`: the error that
  * belongs into it, or NULL. */
 void report_ingest(struct json *json, const char *key, const struct ingest_report *report,

@@ -283,6 +283,15 @@ void summary_stopped(struct error *err, const struct ingest_report *report)
                   stop_text());
 }
 
+static void shard_line(struct text *text, const struct list_share *share)
+{
+    char files[48], all[32];
+    line(text, "shard", "%llu/%llu: %s of %s, from number %llu", (unsigned long long)share->index,
+         (unsigned long long)share->count,
+         format_number_of(files, sizeof files, share->last - share->first, "file"),
+         format_count(all, sizeof all, share->list_count), (unsigned long long)share->first);
+}
+
 void summary_ingest(const struct ingest_report *report, const struct options *options,
                     enum status status, bool next)
 {
@@ -311,6 +320,8 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
         fputc('\n', text.stream);
     }
     counts_lines(&text, report, unchanged);
+    if (report->share.count > 0)
+        shard_line(&text, &report->share);
     if (options->dry_run) {
         line(&text, "dry run", "only headers were read and nothing was written");
         text_show(&text);
@@ -330,7 +341,7 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
                  unchanged ? ", unchanged" : "");
         if (failures_counted(report->summary.by_reason))
             command_line(&text, "details", "info", options->output, " --failures");
-        if (next)
+        if (next && report->share.count <= 1)
             next_line(&text, report, options);
     }
     text_show(&text);

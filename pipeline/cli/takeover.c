@@ -82,6 +82,7 @@ static enum status read_file(struct takeover *t, struct result *result, bool ret
             return error_memory(err, 256, "a source");
     t->old.decode_scale =
         result_feature_count(result) > 0 ? result_feature_at(result, 0)->decode_scale : 1;
+    t->old.share = *result_share(result);
     if (result_preset(result) && !(t->preset = strdup(result_preset(result))))
         return error_memory(err, 256, "the preset");
     enum status status = parameters_open(&t->parameters, t->text, err);
@@ -132,6 +133,7 @@ static bool read_log(struct takeover *t, const char *output)
     t->text = parts.parameters;
     t->old.source_count = parts.content.source_count;
     t->old.decode_scale = parts.content.decode_scale;
+    t->old.share = parts.content.share;
     return parameters_open(&t->parameters, t->text, NULL) == STATUS_OK;
 }
 
@@ -294,6 +296,29 @@ enum status takeover_check(const struct takeover *t, const struct options *optio
     error_set(err, STATUS_USAGE, "%s was made with other options: %s",
               path_for_message(shown, sizeof shown, options->output), difference);
     return error_remedy(err, REMEDY_SAME_OPTIONS);
+}
+
+static enum status take_share(struct takeover *t, const struct options *options, struct error *err)
+{
+    const struct list_share *theirs = &t->old.share, *mine = &options->share;
+    char shown[256], what[64] = "no shard";
+    t->share = (struct list_share){.index = mine->index, .count = mine->count};
+    if (!t->file && !t->unfinished)
+        return STATUS_OK;
+    if (mine->count == 0 && theirs->count > 0 && options_given(options, "limit"))
+        return misuse(err, options->command, "the file is a shard: --limit cannot be combined with it");
+    if (mine->count == 0)
+        t->share = (struct list_share){.index = theirs->index, .count = theirs->count};
+    if (mine->count == 0 || (mine->count == theirs->count && mine->index == theirs->index))
+        return STATUS_OK;
+    if (theirs->count > 0)
+        snprintf(what, sizeof what, "shard %llu/%llu", (unsigned long long)theirs->index,
+                 (unsigned long long)theirs->count);
+    return error_set(err, STATUS_USAGE,
+                     "%s is %s, the command asks for shard %llu/%llu: give each shard an output of "
+                     "its own",
+                     path_for_message(shown, sizeof shown, options->output), what,
+                     (unsigned long long)mine->index, (unsigned long long)mine->count);
 }
 
 /* --- features -------------------------------------------------------------------------------- */
@@ -589,6 +614,8 @@ enum status takeover_open(struct takeover *out, const struct options *options, s
         return status;
     if (out->file || out->unfinished)
         status = take_options(out, err);
+    if (status == STATUS_OK)
+        status = take_share(out, options, err);
     return status == STATUS_OK ? place_sources(out, options, err) : status;
 }
 

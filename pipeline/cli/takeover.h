@@ -25,6 +25,7 @@ struct takeover {
 
     struct options options; /* the command's, completed by those of the file; what it points to is
                                the command's or this struct's */
+    struct list_share share; /* index and count: of the command, or else of the file */
     uint64_t limit;         /* that the file was made with; 0: none */
     struct places places;
 };

@@ -280,12 +280,31 @@ static enum status copy_foreign(struct build *b, struct error *err)
     return STATUS_OK;
 }
 
+static enum status put_share(struct build *b, const struct list_share *share, struct error *err)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } number[] = {{"shard_index", share->index},
+                  {"shard_count", share->count},
+                  {"shard_first", share->first},
+                  {"shard_last", share->last},
+                  {"list_count", share->list_count}};
+    if (share->count == 0)
+        return STATUS_OK;
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        if (h5_put_number(b->file, number[i].name, VALUE_U64, &number[i].value, b->path, err))
+            return STATUS_FAILED;
+    return put_text(b->file, "list_digest", share->list_digest, b->path, err);
+}
+
 static enum status write_content(struct build *b, struct error *err)
 {
     if (schema_put_root(b->file, b->path, err) ||
         put_text(b->file, "parameters", b->config->content->parameters, b->path, err) ||
         (b->config->content->preset &&
          put_text(b->file, "preset", b->config->content->preset, b->path, err)) ||
+        put_share(b, &b->config->content->share, err) ||
         create_features(b, err) || create_tables(b, err))
         return STATUS_FAILED;
     enum status status = write_rows(b, err);

@@ -2,6 +2,7 @@
 #ifndef CLPIPE_FILE_CONTENT_H
 #define CLPIPE_FILE_CONTENT_H
 
+#include "base/list_share.h"
 #include "features/feature.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@ struct content {
      * for. They are no part of a file's identity. */
     unsigned thumbnail_size;
     const char *preset; /* JSON: how the features are joined (preset.h); NULL: they are not */
+    struct list_share share; /* the rows are those of a shard; count 0: of everything */
     const char *parameters; /* JSON of all options that shape the content, stored to the letter */
 };
 

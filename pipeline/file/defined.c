@@ -7,7 +7,8 @@
 #define DATASET H5O_TYPE_DATASET
 
 static const struct defined names[] = {
-    {"/", GROUP, NULL, "clpipe_format clpipe_version created parameters preset "},
+    {"/", GROUP, NULL, "clpipe_format clpipe_version created list_count list_digest parameters preset "
+     "shard_count shard_first shard_index shard_last "},
     {"/images", GROUP, NULL, ""},
     {"/images/path", DATASET, NULL, ""},
     {"/images/width", DATASET, NULL, ""},

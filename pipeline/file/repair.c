@@ -170,6 +170,7 @@ static enum status read_parts(struct repair *r, struct error *err)
     }
     if (result->preset && !(parts->content.preset = parts->preset = strdup(result->preset)))
         return error_memory(err, 256, "the preset");
+    parts->content.share = result->share;
     parts->content.thumbnail_size = result_thumbnail_size(result);
     parts->content.sources = (const char *const *)parts->sources;
     parts->content.parameters = parts->parameters;

@@ -147,6 +147,38 @@ out:
     return status;
 }
 
+/* The attributes of a shard, if it is one. */
+static enum status open_share(struct result *result, struct error *err)
+{
+    struct list_share *share = &result->share;
+    const struct {
+        const char *name;
+        uint64_t *value;
+    } number[] = {{"shard_index", &share->index},
+                  {"shard_count", &share->count},
+                  {"shard_first", &share->first},
+                  {"shard_last", &share->last},
+                  {"list_count", &share->list_count}};
+    char *digest = NULL;
+    int64_t value;
+    if (!h5_get_integer(result->file, "shard_count", &value))
+        return STATUS_OK;
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+        if (!h5_get_integer(result->file, number[i].name, &value) || value < 0)
+            return h5_damaged(err, result->path, "its attribute '%s' is no number", number[i].name);
+        *number[i].value = (uint64_t)value;
+    }
+    if (vlen_text_attribute(&digest, result->vlen, result->file, "list_digest", true, err))
+        return STATUS_FAILED;
+    const bool right = strlen(digest) < sizeof share->list_digest && share->index < share->count &&
+                       share->first <= share->last && share->last <= share->list_count;
+    if (right)
+        strcpy(share->list_digest, digest);
+    free(digest);
+    return right ? STATUS_OK
+                 : h5_damaged(err, result->path, "its attributes of a shard contradict each other");
+}
+
 static enum status open_root(struct result *result, struct error *err)
 {
     char shown[256];
@@ -172,7 +204,7 @@ static enum status open_root(struct result *result, struct error *err)
         if (*texts[i] && !utf8_valid(*texts[i], strlen(*texts[i])))
             return h5_damaged(err, result->path, "its attribute '%s' is not UTF-8", names[i]);
     }
-    return STATUS_OK;
+    return open_share(result, err);
 }
 
 static enum status open_sources(struct result *result, struct error *err)
@@ -586,6 +618,11 @@ const char *result_parameters(const struct result *result)
 const char *result_preset(const struct result *result)
 {
     return result->preset;
+}
+
+const struct list_share *result_share(const struct result *result)
+{
+    return &result->share;
 }
 
 const char *result_version(const struct result *result)

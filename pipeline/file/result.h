@@ -38,6 +38,8 @@ bool result_is_named(const struct result *result);
 uint64_t result_failures(const struct result *result);
 const char *result_path(const struct result *result);
 const char *result_parameters(const struct result *result); /* JSON */
+/* The share of a list that its rows are; count 0: it is no shard. */
+const struct list_share *result_share(const struct result *result);
 const char *result_preset(const struct result *result); /* JSON (preset.h), or NULL */
 #define RESULT_PRESET "preset" /* the name of its features, joined */
 const char *result_version(const struct result *result);

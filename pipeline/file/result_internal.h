@@ -30,6 +30,7 @@ struct result {
     hid_t file;
     struct vlen *vlen;
     char *version, *created, *parameters, *preset;
+    struct list_share share;
     unsigned format;
     bool old_identities; /* of features: by the rule of format 1 */
     bool has_images; /* false: a file of clusters alone, where */

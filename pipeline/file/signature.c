@@ -1,9 +1,9 @@
 /* signature.c: signatures as JSON.
  *
  *   {"parameters": {...}, "sources": [...], "features": {NAME: SPEC, ...}, "decode_scale": N,
- *    "preset": "{...}"}
+ *    "preset": "{...}", "shard": "I/N"}
  *
- * The preset is missing where there is none. */
+ * Preset and shard are missing where there is none. */
 #include "file/signature.h"
 #include "base/json.h"
 #include "base/path.h"
@@ -38,6 +38,16 @@ static void json_bytes(struct json *json, const char *text)
     free(utf8);
 }
 
+static void json_share(struct json *json, const struct list_share *share)
+{
+    char text[48];
+    if (share->count == 0)
+        return;
+    snprintf(text, sizeof text, "%llu/%llu", (unsigned long long)share->index,
+             (unsigned long long)share->count);
+    json_string(json, "shard", text);
+}
+
 char *signature_of_content(const struct content *content, struct error *err)
 {
     struct json json;
@@ -55,6 +65,7 @@ char *signature_of_content(const struct content *content, struct error *err)
     json_uint(&json, "decode_scale", content->decode_scale);
     if (content->preset)
         json_string(&json, "preset", content->preset);
+    json_share(&json, &content->share);
     json_close_object(&json);
     return finish_json(&json, err);
 }
@@ -93,6 +104,7 @@ char *signature_of_result(const struct result *result, const struct content *con
     json_uint(&json, "decode_scale", decode_scale);
     if (result_preset(result))
         json_string(&json, "preset", result_preset(result));
+    json_share(&json, result_share(result));
     json_close_object(&json);
     return finish_json(&json, err);
 }
@@ -157,6 +169,10 @@ enum status signature_parse(struct signature_parts *parts, const char *signature
         status = error_memory(err, strlen(preset), "the preset");
         goto out;
     }
+    const char *shard = parameters_member(parameters, "shard");
+    unsigned long long index, count;
+    if (shard && sscanf(shard, "%llu/%llu", &index, &count) == 2 && index < count)
+        parts->content.share = (struct list_share){.index = index, .count = count};
     if (parts->content.source_count == 0 || parts->features.count == 0 ||
         parts->content.decode_scale == 0)
         status = error_set(err, STATUS_FAILED, "the log's parameters cannot be read");

@@ -266,6 +266,11 @@ void store_make_thumbnails(struct store *store, unsigned size, bool all)
     prior_require_thumbnails(store->prior, all ? size : 0);
 }
 
+void store_set_share(struct store *store, const struct list_share *share)
+{
+    store->config.content.share = *share;
+}
+
 const char *store_work_directory(const struct store *store)
 {
     return workdir_path(store->work);
@@ -509,6 +514,13 @@ static enum status write_file(struct store *store, struct build_config *build,
     return status;
 }
 
+static bool same_share(const struct list_share *a, const struct list_share *b)
+{
+    return a->index == b->index && a->count == b->count && a->first == b->first &&
+           a->last == b->last && a->list_count == b->list_count &&
+           strcmp(a->list_digest, b->list_digest) == 0;
+}
+
 static bool same_content(const struct content *a, const struct content *b)
 {
     bool same = a->source_count == b->source_count && strcmp(a->parameters, b->parameters) == 0;
@@ -556,6 +568,9 @@ enum status store_finish(struct store *store, const struct store_run *run,
     /* Sources that came or went, and options that select files, are in the file, too. */
     if (!status && difference.same_all && store->config.old)
         difference.same_all = same_content(store->config.old, &store->config.content);
+    if (!status && difference.same_all)
+        difference.same_all =
+            same_share(result_share(store->replaced), &store->config.content.share);
     if (!status && !difference.same_all)
         status = write_file(store, &build, summary, err);
     if (status)

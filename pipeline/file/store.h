@@ -112,6 +112,9 @@ enum status store_known(struct store *store, uint64_t location, struct store_rec
 /* True where a finished file is updated: it may know items that the run does not look at. */
 bool store_updates(const struct store *store);
 
+/* The share of the list that the rows are, once the list is known. Before store_finish. */
+void store_set_share(struct store *store, const struct list_share *share);
+
 /* The longest side of the thumbnails in the file that is updated; 0: it has none. *file: whether
  * there is one that is not to be begun anew. */
 unsigned store_thumbnail_size(const struct store *store, bool *file);

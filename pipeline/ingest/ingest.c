@@ -182,6 +182,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
     if (status == STATUS_OK) {
         ingest->report->links_passed = walk_links_passed(ingest->walk);
         ingest->report->archives_passed = walk_archives_passed(ingest->walk);
+        ingest->report->share = *walk_share(ingest->walk);
     }
     pthread_mutex_lock(&ingest->job.lock);
     ingest->job.progress.done = 0; /* of the images from now on */
@@ -589,6 +590,7 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     const struct ingest_config *config = ingest->config;
     const struct ingest_devices *devices = &ingest->devices;
     struct ingest_report *report = ingest->report;
+    store_set_share(ingest->store, &report->share);
     /* Its spool lives in the work directory, which goes when the file is there. */
     walk_close(&ingest->walk);
     pthread_mutex_lock(&ingest->job.lock);
@@ -637,7 +639,7 @@ static enum status conclude(struct ingest *ingest, struct error *err)
             return error_set(err, STATUS_PARTIAL, "stopped at the first failure");
         return error_set(err, STATUS_INTERRUPTED, "interrupted");
     }
-    if (report->images_ok == 0) {
+    if (report->images_ok == 0 && report->share.count <= 1) {
         if (ingest->store)
             store_discard(ingest->store);
         return nothing_found(ingest, err);

@@ -99,6 +99,7 @@ struct ingest_report {
     uint64_t by_reason[REASON_COUNT];
     uint64_t links_passed; /* symbolic links to directories that were not followed */
     uint64_t archives_passed; /* archives in directories that were not opened */
+    struct list_share share;  /* what was read of the list; count 0: everything */
     uint64_t bytes_read, pixels;
     uint64_t jpeg[JPEG_WAYS];  /* images */
     uint64_t jpeg_handed_back; /* files: by a device that could not prove them */

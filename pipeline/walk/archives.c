@@ -69,6 +69,7 @@ struct stream {
 struct one {
     int directory;
     char *name;
+    size_t path_length; /* of its path as an item */
     uint64_t bytes;
     int64_t mtime_ns;
     bool in_order; /* has members that are read through a stream */
@@ -371,6 +372,7 @@ struct member_listing {
     const struct archive_file *file;
     struct one *one;
     uint64_t index; /* of the archive */
+    bool whole;     /* members have been added, and must stay together */
     struct names names;
     struct bytes path;
 };
@@ -382,7 +384,8 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
     const struct source_listing *listing = members->listing;
     struct failure *failure = &out->failure;
     const uint64_t offset = (uint64_t)archive_filter_bytes(reader, 0);
-    *out = (struct entry){.mtime_ns = members->file->mtime_ns};
+    *out = (struct entry){.mtime_ns = members->file->mtime_ns,
+                          .where = SOURCE_WHERE_ARCHIVE | members->index << PLACE_BITS};
     if (archive_entry_size_is_set(entry) && archive_entry_size(entry) > 0)
         out->bytes = (uint64_t)archive_entry_size(entry);
     if (leads_out(name)) {
@@ -406,13 +409,12 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
                         (unsigned long long)out->bytes, ARCHIVE_MEMBER_MAX >> 20);
             return;
         }
-        out->where = SOURCE_WHERE_ARCHIVE | SOURCE_WHERE_IN_ORDER | members->index << PLACE_BITS |
-                     number;
+        out->where |= SOURCE_WHERE_IN_ORDER | number;
         members->one->in_order = true;
     } else if (offset > members->one->bytes || out->bytes > members->one->bytes - offset) {
         failure_set(failure, REASON_TRUNCATED, "the archive ends before the member does");
     } else {
-        out->where = SOURCE_WHERE_ARCHIVE | members->index << PLACE_BITS | offset;
+        out->where |= offset;
     }
 }
 
@@ -439,6 +441,11 @@ static enum status add_member(struct member_listing *members, struct archive *re
     if ((status = add_name(&again, &members->names, name, err)))
         return status;
     judge_member(&found, members, reader, entry, name, number, again);
+    /* Whoever wants one member of a compressed tar decompresses all before it. */
+    if (archive_filter_count(reader) > 1) {
+        found.share = members->whole ? ENTRY_SHARE_REST : members->file->bytes;
+        members->whole = true;
+    }
     return listing->add(listing, members->path.data, members->path.length, &found, err);
 }
 
@@ -449,6 +456,7 @@ static enum status add_failed(struct member_listing *members, const struct failu
     struct source_listing *listing = members->listing;
     const struct entry entry = {.bytes = members->file->bytes,
                                 .mtime_ns = members->file->mtime_ns,
+                                .share = members->whole ? ENTRY_SHARE_REST : 0,
                                 .failure = *failure};
     listing->found(listing);
     bytes_cut(&members->path, members->file->length + 1);
@@ -503,6 +511,7 @@ static enum status add_archive(struct one **out, struct archives *archives,
     }
     *one = (struct one){.directory = file->directory,
                         .name = name,
+                        .path_length = file->length,
                         .bytes = file->bytes,
                         .mtime_ns = file->mtime_ns,
                         .fd = -1};
@@ -543,6 +552,44 @@ out:
     free(members.names.slots);
     bytes_clear(&members.path);
     return status;
+}
+
+/* --- known members --------------------------------------------------------------------------- */
+
+enum status archives_register(uint64_t *archive, struct archives *archives,
+                              const struct archive_file *file, struct error *err)
+{
+    struct one *one;
+    if (archives->count > INDEX_MAX || file->bytes > PLACE_MAX)
+        return error_set(err, STATUS_FAILED, "a list has more than %llu archives, or one over %llu GiB",
+                         (unsigned long long)INDEX_MAX, (unsigned long long)(PLACE_MAX >> 30));
+    *archive = SOURCE_WHERE_ARCHIVE | (uint64_t)archives->count << PLACE_BITS;
+    return add_archive(&one, archives, file, err);
+}
+
+uint64_t archives_where(struct archives *archives, uint64_t archive, uint64_t place, bool in_order)
+{
+    if (place > PLACE_MAX)
+        return 0;
+    archives->one[archive >> PLACE_BITS & INDEX_MAX]->in_order |= in_order;
+    return archive | place | (in_order ? SOURCE_WHERE_IN_ORDER : 0);
+}
+
+uint64_t archives_of(uint64_t where)
+{
+    return where & ~(PLACE_MAX | SOURCE_WHERE_IN_ORDER);
+}
+
+uint64_t archives_place(uint64_t where)
+{
+    return where & PLACE_MAX;
+}
+
+void archives_about(struct archive_file *out, const struct archives *archives, uint64_t where)
+{
+    const struct one *one = archives->one[where >> PLACE_BITS & INDEX_MAX];
+    *out = (struct archive_file){
+        .length = one->path_length, .bytes = one->bytes, .mtime_ns = one->mtime_ns};
 }
 
 /* --- decompressing ahead --------------------------------------------------------------------- */
@@ -747,6 +794,7 @@ enum reason archives_open_member(struct blob *out, struct archives *archives,
         return REASON_NONE;
     }
     bool passed = false;
+    failure->reason = REASON_NONE;
     if (start_streams(archives, index, failure) != REASON_NONE ||
         take_item(out, one->stream, place, &passed, failure) == REASON_NONE || !passed)
         return failure->reason;

@@ -40,7 +40,7 @@ struct archive_file {
 
 /* Adds the members to the listing, one after the other. Directories are no members. What cannot be
  * read is a member with a failure: links and devices, sparse and encrypted members, names that lead
- * out of the archive, a name that was there before. An archive that cannot be read, or not to its
+ * out of the archive, a name that was there before; their `where` says no more than the archive. An archive that cannot be read, or not to its
  * end, is an entry of its own with a failure, behind the members before. Fails like
  * source_listing.add, for want of memory, and on a stop. */
 enum status archives_list(struct archives *archives, struct source_listing *listing,
@@ -51,6 +51,19 @@ static inline bool archives_member(uint64_t where)
 {
     return where & SOURCE_WHERE_ARCHIVE;
 }
+
+/* Makes an archive known that is not listed: what its members are is known already. *archive: its part
+ * of their `where`. Fails where there are too many, it is too large, or the build has no libarchive. */
+enum status archives_register(uint64_t *archive, struct archives *archives,
+                              const struct archive_file *file, struct error *err);
+/* The `where` of a member: its offset, or where it is opened in order the number of its header. 0: no
+ * archive has such a place. */
+uint64_t archives_where(struct archives *archives, uint64_t archive, uint64_t place, bool in_order);
+/* The other way round: the archive, and the place in it. */
+uint64_t archives_of(uint64_t where);
+uint64_t archives_place(uint64_t where);
+/* The archive of a member: bytes, mtime_ns and length are set. */
+void archives_about(struct archive_file *out, const struct archives *archives, uint64_t where);
 
 /* As source_kind.open, for such a member. */
 enum reason archives_open_member(struct blob *out, struct archives *archives,

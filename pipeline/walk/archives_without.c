@@ -38,3 +38,40 @@ enum reason archives_open_member(struct blob *out, struct archives *archives,
     (void)member;
     return failure_set(failure, REASON_UNSUPPORTED, "this build reads no archives");
 }
+
+enum status archives_register(uint64_t *archive, struct archives *archives,
+                              const struct archive_file *file, struct error *err)
+{
+    (void)archive;
+    (void)archives;
+    (void)file;
+    return error_set(err, STATUS_FAILED,
+                     "the list has members of archives, and this build reads none: install "
+                     "libarchive-dev and build again");
+}
+
+uint64_t archives_where(struct archives *archives, uint64_t archive, uint64_t place, bool in_order)
+{
+    (void)archives;
+    (void)archive;
+    (void)place;
+    (void)in_order;
+    return 0;
+}
+
+uint64_t archives_of(uint64_t where)
+{
+    return where;
+}
+
+uint64_t archives_place(uint64_t where)
+{
+    return where;
+}
+
+void archives_about(struct archive_file *out, const struct archives *archives, uint64_t where)
+{
+    (void)archives;
+    (void)where;
+    *out = (struct archive_file){.bytes = 0};
+}

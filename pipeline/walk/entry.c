@@ -26,6 +26,7 @@ static void nothing_known(struct entry *entry)
     entry->bytes = 0;
     entry->mtime_ns = 0;
     entry->where = 0;
+    entry->share = 0;
 }
 
 void entry_from_stat(struct entry *entry, const struct stat *st)
@@ -33,6 +34,7 @@ void entry_from_stat(struct entry *entry, const struct stat *st)
     entry->bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
     entry->mtime_ns = clock_file_time(&st->st_mtim);
     entry->where = 0;
+    entry->share = 0;
     entry->failure.reason = REASON_NONE;
     entry->failure.error_number = 0;
     if (S_ISREG(st->st_mode))

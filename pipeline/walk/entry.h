@@ -14,8 +14,13 @@ struct entry {
     uint64_t bytes;
     int64_t mtime_ns;
     uint64_t where;         /* struct source_member's; 0 for files */
+    uint64_t share;         /* weight in a division into shards (portion.h): of the first member of an
+                               archive that is not divided its size; 0: that of `bytes` */
     struct failure failure; /* its message only where there is a reason */
 };
+
+/* In `share`: goes with the entry before. */
+#define ENTRY_SHARE_REST UINT64_MAX
 
 /* Is it there, but could not be looked at: a file, or a directory with what is below it? */
 bool entry_is_unseen(const struct failure *failure);

@@ -7,8 +7,8 @@
  *     open        gives the bytes of one member as a blob
  *     close       frees what the others have kept
  *
- * Threads. recognise, prepare, list and close are called by one thread at a time, list once for each
- * source, in the order of the sources. open is called when all sources have been listed, by any
+ * Threads. recognise, prepare, list and close are called by one thread at a time, list once (or twice,
+ * see below) for each source, in the order of the sources. open is called when all sources have been listed, by any
  * thread, several at a time, also for members of one source; what it uses of the source does not
  * change any more, or has a lock of its own. Where members can be had only one after the other (a
  * compressed archive), SOURCE_WHERE_IN_ORDER in their `where` makes it so: open is called by one thread
@@ -84,6 +84,8 @@ struct source_kind {
     bool (*recognise)(const char *name, const struct stat *st);
     enum status (*prepare)(struct source *source, struct error *err); /* may be NULL */
     enum status (*list)(struct source *source, struct source_listing *listing, struct error *err);
+    /* May `list` be called twice, for it costs little and gives the same? NULL: no. */
+    bool (*lists_twice)(const struct source *source);
     /* Returns REASON_NONE, or fills *failure, which becomes the member's. */
     enum reason (*open)(struct blob *out, const struct source *source,
                         const struct source_member *member, struct failure *failure);

@@ -2,6 +2,7 @@
  *
  *   directory ── tree_walk ──> extsort by path ──> listing
  *   list ─────── filelist_read ──> stat ─────────> listing
+ *                listfile_list ──────────────────> listing     lists of clpipe list
  *   file ─────── stat ───────────────────────────> listing
  *
  * Where one of these is an archive its members take its place.
@@ -14,6 +15,7 @@
 #include "walk/bytes.h"
 #include "walk/extsort.h"
 #include "walk/filelist.h"
+#include "walk/listfile.h"
 #include "walk/tree.h"
 
 #include <errno.h>
@@ -320,8 +322,24 @@ static enum status list_list(struct source *source, struct source_listing *listi
                              struct error *err)
 {
     struct named named = {listing, source->shared->archives, source->shared->working_directory};
+    int fd = -1;
+    enum status status =
+        source->name[0] == '@' ? listfile_open(&fd, source->name + 1, err) : STATUS_OK;
+    if (status != STATUS_OK || fd >= 0)
+        return status == STATUS_OK ? listfile_list(fd, source, listing, err) : status;
     return filelist_read(source->name, listing->spool_directory, listing->memory, listing->stop,
                          add_listed, &named, err);
+}
+
+/* Lists of clpipe list are read where they lie and looked up nowhere; others are sorted, and their
+ * files looked at. */
+static bool is_written_list(const struct source *source)
+{
+    struct error err = ERROR_INIT;
+    int fd = -1;
+    if (source->name[0] == '@' && listfile_open(&fd, source->name + 1, &err) == STATUS_OK && fd >= 0)
+        close(fd);
+    return fd >= 0;
 }
 
 const struct source_kind source_directory = {
@@ -344,5 +362,6 @@ const struct source_kind source_list = {
     .recognise = is_list,
     .prepare = take_standard_input,
     .list = list_list,
+    .lists_twice = is_written_list,
     .open = open_listed,
 };

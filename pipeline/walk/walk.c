@@ -6,12 +6,18 @@
  *
  * Everything is looked at before the first item is handed out: the order needs it, and so do the
  * total and the ETA. What kinds of source there are: source_kinds.c.
+ *
+ * A share can be told only when all is weighed. Sources that can be listed twice are weighed first, so
+ * that the spool takes no more than the share; others go to the spool as a whole.
  */
 #include "walk/walk.h"
 
 #include "base/path.h"
+#include "base/sample_name.h"
 #include "walk/archives.h"
+#include "walk/portion.h"
 #include "walk/source.h"
+#include "walk/bytes.h"
 #include "walk/spool.h"
 
 #include <assert.h>
@@ -42,8 +48,15 @@ struct walk {
     uint64_t count, bytes;
     uint64_t looked_at, limit; /* items that count to the limit; UINT64_MAX: there is none */
     uint64_t links_passed, archives_passed;
+    uint64_t from, to; /* what the reader reads of the spool */
+    struct list_share share;
     uint64_t sequence; /* of the next item */
     size_t taken;      /* bytes of the item handed out last, not yet taken */
+};
+
+/* Where an item lies in a division into shards: what was before it. */
+struct division {
+    uint64_t before, position, shard;
 };
 
 /* What is needed only while walking. */
@@ -53,21 +66,72 @@ struct walking {
     const struct walk_config *config;
     uint16_t source;
     uint64_t found;
+    enum { KEEP_ALL, WEIGH, KEEP_SHARE } pass;
+    struct portion_total total; /* where there are shares */
+    struct bytes last;          /* the path before, likewise */
+    uint64_t weight;            /* of all items, for KEEP_SHARE */
+    struct division division;   /* likewise */
 };
 
 /* An item in the spool, followed by entry_size() bytes of its entry, the path and a NUL. */
 struct packed {
     uint32_t path_length;
     uint16_t entry_size, source;
+    uint64_t weight; /* and PACKED_TIED */
 };
+
+/* In packed.weight: belongs to the same piece (portion.h) as the item before. */
+#define PACKED_TIED ((uint64_t)1 << 63)
 
 /* --- listing --------------------------------------------------------------------------------- */
 
 static void count_found(struct source_listing *listing)
 {
     struct walking *walking = (struct walking *)listing;
+    if (walking->pass == KEEP_SHARE)
+        return; /* it was, when it was weighed */
     if (++walking->found % PROGRESS_EVERY == 0 && walking->config->progress)
         walking->config->progress(walking->config->progress_context, walking->found);
+}
+
+/* What an item counts in a division into shards. */
+static enum status weigh_item(uint64_t *weight, struct walking *walking, const char *path,
+                              size_t length, const struct entry *entry, struct error *err)
+{
+    struct bytes *last = &walking->last;
+    const bool tied = entry->share == ENTRY_SHARE_REST ||
+                      (walking->total.count > 0 &&
+                       sample_tied(last->data, last->length, path, length));
+    *weight = portion_add(&walking->total, path, length, entry) | (tied ? PACKED_TIED : 0);
+    bytes_cut(last, 0);
+    return bytes_append(last, path, length, err);
+}
+
+/* Does the next item belong to the share? -1: to one before, 1: to one behind. Moves the share's ends.
+ * `weight`, of an item in a list of weight `total`, is that of struct packed. */
+static int divide_item(struct list_share *share, struct division *division, uint64_t weight,
+                       uint64_t total)
+{
+    if (!(weight & PACKED_TIED))
+        division->shard = portion_shard(division->before, weight, total, share->count);
+    division->before += weight & ~PACKED_TIED;
+    division->position++;
+    if (division->shard > share->index)
+        return 1;
+    share->last = division->position;
+    if (division->shard == share->index)
+        return 0;
+    share->first = division->position;
+    return -1;
+}
+
+static void count_item(struct walk *walk, uint16_t source, const char *path, size_t length,
+                       const struct entry *entry)
+{
+    walk->listed[source].count++;
+    if (length == 2 && memcmp(path, "./", 2) == 0 && entry_is_unseen(&entry->failure))
+        walk->listed[source].unseen = true;
+    walk->looked_at += walk->sources[source].name != NULL;
 }
 
 /* Appends an item to the spool; STATUS_END when the limit is reached. */
@@ -76,24 +140,115 @@ static enum status write_item(struct source_listing *listing, const char *path, 
 {
     struct walking *walking = (struct walking *)listing;
     struct walk *walk = walking->walk;
-    const struct packed packed = {.path_length = (uint32_t)length,
-                                  .entry_size = (uint16_t)entry_size(entry),
-                                  .source = walking->source};
+    struct packed packed = {.path_length = (uint32_t)length,
+                            .entry_size = (uint16_t)entry_size(entry),
+                            .source = walking->source};
     const bool known = !walk->sources[walking->source].name;
     if (!known && walk->looked_at >= walk->limit)
         return STATUS_END;
+    if (walk->share.count > 0 &&
+        weigh_item(&packed.weight, walking, path, length, entry, err) != STATUS_OK)
+        return STATUS_FAILED;
+    if (walking->pass != KEEP_SHARE)
+        count_item(walk, walking->source, path, length, entry);
+    if (walking->pass == WEIGH ||
+        (walking->pass == KEEP_SHARE &&
+         divide_item(&walk->share, &walking->division, packed.weight, walking->weight) != 0))
+        return STATUS_OK;
     if (spool_write(walk->spool, &packed, sizeof packed, err) != STATUS_OK ||
         spool_write(walk->spool, entry, packed.entry_size, err) != STATUS_OK ||
         spool_write(walk->spool, path, length, err) != STATUS_OK ||
         spool_write(walk->spool, "", 1, err) != STATUS_OK)
         return STATUS_FAILED;
     walk->count++;
-    walk->listed[walking->source].count++;
-    if (length == 2 && memcmp(path, "./", 2) == 0 && entry_is_unseen(&entry->failure))
-        walk->listed[walking->source].unseen = true;
-    walk->looked_at += !known;
     walk->bytes += entry->bytes;
     return STATUS_OK;
+}
+
+/* Finds the walk's share in the spool. */
+static enum status take_share(struct walk *walk, uint64_t total, struct error *err)
+{
+    struct division division = {.before = 0};
+    struct spool_reader reader;
+    struct packed packed;
+    struct entry entry;
+    const char *bytes;
+    enum status status =
+        spool_reader_init(&reader, walk->spool, 0, SPOOL_END, READ_BUFFER, err);
+    if (status != STATUS_OK)
+        return status;
+    walk->from = walk->to = walk->count = walk->bytes = 0;
+    while ((status = spool_peek(&bytes, &reader, sizeof packed, err)) == STATUS_OK) {
+        memcpy(&packed, bytes, sizeof packed);
+        const size_t size = sizeof packed + packed.entry_size + packed.path_length + 1;
+        const int side = divide_item(&walk->share, &division, packed.weight, total);
+        if (side > 0 || (status = spool_peek(&bytes, &reader, size, err)) != STATUS_OK)
+            break;
+        walk->to += size;
+        if (side < 0) {
+            walk->from = walk->to;
+        } else {
+            memcpy(&entry, bytes + sizeof packed, offsetof(struct entry, failure));
+            walk->count++;
+            walk->bytes += entry.bytes;
+        }
+        spool_take(&reader, size);
+    }
+    spool_reader_clear(&reader);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+static enum status list_each(struct walking *walking, struct error *err)
+{
+    struct walk *walk = walking->walk;
+    const struct walk_config *config = walking->config;
+    for (walking->source = 0; walking->source < walk->source_count; walking->source++) {
+        struct source *source = &walk->sources[walking->source];
+        if (source->name && walk->looked_at >= walk->limit)
+            continue;
+        enum status status = stop_check(config->stop, "listing the sources", err);
+        if (status != STATUS_OK)
+            return status;
+        status = source->name ? source->kind->list(source, &walking->listing, err)
+                              : config->list_known(config->list_known_context, walking->source,
+                                                   &walking->listing, err);
+        if (status != STATUS_OK && status != STATUS_END)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* Can all sources be listed twice? */
+static bool lists_twice(const struct walk *walk)
+{
+    for (unsigned i = 0; i < walk->source_count; i++) {
+        const struct source *source = &walk->sources[i];
+        if (!source->name || !source->kind->lists_twice || !source->kind->lists_twice(source))
+            return false;
+    }
+    return true;
+}
+
+/* After a listing that has weighed all items: another one, which keeps those of the share. */
+static enum status list_share(struct walking *walking, struct error *err)
+{
+    struct walk *walk = walking->walk;
+    char digest[33];
+    archives_close(&walk->shared.archives); /* they get the same numbers */
+    enum status status = archives_open(&walk->shared.archives, err);
+    walking->pass = KEEP_SHARE;
+    walking->weight = walking->total.weight;
+    bytes_cut(&walking->last, 0);
+    portion_begin(&walking->total);
+    if (status == STATUS_OK)
+        status = list_each(walking, err);
+    if (status != STATUS_OK)
+        return status;
+    portion_digest(digest, &walking->total);
+    return strcmp(digest, walk->share.list_digest) == 0
+               ? STATUS_OK
+               : error_set(err, STATUS_FAILED,
+                           "a list has changed while it was read: repeat the command");
 }
 
 static enum status list_sources(struct walk *walk, const struct walk_config *config,
@@ -122,20 +277,16 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
         .walk = walk,
         .config = config,
     };
-    for (; walking.source < walk->source_count; walking.source++) {
-        struct source *source = &walk->sources[walking.source];
-        if (source->name && walk->looked_at >= walk->limit)
-            continue;
-        status = stop_check(config->stop, "listing the sources", err);
-        if (status != STATUS_OK)
-            goto out;
-        status = source->name ? source->kind->list(source, &walking.listing, err)
-                              : config->list_known(config->list_known_context, walking.source,
-                                                   &walking.listing, err);
-        if (status != STATUS_OK && status != STATUS_END)
-            goto out;
-        status = STATUS_OK;
+    portion_begin(&walking.total);
+    walking.pass = walk->share.count > 0 && lists_twice(walk) ? WEIGH : KEEP_ALL;
+    status = list_each(&walking, err);
+    if (status == STATUS_OK && walk->share.count > 0) {
+        portion_digest(walk->share.list_digest, &walking.total);
+        walk->share.list_count = walking.total.count;
+        status = walking.pass == WEIGH ? list_share(&walking, err)
+                                       : take_share(walk, walking.total.weight, err);
     }
+    bytes_clear(&walking.last);
     walk->links_passed = walking.listing.links_passed;
     walk->archives_passed = walking.listing.archives_passed;
 out:
@@ -230,6 +381,8 @@ enum status walk_open(struct walk **out, const struct walk_config *config, struc
         return error_memory(err, sizeof *walk, "the walk");
     enum status status = STATUS_FAILED;
     walk->limit = options->limit ? options->limit : UINT64_MAX;
+    walk->to = SPOOL_END;
+    walk->share = (struct list_share){.index = options->shard_index, .count = options->shard_count};
     walk->shared.working_directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (walk->shared.working_directory < 0) {
         error_errno(err, STATUS_FAILED, errno, "open", "cannot open the working directory");
@@ -250,7 +403,7 @@ enum status walk_open(struct walk **out, const struct walk_config *config, struc
     status = spool_flush(walk->spool, err);
     if (status != STATUS_OK)
         goto out;
-    status = spool_reader_init(&walk->reader, walk->spool, 0, SPOOL_END, READ_BUFFER, err);
+    status = spool_reader_init(&walk->reader, walk->spool, walk->from, walk->to, READ_BUFFER, err);
 out:
     if (status == STATUS_OK)
         *out = walk;
@@ -275,6 +428,11 @@ uint64_t walk_count_of(const struct walk *walk, uint16_t source, bool *unseen)
 {
     *unseen = walk->listed[source].unseen;
     return walk->listed[source].count;
+}
+
+const struct list_share *walk_share(const struct walk *walk)
+{
+    return &walk->share;
 }
 
 uint64_t walk_links_passed(const struct walk *walk)
@@ -311,7 +469,8 @@ enum status walk_next(struct walk *walk, struct walk_item *item, struct error *e
                                .path_length = packed.path_length,
                                .bytes = entry.bytes,
                                .mtime_ns = entry.mtime_ns,
-                               .where = entry.where};
+                               .where = entry.where,
+                               .share = entry.share};
     memcpy(&item->failure, &entry.failure, packed.entry_size - offsetof(struct entry, failure));
     return STATUS_OK;
 }
@@ -321,7 +480,7 @@ enum status walk_rewind(struct walk *walk, struct error *err)
     spool_reader_clear(&walk->reader);
     walk->sequence = 0;
     walk->taken = 0;
-    return spool_reader_init(&walk->reader, walk->spool, 0, SPOOL_END, READ_BUFFER, err);
+    return spool_reader_init(&walk->reader, walk->spool, walk->from, walk->to, READ_BUFFER, err);
 }
 
 enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t source,
@@ -332,6 +491,16 @@ enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t
     if (archives_member(member->where))
         return archives_open_member(out, walk->shared.archives, member, failure);
     return from->kind->open(out, from, member, failure);
+}
+
+const struct source *walk_source(const struct walk *walk, uint16_t source)
+{
+    return &walk->sources[source];
+}
+
+const struct archives *walk_archives(const struct walk *walk)
+{
+    return walk->shared.archives;
 }
 
 bool walk_is_known(const struct walk *walk, uint16_t source)

@@ -32,6 +32,7 @@
 #define CLPIPE_WALK_WALK_H
 
 #include "base/error.h"
+#include "base/list_share.h"
 #include "base/stop.h"
 #include "walk/source.h"
 #include <stdint.h>
@@ -72,6 +73,7 @@ struct walk_item {
     uint64_t bytes; /* size of the file */
     int64_t mtime_ns;
     uint64_t where;         /* as in struct source_member */
+    uint64_t share;         /* as in struct entry */
     struct failure failure; /* reason REASON_NONE: to be read */
 };
 
@@ -85,6 +87,10 @@ enum status walk_open(struct walk **out, const struct walk_config *config, struc
 /* Items that walk_next will hand out, and the sum of their sizes; both within the limit. */
 uint64_t walk_count(const struct walk *walk);
 uint64_t walk_bytes(const struct walk *walk);
+
+/* The share that it hands out, and of what: of a walk without one everything, with count 0 and without
+ * a digest. walk_count and walk_bytes are those of the share. */
+const struct list_share *walk_share(const struct walk *walk);
 
 /* Symbolic links to directories that were not followed because it was not asked for. */
 uint64_t walk_links_passed(const struct walk *walk);
@@ -107,9 +113,13 @@ static inline bool walk_opens_in_order(uint64_t where)
     return where & SOURCE_WHERE_IN_ORDER;
 }
 
-/* Items of a source. *unseen: its directory could not be read to its end, wherever the item that says
+/* Items of a source, in this and all other shares. *unseen: its directory could not be read to its end, wherever the item that says
  * so comes. */
 uint64_t walk_count_of(const struct walk *walk, uint16_t source, bool *unseen);
+
+/* A source, and the archives that have members in the walk. */
+const struct source *walk_source(const struct walk *walk, uint16_t source);
+const struct archives *walk_archives(const struct walk *walk);
 
 /* Is this a source that is not looked at? Its items are not opened. */
 bool walk_is_known(const struct walk *walk, uint16_t source);

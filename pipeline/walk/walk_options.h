@@ -16,6 +16,7 @@ struct walk_options {
     bool follow_symlinks; /* symbolic links to directories */
     bool archives;        /* open archives in directories, too */
     bool hidden;          /* names that begin with a dot (never applied to a SOURCE itself) */
+    uint64_t shard_index, shard_count; /* hand out only this share of everything; count 0: all */
     uint64_t limit;       /* hand out only this many items, 0 for all; what is known of sources that
                              are not looked at does not count */
 };

@@ -65,6 +65,7 @@ void fuzz_seal_image(uint8_t *data, size_t size);
 /* fuzz_readers.c */
 void fuzz_archive(const struct fuzz_target *target, const uint8_t *data, size_t size);
 void fuzz_list(const struct fuzz_target *target, const uint8_t *data, size_t size);
+void fuzz_listfile(const struct fuzz_target *target, const uint8_t *data, size_t size);
 void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size);
 void fuzz_seal_log(uint8_t *data, size_t size);
 void fuzz_npy(const struct fuzz_target *target, const uint8_t *data, size_t size);

@@ -14,6 +14,7 @@ static const struct fuzz_target fixed[] = {
     {"decode", fuzz_decode, fuzz_seal_image, NULL},
     {"archive", fuzz_archive, NULL, NULL},
     {"list", fuzz_list, NULL, NULL},
+    {"listfile", fuzz_listfile, NULL, NULL},
     {"log", fuzz_log, fuzz_seal_log, NULL},
     {"npy", fuzz_npy, NULL, NULL},
     {"result", fuzz_result, NULL, fuzz_mutate_hdf5},

@@ -395,6 +395,19 @@ def draw_list(seeds):
         seeds.add("list", name, data)
 
 
+def draw_listfile(seeds):
+    """Without the first record, which the target adds."""
+    file, archive = b"f 2 1.5 a.jpg\0f 70 -3 b/c.cls\0f 0 0.000000001 b/c.jpg\0", b"a 9000 1 x.tar\0"
+    whole = b"z 4000 1700000000.123456789 y.tgz\0c 5 0 1.png\0c 6000 3 2.png\0"
+    failed = b"x unreadable 13 0 0.0 2 no x.tar/c.jpg\0x not-an-image 0 0 1.0 0  d\n.txt\0"
+    for name, data in {
+            "files": file, "members": archive + b"m 5 512 b.jpg\0m 8488 512 ./c\0c 1 2 d\0" + failed,
+            "whole": whole + failed.replace(b"x.tar", b"y.tgz") + file, "mixed": file + archive + whole,
+            "cut": file[:-1], "empty": b"", "end": b"e 0 00000000000000000000000000000000\0",
+            "outside": archive + b"m 9001 0 b\0", "before": b"m 1 1 b\0"}.items():
+        seeds.add("listfile", name, data)
+
+
 def draw_archive(seeds):
     """Two pictures, a text and a link, in each format and compression; and what is refused."""
     files = {"a.png": png(0, 8), "b/" + "n" * 120 + ".png": png(2, 8), "./c.txt": b"hi",
@@ -521,7 +534,7 @@ def main(arguments):
         return 2
     seeds = Seeds(arguments[1])
     for draw in (draw_png, draw_jpeg, draw_bmp, draw_gif, draw_netpbm, draw_tiff, draw_heif,
-                 draw_jxl, draw_list, draw_archive, draw_npy, draw_matrix):
+                 draw_jxl, draw_list, draw_listfile, draw_archive, draw_npy, draw_matrix):
         draw(seeds)
     draw_store(seeds, os.path.abspath(arguments[2]))
     seeds.add("decode", "text", b"hello")
