@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/export_table.h"
+#include "file/sidecars.h"
 #include "cli/export_tree.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -143,6 +144,8 @@ enum status command_export(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         return status;
     status = result_open(&export.result, options->operand[0], err);
+    if (status == STATUS_OK && options->what == WHAT_IMAGES)
+        status = sidecar_reader_open(&export.sidecars, export.result, err);
     if (status != STATUS_OK)
         return status;
     if (options->what == WHAT_FEATURES)
@@ -167,6 +170,7 @@ enum status command_export(const struct options *options, struct error *err)
     }
     locator_clear(&export.locator);
     matrix_close(&export.matrix);
+    sidecar_reader_close(&export.sidecars);
     result_close(&export.result);
     free(export.labels);
     free(export.distances);

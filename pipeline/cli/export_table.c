@@ -10,6 +10,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "clustering/folders.h"
+#include "file/sidecars.h"
 #include "matrix/npy.h"
 #include <inttypes.h>
 #include <math.h>
@@ -206,14 +207,35 @@ static enum status check_stop(struct error *err)
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
+/* Columns of every image, before those of what lies beside it. */
+#define IMAGE_FIELDS 10
+
+static enum status field_sidecars(struct line *line, uint64_t row, struct error *err)
+{
+    const char *text[SIDECAR_COLUMNS];
+    enum status status = sidecar_reader_row(line->export->sidecars, row, text, err);
+    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++) {
+        if (status != STATUS_OK || !*text[i])
+            field_nothing(line, sidecar_names[i]);
+        else
+            field_text(line, sidecar_names[i], text[i]);
+    }
+    return status;
+}
+
 static enum status export_images(struct export *export, struct error *err)
 {
     static const char *const names[] = {"path",        "source",   "width",  "height",
                                         "orientation", "channels", "format", "bytes",
-                                        "mtime_ns",    "digest",   NULL};
+                                        "mtime_ns",    "digest",   "key",    "cls",
+                                        "json",        "txt",      NULL};
     static const char *const paths[] = {"path", "source", NULL};
     const bool only_paths = result_is_named(export->result);
-    header(export, only_paths ? paths : names, NULL, 0);
+    const char *shown[sizeof names / sizeof *names];
+    memcpy(shown, names, sizeof names);
+    if (!export->sidecars)
+        shown[IMAGE_FIELDS] = NULL;
+    header(export, only_paths ? paths : shown, NULL, 0);
     for (uint64_t row = 0; row < result_images(export->result) && !export->sink.closed; row++) {
         struct result_image image;
         struct line line;
@@ -242,7 +264,10 @@ static enum status export_images(struct export *export, struct error *err)
         field_uint(&line, "bytes", image.bytes);
         field_int(&line, "mtime_ns", image.mtime_ns);
         field_text(&line, "digest", digest);
+        status = export->sidecars ? field_sidecars(&line, row, err) : STATUS_OK;
         line_end(&line);
+        if (status != STATUS_OK)
+            return status;
         show(export, "rows", row + 1, result_images(export->result));
     }
     return STATUS_OK;

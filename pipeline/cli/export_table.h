@@ -14,6 +14,7 @@ struct export {
     const char *output;        /* of -o; NULL: standard output */
     enum export_format format; /* of --format, or what the name of the output says */
     struct result *result;
+    struct sidecar_reader *sidecars; /* images; NULL: the file has none */
     struct matrix_source matrix; /* features */
     struct result_feature feature;
     const struct result_clusters *clusters; /* labels, centroids, clusters, sweep, tree */

@@ -93,6 +93,8 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     json_bool(&json, "follow_symlinks", options->follow_symlinks);
     if (options->archives)
         json_bool(&json, "archives", true);
+    if (options->sidecar)
+        json_bool(&json, "sidecar", true);
     json_bool(&json, "hidden", options->hidden);
     json_list(&json, "include", &options->include);
     json_list(&json, "exclude", &options->exclude);
@@ -255,6 +257,8 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
     /* What a shard is depends on all sources. */
     if (t->share.count > 0)
         return walk_all(plan, "a shard", false, err);
+    if (t->options.sidecar)
+        return walk_all(plan, "--sidecar", false, err);
     if (takeover_raises_limits(t))
         return walk_all(plan, "a raised limit", true, err);
     return options_given(options, "thumbnails") ? walk_all(plan, "--thumbnails", true, err)
@@ -457,6 +461,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                   .retry_failed = options->retry_failed,
                   .retry_limited = takeover_raises_limits(takeover),
                   .require_codes = options->add_codes},
+        .sidecars = options->sidecar,
         .strict = options->strict,
         .thumbnails = options_given(options, "thumbnails") ? THUMBNAILS_WANTED
                       : strcmp(options->command->name, "run") == 0 && !options->no_report

@@ -85,6 +85,9 @@ static const struct option ingest_rows[] = {
      "decoded again"},
     {"retry-failed", 0, OPTION_FLAG, AT(retry_failed), NULL, NULL, NULL, 0, 0,
      "retry files that failed before"},
+    {"sidecar", 0, OPTION_FLAG, AT(sidecar), NULL, NULL, NULL, 0, 0,
+     "store what lies beside each image as key, cls, json and txt: files of the same name up to its "
+     "first dot, as in WebDataset"},
     {"shard", 0, OPTION_TEXT, AT(shard), "I/N|slurm/N|mpi", NULL, "everything", 0, 0,
      "take share I of N (from 0) of the files, by their sizes; slurm: I is the task's number in the "
      "array; mpi: rank and size are the launcher's. {shard} in the name of the output becomes I"},
@@ -367,8 +370,8 @@ static const struct option evaluate_rows[] = {
      "hellinger for l1 histograms, else euclidean", 0, 0, "distance; repeatable"},
     {"name", 0, OPTION_LIST, AT(names), "NAME", NULL, "all of the file", 0, 0,
      "clustering to measure; repeatable"},
-    {"classes", 0, OPTION_TEXT, AT(classes), "FILE.csv", NULL, "the folders", 0, 0,
-     "table of classes: columns path and class; images that are not listed are left out"},
+    {"classes", 0, OPTION_TEXT, AT(classes), "FILE.csv|cls", NULL, "the folders", 0, 0,
+     "cls: what ingest --sidecar has stored; else a table of classes: columns path and class; images that are not listed are left out"},
     {"pca", 0, OPTION_NUMBER, AT(pca), "N", "0", NULL, 0, 256,
      "rank by the first N principal components of the rows, as cluster --pca does"},
     {"whiten", 0, OPTION_REAL, AT(whiten), "X", "0", NULL, 0, 0,

@@ -63,7 +63,7 @@ struct options {
     int normalize, alpha, decode_scale, blur; /* blur: 0 off, 1 by 3x3 pixels */
     int icc;                                  /* 0 ignore, 1 apply */
     uint64_t max_pixels, max_scans, limit;
-    bool follow_symlinks, archives, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
+    bool follow_symlinks, archives, sidecar, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     struct share allow_failures;
     bool add_codes, retrain;
     const char *codebook;

@@ -219,6 +219,8 @@ static enum status take_options(struct takeover *t, struct error *err)
         o->follow_symlinks |= flag;
     if (parameters_boolean(p, "archives", &flag))
         o->archives |= flag;
+    if (parameters_boolean(p, "sidecar", &flag))
+        o->sidecar |= flag;
     if (parameters_boolean(p, "hidden", &flag))
         o->hidden |= flag;
     parameters_integer(p, "limit", &t->limit);

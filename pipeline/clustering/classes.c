@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "clustering/folders.h"
 #include "clustering/path_match.h"
+#include "file/sidecars.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -281,6 +282,45 @@ out:
     free(table.paths);
     free(table.classes);
     free(table.bytes);
+    if (status != STATUS_OK)
+        classes_clear(out);
+    return status;
+}
+
+enum status classes_of_cls(struct classes *out, struct result *result, struct error *err)
+{
+    struct table table = {.name = CLASSES_OF_CLS, .count = result_images(result)};
+    struct sidecar_reader *reader = NULL;
+    const char *text[SIDECAR_COLUMNS];
+    char shown[256];
+    *out = (struct classes){0};
+    path_for_message(shown, sizeof shown, result_path(result));
+    enum status status = sidecar_reader_open(&reader, result, err);
+    if (status == STATUS_OK && !reader)
+        return error_set(err, STATUS_FAILED,
+                         "%s does not have the classes beside its images: ingest with --sidecar "
+                         "stores them",
+                         shown);
+    table.classes = calloc(table.count + 1, sizeof *table.classes);
+    out->of_row = malloc((table.count + 1) * sizeof *out->of_row);
+    if (status == STATUS_OK && (!table.classes || !out->of_row))
+        status = error_memory(err, table.count * sizeof *table.classes, "classes");
+    for (uint64_t row = 0; row < table.count && status == STATUS_OK; row++) {
+        status = sidecar_reader_row(reader, row, text, err);
+        if (status == STATUS_OK && !(table.classes[row] = strdup(text[1 + SIDECAR_CLS])))
+            status = error_memory(err, table.count, "classes");
+    }
+    if (status == STATUS_OK)
+        status = number_classes(out->of_row, &out->count, &table, err);
+    for (uint64_t row = 0; row < table.count && status == STATUS_OK; row++)
+        out->rows += out->of_row[row] != CLASSES_NONE;
+    if (status == STATUS_OK && out->count < 2)
+        status = error_set(err, STATUS_FAILED, "%s has fewer than two classes beside its images",
+                           shown);
+    sidecar_reader_close(&reader);
+    for (uint64_t row = 0; table.classes && row < table.count; row++)
+        free(table.classes[row]);
+    free(table.classes);
     if (status != STATUS_OK)
         classes_clear(out);
     return status;

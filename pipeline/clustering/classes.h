@@ -23,6 +23,11 @@ enum status classes_of_folders(struct classes *out, struct result *result, struc
 enum status classes_of_table(struct classes *out, struct result *result, const char *file,
                              struct error *err);
 
+/* What lies beside the images as .cls (file/sidecars.h); images without it have none. STATUS_FAILED: the
+ * file has no such column, or fewer than two classes. */
+#define CLASSES_OF_CLS "cls"
+enum status classes_of_cls(struct classes *out, struct result *result, struct error *err);
+
 void classes_clear(struct classes *classes);
 
 #endif

@@ -188,9 +188,10 @@ enum status evaluation_run(struct evaluation *out, const struct evaluation_confi
                            "%s holds no images: evaluate takes a file that clpipe ingest has written",
                            path_for_message(shown, sizeof shown, config->file));
     if (status == STATUS_OK)
-        status = config->classes
-                     ? classes_of_table(&out->classes, out->result, config->classes, err)
-                     : classes_of_folders(&out->classes, out->result, err);
+        status = !config->classes ? classes_of_folders(&out->classes, out->result, err)
+                 : strcmp(config->classes, CLASSES_OF_CLS) == 0
+                     ? classes_of_cls(&out->classes, out->result, err)
+                     : classes_of_table(&out->classes, out->result, config->classes, err);
     /* What costs nothing comes first: a name that is wrong is told at once. */
     if (status == STATUS_OK)
         status = compare_all_clusters(out, config, err);

@@ -161,6 +161,9 @@ static enum status write_rows(struct build *b, struct error *err)
         status = columns_add(item->is_image ? b->images : b->failures,
                              item->is_image ? (const void *)&item->image : &item->failure,
                              item->path, item->path_length, err);
+        if (!status && item->is_image && b->config->sidecars)
+            status = sidecars_row(b->config->sidecars, item->image.source, item->path,
+                                  item->path_length, err);
         if (!status && item->is_image && b->thumbnails)
             status = thumbnails_add(b->thumbnails, item->thumbnail, item->thumbnail_length, err);
     }
@@ -308,6 +311,8 @@ static enum status write_content(struct build *b, struct error *err)
         create_features(b, err) || create_tables(b, err))
         return STATUS_FAILED;
     enum status status = write_rows(b, err);
+    if (!status && b->config->sidecars)
+        status = sidecars_write(b->config->sidecars, b->file, b->path, err);
     if (!status)
         status = codebook_groups_write(b->file, b->features, b->path, err);
     if (status)

@@ -5,6 +5,7 @@
 #include "file/content.h"
 #include "file/feed.h"
 #include "file/foreign.h"
+#include "file/sidecars.h"
 #include "log/journal.h"
 
 struct build_foreign;
@@ -26,6 +27,7 @@ struct build_config {
     const struct row_map *map; /* where `replaced` is: which of its rows each row was */
     /* What else is kept of `replaced` (its file and path are set here); NULL: nothing. */
     struct carry *carry;
+    struct sidecars *sidecars;     /* what lies beside the pictures; NULL: it is not stored */
     struct build_foreign *foreign; /* filled where `replaced` is; may be NULL */
 };
 

@@ -16,6 +16,7 @@
 #include "file/build.h"
 #include "file/carry.h"
 #include "file/codebooks.h"
+#include "file/sidecars.h"
 #include "file/signature.h"
 #include "file/verify_report.h"
 #include "log/repair_log.h"
@@ -39,6 +40,7 @@ struct repair {
     FILE *order;
     struct raw_paths_tally raw_images, raw_failures;
     uint64_t codes, thumbnail_bytes;
+    struct sidecars *sidecars; /* NULL: there are none, or they cannot be read */
     bool *leave_out; /* of the result's clusterings */
 };
 
@@ -138,6 +140,34 @@ static enum status take_rows(struct repair *r, struct rows *rows, const uint8_t 
     return STATUS_OK;
 }
 
+/* What lies beside the pictures of good rows. Columns that cannot be read are left out: the command that
+ * made the file restores them. */
+static enum status take_sidecars(struct repair *r, struct verify *verify, struct error *err)
+{
+    const char *temporary = getenv("TMPDIR"), *text[SIDECAR_COLUMNS], *path;
+    struct rows *rows = r->result->images;
+    struct sidecar_reader *reader;
+    struct error why = ERROR_INIT;
+    const void *row;
+    enum status damaged = sidecar_reader_open(&reader, r->result, &why), status = STATUS_OK;
+    if (reader)
+        status = sidecars_open(&r->sidecars, temporary && *temporary ? temporary : "/tmp", err);
+    for (uint64_t i = 0; reader && !status && !damaged && i < rows_count(rows); i++) {
+        if (verify->bad_images[i] || (damaged = sidecar_reader_row(reader, i, text, &why)))
+            continue;
+        status = rows_at(rows, i, &row, &path, err);
+        if (!status)
+            status = sidecars_add(r->sidecars, ((const struct result_image *)row)->source, path,
+                                  (uint32_t)strlen(path), text, err);
+    }
+    if (damaged) {
+        verify_broken(verify, "/images: the columns of --sidecar are lost: %s", why.sentence);
+        sidecars_close(&r->sidecars);
+    }
+    sidecar_reader_close(&reader);
+    return status;
+}
+
 /* What the new file is made of, as the old one says. */
 static enum status read_parts(struct repair *r, struct error *err)
 {
@@ -228,7 +258,8 @@ static enum status look_at_result(struct repair *r, struct error *err)
     if (take_rows(r, result->images, verify.bad_images, LOCATION_IMAGE, &report->images_lost,
                   err) ||
         take_rows(r, result->failures, verify.bad_failures, LOCATION_FAILURE,
-                  &report->failures_lost, err))
+                  &report->failures_lost, err) ||
+        take_sidecars(r, &verify, err))
         goto out;
     for (unsigned i = 0; i < result->clusters_count; i++) {
         struct error why = ERROR_INIT;
@@ -363,6 +394,7 @@ static enum status write_output(struct repair *r, struct error *err)
         .thumbnail_bytes = r->thumbnail_bytes,
         .raw_images = r->raw_images,
         .raw_failures = r->raw_failures,
+        .sidecars = r->sidecars,
     };
     struct row_map map = {.earlier = NULL};
     struct carry carry = {.leave_out = r->leave_out};
@@ -453,6 +485,7 @@ out:
     repair_log_close(&r.log);
     signature_parts_clear(&r.parts);
     codebooks_clear(&r.codebooks);
+    sidecars_close(&r.sidecars);
     if (r.order)
         fclose(r.order);
     free(r.leave_out);

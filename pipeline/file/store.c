@@ -14,6 +14,7 @@
 #include "file/compare.h"
 #include "file/parameters.h"
 #include "file/prior.h"
+#include "file/sidecars.h"
 #include "file/signature.h"
 #include "log/repair_log.h"
 #include <assert.h>
@@ -33,6 +34,7 @@ struct store {
     struct prior_cursor known;
     struct codebooks learned; /* by an earlier run */
     bool has_learned;         /* codebooks are beside the log */
+    struct sidecars *sidecars;
     bool discard, done; /* the finished file has taken over */
 };
 
@@ -269,6 +271,11 @@ void store_make_thumbnails(struct store *store, unsigned size, bool all)
 void store_set_share(struct store *store, const struct list_share *share)
 {
     store->config.content.share = *share;
+}
+
+void store_set_sidecars(struct store *store, struct sidecars *sidecars)
+{
+    store->sidecars = sidecars;
 }
 
 const char *store_work_directory(const struct store *store)
@@ -544,6 +551,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
                                           .stop = store->config.stop},
                                  .replaced = store->replaced,
                                  .run = run,
+                                 .sidecars = store->sidecars,
                                  .threads = store->config.threads};
     struct build_difference difference = {false, false};
     enum status status = journal_finish(store->journal, &build.feed.order, &build.feed.records,
@@ -571,6 +579,9 @@ enum status store_finish(struct store *store, const struct store_run *run,
     if (!status && difference.same_all)
         difference.same_all =
             same_share(result_share(store->replaced), &store->config.content.share);
+    /* A file that was repaired may have lost its columns. */
+    if (!status && difference.same_all && store->sidecars)
+        difference.same_all = sidecars_stored(store->replaced);
     if (!status && !difference.same_all)
         status = write_file(store, &build, summary, err);
     if (status)

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct sidecars;
 struct store;
 
 /* What it points to must outlive the store. */
@@ -114,6 +115,10 @@ bool store_updates(const struct store *store);
 
 /* The share of the list that the rows are, once the list is known. Before store_finish. */
 void store_set_share(struct store *store, const struct list_share *share);
+
+/* What lies beside the pictures, to be stored with the rows; it must outlive store_finish. NULL: nothing
+ * is, as without this call. */
+void store_set_sidecars(struct store *store, struct sidecars *sidecars);
 
 /* The longest side of the thumbnails in the file that is updated; 0: it has none. *file: whether
  * there is one that is not to be begun anew. */

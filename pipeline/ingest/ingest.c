@@ -39,6 +39,7 @@
 #include "cluster/label_rows.h"
 #include "features/code.h"
 #include "file/codebooks.h"
+#include "ingest/beside.h"
 #include "ingest/bounds.h"
 #include "ingest/decoder.h"
 #include "ingest/learning.h"
@@ -63,6 +64,7 @@ struct ingest {
     struct picture_sink sink;
     struct feature_set features; /* those of the configuration, with codebooks; or the few's */
     struct codebooks codebooks;  /* that were learned */
+    struct sidecars *sidecars;   /* NULL: they are not stored */
     uint32_t thumbnail_size; /* 0: none are made */
     bool coefficients;       /* decoders hand out those of JPEG pictures for staging */
     bool streams;            /* likewise their entropy code */
@@ -591,6 +593,14 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     const struct ingest_devices *devices = &ingest->devices;
     struct ingest_report *report = ingest->report;
     store_set_share(ingest->store, &report->share);
+    if (config->sidecars) {
+        enum status read = sidecars_open(&ingest->sidecars, store_work_directory(ingest->store), err);
+        if (read == STATUS_OK)
+            read = beside_read(ingest->sidecars, ingest->walk, ingest->job.stop, err);
+        if (read != STATUS_OK)
+            return read;
+        store_set_sidecars(ingest->store, ingest->sidecars);
+    }
     /* Its spool lives in the work directory, which goes when the file is there. */
     walk_close(&ingest->walk);
     pthread_mutex_lock(&ingest->job.lock);
@@ -698,6 +708,7 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     budget_close(&ingest.budget);
     store_close(&ingest.store);
     codebooks_clear(&ingest.codebooks);
+    sidecars_close(&ingest.sidecars);
     walk_close(&ingest.walk);
     ingest_job_clear(&ingest.job);
     pthread_mutex_destroy(&ingest.lock);

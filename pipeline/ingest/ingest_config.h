@@ -55,6 +55,7 @@ struct ingest_config {
     const struct ingest_few *few; /* NULL: the features are learned from however few images there are */
     struct store_config store; /* but features, decode_scale and stop, which are these; sources, too,
                                   unless they are given: as the file stores those of the walk */
+    bool sidecars; /* what lies beside the pictures is stored */
     bool strict;
     enum ingest_thumbnails thumbnails;
     uint32_t thumbnail_size; /* THUMBNAILS_WANTED: THUMBNAIL_LEAST to THUMBNAIL_MOST; 0: the file's,

@@ -87,7 +87,7 @@ static enum status workdir_lock(struct workdir *workdir, const char *output, str
 /* Removes the files without a name that a kill caught before they had lost it. */
 static void remove_scratch(const struct workdir *workdir)
 {
-    static const char spool[] = ".clpipe-walk-";
+    static const char scratch[] = ".clpipe-";
     int fd = openat(workdir->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     unlinkat(workdir->directory, "order", 0);
@@ -99,7 +99,7 @@ static void remove_scratch(const struct workdir *workdir)
         return;
     }
     for (struct dirent *entry; (entry = readdir(directory));)
-        if (strncmp(entry->d_name, spool, sizeof spool - 1) == 0)
+        if (strncmp(entry->d_name, scratch, sizeof scratch - 1) == 0)
             unlinkat(workdir->directory, entry->d_name, 0);
     closedir(directory);
 }

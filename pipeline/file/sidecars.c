@@ -1,0 +1,242 @@
+/* sidecars.c: writing the columns. Whether cls is a number is known after the last row, so rows are
+ * kept in a file of their own before they are written. */
+#include "file/sidecars.h"
+
+#include "base/path.h"
+#include "base/source_name.h"
+#include "file/schema.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const sidecar_names[SIDECAR_COLUMNS] = {"key", "cls", "json", "txt"};
+#define COLUMN_CLS 1
+
+struct sidecars {
+    FILE *walked, *rows; /* records; see put_record */
+    uint64_t count;      /* rows */
+    bool reading;        /* `walked` is being read */
+    bool text;           /* some cls is no integer */
+    char *path;          /* of the record last read, */
+    uint16_t source;     /* and its source */
+    char *record[SIDECAR_COLUMNS];
+};
+
+static enum status io_failed(const char *what, struct error *err)
+{
+    return error_errno(err, STATUS_FAILED, errno ? errno : EIO, what,
+                       "cannot %s a temporary file of texts beside images%s", what,
+                       errno == ENOSPC ? " (free some space)" : "");
+}
+
+/* Without a name; where the file system has no such files the work directory knows the beginning of that
+ * which it has for a moment. */
+static FILE *temporary_file(const char *directory)
+{
+    static const char name[] = "/.clpipe-beside-XXXXXX";
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    char *path = fd < 0 ? malloc(strlen(directory) + sizeof name) : NULL;
+    if (path) {
+        sprintf(path, "%s%s", directory, name);
+        fd = mkostemp(path, O_CLOEXEC);
+        if (fd >= 0)
+            unlink(path);
+        free(path);
+    }
+    FILE *file = fd >= 0 ? fdopen(fd, "w+") : NULL;
+    if (!file && fd >= 0)
+        close(fd);
+    return file;
+}
+
+enum status sidecars_open(struct sidecars **out, const char *directory, struct error *err)
+{
+    struct sidecars *sidecars = calloc(1, sizeof *sidecars);
+    if (!sidecars)
+        return error_memory(err, sizeof *sidecars, "texts beside images");
+    sidecars->walked = temporary_file(directory);
+    sidecars->rows = temporary_file(directory);
+    if (!sidecars->walked || !sidecars->rows) {
+        const enum status status = io_failed("create", err);
+        sidecars_close(&sidecars);
+        return status;
+    }
+    *out = sidecars;
+    return STATUS_OK;
+}
+
+void sidecars_close(struct sidecars **sidecars)
+{
+    if (!sidecars || !*sidecars)
+        return;
+    if ((*sidecars)->walked)
+        fclose((*sidecars)->walked);
+    if ((*sidecars)->rows)
+        fclose((*sidecars)->rows);
+    free((*sidecars)->path);
+    for (int i = 0; i < SIDECAR_COLUMNS; i++)
+        free((*sidecars)->record[i]);
+    free(*sidecars);
+    *sidecars = NULL;
+}
+
+char *sidecars_key(const char *path, size_t length)
+{
+    const size_t from = archive_prefix(path), key = sample_key(path, length);
+    char *text = malloc(4 * length + 1);
+    if (text)
+        path_to_utf8(text, 4 * length + 1, path + from, key > from ? key - from : 0);
+    return text;
+}
+
+/* --- records: texts, each ended by NUL ------------------------------------------------------- */
+
+static void put_texts(FILE *file, const char *const text[SIDECAR_COLUMNS])
+{
+    for (int i = 0; i < SIDECAR_COLUMNS; i++) {
+        if (text[i])
+            fputs(text[i], file);
+        fputc(0, file);
+    }
+}
+
+static bool take_text(char **out, FILE *file)
+{
+    size_t capacity = 0;
+    free(*out);
+    *out = NULL;
+    return getdelim(out, &capacity, 0, file) > 0;
+}
+
+static bool take_texts(char *text[SIDECAR_COLUMNS], FILE *file)
+{
+    bool taken = true;
+    for (int i = 0; taken && i < SIDECAR_COLUMNS; i++)
+        taken = take_text(&text[i], file);
+    return taken;
+}
+
+enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char *path,
+                         uint32_t path_length, const char *const text[SIDECAR_COLUMNS],
+                         struct error *err)
+{
+    FILE *file = sidecars->walked;
+    fwrite(&source, sizeof source, 1, file);
+    fwrite(path, 1, path_length, file);
+    fputc(0, file);
+    put_texts(file, text);
+    return ferror(file) ? io_failed("write", err) : STATUS_OK;
+}
+
+/* The next record of the walk; false: there is none. */
+static bool next_walked(struct sidecars *sidecars)
+{
+    return fread(&sidecars->source, sizeof sidecars->source, 1, sidecars->walked) == 1 &&
+           take_text(&sidecars->path, sidecars->walked) &&
+           take_texts(sidecars->record, sidecars->walked);
+}
+
+static bool is_integer(const char *text)
+{
+    char again[32];
+    errno = 0;
+    const long long value = strtoll(text, NULL, 10);
+    snprintf(again, sizeof again, "%lld", value);
+    return errno == 0 && value != SIDECAR_NO_CLS && strcmp(text, again) == 0;
+}
+
+enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SIDECAR_COLUMNS],
+                            struct error *err)
+{
+    const char *cls = text[COLUMN_CLS];
+    sidecars->text |= cls && *cls && !is_integer(cls);
+    put_texts(sidecars->rows, text);
+    sidecars->count++;
+    return ferror(sidecars->rows) ? io_failed("write", err) : STATUS_OK;
+}
+
+enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
+                         uint32_t path_length, struct error *err)
+{
+    if (!sidecars->reading && fflush(sidecars->walked) != 0)
+        return io_failed("write", err);
+    if (!sidecars->reading)
+        rewind(sidecars->walked);
+    sidecars->reading = true;
+    /* Pictures that failed were added, too; a row that is kept of a file that could not be looked at
+     * was not. */
+    const off_t before = ftello(sidecars->walked);
+    while (next_walked(sidecars))
+        if (sidecars->source == source && strcmp(sidecars->path, path) == 0)
+            return sidecars_row_of(sidecars, (const char *const *)sidecars->record, err);
+    if (ferror(sidecars->walked) || fseeko(sidecars->walked, before, SEEK_SET) != 0)
+        return io_failed("read", err);
+    char *key = sidecars_key(path, path_length);
+    const char *const text[SIDECAR_COLUMNS] = {key};
+    enum status status = key ? sidecars_row_of(sidecars, text, err)
+                             : error_memory(err, path_length, "a key");
+    free(key);
+    return status;
+}
+
+/* --- columns --------------------------------------------------------------------------------- */
+
+static enum status create_column(hid_t *dataset, hid_t file, hid_t images, unsigned i,
+                                 const struct sidecars *sidecars, const char *path,
+                                 struct error *err)
+{
+    const hsize_t rows = sidecars->count;
+    const bool number = i == COLUMN_CLS && !sidecars->text;
+    if (h5_create_dataset(dataset, images, sidecar_names[i], number ? VALUE_I64 : VALUE_TEXT, 1,
+                          &rows, path, err))
+        return STATUS_FAILED;
+    return h5_attach_scale(file, *dataset, 0, image_table.axis, path, err);
+}
+
+static enum status write_row(hid_t dataset, uint64_t row, unsigned i, bool number, const char *text,
+                             const char *path, struct error *err)
+{
+    if (i != COLUMN_CLS || !number)
+        return h5_write_rows(dataset, VALUE_TEXT, row, 1, &text, path, err);
+    const int64_t value = *text ? strtoll(text, NULL, 10) : SIDECAR_NO_CLS;
+    return h5_write_rows(dataset, VALUE_I64, row, 1, &value, path, err);
+}
+
+enum status sidecars_write(struct sidecars *sidecars, hid_t file, const char *path,
+                           struct error *err)
+{
+    hid_t images = H5I_INVALID_HID, dataset[SIDECAR_COLUMNS];
+    enum status status = STATUS_FAILED;
+    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
+        dataset[i] = H5I_INVALID_HID;
+    if (fflush(sidecars->rows) != 0)
+        return io_failed("write", err);
+    rewind(sidecars->rows);
+    if (h5_open_group(&images, file, image_table.group, path, err))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
+        if (create_column(&dataset[i], file, images, i, sidecars, path, err))
+            goto out;
+    for (uint64_t row = 0; row < sidecars->count; row++) {
+        if (!take_texts(sidecars->record, sidecars->rows)) {
+            io_failed("read", err);
+            goto out;
+        }
+        for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
+            if (write_row(dataset[i], row, i, !sidecars->text, sidecars->record[i], path, err))
+                goto out;
+    }
+    status = STATUS_OK;
+    for (unsigned i = 0; i < SIDECAR_COLUMNS && status == STATUS_OK; i++)
+        status = h5_finish_dataset(&dataset[i], path, err);
+out:
+    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
+        h5_close(&dataset[i]);
+    h5_close(&images);
+    return status;
+}

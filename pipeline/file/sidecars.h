@@ -1,0 +1,63 @@
+/* sidecars.h: what lies beside the pictures (base/sample_name.h), as columns of /images.
+ *
+ *     sidecars_add      for each picture of the walk, in its order: key and texts
+ *     sidecars_row      for each image that gets a row, in the order of rows
+ *     sidecars_write    /images/key, cls, json, txt
+ *
+ * Texts go through files without names in `directory`, so memory does not grow with their number. cls
+ * is int64 where every one that is there is a decimal integer as %lld prints it, and text otherwise.
+ * What is missing is "" or SIDECAR_NO_CLS. */
+#ifndef CLPIPE_FILE_SIDECARS_H
+#define CLPIPE_FILE_SIDECARS_H
+
+#include "base/error.h"
+#include "base/sample_name.h"
+#include "file/h5.h"
+#include "file/result.h"
+
+#define SIDECAR_NO_CLS    INT64_MIN
+#define SIDECAR_MOST_BYTES (1u << 20) /* longer ones count as missing */
+
+/* Columns: the key, then by enum sidecar. */
+#define SIDECAR_COLUMNS (1 + SIDECARS)
+extern const char *const sidecar_names[SIDECAR_COLUMNS];
+
+struct sidecars;
+
+enum status sidecars_open(struct sidecars **out, const char *directory, struct error *err);
+void sidecars_close(struct sidecars **sidecars);
+
+/* `text`: UTF-8, in the order of the columns; NULL or "": there is none. */
+enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char *path,
+                         uint32_t path_length, const char *const text[SIDECAR_COLUMNS],
+                         struct error *err);
+/* A row whose picture was not added has nothing but its key. */
+enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
+                         uint32_t path_length, struct error *err);
+/* The same with the texts themselves. */
+enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SIDECAR_COLUMNS],
+                            struct error *err);
+/* `path` names the file in messages. */
+enum status sidecars_write(struct sidecars *sidecars, hid_t file, const char *path,
+                           struct error *err);
+
+/* The key of a picture in UTF-8, of a member without the archive in front. Free it; NULL: no memory. */
+char *sidecars_key(const char *path, size_t length);
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+struct sidecar_reader;
+
+/* Has the file the columns? */
+bool sidecars_stored(const struct result *result);
+
+/* *out is NULL where the file has none. */
+enum status sidecar_reader_open(struct sidecar_reader **out, struct result *result,
+                                struct error *err);
+/* The texts of a row, "" where there is none; an integer cls as %lld prints it. Valid until the next
+ * call. */
+enum status sidecar_reader_row(struct sidecar_reader *reader, uint64_t row,
+                               const char *text[SIDECAR_COLUMNS], struct error *err);
+void sidecar_reader_close(struct sidecar_reader **reader);
+
+#endif

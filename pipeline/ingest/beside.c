@@ -1,0 +1,141 @@
+/* beside.c: one pass over the walk, sample by sample.
+ *
+ * The files of a sample follow each other, but a picture may come before or after what lies beside it:
+ * its paths wait until the sample ends. */
+#include "ingest/beside.h"
+
+#include "base/path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sample {
+    uint16_t source;
+    char *key; /* path up to the first dot; NULL: no sample yet */
+    char *text[SIDECAR_COLUMNS];
+    char **picture;
+    unsigned count, room;
+};
+
+static void clear_sample(struct sample *sample)
+{
+    for (unsigned i = 0; i < sample->count; i++)
+        free(sample->picture[i]);
+    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++) {
+        free(sample->text[i]);
+        sample->text[i] = NULL;
+    }
+    free(sample->key);
+    sample->key = NULL;
+    sample->count = 0;
+}
+
+static enum status end_sample(struct sidecars *out, struct sample *sample, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < sample->count && status == STATUS_OK; i++) {
+        const char *path = sample->picture[i];
+        free(sample->text[0]);
+        sample->text[0] = sidecars_key(path, strlen(path));
+        status = sample->text[0]
+                     ? sidecars_add(out, sample->source, path, (uint32_t)strlen(path),
+                                    (const char *const *)sample->text, err)
+                     : error_memory(err, strlen(path), "a key");
+    }
+    clear_sample(sample);
+    return status;
+}
+
+static enum status add_picture(struct sample *sample, const char *path, struct error *err)
+{
+    if (sample->count == sample->room) {
+        const unsigned room = sample->room ? 2 * sample->room : 16;
+        char **larger = realloc(sample->picture, room * sizeof *larger);
+        if (!larger)
+            return error_memory(err, room * sizeof *larger, "a sample");
+        sample->picture = larger;
+        sample->room = room;
+    }
+    sample->picture[sample->count] = strdup(path);
+    return sample->picture[sample->count++] ? STATUS_OK : error_memory(err, strlen(path), "a sample");
+}
+
+/* The text of a blob in UTF-8, without white space around it; NULL: there is none. */
+static char *read_text(const struct blob *blob, uint64_t bytes)
+{
+    char *raw = malloc(bytes + 1), *text = malloc(4 * bytes + 1);
+    uint64_t filled = 0;
+    ssize_t got = 1;
+    while (raw && text && filled < bytes &&
+           (got = blob_read(blob, raw + filled, bytes - filled, filled)) > 0)
+        filled += (uint64_t)got;
+    if (!raw || !text || filled < bytes || memchr(raw, 0, filled)) {
+        free(text);
+        text = NULL;
+    } else {
+        size_t from = 0;
+        while (from < filled && strchr(" \t\r\n", raw[from]))
+            from++;
+        while (filled > from && strchr(" \t\r\n", raw[filled - 1]))
+            filled--;
+        path_to_utf8(text, 4 * bytes + 1, raw + from, filled - from);
+    }
+    free(raw);
+    return text;
+}
+
+static char *read_item(struct walk *walk, const struct walk_item *item)
+{
+    struct blob blob = BLOB_NOTHING;
+    struct failure failure;
+    const struct source_member member = {.path = item->path,
+                                         .where = item->where,
+                                         .bytes = item->bytes,
+                                         .mtime_ns = item->mtime_ns};
+    char *text = NULL;
+    if (item->failure.reason != REASON_NONE || item->bytes > SIDECAR_MOST_BYTES)
+        return NULL;
+    if (walk_open_member(&blob, walk, item->source, &member, &failure) == REASON_NONE)
+        text = read_text(&blob, item->bytes);
+    blob_close(&blob);
+    return text;
+}
+
+static enum status take_item(struct sidecars *out, struct sample *sample, struct walk *walk,
+                             const struct walk_item *item, struct error *err)
+{
+    const size_t key = sample_key(item->path, item->path_length);
+    const enum sidecar kind = sample_sidecar(item->path, item->path_length);
+    enum status status = STATUS_OK;
+    if (sample->key && (sample->source != item->source || strlen(sample->key) != key ||
+                        memcmp(sample->key, item->path, key) != 0))
+        status = end_sample(out, sample, err);
+    if (status != STATUS_OK)
+        return status;
+    sample->source = item->source;
+    if (!sample->key && !(sample->key = strndup(item->path, key)))
+        return error_memory(err, key, "a sample");
+    if (kind == SIDECAR_NONE)
+        return add_picture(sample, item->path, err);
+    if (!sample->text[1 + kind])
+        sample->text[1 + kind] = read_item(walk, item);
+    return STATUS_OK;
+}
+
+enum status beside_read(struct sidecars *out, struct walk *walk, struct stop *stop,
+                        struct error *err)
+{
+    struct sample sample = {.key = NULL};
+    struct walk_item item;
+    enum status status = walk_rewind(walk, err);
+    while (status == STATUS_OK && (status = walk_next(walk, &item, err)) == STATUS_OK) {
+        status = stop_check(stop, "reading what lies beside the images", err);
+        if (status == STATUS_OK)
+            status = take_item(out, &sample, walk, &item, err);
+    }
+    if (status == STATUS_END)
+        status = end_sample(out, &sample, err);
+    clear_sample(&sample);
+    free(sample.picture);
+    return status;
+}
