@@ -92,7 +92,17 @@ int path_stat_at(int directory, const char *path, struct stat *st, int flags)
 
 bool utf8_valid(const char *bytes, size_t length)
 {
+    const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
     for (size_t i = 0; i < length;) {
+        /* Eight bytes of ASCII, none of them 0. */
+        uint64_t word;
+        if (length - i >= sizeof word) {
+            memcpy(&word, bytes + i, sizeof word);
+            if (!(word & highs) && !((word - ones) & highs)) {
+                i += sizeof word;
+                continue;
+            }
+        }
         size_t n = utf8_sequence(bytes + i, length - i);
         if (n == 0)
             return false;

@@ -61,6 +61,9 @@ static void print_head(struct sink *sink, const struct overview *overview)
         sink_clean(sink, result_source(result, i));
         sink_text(sink, "\n");
     }
+    if (result_parts(result) > 0)
+        sink_printf(sink, "  %-9s %u files that it was merged from, and shows the rows of\n", "parts",
+                    result_parts(result));
     const struct list_share *share = result_share(result);
     if (share->count > 0)
         sink_printf(sink, "  %-9s %llu/%llu: files %llu to %llu of %llu\n", "shard",
@@ -158,8 +161,8 @@ static enum status print_runs(struct sink *sink, struct result *result, struct e
         enum status status = result_run_at(result, i, &run, err);
         if (status != STATUS_OK)
             return status;
-        sink_printf(sink, "  %-9s %s on ", i == first ? (first ? "last runs" : "runs") : "",
-                    format_duration(time, sizeof time, run.seconds));
+        sink_printf(sink, "  %-9s %s%s", i == first ? (first ? "last runs" : "runs") : "",
+                    format_duration(time, sizeof time, run.seconds), *run.device ? " on " : "");
         sink_clean(sink, run.device);
         sink_text(sink, ": ");
         sink_clean(sink, run.command);
@@ -403,6 +406,7 @@ static enum status write_json(const struct overview *overview, const struct opti
     for (unsigned i = 0; i < result_source_count(result); i++)
         report_bytes(&json, NULL, result_source(result, i));
     json_close_array(&json);
+    json_uint(&json, "parts", result_parts(result));
     report_share(&json, result_share(result));
     json_uint(&json, "images", result_images(result));
     json_uint(&json, "duplicates", overview->duplicates);

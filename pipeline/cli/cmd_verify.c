@@ -28,6 +28,7 @@ enum status command_verify(const struct options *options, struct error *err)
     json_bool(&verdict.json, "ok", count == 0);
     json_close_object(&verdict.json);
     status = report_end(options, &verdict.json, &verdict.sink, status, err);
+    const bool parts = result_parts(result) > 0;
     result_close(&result);
     if (status != STATUS_OK)
         return status;
@@ -36,7 +37,9 @@ enum status command_verify(const struct options *options, struct error *err)
     if (count == 0)
         summary_line(options, "%s: no problems found", shown);
     else
-        summary_line(options, "%s: %s failed; clpipe repair recovers the intact rows", shown,
-                     format_number_of(checks, sizeof checks, count, "check"));
+        summary_line(options, "%s: %s failed; %s", shown,
+                     format_number_of(checks, sizeof checks, count, "check"),
+                     parts ? "repair the parts and run clpipe merge again"
+                           : "clpipe repair recovers the intact rows");
     return count == 0 ? STATUS_OK : STATUS_PARTIAL;
 }

@@ -83,35 +83,42 @@ const struct command commands[] = {
      .run = command_codebook},
     {.name = "cluster",
      .goal = STEPS,
-     .arguments = "INPUT -k K [OPTIONS]",
+     .arguments = "INPUT... -k K [OPTIONS]",
      .summary = "cluster rows with k-means",
      .about = "INPUT is a clpipe file, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. "
               "The clusters are stored in the clpipe file, which is replaced by a new copy and "
-              "never changed in place; for the other inputs, -o names the file to write.",
+              "never changed in place; for the other inputs, -o names the file to write. Several clpipe "
+              "files are taken as merge would join them; that requires -o, too.",
      .examples = "  clpipe cluster photos.h5 -k 24\n"
                  "  clpipe cluster photos.h5 -k 2:40 --plot k.svg\n"
                  "  clpipe cluster photos.h5 -k 100 --name fine --n-init 5\n"
-                 "  clpipe cluster embeddings.npy -k 256 --metric cosine -o groups.h5",
+                 "  clpipe cluster embeddings.npy -k 256 --metric cosine -o groups.h5\n"
+                 "  clpipe cluster shards/*.h5 -k 1000 -o groups.h5",
      .operand_name = "INPUT",
      .min_operands = 1,
-     .max_operands = 1,
+     .max_operands = 65535,
+     .joins = 1,
+     .joins_output = true,
      .computes = true,
      .group = {&group_cluster},
      .run = command_cluster},
     {.name = "assign",
      .goal = STEPS,
-     .arguments = "C.h5 INPUT [OPTIONS]",
+     .arguments = "C.h5 INPUT... [OPTIONS]",
      .summary = "label rows with the centroids of an earlier clustering",
      .about =
          "Labels each row of INPUT with its nearest centroid in C.h5. INPUT is a clpipe file with "
          "the same feature, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. The labels "
-         "are stored in the clpipe file; for the other inputs, -o names the file to write.",
+         "are stored in the clpipe file; for the other inputs, and several clpipe files as one, "
+         "-o names the file to write.",
      .examples = "  clpipe ingest new-photos -o new.h5\n"
                  "  clpipe assign photos.h5 new.h5\n"
                  "  clpipe assign groups.h5 new.npy -o labels.h5",
      .operand_name = "C.h5 or INPUT",
      .min_operands = 2,
-     .max_operands = 2,
+     .max_operands = 65535,
+     .joins = 2,
+     .joins_output = true,
      .computes = true,
      .group = {&group_assign},
      .run = command_assign},
@@ -134,6 +141,24 @@ const struct command commands[] = {
      .computes = true,
      .group = {&group_import},
      .run = command_import},
+    {.name = "merge",
+     .goal = STEPS,
+     .arguments = "A.h5 B.h5... -o ALL.h5 [OPTIONS]",
+     .summary = "join the results of several ingests to one",
+     .about =
+         "Takes all shards of an ingest (ingest --shard), in any order, or ingests of different "
+         "sources, whose rows follow each other as the files are given. ALL.h5 has the rows, the "
+         "failures and the identity of one ingest of everything, and every command takes it. It "
+         "refers to the rows of its parts by relative paths (HDF5 virtual datasets) and holds "
+         "their sizes and digests, which are checked before they are read; with --copy it holds "
+         "the rows themselves. Clusterings, imported features and neighbours are not merged.",
+     .examples = "  clpipe merge shards/*.h5 -o all.h5\n"
+                 "  clpipe merge 2023.h5 2024.h5 -o photos.h5 --copy",
+     .operand_name = "FILE",
+     .min_operands = 2,
+     .max_operands = 65535,
+     .group = {&group_merge},
+     .run = command_merge},
     {.name = "info",
      .goal = RESULTS,
      .arguments = "F.h5 [OPTIONS]",
@@ -160,38 +185,42 @@ const struct command commands[] = {
      .run = command_report},
     {.name = "export",
      .goal = RESULTS,
-     .arguments = "F.h5 --what WHAT [OPTIONS]",
+     .arguments = "F.h5... --what WHAT [OPTIONS]",
      .summary = "write tables for other programs, or a folder per cluster",
      .about = "Tables are written to standard output or to -o FILE, which is not replaced without "
               "--force. A tree is a directory with one folder per cluster, the largest cluster "
               "first; a folder holds a link to each of its images, or a copy, the nearest to the "
-              "centre first.",
+              "centre first. Several files are taken as merge would join them.",
      .examples = "  clpipe export photos.h5 --what labels > labels.csv\n"
                  "  clpipe export photos.h5 --what features --format npy -o features.npy\n"
                  "  clpipe export photos.h5 --what clusters -o clusters.csv\n"
                  "  clpipe export photos.h5 --what tree --to sorted",
      .operand_name = "F.h5",
      .min_operands = 1,
-     .max_operands = 1,
+     .max_operands = 65535,
+     .joins = 1,
      .threads = true,
      .group = {&group_export},
      .run = command_export},
     {.name = "similar",
      .goal = RESULTS,
-     .arguments = "F.h5 PICTURE|row:N... | --all [OPTIONS]",
+     .arguments = "F.h5... PICTURE|row:N... | --all [OPTIONS]",
      .summary = "find the images most similar to a picture, or to every image",
      .about =
          "PICTURE is an image of the file (its path as export lists it, or any path that leads to "
          "it), or any other picture, which is decoded and described exactly as those of the file "
          "were; row:N is image N. The nearest images are exact, in the order of their distance, "
          "and of their row where it is equal; an image is never its own neighbour. With --all the "
-         "neighbours of every image are stored in the file, which is replaced by a new copy.",
+         "neighbours of every image are stored in the file, which is replaced by a new copy. "
+         "Several files before PICTURE are taken as merge would join them.",
      .examples = "  clpipe similar photos.h5 holiday/beach.jpg\n"
                  "  clpipe similar photos.h5 row:17 ~/new.png -n 5 -o similar.csv\n"
                  "  clpipe similar photos.h5 --all --feature clip --metric cosine",
      .operand_name = "F.h5 or PICTURE",
      .min_operands = 1,
      .max_operands = 65535,
+     .joins = 1,
+     .joins_first = true,
      .computes = true,
      .group = {&group_similar},
      .run = command_similar},

@@ -11,6 +11,7 @@ enum status command_list(const struct options *options, struct error *err);
 enum status command_codebook(const struct options *options, struct error *err);
 enum status command_cluster(const struct options *options, struct error *err);
 enum status command_assign(const struct options *options, struct error *err);
+enum status command_merge(const struct options *options, struct error *err);
 enum status command_import(const struct options *options, struct error *err);
 enum status command_similar(const struct options *options, struct error *err);
 enum status command_evaluate(const struct options *options, struct error *err);

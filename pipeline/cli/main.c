@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "cli/joined_input.h"
 #include "cli/remedy.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
@@ -84,7 +85,11 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     status = report_check(&options, err);
     if (status != STATUS_OK)
         goto out;
-    status = summary_outcome(command->run(&options, err), err);
+    struct joined_input joined = {.fd = -1};
+    status = joined_input_open(&joined, &options, err);
+    if (status == STATUS_OK)
+        status = summary_outcome(command->run(&options, err), err);
+    joined_input_close(&joined, err);
     report_failure(&options, err);
 out:
     options_clear(&options);

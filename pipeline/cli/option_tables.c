@@ -340,6 +340,14 @@ static const struct option import_rows[] = {
     END};
 const struct option_group group_import = {"Rows", import_rows};
 
+static const struct option merge_rows[] = {
+    OUTPUT_ROW(NULL, NULL, "file to write; required"),
+    {"copy", 0, OPTION_FLAG, AT(copy), NULL, NULL, NULL, 0, 0,
+     "copy all rows, so that the file needs its parts no longer and can be updated"},
+    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing -o FILE"},
+    END};
+const struct option_group group_merge = {"Merging", merge_rows};
+
 static const struct option similar_rows[] = {
     {"neighbours", 'n', OPTION_NUMBER, AT(neighbours), "N", "20", NULL, 1, 65536,
      "number of neighbours of each; where there are fewer the row is -1 and the distance NaN"},

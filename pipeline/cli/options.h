@@ -101,6 +101,9 @@ struct options {
     const char *paths;
     bool allow_missing;
 
+    /* merge */
+    bool copy;
+
     /* bench, tune */
     const char *variant, *fill, *shape;
     uint64_t bytes, rounds;
@@ -174,6 +177,10 @@ struct command {
     const char *examples;  /* lines, or NULL */
     const char *operand_name; /* "SOURCE" */
     unsigned min_operands, max_operands;
+    /* From this operand on (counted from 1; 0: none) several clpipe files are taken as one: all
+     * operands, or those before the first that is none; with a result that needs a file of its own. */
+    unsigned char joins;
+    bool joins_first, joins_output;
     bool computes; /* uses a device: --device and its like have an effect */
     bool threads;  /* of these only --threads has */
     const struct option_group *const group[OPTION_GROUPS]; /* its own, ended by NULL */

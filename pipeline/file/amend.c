@@ -3,6 +3,7 @@
 #include "file/checksums.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "file/parts.h"
 #include "file/schema.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -110,7 +111,8 @@ enum status amend_open(struct amend **out, const char *output, const char *base,
     const char *temporary = output_temporary(amend->output);
     if (base) {
         if (copy_bytes(output_descriptor(amend->output), output, base, err) ||
-            h5_open_file(&amend->file, temporary, true, err))
+            h5_open_file(&amend->file, temporary, true, err) ||
+            parts_attach(amend->file, temporary, err))
             goto out;
     } else if (h5_create_file(&amend->file, temporary, err) ||
                schema_put_root(amend->file, output, err) ||
@@ -132,8 +134,10 @@ hid_t amend_file(const struct amend *amend)
 
 enum status amend_commit(struct amend *amend, struct error *err)
 {
-    if (checksums_write(amend->file, amend->path, err) ||
-        h5_finish_file(&amend->file, amend->path, err))
+    if (checksums_write(amend->file, amend->path, err))
+        return STATUS_FAILED;
+    parts_detach(amend->file);
+    if (h5_finish_file(&amend->file, amend->path, err))
         return STATUS_FAILED;
     return output_commit(amend->output, err);
 }
@@ -144,8 +148,10 @@ void amend_close(struct amend **amend)
         return;
     struct amend *a = *amend;
     *amend = NULL;
-    if (a->file > 0)
+    if (a->file > 0) {
+        parts_detach(a->file);
         h5_discard_file(&a->file);
+    }
     output_close(&a->output);
     free(a->path);
     free(a);

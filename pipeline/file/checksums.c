@@ -2,6 +2,7 @@
 #include "file/checksums.h"
 #include "file/defined.h"
 #include "file/identity.h"
+#include "file/parts.h"
 #include "file/scales.h"
 #include <hdf5_hl.h>
 #include <stdio.h>
@@ -243,6 +244,16 @@ struct making {
     const char *path;
 };
 
+/* As identity_compute, but what lies in parts stands on their checksums. */
+static enum status digest_own(void *context, struct pieces *pieces, const struct serial *serial,
+                              hid_t dataset, const char *name, const struct serial_values *values,
+                              struct error *err)
+{
+    return h5_is_virtual(dataset)
+               ? parts_digest(pieces, dataset, err)
+               : identity_compute(context, pieces, serial, dataset, name, values, err);
+}
+
 /* As identity_pieces: those that are known, else computed. They stay the entry's. */
 static enum status known_pieces(void *context, struct pieces *pieces, const struct serial *serial,
                                 hid_t dataset, const char *name, const struct serial_values *values,
@@ -254,7 +265,7 @@ static enum status known_pieces(void *context, struct pieces *pieces, const stru
     if (!entry && !(entry = add(making->entries, name, err)))
         return STATUS_FAILED;
     if (!entry->pieces.digest && !entry->fresh) {
-        if (pieces_digest(&entry->pieces, serial, dataset, name, values, err))
+        if (digest_own(NULL, &entry->pieces, serial, dataset, name, values, err))
             return STATUS_FAILED;
         entry->fresh = true;
     }
@@ -482,7 +493,7 @@ static enum status check_entry(void *context, hid_t object, const char *name,
     }
     stored->there = true;
     if (identity_of_dataset(root, &found, object, name, result->vlen, result->path,
-                            identity_compute, NULL, &why)) {
+                            digest_own, NULL, &why)) {
         verify_broken(verify, "%s", why.sentence);
     } else if (strcmp(root, stored->root) == 0) {
         /* The digests of the digests: it is the checksums that are wrong, if anything. */
@@ -491,6 +502,8 @@ static enum status check_entry(void *context, hid_t object, const char *name,
              memcmp(found.digest, stored->pieces.digest, found.count * PIECE_DIGEST) != 0))
             verify_broken(verify, "/checksums%s: they have changed; what they stand for has not",
                           name);
+    } else if (h5_is_virtual(object)) {
+        verify_broken(verify, "%s: what its parts have is not what was merged", name);
     } else if (found.count != stored->pieces.count) {
         verify_broken(verify, "%s: it has another size than its checksums say", name);
     } else if (found.count == 0 ||

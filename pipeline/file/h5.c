@@ -17,6 +17,7 @@
 #define ALIGN_TO   4096
 /* Metadata is written in pieces of this size, which keeps the variable-length texts together. */
 #define META_BLOCK (64 << 10)
+#define MOST_TEXTS_AT_ONCE 65536
 /* HDF5 reads a chunk as a whole. */
 #define MOST_CHUNK_BYTES (64u << 20)
 /* Deflate shrinks by 1032 at most. */
@@ -46,6 +47,24 @@ static const struct {
 size_t value_size(enum value_type type)
 {
     return value_kinds[type].size;
+}
+
+static const struct h5_virtual *virtual_reader;
+
+void h5_set_virtual(const struct h5_virtual *reader)
+{
+    virtual_reader = reader;
+}
+
+bool h5_is_virtual(hid_t dataset)
+{
+    return virtual_reader && virtual_reader->has(dataset);
+}
+
+enum status h5_read_virtual(hid_t dataset, hid_t memory_type, uint64_t first, uint64_t count,
+                            void *rows, struct error *err)
+{
+    return virtual_reader->read(dataset, memory_type, first, count, rows, err);
 }
 
 void h5_close(hid_t *id)
@@ -202,14 +221,30 @@ static hid_t access_list(void)
     return list;
 }
 
-enum status h5_create_file(hid_t *file, const char *path, struct error *err)
+static enum status create_file(hid_t *file, const char *path, bool virtual, struct error *err)
 {
     hid_t access = access_list(), creation = H5Pcreate(H5P_FILE_CREATE);
+#if H5_VERSION_GE(1, 10, 2)
+    if (virtual)
+        H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V110);
+#else
+    (void)virtual;
+#endif
     H5Pset_obj_track_times(creation, false);
     *file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access);
     h5_close(&creation);
     h5_close(&access);
     return *file > 0 ? STATUS_OK : h5_fail(err, "H5Fcreate", "write", path);
+}
+
+enum status h5_create_file(hid_t *file, const char *path, struct error *err)
+{
+    return create_file(file, path, false, err);
+}
+
+enum status h5_create_virtual_file(hid_t *file, const char *path, struct error *err)
+{
+    return create_file(file, path, true, err);
 }
 
 enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err)
@@ -329,7 +364,17 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
     if (count == 0)
         return STATUS_OK;
     hsize_t size[2] = {0}, start[2] = {first, 0};
-    hid_t type_id = make_type(type, false), file = H5Dget_space(dataset), memory = H5I_INVALID_HID;
+    hid_t type_id = make_type(type, false);
+    if (to && h5_is_virtual(dataset)) {
+        enum status status = h5_read_virtual(dataset, type_id, first, count, to, err);
+        h5_close(&type_id);
+        return status;
+    }
+    hid_t file = H5Dget_space(dataset), memory = H5I_INVALID_HID;
+    /* HDF5 would clear a buffer of 1 MiB for each block of texts. */
+    hid_t transfer = type == VALUE_TEXT ? H5Pcreate(H5P_DATASET_XFER) : H5P_DEFAULT;
+    if (type == VALUE_TEXT && count < MOST_TEXTS_AT_ONCE)
+        H5Pset_buffer(transfer, (size_t)count * 16, NULL, NULL);
     int rank = H5Sget_simple_extent_ndims(file);
     bool ok = rank >= 1 && rank <= 2 && H5Sget_simple_extent_dims(file, size, NULL) == rank;
     size[0] = count;
@@ -337,10 +382,12 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
         memory = H5Screate_simple(rank, size, NULL);
     ok = ok && memory > 0 &&
          H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
-         (to ? H5Dread(dataset, type_id, memory, file, H5P_DEFAULT, to)
-             : H5Dwrite(dataset, type_id, memory, file, H5P_DEFAULT, from)) >= 0;
+         (to ? H5Dread(dataset, type_id, memory, file, transfer, to)
+             : H5Dwrite(dataset, type_id, memory, file, transfer, from)) >= 0;
     enum status status =
         ok ? STATUS_OK : h5_fail(err, to ? "H5Dread" : "H5Dwrite", to ? "read" : "write", path);
+    if (type == VALUE_TEXT)
+        h5_close(&transfer);
     h5_close(&memory);
     h5_close(&file);
     h5_close(&type_id);
@@ -499,7 +546,10 @@ const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
     H5D_layout_t layout = H5Pget_layout(list);
     if (H5Pget_external_count(list) > 0) {
         wrong = "keeps its data in another file";
-    } else if (bytes == 0 && layout != H5D_VIRTUAL) {
+    } else if (layout == H5D_VIRTUAL) {
+        wrong = virtual_reader ? virtual_reader->bad_mapping(dataset)
+                               : "is put together from other datasets";
+    } else if (bytes == 0) {
         wrong = NULL;
     } else if (layout == H5D_CONTIGUOUS) {
         haddr_t at = H5Dget_offset(dataset);
@@ -518,8 +568,6 @@ const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
         else if (H5Dget_storage_size(dataset) > file_bytes ||
                  bytes / MOST_COMPRESSION > H5Dget_storage_size(dataset))
             wrong = "is larger than its file can hold";
-    } else if (layout != H5D_COMPACT) {
-        wrong = "is put together from other datasets";
     }
     h5_close(&list);
     return wrong;

@@ -48,6 +48,8 @@ enum status h5_damaged(struct error *err, const char *path, const char *format, 
 
 /* Creates (truncates) or opens a file. `what` of messages is "write" or "read". */
 enum status h5_create_file(hid_t *file, const char *path, struct error *err);
+/* The same for one that is to have virtual datasets: those need HDF5 1.10. */
+enum status h5_create_virtual_file(hid_t *file, const char *path, struct error *err);
 enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err);
 
 /* Writes what HDF5 holds in memory. Only this and h5_finish_file tell all failures of writing; other
@@ -106,6 +108,23 @@ enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const
 enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char *scale,
                             const char *path, struct error *err);
 
+/* --- virtual datasets ------------------------------------------------------------------------ */
+
+/* Who reads those of merged files (parts.h); nobody where no such file is open. */
+struct h5_virtual {
+    bool (*has)(hid_t dataset);
+    enum status (*read)(hid_t dataset, hid_t memory_type, uint64_t first, uint64_t count, void *rows,
+                        struct error *err);
+    const char *(*bad_mapping)(hid_t dataset); /* what is wrong with it, or NULL */
+};
+void h5_set_virtual(const struct h5_virtual *reader);
+
+/* Whether a dataset that was opened by h5_open_dataset shows rows of other files; reads them, as
+ * h5_read_rows does, too. */
+bool h5_is_virtual(hid_t dataset);
+enum status h5_read_virtual(hid_t dataset, hid_t memory_type, uint64_t first, uint64_t count,
+                            void *rows, struct error *err);
+
 /* --- reading what others may have written ---------------------------------------------------- */
 
 /* True if `name` is a hard link in `parent` to an object of that type; soft and external links,
@@ -120,14 +139,14 @@ enum status h5_is_marked(bool *marked, hid_t parent, const char *name, H5O_type_
 enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
                           struct error *err);
 
-/* Opens a dataset and checks its type, its rank (1 or 2), that its data lies in this file and that
- * its size is one that the file can hold. `where` is the dataset's path for messages. */
+/* Opens a dataset and checks its type, its rank (1 or 2), that its data lies in this file (or its
+ * parts, parts.h) and that its size is one that the file can hold. `where` is the dataset's path for messages. */
 enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
                             int rank, hsize_t *dimensions, const char *where, const char *path,
                             struct error *err);
 
 /* What is wrong with where and how a dataset's `bytes` bytes are stored, or NULL: its data must lie
- * in this file, and the file be large enough for them. */
+ * in this file or its parts, and the file be large enough for them. */
 const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element_bytes);
 
 /* A scalar number attribute; false if it is missing or of another kind. Integers of any width are

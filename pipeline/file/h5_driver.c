@@ -73,6 +73,15 @@ static H5FD_t *open_noted(const char *name, unsigned flags, hid_t access, haddr_
     return NULL;
 }
 
+/* HDF5 looks for the names of files behind symbolic links; those in /proc/self/fd have none. */
+static herr_t query_unnamed(const H5FD_t *file, unsigned long *flags)
+{
+    const herr_t result = original.query(file, flags);
+    if (flags)
+        *flags &= ~(unsigned long)H5FD_FEAT_POSIX_COMPAT_HANDLE;
+    return result;
+}
+
 static herr_t close_noted(H5FD_t *closed)
 {
     struct file **at = find_file(closed), *file = *at;
@@ -137,6 +146,7 @@ void h5_driver_use(hid_t access)
         driver.name = "clpipe";
         driver.terminate = NULL;
         driver.open = open_noted;
+        driver.query = query_unnamed;
         driver.close = close_noted;
         driver.read = read_noted;
         driver.write = write_noted;

@@ -5,6 +5,7 @@
  * digests of their pieces (pieces.h), which all CPUs compute. */
 #include "file/identity.h"
 #include "file/defined.h"
+#include "file/parts.h"
 #include "file/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,7 @@ static enum status add_own(void *context, hid_t object, const char *name,
 {
     struct whole *whole = context;
     if (begins_with(name, "/runs") || begins_with(name, "/checksums") ||
+        begins_with(name, "/" PARTS_GROUP) ||
         begins_with(name, "/" THUMBNAIL_GROUP))
         return STATUS_OK;
     /* Groups without attributes are no more than the names of their members. */

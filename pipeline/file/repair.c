@@ -433,6 +433,11 @@ static enum status look(struct repair *r, struct error *err)
     path_for_message(shown, sizeof shown, input);
     r->report->unfinished = r->log.fd >= 0;
     if (result_open(&r->result, input, &why) == STATUS_OK) {
+        if (result_parts(r->result) > 0)
+            return error_set(err, STATUS_USAGE,
+                             "%s shows the rows of other files: clpipe verify names what is "
+                             "damaged; repair that file and run clpipe merge again",
+                             shown);
         if (r->result->has_images)
             return look_at_result(r, err);
         return error_set(err, STATUS_FAILED,

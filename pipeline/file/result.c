@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "features/kind.h"
 #include "features/stored.h"
+#include "file/parts.h"
 #include "file/result_internal.h"
 #include <assert.h>
 #include <errno.h>
@@ -481,7 +482,7 @@ enum status result_open(struct result **out, const char *path, struct error *err
             error_set(err, STATUS_FAILED, "%s is not an HDF5 file", shown);
         goto out;
     }
-    if (open_root(result, err))
+    if (open_root(result, err) || parts_attach(result->file, path, err))
         goto out;
     const htri_t images = H5Lexists(result->file, "images", H5P_DEFAULT);
     if (images < 0) {
@@ -574,6 +575,7 @@ void result_close(struct result **result)
     rows_close(&r->images);
     rows_close(&r->failures);
     vlen_close(&r->vlen);
+    parts_detach(r->file);
     h5_close(&r->file);
     free(r->version);
     free(r->created);
@@ -598,6 +600,11 @@ uint64_t result_images(const struct result *result)
 bool result_is_named(const struct result *result)
 {
     return result->named;
+}
+
+unsigned result_parts(const struct result *result)
+{
+    return parts_count(result->file);
 }
 
 uint64_t result_failures(const struct result *result)

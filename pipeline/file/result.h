@@ -35,6 +35,9 @@ uint64_t result_images(const struct result *result);
 /* True if only the paths of the images are known: a file of clusters made from other data with a
  * list of paths. The other members of struct result_image are then 0, and there are no features. */
 bool result_is_named(const struct result *result);
+/* How many files it was merged from, and shows the rows of; 0: its rows are its own. Such a file can
+ * get clusterings, imported features and neighbours, but no other rows. */
+unsigned result_parts(const struct result *result);
 uint64_t result_failures(const struct result *result);
 const char *result_path(const struct result *result);
 const char *result_parameters(const struct result *result); /* JSON */

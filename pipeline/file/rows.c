@@ -153,6 +153,12 @@ uint64_t rows_count(const struct rows *rows)
     return rows->count;
 }
 
+void rows_raw_size(const struct rows *rows, uint64_t *count, uint64_t *bytes)
+{
+    *count = rows->raw.count;
+    *bytes = rows->raw.byte_count;
+}
+
 hid_t rows_dataset(const struct rows *rows, unsigned column)
 {
     return rows->dataset[column];

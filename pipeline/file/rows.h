@@ -22,6 +22,9 @@ void rows_close(struct rows **rows);
 
 uint64_t rows_count(const struct rows *rows);
 
+/* How many paths are in path_raw, and their bytes. */
+void rows_raw_size(const struct rows *rows, uint64_t *count, uint64_t *bytes);
+
 /* Row `row` (below rows_count): the table's row struct, and the bytes of its path. Both are valid
  * until the next call on the same `rows`. */
 enum status rows_at(struct rows *rows, uint64_t row, const void **found, const char **path_raw,

@@ -252,6 +252,8 @@ enum status serial_read(const struct serial *serial, hid_t dataset,
                         const struct serial_values *values, uint64_t first, uint64_t count,
                         void *rows, struct error *err)
 {
+    if (h5_is_virtual(dataset))
+        return h5_read_virtual(dataset, values->memory, first, count, rows, err);
     hsize_t start[SERIAL_MOST_AXES] = {first, 0},
             size[SERIAL_MOST_AXES] = {count, values->dimensions[1]};
     hid_t memory = H5Screate_simple(values->rank, size, NULL), file = H5Dget_space(dataset);

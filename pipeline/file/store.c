@@ -84,6 +84,11 @@ static enum status check_output(struct store *store, struct error *err)
     }
     if (config->fresh)
         return STATUS_OK;
+    if (result_parts(store->replaced) > 0)
+        return error_set(err, STATUS_USAGE,
+                         "%s shows the rows of %u other files and cannot be updated: update those "
+                         "and run clpipe merge again; a file of merge --copy can be updated",
+                         shown, result_parts(store->replaced));
     if (!store->replaced->has_images) {
         error_set(err, STATUS_USAGE, "%s holds clusters of other data", shown);
         error_remedy(err, REMEDY_REPLACE_FILE);

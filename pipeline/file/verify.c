@@ -7,6 +7,7 @@
 #include "features/stored.h"
 #include "file/checksums.h"
 #include "file/codebook_groups.h"
+#include "file/parts.h"
 #include "file/verify_report.h"
 #include "log/workdir.h"
 #include <math.h>
@@ -451,6 +452,39 @@ enum status verify_content(struct verify *verify, struct error *err)
     return status;
 }
 
+/* --- parts ----------------------------------------------------------------------------------- */
+
+struct of_part {
+    const struct verify *verify;
+    const char *name;
+};
+
+static void broken_in_part(const char *line, void *context)
+{
+    const struct of_part *of = context;
+    char shown[256], whole[1400];
+    snprintf(whole, sizeof whole, "%s: %s", path_for_message(shown, sizeof shown, of->name), line);
+    of->verify->broken(whole, of->verify->context);
+}
+
+/* The rows that a merged file shows are those of its parts' checksums, which the manifest stands for. */
+static enum status verify_parts(struct verify *verify, struct error *err)
+{
+    const hid_t file = verify->result->file;
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < parts_count(file) && status == STATUS_OK; i++) {
+        const struct part part = parts_at(file, i);
+        struct of_part of = {verify, part.name};
+        struct verify own = {.broken = broken_in_part, .context = &of};
+        status = result_open(&own.result, part.path, err);
+        if (status == STATUS_OK)
+            status = checksums_verify(&own, "/", err);
+        result_close(&own.result);
+        verify->count += own.count;
+    }
+    return status;
+}
+
 enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
                           void *context, uint64_t *count, struct error *err)
 {
@@ -461,6 +495,8 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
     if (result->has_images ? verify_content(&verify, err) : checksums_verify(&verify, "/", err))
         goto out;
     if ((result->named && check_names(&verify, err)) || codebook_groups_verify(&verify, err))
+        goto out;
+    if (verify_parts(&verify, err))
         goto out;
     for (unsigned i = 0; i < result->clusters_count; i++)
         if (verify_clustering(&verify, &result->clusters[i], err))

@@ -27,7 +27,10 @@ struct collection {
     uint64_t address; /* 0: empty */
     uint8_t *data;
     size_t size, capacity;
-    size_t last; /* where the object last asked for lies */
+    /* Where object `index` lies, 0: nowhere. HDF5 gives ascending numbers, to the texts of a block from
+     * its end to its beginning. */
+    uint32_t *object;
+    uint32_t objects, room;
 };
 
 struct scale_name {
@@ -113,8 +116,10 @@ void vlen_close(struct vlen **vlen)
 {
     if (!vlen || !*vlen)
         return;
-    for (unsigned i = 0; i < CACHE_SLOTS; i++)
+    for (unsigned i = 0; i < CACHE_SLOTS; i++) {
+        free((*vlen)->cache[i].object);
         free((*vlen)->cache[i].data);
+    }
     for (unsigned i = 0; i < (*vlen)->scale_count; i++)
         free((*vlen)->scale[i].name);
     free((*vlen)->scale);
@@ -136,6 +141,34 @@ enum status vlen_descriptors(struct vlen *vlen, hid_t dataset, uint64_t first, u
         return h5_damaged(err, vlen->path,
                           "its texts are stored in another layout than clpipe writes (contiguous)");
     return read_at(vlen, at + first * VLEN_DESCRIPTOR, descriptors, count * VLEN_DESCRIPTOR, err);
+}
+
+/* Notes where the objects of a collection lie, up to the first that is none. */
+static enum status index_objects(struct collection *collection, struct error *err)
+{
+    collection->objects = 0;
+    for (size_t at = COLLECTION_HEADER; at + OBJECT_HEADER <= collection->size;) {
+        const uint8_t *object = collection->data + at;
+        const uint32_t number = (uint32_t)get(object, 2);
+        const uint64_t size = get(object + 8, 8);
+        /* Number 0 is the free space at the end. */
+        if (number == 0 || size > collection->size - at - OBJECT_HEADER)
+            break;
+        if (number >= collection->room) {
+            const uint32_t room = 2 * number + 512;
+            uint32_t *more = realloc(collection->object, room * sizeof *more);
+            if (!more)
+                return error_memory(err, room * sizeof *more, "texts");
+            collection->object = more;
+            collection->room = room;
+        }
+        for (; collection->objects <= number; collection->objects++)
+            collection->object[collection->objects] = 0;
+        if (collection->object[number] == 0)
+            collection->object[number] = (uint32_t)at;
+        at += OBJECT_HEADER + ((size + 7) & ~(uint64_t)7);
+    }
+    return STATUS_OK;
 }
 
 /* The collection at `address`, from the cache or the file. */
@@ -164,26 +197,11 @@ static enum status load_collection(struct collection **out, struct vlen *vlen, u
     collection->address = 0;
     if (read_at(vlen, address, collection->data, size, err))
         return STATUS_FAILED;
-    collection->address = address;
     collection->size = size;
-    collection->last = COLLECTION_HEADER;
+    if (index_objects(collection, err))
+        return STATUS_FAILED;
+    collection->address = address;
     return STATUS_OK;
-}
-
-/* Where in a collection the object with that index lies, from offset `at` on; 0: nowhere. */
-static size_t find_object(const struct collection *collection, size_t at, uint64_t index)
-{
-    while (at + OBJECT_HEADER <= collection->size) {
-        const uint8_t *object = collection->data + at;
-        uint64_t number = get(object, 2), size = get(object + 8, 8);
-        if (number == index)
-            return size <= collection->size - at - OBJECT_HEADER ? at : 0;
-        /* Number 0 is the free space at the end. */
-        if (number == 0 || size > collection->size - at - OBJECT_HEADER)
-            return 0;
-        at += OBJECT_HEADER + ((size + 7) & ~(uint64_t)7);
-    }
-    return 0;
 }
 
 enum status vlen_element(struct vlen *vlen, const uint8_t descriptor[VLEN_DESCRIPTOR], size_t unit,
@@ -200,14 +218,10 @@ enum status vlen_element(struct vlen *vlen, const uint8_t descriptor[VLEN_DESCRI
     struct collection *collection;
     if (load_collection(&collection, vlen, address, err))
         return STATUS_FAILED;
-    /* The next text is mostly the next object. */
-    size_t at = index ? find_object(collection, collection->last, index) : 0;
-    if (!at && index)
-        at = find_object(collection, COLLECTION_HEADER, index);
+    const size_t at = index < collection->objects ? collection->object[index] : 0;
     /* HDF5 itself would copy what is there, however long. */
     if (!at || get(collection->data + at + 8, 8) != length * unit)
         return h5_damaged(err, vlen->path, "a text is not where its row says");
-    collection->last = at;
     *bytes = collection->data + at + OBJECT_HEADER;
     *count = (uint32_t)length;
     return STATUS_OK;

@@ -1,7 +1,7 @@
-"""SIGKILL at any moment of ingest, cluster and run, each followed by the same command until done:
-the result is that of an uninterrupted run, nothing sealed is done again, nothing is left over and
-nothing half-written ever stands under the final name. One in eight is asked to stop instead, by
-SIGTERM or SIGUSR1. These, SIGINT and --max-time end a busy run with its work sealed.
+"""SIGKILL at any moment of ingest, shards and their merge, cluster and run, each followed by the same
+command until done: the result is that of an uninterrupted run, nothing sealed is done again, nothing is
+left over and nothing half-written ever stands under the final name. One in eight is asked to stop
+instead, by SIGTERM or SIGUSR1. These, SIGINT and --max-time end a busy run with its work sealed.
 
 It is 40 kills; CLPIPE_ALL=1 makes it 200, CLPIPE_LONG=1 1,000. The moments are drawn from CLPIPE_SEED,
 which is printed."""
@@ -30,9 +30,11 @@ CHAINS = len(os.sched_getaffinity(0)) + 1
 # along.
 PICTURES = 100
 FEATURES = ["--feature", "rgb:bins=256,grid=4x4", "--feature", "gray:bins=63,store=uint8"]
+SHARDS = 5
 COMMANDS = {
     "ingest": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
     "cluster": ["cluster", "x.h5", "-k", "12", "--feature", "rgb_256_4x4", "--n-init", "3"],
+    "shards": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
     "run": ["run", "--no-report", "pictures", "-o", "x.h5", "-k", "6", *FEATURES],
 }
 
@@ -248,6 +250,26 @@ def kill_run(place, command, moments, tally, whole):
         (place / "x.h5").unlink()
 
 
+def kill_shards(place, command, moments, tally, whole):
+    """Each share until it is done; then all as one."""
+    parts = [f"s{i}.h5" for i in range(SHARDS)]
+    while tally.more():
+        for i, part in enumerate(parts):
+            share = [part if arg == "x.h5" else arg for arg in command] + ["--shard", f"{i}/{SHARDS}"]
+            for _ in range(1 if moments.chance(0.3) else 3):
+                tally.add(kills=kill_once(start(place, *share), moments))
+            tally.add(early=(place / part).exists())
+            tally.add(resumed=finish(place, *share)["images_resumed"])
+        for _ in range(2):
+            tally.add(kills=kill_once(start(place, "merge", *parts, "-o", "x.h5", "--force"), moments))
+        assert run_clpipe("merge", *parts, "-o", "x.h5", "--force", "-q", cwd=place).returncode in (0, 1)
+        assert digest(place / "x.h5") == whole["features"]
+        assert sorted(os.listdir(place)) == ["pictures", *parts, "x.h5"]
+        tally.add(ends=1)
+        for name in [*parts, "x.h5"]:
+            (place / name).unlink()
+
+
 def test_kill_ingest(whole, tmp_path, capsys):
     tally = run_chains(kill_ingest, "ingest", 0.55, whole, tmp_path, capsys)
     assert tally.resumed > 0
@@ -261,6 +283,12 @@ def test_kill_cluster(whole, tmp_path, capsys):
 @pytest.mark.deep
 def test_kill_run(whole, tmp_path, capsys):
     run_chains(kill_run, "run", 0.2, whole, tmp_path, capsys)
+
+
+@pytest.mark.slow
+def test_kill_shards(whole, tmp_path, capsys):
+    whole["seconds"]["shards"] = whole["seconds"]["ingest"]
+    run_chains(kill_shards, "shards", 0.75, whole, tmp_path, capsys)
 
 
 # --- asked to stop ------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ static void test_misuse(void **state)
         {{"run"}, "SOURCE is missing"},
         {{"run", "x", "--treads", "3"}, "did you mean --threads?"},
         {{"run", "x", "--what", "y"}, "is an option of clpipe export"},
-        {{"cluster", "x", "y"}, "unexpected argument 'y'"},
+        {{"verify", "x", "y"}, "unexpected argument 'y'"},
         {{"cluster", "x", "-k", "0"}, "from 1 to"},
         {{"cluster", "x", "-k", "9:2"}, "not '9:2'"},
         {{"cluster", "x", "-k", "1:2:3:4"}, "not '1:2:3:4'"},

@@ -175,6 +175,22 @@ def test_a_list_is_read_like_what_it_lists(clpipe, collection, tmp_path):
     check_one_error(clpipe("list", "t", "-o", tmp_path / "L", **run), 3, "exists")
 
 
+def test_shards_of_a_list_leave_compressed_archives_whole(clpipe, collection, tmp_path):
+    assert clpipe("list", "all.tar", "all.tar.gz", "-o", tmp_path / "L", "-q",
+                  cwd=collection).returncode == 0
+    home = [set(), set()]
+    for i in range(7):
+        assert clpipe("ingest", f"@{tmp_path}/L", "-o", tmp_path / "s{shard}.h5", "-q", "--shard",
+                      f"{i}/7", *FEATURE, cwd=collection).returncode in (0, 1)
+        for name, _ in table(tmp_path / f"s{i}.h5")[0]:
+            home[name.startswith(b"all.tar.gz")].add(i)
+    assert len(home[0]) > 3 and len(home[1]) == 1
+    assert clpipe("ingest", f"@{tmp_path}/L", "-o", tmp_path / "one.h5", "-q", *FEATURE,
+                  cwd=collection).returncode == 1
+    assert clpipe("merge", *(f"s{i}.h5" for i in range(7)), "-o", "all.h5").returncode in (0, 1)
+    assert digest(tmp_path / "all.h5") == digest(tmp_path / "one.h5")
+
+
 def test_a_list_made_by_find(clpipe, photos, tmp_path):
     made = subprocess.run("printf 'clpipe list 1\\0'; find . -name '*.jpg' -printf 'f %s %T@ %p\\0' | sort -z -k4",
                           shell=True, cwd=photos, capture_output=True, check=True).stdout

@@ -101,6 +101,21 @@ def test_repair_keeps_columns(clpipe, samples, tmp_path):
     assert "nothing new" in clpipe("ingest", "t", "-o", "s.h5").stdout
 
 
+@needs_archives
+def test_shards_keep_samples_together(clpipe, samples, tmp_path):
+    (tmp_path / "t/b/1.cls").write_text("cat")  # one shard has text, the others have numbers
+    assert clpipe("list", "t", "s.tar", "-o", "L", "-q").returncode == 0
+    assert clpipe("ingest", "@L", "-o", "one.h5", "--sidecar", *FEATURE).returncode == 1
+    for i in range(3):
+        clpipe("ingest", "@L", "-o", "s{shard}.h5", "--shard", f"{i}/3", "--sidecar", *FEATURE)
+    for how in ([], ["--copy"]):
+        result = clpipe("merge", "s0.h5", "s1.h5", "s2.h5", "-o", "all.h5", "--force", *how)
+        assert result.returncode in (0, 1), result.stderr
+        assert columns(tmp_path / "all.h5") == columns(tmp_path / "one.h5")
+        assert digest(tmp_path / "all.h5") == digest(tmp_path / "one.h5")
+        os.remove(tmp_path / "all.h5")
+
+
 def test_classes_for_evaluate(clpipe, photos, tmp_path):
     shutil.copytree(photos, tmp_path / "t")
     for path in list((tmp_path / "t").rglob("*.*")):

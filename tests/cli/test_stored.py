@@ -109,3 +109,18 @@ def test_updates(place, kind):
     result = run_clpipe("ingest", "p", "-o", "x.h5", "--store", "float32")
     check_one_error(result, 2, "--store differs from the features of x.h5")
     clpipe("ingest", "p", "-o", "x.h5", "--store", kind)
+
+
+def test_merged(place):
+    parts = []
+    for part, output in (("red", "a.h5"), ("blue", "b.h5")):
+        clpipe("ingest", f"p/{part}", "-o", output, *[f"--feature={spec}" for spec in SPECS[:2]],
+               "--store", "uint8")
+        parts.append(stored(output))
+    for name, options in (("v.h5", []), ("c.h5", ["--copy"])):
+        clpipe("merge", "a.h5", "b.h5", "-o", name, *options)
+        assert "no problems found" in clpipe("verify", name)
+        for feature, (codes, attributes) in stored(name).items():
+            assert numpy.array_equal(codes, numpy.concatenate([part[feature][0] for part in parts]))
+            assert attributes["zero"] == 0 and attributes["scale"] == 255
+        clpipe("cluster", name, "-k", "2", "--feature", "h")

@@ -209,7 +209,7 @@ def starts(tmp_path_factory, program):
     if not LIBRARY.exists():
         pytest.skip(f"{LIBRARY} is not built")
     base = tmp_path_factory.mktemp("starts")
-    places = {name: base / name for name in ("empty", "update", "resume", "features", "clusters")}
+    places = {name: base / name for name in ("empty", "update", "resume", "features", "clusters", "parts")}
     for place in places.values():
         place.mkdir()
     pictures = base / "pictures"
@@ -257,7 +257,18 @@ def starts(tmp_path_factory, program):
     shutil.copy(places["features"] / "x.h5", places["clusters"] / "new.h5")
     cluster = ["cluster", "x.h5", "-k", "2", "--feature", "rgb_8x8x8"]
     assert run_clpipe(*cluster, cwd=places["clusters"]).returncode == 0
+    # What lies beside pictures, and merged files.
+    (pictures / "green" / "01.cls").write_text("7")
+    beside = [*ingest, "--sidecar", "--thumbnails", "32"]
+    for part in "red", "green":
+        done = run_clpipe("ingest", pictures / part, "-o", f"{part}.h5", *beside[4:], cwd=places["parts"])
+        assert done.returncode == 0, done.stderr
+    merge = ["merge", "red.h5", "green.h5", "-o", "x.h5", "--force"]
     return {"ingest": (places["empty"], ingest),
+            "sidecars": (places["empty"], beside),
+            "merge": (places["parts"], merge),
+            "copy": (places["parts"], [*merge, "--copy"]),
+            "list": (places["empty"], ["list", pictures, base / "more.tar.gz", "-o", "list", "--force"]),
             "devices": (places["empty"], [*ingest, "--device", "all"],
                         {"POCL_DEVICES": "basic pthread"}),
             "isolated": (places["empty"], [*ingest, "--isolate"]),
@@ -277,7 +288,8 @@ def slow(*names):
 
 
 @pytest.mark.parametrize("name", ["ingest", *slow("cluster", "devices", "isolated", "codebooks", "update",
-                                                  "resume", "assign", "export", "report", "tree")])
+                                                  "resume", "assign", "export", "report", "tree", "sidecars",
+                                                  "merge", "copy", "list")])
 def test_every_call_fails(starts, tmp_path, capsys, name):
     start, args, *env = starts[name]
     job = Job(name, start, args, tmp_path, *env)

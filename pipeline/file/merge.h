@@ -1,0 +1,13 @@
+/* merge.h: several results as one: shards of one ingest (ingest --shard), or ingests of different
+ * sources. Rows, failures and sources are those of one ingest of everything, and so is its identity. */
+#ifndef CLPIPE_FILE_MERGE_H
+#define CLPIPE_FILE_MERGE_H
+
+#include "file/merge_types.h"
+
+/* STATUS_USAGE: the inputs do not belong together; the line says why. STATUS_FAILED: one cannot be
+ * read, or the output cannot be written. Only a finished file takes the name of the output. */
+enum status merge_files(struct merge_report *report, const struct merge_config *config,
+                        struct error *err);
+
+#endif

@@ -1,0 +1,37 @@
+/* merge_inputs.h: the files that a merge takes, looked at, found to belong together, and in order. */
+#ifndef CLPIPE_FILE_MERGE_INPUTS_H
+#define CLPIPE_FILE_MERGE_INPUTS_H
+
+#include "file/merge_types.h"
+#include "file/parts.h"
+#include "file/result_internal.h"
+
+struct merge_input {
+    const char *path;
+    struct part part;    /* what the manifest will say; owns its texts */
+    uint64_t failures;
+    uint64_t raw_rows[2], raw_bytes[2]; /* path_raw of images and of failures */
+    bool codes;
+    uint32_t thumbnail_size;
+    unsigned first_source; /* of the merged file: where its sources begin */
+    /* Of a shard; count 0: it is none. */
+    uint64_t shard, shard_count;
+    uint64_t list_first, list_last, list_count; /* items of the list, the last one not among them */
+    char *list;
+};
+
+struct merge_inputs {
+    struct merge_input *input; /* in the order of their rows */
+    unsigned count;
+    struct result *first; /* the first of them, open: what all have in common */
+    char **source;
+    unsigned source_count;
+    uint64_t images, failures;
+};
+
+/* Clear it also after a failure. Errors as merge_files. */
+enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *report,
+                              const struct merge_config *config, struct error *err);
+void merge_inputs_clear(struct merge_inputs *inputs);
+
+#endif
