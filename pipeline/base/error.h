@@ -56,6 +56,7 @@ enum remedy {
     REMEDY_GIVE_CLASSES,      /* name a table of classes */
     REMEDY_RETRAIN,           /* learn codebooks anew */
     REMEDY_RETRAIN_GIVEN,     /* take another codebook */
+    REMEDY_ALONE,             /* let each process work by itself */
     REMEDY_COUNT
 };
 

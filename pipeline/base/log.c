@@ -24,6 +24,8 @@ static _Atomic int log_level = LOG_INFO;
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static char *status_line; /* what is on the terminal's last line, or NULL; under log_lock */
 
+static char name[32] = "clpipe"; /* of this process; written while there is one thread */
+
 static pthread_once_t terminal_once = PTHREAD_ONCE_INIT;
 static bool terminal, colour;
 
@@ -74,16 +76,18 @@ static void write_stderr(const char *text, size_t length)
     }
 }
 
-/* "clpipe: ", coloured by level. */
-static const char *prefix_of(enum log_level level)
+void log_set_rank(unsigned rank)
 {
-    if (level == LOG_INFO)
-        return "";
-    if (log_wants_colour(STDERR_FILENO) && level == LOG_ERROR)
-        return "\033[1;31mclpipe:\033[0m ";
-    if (log_wants_colour(STDERR_FILENO) && level == LOG_NOTICE)
-        return "\033[33mclpipe:\033[0m ";
-    return "clpipe: ";
+    snprintf(name, sizeof name, "clpipe (rank %u)", rank);
+}
+
+/* "clpipe: ", coloured by level. */
+static const char *prefix_of(char *buffer, size_t size, enum log_level level)
+{
+    const bool in_colour = log_wants_colour(STDERR_FILENO) && level <= LOG_NOTICE;
+    const char *start = level == LOG_ERROR ? "\033[1;31m" : "\033[33m";
+    snprintf(buffer, size, "%s%s:%s ", in_colour ? start : "", name, in_colour ? "\033[0m" : "");
+    return level == LOG_INFO ? "" : buffer;
 }
 
 void log_message(enum log_level level, const char *format, ...)
@@ -112,7 +116,8 @@ void log_message(enum log_level level, const char *format, ...)
     text_clean(text, level >= LOG_INFO);
 
     pthread_mutex_lock(&log_lock);
-    const char *prefix = prefix_of(level);
+    char named[64];
+    const char *prefix = prefix_of(named, sizeof named, level);
     const char *status = status_line ? status_line : "";
     const char *before = status_line ? ERASE_LINE : "";
     const char *off = status_line ? WRAP_OFF : "", *on = status_line ? WRAP_ON : "";

@@ -4,6 +4,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "cluster/processes.h"
 
 static enum status find_devices(void *context, struct clustering_devices *found, struct error *err)
 {
@@ -30,6 +31,7 @@ void options_machine(struct clustering_machine *out, struct compute_search *sear
         .memory = options->memory,
         .device_memory = options->device_memory,
         .stop = signals_stop(),
+        .processes = options->processes,
         .progress = {.step = progress_step,
                      .value = progress_sweep,
                      .iteration = progress_cluster,
@@ -78,6 +80,8 @@ enum status report_clustering(const struct options *options, struct clustering_r
                               struct error *err)
 {
     struct json json;
+    if (!processes_first(options->processes))
+        return STATUS_OK;
     report->seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
     summary_clusters(report, options);
     json_init(&json, false);

@@ -2,6 +2,7 @@
 #include "cli/compute.h"
 #include "base/cpus.h"
 #include "base/log.h"
+#include "cluster/processes.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -10,14 +11,37 @@ unsigned compute_threads(const struct options *options)
     return options->threads ? (unsigned)options->threads : cpus_available();
 }
 
+/* Of numbered devices, or else of those like the chosen one, the one of the local rank: ranks of a host
+ * get one each as long as there are any, and then share them. */
+static void take_own_device(struct compute *compute, const struct options *options)
+{
+    const struct ocl_device *first = &compute->devices.device[compute->chosen[0]];
+    const char *numbers = options->device;
+    if (!numbers || numbers[strspn(numbers, "0123456789,")]) {
+        compute->count = 0;
+        for (unsigned i = 0; i < compute->devices.count && compute->count < COMPUTE_DEVICES; i++) {
+            const struct ocl_device *device = &compute->devices.device[i];
+            if (device->usable && device->platform_id == first->platform_id &&
+                device->type == first->type && strcmp(device->name, first->name) == 0)
+                compute->chosen[compute->count++] = i;
+        }
+    }
+    compute->chosen[0] =
+        compute->chosen[processes_local_rank(options->processes) % compute->count];
+    compute->count = 1;
+}
+
 enum status compute_find_devices(struct compute *compute, const struct options *options,
                                  struct error *err)
 {
     enum status status = ocl_devices_open(&compute->devices, compute->threads, err);
     if (status != STATUS_OK)
         return status;
-    return ocl_devices_select(compute->chosen, &compute->count, COMPUTE_DEVICES, &compute->devices,
-                              options->device, err);
+    status = ocl_devices_select(compute->chosen, &compute->count, COMPUTE_DEVICES,
+                                &compute->devices, options->device, err);
+    if (status == STATUS_OK && options->processes)
+        take_own_device(compute, options);
+    return status;
 }
 
 enum status compute_open(struct compute *out, const struct options *options, bool device,

@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/joined_input.h"
+#include "cli/launch.h"
 #include "cli/remedy.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
@@ -78,19 +79,26 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     struct options options;
     enum status status = options_parse(&options, command, argc, argv, err);
     if (status != STATUS_OK) {
+        launch_misuse();
         report_misuse(command, argc, argv, err);
         goto out;
     }
     log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
-    status = report_check(&options, err);
-    if (status != STATUS_OK)
-        goto out;
     struct joined_input joined = {.fd = -1};
-    status = joined_input_open(&joined, &options, err);
+    bool reports = false; /* --json names nothing that a report must not overwrite */
+    status = launch_open(&options, argc, argv, err);
+    if (status == STATUS_OK) {
+        status = report_check(&options, err);
+        reports = status == STATUS_OK;
+    }
+    if (status == STATUS_OK)
+        status = joined_input_open(&joined, &options, err);
     if (status == STATUS_OK)
         status = summary_outcome(command->run(&options, err), err);
     joined_input_close(&joined, err);
-    report_failure(&options, err);
+    status = launch_close(&options, status, err);
+    if (reports)
+        report_failure(&options, err);
 out:
     options_clear(&options);
     return status;

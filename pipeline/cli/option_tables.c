@@ -277,6 +277,13 @@ const struct option_group group_run_output = {"Result", run_output_rows};
             "path of each row, one per line or separated by NUL; - is standard input"              \
     }
 
+#define MPI_ROW                                                                                    \
+    {                                                                                              \
+        "mpi", 0, OPTION_CHOICE, AT(mpi), "auto|openmpi|mpich|off", "auto", NULL, 0, 0,            \
+            "auto: under mpirun, mpiexec or srun all processes share the rows, one device each; "  \
+            "off: each works by itself"                                                            \
+    }
+
 static const struct option cluster_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", NULL, NULL, 1, INT32_MAX,
      "number of clusters; required. A:B or A:B:STEP tries each k from A to B, keeps the best, and "
@@ -289,6 +296,7 @@ static const struct option cluster_rows[] = {
     {"weights", 0, OPTION_TEXT, AT(weights), "FILE.npy|FILE.h5:/dataset", NULL, "1 each", 0, 0,
      "weight of each row: one non-negative number per row"},
     PATHS_ROW,
+    MPI_ROW,
     CHECKPOINT_ROW,
     MAX_TIME_ROW,
     OUTPUT_ROW(NULL, "the clpipe file itself",
@@ -320,6 +328,7 @@ static const struct option assign_rows[] = {
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the one that was clustered", 0, 0,
      "feature of INPUT, if it is a clpipe file"},
     PATHS_ROW,
+    MPI_ROW,
     OUTPUT_ROW(NULL, "INPUT itself, if it is a clpipe file",
                "write the labels to a separate file; required for .npy and other HDF5 files"),
     VERIFY_INPUT_ROW,

@@ -97,6 +97,10 @@ struct options {
     bool force;
     bool verify_input;
 
+    /* cluster, assign */
+    int mpi;                     /* 0 auto, 1 openmpi, 2 mpich, 3 off */
+    struct processes *processes; /* set by launch.h; NULL: this one alone */
+
     /* import; cluster, assign */
     const char *paths;
     bool allow_missing;

@@ -2,6 +2,7 @@
 #include "base/cpus.h"
 #include "cli/commands.h"
 #include "cli/sink.h"
+#include "cluster/processes.h"
 #include "decode/decode.h"
 #include "file/h5_library.h"
 #include "file/parameters.h"
@@ -47,6 +48,10 @@ enum status print_version(struct error *err)
     sink_printf(&sink, "  ICC         %s\n", icc ? icc : "not built in: profiles are ignored");
     const char *archives = archives_library();
     sink_printf(&sink, "  archives    %s\n", archives ? archives : "not built in");
+    const char *module;
+    char text[600];
+    for (unsigned i = 0; processes_module(i, &module, text, sizeof text); i++)
+        sink_printf(&sink, "  %-10s  %s\n", module, text);
     const char *separator = "  not read    ";
     for (unsigned i = 0; (format = format_at(i)); i++)
         if (!format->library) {

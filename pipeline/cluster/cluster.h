@@ -18,7 +18,7 @@ enum status cluster_run(struct cluster_outcome *out, const struct cluster_device
                         struct error *err);
 
 /* Labels and squared distances of rows to given centroids (k x dimension, in the metric's space).
- */
+ * Both are NULL in processes but the first. */
 enum status cluster_assign(int32_t *labels, float *distances, const struct cluster_devices *devices,
                            const struct matrix_source *source, const float *centroids, uint32_t k,
                            const struct cluster_config *config, struct error *err);

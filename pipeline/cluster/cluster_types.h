@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct ocl_context;
+struct processes;
 
 /* Contexts of one or several devices, the best one first. The outcome does not depend on them. */
 struct cluster_devices {
@@ -53,6 +54,13 @@ struct cluster_config {
     void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;                     /* of both */
     const struct checkpoint_config *checkpoint; /* NULL: no state is kept */
+    /* The processes that share the rows, one device each (processes.h); NULL: this one has all of
+     * them. Rank 0 gets the outcome. */
+    struct processes *processes;
+    /* What reading all rows in order leaves behind: the bytes go from process to process as each
+     * reads its rows, and at the end all have them. */
+    void *reading;
+    size_t reading_bytes;
 };
 
 /* The outcome; arrays are owned by it. Centroids and distances are in the metric's space

@@ -3,7 +3,8 @@
  * A rank is a device and a range of rows. All ranks run the same code and call these functions in
  * the same order, so every value that is computed from what they return is the same on all of them.
  * With one rank nothing is exchanged and no call waits. Several devices of a process are ranks in
- * threads (comm_threads.h); other processes are another table of comm_ops.
+ * threads (comm_threads.h); processes that a launcher of MPI has started are another table
+ * (comm_processes.h).
  *
  * Sums of integers do not depend on the order. A sum of float64 does: it is folded block after
  * block of KMEANS_BLOCK_ROWS rows, in the order of the rows, and ranges begin at whole blocks. So

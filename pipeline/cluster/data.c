@@ -329,27 +329,38 @@ static enum status load(struct data *data, size_t slot_rows, struct error *err)
     return status;
 }
 
-/* Reads the rows once the rank before has read its own, and continues its statistics. */
+/* What ranks continue one after another. */
+struct relay {
+    void *data;
+    size_t bytes;
+};
+
+/* Reads the rows once the rank before has read its own, and continues its statistics, and in processes
+ * what the source keeps of what it reads in order. */
 static enum status load_in_turn(struct data *data, size_t slot_rows, struct error *err)
 {
-    struct column_stats *all[] = {&data->stats, &data->weighted};
-    const size_t count = data->weights.of_row ? 2 : 1;
     struct comm *comm = data->comm;
-    for (size_t i = 0; i < count; i++) {
-        all[i]->rows = data->share.first;
-        if (comm_receive(comm, all[i]->sum, all[i]->bytes, err) != STATUS_OK)
+    const struct cluster_config *config = data->config;
+    struct relay relays[3] = {{data->stats.sum, data->stats.bytes}};
+    size_t count = 1;
+    if (data->weights.of_row)
+        relays[count++] = (struct relay){data->weighted.sum, data->weighted.bytes};
+    if (comm->apart && config->reading)
+        relays[count++] = (struct relay){config->reading, config->reading_bytes};
+    data->stats.rows = data->weighted.rows = data->share.first;
+    for (size_t i = 0; i < count; i++)
+        if (comm_receive(comm, relays[i].data, relays[i].bytes, err) != STATUS_OK)
             return err->status;
-    }
     if (load(data, slot_rows, err) != STATUS_OK)
         return err->status;
     for (size_t i = 0; i < count; i++)
-        if (comm_send(comm, all[i]->sum, all[i]->bytes, err) != STATUS_OK)
+        if (comm_send(comm, relays[i].data, relays[i].bytes, err) != STATUS_OK)
             return err->status;
-    for (size_t i = 0; i < count; i++) {
-        all[i]->rows = data->rows;
-        if (comm_broadcast(comm, all[i]->sum, all[i]->bytes, comm->size - 1, err) != STATUS_OK)
+    for (size_t i = 0; i < count; i++)
+        if (comm_broadcast(comm, relays[i].data, relays[i].bytes, comm->size - 1, err) !=
+            STATUS_OK)
             return err->status;
-    }
+    data->stats.rows = data->weighted.rows = data->rows;
     return STATUS_OK;
 }
 

@@ -1,8 +1,10 @@
 /* run.c: whether a request makes sense, and going on without a device that failed. */
 #include "cluster/run.h"
 #include "base/log.h"
+#include "cluster/comm_processes.h"
 #include "cluster/comm_threads.h"
 #include "cluster/method.h"
+#include "cluster/processes.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,9 +56,9 @@ struct ranks {
     struct matrix_source source;
 };
 
-static enum status run_rank(void *context, struct comm *comm, struct error *err)
+static enum status run_rank_on(struct ocl_context *ocl, struct ranks *ranks, struct comm *comm,
+                               struct error *err)
 {
-    struct ranks *ranks = context;
     const struct run_job *job = ranks->job;
     struct lane lane = {0};
     struct workers *workers = NULL;
@@ -64,13 +66,18 @@ static enum status run_rank(void *context, struct comm *comm, struct error *err)
     /* As many for each rank: they read in turn, and what they compute later is short. */
     enum status status = workers_open(&workers, job->config->threads, err);
     if (status == STATUS_OK)
-        status = lane_open(&lane, ranks->contexts[comm->rank], workers, job->config->stop,
-                           job->choice, err);
+        status = lane_open(&lane, ocl, workers, job->config->stop, job->choice, err);
     if (status == STATUS_OK)
         status = job->main(job->context, &rank, err);
     lane_close(&lane);
     workers_close(&workers);
     return status;
+}
+
+static enum status run_rank(void *context, struct comm *comm, struct error *err)
+{
+    struct ranks *ranks = context;
+    return run_rank_on(ranks->contexts[comm->rank], ranks, comm, err);
 }
 
 /* *failed: the rank whose device an error came from; UINT32_MAX: none. */
@@ -97,12 +104,44 @@ static enum status run_once(uint32_t *failed, struct ranks *ranks, uint32_t coun
     return status;
 }
 
-enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *const *contexts,
-                              uint32_t count, struct error *err)
+/* How many of `count` ranks have anything to do. */
+static uint32_t useful_ranks(const struct run_job *job, uint32_t count)
 {
     const struct kmeans_method *method = method_of(job->config);
     const uint64_t blocks = (job->source->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    if (method && method->one_device)
+        count = 1;
+    return blocks >= count ? count : blocks > 0 ? (uint32_t)blocks : 1;
+}
+
+/* Ranks that are processes: this one is one of them, or has nothing to do. */
+static enum status run_process(const struct run_job *job, struct ocl_context *ocl,
+                               struct error *err)
+{
+    struct processes *processes = job->config->processes;
+    const uint32_t used = useful_ranks(job, processes_comm(processes)->size);
+    struct ranks ranks = {.job = job, .source = *job->source};
+    struct comm *comm;
+    enum status status = processes_part(&comm, processes, used, err);
+    if (status != STATUS_OK || !comm)
+        return status;
+    status = run_rank_on(ocl, &ranks, comm, err);
+    if (status != STATUS_OK) {
+        comm_fail(comm, err);
+        /* What rank 0 makes of it is for all. */
+        if (comm->rank > 0)
+            comm_processes_error(comm, err);
+    }
+    comm_processes_close(&comm);
+    return status == STATUS_OK ? STATUS_OK : err->status;
+}
+
+enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *const *contexts,
+                              uint32_t count, struct error *err)
+{
     struct ranks ranks = {.job = job};
+    if (job->config->processes)
+        return run_process(job, contexts[0], err);
     char line[1200];
     uint32_t failed;
     ranks.contexts = malloc(count * sizeof *ranks.contexts);
@@ -111,10 +150,8 @@ enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *con
     memcpy(ranks.contexts, contexts, count * sizeof *contexts);
     enum status status = STATUS_FAILED;
     while (count > 0) {
-        uint32_t used = method && method->one_device ? 1 : count, left = 0;
-        if (blocks < used)
-            used = blocks > 0 ? (uint32_t)blocks : 1;
-        status = run_once(&failed, &ranks, used, err);
+        uint32_t left = 0;
+        status = run_once(&failed, &ranks, useful_ranks(job, count), err);
         if (failed == UINT32_MAX)
             break;
         const struct ocl_context *gone = ranks.contexts[failed];

@@ -31,7 +31,8 @@ struct run_job {
 };
 
 /* Runs the job with a rank for each device, as far as there are blocks of rows for them, and again
- * without a device that failed while there are others. */
+ * without a device that failed while there are others; or as one of the processes of the
+ * configuration, on the first device. */
 enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *const *contexts,
                               uint32_t count, struct error *err);
 

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "cluster/processes.h"
 #include "cluster/sweep.h"
 #include "codebook/pca.h"
 #include "clustering/folders.h"
@@ -367,6 +368,23 @@ static enum status plan_checkpoint(struct job *job, struct error *err)
     return STATUS_OK;
 }
 
+/* --- several processes ----------------------------------------------------------------------- */
+
+/* Whether this process stores, locks and tells: the only one, or the first of several. */
+static bool is_first(const struct job *job)
+{
+    return processes_first(job->config->machine.processes);
+}
+
+/* All processes compute where the first one has not found the result. */
+static enum status follow_first(struct job *job, struct error *err)
+{
+    const struct clustering_machine *machine = &job->config->machine;
+    if (clustering_same_everywhere(machine, &job->input.source, job->parameters, err) != STATUS_OK)
+        return err->status;
+    return clustering_follow_first(machine, &job->target.found, sizeof job->target.found, err);
+}
+
 /* --- opening --------------------------------------------------------------------------------- */
 
 static enum status job_open(struct job *job, const struct clustering_config *config,
@@ -401,7 +419,9 @@ static enum status job_open(struct job *job, const struct clustering_config *con
                                        .verify = config->verify_input,
                                        .remedy = REMEDY_REPLACE,
                                        .stop = config->machine.stop};
-    return target_take(&job->target, &job->input, job->content, &claim, err);
+    if (is_first(job))
+        status = target_take(&job->target, &job->input, job->content, &claim, err);
+    return status == STATUS_OK ? follow_first(job, err) : status;
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -449,7 +469,7 @@ static enum status run_sweep(struct cluster_outcome *best, struct result_sweep *
     struct cluster_sweep sweep;
     enum status status =
         cluster_sweep_run(best, &sweep, devices, &job->rows, &job->cluster, &values, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && is_first(job))
         status = keep_sweep(out, &sweep, &job->folders, err);
     cluster_sweep_clear(&sweep);
     return status;
@@ -484,7 +504,9 @@ static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering
 {
     const struct folders *folders = &job->folders;
     enum status status = STATUS_OK;
-    if (job->input.result)
+    if (!is_first(job) && !is_sweep(job))
+        ; /* nothing is compared here */
+    else if (job->input.result)
         status = folders_read(&job->folders, job->input.result, err);
     else if (job->config->paths)
         status = folders_of_paths(&job->folders, &job->paths, err);
@@ -494,7 +516,7 @@ static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering
         status = run_sweep(outcome, &report->sweep, job, devices, err);
     else
         status = cluster_run(outcome, devices, &job->rows, &job->cluster, err);
-    if (status != STATUS_OK || !folders->of_row)
+    if (status != STATUS_OK || !folders->of_row || !is_first(job))
         return status;
     struct cluster_agreement agreement;
     status = cluster_agree(&agreement, outcome->labels, outcome->k, folders->of_row, folders->count,
@@ -554,6 +576,9 @@ static enum status compute(struct clustering_report *report, struct job *job, st
         goto out;
     const struct cluster_devices devices = {contexts.context, contexts.count};
     snprintf(report->device, sizeof report->device, "%s", contexts.names);
+    status = matrix_input_reading(&job->cluster.reading, &job->cluster.reading_bytes, &job->input, err);
+    if (status != STATUS_OK)
+        goto out;
     status = project_rows(job, err);
     if (status != STATUS_OK) {
         status = matrix_input_explain(&job->input, status, err);
@@ -565,6 +590,8 @@ static enum status compute(struct clustering_report *report, struct job *job, st
         status = matrix_input_explain(&job->input, status, err);
         goto out;
     }
+    if (!is_first(job))
+        goto out;
     machine->progress.step(machine->progress.context, "k-means: storing the result");
     if (!job->content[0])
         status = matrix_input_identity(&job->input, job->content, err);
@@ -642,8 +669,11 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
         status = error_memory(err, strlen(job.target.output) + 1, "a file name");
         goto out;
     }
-    status = report->found ? read_found(report, &job, err) : compute(report, &job, err);
-    if (status != STATUS_OK)
+    if (!report->found)
+        status = compute(report, &job, err);
+    else if (is_first(&job))
+        status = read_found(report, &job, err);
+    if (status != STATUS_OK || !is_first(&job))
         goto out;
     output_remove(job.state);
     report->images = job.input.result;

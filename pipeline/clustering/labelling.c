@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "cluster/processes.h"
 #include "clustering/origin.h"
 #include "clustering/target.h"
 #include "file/add_clusters.h"
@@ -34,6 +35,12 @@ struct job {
     int64_t *nearest;
     double inertia;
 };
+
+/* Whether this process stores, locks and tells: the only one, or the first of several. */
+static bool is_first(const struct job *job)
+{
+    return processes_first(job->config->machine.processes);
+}
 
 /* --- opening --------------------------------------------------------------------------------- */
 
@@ -114,12 +121,14 @@ static enum status allocate(struct job *job, struct error *err)
     uint64_t rows = job->to.source.rows, k = job->clusters->k;
     if (rows > SIZE_MAX / 16)
         return error_memory(err, SIZE_MAX, "labels");
+    const bool first = is_first(job);
     job->centroids = malloc((size_t)k * job->clusters->dimension * sizeof *job->centroids);
-    job->labels = malloc((size_t)rows * sizeof *job->labels);
-    job->distances = malloc((size_t)rows * sizeof *job->distances);
+    job->labels = first ? malloc((size_t)rows * sizeof *job->labels) : NULL;
+    job->distances = first ? malloc((size_t)rows * sizeof *job->distances) : NULL;
     job->sizes = calloc((size_t)k, sizeof *job->sizes);
     job->nearest = malloc((size_t)k * 3 * sizeof *job->nearest);
-    if (!job->centroids || !job->labels || !job->distances || !job->sizes || !job->nearest)
+    if (!job->centroids || (first && (!job->labels || !job->distances)) || !job->sizes ||
+        !job->nearest)
         return error_memory(err, (size_t)(8 * rows + k * job->clusters->dimension * 4), "labels");
     return STATUS_OK;
 }
@@ -182,7 +191,13 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
                                        .verify = config->verify_input,
                                        .remedy = REMEDY_REPLACE_LABELS,
                                        .stop = config->machine.stop};
-    return target_take(&job->target, &job->to, job->content, &claim, err);
+    if (is_first(job))
+        status = target_take(&job->target, &job->to, job->content, &claim, err);
+    if (status == STATUS_OK)
+        status = clustering_same_everywhere(&config->machine, &job->to.source, job->parameters, err);
+    return status == STATUS_OK ? clustering_follow_first(&config->machine, &job->target.found,
+                                                         sizeof job->target.found, err)
+                               : status;
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -246,6 +261,8 @@ static enum status compute(struct clustering_report *report, struct job *job, st
     config.k = job->clusters->k;
     config.metric = job->metric;
     enum status status = clustering_contexts_open(&contexts, machine, CLUSTERING_DEVICES, err);
+    if (status == STATUS_OK)
+        status = matrix_input_reading(&config.reading, &config.reading_bytes, &job->to, err);
     if (status != STATUS_OK)
         goto out;
     const struct cluster_devices devices = {contexts.context, contexts.count};
@@ -258,6 +275,8 @@ static enum status compute(struct clustering_report *report, struct job *job, st
         status = matrix_input_explain(&job->to, status, err);
         goto out;
     }
+    if (!is_first(job))
+        goto out;
     if (!job->content[0])
         status = matrix_input_identity(&job->to, job->content, err);
     if (status == STATUS_OK)
@@ -293,15 +312,15 @@ enum status labelling_run(struct clustering_report *report, const struct labelli
         status = error_memory(err, strlen(job.target.output) + 1, "a file name");
         goto out;
     }
-    if (report->found) {
+    if (!report->found) {
+        status = compute(report, &job, err);
+    } else if (is_first(&job)) {
         struct result *holder = target_holder(&job.target, &job.to);
         const struct result_clusters *old = result_clusters_find(holder, job.clusters->name);
         job.inertia = old->inertia;
         status = result_clusters_read(holder, old, NULL, NULL, NULL, job.sizes, job.nearest, err);
-    } else {
-        status = compute(report, &job, err);
     }
-    if (status != STATUS_OK)
+    if (status != STATUS_OK || !is_first(&job))
         goto out;
     report->inertia = job.inertia;
     report->sizes = job.sizes;

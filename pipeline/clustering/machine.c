@@ -1,7 +1,10 @@
 /* machine.c: which of the chosen devices work together. */
 #include "clustering/machine.h"
 #include "base/log.h"
+#include "cluster/processes.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 const char *const clustering_metric_names[3] = {"euclidean", "cosine", "hellinger"};
 
@@ -42,6 +45,9 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
         used = used < sizeof out->names ? used : sizeof out->names - 1;
         out->count++;
     }
+    if (out->count > 0 && machine->processes)
+        snprintf(out->names + used, sizeof out->names - used, ", %u ranks",
+                 processes_comm(machine->processes)->size);
     if (out->count > 0)
         return STATUS_OK;
     *err = failed;
@@ -55,6 +61,30 @@ void clustering_contexts_close(struct clustering_contexts *contexts)
     contexts->count = 0;
 }
 
+enum status clustering_follow_first(const struct clustering_machine *machine, void *value,
+                                    size_t bytes, struct error *err)
+{
+    struct comm *comm = processes_comm(machine->processes);
+    return comm ? comm_broadcast(comm, value, bytes, 0, err) : STATUS_OK;
+}
+
+enum status clustering_same_everywhere(const struct clustering_machine *machine,
+                                       const struct matrix_source *rows, const char *parameters,
+                                       struct error *err)
+{
+    const size_t size = strlen(parameters) + 64;
+    char *text = machine->processes ? malloc(size) : NULL;
+    if (!machine->processes)
+        return STATUS_OK;
+    if (!text)
+        return error_memory(err, size, "ranks");
+    snprintf(text, size, "%llu %u %s", (unsigned long long)rows->rows, rows->dimension, parameters);
+    enum status status =
+        processes_agree(machine->processes, text, "rows in INPUT, or parameters", err);
+    free(text);
+    return status;
+}
+
 void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine)
 {
     cluster_config_default(config);
@@ -62,6 +92,7 @@ void clustering_config_of(struct cluster_config *config, const struct clustering
     config->device_memory = machine->device_memory;
     config->threads = machine->threads;
     config->stop = machine->stop;
+    config->processes = machine->processes;
     config->progress = machine->progress.iteration;
     config->phase = machine->progress.phase;
     config->progress_context = machine->progress.context;

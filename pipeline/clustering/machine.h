@@ -39,14 +39,15 @@ struct clustering_machine {
     unsigned threads;
     uint64_t memory, device_memory; /* bytes; device_memory 0: what the device has */
     struct stop *stop;
+    struct processes *processes; /* that work on the same job; NULL: this one alone */
     struct clustering_progress progress;
 };
 
-/* Contexts on the devices that share a job. */
+/* Contexts on the devices that share a job, or that of this one of several processes. */
 struct clustering_contexts {
     struct ocl_context *context[CLUSTERING_DEVICES];
     uint32_t count;
-    char names[256]; /* joined by " + " */
+    char names[256]; /* joined by " + "; of processes, the first one's and how many there are */
 };
 
 /* Finds the machine's devices and opens contexts on those of the first one's type, at most `most`.
@@ -56,6 +57,15 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
                                      struct error *err);
 /* Closes those that are open; accepts a zeroed struct. */
 void clustering_contexts_close(struct clustering_contexts *contexts);
+
+/* Has all processes go on with what the first one has. Without others it does nothing. */
+enum status clustering_follow_first(const struct clustering_machine *machine, void *value,
+                                    size_t bytes, struct error *err);
+
+/* Fails unless all processes have opened the same rows with the same parameters. */
+enum status clustering_same_everywhere(const struct clustering_machine *machine,
+                                       const struct matrix_source *rows, const char *parameters,
+                                       struct error *err);
 
 /* A configuration with the bounds and callbacks of the machine, and defaults for the rest. */
 void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine);

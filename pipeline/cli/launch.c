@@ -1,0 +1,87 @@
+/* launch.c: who prints, and what each process gets of the machine. */
+#include "cli/launch.h"
+#include "base/log.h"
+#include "cluster/processes.h"
+#include "version_generated.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The version and the words of the command line. */
+static char *join_words(int argc, char *const *argv)
+{
+    size_t size = sizeof CLPIPE_VERSION;
+    for (int i = 1; i < argc; i++)
+        size += strlen(argv[i]) + 1;
+    char *text = malloc(size);
+    if (!text)
+        return NULL;
+    char *end = stpcpy(text, CLPIPE_VERSION);
+    for (int i = 1; i < argc; i++) {
+        *end++ = '\n';
+        end = stpcpy(end, argv[i]);
+    }
+    return text;
+}
+
+/* MPI's threads must not get the signals that signals.h waits for. */
+static void block_signals(sigset_t *before)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set, before);
+}
+
+enum status launch_open(struct options *options, int argc, char *const *argv, struct error *err)
+{
+    static const char *const choices[] = {"auto", "openmpi", "mpich", "off"};
+    sigset_t before;
+    if (!option_find(options->command, "mpi", strlen("mpi")))
+        return STATUS_OK;
+    char *words = join_words(argc, argv);
+    if (!words)
+        return error_memory(err, 4096, "the command line");
+    block_signals(&before);
+    enum status status = processes_open(&options->processes, choices[options->mpi], words, err);
+    free(words);
+    if (status != STATUS_OK) {
+        launch_misuse();
+        return status;
+    }
+    if (!options->processes) {
+        /* Until the command waits for them, they end it. */
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return STATUS_OK;
+    }
+    if (options->paths && strcmp(options->paths, "-") == 0)
+        return misuse(err, options->command,
+                      "--paths - cannot be read by several processes: name a file");
+    if (options->threads == 0)
+        options->threads = processes_cpus(options->processes);
+    if (processes_first(options->processes))
+        return STATUS_OK;
+    log_set_rank(processes_comm(options->processes)->rank);
+    log_set_level(options->verbose ? LOG_DEBUG : LOG_ERROR);
+    options->progress = PROGRESS_NEVER;
+    options->json = options->profile = options->plot = NULL;
+    return STATUS_OK;
+}
+
+enum status launch_close(struct options *options, enum status status, struct error *err)
+{
+    const bool first = processes_first(options->processes);
+    status = processes_close(&options->processes, status, err);
+    if (!first)
+        log_set_level(LOG_QUIET);
+    return status;
+}
+
+void launch_misuse(void)
+{
+    if (processes_told_rank() > 0)
+        log_set_level(LOG_QUIET);
+}

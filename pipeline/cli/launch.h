@@ -1,0 +1,19 @@
+/* launch.h: a command as one of the processes that a launcher of MPI has started: --mpi. */
+#ifndef CLPIPE_CLI_LAUNCH_H
+#define CLPIPE_CLI_LAUNCH_H
+
+#include "cli/options.h"
+
+/* For commands that have --mpi: joins the other processes, where there are any, as
+ * options->processes. In all but the first the options are those of a process that prints and writes
+ * nothing but errors of its own. Threads are divided among the processes of this machine unless their
+ * number was given. Before other threads start. */
+enum status launch_open(struct options *options, int argc, char *const *argv, struct error *err);
+
+/* Ends the command with the same status and error for all of them; only the first is to tell it. */
+enum status launch_close(struct options *options, enum status status, struct error *err);
+
+/* Silences a process but the first where the command line itself is wrong. */
+void launch_misuse(void);
+
+#endif

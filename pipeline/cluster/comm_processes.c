@@ -1,0 +1,386 @@
+/* comm_processes.c: collective calls between processes.
+ *
+ * Each call begins with a gate, where all ranks meet and learn whether one of them has failed; what
+ * follows the gate cannot fail on some ranks alone, so nobody waits there for one that does not come.
+ * A rank that fails comes to the gate that the others come to next, and tells why. One may wait for
+ * a message of the rank before it instead: that one sends a message that there will be none.
+ *
+ * MPI's own waiting takes a whole core. Ranks wait for each other in gates, which look, make way for
+ * others, and sleep; what follows takes no longer than its data. */
+#include "cluster/comm_processes.h"
+#include "base/clock.h"
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long a wait looks without sleeping, and how long it then sleeps at most. */
+#define SPIN_NS      1000000
+#define SLEEP_MAX_NS 1000000
+
+enum { TAG_DATA = 1, TAG_NONE, TAG_COUNT };
+
+struct sending {
+    struct sending *next;
+    void *request;
+    char data[];
+};
+
+struct process {
+    struct comm comm;
+    const struct mpi_table *mpi;
+    void *group;
+    struct error error; /* what ended all calls */
+    bool lost;          /* MPI has failed */
+    bool told;          /* that the rank before has failed */
+    uint64_t sent, received;
+    struct sending *sendings; /* to the next rank, which it may not have taken yet */
+};
+
+static struct process *process_of(struct comm *comm)
+{
+    return (struct process *)comm;
+}
+
+/* MPI's state is not defined after an error: nothing more is exchanged. */
+static enum status check(struct process *process, int code, struct error *err)
+{
+    char why[512];
+    if (code == 0)
+        return STATUS_OK;
+    process->mpi->explain(why, sizeof why, code);
+    error_set(&process->error, STATUS_FAILED, "the ranks cannot reach each other any more: %s",
+              why);
+    process->lost = true;
+    *err = process->error;
+    return STATUS_FAILED;
+}
+
+/* --- waiting --------------------------------------------------------------------------------- */
+
+struct patience {
+    int64_t since;
+    long sleep;
+};
+
+static void wait_a_little(struct patience *patience)
+{
+    const int64_t now = clock_now();
+    if (patience->since == 0)
+        *patience = (struct patience){now, 20000};
+    if (now - patience->since < SPIN_NS) {
+        sched_yield();
+        return;
+    }
+    nanosleep(&(struct timespec){0, patience->sleep}, NULL);
+    if (patience->sleep < SLEEP_MAX_NS)
+        patience->sleep *= 2;
+}
+
+static enum status wait_request(struct process *process, void *request, struct error *err)
+{
+    struct patience patience = {0};
+    int done = 0;
+    while (!done) {
+        if (check(process, process->mpi->test(&done, &request), err) != STATUS_OK)
+            return err->status;
+        if (!done)
+            wait_a_little(&patience);
+    }
+    return STATUS_OK;
+}
+
+/* *largest becomes that of all ranks. */
+static enum status meet(struct process *process, int64_t *largest, struct error *err)
+{
+    void *request = NULL;
+    if (check(process, process->mpi->begin_maximum(&request, process->group, largest), err) !=
+        STATUS_OK)
+        return err->status;
+    return wait_request(process, request, err);
+}
+
+/* --- failing --------------------------------------------------------------------------------- */
+
+static enum status begin_send(struct process *process, const void *data, size_t bytes, int tag,
+                              struct error *err)
+{
+    struct sending *sending = malloc(sizeof *sending + bytes);
+    if (!sending)
+        return error_memory(err, bytes, "ranks");
+    if (bytes > 0)
+        memcpy(sending->data, data, bytes);
+    sending->next = process->sendings;
+    process->sendings = sending;
+    process->sent++;
+    return check(process,
+                 process->mpi->begin_send(&sending->request, process->group, sending->data, bytes,
+                                          process->comm.rank + 1, tag),
+                 err);
+}
+
+/* Frees what has been sent; all: waits for the rest. */
+static enum status settle(struct process *process, bool all, struct error *err)
+{
+    for (struct sending **at = &process->sendings, *sending; (sending = *at);) {
+        int done = 1;
+        if (all && wait_request(process, sending->request, err) != STATUS_OK)
+            return err->status;
+        if (!all &&
+            check(process, process->mpi->test(&done, &sending->request), err) != STATUS_OK)
+            return err->status;
+        if (done) {
+            *at = sending->next;
+            free(sending);
+        } else {
+            at = &sending->next;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status find_message(struct process *process, struct mpi_message *message,
+                                struct error *err)
+{
+    struct patience patience = {0};
+    const uint32_t from = process->comm.rank - 1;
+    for (;;) {
+        if (check(process, process->mpi->probe(message, process->group, from), err) != STATUS_OK)
+            return err->status;
+        if (message->found)
+            return STATUS_OK;
+        wait_a_little(&patience);
+    }
+}
+
+/* Takes messages that were sent, but not received any more. */
+static enum status drain(struct process *process, struct error *err)
+{
+    const struct comm *comm = &process->comm;
+    uint64_t sent = process->sent;
+    bool told = comm->rank == 0;
+    if (comm->rank + 1 < comm->size &&
+        begin_send(process, &sent, sizeof sent, TAG_COUNT, err) != STATUS_OK)
+        return err->status;
+    sent = process->received;
+    while (!told || process->received < sent) {
+        struct mpi_message message;
+        if (find_message(process, &message, err) != STATUS_OK)
+            return err->status;
+        char *data = malloc(message.bytes + sizeof sent);
+        if (!data)
+            return error_memory(err, message.bytes, "ranks");
+        enum status status = check(process,
+                                   process->mpi->receive(process->group, data, message.bytes,
+                                                         comm->rank - 1, message.tag),
+                                   err);
+        if (status == STATUS_OK && message.tag == TAG_COUNT) {
+            memcpy(&sent, data, sizeof sent);
+            told = true;
+        } else {
+            process->received++;
+        }
+        free(data);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return settle(process, true, err);
+}
+
+static void name_rank(struct error *err, uint32_t rank)
+{
+    char host[64] = "", subject[sizeof err->subject + 100];
+    gethostname(host, sizeof host - 1);
+    snprintf(subject, sizeof subject, "rank %u on %s%s%s", rank, host, err->subject[0] ? ", " : "",
+             err->subject);
+    error_subject(err, subject);
+}
+
+/* own: what this rank has failed by; NULL: it has not, or knows only that another one has. */
+static enum status gate(struct process *process, const struct error *own, struct error *err)
+{
+    const struct comm *comm = &process->comm;
+    /* The first of those that have failed tells all. */
+    int64_t largest = own ? (int64_t)(comm->size - comm->rank) : 0;
+    if (process->error.status != STATUS_OK) {
+        *err = process->error;
+        return err->status;
+    }
+    if (meet(process, &largest, err) != STATUS_OK)
+        return err->status;
+    if (largest == 0)
+        return STATUS_OK;
+    const uint32_t teller = comm->size - (uint32_t)largest;
+    struct error all = own ? *own : (struct error)ERROR_INIT;
+    if (comm->rank == teller && teller > 0)
+        name_rank(&all, teller);
+    if (check(process, process->mpi->broadcast(process->group, &all, sizeof all, teller), err) !=
+            STATUS_OK ||
+        drain(process, err) != STATUS_OK)
+        return err->status;
+    *err = process->error = all;
+    return err->status;
+}
+
+void comm_processes_fail(struct comm *comm, const struct error *err)
+{
+    struct process *process = process_of(comm);
+    struct error ignored = ERROR_INIT;
+    if (process->error.status != STATUS_OK)
+        return;
+    if (comm->rank + 1 < comm->size &&
+        begin_send(process, NULL, 0, TAG_NONE, &ignored) != STATUS_OK) {
+        process->error = *err;
+        process->lost = true;
+        return;
+    }
+    gate(process, process->told ? NULL : err, &ignored);
+}
+
+/* --- calls ----------------------------------------------------------------------------------- */
+
+static enum status sum(struct comm *comm, int64_t *sums, const int64_t *values, size_t count,
+                       struct error *err)
+{
+    struct process *process = process_of(comm);
+    if (gate(process, NULL, err) != STATUS_OK)
+        return err->status;
+    if (sums != values)
+        memcpy(sums, values, count * sizeof *sums);
+    return check(process, process->mpi->sum(process->group, sums, count), err);
+}
+
+static enum status maximum(struct comm *comm, float *values, size_t count, struct error *err)
+{
+    struct process *process = process_of(comm);
+    if (gate(process, NULL, err) != STATUS_OK)
+        return err->status;
+    return check(process, process->mpi->maximum(process->group, values, count), err);
+}
+
+static enum status gather(struct comm *comm, void *all, const size_t *ends, struct error *err)
+{
+    struct process *process = process_of(comm);
+    if (gate(process, NULL, err) != STATUS_OK)
+        return err->status;
+    return check(process, process->mpi->gather(process->group, all, ends), err);
+}
+
+static enum status broadcast(struct comm *comm, void *data, size_t bytes, uint32_t root,
+                             struct error *err)
+{
+    struct process *process = process_of(comm);
+    if (gate(process, NULL, err) != STATUS_OK)
+        return err->status;
+    return check(process, process->mpi->broadcast(process->group, data, bytes, root), err);
+}
+
+static enum status collect(struct comm *comm, void *all, const void *own, const size_t *ends,
+                           struct error *err)
+{
+    struct process *process = process_of(comm);
+    const struct mpi_table *mpi = process->mpi;
+    const size_t begin = comm->rank > 0 ? ends[comm->rank - 1] : 0;
+    enum status status = gate(process, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    if (comm->rank > 0)
+        return check(process,
+                     mpi->send(process->group, own, ends[comm->rank] - begin, 0, TAG_DATA), err);
+    if (own != all)
+        memcpy(all, own, ends[0]);
+    for (uint32_t rank = 1; rank < comm->size && status == STATUS_OK; rank++)
+        status = check(process,
+                       mpi->receive(process->group, (char *)all + ends[rank - 1],
+                                    ends[rank] - ends[rank - 1], rank, TAG_DATA),
+                       err);
+    return status;
+}
+
+/* Does not wait for the receiver. */
+static enum status send_next(struct comm *comm, const void *data, size_t bytes, struct error *err)
+{
+    struct process *process = process_of(comm);
+    if (process->error.status != STATUS_OK)
+        return comm_processes_error(comm, err);
+    if (settle(process, false, err) != STATUS_OK)
+        return err->status;
+    return begin_send(process, data, bytes, TAG_DATA, err);
+}
+
+static enum status receive_previous(struct comm *comm, void *data, size_t bytes, struct error *err)
+{
+    struct process *process = process_of(comm);
+    struct mpi_message message;
+    if (process->error.status != STATUS_OK)
+        return comm_processes_error(comm, err);
+    if (find_message(process, &message, err) != STATUS_OK ||
+        check(process,
+              process->mpi->receive(process->group, data, message.tag == TAG_DATA ? bytes : 0,
+                                    comm->rank - 1, message.tag),
+              err) != STATUS_OK)
+        return err->status;
+    process->received++;
+    if (message.tag == TAG_DATA)
+        return STATUS_OK;
+    process->told = true;
+    return error_set(err, STATUS_FAILED, "the rank before this one has failed");
+}
+
+static const struct comm_ops ops = {.sum = sum,
+                                    .maximum = maximum,
+                                    .gather = gather,
+                                    .broadcast = broadcast,
+                                    .collect = collect,
+                                    .send = send_next,
+                                    .receive = receive_previous,
+                                    .fail = comm_processes_fail};
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+enum status comm_processes_open(struct comm **out, const struct mpi_table *mpi, void *group,
+                                uint32_t rank, uint32_t size, struct error *err)
+{
+    struct process *process = malloc(sizeof *process);
+    *out = NULL;
+    if (!process)
+        return error_memory(err, sizeof *process, "ranks");
+    *process = (struct process){
+        .comm = {rank, size, &ops, true}, .mpi = mpi, .group = group, .error = ERROR_INIT};
+    *out = &process->comm;
+    return STATUS_OK;
+}
+
+void comm_processes_close(struct comm **comm)
+{
+    struct process *process = comm && *comm ? process_of(*comm) : NULL;
+    struct error ignored = ERROR_INIT;
+    if (!process)
+        return;
+    *comm = NULL;
+    /* What MPI still reads stays. */
+    if (process->lost || settle(process, true, &ignored) != STATUS_OK)
+        return;
+    process->mpi->release(process->group);
+    free(process);
+}
+
+enum status comm_processes_error(const struct comm *comm, struct error *err)
+{
+    const struct process *process = (const struct process *)comm;
+    if (process->error.status != STATUS_OK)
+        *err = process->error;
+    return process->error.status;
+}
+
+bool comm_processes_lost(const struct comm *comm)
+{
+    return ((const struct process *)comm)->lost;
+}
+
+enum status comm_processes_meet(struct comm *comm, struct error *err)
+{
+    return gate(process_of(comm), NULL, err);
+}

@@ -1,0 +1,308 @@
+/* processes.c: which launcher, which module, and who is there. */
+#include "cluster/processes.h"
+#include "base/cpus.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "cluster/comm_processes.h"
+#include <dlfcn.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const modules[] = {"openmpi", "mpich"};
+
+/* What a launcher leaves in the environment of what it starts; the first that is there. */
+static const struct launcher {
+    const char *name, *module;
+    const char *rank, *size;
+} launchers[] = {
+    {"mpirun of Open MPI", "openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"srun --mpi=pmix", "openmpi", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
+    {"mpiexec of MPICH", "mpich", "PMI_RANK", "PMI_SIZE"},
+    {"srun", NULL, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+};
+
+struct processes {
+    const struct mpi_table *mpi;
+    struct mpi_place place;
+    struct comm *comm;
+    unsigned cpus;
+};
+
+/* --- the launcher ---------------------------------------------------------------------------- */
+
+static uint32_t number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    uint64_t number = 0;
+    return text && parse_u64(&number, text, 0, INT32_MAX) ? (uint32_t)number : 0;
+}
+
+/* The one that has started this process with others, or NULL. */
+static const struct launcher *find_launcher(void)
+{
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+        if (getenv(launchers[i].rank) && getenv(launchers[i].size))
+            return number_of(launchers[i].size) > 1 ? &launchers[i] : NULL;
+    return NULL;
+}
+
+uint32_t processes_told_rank(void)
+{
+    const struct launcher *launcher = find_launcher();
+    return launcher ? number_of(launcher->rank) : 0;
+}
+
+/* --- the module ------------------------------------------------------------------------------ */
+
+/* The file of a module; the last place where none has it. */
+static void find_module(char *path, size_t size, const char *name)
+{
+    static const char *const places[] = {"", "../lib/clpipe/"};
+    char program[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash)
+        slash[1] = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, size, "%s%smpi-%s.so", program, places[i], name);
+        if (access(path, F_OK) == 0)
+            return;
+    }
+}
+
+/* The table of a module that is there; NULL, and why. */
+static const struct mpi_table *load_module(const char *name, int scope, char *why, size_t size)
+{
+    char path[PATH_MAX + 64];
+    find_module(path, sizeof path, name);
+    if (access(path, F_OK) != 0) {
+        snprintf(why, size, "not built in");
+        return NULL;
+    }
+    void *module = dlopen(path, RTLD_NOW | scope);
+    if (!module) {
+        snprintf(why, size, "%s", dlerror());
+        return NULL;
+    }
+    const struct mpi_table *table = dlsym(module, MPI_TABLE_SYMBOL);
+    if (table && table->version == MPI_TABLE_VERSION)
+        return table;
+    snprintf(why, size, "the module is of another version of clpipe");
+    return NULL;
+}
+
+bool processes_module(unsigned i, const char **name, char *text, size_t size)
+{
+    if (i >= sizeof modules / sizeof *modules)
+        return false;
+    *name = modules[i];
+    const struct mpi_table *table = load_module(modules[i], RTLD_LOCAL, text, size);
+    if (table)
+        snprintf(text, size, "%.*s", (int)strcspn(table->library(), "\n,"), table->library());
+    text[strcspn(text, "\n")] = '\0';
+    for (char *at = text; *at; at++) /* MPICH puts a tabulator behind a label */
+        *at = *at == '\t' ? ' ' : *at;
+    return true;
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+/* The CPUs of this process, those that others may use as well counted in parts. */
+static enum status share_cpus(struct processes *processes, struct error *err)
+{
+    const struct mpi_place *place = &processes->place;
+    cpu_set_t *sets = calloc(place->local_size, sizeof *sets), *own = sets + place->local_rank;
+    size_t *ends = calloc(place->local_size, sizeof *ends);
+    enum status status = STATUS_OK;
+    if (!sets || !ends) {
+        status = error_memory(err, place->local_size * sizeof *sets, "ranks");
+        goto out;
+    }
+    if (sched_getaffinity(0, sizeof *own, own) != 0)
+        memset(own, 0xff, sizeof *own);
+    for (uint32_t i = 0; i < place->local_size; i++)
+        ends[i] = (i + 1) * sizeof *sets;
+    const int code = processes->mpi->gather(place->local, sets, ends);
+    if (code != 0) {
+        status = error_set(err, STATUS_FAILED, "the ranks of this host cannot reach each other");
+        goto out;
+    }
+    double share = 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        unsigned users = 0;
+        for (uint32_t i = 0; i < place->local_size && CPU_ISSET(cpu, own); i++)
+            users += CPU_ISSET(cpu, &sets[i]) ? 1 : 0;
+        share += users > 0 ? 1.0 / users : 0;
+    }
+    /* A quota of the cgroup holds for all of them together. */
+    share *= (double)cpus_available() / CPU_COUNT(own);
+    processes->cpus = share > 1 ? (unsigned)share : 1;
+    int64_t crowded = share < 1; /* for one of them: all wait in the same way */
+    status = comm_sum(processes->comm, &crowded, &crowded, 1, err);
+    processes->mpi->set_crowded(crowded > 0);
+out:
+    free(sets);
+    free(ends);
+    return status;
+}
+
+enum status processes_agree(struct processes *processes, const char *text, const char *what,
+                            struct error *err)
+{
+    struct comm *comm = processes_comm(processes);
+    struct murmur3 state;
+    uint64_t(*digests)[2] = comm ? calloc(comm->size, sizeof *digests) : NULL;
+    if (!comm)
+        return STATUS_OK;
+    if (!digests)
+        return error_memory(err, comm->size * sizeof *digests, "ranks");
+    murmur3_init(&state);
+    murmur3_update(&state, text, strlen(text));
+    murmur3_final(&state, digests[comm->rank]);
+    enum status status = comm_gather_each(comm, digests, sizeof *digests, err);
+    for (uint32_t rank = 1; rank < comm->size && status == STATUS_OK; rank++)
+        if (memcmp(digests[rank], digests[0], sizeof *digests) != 0) {
+            status = error_set(err, STATUS_USAGE, "ranks %u and 0 have different %s", rank, what);
+            error_remedy(err, REMEDY_ALONE);
+        }
+    free(digests);
+    return status;
+}
+
+static enum status no_module(struct error *err, const struct launcher *launcher, const char *name,
+                             const char *why)
+{
+    if (launcher)
+        error_set(err, STATUS_FAILED, "%s has started this program, but its module mpi-%s.so: %s",
+                  launcher->name, name, why);
+    else
+        error_set(err, STATUS_FAILED, "the module mpi-%s.so: %s", name, why);
+    error_remedy(err, REMEDY_ALONE);
+    return err->status;
+}
+
+static enum status open_module(struct processes *processes, const struct launcher *launcher,
+                               const char *name, struct error *err)
+{
+    char why[1024];
+    /* Parts of Open MPI that it loads itself look for its functions in the whole program. */
+    processes->mpi = load_module(name, RTLD_GLOBAL, why, sizeof why);
+    if (!processes->mpi)
+        return no_module(err, launcher, name, why);
+    const int code = processes->mpi->open(&processes->place);
+    if (code != 0) {
+        processes->mpi->explain(why, sizeof why, code);
+        return no_module(err, launcher, name, why);
+    }
+    const struct mpi_place *place = &processes->place;
+    const uint32_t started = launcher ? number_of(launcher->size) : place->size;
+    if (place->size != started) {
+        error_set(err, STATUS_FAILED,
+                  "%s has started %u processes, but the MPI of the module mpi-%s.so finds %u: "
+                  "start them by the mpirun of that MPI",
+                  launcher->name, started, name, place->size);
+        error_remedy(err, REMEDY_ALONE);
+        processes->mpi->close();
+        return err->status;
+    }
+    return comm_processes_open(&processes->comm, processes->mpi, place->world, place->rank,
+                               place->size, err);
+}
+
+enum status processes_open(struct processes **out, const char *choice, const char *same,
+                           struct error *err)
+{
+    const struct launcher *launcher = find_launcher();
+    const bool automatic = strcmp(choice, "auto") == 0;
+    *out = NULL;
+    if (strcmp(choice, "off") == 0 || (automatic && !launcher))
+        return STATUS_OK;
+    if (automatic && !launcher->module) {
+        error_set(err, STATUS_FAILED,
+                  "srun has started %u tasks without MPI: they need srun --mpi=pmix (Open MPI) or "
+                  "--mpi=pmi2 (MPICH)",
+                  number_of(launcher->size));
+        return error_remedy(err, REMEDY_ALONE);
+    }
+    struct processes *processes = calloc(1, sizeof *processes);
+    if (!processes)
+        return error_memory(err, sizeof *processes, "ranks");
+    if (open_module(processes, launcher, automatic ? launcher->module : choice, err) != STATUS_OK) {
+        free(processes);
+        return err->status;
+    }
+    enum status status = processes_agree(processes, same, "command lines, or versions of clpipe", err);
+    if (status == STATUS_OK)
+        status = share_cpus(processes, err);
+    *out = processes;
+    return status == STATUS_OK ? STATUS_OK : processes_close(out, status, err);
+}
+
+enum status processes_close(struct processes **out, enum status status, struct error *err)
+{
+    struct processes *processes = out ? *out : NULL;
+    if (!processes)
+        return status;
+    *out = NULL;
+    struct comm *comm = processes->comm;
+    if (status != STATUS_OK)
+        comm_processes_fail(comm, err);
+    else
+        comm_processes_meet(comm, err);
+    const bool lost = comm_processes_lost(comm);
+    if (comm_processes_error(comm, err) != STATUS_OK)
+        status = err->status;
+    comm_processes_close(&comm);
+    if (lost) {
+        log_error(err);
+        processes->mpi->abort((int)status);
+    }
+    processes->mpi->close();
+    free(processes);
+    return status;
+}
+
+struct comm *processes_comm(const struct processes *processes)
+{
+    return processes ? processes->comm : NULL;
+}
+
+bool processes_first(const struct processes *processes)
+{
+    return !processes || processes->place.rank == 0;
+}
+
+uint32_t processes_local_rank(const struct processes *processes)
+{
+    return processes ? processes->place.local_rank : 0;
+}
+
+unsigned processes_cpus(const struct processes *processes)
+{
+    return processes ? processes->cpus : 0;
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+enum status processes_part(struct comm **out, struct processes *processes, uint32_t count,
+                           struct error *err)
+{
+    const struct mpi_place *place = &processes->place;
+    void *group = NULL;
+    *out = NULL;
+    /* What follows can fail on all of them only. */
+    if (comm_processes_meet(processes->comm, err) != STATUS_OK)
+        return err->status;
+    if (processes->mpi->first_ranks(&group, place->world, count) != 0)
+        return error_set(err, STATUS_FAILED, "MPI cannot make a group of %u ranks", count);
+    if (!group)
+        return STATUS_OK;
+    return comm_processes_open(out, processes->mpi, group, place->rank, count, err);
+}

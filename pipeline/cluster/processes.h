@@ -1,0 +1,53 @@
+/* processes.h: this process among those that a launcher of MPI has started with it: mpirun, mpiexec
+ * or srun.
+ *
+ * The modules that call MPI lie beside the program, or in ../lib/clpipe of it, as mpi-NAME.so. One is
+ * loaded only here; no other use of clpipe needs an MPI library. */
+#ifndef CLPIPE_CLUSTER_PROCESSES_H
+#define CLPIPE_CLUSTER_PROCESSES_H
+
+#include "cluster/comm.h"
+
+struct processes;
+
+/* Joins the other processes. choice: "auto": where a launcher has started this one, by the module for
+ * that; "openmpi", "mpich": by that module; "off": not. *out is NULL where this process works alone,
+ * which it does without a launcher, too. `same` is text that must be equal on all of them. Before
+ * other threads start, but with the signals blocked that other threads must not get. STATUS_FAILED:
+ * there is no such module, or it is not that of the launcher. */
+enum status processes_open(struct processes **out, const char *choice, const char *same,
+                           struct error *err);
+
+/* Leaves them, with the outcome of this process. The result, and *err, are those of the first rank
+ * that has failed. Accepts NULLs. */
+enum status processes_close(struct processes **processes, enum status status, struct error *err);
+
+/* All of them; one that fails on its way ends the others' calls in processes_close. NULL: NULL. */
+struct comm *processes_comm(const struct processes *processes);
+
+/* Whether this is rank 0, which alone prints and writes; a process that works alone is. */
+bool processes_first(const struct processes *processes);
+
+/* Fails on all of them unless `text` is the same for all: what it is, for the message, is a plural. NULL:
+ * nothing is compared. */
+enum status processes_agree(struct processes *processes, const char *text, const char *what,
+                            struct error *err);
+
+/* The rank among those on this host, and how many of its CPUs are for this process: those it may use,
+ * divided by the ranks that may use them as well. Alone: 0, and 0. */
+uint32_t processes_local_rank(const struct processes *processes);
+unsigned processes_cpus(const struct processes *processes);
+
+/* The rank in a group of the first `count` ranks; NULL for the others. All call it, and close what they
+ * get: comm_processes_close. */
+enum status processes_part(struct comm **out, struct processes *processes, uint32_t count,
+                           struct error *err);
+
+/* The rank that the launcher's environment tells, before anything is loaded; 0 without one. */
+uint32_t processes_told_rank(void);
+
+/* Number `i` of the modules: its name, and what library it is with, or why it cannot be loaded. False:
+ * there are no more. */
+bool processes_module(unsigned i, const char **name, char *text, size_t size);
+
+#endif

@@ -1,0 +1,210 @@
+"""Ranks that are processes: the bits of one process for any number of them, under the mpirun of each MPI
+that is here; kills, stops and errors of one rank end all of them, and the checkpoint stays.
+
+The moments of kills are drawn from CLPIPE_SEED, which is printed."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+
+from conftest import CLPIPE, LONG, SEED, descendants, digest, run_clpipe
+
+# What each is called, and how as many processes as are wanted are started by root on a small machine.
+MPIS = {
+    "openmpi": (["mpirun.openmpi", "mpirun"], "Open MPI", ["--allow-run-as-root", "--oversubscribe"]),
+    "mpich": (["mpirun.mpich", "mpiexec.hydra"], "HYDRA", []),
+}
+OTHER = {"openmpi": "mpich", "mpich": "openmpi"}
+CASES = {
+    "k-means||": ["-k", "24", "--init", "kmeans-parallel", "--metric", "cosine"],
+    "n-init": ["-k", "20", "--n-init", "2"],
+    "weights": ["-k", "8", "--weights", "weights.npy"],
+    "sweep": ["-k", "2:5", "--max-iter", "9"],
+    "mini-batch": ["-k", "12", "--mini-batch", "700", "--max-iter", "20"],
+    "components": ["-k", "9", "--pca", "6", "--whiten", "0.5"],
+    "streamed": ["-k", "9", "--init", "random", "--memory", "1M", "--device-memory", "256K"],
+}
+STATE = "x.h5.kmeans.checkpoint"
+LINGER = ["-k", "150", "--init", "random", "--max-iter", "400", "--tol", "0"]
+
+
+def find_launcher(mpi):
+    names, says, options = MPIS[mpi]
+    for name in names:
+        if shutil.which(name):
+            version = subprocess.run([name, "--version"], capture_output=True, text=True)
+            if says in version.stdout + version.stderr:
+                return [name, *options]
+    return None
+
+
+@pytest.fixture(params=MPIS)
+def mpirun(request, program):
+    """Starts a command in the directory of the rows; .mpi is the name of the MPI."""
+    launcher = find_launcher(request.param)
+    if not launcher or not (CLPIPE.parent / f"mpi-{request.param}.so").exists():
+        pytest.skip(f"{request.param} is not installed (tools/prepare --tests), or was not built in")
+
+    def command(ranks, *args):
+        return [*launcher, "-n", str(ranks), str(CLPIPE), *map(str, args)]
+
+    def run(ranks, *args, cwd, code=0):
+        result = subprocess.run(command(ranks, *args), cwd=cwd, capture_output=True, text=True,
+                                stdin=subprocess.DEVNULL, timeout=300)
+        assert result.returncode == code, (result.stdout, result.stderr)
+        return result
+
+    run.command = command
+    run.mpi = request.param
+    return run
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, program):
+    """Rows of which the last block is not whole: eight blocks, for up to eight ranks."""
+    place = tmp_path_factory.mktemp("ranks")
+    values = numpy.random.default_rng(7)
+    rows = values.normal(0, 1, (24, 17))[values.integers(0, 24, 2000)] + values.normal(0, 0.7, (2000, 17))
+    numpy.save(place / "rows.npy", rows.astype("f4"))
+    numpy.save(place / "weights.npy", values.uniform(0, 3, 2000).astype("f4"))
+    numpy.save(place / "more.npy", values.normal(0, 1, (30000, 32)).astype("f4"))
+    return place
+
+
+@pytest.fixture(scope="module")
+def wanted(place):
+    """The digest of what one process makes of a case."""
+    known = {}
+
+    def find(case):
+        if case not in known:
+            result = run_clpipe("cluster", "rows.npy", *CASES[case], "-o", f"one-{case}.h5", cwd=place)
+            assert result.returncode == 0, result.stderr
+            known[case] = digest(place / f"one-{case}.h5")
+        return known[case]
+
+    return find
+
+
+@pytest.mark.parametrize("case, ranks, threads", [
+    pytest.param(case, ranks, threads,
+                 marks=[] if (case, ranks, threads) == ("k-means||", 2, 1) else pytest.mark.slow)
+    for case in CASES for ranks in (1, 2, 4, 7) for threads in (1, 2)
+    if threads == 1 or case in ("k-means||", "streamed")])
+def test_same_bits(mpirun, place, wanted, case, ranks, threads):
+    output = place / f"{mpirun.mpi}.h5"
+    output.unlink(missing_ok=True)
+    result = mpirun(ranks, "cluster", "rows.npy", *CASES[case], "--threads", threads, "-o", output, cwd=place)
+    assert digest(output) == wanted(case)
+    assert result.stdout.count("stored") == 1  # the first rank alone tells
+
+
+@pytest.mark.deep
+def test_assign(mpirun, place, wanted):
+    wanted("n-init")
+    for name, run in (("a1", run_clpipe), ("a3", lambda *args, cwd: mpirun(3, *args, cwd=cwd))):
+        output = place / f"{mpirun.mpi}-{name}.h5"
+        run("assign", "one-n-init.h5", "rows.npy", "-o", output, cwd=place)
+    assert digest(place / f"{mpirun.mpi}-a3.h5") == digest(place / f"{mpirun.mpi}-a1.h5")
+
+
+def ranks_of(process):
+    """The processes of clpipe that a launcher has started."""
+    def is_clpipe(pid):
+        try:
+            return Path(f"/proc/{pid}/comm").read_text().strip() == CLPIPE.name
+        except OSError:
+            return False
+    return sorted(pid for pid in descendants() if pid != process.pid and is_clpipe(pid))
+
+
+def start(mpirun, place, cwd, ranks, *args):
+    """A run that keeps its state in every iteration and has done so once, or is done."""
+    process = subprocess.Popen(mpirun.command(ranks, "cluster", place / "more.npy", *args, "-o", "x.h5", "-q",
+                                              "--checkpoint", "0.001"), cwd=cwd, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    while process.poll() is None and not (cwd / STATE).exists():
+        time.sleep(0.005)
+    return process
+
+
+@pytest.mark.slow
+def test_killed(mpirun, place, tmp_path):
+    """A rank is killed; other numbers of ranks, or one process, go on from the checkpoint."""
+    draw = random.Random(SEED)
+    args = ["-k", "64", "--init", "random", "--max-iter", "60"]
+    run_clpipe("cluster", place / "more.npy", *args, "-o", tmp_path / "whole.h5", "-q")
+    for _ in range(30 if LONG else 2):
+        for ranks in draw.sample([2, 3, 4], 2):
+            process = start(mpirun, place, tmp_path, ranks, *args)
+            time.sleep(draw.uniform(0, 0.3))
+            ranks_now = ranks_of(process)
+            if ranks_now:
+                os.kill(draw.choice(ranks_now), signal.SIGKILL)
+            output = process.communicate(timeout=60)[0]
+            if process.returncode == 0:  # it was done before
+                break
+            assert "signal 9" in output or "EXIT CODE: 9" in output, output
+            assert (tmp_path / STATE).exists() or (tmp_path / "x.h5").exists()  # where all was done
+        if draw.random() < 0.5:
+            result = run_clpipe("cluster", place / "more.npy", *args, "-o", "x.h5", cwd=tmp_path)
+        else:
+            result = mpirun(draw.randint(1, 4), "cluster", place / "more.npy", *args, "-o", "x.h5", cwd=tmp_path)
+        assert result.returncode == 0, (SEED, result.stderr)
+        assert digest(tmp_path / "x.h5") == digest(tmp_path / "whole.h5"), SEED
+        assert not (tmp_path / STATE).exists()
+        (tmp_path / "x.h5").unlink()
+
+
+@pytest.mark.deep
+def test_one_rank_is_stopped(mpirun, place, tmp_path):
+    """All end with its status, at the same iteration, and one tells so."""
+    recorded = ["sh", "-c", '"$0" "$@"; echo $? >> codes', *mpirun.command(3)[-1:]]
+    command = [*mpirun.command(3)[:-1], *recorded, "cluster", str(place / "more.npy"), *LINGER, "-o", "x.h5", "-q",
+               "--checkpoint", "0.001"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+    while process.poll() is None and not (tmp_path / STATE).exists():
+        time.sleep(0.005)
+    os.kill(random.Random(SEED).choice(ranks_of(process)), signal.SIGTERM)
+    output = process.communicate(timeout=60)[0]
+    assert (tmp_path / "codes").read_text().split() == ["4"] * 3, output
+    assert output.count("clustering was interrupted after") == 1
+    assert (tmp_path / STATE).exists()
+
+
+def test_one_clear_line(mpirun, place, tmp_path):
+    """Errors are told once; a module for another MPI than the launcher's is refused."""
+    result = subprocess.run(mpirun.command(2, "cluster", place / "rows.npy", "-k", 2100, "-o", "x.h5"),
+                            cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    lines = [line for line in result.stderr.splitlines() if line.startswith("clpipe")]
+    assert result.returncode == 3 and len(lines) == 1, result.stderr
+    assert "k is 2100, but there are only 2,000 rows" in lines[0]
+    if not (CLPIPE.parent / f"mpi-{OTHER[mpirun.mpi]}.so").exists():
+        return
+    result = subprocess.run(mpirun.command(2, "cluster", place / "rows.npy", "-k", 3, "-o", "x.h5", "--mpi",
+                                           OTHER[mpirun.mpi]),
+                            cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    lines = [line for line in result.stderr.splitlines() if line.startswith("clpipe")]
+    assert result.returncode == 3 and len(lines) == 1, result.stderr
+    assert "has started 2 processes" in lines[0] and "--mpi off" in lines[0]
+
+
+def test_no_module(place, tmp_path):
+    """Without its module a program under a launcher says so; by itself it needs none."""
+    program = tmp_path / "clpipe"
+    program.write_bytes(CLPIPE.read_bytes())
+    program.chmod(0o755)
+    args = [program, "cluster", place / "rows.npy", "-k", "3", "-o", tmp_path / "x.h5", "-q"]
+    for env, words in (({"PMI_RANK": "0", "PMI_SIZE": "2"}, "mpi-mpich.so: not built in"),
+                       ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "srun --mpi=pmix")):
+        result = subprocess.run(args, env={**os.environ, **env}, capture_output=True, text=True)
+        assert result.returncode == 3 and words in result.stderr, result.stderr
+    assert subprocess.run([*args, "--mpi", "off"], env={**os.environ, "PMI_RANK": "0", "PMI_SIZE": "2"}).returncode == 0
