@@ -133,10 +133,20 @@ bool parse_double(double *out, const char *text)
     return true;
 }
 
-/* [DAYS-]HH:MM:SS; hours may have any number of digits where there are no days. */
+/* ":MM" */
+static bool take_sixtieth(uint64_t *value, const char **text)
+{
+    const char *at = *text + 1;
+    if (**text != ':' || !take_u64(value, &at) || at - *text != 3 || *value > 59)
+        return false;
+    *text = at;
+    return true;
+}
+
+/* HH:MM:SS or DAYS-HH[:MM[:SS]]; hours may have any number of digits where there are no days. */
 static bool parse_clock(double *out, const char *text)
 {
-    uint64_t days = 0, hours, minutes, seconds;
+    uint64_t days = 0, hours, minutes = 0, seconds = 0;
     if (!take_u64(&hours, &text))
         return false;
     const bool has_days = *text == '-';
@@ -146,13 +156,12 @@ static bool parse_clock(double *out, const char *text)
         if (days > UINT32_MAX || !take_u64(&hours, &text) || hours > 23)
             return false;
     }
-    if (*text++ != ':' || hours > UINT32_MAX)
+    if (hours > UINT32_MAX || (!has_days && *text != ':'))
         return false;
-    const char *field = text;
-    if (!take_u64(&minutes, &text) || text - field != 2 || minutes > 59 || *text++ != ':')
-        return false;
-    field = text;
-    if (!take_u64(&seconds, &text) || text - field != 2 || seconds > 59 || *text)
+    /* Behind days, minutes and seconds may be missing. */
+    const bool has_minutes = take_sixtieth(&minutes, &text);
+    const bool has_seconds = has_minutes && take_sixtieth(&seconds, &text);
+    if (*text || (!has_days && !has_seconds))
         return false;
     *out = (double)(days * 86400 + hours * 3600 + minutes * 60 + seconds);
     return true;

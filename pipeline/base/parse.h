@@ -15,7 +15,8 @@ bool parse_u64(uint64_t *out, const char *text, uint64_t min, uint64_t max);
  * KB and similar are synonyms), with which it may have a fraction; rounded down. */
 bool parse_size(uint64_t *out, const char *text);
 
-/* Seconds: a decimal number, optionally with a suffix s, m, h or d, or [DAYS-]HH:MM:SS. */
+/* Seconds: a decimal number, optionally with a suffix s, m, h or d, HH:MM:SS or
+ * DAYS-HH[:MM[:SS]]. */
 bool parse_seconds(double *out, const char *text);
 
 /* A finite non-negative decimal floating-point number. */

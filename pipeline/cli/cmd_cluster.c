@@ -37,7 +37,7 @@ enum status command_cluster(const struct options *options, struct error *err)
     struct progress progress;
     if (!options_given(options, "k"))
         return misuse(err, options->command, "the number of clusters is missing: give -k K");
-    signals_install(options->max_time);
+    signals_install(signals_time_limit(options));
     enum status status = options_check_projection(options, err);
     if (status == STATUS_OK)
         status = sweep_plot_check(options, err);

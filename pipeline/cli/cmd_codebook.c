@@ -127,7 +127,7 @@ enum status command_codebook(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status = ingest_isolate(&isolate, options, err);
     if (status == STATUS_OK) {
-        signals_install(options->max_time);
+        signals_install(signals_time_limit(options));
         status = compute_open(&compute, options, false, err);
     }
     if (status == STATUS_OK) {

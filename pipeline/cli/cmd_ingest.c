@@ -20,7 +20,7 @@ enum status command_ingest(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status = ingest_isolate(&isolate, &plan.takeover.options, err);
     if (status == STATUS_OK) {
-        signals_install(options->max_time);
+        signals_install(signals_time_limit(options));
         status = compute_open(&compute, options, false, err);
     }
     bool ran = status == STATUS_OK;

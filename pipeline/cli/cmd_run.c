@@ -130,7 +130,7 @@ enum status command_run(const struct options *options, struct error *err)
         status = ingest_isolate(&isolate, &plan.takeover.options, err);
     if (status != STATUS_OK)
         goto out;
-    signals_install(options->max_time);
+    signals_install(signals_time_limit(options));
     status = check_cluster_feature(&plan, options, err);
     if (status != STATUS_OK)
         goto out;

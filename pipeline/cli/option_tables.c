@@ -35,7 +35,8 @@ const struct option_group group_compute = {"Device and machine", compute_rows};
 
 #define MAX_TIME_ROW                                                                               \
     {                                                                                              \
-        "max-time", 0, OPTION_SECONDS, AT(max_time), "SECONDS", NULL, "none", 0, 0,                \
+        "max-time", 0, OPTION_SECONDS, AT(max_time), "SECONDS", NULL,                              \
+            "none; in a Slurm job, two minutes before its end", 0, 0,                              \
             "stop cleanly after this time (also 90m, 01:30:00 or 1-12:00:00, as Slurm has it); the "  \
             "same command resumes"        \
     }

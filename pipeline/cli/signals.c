@@ -5,14 +5,21 @@
 #include "cli/signals.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+/* A stop takes seconds, an iteration of k-means over rows that do not fit into memory may take longer. */
+#define MARGIN_SECONDS   120.0
+#define MOST_JOB_SECONDS (366 * 86400.0) /* a job without a limit */
+
+static bool by_job; /* the time limit is a job's; before other threads start */
 static struct stop stop;
 static sigset_t waited;  /* written before the thread starts */
 static int64_t deadline; /* of clock_now(); 0: none; likewise */
@@ -55,6 +62,29 @@ static void *watch(void *unused)
         }
     }
     return NULL;
+}
+
+double signals_time_limit(const struct options *options)
+{
+    const char *text = getenv("SLURM_JOB_END_TIME");
+    char *end, left_text[32], margin_text[32];
+    if (options_given(options, "max-time") || !text || !getenv("SLURM_JOB_ID"))
+        return options->max_time;
+    const long long moment = strtoll(text, &end, 10);
+    const double left = (double)(moment - (long long)time(NULL));
+    if (*end || end == text || left <= 0 || left > MOST_JOB_SECONDS)
+        return 0;
+    const double margin = fmin(MARGIN_SECONDS, left / 10);
+    log_message(LOG_INFO, "stops in %s, %s before the end of the Slurm job (--max-time chooses)",
+                format_duration(left_text, sizeof left_text, left - margin),
+                format_duration(margin_text, sizeof margin_text, margin));
+    by_job = true;
+    return left - margin + clock_seconds_since(clock_process_start());
+}
+
+bool signals_limit_is_job(void)
+{
+    return by_job;
 }
 
 void signals_install(double seconds)

@@ -4,6 +4,13 @@
 #define CLPIPE_CLI_SIGNALS_H
 
 #include "base/stop.h"
+#include "cli/options.h"
+
+/* Seconds after its start at which a process ends by itself: --max-time, else, in a job of Slurm, a little
+ * before the job's end (SLURM_JOB_END_TIME), which is told. 0: never. */
+double signals_time_limit(const struct options *options);
+/* Whether that is a job's end. */
+bool signals_limit_is_job(void);
 
 /* From now on the three signals set *signals_stop(), as does the process reaching the age of
  * `seconds` (0: never); a second SIGINT ends the program with 130, leaving the terminal's line

@@ -240,7 +240,8 @@ static const char *stop_text(void)
 {
     switch (stop_requested(signals_stop())) {
     case STOP_TIME:
-        return "the time of --max-time has passed";
+        return signals_limit_is_job() ? "the Slurm job is about to end"
+                                      : "the time of --max-time has passed";
     case STOP_STRICT:
         return "a file failed (--strict)";
     default:

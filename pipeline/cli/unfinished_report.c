@@ -6,6 +6,7 @@
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
+#include "file/parameters.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,36 @@ static char *other_directory(const struct unfinished *unfinished)
     }
     free(working);
     return quoted;
+}
+
+/* What the process at work noted last. */
+static void print_status(struct sink *sink, const char *json)
+{
+    struct parameters *status = NULL;
+    uint64_t done, total, failed;
+    double left;
+    char some[32], all[32], time[32];
+    if (parameters_open(&status, json, NULL) != STATUS_OK)
+        return;
+    const char *phase = parameters_member(status, "phase");
+    const char *written = parameters_member(status, "written");
+    if (phase && written && parameters_integer(status, "done", &done) &&
+        parameters_integer(status, "total", &total) &&
+        parameters_integer(status, "failed", &failed)) {
+        sink_printf(sink, "  %-9s ", "");
+        sink_clean(sink, phase);
+        sink_printf(sink, ": %s", format_count(some, sizeof some, done));
+        if (total)
+            sink_printf(sink, " of %s", format_count(all, sizeof all, total));
+        if (failed)
+            sink_printf(sink, ", %s failed", format_count(some, sizeof some, failed));
+        if (parameters_real(status, "seconds_left", &left))
+            sink_printf(sink, ", about %s left", format_duration(time, sizeof time, left));
+        sink_text(sink, ", as of ");
+        sink_clean(sink, written);
+        sink_text(sink, "\n");
+    }
+    parameters_close(&status);
 }
 
 void print_unfinished(struct sink *sink, const struct unfinished *unfinished, const char *file)
@@ -69,6 +100,8 @@ void print_unfinished(struct sink *sink, const struct unfinished *unfinished, co
         sink_text(sink, "no process");
     }
     sink_text(sink, "\n");
+    if (unfinished->status)
+        print_status(sink, unfinished->status);
     if (!unfinished->has_log || unfinished->in_use)
         return;
     sink_printf(sink, "  %-9s ", "resume");
@@ -159,6 +192,10 @@ void json_unfinished(struct json *json, const struct unfinished *unfinished)
     json_bool(json, "in_use", unfinished->in_use);
     json_bool(json, "may_be_in_use", unfinished->may_be_used);
     report_bytes(json, "process", unfinished->holder[0] ? unfinished->holder : NULL);
+    if (unfinished->status && parameters_length(unfinished->status) == strlen(unfinished->status))
+        json_raw(json, "status", unfinished->status);
+    else
+        json_null(json, "status");
     if (unfinished->has_log) {
         json_uint(json, "files", unfinished->records);
         json_uint(json, "images", unfinished->by_reason[REASON_NONE]);

@@ -453,6 +453,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     enum status status = config->dry_run ? STATUS_OK : store_open(&ingest->store, &store, err);
     if (status != STATUS_OK)
         return status;
+    ingest->job.status.directory = ingest->store ? store_work_directory(ingest->store) : NULL;
     const bool learns = ingest->store && feature_set_lacks_codebooks(&ingest->features);
     status = open_walk_and_devices(ingest, err);
     if (status == STATUS_OK && learns)

@@ -33,11 +33,11 @@ void ingest_job_fail(struct ingest_job *job, const struct error *err)
 void ingest_job_show(struct ingest_job *job, int64_t start)
 {
     const struct ingest_config *config = job->config;
-    if (!config->progress)
-        return;
     pthread_mutex_lock(&job->lock);
     job->progress.seconds = clock_seconds_since(start);
     struct ingest_progress progress = job->progress;
     pthread_mutex_unlock(&job->lock);
-    config->progress(config->progress_context, &progress);
+    status_file_note(&job->status, &progress);
+    if (config->progress)
+        config->progress(config->progress_context, &progress);
 }

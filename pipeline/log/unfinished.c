@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define BUFFER_BYTES  (1u << 20)
-#define MOST_COMMAND  (1u << 20)
+#define MOST_SMALL    (1u << 20)
 #define MOST_COUNTERS (1u << 22) /* of any image */
 
 /* Whether somebody has the lock. Where the file system has no locks, the line in it must do. */
@@ -33,28 +33,38 @@ static void look_at_lock(struct unfinished *out, int directory)
     close(lock);
 }
 
-/* The command line, a NUL, the directory. */
-static enum status read_command(struct unfinished *out, int directory, struct error *err)
+/* A small file of the directory with a NUL behind it; NULL: there is none, or not all of it could be
+ * read. Free it. */
+static char *read_small(size_t *size, int directory, const char *name)
 {
-    const int fd = openat(directory, "command", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
-    enum status status = STATUS_OK;
+    char *text = NULL;
     if (fd < 0)
-        return STATUS_OK;
-    if (fstat(fd, &st) == 0 && st.st_size > 0 && st.st_size <= (off_t)MOST_COMMAND) {
-        char *text = calloc(1, (size_t)st.st_size + 1);
-        const ssize_t n = text ? read(fd, text, (size_t)st.st_size) : 0;
-        const size_t length = text ? strlen(text) : 0;
-        if (!text)
-            status = error_memory(err, (size_t)st.st_size, "a command line");
-        else if (n == st.st_size && length > 0 && length < (size_t)n)
-            out->directory = strdup(text + length + 1);
-        if (out->directory && utf8_valid(text, length))
-            out->command = strdup(text);
+        return NULL;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+        st.st_size <= (off_t)MOST_SMALL)
+        text = calloc(1, (size_t)st.st_size + 1);
+    *size = text ? (size_t)st.st_size : 0;
+    if (text && read(fd, text, *size) != (ssize_t)*size) {
         free(text);
+        text = NULL;
     }
     close(fd);
-    return status;
+    return text;
+}
+
+/* The command line, a NUL, the directory. */
+static void read_command(struct unfinished *out, int directory)
+{
+    size_t size;
+    char *text = read_small(&size, directory, "command");
+    const size_t length = text ? strlen(text) : 0;
+    if (length > 0 && length < size)
+        out->directory = strdup(text + length + 1);
+    if (out->directory && utf8_valid(text, length))
+        out->command = strdup(text);
+    free(text);
 }
 
 static enum status count_records(struct unfinished *out, int fd, uint64_t start, const char *path,
@@ -110,6 +120,7 @@ enum status unfinished_look(struct unfinished *out, const char *output, struct e
 {
     *out = (struct unfinished){.exists = false};
     char shown[256];
+    size_t size;
     enum status status = workdir_name(&out->path, output, err);
     if (status != STATUS_OK)
         return status;
@@ -122,7 +133,9 @@ enum status unfinished_look(struct unfinished *out, const char *output, struct e
     look_at_lock(out, directory);
     status = look_at_log(out, directory, err);
     if (status == STATUS_OK && out->has_log)
-        status = read_command(out, directory, err);
+        read_command(out, directory);
+    if (out->in_use || out->may_be_used)
+        out->status = read_small(&size, directory, WORKDIR_STATUS);
     out->exists = out->has_log || out->in_use;
     close(directory);
     return status;
@@ -133,5 +146,6 @@ void unfinished_clear(struct unfinished *unfinished)
     free(unfinished->path);
     free(unfinished->command);
     free(unfinished->directory);
+    free(unfinished->status);
     *unfinished = (struct unfinished){.exists = false};
 }

@@ -21,6 +21,7 @@ struct unfinished {
     uint64_t bytes;                   /* of the log */
     int64_t written_ns;               /* when the log was last written, since 1970 */
     char *command, *directory;        /* the command line and where it ran; NULL: not known */
+    char *status; /* status.json (ingest/status_file.h) of the process that works there, or NULL */
 };
 
 /* Looks. The log is read once, without the values of images (a few hundred bytes a record); a frame

@@ -93,6 +93,7 @@ static void remove_scratch(const struct workdir *workdir)
     unlinkat(workdir->directory, "order", 0);
     unlinkat(workdir->directory, "index", 0);
     unlinkat(workdir->directory, LEARNED_NEW, 0);
+    unlinkat(workdir->directory, WORKDIR_STATUS_NEW, 0);
     if (!directory) {
         if (fd >= 0)
             close(fd);
@@ -205,6 +206,7 @@ void workdir_close(struct workdir **workdir, bool keep)
         unlinkat(w->directory, "records", 0);
         unlinkat(w->directory, LEARNED_NAME, 0);
         unlinkat(w->directory, "command", 0);
+        unlinkat(w->directory, WORKDIR_STATUS, 0);
         /* Last: while it has its name no other process can begin here. */
         unlinkat(w->directory, "lock", 0);
         rmdir(w->path);

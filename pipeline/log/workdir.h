@@ -1,15 +1,19 @@
 /* workdir.h: the directory OUT.h5.partial, which exists while a run is unfinished and belongs to
  * one process at a time.
  *
- *   lock       flock()ed by the process that works here, which is in it (holder.h)
- *   command    the command line of the run that began or resumed last, a NUL, its directory
- *   learned    what the run has learned before its first record (learned.h), if it has
- *   records    the log (records.h), written by one run after another (journal.h) */
+ *   lock         flock()ed by the process that works here, which is in it (holder.h)
+ *   command      the command line of the run that began or resumed last, a NUL, its directory
+ *   status.json  how far the run is (ingest/status_file.h)
+ *   learned      what the run has learned before its first record (learned.h), if it has
+ *   records      the log (records.h), written by one run after another (journal.h) */
 #ifndef CLPIPE_LOG_WORKDIR_H
 #define CLPIPE_LOG_WORKDIR_H
 
 #include "base/error.h"
 #include "base/stop.h"
+
+#define WORKDIR_STATUS     "status.json"
+#define WORKDIR_STATUS_NEW "status.json.new"
 
 struct workdir;
 

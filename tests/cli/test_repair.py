@@ -157,7 +157,7 @@ def log_of(mixed, place):
     assert run_clpipe("ingest", mixed, "-o", place / "x.h5", *FEATURES, env=env).returncode == 1
     (place / "x.h5").unlink()
     site = [line.split()[1] for line in sites.read_text().splitlines()
-            if line.startswith("rename ")][0]
+            if line.startswith("rename ")][-1]
     sites.unlink()
     env = {"LD_PRELOAD": library, "CLPIPE_FAULT": f"rename {site} 1 5"}
     assert run_clpipe("ingest", mixed, "-o", place / "x.h5", *FEATURES, env=env).returncode == 3

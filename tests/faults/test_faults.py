@@ -248,7 +248,7 @@ def starts(tmp_path_factory, program):
     shutil.rmtree(places["resume"])
     places["resume"].mkdir()
     site = [line.split()[1] for line in listing.read_text().splitlines()
-            if line.startswith("rename ")][0]
+            if line.startswith("rename ")][-1]
     assert run_with(places["resume"], ingest, fault=f"rename {site} 1 5").returncode == 3
     assert os.listdir(places["resume"]) == ["x.h5.partial"]
 
