@@ -273,3 +273,101 @@ def test_codebooks_are_learned_from_compressed_archives(clpipe, tmp_path, tree):
         digests = [[text(group.attrs["digest"]) for group in file["codebooks"].values()]
                    for file in (packed, plain)]
     assert digests[0] == digests[1] and digests[0]
+
+
+def made_tar(members, **options):
+    """A tar of (name, content) or (name, TarInfo fields)."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, **{"mode": "w", **options}) as archive:
+        for name, content in members:
+            if isinstance(content, bytes):
+                add(archive, name, content)
+            else:
+                add(archive, name, **content)
+    return out.getvalue()
+
+
+def made_zip(members, method=zipfile.ZIP_STORED, zip64=False, comment=b""):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.comment = comment
+        for name, content in members:
+            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=zip64) if zip64 else \
+                    archive.open(name, "w") as member:
+                member.write(content)
+    return out.getvalue()
+
+
+def made_archives(picture):
+    """{name: (content, its images, its failures by name)}"""
+    one = [("a.png", picture)]
+    ends = made_tar(one)
+    return {
+        "pax-long.tar": (made_tar([("p" * 300 + ".png", picture)], format=tarfile.PAX_FORMAT),
+                         ["p" * 300 + ".png"], {}),
+        "gnu-long.tar": (made_tar([("d/" * 120 + "g.png", picture)], format=tarfile.GNU_FORMAT),
+                         ["d/" * 120 + "g.png"], {}),
+        "pax-global.tar": (made_tar(one, format=tarfile.PAX_FORMAT, pax_headers={"comment": "all"}),
+                           ["a.png"], {}),
+        "utf8.tar": (made_tar([("\u65e5\u672c.png", picture)], format=tarfile.PAX_FORMAT),
+                     ["\u65e5\u672c.png"], {}),
+        "latin1.tar": (made_tar([("caf\u00e9.png", picture)], format=tarfile.USTAR_FORMAT,
+                                encoding="latin-1"), [r"caf\xe9.png"], {}),
+        "dots.tar": (made_tar([("./././a.png", picture)]), ["a.png"], {}),
+        "newline.tar": (made_tar([("a\nb.png", picture)]), ["a\nb.png"], {}),
+        "blocks.tar": (ends.rstrip(b"\0") + bytes(512 - len(ends.rstrip(b"\0")) % 512), ["a.png"], {}),
+        "padded.tar": (ends + bytes(1 << 16), ["a.png"], {}),
+        "two.tar": (made_tar(one) + made_tar([("b.png", picture)]), ["a.png"], {}),
+        "hard.tar": (made_tar(one + [("h.png", {"type": tarfile.LNKTYPE, "linkname": "a.png"})]),
+                     ["a.png"], {"h.png": "unsupported"}),
+        "device.tar": (made_tar([("null.png", {"type": tarfile.CHRTYPE})] + one), ["a.png"],
+                       {"null.png": "unsupported"}),
+        "folder.tar": (made_tar([("d.png", {"type": tarfile.DIRTYPE})] + one), ["a.png"], {}),
+        "hidden.tar": (made_tar([(".h.png", picture), (".d/a.png", picture)] + one), ["a.png"], {}),
+        "nested.tar": (made_tar([("in.tar", ends), ("in.zip", made_zip(one))] + one), ["a.png"],
+                       {"in.tar": "not-an-image", "in.zip": "not-an-image"}),
+        "up.tar.gz": (made_tar([("../a.png", picture)] + one, mode="w:gz"), ["a.png"],
+                      {"../a.png": "unsupported"}),
+        "again.txz": (made_tar(one + one, mode="w:xz"), ["a.png"], {"a.png": "unsupported"}),
+        "empty.tar.bz2": (made_tar([("e.png", b"")] + one, mode="w:bz2"), ["a.png"],
+                          {"e.png": "empty"}),
+        "cut.tgz": (made_tar(one * 1, mode="w:gz")[:-40], None, None),
+        "cut.tar": (ends[:512 + len(picture) // 2], [], {"a.png": "truncated"}),
+        "header.tar": (flip(ends, 148), [], {"": None}),
+        "deflated.zip": (made_zip(one, zipfile.ZIP_DEFLATED), ["a.png"], {}),
+        "bzip2.zip": (made_zip(one, zipfile.ZIP_BZIP2), ["a.png"], {}),
+        "lzma.zip": (made_zip(one, zipfile.ZIP_LZMA), ["a.png"], {}),
+        "zip64.zip": (made_zip(one, zip64=True), ["a.png"], {}),
+        "comment.zip": (made_zip(one, comment=b"a comment " * 50), ["a.png"], {}),
+        "front.zip": (b"#!/bin/sh\n" * 100 + made_zip(one), ["a.png"], {}),
+        "slashes.zip": (made_zip([("d/", b""), ("d/a.png", picture)]), ["d/a.png"], {}),
+        "up.zip": (made_zip([("../../a.png", picture), ("b.png", picture)]), ["b.png"],
+                   {"../../a.png": "unsupported"}),
+        "absolute.zip": (made_zip([("/etc/a.png", picture), ("b.png", picture)]), ["b.png"],
+                         {"/etc/a.png": "unsupported"}),
+    }
+
+
+def test_a_table_of_archives(clpipe, tmp_path, tree):
+    picture = (tree / "red" / "00.png").read_bytes()
+    table = made_archives(picture)
+    put = tmp_path / "d"
+    put.mkdir()
+    for name, (content, _, _) in table.items():
+        (put / name).write_bytes(content)
+    result = clpipe("ingest", "d", "--archives", "-o", "d.h5", "-q", timeout=60)
+    assert result.returncode == 1, result.stderr
+    images, failures = rows(tmp_path / "d.h5")
+    assert clpipe("verify", "d.h5").returncode == 0
+    wrong = {}
+    for name, (_, good, bad) in table.items():
+        here = [path[len(name) + 1:] for path in images if path.startswith(name + "/")]
+        failed = {path[len(name) + 1:]: why for path, why in failures.items()
+                  if path.startswith(name + "/")}
+        if good is None:  # where it is cut, the image may be whole
+            assert here or failed
+        elif here != good or failed.keys() != bad.keys() or any(
+                why not in (None, failed[path]) for path, why in bad.items()):
+            wrong[name] = (here, failed)
+    assert not wrong
+    assert len({row for row in images.values()}) == 1

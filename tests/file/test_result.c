@@ -1,5 +1,6 @@
 /* test_result.c: files that are not what they should be, by accident or by intent. */
 #include "test_store_common.h"
+#include <errno.h>
 #include <hdf5.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -493,7 +494,10 @@ static int read_in_child(const char *path, long *kilobytes)
     }
     int status;
     struct rusage usage;
-    if (wait4(child, &status, 0, &usage) != child || !WIFEXITED(status))
+    pid_t ended;
+    while ((ended = wait4(child, &status, 0, &usage)) < 0 && errno == EINTR)
+        ;
+    if (ended != child || !WIFEXITED(status))
         return -1;
     *kilobytes = usage.ru_maxrss;
     return WEXITSTATUS(status);
