@@ -1,6 +1,7 @@
 /* joined_input.c: clpipe merge, but for the name. */
 #include "cli/joined_input.h"
 #include "base/path.h"
+#include "base/unnamed_file.h"
 #include "file/merge.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -24,12 +25,9 @@ static bool is_hdf5(const char *path)
 static enum status open_unnamed(int *fd, struct error *err)
 {
     const char *directory = getenv("TMPDIR");
-    char name[4096], shown[256];
+    char shown[256];
     directory = directory && *directory ? directory : "/tmp";
-    *fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (*fd < 0 && snprintf(name, sizeof name, "%s/clpipe-XXXXXX", directory) < (int)sizeof name &&
-        (*fd = mkostemp(name, O_CLOEXEC)) >= 0)
-        unlink(name);
+    *fd = unnamed_file(directory);
     return *fd >= 0 ? STATUS_OK
                     : error_errno(err, STATUS_FAILED, errno, "open", "cannot create a file in %s",
                                   path_for_message(shown, sizeof shown, directory));

@@ -1,5 +1,7 @@
 /* stored.c: float16 by the bits of float32, uint8 by a table. */
 #include "features/stored.h"
+
+#include "base/half.h"
 #include <math.h>
 #include <string.h>
 
@@ -75,19 +77,6 @@ static uint16_t half_of(float value)
     return (uint16_t)(sign | (bits - base));
 }
 
-static float float_of(uint16_t half)
-{
-    const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
-    uint32_t bits = rest << 13;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    value *= 0x1p112f; /* the difference of the exponents' offsets */
-    memcpy(&bits, &value, sizeof bits);
-    bits |= sign | (rest >= 0x7c00 ? 0x7f800000 : 0);
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* --- uint8 ----------------------------------------------------------------------------------- */
 
 static uint8_t code_of(float value, bool is_signed)
@@ -130,7 +119,7 @@ void stored_decode(float *values, enum feature_store store, bool is_signed, cons
     for (size_t i = 0; store == STORE_FLOAT16 && i < count; i++) {
         uint16_t half;
         memcpy(&half, in + 2 * i, sizeof half);
-        values[i] = float_of(half);
+        values[i] = half_to_float(half);
     }
     for (uint32_t i = 0; store == STORE_UINT8 && i < 256; i++)
         table[i] = value_of(i, is_signed);

@@ -4,10 +4,10 @@
 
 #include "base/path.h"
 #include "base/source_name.h"
+#include "base/unnamed_file.h"
 #include "file/schema.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,20 +34,9 @@ static enum status io_failed(const char *what, struct error *err)
                        errno == ENOSPC ? " (free some space)" : "");
 }
 
-/* Without a name; where the file system has no such files the work directory knows the beginning of that
- * which it has for a moment. */
 static FILE *temporary_file(const char *directory)
 {
-    static const char name[] = "/.clpipe-beside-XXXXXX";
-    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    char *path = fd < 0 ? malloc(strlen(directory) + sizeof name) : NULL;
-    if (path) {
-        sprintf(path, "%s%s", directory, name);
-        fd = mkostemp(path, O_CLOEXEC);
-        if (fd >= 0)
-            unlink(path);
-        free(path);
-    }
+    const int fd = unnamed_file(directory);
     FILE *file = fd >= 0 ? fdopen(fd, "w+") : NULL;
     if (!file && fd >= 0)
         close(fd);

@@ -1,27 +1,12 @@
 /* values.c: a loop for each format and byte order. */
 #include "matrix/values.h"
+
+#include "base/half.h"
+
 #include <stdint.h>
 #include <string.h>
 
 #define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
-
-static float half_to_float(uint16_t half)
-{
-    uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31,
-             fraction = half & 1023;
-    uint32_t bits;
-    if (exponent == 31) {
-        bits = sign | 0x7f800000u | fraction << 13;
-    } else if (exponent > 0) {
-        bits = sign | (exponent + 112) << 23 | fraction << 13;
-    } else {
-        float value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
 
 static float from_single(uint32_t bits)
 {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/minmax.h"
 #include "base/output.h"
+#include "base/unnamed_file.h"
 #include "decode/decode.h"
 #include "file/locate.h"
 #include "file/parameters.h"
@@ -178,17 +179,7 @@ static void do_task(void *context, uint64_t i)
 static enum status open_spool(struct thumbs *thumbs, struct error *err)
 {
     const char *directory = thumbs->config.directory;
-    thumbs->spool = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (thumbs->spool < 0) {
-        char *name = malloc(strlen(directory) + sizeof "/clpipe-XXXXXX");
-        if (!name)
-            return error_memory(err, strlen(directory), "a file name");
-        sprintf(name, "%s/clpipe-XXXXXX", directory);
-        thumbs->spool = mkostemp(name, O_CLOEXEC);
-        if (thumbs->spool >= 0)
-            unlink(name);
-        free(name);
-    }
+    thumbs->spool = unnamed_file(directory);
     if (thumbs->spool < 0)
         return error_errno(err, STATUS_FAILED, errno, "open",
                            "cannot create a temporary file for thumbnails in %s", directory);

@@ -1,9 +1,9 @@
 /* spool.c: a temporary file without a name, with its unwritten end in memory. */
 #include "walk/spool.h"
 #include "base/path.h"
+#include "base/unnamed_file.h"
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,24 +52,8 @@ enum status spool_open(struct spool **out, const char *directory, struct error *
 
 static enum status create(struct spool *spool, struct error *err)
 {
-    spool->fd = open(spool->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (spool->fd >= 0)
-        return STATUS_OK;
-    /* File systems without O_TMPFILE say EOPNOTSUPP, kernels without it EISDIR or EINVAL; what is
-     * really wrong comes up again below. */
-    static const char name[] = "/.clpipe-walk-XXXXXX";
-    size_t length = strlen(spool->directory);
-    char *path = malloc(length + sizeof name);
-    if (!path)
-        return error_memory(err, length + sizeof name, "a temporary file's name");
-    memcpy(path, spool->directory, length);
-    memcpy(path + length, name, sizeof name);
-    spool->fd = mkostemp(path, O_CLOEXEC);
-    int number = errno;
-    if (spool->fd >= 0)
-        unlink(path);
-    free(path);
-    return spool->fd >= 0 ? STATUS_OK : failed(spool, number, "mkostemp", "create", err);
+    spool->fd = unnamed_file(spool->directory);
+    return spool->fd >= 0 ? STATUS_OK : failed(spool, errno, "mkostemp", "create", err);
 }
 
 static enum status write_out(struct spool *spool, const char *data, size_t size, struct error *err)
