@@ -36,7 +36,8 @@ STAGE_INCLUDES = {
     "cluster": ("ocl", "kernels", "matrix", "mpi"),
     "codebook": ("ocl", "matrix", "features", "cluster"),
     "search": ("ocl", "kernels", "matrix", "cluster"),
-    "thumbs": ("part", "decode", "file", "features", "cluster"),
+    "pictures": ("walk", "decode", "file", "features", "cluster"),
+    "thumbs": ("part", "decode", "file", "features", "cluster", "pictures"),
     "layout": ("matrix", "cluster", "search"),
 }
 

@@ -278,7 +278,7 @@ static void summarise(const struct command_state *state, double seconds)
 static void notices(const struct command_state *state, uint32_t near)
 {
     const struct duplicates *found = &state->found;
-    char count[40];
+    char count[64];
     if (found->pixels_unknown > 0)
         log_message(
             LOG_NOTICE,
@@ -294,9 +294,8 @@ static void notices(const struct command_state *state, uint32_t near)
                     "decoded; --no-compare decides by the codes alone",
                     found->near_unknown == 1
                         ? "1 pair of similar codes was"
-                        : (format_number_of(count, sizeof count, found->near_unknown,
-                                            "pair of similar codes"),
-                           "pairs of similar codes were"));
+                        : (format_number_of(count, sizeof count, found->near_unknown, "pair"),
+                           strcat(count, " of similar codes were")));
     if (found->limit < near)
         log_message(LOG_NOTICE,
                     "notice: codes up to %u bits apart were compared instead of %u: there are too "

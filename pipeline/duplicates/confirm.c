@@ -183,7 +183,8 @@ static enum status compare_chunk(struct confirming *c, uint64_t *next, struct er
         }
         c->pair[pairs++] = pair;
     }
-    enum status status = redecode_read(config->pictures, c->row, missing, c->to, NULL, err);
+    enum status status =
+        redecode_read(config->pictures, c->row, missing, c->to, NULL, NULL, NULL, err);
     memset(c->gone, 0, CHUNK_PAIRS * sizeof *c->gone);
     if (status == STATUS_OK)
         workers_run(config->workers, align_pair, c, pairs);

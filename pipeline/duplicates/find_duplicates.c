@@ -161,55 +161,67 @@ static int by_shape(const void *x, const void *y, void *context)
     return f->rank[i] < f->rank[j] ? -1 : f->rank[i] > f->rank[j];
 }
 
-/* Decodes the distinct files [first, end) of `sorted`, which have one code and one size. */
-static enum status compare_pixels(struct finding *f, uint32_t first, uint32_t end,
-                                  struct error *err)
+static bool same_shape(const struct finding *f, uint32_t i, uint32_t j)
 {
-    const uint32_t most = end - first;
-    uint32_t count = 0;
-    enum status status = STATUS_OK;
-    uint64_t *rows = make(err, &status, most, sizeof *rows);
-    uint64_t(*digest)[2] = make(err, &status, most, sizeof *digest);
-    for (uint32_t i = first; i < end && status == STATUS_OK; i++)
-        if (f->row[f->sorted[i]].same_bytes == f->sorted[i])
-            rows[count++] = f->sorted[i];
-    if (status == STATUS_OK && count > 1)
-        status = redecode_read(f->pictures, rows, count, NULL, digest, err);
-    for (uint32_t i = 0; i < count && count > 1 && status == STATUS_OK; i++) {
+    return compare_codes(f, i, j) == 0 && f->row[i].width == f->row[j].width &&
+           f->row[i].height == f->row[j].height;
+}
+
+static void show_pixels(void *context, uint64_t done, uint64_t total)
+{
+    const struct finding *f = context;
+    if (f->config->progress)
+        f->config->progress(f->config->progress_context, "comparing pixels", done, total);
+}
+
+/* Of distinct files, which have one code and one size, those whose pixels are the same. */
+static void compare_pixels(struct finding *f, const uint64_t *rows, uint64_t (*digest)[2],
+                           uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
         if (digest[i][0] == 0 && digest[i][1] == 0) {
             f->out->pixels_unknown++;
             continue;
         }
         /* The first with the same; groups of one code and size are small. */
-        for (uint32_t j = 0; j < i; j++) {
+        for (uint64_t j = 0; j < i; j++) {
             if (memcmp(digest[i], digest[j], sizeof *digest) == 0) {
                 f->row[rows[i]].same_pixels = (uint32_t)rows[j];
                 break;
             }
         }
     }
-    free(digest);
-    free(rows);
-    return status;
 }
 
+/* All pictures are decoded by one call, so that archives are read once. */
 static enum status find_same_pixels(struct finding *f, struct error *err)
 {
     enum status status = STATUS_OK;
+    uint64_t count = 0, end;
+    uint64_t(*digest)[2] = NULL;
+    uint64_t *rows = make(err, &status, f->rows, sizeof *rows);
     qsort_r(f->sorted, f->rows, sizeof *f->sorted, by_shape, f);
-    for (uint32_t first = 0, end; first < f->rows && status == STATUS_OK; first = end) {
-        const struct row *a = &f->row[f->sorted[first]];
-        for (end = first + 1; end < f->rows; end++) {
-            const struct row *b = &f->row[f->sorted[end]];
-            if (compare_codes(f, f->sorted[first], f->sorted[end]) != 0 || a->width != b->width ||
-                a->height != b->height)
-                break;
-        }
-        if (end - first > 1)
-            status = compare_pixels(f, first, end, err);
-        if (f->config->progress && status == STATUS_OK && end - first > 1)
-            f->config->progress(f->config->progress_context, "comparing pixels", end, f->rows);
+    for (uint32_t i = 0, first = 0; i < f->rows && status == STATUS_OK; i++) {
+        const uint64_t begun = count;
+        for (first = i; i + 1 < f->rows && same_shape(f, f->sorted[first], f->sorted[i + 1]); i++)
+            ;
+        for (uint32_t j = first; j <= i; j++)
+            if (f->row[f->sorted[j]].same_bytes == f->sorted[j])
+                rows[count++] = f->sorted[j];
+        if (count - begun == 1)
+            count = begun;
     }
+    digest = make(err, &status, count, sizeof *digest);
+    if (status == STATUS_OK)
+        status = redecode_read(f->pictures, rows, count, NULL, digest, show_pixels, f, err);
+    for (uint64_t first = 0; first < count && status == STATUS_OK; first = end) {
+        for (end = first + 1;
+             end < count && same_shape(f, (uint32_t)rows[first], (uint32_t)rows[end]);)
+            end++;
+        compare_pixels(f, rows + first, digest + first, end - first);
+    }
+    free(digest);
+    free(rows);
     /* Copies of a file have the pixels that it has. */
     for (uint32_t i = 0; i < f->rows; i++)
         f->row[i].same_pixels = f->row[f->row[i].same_bytes].same_pixels;

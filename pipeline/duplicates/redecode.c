@@ -1,48 +1,22 @@
-/* redecode.c: decodes pictures again on all threads, in batches whose files the calling thread has
- * looked up. */
+/* redecode.c: means over areas, and digests, of rows of pixels that are decoded again. */
 #include "duplicates/redecode.h"
 
-#include "base/budget.h"
 #include "base/hash.h"
 #include "base/minmax.h"
-#include "decode/decode.h"
-#include "file/locate.h"
-#include "file/parameters.h"
+#include "pictures/decode_again.h"
 
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-#define BATCH       64u /* pictures that are looked up at a time */
-#define SCALES      4u  /* 1, 2, 4, 8 */
-#define STRIP_BYTES (256u << 10)
-
-struct task {
-    char *path;
-    uint64_t bytes;
-    int64_t mtime_ns;
-    unsigned scale;                /* index: 1 << scale */
-    struct alignment_plane *plane; /* or NULL, */
-    uint64_t *digest;              /* then this */
-};
-
-struct bench {
-    struct decode *decode[SCALES];
-    struct bench *next;
-};
 
 struct redecode {
-    struct result *result;
-    struct workers *workers;
+    struct decode_again *again;
     struct stop *stop;
-    struct budget *budget;
-    struct decode_options options;
-    struct locator locator;
-    struct task task[BATCH];
-    pthread_mutex_t lock;
-    struct bench *idle; /* under the lock */
+    /* Of this call: one of the two, for each row. */
+    struct alignment_plane *const *planes;
+    uint64_t (*digests)[2];
+    uint64_t count;
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *progress_context;
 };
 
 /* --- means over areas ------------------------------------------------------------------------ */
@@ -142,19 +116,40 @@ static void hash_upright(struct murmur3 *hash, uint8_t *row, const uint8_t *pixe
     }
 }
 
-/* Rows of a picture whose header has been read: to the task's plane or digest. */
-static bool take_rows(struct redecode *pictures, struct decode *decode, const struct task *task,
-                      const struct image_info *info)
+static void forget(const struct redecode *pictures, uint64_t i)
 {
+    if (pictures->planes)
+        pictures->planes[i]->width = 0;
+    else
+        pictures->digests[i][0] = pictures->digests[i][1] = 0;
+}
+
+/* A turned picture whose pixels are hashed is held as a whole. */
+static bool is_held(const struct redecode *pictures, const struct image_info *info)
+{
+    return pictures->digests && info->orientation > 1;
+}
+
+static uint64_t held_bytes(void *context, const struct image_info *info)
+{
+    return is_held(context, info) ? 3ull * info->out_width * info->out_height : 0;
+}
+
+static bool take_picture(void *context, uint64_t i, struct decode *decode,
+                         const struct image_info *info)
+{
+    struct redecode *pictures = context;
     const size_t stride = 3 * (size_t)info->out_width;
-    const bool whole = task->digest && info->orientation > 1;
-    const uint32_t strip = min_u32((uint32_t)max_u64(STRIP_BYTES / stride, 1), info->out_height);
+    const bool whole = is_held(pictures, info);
+    const uint32_t strip =
+        min_u32((uint32_t)max_u64(DECODE_AGAIN_STRIP / stride, 1), info->out_height);
     const uint32_t room = whole ? info->out_height : strip;
     struct failure failure = {.reason = REASON_NONE};
     struct murmur3 hash;
-    struct shrink *shrink = task->plane ? malloc(sizeof *shrink) : NULL;
+    uint64_t digest[2];
+    struct shrink *shrink = pictures->planes ? malloc(sizeof *shrink) : NULL;
     uint8_t *rows = malloc(stride * room + (whole ? 3 * (size_t)info->out_height : 0));
-    bool good = rows && (shrink || !task->plane);
+    bool good = rows && (shrink || !pictures->planes);
     murmur3_init(&hash);
     if (good && shrink)
         shrink_begin(shrink, info->out_width, info->out_height);
@@ -165,168 +160,63 @@ static bool take_rows(struct redecode *pictures, struct decode *decode, const st
                decode_rows(decode, to, stride, count, &failure) == REASON_NONE;
         for (uint32_t r = 0; r < count && good && shrink; r++)
             shrink_row(shrink, to + r * stride);
-        if (good && task->digest && !whole)
+        if (good && pictures->digests && !whole)
             murmur3_update(&hash, to, stride * count);
     }
     if (good && shrink)
-        shrink_finish(task->plane, shrink, info->orientation);
-    if (good && task->digest) {
+        shrink_finish(pictures->planes[i], shrink, info->orientation);
+    if (good && pictures->digests) {
         if (whole)
             hash_upright(&hash, rows + stride * room, rows, info);
-        murmur3_final(&hash, task->digest);
+        murmur3_final(&hash, pictures->digests[i]);
     }
     free(rows);
     free(shrink);
+    good = good && decode_end(decode, digest, &failure) == REASON_NONE;
+    if (!good)
+        forget(pictures, i);
     return good;
 }
 
-static void forget(const struct task *task)
+static enum status show(void *context, uint64_t done, struct error *err)
 {
-    if (task->plane)
-        task->plane->width = 0;
-    if (task->digest)
-        task->digest[0] = task->digest[1] = 0;
-}
-
-static bool decode_picture(struct redecode *pictures, const struct task *task, struct bench *bench,
-                           const struct blob *blob)
-{
-    struct decode **decode = &bench->decode[task->scale];
-    struct decode_options options = pictures->options;
-    struct failure failure = {.reason = REASON_NONE};
-    struct image_info info;
-    uint64_t digest[2];
-    options.scale = 1u << task->scale;
-    if ((!*decode && decode_open(decode, &options, NULL) != STATUS_OK) ||
-        decode_begin(*decode, blob, task->path, &info, &failure) != REASON_NONE)
-        return false;
-    uint64_t memory = info.memory + max_u64(STRIP_BYTES, (uint64_t)info.out_width * 3);
-    if (task->digest && info.orientation > 1)
-        memory += 3ull * info.out_width * info.out_height;
-    bool good = budget_take(pictures->budget, memory);
-    if (good) {
-        good = take_rows(pictures, *decode, task, &info);
-        budget_give(pictures->budget, memory);
-    }
-    if (good && decode_end(*decode, digest, &failure) == REASON_NONE)
-        return true;
-    decode_abort(*decode);
-    return false;
-}
-
-static struct bench *take_bench(struct redecode *pictures)
-{
-    pthread_mutex_lock(&pictures->lock);
-    struct bench *bench = pictures->idle;
-    if (bench)
-        pictures->idle = bench->next;
-    pthread_mutex_unlock(&pictures->lock);
-    return bench ? bench : calloc(1, sizeof *bench);
-}
-
-static void do_task(void *context, uint64_t i)
-{
-    struct redecode *pictures = context;
-    const struct task *task = &pictures->task[i];
-    struct stat st;
-    bool good = false;
-    forget(task);
-    if (pictures->stop && stop_requested(pictures->stop) != STOP_NONE)
-        return;
-    const int fd = open(task->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return;
-    struct blob blob = blob_of_file(fd, task->bytes, task->mtime_ns);
-    struct bench *bench = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? take_bench(pictures) : NULL;
-    if (bench) {
-        good = decode_picture(pictures, task, bench, &blob);
-        pthread_mutex_lock(&pictures->lock);
-        bench->next = pictures->idle;
-        pictures->idle = bench;
-        pthread_mutex_unlock(&pictures->lock);
-    }
-    blob_close(&blob);
-    if (!good)
-        forget(task);
-}
-
-/* --- batches --------------------------------------------------------------------------------- */
-
-static enum status look_up(struct redecode *pictures, struct task *task, uint64_t row,
-                           struct error *err)
-{
-    struct result_image image;
-    const char *path;
-    enum status status = result_image_at(pictures->result, row, &image, err);
-    if (status == STATUS_OK)
-        status = locate_image(&pictures->locator, &path, pictures->result, image.source,
-                              image.path_raw, err);
-    if (status != STATUS_OK)
-        return status;
-    /* The largest scale that leaves twice the plane's size. */
-    unsigned scale = task->plane ? SCALES - 1 : 0;
-    while (scale > 0 && max_u32(image.width, image.height) >> scale < 2 * ALIGNMENT_SIDE)
-        scale--;
-    task->scale = scale;
-    task->bytes = image.bytes;
-    task->mtime_ns = image.mtime_ns;
-    task->path = strdup(path);
-    return task->path ? STATUS_OK : error_memory(err, strlen(path) + 1, "a file name");
+    const struct redecode *pictures = context;
+    (void)err;
+    if (pictures->progress)
+        pictures->progress(pictures->progress_context, done, pictures->count);
+    return STATUS_OK;
 }
 
 enum status redecode_read(struct redecode *pictures, const uint64_t *rows, uint64_t count,
                           struct alignment_plane *const *planes, uint64_t (*digests)[2],
-                          struct error *err)
+                          void (*progress)(void *context, uint64_t done, uint64_t total),
+                          void *progress_context, struct error *err)
 {
-    enum status status = STATUS_OK;
-    for (uint64_t first = 0; first < count && status == STATUS_OK; first += BATCH) {
-        const uint64_t batch = count - first < BATCH ? count - first : BATCH;
-        uint64_t ready = 0;
-        while (ready < batch && status == STATUS_OK) {
-            struct task *task = &pictures->task[ready];
-            *task = (struct task){.plane = planes ? planes[first + ready] : NULL,
-                                  .digest = digests ? digests[first + ready] : NULL};
-            status = look_up(pictures, task, rows[first + ready], err);
-            ready++;
-        }
-        if (status == STATUS_OK)
-            workers_run(pictures->workers, do_task, pictures, batch);
-        for (uint64_t i = 0; i < ready; i++)
-            free(pictures->task[i].path);
-        if (status == STATUS_OK)
-            status = stop_check(pictures->stop, "pictures were compared", err);
-    }
-    return status;
-}
-
-/* Pixels as the file's own were made. */
-static enum status read_options(struct decode_options *out, struct result *result,
-                                struct error *err)
-{
-    struct parameters *parameters;
-    const enum status status = parameters_open(&parameters, result_parameters(result), err);
-    if (status != STATUS_OK)
-        return status;
-    decode_options_again(out, parameters_member(parameters, "alpha"),
-                         parameters_member(parameters, "icc"));
-    parameters_close(&parameters);
-    return STATUS_OK;
+    const struct decode_again_use use = {.side = planes ? 2 * ALIGNMENT_SIDE : 0,
+                                         .memory = held_bytes,
+                                         .picture = take_picture,
+                                         .progress = show,
+                                         .context = pictures};
+    pictures->planes = planes;
+    pictures->digests = digests;
+    pictures->count = count;
+    pictures->progress = progress;
+    pictures->progress_context = progress_context;
+    for (uint64_t i = 0; i < count; i++)
+        forget(pictures, i);
+    return decode_again_rows(pictures->again, rows, count, &use, err);
 }
 
 enum status redecode_open(struct redecode **out, struct result *result, struct workers *workers,
                           uint64_t memory, struct stop *stop, struct error *err)
 {
+    const struct reopen_config config = {
+        .result = result, .workers = workers, .memory = memory, .stop = stop};
     struct redecode *pictures = *out = calloc(1, sizeof *pictures);
     if (!pictures)
         return error_memory(err, sizeof *pictures, "pictures");
-    pictures->result = result;
-    pictures->workers = workers;
     pictures->stop = stop;
-    pthread_mutex_init(&pictures->lock, NULL);
-    enum status status = read_options(&pictures->options, result, err);
-    pictures->options.stop = stop;
-    if (status == STATUS_OK)
-        status = budget_open(&pictures->budget, memory, err);
+    const enum status status = decode_again_open(&pictures->again, &config, err);
     if (status != STATUS_OK)
         redecode_close(out);
     return status;
@@ -337,15 +227,7 @@ void redecode_close(struct redecode **out)
     struct redecode *pictures = out ? *out : NULL;
     if (!pictures)
         return;
-    for (struct bench *bench = pictures->idle, *next; bench; bench = next) {
-        next = bench->next;
-        for (unsigned s = 0; s < SCALES; s++)
-            decode_close(&bench->decode[s]);
-        free(bench);
-    }
-    budget_close(&pictures->budget);
-    locator_clear(&pictures->locator);
-    pthread_mutex_destroy(&pictures->lock);
+    decode_again_close(&pictures->again);
     free(pictures);
     *out = NULL;
 }

@@ -1,5 +1,7 @@
 """Archives as sources: what is read from them equals what is read from the same files unpacked."""
+import csv
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +11,8 @@ import zipfile
 import h5py
 import pytest
 from conftest import check_one_error, draw_photos, error_lines, run_clpipe, spoil
+from PIL import Image, ImageOps
+from test_duplicates import scene
 
 pytestmark = pytest.mark.skipif("not built in" in run_clpipe("--version").stdout.split(
     "archives")[-1].split("\n")[0], reason="this build has no libarchive")
@@ -253,6 +257,87 @@ def test_no_files_to_link_to(clpipe, tmp_path, tree):
     assert (tmp_path / "r-report" / "index.html").exists()
     check_one_error(clpipe("export", "r.h5", "--what", "tree", "--to", "t", "-q"), 3,
                     "the images are in archives")
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory):
+    """Scenes, and copies whose pixels must be compared to know them."""
+    directory = tmp_path_factory.mktemp("copies") / "t"
+    directory.mkdir()
+    for seed in range(8):
+        scene(seed).save(directory / f"scene{seed}.png")
+    scene(1).save(directory / "one.bmp")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    scene(1).transpose(Image.ROTATE_90).save(directory / "one-turned.png", exif=exif)
+    ImageOps.mirror(scene(3)).save(directory / "three-mirrored.png")
+    scene(4).crop((30, 0, 300, 220)).resize((540, 440)).save(directory / "four-cropped.png")
+    return directory
+
+
+def groups_of(file, prefix=""):
+    """The groups as sets of (path, kind); the path without the prefix, which it must have."""
+    result = run_clpipe("duplicates", file, "--format", "csv")
+    assert result.returncode == 0, result.stderr
+    groups = {}
+    for row in csv.DictReader(result.stdout.splitlines()):
+        assert row["path"].startswith(prefix)
+        groups.setdefault(row["group"], set()).add((row["path"][len(prefix):], row["kind"]))
+    return {frozenset(group) for group in groups.values()}, error_lines(result)
+
+
+def thumbnails_missing(file, tmp_path):
+    result = run_clpipe("report", file, "-o", tmp_path / "report", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)["without_thumbnail"], error_lines(result)
+
+
+@pytest.mark.parametrize("kind", ["gnu", "gz", "zip-stored", "zip-deflated"])
+def test_members_are_decoded_again(clpipe, tmp_path, copies, kind, monkeypatch):
+    archive = f"a.{KINDS[kind]}"
+    pack(kind, copies, tmp_path / archive)
+    assert clpipe("ingest", archive, "-o", "a.h5", "-q").returncode == 0
+    assert clpipe("ingest", copies, "-o", "d.h5", "-q").returncode == 0
+    expected = groups_of(tmp_path / "d.h5")
+    assert len(expected[0]) == 3 and not expected[1]
+    monkeypatch.chdir(tmp_path)  # where the relative source is
+    assert groups_of("a.h5", archive + "/") == expected
+    # A little memory: the members are held one at a time, the planes in few slots.
+    little = run_clpipe("duplicates", "a.h5", "--memory", "16M", "--threads", "1", "--format", "csv")
+    assert little.stdout == run_clpipe("duplicates", "a.h5", "--format", "csv").stdout
+    assert thumbnails_missing("a.h5", tmp_path) == (0, [])
+    # An archive that has changed, or is gone, is said once; not once a picture.
+    os.utime(archive, (1, 1))
+    for why in ("has changed", "is gone"):
+        missing, lines = thumbnails_missing("a.h5", tmp_path)
+        assert missing == 12 and len(lines) == 1 and archive in lines[0] and why in lines[0], lines
+        lines = groups_of("a.h5", archive + "/")[1]
+        assert sum(archive in line for line in lines) == 1 and len(lines) == 3, lines
+        if why == "has changed":
+            os.remove(archive)
+
+
+def test_members_and_files_are_decoded_again(clpipe, tmp_path, copies, monkeypatch):
+    """Archives below a directory, a directory with the name of an archive, members in damaged ones."""
+    put = tmp_path / "all"
+    (put / "dir.tar").mkdir(parents=True)
+    shutil.copy(copies / "one.bmp", put / "dir.tar" / "one.bmp")
+    pack("gz", copies, put / "b.tgz")
+    pack("gnu", copies, put / "c.tar")
+    with open(put / "c.tar", "r+b") as file:
+        file.truncate(os.path.getsize(put / "c.tar") - 40000)
+    shutil.copy(copies / "scene0.png", put / "zero.png")
+    assert clpipe("ingest", "all", "--archives", "-o", "a.h5", "-q").returncode == 1
+    monkeypatch.chdir(tmp_path)
+    assert thumbnails_missing("a.h5", tmp_path) == (0, [])
+    groups, lines = groups_of("a.h5")
+    assert not lines
+    one = next(group for group in groups if ("dir.tar/one.bmp", "bytes") in group)
+    assert {"b.tgz/one.bmp", "b.tgz/one-turned.png", "c.tar/one.bmp"} <= {path for path, _ in one}
+    os.remove("all/b.tgz")
+    os.remove("all/c.tar")
+    lines = thumbnails_missing("a.h5", tmp_path)[1]
+    assert len(lines) == 1 and "2 archives" in lines[0]
 
 
 def test_codebooks_are_learned_from_compressed_archives(clpipe, tmp_path, tree):

@@ -1,0 +1,145 @@
+/* decode_again.c: a decoder for each scale and thread, and a budget for what they hold. */
+#include "pictures/decode_again.h"
+
+#include "base/budget.h"
+#include "base/minmax.h"
+#include "file/parameters.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define SCALES 4u /* 1, 2, 4, 8 */
+
+/* What a thread decodes with; made when first needed. */
+struct bench {
+    struct decode *decode[SCALES];
+    struct bench *next;
+};
+
+struct decode_again {
+    struct reopen *reopen;
+    struct budget *budget;
+    struct decode_options options;
+    const struct decode_again_use *use;
+    pthread_mutex_t lock;
+    struct bench *idle; /* under the lock */
+};
+
+static struct bench *take_bench(struct decode_again *again)
+{
+    pthread_mutex_lock(&again->lock);
+    struct bench *bench = again->idle;
+    if (bench)
+        again->idle = bench->next;
+    pthread_mutex_unlock(&again->lock);
+    return bench ? bench : calloc(1, sizeof *bench);
+}
+
+static void give_bench(struct decode_again *again, struct bench *bench)
+{
+    pthread_mutex_lock(&again->lock);
+    bench->next = again->idle;
+    again->idle = bench;
+    pthread_mutex_unlock(&again->lock);
+}
+
+/* The largest scale, 1 << index, that leaves the longer side's length. */
+static unsigned choose_scale(const struct reopened *picture, uint32_t side)
+{
+    unsigned scale = side > 0 ? SCALES - 1 : 0;
+    while (scale > 0 && max_u32(picture->width, picture->height) >> scale < side)
+        scale--;
+    return scale;
+}
+
+static void decode_picture(void *context, const struct reopened *picture)
+{
+    struct decode_again *again = context;
+    const struct decode_again_use *use = again->use;
+    struct bench *bench = take_bench(again);
+    if (!bench)
+        return;
+    const unsigned scale = choose_scale(picture, use->side);
+    struct decode **decode = &bench->decode[scale];
+    struct decode_options options = again->options;
+    struct failure failure = {.reason = REASON_NONE};
+    struct image_info info;
+    options.scale = 1u << scale;
+    if ((*decode || decode_open(decode, &options, NULL) == STATUS_OK) &&
+        decode_begin(*decode, picture->blob, picture->path, &info, &failure) == REASON_NONE) {
+        const uint64_t memory = info.memory +
+                                max_u64(DECODE_AGAIN_STRIP, (uint64_t)info.out_width * 3) +
+                                (use->memory ? use->memory(use->context, &info) : 0);
+        const bool taken = budget_take(again->budget, memory);
+        if (!taken || !use->picture(use->context, picture->index, *decode, &info))
+            decode_abort(*decode);
+        if (taken)
+            budget_give(again->budget, memory);
+    }
+    give_bench(again, bench);
+}
+
+static enum status pass_progress(void *context, uint64_t done, struct error *err)
+{
+    const struct decode_again_use *use = ((struct decode_again *)context)->use;
+    return use->progress ? use->progress(use->context, done, err) : STATUS_OK;
+}
+
+enum status decode_again_rows(struct decode_again *again, const uint64_t *rows, uint64_t count,
+                              const struct decode_again_use *use, struct error *err)
+{
+    const struct reopen_use opened = {
+        .picture = decode_picture, .progress = pass_progress, .context = again};
+    again->use = use;
+    return reopen_rows(again->reopen, rows, count, &opened, err);
+}
+
+/* Pixels as the file's own were made. */
+static enum status read_options(struct decode_options *out, struct result *result,
+                                struct error *err)
+{
+    struct parameters *parameters;
+    const enum status status = parameters_open(&parameters, result_parameters(result), err);
+    if (status != STATUS_OK)
+        return status;
+    decode_options_again(out, parameters_member(parameters, "alpha"),
+                         parameters_member(parameters, "icc"));
+    parameters_close(&parameters);
+    return STATUS_OK;
+}
+
+enum status decode_again_open(struct decode_again **out, const struct reopen_config *config,
+                              struct error *err)
+{
+    struct decode_again *again = *out = calloc(1, sizeof *again);
+    if (!again)
+        return error_memory(err, sizeof *again, "pictures");
+    pthread_mutex_init(&again->lock, NULL);
+    enum status status = read_options(&again->options, config->result, err);
+    again->options.stop = config->stop;
+    if (status == STATUS_OK)
+        status = budget_open(&again->budget, config->memory, err);
+    if (status == STATUS_OK)
+        status = reopen_open(&again->reopen, config, err);
+    if (status != STATUS_OK)
+        decode_again_close(out);
+    return status;
+}
+
+void decode_again_close(struct decode_again **out)
+{
+    struct decode_again *again = out ? *out : NULL;
+    if (!again)
+        return;
+    reopen_close(&again->reopen);
+    for (struct bench *bench = again->idle, *next; bench; bench = next) {
+        next = bench->next;
+        for (unsigned s = 0; s < SCALES; s++)
+            decode_close(&bench->decode[s]);
+        free(bench);
+    }
+    budget_close(&again->budget);
+    pthread_mutex_destroy(&again->lock);
+    free(again);
+    *out = NULL;
+}
