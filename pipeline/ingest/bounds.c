@@ -33,12 +33,13 @@ uint64_t bounds_isolate_slot(uint64_t memory, unsigned threads)
 }
 
 uint64_t bounds_window(uint64_t memory, uint32_t counters, uint32_t thumbnail_size,
-                       unsigned threads)
+                       bool from_devices, unsigned threads)
 {
+    const uint64_t pixels = (uint64_t)thumbnail_size * thumbnail_size;
     /* Twice: on its way, and in the store's reorder buffer. */
     const uint64_t picture =
-        2 * (4ull * counters + PICTURE_BYTES +
-             (uint64_t)thumbnail_size * thumbnail_size / THUMBNAIL_PIXELS_A_BYTE);
+        2 * (4ull * counters + PICTURE_BYTES + pixels / THUMBNAIL_PIXELS_A_BYTE) +
+        (from_devices ? 3 * pixels : 0);
     const uint64_t window = memory / 8 / picture, least = 2ull * threads + 2;
     return window < least ? least : window > WINDOW_MAX ? WINDOW_MAX : window;
 }

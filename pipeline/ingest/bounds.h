@@ -2,6 +2,7 @@
 #ifndef CLPIPE_INGEST_BOUNDS_H
 #define CLPIPE_INGEST_BOUNDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The least memory that an ingest is planned with. */
@@ -17,9 +18,9 @@ uint64_t bounds_codecs(uint64_t memory);
 uint64_t bounds_isolate_slot(uint64_t memory, unsigned threads);
 
 /* Pictures of `counters` counters on their way from the walk to the log, with `threads` decode
- * threads. */
+ * threads. from_devices: thumbnails come as pixels. */
 uint64_t bounds_window(uint64_t memory, uint32_t counters, uint32_t thumbnail_size,
-                       unsigned threads);
+                       bool from_devices, unsigned threads);
 
 /* Files that each of `threads` decode threads may have open where the process may have `most`. */
 unsigned bounds_open_files(uint64_t most, unsigned threads);

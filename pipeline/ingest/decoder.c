@@ -194,7 +194,7 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
         strips->again = picture->no_stream = !decode_stream(strips->decode, part.bytes);
     } else if (part.shape.payload == PAYLOAD_DCT) {
         reason = decode_coefficients(strips->decode, part.bytes, &picture->record.failure);
-        if (reason == REASON_NONE)
+        if (reason == REASON_NONE && picture->sink->thumbnail_size == 0)
             thumbnail_coefficients(strips->decoder->thumbnail, part.bytes, &part.shape.dct);
     } else {
         reason = fill_part(strips, &part);
@@ -225,7 +225,8 @@ static bool do_spare(struct strips *strips, uint32_t *bottom)
         return true;
     }
     const int64_t start = clock_now();
-    decode_rows(strips->decode, rows, row, info->out_height, failure);
+    if (decode_rows(strips->decode, rows, row, info->out_height, failure) == REASON_NONE)
+        use_rows(strips, rows, row, info->out_height);
     const double seconds = clock_seconds_since(start);
     strips->decoder->busy += seconds;
     strips->decoder->pixel_ns = seconds * 1e9 / ((double)info->out_width * info->out_height);
@@ -528,7 +529,7 @@ static void decode_pictures(struct decoder *decoder)
     unsigned count;
     struct decode_options options = ingest->decode;
     options.coefficients = config->coefficients;
-    options.streams = config->streams && config->thumbnail_size == 0;
+    options.streams = config->streams;
     options.stop = config->job->stop;
     bool going = (ingest->isolate ? decode_open_isolated(&decode, ingest->isolate, &err)
                                   : decode_open(&decode, &options, &err)) == STATUS_OK;

@@ -17,7 +17,7 @@ struct decoders_config {
     struct staging *staging; /* NULL in a dry run, like the budget */
     struct budget *budget;   /* of bytes that codecs hold beyond the slots */
     bool coefficients;       /* decoders return those of JPEG pictures for staging */
-    bool streams;            /* likewise their entropy code, where no thumbnails are made */
+    bool streams;            /* likewise their entropy code */
     unsigned open_files;     /* the most that a thread holds */
     uint32_t thumbnail_size; /* 0: none are made */
 };

@@ -55,6 +55,8 @@
 #include <unistd.h>
 
 #define PROGRESS_NS (100 * 1000000ll)
+/* Larger thumbnails are made on the host: of their pixels, too few would fit into a slot's values. */
+#define DEVICE_THUMBNAIL_MOST 256u
 
 struct ingest {
     struct ingest_job job;
@@ -194,16 +196,37 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
     return status;
 }
 
+/* What devices may do of decoding JPEG images. */
+static enum plan_jpeg jpeg_of(const struct ingest_config *config)
+{
+    return config->isolate || config->decode.scale != 1 ? PLAN_JPEG_HOST : config->jpeg;
+}
+
+/* Does one of the devices make pixels of JPEG images? */
+static bool makes_pixels(const struct ingest *ingest)
+{
+    const struct ingest_devices *devices = &ingest->devices;
+    bool any = false;
+    for (unsigned i = 0; i < devices->count; i++)
+        any = any || plan_makes_pixels(jpeg_of(ingest->config),
+                                       &devices->devices->device[devices->chosen[i]]);
+    return any;
+}
+
 static enum status open_devices(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
     struct ingest_devices *devices = &ingest->devices;
-    const bool host_jpeg = config->isolate || config->decode.scale != 1;
+    ingest->sink.thumbnail_size =
+        ingest->thumbnail_size <= DEVICE_THUMBNAIL_MOST && makes_pixels(ingest)
+            ? ingest->thumbnail_size
+            : 0;
     const struct plan_config plan_config = {
         .features = &ingest->features,
         .variant = config->variant,
-        .jpeg = host_jpeg ? PLAN_JPEG_HOST : config->jpeg,
-        .streams = config->thumbnails == THUMBNAILS_KEPT,
+        .jpeg = jpeg_of(config),
+        .streams = ingest->sink.thumbnail_size == ingest->thumbnail_size,
+        .thumbnail_size = ingest->sink.thumbnail_size,
         .codes = true,
     };
     enum status status = plan_make(&ingest->plan, &plan_config, err);
@@ -288,14 +311,39 @@ static void *walk_main(void *argument)
     return NULL;
 }
 
-/* Where codebooks are to be learned, devices are opened only afterwards. */
+/* Known after the walk only: without a wish it depends on the number of files. */
+static void choose_thumbnails(struct ingest *ingest)
+{
+    const struct ingest_config *config = ingest->config;
+    bool file;
+    uint32_t size = ingest->store ? store_thumbnail_size(ingest->store, &file) : 0;
+    if (!ingest->store)
+        return;
+    if (config->thumbnails == THUMBNAILS_WANTED && config->thumbnail_size > 0)
+        size = config->thumbnail_size;
+    else if (size == 0 && (config->thumbnails == THUMBNAILS_WANTED ||
+                           (config->thumbnails == THUMBNAILS_NEW_FILES && !file)))
+        size = thumbnail_suitable_size(walk_count(ingest->walk));
+    ingest->thumbnail_size = size;
+    store_make_thumbnails(ingest->store, size, config->thumbnails == THUMBNAILS_WANTED);
+}
+
+/* Are the devices to be opened after the walk only? They compute with codebooks that are learned from the
+ * files, and make thumbnails whose size may depend on their number. */
+static bool open_later(const struct ingest *ingest)
+{
+    bool file;
+    const bool thumbnails = ingest->config->thumbnails != THUMBNAILS_KEPT ||
+                            store_thumbnail_size(ingest->store, &file) > 0;
+    return feature_set_lacks_codebooks(&ingest->features) || (thumbnails && makes_pixels(ingest));
+}
+
 static enum status find_devices(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
     enum status status =
         config->find_devices(config->find_devices_context, &ingest->devices, err);
-    return status == STATUS_OK && !feature_set_lacks_codebooks(&ingest->features) ? open_devices(ingest, err)
-                                                                      : status;
+    return status == STATUS_OK && !open_later(ingest) ? open_devices(ingest, err) : status;
 }
 
 /* A driver takes tenths of a second to start, a walk of a large tree longer: at the same time. The
@@ -395,29 +443,13 @@ static enum status learn(struct ingest *ingest, const struct content *content, s
     return store_begin(ingest->store, &learned, err);
 }
 
-/* Known only now: without a wish it depends on the number of files. */
-static void choose_thumbnails(struct ingest *ingest)
-{
-    const struct ingest_config *config = ingest->config;
-    bool file;
-    uint32_t size = ingest->store ? store_thumbnail_size(ingest->store, &file) : 0;
-    if (!ingest->store)
-        return;
-    if (config->thumbnails == THUMBNAILS_WANTED && config->thumbnail_size > 0)
-        size = config->thumbnail_size;
-    else if (size == 0 && (config->thumbnails == THUMBNAILS_WANTED ||
-                           (config->thumbnails == THUMBNAILS_NEW_FILES && !file)))
-        size = thumbnail_suitable_size(walk_count(ingest->walk));
-    ingest->thumbnail_size = size;
-    store_make_thumbnails(ingest->store, size, config->thumbnails == THUMBNAILS_WANTED);
-}
-
 /* What is between the walk and the store, but for the devices. */
 static enum status open_flow(struct ingest *ingest, unsigned open_files, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
     const uint64_t window = bounds_window(config->memory, ingest->sink.counters,
-                                          ingest->thumbnail_size, config->threads);
+                                          ingest->thumbnail_size,
+                                          ingest->sink.thumbnail_size > 0, config->threads);
     enum status status = STATUS_FAILED;
     pthread_mutex_lock(&ingest->lock);
     if (!config->dry_run &&
@@ -427,7 +459,7 @@ static enum status open_flow(struct ingest *ingest, unsigned open_files, struct 
                      window, open_files, err) != STATUS_OK)
         goto out;
     status = recorder_open(&ingest->recorder, &ingest->job, ingest->store, ingest->readers,
-                           ingest->report, err);
+                           ingest->report, ingest->sink.thumbnail_size, err);
 out:
     pthread_mutex_unlock(&ingest->lock);
     return status;
@@ -458,7 +490,10 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     status = open_walk_and_devices(ingest, err);
     if (status == STATUS_OK && learns)
         status = learn(ingest, &store.content, err);
-    if (status == STATUS_OK && learns)
+    if (status != STATUS_OK)
+        return status;
+    choose_thumbnails(ingest);
+    if (!config->dry_run && !ingest->staging)
         status = open_devices(ingest, err);
     if (status != STATUS_OK)
         return status;
@@ -467,7 +502,6 @@ static enum status open_all(struct ingest *ingest, struct error *err)
         return status;
     ingest->sink.counters = ingest->features.counters + CODE_WORDS;
     ingest->sink.code = ingest->features.counters;
-    choose_thumbnails(ingest);
     status = open_flow(ingest, open_files, err);
     if (status != STATUS_OK)
         return status;

@@ -1,6 +1,8 @@
 /* picture.c: pictures under way: their holders and the sum of their parts' counters. */
 #include "ingest/picture.h"
 
+#include "part/shrink.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +35,15 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
     return picture;
 }
 
+void picture_thumbnail_size(uint32_t *width, uint32_t *height, const struct picture *picture)
+{
+    const struct store_record *record = &picture->record;
+    const bool swapped = record->orientation >= 5;
+    *width = swapped ? record->height : record->width;
+    *height = swapped ? record->width : record->height;
+    shrink_dimensions(width, height, picture->sink->thumbnail_size);
+}
+
 bool picture_make_counters(struct picture *picture)
 {
     if (!picture->counters)
@@ -59,6 +70,8 @@ void picture_release(struct picture *picture)
         free(picture->thumbnail);
         picture->thumbnail = NULL;
         picture->record.thumbnail = NULL;
+        free(picture->pixels_of_thumbnail);
+        picture->pixels_of_thumbnail = NULL;
         picture->lost = false;
         atomic_store(&picture->holders, 1);
         sink->again(sink->context, picture);
@@ -78,16 +91,33 @@ static void add_values(uint32_t *counters, const uint32_t *values, uint32_t coun
         counters[i] += values[i];
 }
 
+/* What the device has made of a picture that it got whole, as coefficients or entropy code. */
+static void take_thumbnail(struct picture *picture, const uint32_t *words)
+{
+    uint32_t width, height;
+    if (picture->sink->thumbnail_size == 0 ||
+        (picture->way != JPEG_STREAM && picture->way != JPEG_COEFFICIENTS))
+        return;
+    picture_thumbnail_size(&width, &height, picture);
+    const size_t bytes = 3 * (size_t)width * height;
+    picture->pixels_of_thumbnail = malloc(bytes);
+    if (picture->pixels_of_thumbnail) /* else it gets none */
+        memcpy(picture->pixels_of_thumbnail, words, bytes);
+}
+
 void picture_deliver(void *context, void *item, const struct part_result *result)
 {
     (void)context;
     struct picture *picture = item;
     const uint32_t count = picture->sink->counters;
     pthread_mutex_lock(&picture->lock);
-    if (!result->proven)
-        picture->lost = picture->host_only = true;
-    if (result->proven)
+    if (result->proven) {
         add_values(picture->counters, result->values, count);
+        take_thumbnail(picture, result->values + count);
+    } else {
+        picture->lost = picture->handed_back = true;
+        *(picture->way == JPEG_STREAM ? &picture->no_stream : &picture->host_only) = true;
+    }
     pthread_mutex_unlock(&picture->lock);
     picture_release(picture);
 }
@@ -111,5 +141,6 @@ void picture_free(struct picture *picture)
     free(picture->path);
     free(picture->counters);
     free(picture->thumbnail);
+    free(picture->pixels_of_thumbnail);
     free(picture);
 }

@@ -21,6 +21,8 @@ struct picture;
 struct picture_sink {
     uint32_t counters; /* of each picture */
     uint32_t code;     /* of them, the first of the CODE_WORDS of its code */
+    uint32_t
+        thumbnail_size; /* devices give a thumbnail's pixels behind the counters; 0: they do not */
     void (*finished)(void *context, struct picture *picture);
     void (*again)(void *context, struct picture *picture); /* one holder, no counters */
     void *context;
@@ -30,10 +32,11 @@ struct picture {
     const struct picture_sink *sink;
     struct store_record record;
     char *path;
-    uint64_t where;     /* of walk_item */
-    struct blob blob;   /* open: to be decoded */
-    uint32_t *counters; /* NULL until the first part */
-    uint8_t *thumbnail; /* that the record refers to, or NULL */
+    uint64_t where;               /* of walk_item */
+    struct blob blob;             /* open: to be decoded */
+    uint32_t *counters;           /* NULL until the first part */
+    uint8_t *thumbnail;           /* that the record refers to, or NULL */
+    uint8_t *pixels_of_thumbnail; /* from a device, as stored, or NULL; under the lock */
     bool resumed, unchanged;
     bool dropped;   /* the run ends without it */
     bool lost;      /* a part's values will not come: it is decoded again */
@@ -41,14 +44,18 @@ struct picture {
     bool no_stream; /* its entropy code is not for a device */
     enum jpeg_way way;
     struct picture *next; /* in a list of its owner */
+    bool handed_back;     /* by a device */
     uint64_t pixels, bytes_read;
     atomic_uint holders;
-    pthread_mutex_t lock; /* guards counters, lost and host_only: several lanes
+    pthread_mutex_t lock; /* guards counters, lost, host_only and no_stream: several lanes
                              * may deliver parts of it */
 };
 
 /* A picture with one holder and nothing open; NULL without memory. The sink must outlive it. */
 struct picture *picture_new(const struct picture_sink *sink, const struct walk_item *item);
+
+/* The size of its thumbnail as stored. */
+void picture_thumbnail_size(uint32_t *width, uint32_t *height, const struct picture *picture);
 
 /* Makes counters of zero, unless it has them; false without memory. */
 bool picture_make_counters(struct picture *picture);
@@ -59,7 +66,7 @@ void picture_release(struct picture *picture);
 
 /* staging's deliver and lost: the values of one part, or that they will not come. The part holds the
  * picture no longer. Any thread; context is not used. A picture of which a part is not proven is
- * decoded again with pixels from the host, whose verdict counts. */
+ * decoded again on the host, whose verdict counts: its entropy code, if it was a stream, or all. */
 void picture_deliver(void *context, void *picture, const struct part_result *result);
 void picture_lost(void *context, void *picture);
 

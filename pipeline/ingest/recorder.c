@@ -1,5 +1,6 @@
 /* recorder.c: what the store threads do: hand finished pictures to the store, which makes values of
- * their words - for Fisher vectors that takes as long as a GPU needs for all the rest - and count them.
+ * their words - for Fisher vectors that takes as long as a GPU needs for all the rest - and files of
+ * thumbnails of which a device has made the pixels, and count them.
  *
  * A device gives back hundreds of pictures at once. So that each does not wake a thread, one that is
  * awake takes several, and wakes the next thread only if there are more: no `struct queue` does that. */
@@ -10,6 +11,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "features/code.h"
+#include "thumbs/thumbnail.h"
 
 #include <stdlib.h>
 
@@ -25,6 +27,7 @@ struct recorder {
     struct store *store;
     struct readers *readers;
     struct ingest_report *report;
+    uint32_t thumbnail_size; /* of those whose pixels devices give; 0: they do not */
     pthread_t thread[THREADS_MOST];
     unsigned wanted, threads; /* threads: that could be started */
     pthread_mutex_t lock; /* guards the report, and: */
@@ -45,7 +48,7 @@ static void count_picture(struct recorder *recorder, const struct picture *pictu
     enum reason reason = picture->record.failure.reason;
     report->bytes_read += picture->bytes_read;
     report->by_reason[reason]++;
-    report->jpeg_handed_back += picture->host_only;
+    report->jpeg_handed_back += picture->handed_back;
     if (reason == REASON_NONE) {
         report->images_ok++;
         report->images_resumed += picture->resumed;
@@ -83,10 +86,26 @@ static void stop_if_strict(struct recorder *recorder, const struct store_record 
     stop_request(stop, STOP_STRICT);
 }
 
-static enum status record_picture(struct recorder *recorder, struct picture *picture,
-                                  struct error *err)
+/* Makes a JPEG file of the thumbnail's pixels that a device has given. Without memory there is none. */
+static void encode_thumbnail(struct picture *picture, struct thumbnail_maker *maker)
 {
     struct store_record *record = &picture->record;
+    uint32_t width, height;
+    if (!picture->pixels_of_thumbnail)
+        return;
+    picture_thumbnail_size(&width, &height, picture);
+    record->thumbnail = picture->thumbnail =
+        thumbnail_encode(maker, &record->thumbnail_length, picture->pixels_of_thumbnail, width,
+                         height, record->orientation);
+    record->thumbnail_size =
+        picture->thumbnail ? (uint16_t)picture->sink->thumbnail_size : 0;
+}
+
+static enum status record_picture(struct recorder *recorder, struct picture *picture,
+                                  struct thumbnail_maker *maker, struct error *err)
+{
+    struct store_record *record = &picture->record;
+    encode_thumbnail(picture, maker);
     if (record->failure.reason == REASON_NONE && picture->counters) {
         code_finish(record->code, picture->counters + picture->sink->code);
         record->has_code = true;
@@ -150,6 +169,8 @@ static void *recorder_main(void *argument)
     struct recorder *recorder = argument;
     struct trace *trace = recorder->job->config->trace;
     unsigned track = trace_track(trace, "host", "store");
+    struct thumbnail_maker *maker =
+        recorder->thumbnail_size > 0 ? thumbnail_maker_new(recorder->thumbnail_size) : NULL;
     struct picture *list;
     double busy = 0;
     enum status status = STATUS_OK;
@@ -159,7 +180,7 @@ static void *recorder_main(void *argument)
             struct picture *picture = list;
             list = picture->next;
             int64_t start = clock_now();
-            status = record_picture(recorder, picture, &err);
+            status = record_picture(recorder, picture, maker, &err);
             picture_free(picture);
             busy += clock_seconds_since(start);
             trace_span(trace, track, "put", start, clock_now(), NULL);
@@ -173,11 +194,13 @@ static void *recorder_main(void *argument)
     pthread_mutex_lock(&recorder->lock);
     recorder->busy = busy > recorder->busy ? busy : recorder->busy;
     pthread_mutex_unlock(&recorder->lock);
+    thumbnail_maker_free(maker);
     return NULL;
 }
 
 enum status recorder_open(struct recorder **out, struct ingest_job *job, struct store *store,
-                          struct readers *readers, struct ingest_report *report, struct error *err)
+                          struct readers *readers, struct ingest_report *report,
+                          uint32_t thumbnail_size, struct error *err)
 {
     *out = NULL;
     struct recorder *recorder = calloc(1, sizeof *recorder);
@@ -191,6 +214,7 @@ enum status recorder_open(struct recorder **out, struct ingest_job *job, struct 
     recorder->store = store;
     recorder->readers = readers;
     recorder->report = report;
+    recorder->thumbnail_size = thumbnail_size;
     recorder->wanted = (job->config->threads + DECODERS_EACH - 1) / DECODERS_EACH;
     if (recorder->wanted > THREADS_MOST)
         recorder->wanted = THREADS_MOST;

@@ -9,9 +9,10 @@
 struct recorder;
 
 /* Starts the threads. The store is NULL in a dry run; the report's counts are the threads' until
- * recorder_finish. The readers are told when the window moves. */
+ * recorder_finish. The readers are told when the window moves. thumbnail_size: of picture_sink. */
 enum status recorder_open(struct recorder **out, struct ingest_job *job, struct store *store,
-                          struct readers *readers, struct ingest_report *report, struct error *err);
+                          struct readers *readers, struct ingest_report *report,
+                          uint32_t thumbnail_size, struct error *err);
 
 /* Takes over a finished picture; blocks while too many wait. Any thread. */
 void recorder_put(struct recorder *recorder, struct picture *picture);

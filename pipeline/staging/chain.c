@@ -146,7 +146,10 @@ bool chain_takes(const struct chain *chain, enum payload payload, bool proven)
 {
     for (unsigned i = 0; i < chain->count && payload != PAYLOAD_RGB; i++) {
         const struct step *step = chain->node[i].step;
-        if (step->takes == payload && (!proven || chain->node[i].ready))
+        const bool usable = !proven || chain->node[i].ready;
+        if (step->takes == payload && step->gives == PAYLOAD_VALUES && !usable)
+            return false; /* they would be missing */
+        if (step->takes == payload && step->gives != PAYLOAD_VALUES && usable)
             payload = step->gives;
     }
     return payload == PAYLOAD_RGB;

@@ -2,14 +2,14 @@
  * from it.
  *
  * Each row of the table says whether a feature needs it. A row that is needed becomes a node whose
- * input is the previous one; features with the same needs share nodes. The decoded and the blurred
+ * input is the previous one that does not give values; features with the same needs share nodes. The decoded and the blurred
  * image are thus made from one upload.
  */
 #ifndef CLPIPE_STEPS_PLAN_H
 #define CLPIPE_STEPS_PLAN_H
 
 #include "histogram/count_step.h"
-#include "staging/step.h"
+#include "steps/thumbnail_step.h"
 
 /* What of decoding JPEG images devices do. */
 enum plan_jpeg {
@@ -24,6 +24,8 @@ struct plan_config {
     enum histogram_variant variant;
     enum plan_jpeg jpeg;
     bool streams; /* entropy code may come: no, where the host needs coefficients */
+    /* Devices make thumbnails of JPEG images, at most so large; 0: no. Their words come last in a row. */
+    uint32_t thumbnail_size;
     /* The perceptual codes of the images as decoded: their CODE_WORDS words come behind the counters
      * of the features in a picture's row. */
     bool codes;
@@ -35,6 +37,7 @@ struct plan {
     struct step_plan steps;
     struct count_config count[FEATURE_MAX];
     unsigned counts;
+    struct thumbnail_config thumbnail;
 };
 
 struct step_row {
@@ -46,6 +49,9 @@ struct step_row {
 
 /* In the order in which the steps run. */
 extern const struct step_row step_rows[];
+
+/* Does the device make pixels of JPEG images? */
+bool plan_makes_pixels(enum plan_jpeg jpeg, const struct ocl_device *device);
 
 /* STATUS_USAGE: the features need too many steps. */
 enum status plan_make(struct plan *plan, const struct plan_config *config, struct error *err);

@@ -7,6 +7,7 @@
 #include "steps/jpeg_step.h"
 #include "steps/plan.h"
 #include "steps/scale_step.h"
+#include "steps/thumbnail_step.h"
 #include "steps/words_step.h"
 
 static bool needs_entropy(struct step_node *node, struct plan *plan, const struct feature *feature)
@@ -23,6 +24,14 @@ static bool needs_jpeg(struct step_node *node, struct plan *plan, const struct f
     const enum plan_jpeg jpeg = plan->config.jpeg;
     node->parameter = jpeg == PLAN_JPEG_AUTO ? JPEG_STEP_FASTER : JPEG_STEP_ALWAYS;
     return jpeg != PLAN_JPEG_HOST;
+}
+
+/* One for the image, like its code. */
+static bool needs_thumbnail(struct step_node *node, struct plan *plan,
+                            const struct feature *feature)
+{
+    node->config = &plan->thumbnail;
+    return plan->thumbnail.size > 0 && !feature && needs_jpeg(node, plan, feature);
 }
 
 static bool needs_scale(struct step_node *node, struct plan *plan, const struct feature *feature)
@@ -78,6 +87,7 @@ static bool needs_code(struct step_node *node, struct plan *plan, const struct f
 
 const struct step_row step_rows[] = {
     {&entropy_step, needs_entropy},
+    {&thumbnail_step, needs_thumbnail},
     {&jpeg_step, needs_jpeg},
     {&scale_step, needs_scale},
     {&blur_step, needs_blur},

@@ -4,11 +4,9 @@
  *     thumbnail_rows          all rows, top to bottom as stored, in any number of calls;
  *     thumbnail_coefficients  or instead of them all DCT coefficients
  *     thumbnail_finish        the thumbnail as a JPEG file
+ *     thumbnail_encode        or the pixels themselves, where a device has made them
  *
- * Pixels are means of rectangles of the picture: of whole pixels where it is at least twice as large as
- * the thumbnail, else with partial weights. Of one at least 8 times as high only every second, third, ... row
- * is looked at, 4 to 8 for each row of the thumbnail. From coefficients it takes the lowest
- * frequencies of each block that give at least the thumbnail's size. A picture is never enlarged.
+ * The pixels are those of part/shrink.h. A picture is never enlarged.
  * One thread per maker. Without memory there is no thumbnail: that is no error. */
 #ifndef CLPIPE_THUMBS_THUMBNAIL_H
 #define CLPIPE_THUMBS_THUMBNAIL_H
@@ -50,7 +48,9 @@ void thumbnail_coefficients(struct thumbnail_maker *maker, const void *coefficie
 /* After the last row: a JPEG file, which is the caller's to free(); NULL: there is none. */
 uint8_t *thumbnail_finish(struct thumbnail_maker *maker, uint32_t *bytes);
 
-/* The longest side becomes `size` where it is larger; the other side at least 1. */
-void thumbnail_dimensions(uint32_t *width, uint32_t *height, uint32_t size);
+/* A thumbnail of pixels that were made already, width x height as stored, at most the maker's size; as
+ * thumbnail_finish. */
+uint8_t *thumbnail_encode(struct thumbnail_maker *maker, uint32_t *bytes, const uint8_t *pixels,
+                          uint32_t width, uint32_t height, uint8_t orientation);
 
 #endif

@@ -3,6 +3,7 @@
 import io
 import json
 
+import h5py
 import numpy
 import pytest
 from PIL import Image
@@ -158,6 +159,26 @@ def test_damaged_photographs(program, tmp_path):
     assert compare(source, tmp_path)["handed_back"] > 50
 
 
-def test_thumbnails_are_made_of_coefficients(program, made, tmp_path):
-    jpeg = compare(made, tmp_path, *SLOTS, "--thumbnails", "32")
+def read_thumbnails(path):
+    with h5py.File(path) as file:
+        ends = [0, *file["thumbnails/end"][:].tolist()]
+        data = file["thumbnails/data"][:].tobytes()
+        return [data[a:b] for a, b in zip(ends, ends[1:])]
+
+
+@pytest.mark.parametrize("size", [32, pytest.param(130, marks=pytest.mark.slow)])
+def test_thumbnails_from_devices(program, made, tmp_path, size):
+    """Those of streams are those of coefficients. Before kernels are proven, and where slots are full, the
+    host makes them of pixels."""
+    jpeg = compare(made, tmp_path, *SLOTS, "--threads", "1", "--thumbnails", str(size))
+    assert jpeg["streams"] > 50
+    host, coefficients, device = (read_thumbnails(tmp_path / f"{where}.h5")
+                                  for where in ("host", "coefficients", "device"))
+    assert all(device) and len(device) == len(host)
+    assert all(d in (h, c) for h, c, d in zip(host, coefficients, device))
+    assert sum(d == c != h for h, c, d in zip(host, coefficients, device)) > 20
+
+
+def test_large_thumbnails_are_made_on_the_host(program, made, tmp_path):
+    jpeg = compare(made, tmp_path, *SLOTS, "--thumbnails", "300")
     assert jpeg["streams"] == 0

@@ -20,16 +20,19 @@ static void window(void **state)
 {
     (void)state;
     /* 192 counters: 2 * (768 + 512) bytes a picture; an eighth of the memory. */
-    assert_int_equal(bounds_window(16 * MIB, 192, 0, 2), 2 * MIB / 2560);
-    assert_int_equal(bounds_window(40 * MIB, 192, 0, 2), 2048);
-    assert_int_equal(bounds_window(80 * MIB, 192, 0, 2), 4096);
-    assert_int_equal(bounds_window(640 * MIB, 192, 0, 2), 32768);
-    assert_int_equal(bounds_window(UINT64_MAX, 1, 0, 64), 32768);
+    assert_int_equal(bounds_window(16 * MIB, 192, 0, false, 2), 2 * MIB / 2560);
+    assert_int_equal(bounds_window(40 * MIB, 192, 0, false, 2), 2048);
+    assert_int_equal(bounds_window(80 * MIB, 192, 0, false, 2), 4096);
+    assert_int_equal(bounds_window(640 * MIB, 192, 0, false, 2), 32768);
+    assert_int_equal(bounds_window(UINT64_MAX, 1, 0, false, 64), 32768);
+    /* A JPEG file of a thumbnail, twice, and its pixels: 2 * (768 + 512 + 1024) + 12288. */
+    assert_int_equal(bounds_window(80 * MIB, 192, 64, false, 2), 10 * MIB / 4608);
+    assert_int_equal(bounds_window(80 * MIB, 192, 64, true, 2), 10 * MIB / 16896);
     /* Every thread has two, whatever they cost. */
-    assert_int_equal(bounds_window(16 * MIB, 1 << 24, 0, 1), 4);
-    assert_int_equal(bounds_window(16 * MIB, 1 << 24, 0, 16), 34);
-    assert_int_equal(bounds_window(16 * MIB, UINT32_MAX, 0, 16), 34);
-    assert_int_equal(bounds_window(16 * MIB, 192, 0, 4096), 8194);
+    assert_int_equal(bounds_window(16 * MIB, 1 << 24, 0, false, 1), 4);
+    assert_int_equal(bounds_window(16 * MIB, 1 << 24, 0, false, 16), 34);
+    assert_int_equal(bounds_window(16 * MIB, UINT32_MAX, 0, false, 16), 34);
+    assert_int_equal(bounds_window(16 * MIB, 192, 0, false, 4096), 8194);
 }
 
 static void open_files(void **state)

@@ -1,8 +1,9 @@
-/* test_jpeg.c: the kernels that make pixels of JPEG coefficients, against plain C on every
+/* test_jpeg.c: the kernels that make pixels, and thumbnails, of JPEG coefficients, against plain C on every
  * device there is (run it under oclgrind too). */
 #include "test_self_test.h"
 
 #include "steps/jpeg_step.h"
+#include "steps/thumbnail_step.h"
 
 static void test_pixels_equal_the_reference(void **state)
 {
@@ -10,5 +11,14 @@ static void test_pixels_equal_the_reference(void **state)
     test_self_test(&jpeg_step, JPEG_STEP_ALWAYS, 50000);
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(test_pixels_equal_the_reference)};
+static void test_thumbnails_equal_the_reference(void **state)
+{
+    (void)state;
+    test_self_test(&thumbnail_step, JPEG_STEP_ALWAYS, 10000);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_pixels_equal_the_reference),
+    cmocka_unit_test(test_thumbnails_equal_the_reference),
+};
 TEST_GROUP(jpeg, NULL, NULL)

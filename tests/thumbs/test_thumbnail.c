@@ -2,8 +2,8 @@
 #include "base/random.h"
 #include "part/dct.h"
 #include "part/dct_synthetic.h"
+#include "part/shrink.h"
 #include "runner.h"
-#include "thumbs/reduced.h"
 #include "thumbs/thumbnail.h"
 
 #include <stdio.h>
@@ -285,7 +285,7 @@ static void test_hostile_coefficients(void **state)
             uint8_t *jpeg = thumbnail_finish(maker, &bytes);
             assert_non_null(jpeg);
             struct pixels thumbnail = decode(jpeg, bytes);
-            thumbnail_dimensions(&width, &height, size);
+            shrink_dimensions(&width, &height, size);
             assert_int_equal(thumbnail.width, width);
             assert_int_equal(thumbnail.height, height);
             free(thumbnail.rgb);

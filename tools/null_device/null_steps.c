@@ -11,10 +11,11 @@
 #include "../../pipeline/steps/table.c"
 #undef step_rows
 
-static struct step null_entropy, null_jpeg, null_count, null_code;
+static struct step null_entropy, null_thumbnail, null_jpeg, null_count, null_code;
 
 const struct step_row step_rows[] = {
     {&null_entropy, needs_entropy},
+    {&null_thumbnail, needs_thumbnail},
     {&null_jpeg, needs_jpeg},
     {&null_count, needs_count},
     {&null_code, needs_code},
@@ -58,6 +59,7 @@ static void make_null(struct step *null, const struct step *step)
 __attribute__((constructor)) static void make_all_null(void)
 {
     make_null(&null_entropy, &entropy_step);
+    make_null(&null_thumbnail, &thumbnail_step);
     make_null(&null_jpeg, &jpeg_step);
     make_null(&null_count, &count_step);
     make_null(&null_code, &code_step);

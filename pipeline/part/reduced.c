@@ -1,5 +1,5 @@
 /* reduced.c: inverse transforms of 1, 2, 4 and 8 points, and colours. */
-#include "thumbs/reduced.h"
+#include "part/reduced.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,9 +40,10 @@ static inline __attribute__((always_inline)) void inverse(int64_t *out, const in
 }
 
 /* One block to n rows of n samples. */
-static inline __attribute__((always_inline)) void
-block(uint8_t *samples, size_t stride, const int16_t *coefficient, const uint16_t *quantization,
-      int32_t factor[8][8], unsigned n)
+static inline __attribute__((always_inline)) void block(uint8_t *samples, size_t stride,
+                                                        const int16_t *coefficient,
+                                                        const uint16_t *quantization,
+                                                        int32_t factor[8][8], unsigned n)
 {
     int64_t columns[8][8], in[8], out[8]; /* columns: of rows that are transformed */
     for (unsigned v = 0; v < n; v++) {
@@ -105,18 +106,25 @@ static void to_rgb(uint8_t *out, int32_t y, int32_t cb, int32_t cr)
     out[2] = clamp(y + ((116130 * cb + 32768) >> 16));
 }
 
-const uint8_t *reduced_pixels(struct reduced *reduced, uint32_t *width, uint32_t *height,
-                              const void *coefficients, const struct dct_layout *layout,
-                              uint32_t least_width, uint32_t least_height)
+unsigned reduced_side(uint32_t *width, uint32_t *height, const struct dct_layout *layout,
+                      uint32_t least_width, uint32_t least_height)
 {
     unsigned n = 1;
     while (n < 8 && ((uint64_t)layout->width * n / 8 < least_width ||
                      (uint64_t)layout->height * n / 8 < least_height))
         n *= 2;
-    /* Subsampled components stay so: thumbnails are. */
-    const unsigned shift_x = layout->across - 1u, shift_y = layout->down - 1u;
     *width = (uint32_t)(((uint64_t)layout->width * n + 7) / 8);
     *height = (uint32_t)(((uint64_t)layout->height * n + 7) / 8);
+    return n;
+}
+
+const uint8_t *reduced_pixels(struct reduced *reduced, uint32_t *width, uint32_t *height,
+                              const void *coefficients, const struct dct_layout *layout,
+                              uint32_t least_width, uint32_t least_height)
+{
+    const unsigned n = reduced_side(width, height, layout, least_width, least_height);
+    /* Subsampled components stay so: thumbnails are. */
+    const unsigned shift_x = layout->across - 1u, shift_y = layout->down - 1u;
     const size_t pixels = (size_t)*width * *height * 3;
     size_t plane[DCT_COMPONENTS], samples = 0;
     for (unsigned c = 0; c < DCT_COMPONENTS; c++) {

@@ -2,8 +2,8 @@
  *
  * Weights are sixteenths of a row or column. Sums of rows must stay below 2^15, and those of columns
  * below 2^31. */
-#ifndef CLPIPE_THUMBS_BOX_H
-#define CLPIPE_THUMBS_BOX_H
+#ifndef CLPIPE_PART_BOX_H
+#define CLPIPE_PART_BOX_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * The n x n lowest frequencies of a block of 8 x 8 give an n x n picture of it by an inverse
  * transform of n points, n being 1, 2, 4 or 8; for n = 1 that is the block's mean. */
-#ifndef CLPIPE_THUMBS_REDUCED_H
-#define CLPIPE_THUMBS_REDUCED_H
+#ifndef CLPIPE_PART_REDUCED_H
+#define CLPIPE_PART_REDUCED_H
 
 #include "part/dct.h"
 #include <stddef.h>
@@ -15,9 +15,12 @@ struct reduced {
     size_t room;
 };
 
-/* RGB pixels of the picture at 1/8, 1/4, 1/2 or its full size, the smallest that has at least
- * least_width x least_height pixels, *width x *height (rounded up), in memory of `reduced`. NULL:
- * no memory. */
+/* n, so that the picture at n / 8 of its size has at least least_width x least_height pixels; it has
+ * *width x *height (rounded up). */
+unsigned reduced_side(uint32_t *width, uint32_t *height, const struct dct_layout *layout,
+                      uint32_t least_width, uint32_t least_height);
+
+/* RGB pixels of that picture, in memory of `reduced`. NULL: no memory. */
 const uint8_t *reduced_pixels(struct reduced *reduced, uint32_t *width, uint32_t *height,
                               const void *coefficients, const struct dct_layout *layout,
                               uint32_t least_width, uint32_t least_height);

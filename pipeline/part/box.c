@@ -1,5 +1,5 @@
 /* box.c: sums in plain C and, on x86, by the vector instructions that the processor has. */
-#include "thumbs/box.h"
+#include "part/box.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -233,11 +233,31 @@ void box_add_columns(uint8_t *out, const uint16_t *sums, const struct box_column
     }
 }
 #else
+/* As with vectors, above. */
+static void add_whole_columns(uint8_t *out, const uint16_t *sums, const struct box_columns *columns,
+                              uint32_t rows)
+{
+    for (uint32_t x = 0; x < columns->to; x++, out += 3) {
+        const uint32_t first = columns->first[x], end = columns->first[x + 1];
+        const uint32_t pixels = (end - first) * rows, factor = (65536 + pixels / 2) / pixels;
+        for (unsigned c = 0; c < 3; c++) {
+            uint32_t sum = pixels / 2;
+            for (uint32_t i = first; i < end; i++)
+                sum += sums[3 * (size_t)i + c];
+            out[c] = (uint8_t)(sum * factor >> 16);
+        }
+    }
+}
+
 void box_add_columns(uint8_t *out, const uint16_t *sums, const struct box_columns *columns,
                      uint32_t row_weight)
 {
     const float rows = 1.0f / (float)row_weight;
     const uint16_t *weight = columns->weight;
+    if (columns->least > 0 && row_weight < BOX_UNIT) {
+        add_whole_columns(out, sums, columns, row_weight);
+        return;
+    }
     for (uint32_t x = 0; x < columns->to; x++, out += 3, weight += 2 * (size_t)columns->pairs) {
         for (unsigned c = 0; c < 3; c++) {
             const uint16_t *at = sums + 3 * (size_t)columns->first[x] + c;

@@ -1,0 +1,138 @@
+/* thumbnail_slot: the pixels of thumbnails from coefficients, of all pictures of a slot, one launch.
+ *
+ * A work-item makes a pixel of a thumbnail: the mean of a box of pixels of the reduced picture, of which
+ * each block of coefficients has `side` x `side`, made of its lowest frequencies. Pixels that several boxes
+ * share are computed again: what that takes is little beside the picture's entropy code. All is as in
+ * part/shrink.h, to the bit: sums in 64 bits, since hostile coefficients are large, and floating point
+ * without contractions, times reciprocals that the host has made.
+ */
+#pragma OPENCL FP_CONTRACT OFF
+
+#include "thumbnail_part.h"
+
+#define UNIT       16u /* of a row or column: their weights */
+#define BLOCK      64u
+#define TABLES     3u
+#define WHOLE_MOST 15u /* columns of a box whose sum fits 16 bits */
+
+/* 2^11 cos(k pi / 16). */
+__constant int cosine[32] = {
+    2048,  2009,  1892,  1703,  1448,  1138,  784,  400,  0, -400, -784, -1138, -1448, -1703, -1892, -2009,
+    -2048, -2009, -1892, -1703, -1448, -1138, -784, -400, 0, 400,  784,  1138,  1448,  1703,  1892,  2009};
+
+/* The value at x of the u-th of `side` cosines. */
+static inline int factor(uint x, uint u, uint side)
+{
+    return u == 0 ? 1448 : cosine[(2 * x + 1) * u * (8 / side) & 31];
+}
+
+static inline int clamp_sample(long value)
+{
+    return (int)clamp(value, 0L, 255L);
+}
+
+/* Pixel (x, y) of a component, reduced. */
+static inline int sample(__global const ushort *tables, const __private struct thumbnail_part *part,
+                         uint component, uint x, uint y)
+{
+    const uint side = part->side;
+    const uint block =
+        part->block[component] + y / side * part->blocks_across[component] + x / side;
+    __global const short *coefficient =
+        (__global const short *)(tables + TABLES * BLOCK) + (size_t)block * BLOCK;
+    __global const ushort *quantization = tables + component * BLOCK;
+    if (side == 1)
+        return clamp_sample((long)((coefficient[0] * (int)quantization[0] + 4) >> 3) + 128);
+    x %= side;
+    y %= side;
+    long sum = 0;
+    for (uint v = 0; v < side; v++) {
+        long row = 0;
+        for (uint u = 0; u < side; u++)
+            row += (long)(coefficient[8 * v + u] * (int)quantization[8 * v + u]) *
+                   factor(x, u, side);
+        sum += row * factor(y, v, side);
+    }
+    return clamp_sample(((sum + (1L << 23)) >> 24) + 128);
+}
+
+static inline int3 pixel(__global const ushort *tables, const __private struct thumbnail_part *part,
+                         uint x, uint y)
+{
+    const int first = sample(tables, part, 0, x, y);
+    if (part->colour == THUMBNAIL_GREY)
+        return (int3)(first, first, first);
+    const int second = sample(tables, part, 1, x >> part->shift_x, y >> part->shift_y);
+    const int third = sample(tables, part, 2, x >> part->shift_x, y >> part->shift_y);
+    if (part->colour == THUMBNAIL_RGB)
+        return (int3)(first, second, third);
+    const int cb = second - 128, cr = third - 128;
+    return clamp((int3)(first + ((91881 * cr + 32768) >> 16),
+                        first - ((22554 * cb + 46802 * cr + 32768) >> 16),
+                        first + ((116130 * cb + 32768) >> 16)),
+                 0, 255);
+}
+
+/* Where box `box` of `to` over `from` rows or columns begins, in units: of whole ones from 2 for each on. */
+static inline uint box_begin(uint from, uint to, uint box)
+{
+    const uint at = (uint)((ulong)box * from * UNIT / to);
+    return from / to >= 2 ? (at + UNIT / 2) / UNIT * UNIT : at;
+}
+
+/* What [from, to) shares with row or column i. */
+static inline uint shared(uint from, uint to, uint i)
+{
+    return min(to, (i + 1) * UNIT) - max(from, i * UNIT);
+}
+
+__kernel void thumbnail_slot(__global const uchar *in, __global const struct thumbnail_part *parts,
+                             uint count, uint all, __global uint *words)
+{
+    const uint item = (uint)get_global_id(0);
+    if (item >= all)
+        return;
+    uint low = 0, high = count;
+    while (high - low > 1) {
+        const uint middle = (low + high) / 2;
+        if (parts[middle].first <= item)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct thumbnail_part part = parts[low];
+    const uint index = item - part.first;
+    if (index >= part.pixels)
+        return;
+    __global const ushort *tables = (__global const ushort *)(in + part.offset);
+    const uint x = index % part.to_width, y = index / part.to_width;
+    const uint left = box_begin(part.columns, part.to_width, x);
+    const uint right = box_begin(part.columns, part.to_width, x + 1);
+    const uint top = box_begin(part.lines, part.to_height, y);
+    const uint bottom = box_begin(part.lines, part.to_height, y + 1);
+    /* Whole rows count once each, so that sums are smaller. */
+    const uint unit = part.lines / part.to_height >= 2 ? UNIT : 1;
+    int3 sum = 0;
+    for (uint j = top / UNIT; j * UNIT < bottom; j++) {
+        int3 row = 0;
+        for (uint i = left / UNIT; i * UNIT < right; i++)
+            row += (int)shared(left, right, i) *
+                   pixel(tables, &part, i, j * part.step + part.middle);
+        sum += (int)(shared(top, bottom, j) / unit) * row;
+    }
+    const uint ratio = part.columns / part.to_width;
+    const uint rows = (bottom - top) / unit;
+    int3 mean;
+    if (ratio >= 2 && ratio < WHOLE_MOST && rows < UNIT) {
+        const int pixels = (int)((right - left) / UNIT * rows);
+        mean = (sum / (int)UNIT + pixels / 2) * ((65536 + pixels / 2) / pixels) >> 16;
+    } else {
+        const float weight = part.across[right - left > part.columns * UNIT / part.to_width] *
+                             part.down[bottom - top > part.lines * UNIT / part.to_height];
+        mean = convert_int3(convert_float3(sum) * weight + 0.5f);
+    }
+    __global uchar *out = (__global uchar *)words + part.bytes + 3 * index;
+    out[0] = (uchar)mean.x;
+    out[1] = (uchar)mean.y;
+    out[2] = (uchar)mean.z;
+}
