@@ -1,7 +1,12 @@
 /* sidecars.c: writing the columns. Whether cls is a number is known after the last row, so rows are
- * kept in a file of their own before they are written. */
+ * kept in a file of their own before they are written.
+ *
+ * Rows find their records by reading on, since both come in the same order. A row may have no record:
+ * that of a file that could not be looked at. The first such row reads to the end, and notes hashes of
+ * all records on its way, so that the next ones need not. */
 #include "file/sidecars.h"
 
+#include "base/hash.h"
 #include "base/path.h"
 #include "base/source_name.h"
 #include "base/unnamed_file.h"
@@ -22,6 +27,9 @@ struct sidecars {
     uint64_t count;      /* rows */
     bool reading;        /* `walked` is being read */
     bool text;           /* some cls is no integer */
+    bool noted;          /* a row had no record: */
+    uint64_t *ahead;     /* hashes of the records that were to come then, sorted */
+    size_t ahead_count, ahead_room;
     char *path;          /* of the record last read, */
     uint16_t source;     /* and its source */
     char *record[SIDECAR_COLUMNS];
@@ -68,6 +76,7 @@ void sidecars_close(struct sidecars **sidecars)
     if ((*sidecars)->rows)
         fclose((*sidecars)->rows);
     free((*sidecars)->path);
+    free((*sidecars)->ahead);
     for (int i = 0; i < SIDECAR_COLUMNS; i++)
         free((*sidecars)->record[i]);
     free(*sidecars);
@@ -149,6 +158,63 @@ enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SI
     return ferror(sidecars->rows) ? io_failed("write", err) : STATUS_OK;
 }
 
+static uint64_t hash_record(uint16_t source, const char *path, size_t length)
+{
+    struct murmur3 state;
+    uint64_t digest[2];
+    murmur3_init(&state);
+    murmur3_update(&state, &source, sizeof source);
+    murmur3_update(&state, path, length);
+    murmur3_final(&state, digest);
+    return digest[0];
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Notes the record last read. */
+static enum status note_ahead(struct sidecars *s, struct error *err)
+{
+    if (s->ahead_count == s->ahead_room) {
+        const size_t room = 2 * s->ahead_room + 1024;
+        uint64_t *grown = realloc(s->ahead, room * sizeof *grown);
+        if (!grown)
+            return error_memory(err, room * sizeof *grown, "texts beside images");
+        s->ahead = grown;
+        s->ahead_room = room;
+    }
+    s->ahead[s->ahead_count++] = hash_record(s->source, s->path, strlen(s->path));
+    return STATUS_OK;
+}
+
+/* Reads on to the record of a row; STATUS_END: it has none, and nothing was read. */
+static enum status find_record(struct sidecars *s, uint16_t source, const char *path,
+                               uint32_t path_length, struct error *err)
+{
+    const uint64_t hash = hash_record(source, path, path_length);
+    if (s->noted && (s->ahead_count == 0 || !bsearch(&hash, s->ahead, s->ahead_count,
+                                                      sizeof hash, compare_hashes)))
+        return STATUS_END;
+    const off_t before = ftello(s->walked);
+    while (next_walked(s)) {
+        if (s->source == source && strcmp(s->path, path) == 0) {
+            s->ahead_count = s->noted ? s->ahead_count : 0;
+            return STATUS_OK;
+        }
+        if (!s->noted && note_ahead(s, err) != STATUS_OK)
+            return STATUS_FAILED;
+    }
+    if (ferror(s->walked) || fseeko(s->walked, before, SEEK_SET) != 0)
+        return io_failed("read", err);
+    if (!s->noted && s->ahead_count > 0)
+        qsort(s->ahead, s->ahead_count, sizeof *s->ahead, compare_hashes);
+    s->noted = true;
+    return STATUS_END;
+}
+
 enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
                          uint32_t path_length, struct error *err)
 {
@@ -157,18 +223,14 @@ enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char 
     if (!sidecars->reading)
         rewind(sidecars->walked);
     sidecars->reading = true;
-    /* Pictures that failed were added, too; a row that is kept of a file that could not be looked at
-     * was not. */
-    const off_t before = ftello(sidecars->walked);
-    while (next_walked(sidecars))
-        if (sidecars->source == source && strcmp(sidecars->path, path) == 0)
-            return sidecars_row_of(sidecars, (const char *const *)sidecars->record, err);
-    if (ferror(sidecars->walked) || fseeko(sidecars->walked, before, SEEK_SET) != 0)
-        return io_failed("read", err);
+    enum status status = find_record(sidecars, source, path, path_length, err);
+    if (status != STATUS_END)
+        return status == STATUS_OK
+                   ? sidecars_row_of(sidecars, (const char *const *)sidecars->record, err)
+                   : status;
     char *key = sidecars_key(path, path_length);
     const char *const text[SIDECAR_COLUMNS] = {key};
-    enum status status = key ? sidecars_row_of(sidecars, text, err)
-                             : error_memory(err, path_length, "a key");
+    status = key ? sidecars_row_of(sidecars, text, err) : error_memory(err, path_length, "a key");
     free(key);
     return status;
 }
