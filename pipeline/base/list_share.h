@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* Of one list; as many as one merged file may have parts (file/parts.h). */
+#define SHARDS_MAX 65536
+
 struct list_share {
     uint64_t index, count;     /* index of count, from 0; count 0: everything, no share */
     uint64_t first, last;      /* positions in the list: first is the first of the share, last is the

@@ -9,8 +9,6 @@
 #include "base/error.h"
 #include "base/list_share.h"
 
-#define SHARDS_MAX 1000000
-
 /* Fills index and count; STATUS_USAGE: what `text` asks for is not there, or makes no sense. */
 enum status shard_option_read(struct list_share *out, const char *text, struct error *err);
 

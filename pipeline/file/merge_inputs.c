@@ -365,6 +365,13 @@ enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *rep
 {
     enum status status = STATUS_OK;
     struct result *result = NULL;
+    if (config->count > PARTS_MOST) {
+        *out = (struct merge_inputs){.count = 0};
+        return error_set(err, STATUS_USAGE,
+                         "%u files are more than the %d that can be merged at once: merge some with "
+                         "--copy first",
+                         config->count, PARTS_MOST);
+    }
     *out = (struct merge_inputs){.input = calloc(config->count, sizeof *out->input)};
     if (!out->input)
         return error_memory(err, config->count * sizeof *out->input, "the parts");

@@ -13,13 +13,14 @@
 #ifndef CLPIPE_FILE_PARTS_H
 #define CLPIPE_FILE_PARTS_H
 
+#include "base/list_share.h"
 #include "file/pieces.h"
 #include <stdbool.h>
 
 #define PARTS_GROUP "parts"
 #define PARTS_AXIS  "part"
-/* More are taken for damage. */
-#define PARTS_MOST 65536
+/* A merge refuses more; in a file they are taken for damage. */
+#define PARTS_MOST SHARDS_MAX
 
 /* A merged file without a name is opened by a path like this, and the names of its parts are relative
  * to "/". */

@@ -26,7 +26,7 @@ static void add_item(size_t i, uint64_t bytes, uint64_t share)
 /* Checks all shares of the list in `weights`; `largest` weight of a piece. */
 static void check_shares(uint64_t largest)
 {
-    static const uint64_t counts[] = {1, 2, 3, 7, 64, 1000, 20000, 1000000};
+    static const uint64_t counts[] = {1, 2, 3, 7, 64, 1000, 20000, SHARDS_MAX};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         const uint64_t count = counts[c];
         const double equal = (double)total.weight / (double)count;
