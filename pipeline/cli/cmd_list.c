@@ -60,12 +60,12 @@ enum status command_list(const struct options *options, struct error *err)
     struct listing listing = {.seen = {.phase = "walking"}};
     struct listfile_summary list;
     struct walk *walk = NULL;
-    const char *temporary = getenv("TMPDIR");
+    const char *set = getenv("TMPDIR"), *temporary = set && *set ? set : "/tmp";
     if (!options->output)
         return misuse(err, options->command, "the output is missing: give -o LIST");
     const struct walk_config config = {
         .options = ingest_walk_options(options),
-        .spool_directory = temporary && *temporary ? temporary : "/tmp",
+        .spool_directory = temporary,
         .memory = bounds_sorting(options->memory),
         .skip_paths = &options->output,
         .skip_count = 1,
@@ -83,10 +83,12 @@ enum status command_list(const struct options *options, struct error *err)
     progress_init(&listing.progress, options);
     status = walk_open(&walk, &config, err);
     if (status == STATUS_OK)
-        status = listfile_write(&list, options->output, walk, signals_stop(), err);
+        status = listfile_write(&list, options->output, walk, temporary, config.memory, signals_stop(),
+                                err);
     progress_end(&listing.progress);
     if (status == STATUS_OK)
-        ingest_tell_passed(walk_links_passed(walk), walk_archives_passed(walk));
+        ingest_tell_passed(walk_links_passed(walk), walk_archives_passed(walk),
+                           walk_paths_repeated(walk) + list.repeated);
     walk_close(&walk);
     return status == STATUS_OK ? report(&list, options, err) : status;
 }

@@ -420,8 +420,9 @@ static enum status find_devices(void *context, struct ingest_devices *found, str
     return status;
 }
 
-void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed)
+void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed, uint64_t paths_repeated)
 {
+    char number[48];
     if (links_passed > 0)
         log_message(LOG_NOTICE, "%llu symbolic link%s not followed (use --follow-symlinks)",
                     (unsigned long long)links_passed,
@@ -430,6 +431,9 @@ void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed)
         log_message(LOG_NOTICE, "%llu archive%s not opened (use --archives)",
                     (unsigned long long)archives_passed,
                     archives_passed == 1 ? " in a directory was" : "s in directories were");
+    if (paths_repeated > 0)
+        log_message(LOG_NOTICE, "notice: a path that is listed more than once counts once: %s left out",
+                    format_number_of(number, sizeof number, paths_repeated, "repetition"));
 }
 
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
@@ -493,7 +497,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     progress_end(progress);
     if (status == STATUS_OK)
         takeover_tell(takeover, options);
-    ingest_tell_passed(report->links_passed, report->archives_passed);
+    ingest_tell_passed(report->links_passed, report->archives_passed, report->paths_repeated);
     return status;
 }
 

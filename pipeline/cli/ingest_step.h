@@ -48,7 +48,7 @@ enum status ingest_look_for_sources(const struct options *options, struct error 
 /* The operands as sources, and how they are walked. */
 struct walk_options ingest_walk_options(const struct options *options);
 /* Notices of what a walk has passed over. */
-void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed);
+void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed, uint64_t paths_repeated);
 
 /* The exit code of an ingest that went through: 1 if more files failed, in this run or an earlier
  * one, than --allow-failures allows. */

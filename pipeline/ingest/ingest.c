@@ -185,6 +185,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
     free(resolved);
     if (status == STATUS_OK) {
         ingest->report->links_passed = walk_links_passed(ingest->walk);
+        ingest->report->paths_repeated = walk_paths_repeated(ingest->walk);
         ingest->report->archives_passed = walk_archives_passed(ingest->walk);
         ingest->report->share = *walk_share(ingest->walk);
     }

@@ -99,6 +99,7 @@ struct ingest_report {
     uint64_t images_ok, images_failed, images_unchanged, images_resumed, files_not_images;
     uint64_t by_reason[REASON_COUNT];
     uint64_t links_passed; /* symbolic links to directories that were not followed */
+    uint64_t paths_repeated; /* lines of lists that name what one before has named */
     uint64_t archives_passed; /* archives in directories that were not opened */
     struct list_share share;  /* what was read of the list; count 0: everything */
     uint64_t bytes_read, pixels;

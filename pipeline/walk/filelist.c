@@ -1,15 +1,14 @@
 /* filelist.c: lists of paths.
  *
- *   list ──> spool (NUL?) ──> paths ──> sort by path ──> first of equals ──> sort by index
+ *   list ──> spool (NUL?) ──> paths ──> each once (once.h)
  *
  * The list is copied before it is looked at, for what separates its paths is known only at its end
  * and standard input cannot be read twice. */
 #include "walk/filelist.h"
 #include "base/path.h"
 #include "walk/bytes.h"
-#include "walk/extsort.h"
+#include "walk/once.h"
 #include "walk/spool.h"
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,8 +25,7 @@ struct filelist {
     struct stop *stop;
     struct spool *text; /* the list as it is */
     bool has_nul;
-    struct extsort *by_path, *by_index;
-    uint64_t count;
+    struct once *once;
 };
 
 static const char *list_name(char shown[256], const struct filelist *list)
@@ -100,23 +98,11 @@ size_t filelist_normalize(char *path, size_t length)
 
 /* --- each path once -------------------------------------------------------------------------- */
 
-/* Keys of the first sort are "PATH NUL INDEX": a path has no NUL, so they are ordered by path and
- * then by place in the list. */
-#define INDEX_SIZE sizeof(uint64_t)
-
 static enum status add_path(struct filelist *list, struct bytes *path, struct error *err)
 {
     bytes_cut(path, filelist_normalize(path->data, path->length));
-    if (path->length == 0)
-        return STATUS_OK;
-    uint64_t index = htobe64(list->count++);
-    enum status status = bytes_append(path, "\0", 1, err);
-    if (status == STATUS_OK)
-        status = bytes_append(path, (const char *)&index, INDEX_SIZE, err);
-    if (status != STATUS_OK)
-        return status;
-    struct extsort_record record = {.key = path->data, .key_length = (uint32_t)path->length};
-    return extsort_add(list->by_path, &record, err);
+    return path->length == 0 ? STATUS_OK
+                             : once_add(list->once, path->data, path->length, "", 0, err);
 }
 
 /* Cuts the text into paths. */
@@ -153,32 +139,6 @@ static enum status split_list(struct filelist *list, char *chunk, struct error *
     return status;
 }
 
-/* Passes on the first of equal paths, to be sorted by index. */
-static enum status drop_duplicates(struct filelist *list, struct error *err)
-{
-    struct extsort_record record;
-    struct bytes last = {0};
-    enum status status;
-    while ((status = extsort_next(list->by_path, &record, err)) == STATUS_OK) {
-        size_t length = record.key_length - INDEX_SIZE; /* with its NUL */
-        if (last.length == length && memcmp(last.data, record.key, length) == 0)
-            continue;
-        bytes_cut(&last, 0);
-        status = bytes_append(&last, record.key, length, err);
-        if (status != STATUS_OK)
-            break;
-        struct extsort_record once = {.key = record.key + length,
-                                      .key_length = INDEX_SIZE,
-                                      .payload = record.key,
-                                      .payload_length = (uint32_t)length};
-        status = extsort_add(list->by_index, &once, err);
-        if (status != STATUS_OK)
-            break;
-    }
-    bytes_clear(&last);
-    return status == STATUS_END ? STATUS_OK : status;
-}
-
 static enum status read_and_sort(struct filelist *list, const char *spool_directory,
                                  uint64_t memory, struct error *err)
 {
@@ -189,16 +149,11 @@ static enum status read_and_sort(struct filelist *list, const char *spool_direct
     enum status status = open_list(&fd, list, err);
     if (status || (status = spool_open(&list->text, spool_directory, err)) ||
         (status = copy_list(list, fd, chunk, err)) ||
-        (status = extsort_open(&list->by_path, spool_directory, memory / 2, list->stop, err)) ||
+        (status = once_open(&list->once, spool_directory, memory, list->stop, err)) ||
         (status = split_list(list, chunk, err)))
         goto out;
     spool_close(&list->text);
-    if ((status = extsort_finish(list->by_path, err)) ||
-        (status = extsort_open(&list->by_index, spool_directory, memory / 2, list->stop, err)) ||
-        (status = drop_duplicates(list, err)))
-        goto out;
-    extsort_close(&list->by_path);
-    status = extsort_finish(list->by_index, err);
+    status = once_finish(list->once, err);
 out:
     if (fd >= 0 && fd != STDIN_FILENO)
         close(fd);
@@ -206,19 +161,18 @@ out:
     return status;
 }
 
-enum status filelist_read(const char *source, const char *spool_directory, uint64_t memory,
-                          struct stop *stop, filelist_fn take, void *context, struct error *err)
+enum status filelist_read(uint64_t *repeated, const char *source, const char *spool_directory,
+                          uint64_t memory, struct stop *stop, filelist_fn take, void *context,
+                          struct error *err)
 {
     struct filelist list = {.source = source, .stop = stop};
-    struct extsort_record record;
+    struct once_path path;
     enum status status = read_and_sort(&list, spool_directory, memory, err);
     if (status == STATUS_OK)
-        while ((status = extsort_next(list.by_index, &record, err)) == STATUS_OK)
-            if ((status = take(context, record.payload, record.payload_length - 1, err)) !=
-                STATUS_OK)
-                break;
-    extsort_close(&list.by_path);
-    extsort_close(&list.by_index);
+        *repeated = once_repeated(list.once);
+    while (status == STATUS_OK && (status = once_next(list.once, &path, err)) == STATUS_OK)
+        status = take(context, path.path, path.length, err);
+    once_close(&list.once);
     spool_close(&list.text);
     return status == STATUS_END ? STATUS_OK : status;
 }

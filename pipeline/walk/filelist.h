@@ -19,10 +19,12 @@ typedef enum status (*filelist_fn)(void *context, const char *path, size_t lengt
                                    struct error *err);
 
 /* Hands out the paths of the list `source` ("@LIST" or "-") in its order, each once however often
- * the list names it, in bounded memory: `memory` bytes for sorting. STATUS_USAGE: the list is not
- * there; STATUS_FAILED: it cannot be read or is no list of paths; STATUS_INTERRUPTED. */
-enum status filelist_read(const char *source, const char *spool_directory, uint64_t memory,
-                          struct stop *stop, filelist_fn take, void *context, struct error *err);
+ * the list names it, in bounded memory: `memory` bytes for sorting. *repeated, which is set before the
+ * first is handed out: how many were left out. STATUS_USAGE: the list is not there; STATUS_FAILED: it
+ * cannot be read or is no list of paths; STATUS_INTERRUPTED. */
+enum status filelist_read(uint64_t *repeated, const char *source, const char *spool_directory,
+                          uint64_t memory, struct stop *stop, filelist_fn take, void *context,
+                          struct error *err);
 
 /* Makes a path out of the bytes of a list, in place, as described above; returns its length. */
 size_t filelist_normalize(char *path, size_t length);

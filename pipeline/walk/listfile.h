@@ -12,10 +12,19 @@
  *     c BYTES NUMBER NAME     a member that is decompressed: the NUMBER-th header, from 0
  *     x REASON ERRNO BYTES TIME LENGTH TEXT PATH
  *                             what could not be read: reason and text (of LENGTH bytes) of its failure
- *     e COUNT DIGEST          the end: how many records f, m, c and x there are, and the digest of the list
- *                             (portion.h); may be missing
+ *     p OFFSET COUNT WEIGHT DIGEST
+ *                             a block: the records from that byte of the list to the next block or record
+ *                             p. COUNT items (records f, m, c, x) of that WEIGHT (portion.h) are before
+ *                             it; DIGEST is of its own
+ *     e COUNT DIGEST WEIGHT OFFSET
+ *                             the end: number, digest and weight of all items, and where the first record
+ *                             p is
  *
- * Each path occurs once. By hand: (printf 'clpipe list 1\0'; find photos -type f -printf 'f %s %T@ %p\0')
+ * A block begins with a piece (portion.h) and needs nothing of those before it, so a share is read from
+ * where it is. A list without an end is read as a whole, sorted to find paths that it names twice, of
+ * which the first counts.
+ *
+ * By hand: (printf 'clpipe list 1\0'; find photos -type f -printf 'f %s %T@ %p\0')
  * > LIST. */
 #ifndef CLPIPE_WALK_LISTFILE_H
 #define CLPIPE_WALK_LISTFILE_H
@@ -26,23 +35,32 @@
 /* What the first record of a list is. */
 #define LISTFILE_BEGINNING "clpipe list 1"
 
-/* Opens `path` if it is a file with such a list; *fd is -1 if it is anything else. */
-enum status listfile_open(int *fd, const char *path, struct error *err);
+struct listfile;
 
-/* Lists what the list holds; takes the descriptor, which was opened by listfile_open for `source`.
- * STATUS_FAILED: the list is damaged. */
-enum status listfile_list(int fd, struct source *source, struct source_listing *listing,
-                          struct error *err);
+/* Opens `path` if it is a file with such a list; *out is NULL if it is anything else. STATUS_FAILED: its
+ * end is damaged. */
+enum status listfile_open(struct listfile **out, const char *path, struct error *err);
+/* Accepts NULL and NULLs. */
+void listfile_close(struct listfile **list);
+
+/* As source_kind.begin_share. */
+enum status listfile_begin_share(struct source_start *out, const struct listfile *list,
+                                 uint64_t index, uint64_t count);
+/* Lists what the list holds; once. STATUS_FAILED: the list is damaged. */
+enum status listfile_list(struct listfile *list, struct source *source,
+                          struct source_listing *listing, struct error *err);
 
 /* What a list that was written holds. */
 struct listfile_summary {
-    uint64_t count, failed, archives, bytes;
+    uint64_t count, failed, archives, bytes, repeated;
     char digest[33];
 };
 
-/* Writes all that `walk` has to hand out to `path`, which appears complete or not at all. STATUS_USAGE: a
- * source has no files. */
+/* Writes all that `walk` has to hand out to `path`, which appears complete or not at all. What several
+ * sources have in common is written once; `memory` bytes and files in `directory` are for finding it.
+ * STATUS_USAGE: a source has no files. */
 enum status listfile_write(struct listfile_summary *out, const char *path, struct walk *walk,
-                           struct stop *stop, struct error *err);
+                           const char *directory, uint64_t memory, struct stop *stop,
+                           struct error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "walk/bytes.h"
 #include "walk/filelist.h"
 #include "walk/listfile.h"
+#include "walk/once.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,50 +17,66 @@
 
 #define STOP_EVERY  1024 /* records */
 #define RECORD_SIZE (FILELIST_PATH_MAX + 1)
+#define END_SIZE    256 /* more than the record of the end has */
+
+/* What a record p says. */
+struct block {
+    uint64_t offset, count, weight;
+    char digest[33];
+};
+
+struct listfile {
+    FILE *file;
+    char *name;
+    char *text;      /* of a record: RECORD_SIZE bytes and a NUL */
+    uint64_t offset; /* of the record, and of the next one */
+    uint64_t next;
+    /* Only where the list has an end: */
+    bool has_end;
+    struct block *block; /* and one more: the end, where blocks end */
+    size_t blocks;       /* without that */
+    char digest[33];
+};
 
 struct reading {
+    struct listfile *list;
     struct source *source;
     struct source_listing *listing;
-    uint64_t record; /* its number, from 1, */
-    char *text;      /* and bytes: RECORD_SIZE */
+    struct once *once; /* of a list without an end */
     struct bytes path; /* of the archive last named, with a slash, and a member */
     size_t prefix;     /* its length; 0: none was named */
     uint64_t archive;  /* as archives_register gave it */
     uint64_t archive_bytes;
     int64_t archive_mtime_ns;
     bool whole, any; /* it stays whole; something of it has been listed */
-    struct portion_total total;
-    bool ended;
+    size_t block;
+    struct portion_total total; /* of the block */
+    bool enough;                /* no more items are wanted */
 };
 
-enum status listfile_open(int *fd, const char *path, struct error *err)
-{
-    char beginning[sizeof LISTFILE_BEGINNING];
-    struct stat st;
-    (void)err;
-    *fd = -1;
-    /* A FIFO is not opened for a look: its writer would lose its reader. */
-    if (path_stat_at(AT_FDCWD, path, &st, 0) != 0 || !S_ISREG(st.st_mode))
-        return STATUS_OK;
-    *fd = path_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0)
-        return STATUS_OK; /* filelist_read says why */
-    if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        pread(*fd, beginning, sizeof beginning, 0) == (ssize_t)sizeof beginning &&
-        memcmp(beginning, LISTFILE_BEGINNING, sizeof beginning) == 0)
-        return STATUS_OK;
-    close(*fd);
-    *fd = -1;
-    return STATUS_OK;
-}
-
-static enum status damaged(const struct reading *reading, const char *what, struct error *err)
+static enum status damaged(const struct listfile *list, const char *what, struct error *err)
 {
     char shown[256];
     return error_set(err, STATUS_FAILED,
-                     "%s is no list that clpipe can read: record %" PRIu64 " %s",
-                     path_for_message(shown, sizeof shown, reading->source->name + 1),
-                     reading->record, what);
+                     "%s is no list that clpipe can read: the record at byte %" PRIu64 " %s",
+                     path_for_message(shown, sizeof shown, list->name), list->offset, what);
+}
+
+/* Reads a record into list->text: its bytes with its NUL, at most RECORD_SIZE; 0: there is none. */
+static size_t next_record(struct listfile *list)
+{
+    size_t length = 0;
+    for (int c = 1; c != 0 && length < RECORD_SIZE && (c = getc_unlocked(list->file)) != EOF;)
+        list->text[length++] = (char)c;
+    list->offset = list->next;
+    list->next += length;
+    return length;
+}
+
+static bool go_to(struct listfile *list, uint64_t offset)
+{
+    list->next = offset;
+    return fseeko(list->file, (off_t)offset, SEEK_SET) == 0;
 }
 
 /* --- fields ---------------------------------------------------------------------------------- */
@@ -118,17 +135,179 @@ static bool take_failure(struct failure *failure, struct entry *entry, const cha
     return true;
 }
 
+static bool take_digest(char digest[33], const char **at)
+{
+    for (int i = 0; i < 32; i++)
+        if (!isxdigit((unsigned char)(*at)[i]))
+            return false;
+    memcpy(digest, *at, 32);
+    digest[32] = 0;
+    *at += 32 + ((*at)[32] == ' ');
+    return true;
+}
+
+/* The last number of a record. */
+static bool take_last(uint64_t *out, const char *at)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(at, &end, 10);
+    return isdigit((unsigned char)*at) && errno == 0 && *end == 0;
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+static bool take_end(struct listfile *list, struct block *end, const char *at)
+{
+    return take_number(&end->count, &at) && take_digest(list->digest, &at) &&
+           take_number(&end->weight, &at) && take_last(&end->offset, at);
+}
+
+/* Reads the records p, up to the one of the end. */
+static enum status read_blocks(struct listfile *list, const struct block *end, uint64_t end_offset,
+                               struct error *err)
+{
+    size_t room = 0;
+    const struct block *last = NULL;
+    if (end->offset > end_offset || !go_to(list, end->offset))
+        return damaged(list, "does not say where the blocks are", err);
+    for (;;) {
+        if (list->blocks == room) {
+            struct block *grown = realloc(list->block, (2 * room + 64) * sizeof *grown);
+            if (!grown)
+                return error_memory(err, room * sizeof *grown, "a list");
+            list->block = grown;
+            room = 2 * room + 64;
+        }
+        struct block *block = &list->block[list->blocks];
+        *block = *end;
+        if (list->next >= end_offset)
+            break;
+        const char *at = list->text + 2;
+        if (next_record(list) < 3 || list->text[0] != 'p' || !take_number(&block->offset, &at) ||
+            !take_number(&block->count, &at) || !take_number(&block->weight, &at) ||
+            !take_digest(block->digest, &at) || *at)
+            return damaged(list, "is not \"p OFFSET COUNT WEIGHT DIGEST\"", err);
+        last = list->blocks > 0 ? block - 1 : NULL;
+        if (last ? block->offset <= last->offset || block->count <= last->count ||
+                       block->weight < last->weight
+                 : block->offset != sizeof LISTFILE_BEGINNING || block->count || block->weight)
+            return damaged(list, "does not follow the one before", err);
+        list->blocks++;
+    }
+    last = list->blocks > 0 ? &list->block[list->blocks - 1] : NULL;
+    if (last ? end->offset <= last->offset || end->count <= last->count || end->weight < last->weight
+             : end->offset != sizeof LISTFILE_BEGINNING || end->count || end->weight)
+        return damaged(list, "does not agree with the ones before", err);
+    list->has_end = true;
+    return STATUS_OK;
+}
+
+/* A list that was made by hand has no such record. */
+static enum status find_end(struct listfile *list, uint64_t size, struct error *err)
+{
+    char tail[END_SIZE + 1];
+    struct block end = {.offset = 0};
+    const size_t length = size < END_SIZE ? (size_t)size : END_SIZE;
+    if (pread(fileno(list->file), tail, length, (off_t)(size - length)) != (ssize_t)length ||
+        tail[length - 1] != 0)
+        return STATUS_OK;
+    const char *before = memrchr(tail, 0, length - 1);
+    if (!before || before[1] != 'e' || before[2] != ' ')
+        return STATUS_OK;
+    list->offset = size - length + (uint64_t)(before + 1 - tail);
+    if (!take_end(list, &end, before + 3))
+        return damaged(list, "is not \"e COUNT DIGEST WEIGHT OFFSET\"", err);
+    return read_blocks(list, &end, list->offset, err);
+}
+
+enum status listfile_open(struct listfile **out, const char *path, struct error *err)
+{
+    char beginning[sizeof LISTFILE_BEGINNING];
+    struct stat st;
+    *out = NULL;
+    /* A FIFO is not opened for a look: its writer would lose its reader. */
+    if (path_stat_at(AT_FDCWD, path, &st, 0) != 0 || !S_ISREG(st.st_mode))
+        return STATUS_OK;
+    const int fd = path_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return STATUS_OK; /* filelist_read says why */
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
+        pread(fd, beginning, sizeof beginning, 0) != (ssize_t)sizeof beginning ||
+        memcmp(beginning, LISTFILE_BEGINNING, sizeof beginning) != 0) {
+        close(fd);
+        return STATUS_OK;
+    }
+    struct listfile *list = calloc(1, sizeof *list);
+    FILE *file = list ? fdopen(fd, "r") : NULL;
+    if (!file) {
+        close(fd);
+        free(list);
+        return error_memory(err, sizeof *list, "a list");
+    }
+    list->file = file;
+    list->name = strdup(path);
+    list->text = calloc(1, RECORD_SIZE + 1);
+    enum status status = list->name && list->text ? find_end(list, (uint64_t)st.st_size, err)
+                                                  : error_memory(err, RECORD_SIZE, "a list");
+    *out = list;
+    if (status != STATUS_OK)
+        listfile_close(out);
+    return status;
+}
+
+void listfile_close(struct listfile **list)
+{
+    if (!list || !*list)
+        return;
+    fclose((*list)->file);
+    free((*list)->block);
+    free((*list)->name);
+    free((*list)->text);
+    free(*list);
+    *list = NULL;
+}
+
+enum status listfile_begin_share(struct source_start *out, const struct listfile *list,
+                                 uint64_t index, uint64_t count)
+{
+    if (!list->has_end)
+        return STATUS_END;
+    const struct block *end = &list->block[list->blocks];
+    size_t low = 0, high = list->blocks;
+    /* The last block before which there is nothing of the share: a piece before it has its middle
+     * before its beginning. */
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        *(portion_shard(list->block[middle].weight, 0, end->weight, count) < index ? &low : &high) =
+            middle;
+    }
+    *out = (struct source_start){.place = low,
+                                 .count = list->block[low].count,
+                                 .weight = list->block[low].weight,
+                                 .list_count = end->count,
+                                 .list_weight = end->weight};
+    memcpy(out->list_digest, list->digest, sizeof out->list_digest);
+    return STATUS_OK;
+}
+
 /* --- records --------------------------------------------------------------------------------- */
 
 static enum status add_item(struct reading *reading, const char *path, size_t length,
                             const struct entry *entry, struct error *err)
 {
     struct source_listing *listing = reading->listing;
-    listing->found(listing);
+    if (reading->once)
+        return once_add(reading->once, path, length, entry, entry_size(entry), err);
     portion_add(&reading->total, path, length, entry);
-    return pathglob_takes_alone(listing->globs, path, length)
-               ? listing->add(listing, path, length, entry, err)
-               : STATUS_OK;
+    if (reading->enough)
+        return STATUS_OK;
+    listing->found(listing);
+    if (!pathglob_takes_alone(listing->globs, path, length))
+        return STATUS_OK;
+    const enum status status = listing->add(listing, path, length, entry, err);
+    reading->enough = status == STATUS_END;
+    return reading->enough ? STATUS_OK : status;
 }
 
 /* A member's share of an archive that is not divided. */
@@ -142,7 +321,7 @@ static void set_share(struct entry *entry, struct reading *reading)
 /* A path by hand may be "./x", as find writes it. */
 static size_t normalize(struct reading *reading, const char *path)
 {
-    char *at = reading->text + (path - reading->text);
+    char *at = reading->list->text + (path - reading->list->text);
     const size_t length = filelist_normalize(at, strlen(at));
     at[length] = 0;
     return length;
@@ -152,7 +331,7 @@ static enum status read_file(struct reading *reading, const char *at, struct err
 {
     struct entry entry = {.bytes = 0};
     if (!take_number(&entry.bytes, &at) || !take_time(&entry.mtime_ns, &at) || !*at)
-        return damaged(reading, "is not \"f BYTES TIME PATH\"", err);
+        return damaged(reading->list, "is not \"f BYTES TIME PATH\"", err);
     return add_item(reading, at, normalize(reading, at), &entry, err);
 }
 
@@ -161,7 +340,7 @@ static enum status read_archive(struct reading *reading, char kind, const char *
 {
     struct archive_file file = {.directory = reading->source->shared->working_directory};
     if (!take_number(&file.bytes, &at) || !take_time(&file.mtime_ns, &at) || !*at)
-        return damaged(reading, "is not \"a BYTES TIME PATH\"", err);
+        return damaged(reading->list, "is not \"a BYTES TIME PATH\"", err);
     file.name = file.path = at;
     file.length = normalize(reading, at);
     reading->whole = kind == 'z';
@@ -182,15 +361,15 @@ static enum status read_member(struct reading *reading, char kind, const char *a
     struct entry entry = {.mtime_ns = reading->archive_mtime_ns};
     uint64_t place;
     if (reading->prefix == 0)
-        return damaged(reading, "is a member before any archive", err);
+        return damaged(reading->list, "is a member before any archive", err);
     if (!take_number(&entry.bytes, &at) || !take_number(&place, &at) || !*at)
-        return damaged(reading, "is not \"m BYTES OFFSET NAME\"", err);
+        return damaged(reading->list, "is not \"m BYTES OFFSET NAME\"", err);
     entry.where = archives_where(reading->source->shared->archives, reading->archive, place,
                                  kind == 'c');
     if (!entry.where ||
         (kind == 'm' && (place > reading->archive_bytes ||
                          entry.bytes > reading->archive_bytes - place)))
-        return damaged(reading, "is a member outside of its archive", err);
+        return damaged(reading->list, "is a member outside of its archive", err);
     set_share(&entry, reading);
     bytes_cut(&reading->path, reading->prefix);
     enum status status = bytes_append(&reading->path, at, strlen(at), err);
@@ -203,7 +382,7 @@ static enum status read_failed(struct reading *reading, const char *at, struct e
 {
     struct entry entry = {.bytes = 0};
     if (!take_failure(&entry.failure, &entry, &at) || !*at)
-        return damaged(reading, "is not \"x REASON ERRNO BYTES TIME LENGTH TEXT PATH\"", err);
+        return damaged(reading->list, "is not \"x REASON ERRNO BYTES TIME LENGTH TEXT PATH\"", err);
     if (reading->prefix > 0 && strncmp(at, reading->path.data, reading->prefix) == 0) {
         entry.where = reading->archive;
         set_share(&entry, reading);
@@ -211,27 +390,11 @@ static enum status read_failed(struct reading *reading, const char *at, struct e
     return add_item(reading, at, strlen(at), &entry, err);
 }
 
-static enum status read_end(struct reading *reading, const char *at, struct error *err)
-{
-    uint64_t count;
-    char digest[33];
-    portion_digest(digest, &reading->total);
-    if (!take_number(&count, &at))
-        return damaged(reading, "is not \"e COUNT DIGEST\"", err);
-    if (count != reading->total.count || strcmp(at, digest) != 0)
-        return damaged(reading, "does not agree with the ones before: the list was changed or cut",
-                       err);
-    reading->ended = true;
-    return STATUS_OK;
-}
-
 static enum status read_record(struct reading *reading, struct error *err)
 {
-    const char *record = reading->text, *at = record + 2;
-    if (reading->ended)
-        return damaged(reading, "follows the end", err);
+    const char *record = reading->list->text, *at = record + 2;
     if (!record[0] || record[1] != ' ')
-        return damaged(reading, "is of no known kind", err);
+        return damaged(reading->list, "is of no known kind", err);
     switch (record[0]) {
     case 'f':
         return read_file(reading, at, err);
@@ -243,57 +406,98 @@ static enum status read_record(struct reading *reading, struct error *err)
         return read_member(reading, record[0], at, err);
     case 'x':
         return read_failed(reading, at, err);
-    case 'e':
-        return read_end(reading, at, err);
     default:
-        return damaged(reading, "is of no known kind", err);
+        return damaged(reading->list, "is of no known kind", err);
     }
 }
 
-/* The bytes of the next record with its NUL, at most RECORD_SIZE; 0: that was the last one. */
-static size_t next_record(struct reading *reading, FILE *file)
+/* Where a block has ended: is it what the list says of it? */
+static enum status end_block(struct reading *reading, struct error *err)
 {
-    size_t length = 0;
-    for (int c = 1; c != 0 && length < RECORD_SIZE && (c = getc_unlocked(file)) != EOF;)
-        reading->text[length++] = (char)c;
-    return length;
+    const struct block *block = &reading->list->block[reading->block++];
+    char digest[33];
+    portion_digest(digest, &reading->total);
+    if (reading->total.count != block[1].count - block->count ||
+        reading->total.weight != block[1].weight - block->weight ||
+        strcmp(digest, block->digest) != 0)
+        return damaged(reading->list, "ends a block that has been changed: make the list anew", err);
+    portion_begin(&reading->total);
+    reading->prefix = 0;
+    return STATUS_OK;
 }
 
-enum status listfile_list(int fd, struct source *source, struct source_listing *listing,
-                          struct error *err)
+/* Reads to the end, or to the end of the block in which there is enough. */
+static enum status read_records(struct reading *reading, struct error *err)
 {
-    struct reading reading = {.source = source, .listing = listing};
-    size_t length;
-    enum status status = STATUS_OK;
-    FILE *file = fdopen(fd, "r");
-    reading.text = malloc(RECORD_SIZE);
-    if (!file || !reading.text) {
-        if (file)
-            fclose(file);
-        else
-            close(fd);
-        free(reading.text);
-        return error_memory(err, RECORD_SIZE, "reading a list");
-    }
-    portion_begin(&reading.total);
-    while (status == STATUS_OK && (length = next_record(&reading, file)) > 0) {
-        if (reading.record++ == 0)
-            continue;
-        if (reading.record % STOP_EVERY == 0 &&
-            (status = stop_check(listing->stop, "reading a list", err)) != STATUS_OK)
-            break;
+    struct listfile *list = reading->list;
+    for (uint64_t record = 0;; record++) {
+        enum status status = STATUS_OK;
+        if (list->has_end && list->next == list->block[reading->block + 1].offset) {
+            status = end_block(reading, err);
+            if (status != STATUS_OK || reading->enough || reading->block == list->blocks)
+                return status;
+        }
+        const size_t length = next_record(list);
+        if (length == 0 && ferror(list->file))
+            return error_errno(err, STATUS_FAILED, errno, "read", "cannot read the list %s",
+                               list->name);
+        if (length == 0 && !list->has_end)
+            return STATUS_OK;
         if (length == RECORD_SIZE)
-            status = damaged(&reading, "is longer than 1 MiB", err);
-        else if (reading.text[length - 1] != 0)
-            status = damaged(&reading, "is cut off", err);
-        else
-            status = read_record(&reading, err);
+            return damaged(list, "is longer than 1 MiB", err);
+        if (length == 0 || list->text[length - 1] != 0)
+            return damaged(list, "is cut off", err);
+        if (record % STOP_EVERY == 0)
+            status = stop_check(reading->listing->stop, "reading a list", err);
+        if (status == STATUS_OK)
+            status = read_record(reading, err);
+        if (status != STATUS_OK)
+            return status;
     }
-    if (status == STATUS_OK && ferror(file))
-        status = error_errno(err, STATUS_FAILED, errno, "read", "cannot read the list %s",
-                             source->name + 1);
-    fclose(file);
-    free(reading.text);
+}
+
+/* Hands out what is there once. */
+static enum status add_each_once(struct reading *reading, struct error *err)
+{
+    struct source_listing *listing = reading->listing;
+    struct once_path path;
+    struct entry entry;
+    enum status status = once_finish(reading->once, err);
+    if (status == STATUS_OK)
+        listing->paths_repeated += once_repeated(reading->once);
+    while (status == STATUS_OK && (status = once_next(reading->once, &path, err)) == STATUS_OK) {
+        memcpy(&entry, path.payload, path.payload_length);
+        listing->found(listing);
+        if (pathglob_takes_alone(listing->globs, path.path, path.length))
+            status = listing->add(listing, path.path, path.length, &entry, err);
+    }
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+enum status listfile_list(struct listfile *list, struct source *source,
+                          struct source_listing *listing, struct error *err)
+{
+    struct reading reading = {.list = list, .source = source, .listing = listing};
+    enum status status = STATUS_OK;
+    uint64_t start = sizeof LISTFILE_BEGINNING;
+    portion_begin(&reading.total);
+    if (list->has_end && list->blocks == 0)
+        return STATUS_OK;
+    if (list->has_end && listing->start) {
+        reading.block = (size_t)listing->start->place;
+        start = list->block[reading.block].offset;
+    } else if (!list->has_end) {
+        status = once_open(&reading.once, listing->spool_directory, listing->memory, listing->stop,
+                           err);
+    }
+    if (status == STATUS_OK && !go_to(list, start))
+        status = error_errno(err, STATUS_FAILED, errno, "fseeko", "cannot read the list %s",
+                             list->name);
+    if (status == STATUS_OK)
+        status = read_records(&reading, err);
+    if (status == STATUS_OK && reading.once)
+        status = add_each_once(&reading, err);
+    once_close(&reading.once);
     bytes_clear(&reading.path);
     return status;
 }

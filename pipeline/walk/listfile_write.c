@@ -1,10 +1,12 @@
 /* listfile_write.c: what a walk has found, as a list. */
 #include "base/output.h"
 #include "base/path.h"
+#include "base/sample_name.h"
 #include "walk/archives.h"
 #include "walk/bytes.h"
 #include "walk/filelist.h"
 #include "walk/listfile.h"
+#include "walk/once.h"
 #include "walk/source_files.h"
 
 #include <errno.h>
@@ -14,38 +16,48 @@
 #include <unistd.h>
 
 #define STOP_EVERY 1024 /* items */
+#define BLOCK      4096 /* and what else belongs to the last piece */
+
+/* An item between the walk and the list. */
+struct item {
+    uint32_t in_archive; /* bytes of the path from the slash behind the archive on; 0: it is a file */
+    struct entry entry;  /* entry_size() bytes of it */
+};
 
 struct writing {
     FILE *file;
     const struct walk *walk;
     struct listfile_summary *out;
-    struct portion_total total;
-    struct bytes path; /* of the item, from the working directory */
-    uint64_t archive;  /* of the members last written, as archives_of gives it */
+    struct portion_total total, block;
+    struct bytes path;   /* of an item of the walk, from the working directory */
+    struct bytes blocks; /* the records p */
+    uint64_t archive;    /* of the members last written, as archives_of gives it */
+    bool begun;          /* `archive` is known to the block */
+    uint64_t offset;     /* of the block */
+    struct bytes last;   /* the path written last */
 };
 
 /* The path by which an item is found from the working directory. */
 static enum status make_path(struct bytes *path, const struct source *source,
                              const struct walk_item *item, struct error *err)
 {
+    const char *slash = strrchr(source->name, '/');
     size_t prefix = 0;
     enum status status = STATUS_OK;
     bytes_cut(path, 0);
     if (source->kind == &source_directory)
         prefix = strlen(source->name);
-    else if (source->kind == &source_file && strrchr(source->name, '/'))
-        prefix = (size_t)(strrchr(source->name, '/') - source->name);
+    else if (source->kind == &source_file && slash)
+        prefix = (size_t)(slash - source->name);
     else if (source->kind != &source_list && source->kind != &source_file)
         return error_set(err, STATUS_USAGE, "the source %s has no files that a list could name",
                          source->name);
-    if (prefix > 0 || source->kind == &source_directory) {
-        status = bytes_append(path, source->name, prefix, err);
-        if (status == STATUS_OK)
-            status = bytes_append(path, "/", 1, err);
-    }
-    if (status == STATUS_OK)
-        status = bytes_append(path, item->path, item->path_length, err);
-    if (status == STATUS_OK && prefix > 0)
+    const bool below = source->kind == &source_directory || (source->kind == &source_file && slash);
+    if (below && ((status = bytes_append(path, source->name, prefix, err)) ||
+                  (status = bytes_append(path, "/", 1, err))))
+        return status;
+    status = bytes_append(path, item->path, item->path_length, err);
+    if (status == STATUS_OK && below)
         bytes_cut(path, filelist_normalize(path->data, path->length));
     return status;
 }
@@ -57,96 +69,166 @@ static void put_time(FILE *file, int64_t ns)
             size % 1000000000);
 }
 
-/* Begins the records of an archive's members. `path` is a member's. */
-static void put_archive(struct writing *writing, const struct walk_item *item)
+/* Begins the records of an archive's members, of which `path` is one. Of an archive that stays whole the
+ * first member has the weight, the others none, whichever of them the walk gave. */
+static void put_archive(struct writing *writing, const char *path, size_t length,
+                        struct entry *entry)
 {
     struct archive_file about;
-    const struct bytes *path = &writing->path;
-    archives_about(&about, walk_archives(writing->walk), item->where);
-    /* A member's path is that of the archive, a slash and its name. */
-    const size_t behind = item->path_length - about.length;
-    fprintf(writing->file, "%c %" PRIu64 " ", item->share ? 'z' : 'a', about.bytes);
+    const bool first = archives_of(entry->where) != writing->archive;
+    if (!first && writing->begun) {
+        entry->share = entry->share ? ENTRY_SHARE_REST : 0;
+        return;
+    }
+    archives_about(&about, walk_archives(writing->walk), entry->where);
+    fprintf(writing->file, "%c %" PRIu64 " ", entry->share ? 'z' : 'a', about.bytes);
     put_time(writing->file, about.mtime_ns);
-    fwrite(path->data, 1, path->length - behind, writing->file);
+    fwrite(path, 1, length, writing->file);
     fputc(0, writing->file);
-    writing->archive = archives_of(item->where);
-    writing->out->archives++;
+    entry->share = entry->share ? about.bytes : 0;
+    writing->out->archives += first;
+    writing->archive = archives_of(entry->where);
+    writing->begun = true;
 }
 
-static void put_failed(FILE *file, const struct walk_item *item)
+static void put_failed(FILE *file, const struct entry *entry)
 {
-    const struct failure *failure = &item->failure;
+    const struct failure *failure = &entry->failure;
     fprintf(file, "x %s %d %" PRIu64 " ", reason_name(failure->reason), failure->error_number,
-            item->bytes);
-    put_time(file, item->mtime_ns);
+            entry->bytes);
+    put_time(file, entry->mtime_ns);
     fprintf(file, "%zu %s ", strlen(failure->message), failure->message);
 }
 
-static enum status put_item(struct writing *writing, const struct walk_item *item,
-                            struct error *err)
+static enum status end_block(struct writing *writing, struct error *err)
 {
-    const struct source *source = walk_source(writing->walk, item->source);
-    struct entry entry = {.bytes = item->bytes, .share = item->share, .failure = item->failure};
-    size_t from = 0;
-    enum status status = make_path(&writing->path, source, item, err);
-    if (status != STATUS_OK)
-        return status;
-    if (archives_member(item->where)) {
-        struct archive_file about;
-        archives_about(&about, walk_archives(writing->walk), item->where);
-        if (archives_of(item->where) != writing->archive)
-            put_archive(writing, item);
-        from = writing->path.length - (item->path_length - about.length) + 1;
-    }
-    if (item->failure.reason != REASON_NONE) {
-        put_failed(writing->file, item);
-        from = 0;
-        writing->out->failed++;
-    } else if (archives_member(item->where)) {
-        fprintf(writing->file, "%c %" PRIu64 " %" PRIu64 " ",
-                item->where & SOURCE_WHERE_IN_ORDER ? 'c' : 'm', item->bytes,
-                archives_place(item->where));
-    } else {
-        fprintf(writing->file, "f %" PRIu64 " ", item->bytes);
-        put_time(writing->file, item->mtime_ns);
-    }
-    fwrite(writing->path.data + from, 1, writing->path.length - from + 1, writing->file);
-    portion_add(&writing->total, writing->path.data, writing->path.length, &entry);
-    writing->out->bytes += item->bytes;
-    return STATUS_OK;
+    char record[128], digest[33];
+    const uint64_t count = writing->total.count - writing->block.count,
+                   weight = writing->total.weight - writing->block.weight;
+    portion_digest(digest, &writing->block);
+    const int length =
+        snprintf(record, sizeof record, "p %" PRIu64 " %" PRIu64 " %" PRIu64 " %s",
+                 writing->offset, count, weight, digest);
+    portion_begin(&writing->block);
+    writing->begun = false;
+    writing->offset = (uint64_t)ftello(writing->file);
+    return bytes_append(&writing->blocks, record, (size_t)length + 1, err);
 }
 
-static enum status put_items(struct writing *writing, struct walk *walk, struct stop *stop,
-                             struct error *err)
+/* Writes an item. A block ends where a piece begins. */
+static enum status put_item(struct writing *writing, const char *path, size_t length,
+                            uint32_t in_archive, struct entry *entry, struct error *err)
+{
+    FILE *file = writing->file;
+    const bool member = archives_member(entry->where),
+               goes_on = member && archives_of(entry->where) == writing->archive;
+    size_t from = 0;
+    if (writing->block.count >= BLOCK && !(goes_on && entry->share) &&
+        !sample_tied(writing->last.data, writing->last.length, path, length) &&
+        end_block(writing, err) != STATUS_OK)
+        return STATUS_FAILED;
+    if (member)
+        put_archive(writing, path, length - in_archive, entry);
+    if (entry->failure.reason != REASON_NONE) {
+        put_failed(file, entry);
+        writing->out->failed++;
+    } else if (member) {
+        from = length - in_archive + 1;
+        fprintf(file, "%c %" PRIu64 " %" PRIu64 " ",
+                entry->where & SOURCE_WHERE_IN_ORDER ? 'c' : 'm', entry->bytes,
+                archives_place(entry->where));
+    } else {
+        fprintf(file, "f %" PRIu64 " ", entry->bytes);
+        put_time(file, entry->mtime_ns);
+    }
+    fwrite(path + from, 1, length - from, file);
+    fputc(0, file);
+    portion_add(&writing->total, path, length, entry);
+    portion_add(&writing->block, path, length, entry);
+    writing->out->bytes += entry->bytes;
+    bytes_cut(&writing->last, 0);
+    return bytes_append(&writing->last, path, length, err);
+}
+
+/* Takes the items of the walk, at once or, where sources may have some in common, by way of `once`. */
+static enum status take_items(struct writing *writing, struct walk *walk, struct once *once,
+                              struct stop *stop, struct error *err)
 {
     struct walk_item item;
     enum status status;
-    fwrite(LISTFILE_BEGINNING, 1, sizeof LISTFILE_BEGINNING, writing->file);
     while ((status = walk_next(walk, &item, err)) == STATUS_OK) {
+        const struct source *source = walk_source(walk, item.source);
+        struct bytes *path = &writing->path;
+        struct item out = {.entry = {.bytes = item.bytes,
+                                     .mtime_ns = item.mtime_ns,
+                                     .where = item.where,
+                                     .share = item.share,
+                                     .failure = item.failure}};
         if (item.sequence % STOP_EVERY == 0)
             status = stop_check(stop, "writing the list", err);
         if (status == STATUS_OK)
-            status = put_item(writing, &item, err);
+            status = make_path(path, source, &item, err);
+        if (status == STATUS_OK && archives_member(item.where)) {
+            struct archive_file about;
+            archives_about(&about, walk_archives(walk), item.where);
+            /* A member's path is that of the archive, a slash and its name. */
+            out.in_archive = item.path_length - (uint32_t)about.length;
+        }
+        if (status == STATUS_OK)
+            status = once ? once_add(once, path->data, path->length, &out,
+                                     (uint32_t)offsetof(struct item, entry) + entry_size(&out.entry),
+                                     err)
+                          : put_item(writing, path->data, path->length, out.in_archive, &out.entry,
+                                     err);
         if (status != STATUS_OK)
             return status;
     }
-    if (status != STATUS_END)
-        return status;
-    writing->out->count = writing->total.count;
-    portion_digest(writing->out->digest, &writing->total);
-    fprintf(writing->file, "e %" PRIu64 " %s", writing->out->count, writing->out->digest);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+static enum status put_each_once(struct writing *writing, struct once *once, struct stop *stop,
+                                 struct error *err)
+{
+    struct once_path path;
+    struct item item;
+    enum status status = once_finish(once, err);
+    if (status == STATUS_OK)
+        writing->out->repeated = once_repeated(once);
+    while (status == STATUS_OK && (status = once_next(once, &path, err)) == STATUS_OK) {
+        memcpy(&item, path.payload, path.payload_length);
+        if (writing->total.count % STOP_EVERY == 0)
+            status = stop_check(stop, "writing the list", err);
+        if (status == STATUS_OK)
+            status = put_item(writing, path.path, path.length, item.in_archive, &item.entry, err);
+    }
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+static enum status put_end(struct writing *writing, struct error *err)
+{
+    struct listfile_summary *out = writing->out;
+    if (writing->block.count > 0 && end_block(writing, err) != STATUS_OK)
+        return STATUS_FAILED;
+    fwrite(writing->blocks.data, 1, writing->blocks.length, writing->file);
+    out->count = writing->total.count;
+    portion_digest(out->digest, &writing->total);
+    fprintf(writing->file, "e %" PRIu64 " %s %" PRIu64 " %" PRIu64, out->count, out->digest,
+            writing->total.weight, writing->offset);
     fputc(0, writing->file);
     return STATUS_OK;
 }
 
 enum status listfile_write(struct listfile_summary *out, const char *path, struct walk *walk,
-                           struct stop *stop, struct error *err)
+                           const char *directory, uint64_t memory, struct stop *stop,
+                           struct error *err)
 {
-    struct writing writing = {.walk = walk, .out = out};
+    struct writing writing = {.walk = walk, .out = out, .offset = sizeof LISTFILE_BEGINNING};
     struct output *output = NULL;
+    struct once *once = NULL;
     char shown[256];
     *out = (struct listfile_summary){.count = 0};
     portion_begin(&writing.total);
+    portion_begin(&writing.block);
     enum status status = output_open(&output, path, err);
     if (status != STATUS_OK)
         return status;
@@ -158,7 +240,15 @@ enum status listfile_write(struct listfile_summary *out, const char *path, struc
             close(fd);
         goto out;
     }
-    status = put_items(&writing, walk, stop, err);
+    fwrite(LISTFILE_BEGINNING, 1, sizeof LISTFILE_BEGINNING, writing.file);
+    if (walk_source_count(walk) > 1)
+        status = once_open(&once, directory, memory, stop, err);
+    if (status == STATUS_OK)
+        status = take_items(&writing, walk, once, stop, err);
+    if (status == STATUS_OK && once)
+        status = put_each_once(&writing, once, stop, err);
+    if (status == STATUS_OK)
+        status = put_end(&writing, err);
     const bool failed = ferror(writing.file);
     if ((fclose(writing.file) != 0 || failed) && status == STATUS_OK)
         status = error_errno(err, STATUS_FAILED, errno, "write", "cannot write %s%s",
@@ -167,7 +257,10 @@ enum status listfile_write(struct listfile_summary *out, const char *path, struc
     if (status == STATUS_OK)
         status = output_commit(output, err);
 out:
+    once_close(&once);
     output_close(&output);
     bytes_clear(&writing.path);
+    bytes_clear(&writing.last);
+    bytes_clear(&writing.blocks);
     return status;
 }

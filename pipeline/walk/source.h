@@ -3,12 +3,13 @@
  *
  *     recognise   is this SOURCE of the kind?
  *     prepare     before any source is listed: a mistyped one is known at once
+ *     begin_share where a share begins, if that is known without listing everything
  *     list        gives all members in their order, with what it takes to open each of them
  *     open        gives the bytes of one member as a blob
  *     close       frees what the others have kept
  *
- * Threads. recognise, prepare, list and close are called by one thread at a time, list once (or twice,
- * see below) for each source, in the order of the sources. open is called when all sources have been listed, by any
+ * Threads. recognise, prepare, list and close are called by one thread at a time, list once
+ * for each source, in the order of the sources. open is called when all sources have been listed, by any
  * thread, several at a time, also for members of one source; what it uses of the source does not
  * change any more, or has a lock of its own. Where members can be had only one after the other (a
  * compressed archive), SOURCE_WHERE_IN_ORDER in their `where` makes it so: open is called by one thread
@@ -50,6 +51,14 @@ struct source {
     void *state; /* the kind's own */
 };
 
+/* Where the listing for a share begins, in a source that knows its members before it lists them. */
+struct source_start {
+    uint64_t place;         /* the kind's own */
+    uint64_t count, weight; /* members before it (portion.h) */
+    uint64_t list_count, list_weight;
+    char list_digest[33]; /* of all members */
+};
+
 /* What `list` is given. */
 struct source_listing {
     const struct walk_options *options;
@@ -59,8 +68,10 @@ struct source_listing {
     bool (*promises_image)(const char *path); /* as in walk_config */
     uint64_t memory;                          /* bytes for sorting */
     struct stop *stop;     /* to be looked at every 1000 members or fewer; may be NULL */
+    const struct source_start *start; /* what begin_share gave; NULL: list everything */
     uint64_t links_passed;    /* symbolic links to directories that were not followed */
     uint64_t archives_passed; /* archives in directories that were not opened */
+    uint64_t paths_repeated;  /* lines of lists that name what one before has named */
 
     /* Counts one that was found, for the progress. */
     void (*found)(struct source_listing *listing);
@@ -84,8 +95,10 @@ struct source_kind {
     bool (*recognise)(const char *name, const struct stat *st);
     enum status (*prepare)(struct source *source, struct error *err); /* may be NULL */
     enum status (*list)(struct source *source, struct source_listing *listing, struct error *err);
-    /* May `list` be called twice, for it costs little and gives the same? NULL: no. */
-    bool (*lists_twice)(const struct source *source);
+    /* Finds where share `index` of `count` begins; `list` then begins there. STATUS_END, or NULL: only
+     * `list` can tell. */
+    enum status (*begin_share)(struct source_start *out, struct source *source, uint64_t index,
+                               uint64_t count, struct error *err);
     /* Returns REASON_NONE, or fills *failure, which becomes the member's. */
     enum reason (*open)(struct blob *out, const struct source *source,
                         const struct source_member *member, struct failure *failure);

@@ -318,28 +318,49 @@ static enum status add_listed(void *context, const char *path, size_t length, st
     return add_named(context, path, path, length, err);
 }
 
+/* A list of clpipe list is open from here until it has been read. */
+static enum status open_list_file(struct source *source, struct error *err)
+{
+    struct listfile *list = source->state;
+    if (list || source->name[0] != '@')
+        return STATUS_OK;
+    const enum status status = listfile_open(&list, source->name + 1, err);
+    source->state = list;
+    return status;
+}
+
+static void close_list_file(struct source *source)
+{
+    struct listfile *list = source->state;
+    listfile_close(&list);
+    source->state = NULL;
+}
+
+static enum status begin_share_of_list(struct source_start *out, struct source *source,
+                                       uint64_t index, uint64_t count, struct error *err)
+{
+    const enum status status = open_list_file(source, err);
+    if (status != STATUS_OK)
+        return status;
+    return source->state ? listfile_begin_share(out, source->state, index, count) : STATUS_END;
+}
+
 static enum status list_list(struct source *source, struct source_listing *listing,
                              struct error *err)
 {
     struct named named = {listing, source->shared->archives, source->shared->working_directory};
-    int fd = -1;
-    enum status status =
-        source->name[0] == '@' ? listfile_open(&fd, source->name + 1, err) : STATUS_OK;
-    if (status != STATUS_OK || fd >= 0)
-        return status == STATUS_OK ? listfile_list(fd, source, listing, err) : status;
-    return filelist_read(source->name, listing->spool_directory, listing->memory, listing->stop,
-                         add_listed, &named, err);
-}
-
-/* Lists of clpipe list are read where they lie and looked up nowhere; others are sorted, and their
- * files looked at. */
-static bool is_written_list(const struct source *source)
-{
-    struct error err = ERROR_INIT;
-    int fd = -1;
-    if (source->name[0] == '@' && listfile_open(&fd, source->name + 1, &err) == STATUS_OK && fd >= 0)
-        close(fd);
-    return fd >= 0;
+    uint64_t repeated = 0;
+    enum status status = open_list_file(source, err);
+    if (status != STATUS_OK)
+        return status;
+    if (source->state)
+        status = listfile_list(source->state, source, listing, err);
+    else
+        status = filelist_read(&repeated, source->name, listing->spool_directory, listing->memory,
+                               listing->stop, add_listed, &named, err);
+    listing->paths_repeated += repeated;
+    close_list_file(source);
+    return status;
 }
 
 const struct source_kind source_directory = {
@@ -361,7 +382,8 @@ const struct source_kind source_list = {
     .name = "list",
     .recognise = is_list,
     .prepare = take_standard_input,
+    .begin_share = begin_share_of_list,
     .list = list_list,
-    .lists_twice = is_written_list,
     .open = open_listed,
+    .close = close_list_file,
 };

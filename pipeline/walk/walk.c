@@ -7,8 +7,8 @@
  * Everything is looked at before the first item is handed out: the order needs it, and so do the
  * total and the ETA. What kinds of source there are: source_kinds.c.
  *
- * A share can be told only when all is weighed. Sources that can be listed twice are weighed first, so
- * that the spool takes no more than the share; others go to the spool as a whole.
+ * A share can be told only when all is weighed, so everything goes to the spool; but a list of clpipe list
+ * knows its weight and where a share begins, and nothing else is read.
  */
 #include "walk/walk.h"
 
@@ -47,7 +47,7 @@ struct walk {
     struct spool_reader reader;
     uint64_t count, bytes;
     uint64_t looked_at, limit; /* items that count to the limit; UINT64_MAX: there is none */
-    uint64_t links_passed, archives_passed;
+    uint64_t links_passed, archives_passed, paths_repeated;
     uint64_t from, to; /* what the reader reads of the spool */
     struct list_share share;
     uint64_t sequence; /* of the next item */
@@ -66,10 +66,9 @@ struct walking {
     const struct walk_config *config;
     uint16_t source;
     uint64_t found;
-    enum { KEEP_ALL, WEIGH, KEEP_SHARE } pass;
     struct portion_total total; /* where there are shares */
     struct bytes last;          /* the path before, likewise */
-    uint64_t weight;            /* of all items, for KEEP_SHARE */
+    struct source_start start;  /* where listing.start is set */
     struct division division;   /* likewise */
 };
 
@@ -88,8 +87,6 @@ struct packed {
 static void count_found(struct source_listing *listing)
 {
     struct walking *walking = (struct walking *)listing;
-    if (walking->pass == KEEP_SHARE)
-        return; /* it was, when it was weighed */
     if (++walking->found % PROGRESS_EVERY == 0 && walking->config->progress)
         walking->config->progress(walking->config->progress_context, walking->found);
 }
@@ -149,12 +146,14 @@ static enum status write_item(struct source_listing *listing, const char *path, 
     if (walk->share.count > 0 &&
         weigh_item(&packed.weight, walking, path, length, entry, err) != STATUS_OK)
         return STATUS_FAILED;
-    if (walking->pass != KEEP_SHARE)
+    if (walking->listing.start) {
+        const int side = divide_item(&walk->share, &walking->division, packed.weight,
+                                     walking->start.list_weight);
+        if (side != 0)
+            return side > 0 ? STATUS_END : STATUS_OK;
+    } else {
         count_item(walk, walking->source, path, length, entry);
-    if (walking->pass == WEIGH ||
-        (walking->pass == KEEP_SHARE &&
-         divide_item(&walk->share, &walking->division, packed.weight, walking->weight) != 0))
-        return STATUS_OK;
+    }
     if (spool_write(walk->spool, &packed, sizeof packed, err) != STATUS_OK ||
         spool_write(walk->spool, entry, packed.entry_size, err) != STATUS_OK ||
         spool_write(walk->spool, path, length, err) != STATUS_OK ||
@@ -218,37 +217,27 @@ static enum status list_each(struct walking *walking, struct error *err)
     return STATUS_OK;
 }
 
-/* Can all sources be listed twice? */
-static bool lists_twice(const struct walk *walk)
-{
-    for (unsigned i = 0; i < walk->source_count; i++) {
-        const struct source *source = &walk->sources[i];
-        if (!source->name || !source->kind->lists_twice || !source->kind->lists_twice(source))
-            return false;
-    }
-    return true;
-}
-
-/* After a listing that has weighed all items: another one, which keeps those of the share. */
-static enum status list_share(struct walking *walking, struct error *err)
+/* Where all that is asked for is a share of one source, that source may know where it begins. */
+static enum status begin_share(struct walking *walking, struct error *err)
 {
     struct walk *walk = walking->walk;
-    char digest[33];
-    archives_close(&walk->shared.archives); /* they get the same numbers */
-    enum status status = archives_open(&walk->shared.archives, err);
-    walking->pass = KEEP_SHARE;
-    walking->weight = walking->total.weight;
-    bytes_cut(&walking->last, 0);
-    portion_begin(&walking->total);
-    if (status == STATUS_OK)
-        status = list_each(walking, err);
+    const struct walk_options *options = &walking->config->options;
+    struct source *source = &walk->sources[0];
+    struct source_start *start = &walking->start;
+    struct list_share *share = &walk->share;
+    if (share->count == 0 || walk->source_count > 1 || !source->name || !source->kind->begin_share ||
+        options->include_count > 0 || options->exclude_count > 0 || options->limit > 0)
+        return STATUS_OK;
+    const enum status status =
+        source->kind->begin_share(start, source, share->index, share->count, err);
     if (status != STATUS_OK)
-        return status;
-    portion_digest(digest, &walking->total);
-    return strcmp(digest, walk->share.list_digest) == 0
-               ? STATUS_OK
-               : error_set(err, STATUS_FAILED,
-                           "a list has changed while it was read: repeat the command");
+        return status == STATUS_END ? STATUS_OK : status;
+    walking->listing.start = start;
+    walking->division = (struct division){.before = start->weight, .position = start->count};
+    share->first = share->last = start->count;
+    share->list_count = walk->listed[0].count = start->list_count;
+    memcpy(share->list_digest, start->list_digest, sizeof share->list_digest);
+    return STATUS_OK;
 }
 
 static enum status list_sources(struct walk *walk, const struct walk_config *config,
@@ -278,17 +267,18 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
         .config = config,
     };
     portion_begin(&walking.total);
-    walking.pass = walk->share.count > 0 && lists_twice(walk) ? WEIGH : KEEP_ALL;
-    status = list_each(&walking, err);
-    if (status == STATUS_OK && walk->share.count > 0) {
+    status = begin_share(&walking, err);
+    if (status == STATUS_OK)
+        status = list_each(&walking, err);
+    if (status == STATUS_OK && walk->share.count > 0 && !walking.listing.start) {
         portion_digest(walk->share.list_digest, &walking.total);
         walk->share.list_count = walking.total.count;
-        status = walking.pass == WEIGH ? list_share(&walking, err)
-                                       : take_share(walk, walking.total.weight, err);
+        status = take_share(walk, walking.total.weight, err);
     }
     bytes_clear(&walking.last);
     walk->links_passed = walking.listing.links_passed;
     walk->archives_passed = walking.listing.archives_passed;
+    walk->paths_repeated = walking.listing.paths_repeated;
 out:
     pathglob_close(&globs);
     skip_close(&skip);
@@ -445,6 +435,11 @@ uint64_t walk_archives_passed(const struct walk *walk)
     return walk->archives_passed;
 }
 
+uint64_t walk_paths_repeated(const struct walk *walk)
+{
+    return walk->paths_repeated;
+}
+
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err)
 {
     struct packed packed;
@@ -491,6 +486,11 @@ enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t
     if (archives_member(member->where))
         return archives_open_member(out, walk->shared.archives, member, failure);
     return from->kind->open(out, from, member, failure);
+}
+
+unsigned walk_source_count(const struct walk *walk)
+{
+    return walk->source_count;
 }
 
 const struct source *walk_source(const struct walk *walk, uint16_t source)

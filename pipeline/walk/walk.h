@@ -96,6 +96,8 @@ const struct list_share *walk_share(const struct walk *walk);
 uint64_t walk_links_passed(const struct walk *walk);
 /* Archives in directories that were not opened because it was not asked for. */
 uint64_t walk_archives_passed(const struct walk *walk);
+/* Lines of lists that were left out: the list had the path before. */
+uint64_t walk_paths_repeated(const struct walk *walk);
 
 /* The next item, or STATUS_END. One thread at a time. */
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err);
@@ -113,11 +115,12 @@ static inline bool walk_opens_in_order(uint64_t where)
     return where & SOURCE_WHERE_IN_ORDER;
 }
 
-/* Items of a source, in this and all other shares. *unseen: its directory could not be read to its end, wherever the item that says
- * so comes. */
+/* Items of a source, in this and all other shares. *unseen: its directory could not be read to its end,
+ * wherever the item that says so comes. */
 uint64_t walk_count_of(const struct walk *walk, uint16_t source, bool *unseen);
 
-/* A source, and the archives that have members in the walk. */
+/* Its sources, one of them, and the archives that have members in the walk. */
+unsigned walk_source_count(const struct walk *walk);
 const struct source *walk_source(const struct walk *walk, uint16_t source);
 const struct archives *walk_archives(const struct walk *walk);
 

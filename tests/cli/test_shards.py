@@ -95,7 +95,7 @@ def test_an_interrupted_shard_goes_on(clpipe, mixed, tmp_path):
     ("mpi", {"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, (1, 2)),
     ("mpi", {"PMI_RANK": "0", "PMI_SIZE": "0"}, "PMI_RANK is 0 and PMI_SIZE is 0"),
     ("mpi", {}, "no launcher"),
-    ("8/8", {}, "I is 0 to 7"), ("0/0", {}, "I/N"), ("-1/2", {}, "0 to 1"), ("3", {}, "I/N"),
+    ("8/8", {}, "I is 0 to 7"), ("0/0", {}, "I/N"), ("0/65537", {}, "N from 1 to 65536"), ("-1/2", {}, "0 to 1"), ("3", {}, "I/N"),
     ("/", {}, "I/N"), ("1/2/3", {}, "I/N")])
 def test_where_the_number_comes_from(clpipe, photos, shard, env, said):
     result = clpipe("ingest", photos, "--dry-run", "--shard", shard, env={**NO_LAUNCHER, **env})
@@ -201,10 +201,11 @@ def test_a_list_made_by_find(clpipe, photos, tmp_path):
         sorted(str(p.relative_to(photos)) for p in photos.rglob("*.jpg"))
 
 
-def test_a_share_of_a_list_takes_the_disk_of_a_share(tmp_path):
+def test_a_share_of_a_list_takes_the_disk_of_a_share(clpipe, tmp_path):
     """The files of a list of 40,000 that nobody has; what goes to the disk may have a megabyte."""
-    (tmp_path / "L").write_bytes(b"clpipe list 1\0" + b"".join(
+    (tmp_path / "H").write_bytes(b"clpipe list 1\0" + b"".join(
         b"f %d 1.5 pictures/%08d.jpg\0" % (1000 + i % 9, i) for i in range(40000)))
+    assert clpipe("list", "@H", "-o", "L", "-q").returncode == 0
 
     def run(*sources):
         return subprocess.run([str(CLPIPE), "ingest", *sources, "--dry-run", "--shard", "699/1000", "--json",
@@ -214,10 +215,74 @@ def test_a_share_of_a_list_takes_the_disk_of_a_share(tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["shard"]["list_count"] == 40000 and 27900 < report["shard"]["first"] < 28100
     assert 0 < report["images_failed"] < 100
-    # Beside a source that cannot be listed twice, everything does.
-    (tmp_path / "few").mkdir()
-    (tmp_path / "few/a.jpg").touch()
-    check_one_error(run("@L", "few"), 3, "temporary file")
+    # Of another source, everything does.
+    check_one_error(run("@H"), 3, "temporary file")
+
+
+def listed_blocks():
+    """Samples, files and members of archives that nobody has: 5 blocks, and none of 4,096 items exactly."""
+    for i in range(5000):
+        yield b"f %d 1.5 t/%05d.%s" % (i * 7919 % 1000, i // 2, b"cls" if i % 2 else b"jpg")
+    yield b"z 700000 2 whole.tgz"
+    yield from (b"c %d %d %d.jpg" % (i, i, i) for i in range(6000))
+    yield b"a 9000000 3 plain.tar"
+    yield from (b"m %d %d %d.jpg" % (i % 600, 512 + 1000 * i, i) for i in range(8000))
+    yield b"x unreadable 13 0 0.0 2 no t/z"
+
+
+def test_blocks_of_a_list(clpipe, tmp_path):
+    """A share is read from where it begins, and is what reading everything (--include) gives."""
+    (tmp_path / "H").write_bytes(b"clpipe list 1\0" + b"".join(line + b"\0" for line in listed_blocks()))
+    assert clpipe("list", "@H", "-o", "L", "-q").returncode == 0
+    written = (tmp_path / "L").read_bytes()
+    assert [r.split()[2] for r in written.split(b"\0") if r.startswith(b"p ")] == [b"0", b"4096", b"11000", b"15096"]
+    assert clpipe("list", "@L", "-o", "M", "-q").returncode == 0
+    assert (tmp_path / "M").read_bytes() == written
+
+    def dry(i, count, *more, name="L"):
+        return clpipe("ingest", f"@{name}", "--dry-run", "--shard", f"{i}/{count}", *more)
+
+    def share(*args, name="L"):
+        return json.loads(dry(*args, "--json", "-", name=name).stdout)
+
+    for count in 2, 7:
+        for i in range(count):
+            ours, whole = share(i, count), share(i, count, "--include", "*")
+            assert ours["shard"] == whole["shard"] and ours["images_failed"] == whole["images_failed"] > 0
+    for i in range(0, 1000, 97):
+        assert share(i, 1000)["shard"] == share(i, 1000, name="H")["shard"]
+    # What was changed since is found by the shares that read it.
+    at = written.index(b"m 5 5512 5.jpg")
+    (tmp_path / "C").write_bytes(written[:at] + b"m 6" + written[at + 3:])
+    assert share(0, 7, name="C")["images_failed"] > 0
+    check_one_error(dry(5, 7, name="C"), 3, "C is no list", "has been changed")
+    (tmp_path / "C").write_bytes(written[:at] + b"m 15" + written[at + 3:])
+    check_one_error(dry(0, 7, name="C"), 3, "C is no list")
+
+
+def test_a_path_that_is_listed_twice(clpipe, photos, tmp_path):
+    """It is one row, in every kind of list, and of sources that have something in common."""
+    shutil.copytree(photos, tmp_path / "t")
+    names = ["t/red/00.png", "./t/blue/02.jpg", "t/blue/02.jpg", "t/green/01.jpg", "t//red/00.png"]
+    (tmp_path / "plain").write_text("\n".join(names))
+    (tmp_path / "H").write_bytes(b"clpipe list 1\0" + b"".join(
+        b"f %d %d.%09d %s\0" % (st.st_size, *divmod(st.st_mtime_ns, 10**9), name.encode())
+        for name in names for st in [(tmp_path / name).stat()]))
+    tables = []
+    for name in "plain", "H":
+        result = clpipe("ingest", f"@{name}", "-o", f"{name}.h5", *FEATURE)
+        assert result.returncode == 0 and "counts once: 2 repetitions left out" in result.stderr
+        assert clpipe("list", f"@{name}", "-o", f"{name}.list").returncode == 0
+        tables.append(table(tmp_path / f"{name}.h5"))
+    assert [name for name, _ in tables[0][0]] == [b"t/red/00.png", b"t/blue/02.jpg", b"t/green/01.jpg"]
+    assert tables[0] == tables[1]
+    assert (tmp_path / "plain.list").read_bytes() == (tmp_path / "H.list").read_bytes()
+    shards = [clpipe("ingest", "@H", "--dry-run", "--shard", f"{i}/2", "--json", "-") for i in range(2)]
+    assert sum(json.loads(shard.stdout)["images_ok"] for shard in shards) == 3
+    result = clpipe("list", "t", "t/red", "./t", "-o", "twice")
+    assert result.returncode == 0 and "counts once" in result.stderr
+    assert clpipe("list", "t", "-o", "once", "-q").returncode == 0
+    assert (tmp_path / "twice").read_bytes() == (tmp_path / "once").read_bytes()
 
 
 def test_what_has_changed_since_the_list(clpipe, photos, tmp_path):
@@ -239,7 +304,14 @@ GOOD = b"clpipe list 1\0f 2 1.5 a.jpg\0a 9000 1 x.tar\0m 5 512 b.jpg\0x unreadab
 
 
 @pytest.mark.parametrize("content,said", [
-    (GOOD + b"e 4 00000000000000000000000000000000\0", "does not agree"),
+    (GOOD + b"e 4 00000000000000000000000000000000\0", "e COUNT"),
+    (GOOD + b"e 4 00000000000000000000000000000000 9 90\0", "does not agree"),
+    (GOOD + b"e 4 00000000000000000000000000000000 9 91\0", "does not say where"),
+    (GOOD + b"p 14 0 0\0e 4 00000000000000000000000000000000 9 90\0", "p OFFSET"),
+    (GOOD + b"p 14 0 0 00000000000000000000000000000000\0e 4 00000000000000000000000000000000 9 90\0",
+     "has been changed"),
+    (GOOD + b"p 13 0 0 00000000000000000000000000000000\0e 4 00000000000000000000000000000000 9 90\0",
+     "does not follow"),
     (GOOD + b"f 2 1 cut", "is cut off"), (GOOD + b"f x 1 a\0", "f BYTES"), (GOOD + b"f 1 y a\0", "f BYTES"),
     (GOOD + b"f 1 1 \0", "f BYTES"), (GOOD + b"f 99999999999999999999999 1 a\0", "f BYTES"),
     (GOOD + b"q 1\0", "no known kind"), (GOOD + b"\0", "no known kind"),
@@ -247,7 +319,7 @@ GOOD = b"clpipe list 1\0f 2 1.5 a.jpg\0a 9000 1 x.tar\0m 5 512 b.jpg\0x unreadab
     (GOOD + b"m -1 0 z.jpg\0", "m BYTES"), (GOOD + b"x nothing 0 0 0 0  a\0", "x REASON"),
     (GOOD + b"x unreadable 0 0 0 999 t a\0", "x REASON"), (GOOD + b"a 99999999999999999 1 x.tar\0", "GiB"),
     (b"clpipe list 1\0m 5 0 b.jpg\0", "before any archive"), (GOOD + b"f 1 1 " + b"n" * (1 << 20) + b"\0", "1 MiB")],
-                         ids=range(16))
+                         ids=range(21))
 def test_damaged_lists(clpipe, tmp_path, content, said):
     (tmp_path / "L").write_bytes(content)
     check_one_error(clpipe("ingest", "@L", "--dry-run"), 3, "L is no list" if "GiB" != said else "list", said)

@@ -78,11 +78,12 @@ void fuzz_list(const struct fuzz_target *target, const uint8_t *data, size_t siz
     struct listed listed = {0};
     struct error err = ERROR_INIT;
     char source[80];
+    uint64_t repeated;
     fuzz_file(data, size);
     snprintf(source, sizeof source, "@%s", fuzz_file_name());
     list_plainly(&listed, data, size);
     enum status status =
-        filelist_read(source, fuzz_folder(), 1u << 17, NULL, take_path, &listed, &err);
+        filelist_read(&repeated, source, fuzz_folder(), 1u << 17, NULL, take_path, &listed, &err);
     fuzz_check(status == STATUS_OK && listed.next == listed.count);
     for (size_t i = 0; i < listed.count; i++)
         free(listed.path[i]);
@@ -153,9 +154,11 @@ void fuzz_listfile(const struct fuzz_target *target, const uint8_t *data, size_t
     snprintf(source, sizeof source, "@%s", fuzz_file_name());
     const bool whole = walk_shard(&share, source, 0, 0);
     for (uint64_t i = 0, position = 0; i < count; i++) {
-        fuzz_check(walk_shard(&share, source, i, count) == whole);
+        /* A share may be whole where the list is not. */
+        const bool there = walk_shard(&share, source, i, count);
         if (!whole)
-            break;
+            continue;
+        fuzz_check(there);
         fuzz_check(share.first == position && (i + 1 < count || share.last == share.list_count));
         position = share.last;
     }

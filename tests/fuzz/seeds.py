@@ -399,11 +399,15 @@ def draw_listfile(seeds):
     """Without the first record, which the target adds."""
     file, archive = b"f 2 1.5 a.jpg\0f 70 -3 b/c.cls\0f 0 0.000000001 b/c.jpg\0", b"a 9000 1 x.tar\0"
     whole = b"z 4000 1700000000.123456789 y.tgz\0c 5 0 1.png\0c 6000 3 2.png\0"
+    one, two = b"f 2 1.5 a.jpg\0", b"f 0 1 b/c.jpg\0"
+    blocks = one + two + b"p 14 0 0 %s\0p 28 1 3 %s\0e 2 %s 4 42\0" % (
+        b"7ab16675456b5a848f23568dcc6752fa", b"0d0ea5d67fbda92810c6d3ed6655bc43", b"0" * 32)
     failed = b"x unreadable 13 0 0.0 2 no x.tar/c.jpg\0x not-an-image 0 0 1.0 0  d\n.txt\0"
     for name, data in {
             "files": file, "members": archive + b"m 5 512 b.jpg\0m 8488 512 ./c\0c 1 2 d\0" + failed,
             "whole": whole + failed.replace(b"x.tar", b"y.tgz") + file, "mixed": file + archive + whole,
-            "cut": file[:-1], "empty": b"", "end": b"e 0 00000000000000000000000000000000\0",
+            "cut": file[:-1], "empty": b"", "end": b"e 0 %032d 0 14\0" % 0,
+            "twice": file + file[:14], "blocks": blocks,
             "outside": archive + b"m 9001 0 b\0", "before": b"m 1 1 b\0"}.items():
         seeds.add("listfile", name, data)
 

@@ -287,10 +287,12 @@ static void check_large(char separator)
     for (int i = 0; i < 2; i++) {
         struct counting counting = {0, 0};
         struct error err = ERROR_INIT;
-        assert_int_equal(
-            filelist_read("@list", "spool", memories[i], NULL, take_in_order, &counting, &err),
-            STATUS_OK);
+        uint64_t repeated;
+        assert_int_equal(filelist_read(&repeated, "@list", "spool", memories[i], NULL, take_in_order,
+                                       &counting, &err),
+                         STATUS_OK);
         assert_int_equal(counting.count, PATHS);
+        assert_int_equal(repeated, 2 * PATHS);
     }
 }
 
