@@ -171,6 +171,21 @@ static enum status print_runs(struct sink *sink, struct result *result, struct e
     return STATUS_OK;
 }
 
+static void print_compression(struct sink *sink, const struct result *result)
+{
+    uint64_t stored = 0, bytes = 0;
+    char of[40], in[40];
+    if (!result_compressed(result))
+        return;
+    for (unsigned i = 0; i < result_feature_count(result); i++) {
+        const struct result_feature *feature = result_feature_at(result, i);
+        stored += result_feature_stored_bytes(feature);
+        bytes += feature->rows * result_feature_row_bytes(feature);
+    }
+    sink_printf(sink, "  %-9s compressed: %s of values in %s\n", "",
+                format_bytes(of, sizeof of, bytes), format_bytes(in, sizeof in, stored));
+}
+
 /* Codebooks that cannot be read are verify's matter. */
 static void print_codebooks(struct sink *sink, struct result *result)
 {
@@ -204,6 +219,7 @@ static enum status print_overview(const struct overview *overview, struct error 
         }
         sink_text(&sink, "\n");
     }
+    print_compression(&sink, overview->result);
     print_codebooks(&sink, overview->result);
     if (result_failures(overview->result) > 0)
         print_failures(&sink, overview);
@@ -253,6 +269,7 @@ static void json_features(struct json *json, const struct result *result)
         json_uint(json, "rows", feature->rows);
         json_uint(json, "dimension", feature->dimension);
         json_string(json, "type", result_feature_type_name(feature));
+        json_uint(json, "stored_bytes", result_feature_stored_bytes(feature));
         if (feature->imported_from[0])
             report_bytes(json, "imported_from", feature->imported_from);
         json_close_object(json);

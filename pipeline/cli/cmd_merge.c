@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 #include "cli/progress.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
@@ -59,6 +60,9 @@ enum status command_merge(const struct options *options, struct error *err)
     char host[128] = "";
     if (!options->output)
         return misuse(err, options->command, "the output is missing: give -o ALL.h5");
+    if (options->compress && !options->copy)
+        return misuse(err, options->command,
+                      "--compress needs --copy: without it the file shows the rows of its parts");
     enum status status = options_check_output(options, "-o", options->output, err);
     if (status != STATUS_OK)
         return status;
@@ -70,6 +74,8 @@ enum status command_merge(const struct options *options, struct error *err)
                                         .count = options->operand_count,
                                         .output = options->output,
                                         .copy = options->copy,
+                                        .compress = options->compress,
+                                        .threads = compute_threads(options),
                                         .run = &run,
                                         .stop = signals_stop(),
                                         .progress = progress_phase,

@@ -461,6 +461,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                   .earlier = takeover->file ? takeover->places.earlier : NULL,
                   .redo = plan->redo,
                   .remade = plan->remade,
+                  .compress = options->compress,
                   .fresh = options->fresh,
                   .retry_failed = options->retry_failed,
                   .retry_limited = takeover_raises_limits(takeover),

@@ -62,6 +62,9 @@ static const struct option ingest_rows[] = {
     {"store", 0, OPTION_CHOICE, AT(store), "float32|float16|uint8", "float32", NULL, 0, 0,
      "type in which values are stored; float16 takes half of the space, uint8 a quarter, with an error "
      "that docs/features.md states; counts stay uint32; for one feature: store=TYPE in its SPEC"},
+    {"compress", 0, OPTION_FLAG, AT(compress), NULL, NULL, NULL, 0, 0,
+     "store features compressed (HDF5's deflate), also in later updates; for files that would not fit "
+     "otherwise: docs/guide.md has sizes and times"},
     {"thumbnails", 0, OPTION_MAYBE, AT(thumbnails), "[SIZE]", NULL,
      "those that the file has; run makes them for a new file", 16, 1024,
      "store a thumbnail of each image, at most SIZE pixels on its longest side (without SIZE: 160 "
@@ -354,6 +357,8 @@ static const struct option merge_rows[] = {
     OUTPUT_ROW(NULL, NULL, "file to write; required"),
     {"copy", 0, OPTION_FLAG, AT(copy), NULL, NULL, NULL, 0, 0,
      "copy all rows, so that the file needs its parts no longer and can be updated"},
+    {"compress", 0, OPTION_FLAG, AT(compress), NULL, NULL, NULL, 0, 0,
+     "with --copy: store features compressed, as those of compressed parts always are"},
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing -o FILE"},
     END};
 const struct option_group group_merge = {"Merging", merge_rows};

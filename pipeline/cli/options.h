@@ -60,6 +60,7 @@ struct options {
     const char *output;
     struct text_list features, include, exclude, drop_source;
     int store; /* enum feature_store */
+    bool compress;
     int normalize, alpha, decode_scale, blur; /* blur: 0 off, 1 by 3x3 pixels */
     int icc;                                  /* 0 ignore, 1 apply */
     uint64_t max_pixels, max_scans, limit;

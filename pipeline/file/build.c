@@ -1,8 +1,8 @@
 /* build.c: one pass over the rows (gather.h), into HDF5.
  *
  * The features' datasets come first in the file, contiguous and each in one piece, then the tables
- * with their texts, then clusters and runs; so the bytes before /runs depend on nothing but the
- * content. */
+ * with their texts, then clusters and runs; chunks that are compressed come between the texts, in the
+ * order of their rows. So the bytes before /runs depend on nothing but the content. */
 #include "file/build.h"
 #include "base/clock.h"
 #include "base/output.h"
@@ -10,6 +10,7 @@
 #include "features/kind.h"
 #include "file/carry.h"
 #include "file/checksums.h"
+#include "file/chunks.h"
 #include "file/codebook_groups.h"
 #include "file/columns.h"
 #include "file/gather.h"
@@ -31,6 +32,7 @@ struct build {
     hid_t file;
     struct columns *images, *failures;
     struct thumbnails *thumbnails;
+    struct chunks *chunks; /* NULL: features are contiguous */
     hid_t feature[FEATURE_MAX];
 };
 
@@ -60,24 +62,40 @@ static enum status create_feature(struct build *b, hid_t group, unsigned i, stru
     const struct feature *feature = &b->features->feature[i];
     struct result_feature described;
     char axis[AXIS_NAME_MAX];
-    hsize_t size[2] = {b->config->images, feature->dimension};
+    const hsize_t size[2] = {b->config->images, feature->dimension};
     hid_t *dataset = &b->feature[i];
     axis_name(axis, "feature", feature->name);
     result_feature_describe(&described, feature, b->config->content->decode_scale);
     if (h5_create_scale(b->file, axis, feature->dimension, b->path, err) ||
-        h5_create_dataset(dataset, group, feature->name, result_feature_type(&described), 2, size,
-                          b->path, err) ||
+        (b->chunks ? chunks_create(b->chunks, dataset, group, &described, err)
+                   : h5_create_dataset(dataset, group, feature->name,
+                                       result_feature_type(&described), 2, size, b->path, err)) ||
         h5_attach_scale(b->file, *dataset, 0, image_table.axis, b->path, err) ||
         h5_attach_scale(b->file, *dataset, 1, axis, b->path, err))
         return STATUS_FAILED;
     return result_feature_put_attributes(*dataset, &described, b->path, err);
 }
 
+static enum status open_chunks(struct build *b, struct error *err)
+{
+    struct chunks_config config = {.rows = b->config->images,
+                                   .datasets = b->features->count,
+                                   .threads = b->config->threads,
+                                   .path = b->path};
+    for (unsigned i = 0; i < b->features->count; i++) {
+        const size_t bytes = feature_row_bytes(&b->features->feature[i]);
+        config.widest = bytes > config.widest ? bytes : config.widest;
+    }
+    return b->config->compress && config.rows > 0 ? chunks_open(&b->chunks, &config, err)
+                                                  : STATUS_OK;
+}
+
 static enum status create_features(struct build *b, struct error *err)
 {
     enum status status = STATUS_FAILED;
     hid_t group = H5I_INVALID_HID;
-    if (h5_create_scale(b->file, image_table.axis, b->config->images, b->path, err) ||
+    if (open_chunks(b, err) ||
+        h5_create_scale(b->file, image_table.axis, b->config->images, b->path, err) ||
         h5_create_group(&group, b->file, "features", b->path, err))
         goto out;
     for (unsigned i = 0; i < b->features->count; i++)
@@ -141,7 +159,17 @@ out:
     return status;
 }
 
-/* The values go straight to their place in the file, the tables through HDF5. */
+static enum status add_to_chunks(void *context, uint8_t *const values[FEATURE_MAX], uint64_t count,
+                                 struct error *err)
+{
+    struct build *b = context;
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < b->features->count && !status; i++)
+        status = chunks_add(b->chunks, b->feature[i], values[i], count, err);
+    return status;
+}
+
+/* The values go straight to their place in the file, or into chunks; the tables through HDF5. */
 static enum status write_rows(struct build *b, struct error *err)
 {
     struct gather *gather = NULL;
@@ -151,9 +179,11 @@ static enum status write_rows(struct build *b, struct error *err)
         .feed = &b->config->feed,
         .threads = b->config->threads,
         .thumbnail_bytes = images > 0 ? (size_t)(b->config->thumbnail_bytes / images) : 0,
+        .take = b->chunks ? add_to_chunks : NULL,
+        .context = b,
         .fd = -1,
         .path = b->path};
-    for (unsigned i = 0; images > 0 && i < b->features->count; i++)
+    for (unsigned i = 0; images > 0 && !b->chunks && i < b->features->count; i++)
         if (h5_find_rows(&config.fd, &config.start[i], b->feature[i], b->path, err))
             return STATUS_FAILED;
     enum status status = gather_open(&gather, &config, err);
@@ -170,7 +200,8 @@ static enum status write_rows(struct build *b, struct error *err)
     gather_close(&gather);
     if (status != STATUS_END)
         return status;
-    if ((b->thumbnails && thumbnails_finish(b->thumbnails, err)) ||
+    if ((b->chunks && chunks_finish(b->chunks, err)) ||
+        (b->thumbnails && thumbnails_finish(b->thumbnails, err)) ||
         columns_finish(b->images, err) || columns_finish(b->failures, err))
         return STATUS_FAILED;
     return STATUS_OK;
@@ -338,6 +369,7 @@ enum status build_file(const struct build_config *config, struct error *err)
     columns_close(&b.images);
     columns_close(&b.failures);
     thumbnails_close(&b.thumbnails);
+    chunks_close(&b.chunks);
     for (unsigned i = 0; i < FEATURE_MAX; i++)
         h5_close(&b.feature[i]);
     if (status) {

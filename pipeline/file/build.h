@@ -18,7 +18,8 @@ struct build_config {
     struct feed_config feed; /* feed.finished is NULL where earlier work was to be ignored */
     struct result *replaced; /* the file that is there now, or NULL */
     const struct store_run *run;
-    unsigned threads; /* that read and write rows */
+    unsigned threads; /* that read, deflate and write rows */
+    bool compress;    /* features are deflated (chunks.h) */
     uint64_t images, failures;
     /* Images that have a code: /images/code is written only where all have. Bytes of all
      * thumbnails, which are written where content->thumbnail_size is not 0. */

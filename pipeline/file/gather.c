@@ -149,7 +149,7 @@ static void do_batch(struct gather *gather, uint64_t number, struct feed *feed)
     gather->ended = gather->ended || status != STATUS_OK;
     pthread_cond_broadcast(&gather->changed);
     pthread_mutex_unlock(&gather->lock);
-    if (!status && !closing)
+    if (!status && !closing && !gather->config.take)
         status = write_values(gather, batch, row, &batch->error);
     pthread_mutex_lock(&gather->lock);
     batch->status = status;
@@ -342,6 +342,9 @@ enum status gather_next(struct gather *gather, const struct feed_item **item, st
         batch = next_batch(gather);
         if (!batch)
             return STATUS_END;
+        if (!batch->status && batch->images > 0 && gather->config.take)
+            batch->status = gather->config.take(gather->config.context, batch->values,
+                                                batch->images, &batch->error);
         if (batch->status) {
             if (err)
                 *err = batch->error;

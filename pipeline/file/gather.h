@@ -1,7 +1,8 @@
 /* gather.h: the rows of the file to be in batches, by several threads.
  *
  *   order of the rows ─> batch: read from the log, checked, unpacked ─> values: straight to their
- *                        (any thread, several at once)                  place in the file (pwrite)
+ *                        (any thread, several at once)                  place in the file (pwrite),
+ *                                                                       or to the caller, in order
  *                                                                    └─> items: to the caller, in
  *                                                                        order, for the tables
  *
@@ -16,6 +17,11 @@ struct gather_config {
     const struct feed_config *feed;
     unsigned threads; /* at most; where none can be started the caller's thread does it all */
     size_t thumbnail_bytes; /* of a row, on average */
+    /* Takes the rows of images from `first` on: of each feature an array, end to end. Called in order, by
+     * the thread that calls gather_next. NULL: they are written, past HDF5, to */
+    enum status (*take)(void *context, uint8_t *const values[FEATURE_MAX], uint64_t count,
+                        struct error *err);
+    void *context;
     int fd;           /* of the file to be */
     const char *path; /* its name, for messages */
     /* Where the rows of each feature begin in it, end to end: their space must be allocated. */

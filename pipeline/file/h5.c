@@ -22,6 +22,9 @@
 #define MOST_CHUNK_BYTES (64u << 20)
 /* Deflate shrinks by 1032 at most. */
 #define MOST_COMPRESSION 1100
+#if !H5_VERSION_GE(1, 10, 3)
+#define H5Dwrite_chunk H5DOwrite_chunk
+#endif
 
 static const struct {
     size_t size;
@@ -298,15 +301,13 @@ enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const 
     return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gcreate2", "write", path);
 }
 
-enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
-                              int rank, const hsize_t *dimensions, const char *path,
-                              struct error *err)
+/* Creates a dataset whose layout the list, which is closed, has. */
+static enum status create_dataset(hid_t *dataset, hid_t parent, const char *name,
+                                  enum value_type type, int rank, const hsize_t *dimensions,
+                                  hid_t creation, const char *path, struct error *err)
 {
-    hid_t creation = H5Pcreate(H5P_DATASET_CREATE), stored = make_type(type, true);
-    hid_t space = H5Screate_simple(rank, dimensions, NULL);
+    hid_t stored = make_type(type, true), space = H5Screate_simple(rank, dimensions, NULL);
     H5Pset_obj_track_times(creation, false);
-    H5Pset_layout(creation, H5D_CONTIGUOUS);
-    H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
     /* Variable-length elements that were never written must not be read as addresses. */
     H5Pset_fill_time(creation, type == VALUE_TEXT ? H5D_FILL_TIME_ALLOC : H5D_FILL_TIME_NEVER);
     *dataset = H5Dcreate2(parent, name, stored, space, H5P_DEFAULT, creation, H5P_DEFAULT);
@@ -315,6 +316,60 @@ enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, en
     h5_close(&stored);
     h5_close(&creation);
     return status;
+}
+
+enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                              int rank, const hsize_t *dimensions, const char *path,
+                              struct error *err)
+{
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_layout(creation, H5D_CONTIGUOUS);
+    H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    return create_dataset(dataset, parent, name, type, rank, dimensions, creation, path, err);
+}
+
+enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                              const hsize_t dimensions[2], uint64_t chunk_rows, bool shuffle,
+                              const char *path, struct error *err)
+{
+    const hsize_t chunk[2] = {chunk_rows, dimensions[1]};
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(creation, 2, chunk);
+    if (shuffle)
+        H5Pset_shuffle(creation);
+    H5Pset_deflate(creation, H5_DEFLATE_LEVEL);
+    return create_dataset(dataset, parent, name, type, 2, dimensions, creation, path, err);
+}
+
+/* Better known before the rest is computed. */
+static enum status check_written_to(hid_t dataset, const char *path, struct error *err)
+{
+    hid_t file = H5Iget_file_id(dataset);
+    const enum status status = check_written(h5_driver_write_failed(file), path, err);
+    h5_close(&file);
+    return status;
+}
+
+enum status h5_write_chunk(hid_t dataset, uint64_t first, const void *data, size_t size,
+                           const char *path, struct error *err)
+{
+    const hsize_t at[2] = {first, 0};
+    return H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, at, size, data) >= 0
+               ? check_written_to(dataset, path, err)
+               : h5_fail(err, "H5Dwrite_chunk", "write", path);
+}
+
+bool h5_is_compressed(hid_t dataset)
+{
+    hid_t list = H5Dget_create_plist(dataset);
+    const bool is = H5Pget_layout(list) == H5D_CHUNKED && H5Pget_nfilters(list) > 0;
+    h5_close(&list);
+    return is;
+}
+
+uint64_t h5_stored_bytes(hid_t dataset)
+{
+    return H5Dget_storage_size(dataset);
 }
 
 enum status h5_find_rows(int *fd, uint64_t *start, hid_t dataset, const char *path,
@@ -397,13 +452,8 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
 enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
                           const void *data, const char *path, struct error *err)
 {
-    enum status status = move_rows(dataset, type, first, count, NULL, data, path, err);
-    /* Better known before the rest is computed. */
-    hid_t file = H5Iget_file_id(dataset);
-    if (status == STATUS_OK)
-        status = check_written(h5_driver_write_failed(file), path, err);
-    h5_close(&file);
-    return status;
+    const enum status status = move_rows(dataset, type, first, count, NULL, data, path, err);
+    return status ? status : check_written_to(dataset, path, err);
 }
 
 enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,

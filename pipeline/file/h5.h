@@ -77,6 +77,22 @@ enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, en
                               int rank, const hsize_t *dimensions, const char *path,
                               struct error *err);
 
+/* A dataset of rows in chunks of `chunk_rows` of them, deflated by H5_DEFLATE_LEVEL, of values that are
+ * shuffled or not; each of its chunks is to be written. */
+#define H5_DEFLATE_LEVEL 1
+enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                              const hsize_t dimensions[2], uint64_t chunk_rows, bool shuffle,
+                              const char *path, struct error *err);
+
+/* Writes the chunk of row `first`, as the filters of its dataset have made it. */
+enum status h5_write_chunk(hid_t dataset, uint64_t first, const void *data, size_t size,
+                           const char *path, struct error *err);
+
+/* Whether a dataset is in chunks that a filter may have made smaller; the bytes that its values take
+ * in the file. */
+bool h5_is_compressed(hid_t dataset);
+uint64_t h5_stored_bytes(hid_t dataset);
+
 /* Writes or reads elements [first, first + count) along the first axis and all along the others.
  * count 0 does nothing. */
 enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,

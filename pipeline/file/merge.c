@@ -8,6 +8,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "file/checksums.h"
+#include "file/chunks.h"
 #include "file/codebook_groups.h"
 #include "file/codebooks.h"
 #include "file/columns.h"
@@ -35,6 +36,7 @@ struct merge {
     struct sidecars *sidecars;     /* NULL: the parts have none */
     struct thumbnails *thumbnails; /* that are copied */
     hid_t ends;                    /* of those that are virtual */
+    struct chunks *chunks;         /* NULL: features are contiguous, or virtual */
     hid_t feature[RESULT_MOST_FEATURES];
     uint64_t done;
     int64_t start;
@@ -98,7 +100,8 @@ static enum status create_feature(struct merge *m, hid_t group, unsigned i, stru
     hid_t *dataset = &m->feature[i];
     axis_name(axis, "feature", feature->name);
     snprintf(absolute, sizeof absolute, "/features/%s", feature->name);
-    if (m->config->copy
+    if (m->chunks ? chunks_create(m->chunks, dataset, group, feature, err)
+        : m->config->copy
             ? h5_create_dataset(dataset, group, feature->name, result_feature_type(feature), 2,
                                 size, m->path, err)
             : create_virtual(dataset, m, group, absolute, m->rows, m->inputs.images, err))
@@ -108,11 +111,35 @@ static enum status create_feature(struct merge *m, hid_t group, unsigned i, stru
     return result_feature_put_attributes(*dataset, feature, m->path, err);
 }
 
+static enum status open_chunks(struct merge *m, struct error *err)
+{
+    const struct result *first = m->inputs.first;
+    struct chunks_config config = {
+        .rows = m->inputs.images, .threads = m->config->threads, .path = m->path};
+    bool compress = m->config->compress;
+    for (unsigned i = 0; i < m->inputs.count; i++)
+        compress = compress || m->inputs.input[i].compressed;
+    for (unsigned i = 0; i < result_feature_count(first); i++) {
+        const struct result_feature *feature = result_feature_at(first, i);
+        const size_t bytes = result_feature_row_bytes(feature);
+        if (result_feature_imported(feature))
+            continue;
+        config.datasets++;
+        config.widest = bytes > config.widest ? bytes : config.widest;
+    }
+    if (!m->config->copy || !compress || config.rows == 0)
+        return STATUS_OK;
+    return config.datasets <= FEATURE_MAX
+               ? chunks_open(&m->chunks, &config, err)
+               : h5_damaged(err, first->path, "it has more than %d features", FEATURE_MAX);
+}
+
 static enum status create_features(struct merge *m, struct error *err)
 {
     hid_t group = H5I_INVALID_HID;
     enum status status = STATUS_FAILED;
-    if (h5_create_scale(m->file, image_table.axis, m->inputs.images, m->path, err) ||
+    if (open_chunks(m, err) ||
+        h5_create_scale(m->file, image_table.axis, m->inputs.images, m->path, err) ||
         h5_create_group(&group, m->file, "features", m->path, err))
         goto out;
     for (unsigned i = 0; i < result_feature_count(m->inputs.first); i++)
@@ -281,7 +308,8 @@ static enum status copy_feature(struct merge *m, struct result *part, unsigned i
     for (uint64_t at = 0; at < from->rows; at += step) {
         const uint64_t left = from->rows - at, count = left < step ? left : step;
         if (result_feature_read_raw(part, from, at, count, block, err) ||
-            h5_write_rows(m->feature[i], type, first + at, count, block, m->path, err))
+            (m->chunks ? chunks_add(m->chunks, m->feature[i], block, count, err)
+                       : h5_write_rows(m->feature[i], type, first + at, count, block, m->path, err)))
             return STATUS_FAILED;
         const enum status status = tell(m, 0, err);
         if (status)
@@ -424,7 +452,8 @@ static enum status merge_parts(struct merge *m, struct error *err)
         first += m->rows[i];
         first_byte += m->thumbnail_bytes[i];
     }
-    if ((m->thumbnails && thumbnails_finish(m->thumbnails, err)) ||
+    if ((m->chunks && chunks_finish(m->chunks, err)) ||
+        (m->thumbnails && thumbnails_finish(m->thumbnails, err)) ||
         columns_finish(m->images, err) ||
         (m->sidecars && sidecars_write(m->sidecars, m->file, m->path, err)))
         return STATUS_FAILED;
@@ -576,6 +605,7 @@ static enum status write_output(struct merge *m, struct error *err)
     columns_close(&m->failures);
     sidecars_close(&m->sidecars);
     thumbnails_close(&m->thumbnails);
+    chunks_close(&m->chunks);
     h5_close(&m->ends);
     for (unsigned i = 0; i < RESULT_MOST_FEATURES; i++)
         h5_close(&m->feature[i]);

@@ -157,6 +157,7 @@ static enum status look_at(struct merge_input *input, struct result *result,
     input->part.identity = strdup(identity);
     input->failures = result_failures(result);
     input->codes = result_has_codes(result);
+    input->compressed = result_compressed(result);
     input->thumbnail_size = result_thumbnail_size(result);
     if (!input->part.path || !input->part.identity)
         return error_memory(err, strlen(input->path), "the name of a part");

@@ -11,7 +11,7 @@ struct merge_input {
     struct part part;    /* what the manifest will say; owns its texts */
     uint64_t failures;
     uint64_t raw_rows[2], raw_bytes[2]; /* path_raw of images and of failures */
-    bool codes;
+    bool codes, compressed;
     uint32_t thumbnail_size;
     unsigned first_source; /* of the merged file: where its sources begin */
     /* Of a shard; count 0: it is none. */

@@ -13,6 +13,8 @@ struct merge_config {
      * parts are found by their absolute paths. */
     bool unnamed;
     bool copy; /* rows are copied; else the output shows those of the inputs (parts.h) */
+    bool compress; /* features that are copied are deflated; those of inputs that have them so always are */
+    unsigned threads; /* that deflate */
     const struct store_run *run;
     struct stop *stop; /* may be NULL */
     /* Of the rows merged so far; may be NULL. */

@@ -9,6 +9,7 @@
  * a clustering that is wrong in itself goes alone. The log is only read: it is what the next run of
  * the command that wrote it goes on from. */
 #include "file/repair.h"
+#include "base/cpus.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -395,6 +396,8 @@ static enum status write_output(struct repair *r, struct error *err)
         .raw_images = r->raw_images,
         .raw_failures = r->raw_failures,
         .sidecars = r->sidecars,
+        .threads = cpus_available(),
+        .compress = r->result && result_compressed(r->result),
     };
     struct row_map map = {.earlier = NULL};
     struct carry carry = {.leave_out = r->leave_out};

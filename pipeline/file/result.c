@@ -783,6 +783,25 @@ enum status result_codes_read(struct result *result, uint64_t first, uint64_t co
                         result->path, err);
 }
 
+bool result_compressed(const struct result *result)
+{
+    for (unsigned i = 0; i < result->feature_count; i++)
+        if (!result_feature_imported(&result->features[i].feature) &&
+            h5_is_compressed(result->features[i].dataset))
+            return true;
+    return false;
+}
+
+uint64_t result_feature_stored_bytes(const struct result_feature *feature)
+{
+    return h5_stored_bytes(result_feature_dataset(feature));
+}
+
+size_t result_feature_row_bytes(const struct result_feature *feature)
+{
+    return feature->dimension * value_size(result_feature_type(feature));
+}
+
 uint32_t result_thumbnail_size(const struct result *result)
 {
     return result->thumbnails ? thumbnail_reader_size(result->thumbnails) : 0;

@@ -90,6 +90,12 @@ bool result_has_codes(const struct result *result);
 enum status result_codes_read(struct result *result, uint64_t first, uint64_t count, uint8_t *codes,
                               struct error *err);
 
+/* Whether features are compressed in the file (--compress); the bytes that the values of one take there,
+ * which are 0 where they lie in other files; those of a row as they are. */
+bool result_compressed(const struct result *result);
+uint64_t result_feature_stored_bytes(const struct result_feature *feature);
+size_t result_feature_row_bytes(const struct result_feature *feature);
+
 /* The longest side that thumbnails were made for, in pixels; 0: the file has none. */
 uint32_t result_thumbnail_size(const struct result *result);
 /* The thumbnail of one image, a JPEG file; *length is 0 where it has none. Valid until the next

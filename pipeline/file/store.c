@@ -559,6 +559,9 @@ enum status store_finish(struct store *store, const struct store_run *run,
                                  .sidecars = store->sidecars,
                                  .threads = store->config.threads};
     struct build_difference difference = {false, false};
+    const bool compressed =
+        store->replaced && !store->config.fresh && result_compressed(store->replaced);
+    build.compress = store->config.compress || compressed;
     enum status status = journal_finish(store->journal, &build.feed.order, &build.feed.records,
                                         &build.feed.log_end, &tally, err);
     if (status)
@@ -584,6 +587,8 @@ enum status store_finish(struct store *store, const struct store_run *run,
     if (!status && difference.same_all)
         difference.same_all =
             same_share(result_share(store->replaced), &store->config.content.share);
+    if (build.compress && !compressed && build.images > 0)
+        difference.same_all = false;
     /* A file that was repaired may have lost its columns. */
     if (!status && difference.same_all && store->sidecars)
         difference.same_all = sidecars_stored(store->replaced);

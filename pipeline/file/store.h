@@ -49,6 +49,7 @@ struct store_config {
                          uint32_t dimension, const float *centroids, uint32_t k, const char *metric,
                          unsigned threads, struct stop *stop, struct error *err);
     unsigned threads;
+    bool compress; /* features are stored deflated; those of a file that has them so always are */
     const char *remade; /* a clustering that the caller makes anew afterwards: no notice of it */
     /* Looked at while an earlier log is read and while the file is written, which then end with
      * STATUS_INTERRUPTED: the log is kept. May be NULL. */
