@@ -1,6 +1,6 @@
 /* store_bench.c: the time from finished images to the finished file, without images and devices.
  *
- *     store_bench FILE.h5 ROWS THREADS SPEC...
+ *     store_bench [--compress] FILE.h5 ROWS THREADS SPEC...
  *
  * THREADS threads put ROWS made-up images with the features of SPEC... into the store, as the store
  * threads of an ingest do; features that learn get a made-up codebook. Then the file is built. Prints a
@@ -106,12 +106,13 @@ static enum status bind_codebook(struct feature *feature, struct feature_codeboo
 }
 
 static enum status run(const char *output, const struct feature_set *features, struct bench *bench,
-                       unsigned threads, struct error *err)
+                       unsigned threads, bool compress, struct error *err)
 {
     const char *source = "made-up";
     const struct store_config config = {.output = output,
                                         .fresh = true,
                                         .threads = threads,
+                                        .compress = compress,
                                         .content = {.sources = &source,
                                                     .source_count = 1,
                                                     .features = features,
@@ -154,9 +155,12 @@ int main(int argc, char **argv)
     static struct feature_set features;
     static struct feature_codebook codebook[FEATURE_MAX];
     static struct bench bench;
+    const bool compress = argc > 1 && strcmp(argv[1], "--compress") == 0;
+    argc -= compress;
+    argv += compress;
     const int threads = argc > 4 ? atoi(argv[3]) : 0;
     if (threads < 1 || threads > THREADS_MOST) {
-        fprintf(stderr, "usage: store_bench FILE.h5 ROWS THREADS SPEC...\n");
+        fprintf(stderr, "usage: store_bench [--compress] FILE.h5 ROWS THREADS SPEC...\n");
         return 2;
     }
     enum status status = STATUS_OK;
@@ -169,7 +173,7 @@ int main(int argc, char **argv)
     if (!status && !make_counters(&bench, &features))
         status = error_memory(&err, features.counters, "made-up images");
     if (!status)
-        status = run(argv[1], &features, &bench, (unsigned)threads, &err);
+        status = run(argv[1], &features, &bench, (unsigned)threads, compress, &err);
     for (unsigned i = 0; i < features.count; i++)
         feature_codebook_clear(&codebook[i]);
     for (int p = 0; p < PATTERNS; p++)

@@ -35,7 +35,7 @@ COMMANDS = {
     "ingest": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
     "cluster": ["cluster", "x.h5", "-k", "12", "--feature", "rgb_256_4x4", "--n-init", "3"],
     "shards": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
-    "run": ["run", "--no-report", "pictures", "-o", "x.h5", "-k", "6", *FEATURES],
+    "run": ["run", "--no-report", "pictures", "-o", "x.h5", "-k", "6", *FEATURES, "--compress"],
 }
 
 

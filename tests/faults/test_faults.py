@@ -220,7 +220,8 @@ def starts(tmp_path_factory, program):
 
     with tarfile.open(base / "more.tar.gz", "w:gz") as archive:
         archive.add(pictures / "blue", "blue")
-    learning = ["ingest", pictures, base / "more.tar.gz", "-o", "x.h5", "--feature", "dct:words=4"]
+    learning = ["ingest", pictures, base / "more.tar.gz", "-o", "x.h5", "--feature", "dct:words=4",
+                "--compress"]
 
     # An update: one picture is new, beside everything that moves with the rows.
     last = pictures / "red" / "03.jpg"

@@ -329,10 +329,17 @@ static void test_file_size_limit(void **state)
         failed += code;
         passed += !code;
     }
-    assert_true(failed > 10);
+    assert_true(failed > 5);
     assert_same_file(f->output, bytes, size);
     assert_int_equal(count_entries(f->directory), 1);
     free(bytes);
+}
+
+static void test_file_size_limit_of_chunks(void **state)
+{
+    struct fixture *f = *state;
+    f->config.compress = true;
+    test_file_size_limit(state);
 }
 
 /* The same on small file systems, one after the other, each in a name space of its own. */
@@ -391,6 +398,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_stop, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_stop_with_gaps, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_file_size_limit, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_file_size_limit_of_chunks, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_full_disk, fixture_open, fixture_close),
 };
 TEST_GROUP(resume, setup, NULL)
