@@ -3,8 +3,8 @@
  *   chunks_add ─> slot: rows of a chunk ─> deflated (any thread, several at once) ─> file
  *   the caller's thread, rows in order                       the caller's thread, in order
  *
- * HDF5 deflates one chunk after the other, and only while it is called; here it is given chunks that
- * are deflated already. Which chunk comes where in the file does not depend on the threads. */
+ * HDF5 deflates one chunk after the other, and only while it is called; here it is given chunks
+ * that are deflated already. Which chunk comes where in the file does not depend on the threads. */
 #ifndef CLPIPE_FILE_CHUNKS_H
 #define CLPIPE_FILE_CHUNKS_H
 
@@ -21,16 +21,16 @@ struct chunks_config {
     const char *path;  /* of the file, for messages */
 };
 
-/* Chunks have all columns and at most 256 KiB, those of all datasets together 1 MiB, or one row. rows > 0,
- * datasets > 0. */
+/* Chunks have all columns and at most 256 KiB, those of all datasets together 1 MiB, or one row.
+ * rows > 0, datasets > 0. */
 enum status chunks_open(struct chunks **out, const struct chunks_config *config, struct error *err);
 
 /* Creates the dataset of a feature, which is the caller's to close. */
 enum status chunks_create(struct chunks *chunks, hid_t *dataset, hid_t parent,
                           const struct result_feature *feature, struct error *err);
 
-/* Adds the next rows of a dataset, end to end as they are stored. A failure to write is told by this or
- * by chunks_finish. */
+/* Adds the next rows of a dataset, end to end as they are stored. A failure to write is told by this
+ * or by chunks_finish. */
 enum status chunks_add(struct chunks *chunks, hid_t dataset, const void *rows, uint64_t count,
                        struct error *err);
 

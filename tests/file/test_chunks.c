@@ -54,7 +54,8 @@ static void write_chunks(const struct fixture *f, unsigned threads, uint8_t *con
         if (count > ROWS - row)
             count = ROWS - row;
         for (unsigned i = 0; i < DATASETS; i++)
-            assert_ok(chunks_add(chunks, dataset[i], values[i] + row * row_bytes(i), count, &error));
+            assert_ok(
+                chunks_add(chunks, dataset[i], values[i] + row * row_bytes(i), count, &error));
     }
     assert_ok(chunks_finish(chunks, &error));
     chunks_close(&chunks);
