@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "features/stored.h"
 #include "file/choose.h"
 #include "file/identity.h"
 #include "file/preset_join.h"
@@ -22,8 +23,9 @@
 struct feature_rows {
     struct result *result;
     const struct result_feature *feature;
-    char path[256];          /* of the file, for messages */
-    struct file_rows direct; /* values as clpipe writes them, which are read past HDF5 */
+    char path[256]; /* of the file, for messages */
+    struct hdf5_direct direct;
+    float of_code[256]; /* STORE_UINT8: what is stored for what it stands for */
 };
 
 static enum status read_feature(void *context, uint64_t first, uint64_t count, float *rows,
@@ -33,22 +35,35 @@ static enum status read_feature(void *context, uint64_t first, uint64_t count, f
     return result_feature_read(from->result, from->feature, first, count, rows, err);
 }
 
-static enum status read_direct(void *context, uint64_t first, uint64_t count, float *rows,
-                               struct error *err)
+/* By several threads. */
+static enum status read_together(void *context, uint64_t first, uint64_t count, float *rows,
+                                 struct error *err)
 {
     const struct feature_rows *from = context;
-    return file_rows_read(&from->direct, first, count, rows, err);
+    const struct result_feature *feature = from->feature;
+    const enum status status =
+        from->direct.possible
+            ? hdf5_direct_read(&from->direct, first, count, rows, err)
+            : h5_read_virtual_values(result_feature_dataset(feature), first, count, rows, err);
+    const bool codes = status == STATUS_OK && feature->is_float && feature->store == STORE_UINT8;
+    for (uint64_t i = 0; codes && i < count * feature->dimension; i++)
+        rows[i] = from->of_code[(uint8_t)rows[i]];
+    return status;
 }
 
-/* Whether threads may read the values by themselves. */
-static bool find_direct(struct feature_rows *from)
+static void close_feature(void *context)
 {
-    const struct result_feature *feature = from->feature;
-    path_for_message(from->path, sizeof from->path, result_path(from->result));
-    return hdf5_direct(&from->direct, result_feature_dataset(feature), feature->dimension,
-                       from->path) &&
-           from->direct.format.bytes == sizeof(float) &&
-           from->direct.format.kind == (feature->is_float ? 'f' : 'u');
+    struct feature_rows *from = context;
+    hdf5_direct_close(&from->direct);
+    free(from);
+}
+
+static void find_codes(struct feature_rows *from)
+{
+    uint8_t codes[256];
+    for (unsigned i = 0; i < 256; i++)
+        codes[i] = (uint8_t)i;
+    stored_decode(from->of_code, STORE_UINT8, from->feature->is_signed, codes, 256);
 }
 
 static enum status identify_feature(void *context, char hex[65], struct error *err)
@@ -64,13 +79,22 @@ static enum status open_feature(struct matrix_source *out, struct result *result
     if (!from)
         return error_memory(err, sizeof *from, "a feature");
     *from = (struct feature_rows){.result = result, .feature = feature};
-    const bool direct = find_direct(from);
+    const hid_t dataset = result_feature_dataset(feature);
+    path_for_message(from->path, sizeof from->path, result_path(result));
+    find_codes(from);
+    const enum status status =
+        hdf5_direct_open(&from->direct, dataset, feature->dimension, from->path, err);
+    if (status != STATUS_OK) {
+        close_feature(from);
+        return status;
+    }
+    const bool together = from->direct.possible || h5_is_virtual(dataset);
     *out = (struct matrix_source){.rows = feature->rows,
                                   .dimension = feature->dimension,
-                                  .read = direct ? read_direct : read_feature,
-                                  .concurrent = direct,
+                                  .read = together ? read_together : read_feature,
+                                  .concurrent = together,
                                   .identity = identify_feature,
-                                  .close = free,
+                                  .close = close_feature,
                                   .context = from};
     return STATUS_OK;
 }

@@ -1,7 +1,7 @@
 /* foreign.c: a walk that keeps what it is otherwise told to leave alone. */
 #include "file/foreign.h"
 #include "file/defined.h"
-#include "file/h5_driver.h"
+#include "matrix/h5_driver.h"
 #include <hdf5_hl.h>
 #include <stdio.h>
 #include <stdlib.h>

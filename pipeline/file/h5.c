@@ -1,7 +1,7 @@
 /* h5.c: HDF5 with our errors, our property lists, and distrust of what is read. */
 #include "file/h5.h"
 #include "base/path.h"
-#include "file/h5_driver.h"
+#include "matrix/h5_driver.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <hdf5_hl.h>
@@ -68,6 +68,12 @@ enum status h5_read_virtual(hid_t dataset, hid_t memory_type, uint64_t first, ui
                             void *rows, struct error *err)
 {
     return virtual_reader->read(dataset, memory_type, first, count, rows, err);
+}
+
+enum status h5_read_virtual_values(hid_t dataset, uint64_t first, uint64_t count, float *rows,
+                                   struct error *err)
+{
+    return virtual_reader->read_values(dataset, first, count, rows, err);
 }
 
 void h5_close(hid_t *id)

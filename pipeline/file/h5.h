@@ -131,6 +131,8 @@ struct h5_virtual {
     bool (*has)(hid_t dataset);
     enum status (*read)(hid_t dataset, hid_t memory_type, uint64_t first, uint64_t count, void *rows,
                         struct error *err);
+    enum status (*read_values)(hid_t dataset, uint64_t first, uint64_t count, float *rows,
+                               struct error *err);
     const char *(*bad_mapping)(hid_t dataset); /* what is wrong with it, or NULL */
 };
 void h5_set_virtual(const struct h5_virtual *reader);
@@ -140,6 +142,9 @@ void h5_set_virtual(const struct h5_virtual *reader);
 bool h5_is_virtual(hid_t dataset);
 enum status h5_read_virtual(hid_t dataset, hid_t memory_type, uint64_t first, uint64_t count,
                             void *rows, struct error *err);
+/* The same as float32, by any thread: the rows of a part are read past HDF5 where that can be. */
+enum status h5_read_virtual_values(hid_t dataset, uint64_t first, uint64_t count, float *rows,
+                                   struct error *err);
 
 /* --- reading what others may have written ---------------------------------------------------- */
 

@@ -4,6 +4,8 @@
 #include "file/parts.h"
 #include "base/path.h"
 #include "file/schema.h"
+#include "matrix/h5_driver.h"
+#include "matrix/hdf5_direct.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,9 @@ struct member {
     uint64_t first, first_byte; /* of the merged file */
     hid_t file;                 /* not above zero: it is not open */
     uint64_t used;
+    unsigned users;               /* threads that read from it: it stays open */
     hid_t dataset[MOST_DATASETS]; /* by the index of their name */
+    struct hdf5_direct *direct;   /* of these, where they were found; NULL: none */
 };
 
 struct parts {
@@ -81,8 +85,13 @@ static void close_member(struct parts *parts, struct member *member)
 {
     if (member->file <= 0)
         return;
-    for (unsigned i = 0; i < MOST_DATASETS; i++)
+    for (unsigned i = 0; i < MOST_DATASETS; i++) {
+        if (member->direct)
+            hdf5_direct_close(&member->direct[i]);
         h5_close(&member->dataset[i]);
+    }
+    free(member->direct);
+    member->direct = NULL;
     h5_close(&member->file);
     parts->open--;
 }
@@ -222,18 +231,21 @@ bool parts_identity(char identity[65], hid_t file)
     return there && identity[0];
 }
 
-/* Opens a part; the one that was not used for the longest time is closed where there are too many. */
+/* Opens a part; where there are too many, the one that was not used for the longest time is closed,
+ * unless all are read from. */
 static enum status open_member(struct parts *parts, struct member *member, struct error *err)
 {
     member->used = ++parts->clock;
     if (member->file > 0)
         return STATUS_OK;
-    if (parts->open == MOST_OPEN) {
+    if (parts->open >= MOST_OPEN) {
         struct member *oldest = NULL;
         for (unsigned i = 0; i < parts->count; i++)
-            if (parts->member[i].file > 0 && (!oldest || parts->member[i].used < oldest->used))
+            if (parts->member[i].file > 0 && parts->member[i].users == 0 &&
+                (!oldest || parts->member[i].used < oldest->used))
                 oldest = &parts->member[i];
-        close_member(parts, oldest);
+        if (oldest)
+            close_member(parts, oldest);
     }
     if (h5_open_file(&member->file, member->path, false, err))
         return STATUS_FAILED;
@@ -405,47 +417,81 @@ static enum status open_dataset(hid_t *out, struct parts *parts, struct member *
     return h5_damaged(err, member->path, "its %s is not what was merged", name);
 }
 
+/* What a read of a virtual dataset needs to know of it. */
+struct shown {
+    struct parts *parts;
+    char name[512];
+    unsigned index; /* of the name */
+    int rank;
+    hsize_t columns;
+};
+
+static enum status find_shown(struct shown *out, hid_t dataset, struct error *err)
+{
+    hsize_t size[2] = {0, 1};
+    out->parts = find_parts_of(dataset, out->name, sizeof out->name);
+    hid_t whole = H5Dget_space(dataset);
+    out->rank = H5Sget_simple_extent_ndims(whole);
+    H5Sget_simple_extent_dims(whole, size, NULL);
+    h5_close(&whole);
+    out->columns = size[1];
+    if (!out->parts || !find_name(out->parts, out->name, &out->index))
+        return h5_damaged(err, "a merged file", "%s was not looked at", out->name);
+    return STATUS_OK;
+}
+
+/* The part of row `first`, its row there, and how many follow it in that part. */
+static enum status find_member(struct member **out, uint64_t *there, uint64_t *left,
+                               const struct shown *shown, uint64_t first, struct error *err)
+{
+    const struct parts *parts = shown->parts;
+    unsigned low = 0, high;
+    uint64_t start = 0;
+    /* The last part that begins at `first` or before; some have no rows. */
+    for (high = parts->count; high - low > 1;) {
+        const unsigned middle = low + (high - low) / 2;
+        extent(&start, &parts->member[middle], shown->name);
+        *(start <= first ? &low : &high) = middle;
+    }
+    *out = &parts->member[low];
+    const uint64_t rows = parts->count > 0 ? extent(&start, *out, shown->name) : 0;
+    if (first >= start + rows)
+        return h5_damaged(err, parts->path, "%s is longer than its parts", shown->name);
+    *there = first - start;
+    *left = rows - *there;
+    return STATUS_OK;
+}
+
+static enum status read_part(hid_t part, const struct member *member, const struct shown *shown,
+                             hid_t memory_type, uint64_t first, uint64_t count, void *rows,
+                             struct error *err)
+{
+    hsize_t from[2] = {first, 0}, block[2] = {count, shown->columns};
+    hid_t memory = H5Screate_simple(shown->rank, block, NULL), space = H5Dget_space(part);
+    const bool good =
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, block, NULL) >= 0 &&
+        H5Dread(part, memory_type, memory, space, H5P_DEFAULT, rows) >= 0;
+    h5_close(&space);
+    h5_close(&memory);
+    return good ? STATUS_OK : h5_fail(err, "H5Dread", "read", member->path);
+}
+
 static enum status read_rows(hid_t dataset, hid_t memory_type, uint64_t first, uint64_t count,
                              void *rows, struct error *err)
 {
-    char name[512];
-    unsigned index = 0, low = 0, high;
-    struct parts *parts = find_parts_of(dataset, name, sizeof name);
-    hsize_t size[2] = {0, 1};
-    hid_t whole = H5Dget_space(dataset);
-    const int rank = H5Sget_simple_extent_ndims(whole);
-    H5Sget_simple_extent_dims(whole, size, NULL);
-    h5_close(&whole);
-    if (!parts || !find_name(parts, name, &index))
-        return h5_damaged(err, "a merged file", "%s was not looked at", name);
-    const size_t row_bytes = H5Tget_size(memory_type) * size[1];
-    enum status status = STATUS_OK;
-    /* The last part that begins at `first` or before. */
-    for (high = parts->count; high - low > 1;) {
-        const unsigned middle = low + (high - low) / 2;
-        uint64_t start;
-        extent(&start, &parts->member[middle], name);
-        *(start <= first ? &low : &high) = middle;
-    }
-    for (uint8_t *to = rows; count > 0 && status == STATUS_OK; low++) {
-        uint64_t start;
-        if (low == parts->count)
-            return h5_damaged(err, parts->path, "%s is longer than its parts", name);
-        const uint64_t there = extent(&start, &parts->member[low], name);
-        if (first >= start + there)
-            continue;
-        const uint64_t left = start + there - first, take = left < count ? left : count;
-        hsize_t from[2] = {first - start, 0}, block[2] = {take, size[1]};
+    struct shown shown;
+    enum status status = find_shown(&shown, dataset, err);
+    const size_t row_bytes = status ? 0 : H5Tget_size(memory_type) * shown.columns;
+    for (uint8_t *to = rows; count > 0 && status == STATUS_OK;) {
+        struct member *member;
+        uint64_t there, take;
         hid_t part;
-        status = open_dataset(&part, parts, &parts->member[low], index, dataset, err);
-        if (status != STATUS_OK)
-            break;
-        hid_t memory = H5Screate_simple(rank, block, NULL), space = H5Dget_space(part);
-        if (H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, block, NULL) < 0 ||
-            H5Dread(part, memory_type, memory, space, H5P_DEFAULT, to) < 0)
-            status = h5_fail(err, "H5Dread", "read", parts->member[low].path);
-        h5_close(&space);
-        h5_close(&memory);
+        status = find_member(&member, &there, &take, &shown, first, err);
+        take = status || take > count ? count : take;
+        if (status == STATUS_OK)
+            status = open_dataset(&part, shown.parts, member, shown.index, dataset, err);
+        if (status == STATUS_OK)
+            status = read_part(part, member, &shown, memory_type, there, take, to, err);
         to += take * row_bytes;
         first += take;
         count -= take;
@@ -453,9 +499,65 @@ static enum status read_rows(hid_t dataset, hid_t memory_type, uint64_t first, u
     return status;
 }
 
+/* Where the values of a part lie. */
+static enum status open_direct(struct hdf5_direct **out, const struct shown *shown,
+                               struct member *member, hid_t merged, struct error *err)
+{
+    hid_t part;
+    if (!member->direct || !member->direct[shown->index].file.path) {
+        enum status status = open_dataset(&part, shown->parts, member, shown->index, merged, err);
+        if (status)
+            return status;
+        if (!member->direct && !(member->direct = calloc(MOST_DATASETS, sizeof *member->direct)))
+            return error_memory(err, MOST_DATASETS * sizeof *member->direct, "parts");
+        status = hdf5_direct_open(&member->direct[shown->index], part, (uint32_t)shown->columns,
+                                  member->path, err);
+        if (status)
+            return status;
+    }
+    member->used = ++shown->parts->clock;
+    *out = &member->direct[shown->index];
+    return STATUS_OK;
+}
+
+/* All calls of HDF5, and what is known of parts, are under its lock; rows are read without it. */
+static enum status read_values(hid_t dataset, uint64_t first, uint64_t count, float *rows,
+                               struct error *err)
+{
+    struct shown shown;
+    h5_driver_lock();
+    enum status status = find_shown(&shown, dataset, err);
+    while (count > 0 && status == STATUS_OK) {
+        struct member *member;
+        struct hdf5_direct *direct = NULL;
+        uint64_t there, take;
+        status = find_member(&member, &there, &take, &shown, first, err);
+        if (status == STATUS_OK)
+            status = open_direct(&direct, &shown, member, dataset, err);
+        if (status != STATUS_OK)
+            break;
+        take = take < count ? take : count;
+        if (direct->possible) {
+            member->users++;
+            h5_driver_unlock();
+            status = hdf5_direct_read(direct, there, take, rows, err);
+            h5_driver_lock();
+            member->users--;
+        } else {
+            status = read_part(member->dataset[shown.index], member, &shown, H5T_NATIVE_FLOAT,
+                               there, take, rows, err);
+        }
+        rows += take * shown.columns;
+        first += take;
+        count -= take;
+    }
+    h5_driver_unlock();
+    return status;
+}
+
 /* --- a merged file --------------------------------------------------------------------------- */
 
-static const struct h5_virtual reader = {has_rows, read_rows, bad_mapping};
+static const struct h5_virtual reader = {has_rows, read_rows, read_values, bad_mapping};
 
 enum status parts_attach(hid_t file, const char *path, struct error *err)
 {

@@ -1,6 +1,7 @@
 /* hdf5_matrix.c: a matrix in a foreign HDF5 file. */
 #include "matrix/hdf5_matrix.h"
 #include "base/path.h"
+#include "matrix/h5_driver.h"
 #include "matrix/hdf5_direct.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,8 @@ struct hdf5_matrix {
     hid_t file, dataset, space;
     uint64_t rows, columns;
     bool flat; /* it has one dimension, a vector's */
-    char shown[256];         /* the path, for messages */
-    struct file_rows direct; /* contiguous values, which are read past HDF5 */
+    char shown[256]; /* the path, for messages */
+    struct hdf5_direct direct;
 };
 
 /* HDF5 prints its error stack to standard error unless told not to; one line is enough. */
@@ -99,6 +100,7 @@ static void list_matrices(char *text, size_t size, hid_t file, unsigned most)
 static hid_t open_file(const char *path)
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    h5_driver_use(access);
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
     H5Pset_file_locking(access, true, true);
 #endif
@@ -175,24 +177,13 @@ static enum status read_direct(void *context, uint64_t first, uint64_t count, fl
                                struct error *err)
 {
     const struct hdf5_matrix *matrix = context;
-    return file_rows_read(&matrix->direct, first, count, rows, err);
-}
-
-/* Whether threads may read the values by themselves. */
-static bool find_direct(struct hdf5_matrix *matrix)
-{
-    hid_t access = H5Fget_access_plist(matrix->file);
-    const bool on_disk = access >= 0 && H5Pget_driver(access) == H5FD_SEC2;
-    if (access >= 0)
-        H5Pclose(access);
-    path_for_message(matrix->shown, sizeof matrix->shown, matrix->path);
-    return on_disk && hdf5_direct(&matrix->direct, matrix->dataset, (uint32_t)matrix->columns,
-                                  matrix->shown);
+    return hdf5_direct_read(&matrix->direct, first, count, rows, err);
 }
 
 static void hdf5_matrix_close(void *context)
 {
     struct hdf5_matrix *matrix = context;
+    hdf5_direct_close(&matrix->direct);
     if (matrix->space >= 0)
         H5Sclose(matrix->space);
     if (matrix->dataset >= 0)
@@ -221,15 +212,17 @@ static enum status open_either(struct matrix_source *out, const char *path, cons
     status = open_parts(matrix, dataset, vector, err);
     if (status != STATUS_OK)
         goto out;
+    path_for_message(matrix->shown, sizeof matrix->shown, path);
+    status = hdf5_direct_open(&matrix->direct, matrix->dataset, (uint32_t)matrix->columns,
+                              matrix->shown, err);
+    if (status != STATUS_OK)
+        goto out;
     *out = (struct matrix_source){.rows = matrix->rows,
                                   .dimension = (uint32_t)matrix->columns,
-                                  .read = read_rows,
+                                  .read = matrix->direct.possible ? read_direct : read_rows,
+                                  .concurrent = matrix->direct.possible,
                                   .close = hdf5_matrix_close,
                                   .context = matrix};
-    if (find_direct(matrix)) {
-        out->read = read_direct;
-        out->concurrent = true;
-    }
     hid_t type = H5Dget_type(matrix->dataset);
     matrix_set_type(out,
                     H5Tget_class(type) == H5T_FLOAT      ? 'f'

@@ -105,6 +105,8 @@ bool values_direct(struct value_format format)
 void values_convert(float *out, const void *in, size_t count, struct value_format format)
 {
     const size_t i = find(format);
-    if (i < CONVERTERS)
+    if (values_direct(format))
+        memcpy(out, in, count * sizeof *out);
+    else if (i < CONVERTERS)
         converters[i].convert(out, in, count, format.big_endian != BIG_ENDIAN_HOST);
 }

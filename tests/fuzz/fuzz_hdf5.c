@@ -175,6 +175,21 @@ static void add_region(struct regions *regions, uint64_t at, uint64_t size)
         regions->region[regions->count++] = (struct region){(size_t)at, (size_t)size};
 }
 
+/* Those of the matrix, which are not inflated by HDF5. */
+static void add_chunks(struct regions *regions, hid_t dataset)
+{
+    hsize_t count = 0, at[2], bytes;
+    unsigned mask;
+    haddr_t address;
+    hid_t space = H5Dget_space(dataset);
+    if (H5Dget_num_chunks(dataset, space, &count) < 0)
+        count = 0;
+    for (hsize_t i = 0; i < count; i++)
+        if (H5Dget_chunk_info(dataset, space, i, at, &mask, &address, &bytes) >= 0)
+            add_region(regions, address, bytes);
+    H5Sclose(space);
+}
+
 static herr_t add_dataset(hid_t at, const char *name, const H5O_info_t *info, void *context)
 {
     if (info->type != H5O_TYPE_DATASET)
@@ -185,6 +200,8 @@ static herr_t add_dataset(hid_t at, const char *name, const H5O_info_t *info, vo
     haddr_t address = H5Dget_offset(dataset);
     if (address != HADDR_UNDEF)
         add_region(context, address, H5Dget_storage_size(dataset));
+    else if (strcmp(name, "m") == 0)
+        add_chunks(context, dataset);
     H5Dclose(dataset);
     return 0;
 }

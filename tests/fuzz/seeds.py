@@ -478,7 +478,9 @@ def draw_matrix(seeds):
         return
     for kind in ("<f4", ">f8", "<f2", "|u1", "<i8"):
         for name, options in {"": {}, "-packed": {"compression": "gzip", "shuffle": True},
-                              "-chunks": {"chunks": (2, 2), "maxshape": (None, 3)}}.items():
+                              "-chunks": {"chunks": (2, 2), "maxshape": (None, 3)},
+                              "-sums": {"chunks": (3, 2), "compression": "gzip",
+                                        "fletcher32": True}}.items():
             out = io.BytesIO()
             with h5py.File(out, "w") as file:
                 data = file.create_dataset("m", (4, 3), kind, **options)

@@ -7,16 +7,18 @@
  * closes what it could not write. Whatever else it writes to the file is dropped.
  *
  * HDF5's one thread. */
-#ifndef CLPIPE_FILE_H5_DRIVER_H
-#define CLPIPE_FILE_H5_DRIVER_H
+#ifndef CLPIPE_MATRIX_H5_DRIVER_H
+#define CLPIPE_MATRIX_H5_DRIVER_H
 
 #define H5_USE_110_API
 #include <hdf5.h>
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* Makes a list of file access properties use this driver. */
+/* Makes a list of file access properties use this driver; whether an open file does. */
 void h5_driver_use(hid_t access);
+bool h5_driver_used(hid_t file);
 
 /* The error number of the first read that failed of a file that is open, with its name; or 0, or
  * H5_DRIVER_DAMAGE: what was read made no sense (h5_driver_note_damage, to `object` or its file). */
@@ -27,6 +29,21 @@ void h5_driver_note_damage(hid_t object);
 /* Around H5Ocopy, which crashes where data cannot be read: they are zeros then, and the failure is
  * noted. */
 void h5_driver_copy(bool begin);
+
+/* HDF5 may have been built for one thread: around what threads call that read rows side by side. Not
+ * to be nested. */
+void h5_driver_lock(void);
+void h5_driver_unlock(void);
+
+/* Where raw data lies in a file. */
+struct h5_extent {
+    uint64_t at, bytes;
+};
+/* Between these, what the calling thread makes HDF5 read of raw data is not read: *found is where the
+ * last of it lies. NULL ends it. Only of files for which h5_driver_used is true. It is for
+ * H5Dread_chunk, which finds a chunk by its index: what else tells where a chunk lies looks at all
+ * chunks before it. */
+void h5_driver_locate(struct h5_extent *found);
 
 /* The error number of the first write to `file` that failed, or 0; of the file that was closed last. */
 int h5_driver_write_failed(hid_t file);

@@ -1,6 +1,7 @@
 /* h5_driver.c: the functions of HDF5's default driver, with some of them wrapped. */
-#include "file/h5_driver.h"
+#include "matrix/h5_driver.h"
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #if H5_VERSION_GE(1, 13, 0)
@@ -20,6 +21,8 @@ static struct file {
 } *files;
 static int closed_failed;
 static bool copying;
+static _Thread_local struct h5_extent *located;
+static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
 static struct file **find_file(const H5FD_t *file)
 {
@@ -94,6 +97,10 @@ static herr_t close_noted(H5FD_t *closed)
 static herr_t read_noted(H5FD_t *from, H5FD_mem_t type, hid_t transfer, haddr_t address,
                          size_t size, void *data)
 {
+    if (located && type == H5FD_MEM_DRAW) {
+        *located = (struct h5_extent){address, size};
+        return 0;
+    }
     const herr_t result = original.read(from, type, transfer, address, size, data);
     struct file *file = result < 0 ? *find_file(from) : NULL;
     if (file && !file->read_failed)
@@ -157,6 +164,11 @@ void h5_driver_use(hid_t access)
         H5Pset_driver(access, driver_id, NULL);
 }
 
+bool h5_driver_used(hid_t file)
+{
+    return find_open(file) != NULL;
+}
+
 int h5_driver_read_failed(const char **path)
 {
     for (const struct file *file = files; file; file = file->next) {
@@ -180,6 +192,21 @@ void h5_driver_note_damage(hid_t object)
 void h5_driver_copy(bool begin)
 {
     copying = begin;
+}
+
+void h5_driver_lock(void)
+{
+    pthread_mutex_lock(&library);
+}
+
+void h5_driver_unlock(void)
+{
+    pthread_mutex_unlock(&library);
+}
+
+void h5_driver_locate(struct h5_extent *found)
+{
+    located = found;
 }
 
 int h5_driver_write_failed(hid_t file)
