@@ -1,10 +1,14 @@
 /* joined.c: the columns of several matrices side by side. */
 #include "matrix/joined.h"
 #include "base/hash.h"
+#include "base/minmax.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Rows of a part that are read at a time: they are still in a cache when they are put in their place. */
+#define BLOCK_BYTES (256u << 10)
 
 struct joined {
     char *name;
@@ -13,8 +17,6 @@ struct joined {
     uint32_t dimension;
     bool is_unit;
     struct joined_unit unit;
-    float *buffer; /* rows of one part */
-    size_t buffer_values;
 };
 
 static void joined_close(void *context)
@@ -23,7 +25,6 @@ static void joined_close(void *context)
     for (unsigned i = 0; i < joined->parts; i++)
         matrix_close(&joined->part[i].matrix);
     free(joined->name);
-    free(joined->buffer);
     free(joined);
 }
 
@@ -50,34 +51,47 @@ void joined_unit_row(float *row, const struct joined_unit *unit)
                                   : (float)(place(unit, i, *row) / length[i] * unit->weight[i] / whole);
 }
 
-static enum status joined_read(void *context, uint64_t first, uint64_t count, float *rows,
-                               struct error *err)
+/* buffer: for `count` rows of any part. */
+static enum status read_block(const struct joined *joined, uint64_t first, uint64_t count, float *rows,
+                              float *buffer, struct error *err)
 {
-    struct joined *joined = context;
     const size_t stride = joined->dimension;
     size_t offset = 0;
     for (unsigned i = 0; i < joined->parts; i++) {
         const struct joined_part *part = &joined->part[i];
-        const size_t columns = part->matrix.dimension, values = (size_t)count * columns;
-        if (values > joined->buffer_values) {
-            float *larger = realloc(joined->buffer, values * sizeof *larger);
-            if (!larger)
-                return error_memory(err, values * sizeof *larger, "joined features");
-            joined->buffer = larger;
-            joined->buffer_values = values;
-        }
-        enum status status = matrix_read(&part->matrix, first, count, joined->buffer, err);
+        const size_t columns = part->matrix.dimension;
+        enum status status = matrix_read(&part->matrix, first, count, buffer, err);
         if (status != STATUS_OK)
             return status;
         for (uint64_t row = 0; row < count; row++)
             for (size_t j = 0; j < columns; j++)
                 rows[row * stride + offset + j] =
-                    (float)((double)joined->buffer[row * columns + j] * part->weight);
+                    (float)((double)buffer[row * columns + j] * part->weight);
         offset += columns;
     }
     for (uint64_t row = 0; row < count && joined->is_unit; row++)
         joined_unit_row(rows + row * stride, &joined->unit);
     return STATUS_OK;
+}
+
+static enum status joined_read(void *context, uint64_t first, uint64_t count, float *rows,
+                               struct error *err)
+{
+    const struct joined *joined = context;
+    uint32_t widest = 1;
+    for (unsigned i = 0; i < joined->parts; i++)
+        widest = max_u32(widest, joined->part[i].matrix.dimension);
+    const size_t row_bytes = widest * sizeof(float);
+    const uint64_t step = max_u64(min_u64(BLOCK_BYTES / row_bytes, count), 1);
+    enum status status = STATUS_OK;
+    float *buffer = malloc((size_t)step * row_bytes);
+    if (!buffer)
+        return error_memory(err, (size_t)step * row_bytes, "joined features");
+    for (uint64_t done = 0; done < count && status == STATUS_OK; done += step)
+        status = read_block(joined, first + done, min_u64(step, count - done),
+                            rows + done * joined->dimension, buffer, err);
+    free(buffer);
+    return status;
 }
 
 static enum status joined_identity(void *context, char hex[65], struct error *err)
@@ -107,11 +121,13 @@ enum status joined_open(struct matrix_source *out, const char *name,
                         const struct joined_part *parts, unsigned count, struct error *err)
 {
     uint64_t dimension = 0;
+    bool concurrent = true;
     assert(count > 0 && count <= JOINED_MOST);
     *out = (struct matrix_source){0};
     for (unsigned i = 0; i < count; i++) {
         assert(parts[i].matrix.identity && parts[i].matrix.rows == parts[0].matrix.rows);
         dimension += parts[i].matrix.dimension;
+        concurrent = concurrent && parts[i].matrix.concurrent;
     }
     struct joined *joined = calloc(1, sizeof *joined);
     char *copy = strdup(name);
@@ -133,6 +149,7 @@ enum status joined_open(struct matrix_source *out, const char *name,
     *out = (struct matrix_source){.rows = parts[0].matrix.rows,
                                   .dimension = joined->dimension,
                                   .read = joined_read,
+                                  .concurrent = concurrent,
                                   .identity = joined_identity,
                                   .close = joined_close,
                                   .context = joined};

@@ -2,7 +2,7 @@
  *
  * A row is the rows of the parts one after another, each value times the weight of its part, in
  * float64, rounded once to float32. Nothing of it is stored: rows are put together as they are
- * read. */
+ * read, by several threads where the parts can be. */
 #ifndef CLPIPE_MATRIX_JOINED_H
 #define CLPIPE_MATRIX_JOINED_H
 

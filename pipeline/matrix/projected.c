@@ -1,6 +1,8 @@
 /* projected.c: products of rows with components, a few components at a time so that a row's values are
  * loaded once for them. */
 #include "matrix/projected.h"
+#include "base/minmax.h"
+#include "matrix/row_tree.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -123,12 +125,12 @@ static multiply_function choose_multiply(void)
 
 #endif
 
-/* What many rows share; components in float64, padded to whole groups and lanes. */
+/* What many rows share; components in float64, padded to whole groups and lanes; NULL: there are none. */
 struct prepared {
     const struct projection *projection;
     multiply_function multiply;
     uint32_t padded, groups;
-    double *components, *row, *product;
+    double *components;
 };
 
 static bool prepare(struct prepared *out, const struct projection *projection)
@@ -138,33 +140,36 @@ static bool prepare(struct prepared *out, const struct projection *projection)
                              .multiply = choose_multiply(),
                              .padded = (columns + LANES - 1) / LANES * LANES,
                              .groups = (dimension + GROUP - 1) / GROUP};
-    const size_t matrix =
-        projection->components ? (size_t)out->groups * GROUP * out->padded : 0;
-    out->row = calloc(matrix + out->padded + (size_t)out->groups * GROUP, sizeof *out->row);
-    if (!out->row)
+    if (!projection->components)
+        return true;
+    out->components =
+        calloc((size_t)out->groups * GROUP * out->padded, sizeof *out->components);
+    if (!out->components)
         return false;
-    out->product = out->row + out->padded;
-    out->components = out->product + (size_t)out->groups * GROUP;
-    for (uint32_t i = 0; i < dimension && matrix; i++)
+    for (uint32_t i = 0; i < dimension; i++)
         for (uint32_t j = 0; j < columns; j++)
             out->components[(size_t)i * out->padded + j] =
                 (double)projection->components[(size_t)i * columns + j];
     return true;
 }
 
-static void project_row(const struct prepared *prepared, float *out, const float *row)
+/* Values of the room that one row needs. */
+static size_t row_room(const struct prepared *prepared)
+{
+    return prepared->padded + (size_t)prepared->groups * GROUP;
+}
+
+static void project_row(const struct prepared *prepared, double *room, float *out, const float *row)
 {
     const struct projection *projection = prepared->projection;
     const uint32_t dimension = projection->dimension;
-    const double *y = prepared->row;
-    double square = 0;
-    centre_row(prepared->row, projection, row);
-    for (uint32_t g = 0; g < prepared->groups && projection->components; g++)
-        prepared->multiply(prepared->product + (size_t)g * GROUP,
-                           prepared->components + (size_t)g * GROUP * prepared->padded,
-                           prepared->row, prepared->padded);
-    if (projection->components)
-        y = prepared->product;
+    double *product = room + prepared->padded, square = 0;
+    const double *y = prepared->components ? product : room;
+    centre_row(room, projection, row);
+    for (uint32_t g = 0; g < prepared->groups && prepared->components; g++)
+        prepared->multiply(product + (size_t)g * GROUP,
+                           prepared->components + (size_t)g * GROUP * prepared->padded, room,
+                           prepared->padded);
     for (uint32_t i = 0; i < dimension; i++)
         square += y[i] * y[i];
     const double length = sqrt(square);
@@ -176,15 +181,18 @@ void projection_rows(const struct projection *projection, float *out, const floa
                      uint64_t count)
 {
     struct prepared prepared;
-    const bool ready = prepare(&prepared, projection);
+    double *room = NULL;
+    const bool ready = prepare(&prepared, projection) &&
+                       (room = malloc(row_room(&prepared) * sizeof *room)) != NULL;
     for (uint64_t row = 0; row < count; row++) {
         float *to = out + row * projection->dimension;
         if (ready)
-            project_row(&prepared, to, rows + row * projection->columns);
+            project_row(&prepared, room, to, rows + row * projection->columns);
         for (uint32_t i = 0; i < projection->dimension && !ready; i++)
             to[i] = NAN;
     }
-    free(prepared.row);
+    free(room);
+    free(prepared.components);
 }
 
 /* --- as a matrix --------------------------------------------------------------------------------- */
@@ -193,8 +201,6 @@ struct projected {
     struct matrix_source rows;
     struct projection projection;
     struct prepared prepared;
-    float *buffer;
-    uint64_t at_once;
 };
 
 static enum status check_row(const struct projected *projected, const float *row, uint64_t number,
@@ -218,22 +224,42 @@ static enum status check_row(const struct projected *projected, const float *row
     return error_remedy(err, REMEDY_OTHER_METRIC);
 }
 
+static enum status project_rows(const struct projected *projected, uint64_t first, uint64_t count,
+                                float *out, const float *rows, double *room, struct error *err)
+{
+    const struct projection *projection = &projected->projection;
+    for (uint64_t i = 0; i < count; i++) {
+        const float *row = rows + i * projection->columns;
+        const enum status status = check_row(projected, row, first + i, err);
+        if (status != STATUS_OK)
+            return status;
+        project_row(&projected->prepared, room, out + i * projection->dimension, row);
+    }
+    return STATUS_OK;
+}
+
 static enum status projected_read(void *context, uint64_t first, uint64_t count, float *rows,
                                   struct error *err)
 {
-    struct projected *projected = context;
-    const struct projection *projection = &projected->projection;
+    const struct projected *projected = context;
+    const size_t row_bytes = projected->rows.dimension * sizeof(float);
+    const size_t room_bytes = row_room(&projected->prepared) * sizeof(double);
+    /* Whole pieces, where they are digested as they are read. */
+    const uint64_t step = min_u64(row_tree_piece(projected->rows.dimension), count);
     enum status status = STATUS_OK;
-    for (uint64_t done = 0, now; done < count && status == STATUS_OK; done += now) {
-        now = count - done < projected->at_once ? count - done : projected->at_once;
-        status = matrix_read(&projected->rows, first + done, now, projected->buffer, err);
-        for (uint64_t i = 0; i < now && status == STATUS_OK; i++) {
-            const float *row = projected->buffer + i * projection->columns;
-            status = check_row(projected, row, first + done + i, err);
-            if (status == STATUS_OK)
-                project_row(&projected->prepared, rows + (done + i) * projection->dimension, row);
-        }
+    float *from = malloc((size_t)step * row_bytes + 1);
+    double *room = malloc(room_bytes);
+    if (!from || !room)
+        status = error_memory(err, (size_t)step * row_bytes + room_bytes, "projected rows");
+    for (uint64_t done = 0; done < count && status == STATUS_OK; done += step) {
+        const uint64_t now = min_u64(step, count - done);
+        float *to = rows + done * projected->projection.dimension;
+        status = matrix_read(&projected->rows, first + done, now, from, err);
+        if (status == STATUS_OK)
+            status = project_rows(projected, first + done, now, to, from, room, err);
     }
+    free(from);
+    free(room);
     return status;
 }
 
@@ -248,8 +274,7 @@ static void projected_close(void *context)
     struct projected *projected = context;
     matrix_close(&projected->rows);
     projection_clear(&projected->projection);
-    free(projected->prepared.row);
-    free(projected->buffer);
+    free(projected->prepared.components);
     free(projected);
 }
 
@@ -268,10 +293,7 @@ enum status projected_open(struct matrix_source *out, const struct matrix_source
     }
     projected->rows = source;
     projected->projection = own;
-    projected->at_once = matrix_rows_at_once(rows);
-    projected->buffer =
-        malloc((size_t)projected->at_once * rows->dimension * sizeof *projected->buffer);
-    if (!projected->buffer || !prepare(&projected->prepared, &projected->projection)) {
+    if (!prepare(&projected->prepared, &projected->projection)) {
         projected_close(projected);
         return error_memory(err, (size_t)own.dimension * own.columns * sizeof(double),
                             "a projection");
@@ -279,6 +301,7 @@ enum status projected_open(struct matrix_source *out, const struct matrix_source
     *out = (struct matrix_source){.rows = rows->rows,
                                   .dimension = own.dimension,
                                   .read = projected_read,
+                                  .concurrent = rows->concurrent,
                                   .identity = rows->identity ? projected_identity : NULL,
                                   .close = projected_close,
                                   .context = projected};

@@ -4,7 +4,9 @@
 #include "base/hash.h"
 #include "matrix/joined.h"
 
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ROWS 5
@@ -84,6 +86,52 @@ static void test_values(void **state)
     matrix_close(&whole);
 }
 
+#define WIDE    30000
+#define THREADS 3
+
+static void *read_wide(void *matrix)
+{
+    struct error err = ERROR_INIT;
+    float *rows = malloc(ROWS * (WIDE + 1) * sizeof *rows);
+    if (rows && matrix_read(matrix, 0, ROWS, rows, &err) != STATUS_OK) {
+        free(rows);
+        rows = NULL;
+    }
+    return rows;
+}
+
+/* Rows of which a few are read at a time, by several threads if all parts can be. */
+static void test_threads(void **state)
+{
+    (void)state;
+    struct part part[2] = {{.columns = WIDE, .start = 3}, {.columns = 1, .start = 50}};
+    struct joined_part parts[2] = {joined_part(&part[0], 1), joined_part(&part[1], 2)};
+    struct matrix_source whole;
+    struct error err = ERROR_INIT;
+    pthread_t threads[THREADS];
+    parts[0].matrix.concurrent = true;
+    assert_int_equal(joined_open(&whole, "a+b:2", parts, 2, &err), STATUS_OK);
+    assert_false(whole.concurrent);
+    matrix_close(&whole);
+    parts[1].matrix.concurrent = true;
+    assert_int_equal(joined_open(&whole, "a+b:2", parts, 2, &err), STATUS_OK);
+    assert_true(whole.concurrent);
+    for (int t = 0; t < THREADS; t++)
+        assert_int_equal(pthread_create(&threads[t], NULL, read_wide, &whole), 0);
+    for (int t = 0; t < THREADS; t++) {
+        void *found;
+        pthread_join(threads[t], &found);
+        const float *rows = found;
+        assert_non_null(rows);
+        for (int i = 0; i < ROWS; i++) {
+            assert_true(rows[i * (WIDE + 1) + WIDE - 1] == (float)(3 + 10 * i + WIDE - 1));
+            assert_true(rows[i * (WIDE + 1) + WIDE] == (float)(2 * (50 + 10 * i)));
+        }
+        free(found);
+    }
+    matrix_close(&whole);
+}
+
 /* SHA-256 of the name with its NUL and the identities of the parts, which files of clusters hold. */
 static void test_identity(void **state)
 {
@@ -133,6 +181,7 @@ static void test_errors(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_values),
+    cmocka_unit_test(test_threads),
     cmocka_unit_test(test_identity),
     cmocka_unit_test(test_errors),
 };
