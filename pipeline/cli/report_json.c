@@ -194,6 +194,7 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
     json_uint(json, "coefficients", report->jpeg[JPEG_COEFFICIENTS]);
     json_uint(json, "host", report->jpeg[JPEG_PIXELS]);
     json_uint(json, "handed_back", report->jpeg_handed_back);
+    json_uint(json, "progressive", report->jpeg_progressive);
     json_close_object(json);
     report_bytes(json, "bottleneck", report->stage[report->bottleneck].name);
     report_bytes(json, "device", report->device[0] ? report->device : NULL);

@@ -57,6 +57,7 @@ struct image_info {
     uint8_t channels;      /* of the file's pixels: 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA or CMYK;
                               a palette counts as 3, or 4 with transparency */
     bool scale_ignored;    /* options.scale > 1 and the format has no scaling */
+    bool progressive;      /* a JPEG of several scans that refine each other */
     uint64_t memory;       /* bytes the codec will hold beyond the caller's rows */
     struct dct_layout dct; /* colour other than DCT_NONE: decode_coefficients may be called */
     uint64_t stream_bytes; /* other than 0: decode_stream may be called, for at most so many */

@@ -459,6 +459,7 @@ static enum reason jpeg_begin(void *state, struct input *input,
     info->out_height = jpeg->info.output_height;
     info->orientation = jpeg->orientation ? jpeg->orientation : 1;
     info->channels = (uint8_t)jpeg->info.num_components;
+    info->progressive = jpeg->info.progressive_mode;
     info->memory += memory_needed(&jpeg->info) + (four ? 4ull * info->out_width : 0);
     jpeg->dct = (struct dct_layout){0};
     if (options->coefficients && !jpeg->managed)

@@ -410,6 +410,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
     record->height = swapped ? info.width : info.height;
     record->orientation = info.orientation;
     record->channels = info.channels;
+    picture->progressive = info.progressive;
     picture->pixels = (uint64_t)info.out_width * info.out_height;
     if (ingest->dry_run) {
         decode_abort(decode);

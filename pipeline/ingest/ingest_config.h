@@ -105,6 +105,7 @@ struct ingest_report {
     uint64_t bytes_read, pixels;
     uint64_t jpeg[JPEG_WAYS];  /* images */
     uint64_t jpeg_handed_back; /* files: by a device that could not prove them */
+    uint64_t jpeg_progressive; /* images, whose pixels the host makes */
     double seconds; /* process start to durable file */
     struct stage_times stage[INGEST_STAGES];
     unsigned bottleneck; /* index into stage */

@@ -45,6 +45,7 @@ struct picture {
     enum jpeg_way way;
     struct picture *next; /* in a list of its owner */
     bool handed_back;     /* by a device */
+    bool progressive;     /* a JPEG */
     uint64_t pixels, bytes_read;
     atomic_uint holders;
     pthread_mutex_t lock; /* guards counters, lost, host_only and no_stream: several lanes

@@ -55,6 +55,7 @@ static void count_picture(struct recorder *recorder, const struct picture *pictu
         report->images_unchanged += picture->unchanged;
         report->pixels += picture->pixels;
         report->jpeg[picture->way]++;
+        report->jpeg_progressive += picture->progressive;
     } else if (reason == REASON_NOT_AN_IMAGE) {
         report->files_not_images++;
     } else {

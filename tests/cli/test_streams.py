@@ -119,6 +119,7 @@ def made(tmp_path_factory):
                                      pytest.param(["--device-memory", "9M"], marks=pytest.mark.slow)])
 def test_made_files(program, made, tmp_path, options):
     jpeg = compare(made, tmp_path, *SLOTS, *options)
+    assert jpeg["progressive"] == 3
     assert jpeg["handed_back"] <= (6 if ALL else 3)  # not repaired in 12 rounds
     if options[0] in ("--memory", "--device-memory"):
         assert jpeg["streams"] == 0  # no room for their coefficients
