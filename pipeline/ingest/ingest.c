@@ -263,11 +263,9 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
         log_message(
             LOG_DEBUG,
             "this JPEG library computes pixels differently: JPEG files are decoded on the host");
-    char *names = ingest->report->device, text[1024];
+    char *names = ingest->report->device;
     const size_t size = sizeof ingest->report->device;
     size_t used = 0;
-    staging_describe(staging, text, sizeof text);
-    log_message(LOG_DEBUG, "%s", text);
     for (unsigned i = 0; i < devices->count && used < size; i++)
         used += (size_t)snprintf(names + used, size - used, "%s%s", i ? " + " : "",
                                  devices->devices->device[devices->chosen[i]].name);

@@ -205,6 +205,16 @@ static void give_back(struct lane *lane)
     pthread_cond_broadcast(&staging->room);
 }
 
+/* Is there, or may there be, work for the lane? */
+static bool is_needed(struct lane *lane)
+{
+    struct staging *staging = lane->staging;
+    pthread_mutex_lock(&staging->lock);
+    const bool needed = !staging->aborted && (!staging->ending || lane->pending > 0);
+    pthread_mutex_unlock(&staging->lock);
+    return needed;
+}
+
 void *ring_serve(void *argument)
 {
     struct lane *lane = argument;
@@ -213,10 +223,12 @@ void *ring_serve(void *argument)
     char name[32];
     snprintf(name, sizeof name, "deliver %u", (unsigned)(lane - staging->lane) + 1);
     lane->track = trace_track(staging->config.trace, "host", name);
-    enum status status = chain_prove(&lane->chain, &err);
+    enum status status = lane->opened ? STATUS_OK : staging_open_lane(lane, &err);
+    if (status == STATUS_OK && is_needed(lane))
+        status = chain_prove(&lane->chain, &err);
     if (status == STATUS_OK)
         status = serve(lane, &err);
-    if (status == STATUS_OK || status == STATUS_INTERRUPTED)
+    if (status == STATUS_OK || status == STATUS_INTERRUPTED || !is_needed(lane))
         return NULL;
     pthread_mutex_lock(&staging->lock);
     lane->failed = true;

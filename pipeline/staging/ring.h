@@ -13,6 +13,7 @@
 
 struct lane {
     struct staging *staging;
+    const struct ocl_device *device;
     struct ocl_context *context;
     struct slot_queues queues;
     struct chain chain;
@@ -22,10 +23,12 @@ struct lane {
     unsigned alike;        /* lanes with the same number other than 0 have devices of one kind */
     pthread_t thread, grower;
     bool started, grows;
+    bool drained; /* its thread has nothing more to deliver, or is being ended */
     struct slot *delivering; /* this and the next are the lane thread's */
     unsigned track;          /* of the trace */
     atomic_bool built;       /* the kernels are built and proven */
     /* Guarded by the staging's lock: */
+    bool opened; /* before, only what was planned may be looked at: steps and shape */
     unsigned slot_count;
     bool wants_slot; /* all are in use */
     struct slot *filling, *ready, *ready_last, *finished, *finished_last;
@@ -64,7 +67,11 @@ void ring_open_slot(struct lane *lane);
 /* Have all filled parts been delivered or given back? */
 bool ring_is_empty(const struct lane *lane);
 
-/* The lane thread; argument: its struct lane. */
+/* Opens the device of a planned lane, allocates its first slots and starts its grower. One lane is opened
+ * before there are threads. In staging.c. */
+enum status staging_open_lane(struct lane *lane, struct error *err);
+
+/* The lane thread, which opens the lane where it is not; argument: its struct lane. */
 void *ring_serve(void *lane);
 /* Allocates the lane's next slot. Of one thread at a time. */
 enum status ring_allocate(struct lane *lane, struct error *err);

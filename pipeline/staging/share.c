@@ -10,12 +10,13 @@
  * A device's rate is measured with parts of PROBE_BYTES, one at a time; its first slot does not
  * count, since runtimes defer work until then. A device that is not chosen is probed again when it
  * has been idle for PROBE_IDLE times as long as its last slot took, so that one that was slow for a
- * moment comes back, and a slow one costs little. A device that still builds its kernels gets
- * nothing while there are others.
+ * moment comes back, and a slow one costs little. A device that is not open yet, or still builds its
+ * kernels, gets nothing while there are others.
  *
- * Devices of one kind are as fast as each other until measured, so they need no such probes.
+ * Devices of one kind are as fast as each other until measured, so they need no such probes, and while none
+ * of them has built its kernels those that are open get pixels as a single one does.
  *
- * A single device, or the last one that has not failed, gets everything.
+ * A single device, or the last one that has not failed, gets everything once it is open.
  */
 #include "staging/ring.h"
 
@@ -59,12 +60,21 @@ static double rate_of_others(const struct staging *staging)
     return rate;
 }
 
+static bool is_any_built(const struct staging *staging)
+{
+    bool any = false;
+    for (unsigned i = 0; i < staging->lane_count; i++)
+        any = any || (!staging->lane[i].failed && staging->lane[i].built);
+    return any;
+}
+
 struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
 {
     const bool several = share_alive(staging) > 1;
     const int64_t now = clock_now();
     const bool alike = several && are_alike(staging);
     const double others = alike ? rate_of_others(staging) : 0;
+    const bool early = alike && !is_any_built(staging);
     struct lane *best = NULL, *probe = NULL;
     double least = 0;
     for (unsigned i = 0; i < staging->lane_count; i++) {
@@ -72,8 +82,8 @@ struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
         if (lane->failed)
             continue;
         if (!several)
-            return lane;
-        if (!lane->built)
+            return lane->opened ? lane : NULL;
+        if (!lane->opened || (!lane->built && !early))
             continue;
         if (!alike && !probe && lane->pending == 0 &&
             (lane->rate == 0 || now - lane->last_end > PROBE_IDLE * lane->last_took))

@@ -262,29 +262,75 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
     }
 }
 
-static enum status open_lane(struct lane *lane, struct staging *staging, unsigned index,
-                             struct error *err)
+/* Chooses the steps of a lane and the shape of its slots; opens nothing. */
+static enum status plan_lane(struct lane *lane, struct staging *staging,
+                             const struct ocl_device *device, struct error *err)
 {
     const struct staging_config *config = &staging->config;
-    const struct ocl_device *device = &config->devices->device[index];
     lane->staging = staging;
+    lane->device = device;
     if (chain_init(&lane->chain, config->plan, device, false, err) != STATUS_OK)
         return STATUS_FAILED;
     slot_shape_choose(&lane->shape, config, device, &lane->chain);
     if (lane->shape.over && chain_init(&lane->chain, config->plan, device, true, err) != STATUS_OK)
         return STATUS_FAILED;
-    const enum status opened = ocl_context_open(&lane->context, device, config->trace, err);
+    slot_shape_choose(&lane->shape, config, device, &lane->chain);
+    return STATUS_OK;
+}
+
+static enum status open_device(struct lane *lane, struct error *err)
+{
+    const struct staging_config *config = &lane->staging->config;
+    const enum status opened = ocl_context_open(&lane->context, lane->device, config->trace, err);
     if (opened != STATUS_OK)
         return opened;
     if (ocl_queue_open(&lane->queues.upload, lane->context, "upload", err) != STATUS_OK ||
         ocl_queue_open(&lane->queues.compute, lane->context, "compute", err) != STATUS_OK ||
         ocl_queue_open(&lane->queues.read, lane->context, "read back", err) != STATUS_OK)
         return STATUS_FAILED;
-    slot_shape_choose(&lane->shape, config, device, &lane->chain);
     const enum status status = chain_open(&lane->chain, lane->context, lane->shape.bytes, err);
     if (status != STATUS_OK)
         return status;
     return open_slots(lane, config, err);
+}
+
+/* One line on the slots for -v: "PoCL: 4 slots of 8.0 MiB, mapped; private". */
+static void describe_lane(const struct lane *lane)
+{
+    char text[1024];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s: %u slots of %.1f MiB, %s;",
+                                   lane->device->name, lane->slots_wanted,
+                                   (double)lane->shape.bytes / (1 << 20),
+                                   lane->shape.shared ? "mapped" : "copied");
+    for (unsigned s = 0; s < lane->chain.count && used < sizeof text; s++) {
+        const struct chain_node *node = &lane->chain.node[s];
+        if (node->step->describe)
+            node->step->describe(node->state, text + used, sizeof text - used);
+        used += strlen(text + used);
+    }
+    log_message(LOG_DEBUG, "%s", text);
+}
+
+enum status staging_open_lane(struct lane *lane, struct error *err)
+{
+    struct staging *staging = lane->staging;
+    enum status status = open_device(lane, err);
+    /* Parts may be as large as those of the slots that were planned, once another lane works. */
+    if (status == STATUS_OK && staging->part_bytes > 0 &&
+        lane->shape.bytes / 2 < staging->part_bytes)
+        status = error_set(err, STATUS_FAILED, "%s is short of memory for slots",
+                           lane->device->name);
+    if (status != STATUS_OK)
+        return status;
+    describe_lane(lane);
+    pthread_mutex_lock(&staging->lock);
+    lane->opened = true;
+    pthread_cond_broadcast(&staging->room);
+    pthread_mutex_unlock(&staging->lock);
+    /* Without a grower the first slots must do. */
+    lane->grows = lane->slot_count < lane->slots_wanted &&
+                  pthread_create(&lane->grower, NULL, ring_grow, lane) == 0;
+    return STATUS_OK;
 }
 
 static void close_lane(struct lane *lane)
@@ -316,47 +362,52 @@ static void close_lane(struct lane *lane)
 /* The last lane gets the number of an earlier one with a device of the same kind, or one of its own. */
 static void number_kind(const struct staging *staging, struct lane *lane)
 {
-    const struct ocl_device *device = ocl_context_device(lane->context);
     lane->alike = staging->lane_count;
     for (unsigned i = 0; i + 1 < staging->lane_count; i++) {
-        const struct ocl_device *other = ocl_context_device(staging->lane[i].context);
-        if (device->platform_id == other->platform_id && strcmp(device->name, other->name) == 0)
-            lane->alike = staging->lane[i].alike;
+        const struct lane *other = &staging->lane[i];
+        if (lane->device->platform_id == other->device->platform_id &&
+            strcmp(lane->device->name, other->device->name) == 0)
+            lane->alike = other->alike;
     }
 }
 
-/* Opens the lanes of all devices that can be opened, at least one. */
+/* Plans the lanes of all devices, and opens the first one that can be opened; the others are opened by
+ * their threads, while it works: a driver opens one device after another. */
 static enum status open_lanes(struct staging *staging, struct error *err)
 {
     const struct staging_config *config = &staging->config;
     enum status status = STATUS_OK;
-    staging->part_bytes = UINT64_MAX;
+    bool opened = false;
     for (unsigned i = 0; i < config->chosen_count; i++) {
+        const struct ocl_device *device = &config->devices->device[config->chosen[i]];
         struct lane *lane = &staging->lane[staging->lane_count];
         struct error failed = ERROR_INIT;
-        enum status opened = open_lane(lane, staging, config->chosen[i], &failed);
-        if (opened == STATUS_OK) {
+        enum status now = plan_lane(lane, staging, device, &failed);
+        if (now == STATUS_OK && !opened)
+            now = staging_open_lane(lane, &failed);
+        if (now == STATUS_OK) {
+            opened = true;
             staging->lane_count++;
             number_kind(staging, lane);
-            if (lane->shape.bytes / 2 < staging->part_bytes)
-                staging->part_bytes = lane->shape.bytes / 2;
             continue;
         }
         close_lane(lane);
         memset(lane, 0, sizeof *lane);
         if (config->chosen_count > 1) {
             char line[1024];
-            log_message(LOG_NOTICE, "notice: device %s is skipped: %s",
-                        config->devices->device[config->chosen[i]].name,
+            log_message(LOG_NOTICE, "notice: device %s is skipped: %s", device->name,
                         error_line(line, sizeof line, &failed));
         }
         if (status == STATUS_OK) {
-            status = opened;
+            status = now;
             *err = failed;
         }
     }
     if (staging->lane_count == 0)
         return status;
+    staging->part_bytes = staging->lane[0].shape.bytes / 2;
+    for (unsigned i = 1; i < staging->lane_count; i++)
+        staging->part_bytes = min_u64(staging->part_bytes, staging->lane[i].shape.bytes / 2);
     *err = (struct error)ERROR_INIT;
     return STATUS_OK;
 }
@@ -387,9 +438,6 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
         if (code != 0)
             status = error_errno(err, STATUS_FAILED, code, "pthread_create",
                                  "cannot start a device thread");
-        /* Without a grower the first slots must do. */
-        lane->grows = code == 0 && lane->slot_count < lane->slots_wanted &&
-                      pthread_create(&lane->grower, NULL, ring_grow, lane) == 0;
     }
     if (status != STATUS_OK) {
         staging_abort(staging);
@@ -436,26 +484,6 @@ void staging_times(struct staging *staging, struct staging_times *times)
     pthread_mutex_unlock(&staging->lock);
 }
 
-void staging_describe(const struct staging *staging, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (unsigned i = 0; i < staging->lane_count && used < size; i++) {
-        const struct lane *lane = &staging->lane[i];
-        int n = snprintf(text + used, size - used, "%s%s: %u slots of %.1f MiB, %s;", i ? "\n" : "",
-                         ocl_context_device(lane->context)->name, lane->slots_wanted,
-                         (double)lane->shape.bytes / (1 << 20),
-                         lane->shape.shared ? "mapped" : "copied");
-        used += n > 0 ? (size_t)n : 0;
-        for (unsigned s = 0; s < lane->chain.count && used < size; s++) {
-            const struct chain_node *node = &lane->chain.node[s];
-            if (node->step->describe)
-                node->step->describe(node->state, text + used, size - used);
-            used += strlen(text + used);
-        }
-    }
-}
-
 void staging_settle(struct staging *staging)
 {
     pthread_mutex_lock(&staging->lock);
@@ -467,27 +495,33 @@ void staging_settle(struct staging *staging)
     pthread_mutex_unlock(&staging->lock);
 }
 
+static void join_lane(struct lane *lane)
+{
+    if (lane->started)
+        pthread_join(lane->thread, NULL);
+    if (lane->grows)
+        pthread_join(lane->grower, NULL);
+    lane->started = lane->grows = false;
+}
+
 void staging_drain(struct staging *staging)
 {
     pthread_mutex_lock(&staging->lock);
     staging->ending = true;
     for (unsigned i = 0; i < staging->lane_count; i++) {
         struct lane *lane = &staging->lane[i];
+        lane->drained = lane->opened || lane->failed;
         ring_seal(lane);
         /* A simulator takes a minute to prove its kernels, while others have done the work. */
-        if (staging->aborted || (!lane->built && lane->pending == 0))
+        if (lane->opened && (staging->aborted || (!lane->built && lane->pending == 0)))
             chain_abandon(&lane->chain);
     }
     pthread_cond_broadcast(&staging->event);
     pthread_cond_broadcast(&staging->grow);
     pthread_mutex_unlock(&staging->lock);
     for (unsigned i = 0; i < staging->lane_count; i++) {
-        struct lane *lane = &staging->lane[i];
-        if (lane->started)
-            pthread_join(lane->thread, NULL);
-        if (lane->grows)
-            pthread_join(lane->grower, NULL);
-        lane->started = lane->grows = false;
+        if (staging->lane[i].drained)
+            join_lane(&staging->lane[i]);
     }
 }
 
@@ -497,8 +531,10 @@ void staging_close(struct staging **out)
     if (!staging)
         return;
     staging_drain(staging);
-    for (unsigned i = 0; i < staging->lane_count; i++)
+    for (unsigned i = 0; i < staging->lane_count; i++) {
+        join_lane(&staging->lane[i]);
         close_lane(&staging->lane[i]);
+    }
     free(staging->lane);
     pthread_cond_destroy(&staging->event);
     pthread_cond_destroy(&staging->room);

@@ -38,9 +38,10 @@ struct staging_part {
     struct chain_part chain;
 };
 
-/* Opens contexts and queues, allocates slots (fewer or smaller ones, with a notice, if the device
- * lacks the memory) and starts the lane threads, which build the kernels first. If there are several
- * devices, those that cannot be opened are skipped with a notice. */
+/* Opens a context and queues, allocates slots (fewer or smaller ones, with a notice, if the device lacks the
+ * memory) and starts the lane threads, which build the kernels first. If there are several devices, the
+ * others are opened by their threads while the first one works already; those that cannot be opened are
+ * skipped with a notice. */
 enum status staging_open(struct staging **out, const struct staging_config *config,
                          struct error *err);
 
@@ -93,15 +94,13 @@ struct staging_times {
 };
 void staging_times(struct staging *staging, struct staging_times *times);
 
-/* One line on the slots for -v: "PoCL: 4 slots of 8 MiB, mapped; private". */
-void staging_describe(const struct staging *staging, char *text, size_t size);
-
 /* Waits until every submitted part has been delivered or lost, or the run is aborted. All parts
  * must have been submitted or cancelled. */
 void staging_settle(struct staging *staging);
 
 /* Waits until every submitted part has been delivered (unless aborted or failed) and ends the lane
- * threads. All parts must have been submitted or cancelled. */
+ * threads, but for those that still open their device: staging_close waits for them. All parts must have
+ * been submitted or cancelled. */
 void staging_drain(struct staging *staging);
 
 /* Drains and frees. Accepts NULL; sets *staging to NULL. */

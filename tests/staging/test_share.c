@@ -7,7 +7,7 @@
 
 #define MB 1000000ull
 
-/* Two built lanes: what they hold, and how many bytes they count in a second. */
+/* Two open and built lanes: what they hold, and how many bytes they count in a second. */
 struct two {
     struct lane lane[2];
     struct staging staging;
@@ -18,7 +18,7 @@ static void set(struct two *two, uint64_t pending0, double rate0, uint64_t pendi
     *two = (struct two){.staging = {.lane = two->lane, .lane_count = 2}};
     for (int i = 0; i < 2; i++) {
         struct lane *lane = &two->lane[i];
-        lane->built = true;
+        lane->opened = lane->built = true;
         lane->pending = i ? pending1 : pending0;
         lane->rate = i ? rate1 : rate0;
         lane->last_end = clock_now();
@@ -135,6 +135,16 @@ static void while_kernels_are_built(void **state)
     assert_int_equal(choose(&cut, &two, MB), 1);
     two.lane[1].built = false;
     assert_int_equal(choose(&cut, &two, MB), -1);
+    /* Of one kind, they get pixels meanwhile; what is not open gets none. */
+    two.lane[0].alike = two.lane[1].alike = 1;
+    assert_int_equal(choose(&cut, &two, MB), 0);
+    two.lane[0].opened = false;
+    assert_int_equal(choose(&cut, &two, MB), 1);
+    two.lane[1].failed = true;
+    assert_int_equal(choose(&cut, &two, MB), -1);
+    two.lane[1].failed = false;
+    two.lane[1].built = true;
+    assert_int_equal(choose(&cut, &two, MB), 1);
     /* However fast it is said to be. */
     set(&two, 0, 1e12, 0, 1e6);
     two.lane[0].built = false;
