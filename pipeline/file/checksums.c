@@ -495,6 +495,8 @@ static enum status check_entry(void *context, hid_t object, const char *name,
     if (identity_of_dataset(root, &found, object, name, result->vlen, result->path,
                             digest_own, NULL, &why)) {
         verify_broken(verify, "%s", why.sentence);
+        if (found.count == stored->pieces.count)
+            status = report(checking, name, &found, &stored->pieces, err);
     } else if (strcmp(root, stored->root) == 0) {
         /* The digests of the digests: it is the checksums that are wrong, if anything. */
         if (found.count != stored->pieces.count ||

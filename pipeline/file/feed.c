@@ -99,6 +99,19 @@ enum status feed_next_location(struct feed *feed, uint64_t *location, struct err
     return STATUS_OK;
 }
 
+static enum status load_finished(struct feed *feed, uint64_t row, unsigned count,
+                                 struct error *err)
+{
+    feed->loaded = 0;
+    for (unsigned i = 0; i < feed->config.features->count; i++)
+        if (result_feature_read_raw(feed->config.finished, feed->feature[i], row, count,
+                                    feed->block[i], err))
+            return STATUS_FAILED;
+    feed->first = row;
+    feed->loaded = count;
+    return STATUS_OK;
+}
+
 enum status feed_finished_values(struct feed *feed, uint64_t row, const void **values,
                                  struct error *err)
 {
@@ -106,13 +119,9 @@ enum status feed_finished_values(struct feed *feed, uint64_t row, const void **v
     if (row < feed->first || row >= feed->first + feed->loaded) {
         uint64_t left = result_images(feed->config.finished) - row;
         unsigned count = left < feed->block_rows ? (unsigned)left : feed->block_rows;
-        feed->loaded = 0;
-        for (unsigned i = 0; i < features->count; i++)
-            if (result_feature_read_raw(feed->config.finished, feed->feature[i], row, count,
-                                        feed->block[i], err))
-                return STATUS_FAILED;
-        feed->first = row;
-        feed->loaded = count;
+        /* Rows behind this one may be in a chunk that is damaged. */
+        if (load_finished(feed, row, count, NULL) && load_finished(feed, row, 1, err))
+            return STATUS_FAILED;
     }
     for (unsigned i = 0; i < features->count; i++) {
         const size_t size = feature_row_bytes(&features->feature[i]);

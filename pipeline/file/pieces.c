@@ -1,8 +1,9 @@
-/* pieces.c: two ways to the bytes: past HDF5 where they lie in the file as they are, by several
- * threads; else through it, one block after the other. */
+/* pieces.c: three ways to the bytes: past HDF5 where they lie in the file as they are, or in chunks
+ * that hdf5_chunks.h reads, by several threads; else through it, one block after the other. */
 #include "file/pieces.h"
 #include "base/cpus.h"
 #include "base/path.h"
+#include "matrix/hdf5_direct.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,6 +18,7 @@
 #define READ_BYTES   (64u << 10) /* of each piece of a group at a time */
 #define FIRST_BYTES  (16u << 10) /* room for a stream, which grows fourfold up to GROUP_BYTES */
 #define MOST_THREADS 64
+#define MOST_GROUPS  16 /* of chunked values that are in memory: one for each thread */
 
 void pieces_clear(struct pieces *pieces)
 {
@@ -38,14 +40,38 @@ void pieces_rows(const struct pieces *pieces, uint64_t i, uint64_t *first, uint6
         *last = pieces->rows - 1;
 }
 
+/* Digests up to GROUP pieces that follow each other; the last one may be shorter. */
+static void digest_pieces(uint8_t (*digest)[PIECE_DIGEST], const uint8_t *bytes, size_t size)
+{
+    const unsigned whole = (unsigned)(size / PIECE_BYTES);
+    struct sha256_group group;
+    const uint8_t *data[GROUP];
+    if (whole > 0) {
+        sha256_group_init(&group, whole, 0);
+        for (unsigned i = 0; i < GROUP; i++)
+            data[i] = bytes + (size_t)(i < whole ? i : 0) * PIECE_BYTES;
+        sha256_group_update(&group, data, PIECE_BYTES);
+        sha256_group_final(&group, digest);
+    }
+    if (size % PIECE_BYTES > 0) {
+        struct sha256 last;
+        sha256_init(&last);
+        sha256_update(&last, bytes + (size_t)whole * PIECE_BYTES, size % PIECE_BYTES);
+        sha256_final(&last, digest[whole]);
+    }
+}
+
 /* --- past HDF5 ------------------------------------------------------------------------------- */
 
 struct parallel {
     int fd;
-    uint64_t start, bytes; /* of the values in the file */
+    uint64_t start, bytes;      /* of the values in the file; start: not of chunks */
+    struct hdf5_chunks *chunks; /* NULL: they lie there as they are */
     struct pieces *pieces;
     _Atomic uint64_t next; /* group of pieces */
     _Atomic int failed;    /* errno of the first failure; EIO where the file ends */
+    pthread_mutex_t lock;
+    struct error error; /* under it: of chunks, the first */
 };
 
 static bool read_exactly(struct parallel *p, uint64_t at, uint8_t *data, size_t size)
@@ -127,28 +153,78 @@ static void *digest_groups(void *context)
     return NULL;
 }
 
-static enum status digest_in_parallel(struct pieces *pieces, int fd, uint64_t start, uint64_t bytes,
-                                      const char *path, struct error *err)
+/* Pieces of rows that chunks have, whose bytes are in `buffer` then; a piece that cannot be read has
+ * a digest of zeros. */
+static void digest_rows(struct parallel *p, uint64_t first, uint64_t count, uint8_t *buffer)
 {
-    struct parallel p = {.fd = fd, .start = start, .bytes = bytes, .pieces = pieces};
+    const uint64_t row = p->pieces->row_bytes, start = first * PIECE_BYTES;
+    const uint64_t left = p->bytes - start, most = count * PIECE_BYTES;
+    const uint64_t size = left < most ? left : most;
+    const uint64_t row_first = start / row, row_end = (start + size + row - 1) / row;
+    struct error error = ERROR_INIT;
+    if (hdf5_chunks_read_stored(p->chunks, row_first, row_end - row_first, buffer, &error) ==
+        STATUS_OK) {
+        digest_pieces(p->pieces->digest + first, buffer + (start - row_first * row), size);
+        return;
+    }
+    /* The system has failed, not the file. */
+    if (error.native) {
+        atomic_store(&p->failed, error.native);
+        return;
+    }
+    for (uint64_t i = first; count > 1 && i < first + (size + PIECE_BYTES - 1) / PIECE_BYTES; i++)
+        digest_rows(p, i, 1, buffer);
+    if (count > 1)
+        return;
+    memset(p->pieces->digest[first], 0, PIECE_DIGEST);
+    pthread_mutex_lock(&p->lock);
+    if (!p->error.status)
+        p->error = error;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void *digest_chunks(void *context)
+{
+    struct parallel *p = context;
+    const uint64_t room = p->bytes < GROUP_BYTES ? p->bytes : GROUP_BYTES;
+    uint8_t *buffer = malloc(room + 2 * p->pieces->row_bytes);
+    uint64_t first;
+    if (!buffer)
+        atomic_store(&p->failed, ENOMEM);
+    while (buffer && !atomic_load(&p->failed) &&
+           (first = atomic_fetch_add(&p->next, 1) * GROUP) < p->pieces->count)
+        digest_rows(p, first, GROUP, buffer);
+    free(buffer);
+    return NULL;
+}
+
+static enum status digest_in_parallel(struct parallel *p, const char *path, struct error *err)
+{
+    void *(*const digest)(void *context) = p->chunks ? digest_chunks : digest_groups;
     pthread_t thread[MOST_THREADS];
     unsigned started = 0, wanted = cpus_available();
-    const uint64_t groups = (pieces->count + GROUP - 1) / GROUP;
-    if (wanted > MOST_THREADS)
-        wanted = MOST_THREADS;
+    const unsigned most = p->chunks ? MOST_GROUPS : MOST_THREADS;
+    const uint64_t groups = (p->pieces->count + GROUP - 1) / GROUP;
+    if (wanted > most)
+        wanted = most;
     if (wanted > groups)
         wanted = (unsigned)groups;
-    while (started + 1 < wanted && pthread_create(&thread[started], NULL, digest_groups, &p) == 0)
+    pthread_mutex_init(&p->lock, NULL);
+    while (started + 1 < wanted && pthread_create(&thread[started], NULL, digest, p) == 0)
         started++;
     /* This thread is one of them, and does all where no other could be started. */
-    digest_groups(&p);
+    digest(p);
     for (unsigned i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
-    const int failed = atomic_load(&p.failed);
+    pthread_mutex_destroy(&p->lock);
+    const int failed = atomic_load(&p->failed);
     char shown[256];
-    return failed ? error_errno(err, STATUS_FAILED, failed, "pread", "cannot read %s",
-                                path_for_message(shown, sizeof shown, path))
-                  : STATUS_OK;
+    if (!failed && p->error.status && err)
+        *err = p->error;
+    if (!failed)
+        return p->error.status;
+    return error_errno(err, STATUS_FAILED, failed, "pread", "cannot read %s",
+                       path_for_message(shown, sizeof shown, path));
 }
 
 /* Where the values lie as they are; false: nowhere. */
@@ -170,6 +246,19 @@ static bool find_bytes(hid_t dataset, const struct serial_values *values, int *f
     h5_close(&type);
     h5_close(&list);
     return plain;
+}
+
+/* Numbers in chunks that threads can read; direct->chunks is NULL where they are not. */
+static enum status find_chunks(struct hdf5_direct *direct, hid_t dataset,
+                               const struct serial_values *values, const char *path,
+                               struct error *err)
+{
+    hid_t type = H5Dget_type(dataset);
+    const bool numbers = !values->text && H5Tequal(type, values->memory) > 0;
+    h5_close(&type);
+    return numbers && h5_is_compressed(dataset)
+               ? hdf5_direct_open(direct, dataset, (uint32_t)values->dimensions[1], path, err)
+               : STATUS_OK;
 }
 
 /* --- through HDF5 ---------------------------------------------------------------------------- */
@@ -202,23 +291,8 @@ static enum status make_room(struct stream *s, uint64_t pieces, struct error *er
 /* Digests what is in the buffer: whole pieces, and at the end the last one. */
 static void flush(struct stream *s)
 {
-    const unsigned whole = (unsigned)(s->filled / PIECE_BYTES);
-    uint64_t done = s->pieces->count - (s->filled + PIECE_BYTES - 1) / PIECE_BYTES;
-    struct sha256_group group;
-    const uint8_t *data[GROUP];
-    if (whole > 0) {
-        sha256_group_init(&group, whole, 0);
-        for (unsigned i = 0; i < GROUP; i++)
-            data[i] = s->data + (size_t)(i < whole ? i : 0) * PIECE_BYTES;
-        sha256_group_update(&group, data, PIECE_BYTES);
-        sha256_group_final(&group, s->pieces->digest + done);
-    }
-    if (s->filled % PIECE_BYTES > 0) {
-        struct sha256 last;
-        sha256_init(&last);
-        sha256_update(&last, s->data + (size_t)whole * PIECE_BYTES, s->filled % PIECE_BYTES);
-        sha256_final(&last, s->pieces->digest[done + whole]);
-    }
+    const uint64_t done = s->pieces->count - (s->filled + PIECE_BYTES - 1) / PIECE_BYTES;
+    digest_pieces(s->pieces->digest + done, s->data, s->filled);
     s->filled = 0;
 }
 
@@ -308,21 +382,29 @@ enum status pieces_digest(struct pieces *pieces, const struct serial *serial, hi
                           const char *name, const struct serial_values *values, struct error *err)
 {
     const uint64_t row = values->size * values->dimensions[1], bytes = row * values->dimensions[0];
-    enum status status = STATUS_FAILED;
-    int fd;
-    uint64_t start;
+    struct parallel p = {.fd = -1, .bytes = bytes, .pieces = pieces};
+    struct hdf5_direct direct = {.chunks = NULL};
+    enum status status = STATUS_OK;
+    char shown[256];
     *pieces = (struct pieces){.rows = values->dimensions[0], .row_bytes = values->text ? 0 : row};
     if (bytes == 0)
         return STATUS_OK;
-    if (find_bytes(dataset, values, &fd, &start)) {
+    path_for_message(shown, sizeof shown, serial->path);
+    if (!find_bytes(dataset, values, &p.fd, &p.start)) {
+        status = find_chunks(&direct, dataset, values, shown, err);
+        p.chunks = direct.chunks;
+    }
+    if (!status && (p.fd >= 0 || p.chunks)) {
         pieces->count = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
         pieces->digest = malloc(pieces->count * PIECE_DIGEST);
-        status = pieces->digest ? digest_in_parallel(pieces, fd, start, bytes, serial->path, err)
+        status = pieces->digest ? digest_in_parallel(&p, serial->path, err)
                                 : error_memory(err, pieces->count * PIECE_DIGEST, "checksums");
-    } else {
+    } else if (!status) {
         status = digest_stream(pieces, serial, dataset, name, values, err);
     }
-    if (status)
+    hdf5_direct_close(&direct);
+    /* Chunks that are damaged leave the others' digests. */
+    if (status && !p.error.status)
         pieces_clear(pieces);
     return status;
 }

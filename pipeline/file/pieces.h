@@ -1,7 +1,8 @@
 /* pieces.h: the values of a dataset in pieces of 1 MiB, each with its SHA-256.
  *
  * The values are those of serial.h, in C order and end to end; the last piece may be shorter, and
- * there is none where there are no values. Contiguous numbers are read and digested by all CPUs. */
+ * there is none where there are no values. Contiguous numbers, and those
+ * that are deflated, are read and digested by all CPUs. */
 #ifndef CLPIPE_FILE_PIECES_H
 #define CLPIPE_FILE_PIECES_H
 
@@ -19,7 +20,8 @@ struct pieces {
 };
 
 /* What was written to the file through HDF5 must have been flushed. STATUS_FAILED: it cannot be
- * read; a damaged text is named with its row. */
+ * read; a damaged text is named with its row, and of chunks that are damaged *pieces still has the
+ * digests of the pieces that can be read, zeros for the others, and is to be cleared. */
 enum status pieces_digest(struct pieces *pieces, const struct serial *serial, hid_t dataset,
                           const char *name, const struct serial_values *values, struct error *err);
 void pieces_clear(struct pieces *pieces);

@@ -324,23 +324,36 @@ static bool load_ahead(struct hdf5_chunks *c, uint64_t from, bool *good)
 /* Rows of a band, from one of its chunks. */
 struct part {
     uint64_t first, count; /* rows of the band */
-    float *rows;
+    unsigned char *rows;
+    bool stored; /* they are given as they are stored; else as float32 */
 };
+
+static void convert(unsigned char *out, const unsigned char *in, size_t values, bool stored,
+                    struct value_format format)
+{
+    if (stored)
+        memcpy(out, in, values * format.bytes);
+    else
+        values_convert((float *)(void *)out, in, values, format);
+}
 
 static void copy_values(const struct hdf5_chunks *c, const unsigned char *values, uint32_t number,
                         const struct part *part)
 {
-    const size_t stride = c->chunk_columns * (size_t)c->file.format.bytes;
+    const struct value_format format = c->file.format;
+    const size_t stride = c->chunk_columns * (size_t)format.bytes;
+    const size_t value = part->stored ? format.bytes : sizeof(float);
     const uint32_t from = number * c->chunk_columns;
     const uint32_t columns = min_u32(c->chunk_columns, c->file.dimension - from);
     const unsigned char *in = values + part->first * stride;
-    float *out = part->rows + from;
+    unsigned char *out = part->rows + from * value;
     if (columns == c->chunk_columns && columns == c->file.dimension) {
-        values_convert(out, in, (size_t)part->count * columns, c->file.format);
+        convert(out, in, (size_t)part->count * columns, part->stored, format);
         return;
     }
     for (uint64_t row = 0; row < part->count; row++)
-        values_convert(out + row * c->file.dimension, in + row * stride, columns, c->file.format);
+        convert(out + row * c->file.dimension * value, in + row * stride, columns, part->stored,
+                format);
 }
 
 /* What is there is copied, and what is not there is inflated, before anything is waited for. */
@@ -379,9 +392,10 @@ static enum status read_band(struct hdf5_chunks *c, uint64_t band, const struct 
     return status;
 }
 
-enum status hdf5_chunks_read(struct hdf5_chunks *c, uint64_t first, uint64_t count, float *rows,
-                             struct error *err)
+static enum status read_rows(struct hdf5_chunks *c, uint64_t first, uint64_t count,
+                             unsigned char *rows, bool stored, struct error *err)
 {
+    const size_t row_bytes = c->file.dimension * (stored ? c->file.format.bytes : sizeof(float));
     enum status status = STATUS_OK;
     if (first > c->rows || count > c->rows - first)
         return error_set(err, STATUS_FAILED, "%s has %llu rows; asked for %llu from %llu",
@@ -389,11 +403,24 @@ enum status hdf5_chunks_read(struct hdf5_chunks *c, uint64_t first, uint64_t cou
                          (unsigned long long)first);
     while (count > 0 && status == STATUS_OK) {
         const uint64_t band = first / c->chunk_rows, begin = first % c->chunk_rows;
-        const struct part part = {begin, min_u64(count, c->chunk_rows - begin), rows};
+        const struct part part = {begin, min_u64(count, c->chunk_rows - begin), rows,
+                                  stored};
         status = read_band(c, band, &part, err);
         first += part.count;
         count -= part.count;
-        rows += part.count * c->file.dimension;
+        rows += part.count * row_bytes;
     }
     return status;
+}
+
+enum status hdf5_chunks_read(struct hdf5_chunks *c, uint64_t first, uint64_t count, float *rows,
+                             struct error *err)
+{
+    return read_rows(c, first, count, (unsigned char *)rows, false, err);
+}
+
+enum status hdf5_chunks_read_stored(struct hdf5_chunks *c, uint64_t first, uint64_t count,
+                                    void *rows, struct error *err)
+{
+    return read_rows(c, first, count, rows, true, err);
 }

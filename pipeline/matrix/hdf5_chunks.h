@@ -25,6 +25,9 @@ enum status hdf5_chunks_open(struct hdf5_chunks **out, hid_t dataset, const stru
  * thread. */
 enum status hdf5_chunks_read(struct hdf5_chunks *chunks, uint64_t first, uint64_t count,
                              float *rows, struct error *err);
+/* The same, as they are stored. */
+enum status hdf5_chunks_read_stored(struct hdf5_chunks *chunks, uint64_t first, uint64_t count,
+                                    void *rows, struct error *err);
 /* Accepts NULL and NULLs. */
 void hdf5_chunks_close(struct hdf5_chunks **chunks);
 

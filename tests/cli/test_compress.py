@@ -182,3 +182,24 @@ def test_full_disk_while_building(place):
     clpipe(*command, "x.h5")
     assert digest("x.h5") == digest("whole.h5")
     assert not os.path.exists("x.h5.partial")
+
+
+def test_a_damaged_chunk(place):
+    """Its rows, and those of the same pieces of 1 MiB, are lost; all others are saved."""
+    with h5py.File("packed.h5", "r") as file:
+        rows = file["features/wide"][:]
+        chunk = file["features/wide"].id.get_chunk_info(9)
+        assert chunk.chunk_offset == (9, 0)
+    with open("packed.h5", "r+b") as file:
+        file.seek(chunk.byte_offset + chunk.size // 2)
+        file.write(b"\xa5" * 40)
+    broken = clpipe("verify", "packed.h5", code=1)
+    assert "the chunk of row 9 " in broken and "rows 6 to 12" in broken
+    check_one_error(run_clpipe("info", "--digest", "packed.h5"), 3, "the chunk of row 9 ")
+    clpipe("repair", "packed.h5", "-o", "saved.h5", code=1)
+    assert is_compressed("saved.h5") and "no problems found" in clpipe("verify", "saved.h5")
+    with h5py.File("saved.h5", "r") as file:
+        assert numpy.array_equal(file["features/wide"][:], rows[:6])
+    # The pictures give them back.
+    clpipe("ingest", "p", "-o", "saved.h5")
+    assert digest("saved.h5") == digest("plain.h5")

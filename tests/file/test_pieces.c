@@ -1,4 +1,5 @@
 /* test_pieces.c: pieces past HDF5 and through it, against digests of the same bytes in memory. */
+#include "file/chunks.h"
 #include "file/pieces.h"
 #include "test_store_common.h"
 #include <hdf5.h>
@@ -32,6 +33,27 @@ static void digest_dataset(struct pieces *pieces, hid_t file, const char *name)
     H5Dclose(dataset);
 }
 
+/* In chunks of 63 rows, as --compress has them. */
+static void write_deflated(hid_t file, const float *data)
+{
+    const struct result_feature feature = {.name = "deflated",
+                                           .kind = "gray",
+                                           .normalize = "l1",
+                                           .is_float = true,
+                                           .dimension = COLUMNS};
+    const struct chunks_config config = {
+        .rows = ROWS, .datasets = 1, .widest = 4 * COLUMNS, .threads = 2, .path = "x.h5"};
+    struct error error = ERROR_INIT;
+    struct chunks *chunks;
+    hid_t dataset;
+    assert_ok(chunks_open(&chunks, &config, &error));
+    assert_ok(chunks_create(chunks, &dataset, file, &feature, &error));
+    assert_ok(chunks_add(chunks, dataset, data, ROWS, &error));
+    assert_ok(chunks_finish(chunks, &error));
+    chunks_close(&chunks);
+    H5Dclose(dataset);
+}
+
 static void test_all_ways_agree(void **state)
 {
     struct fixture *f = *state;
@@ -54,12 +76,15 @@ static void test_all_ways_agree(void **state)
     H5Sclose(space);
     H5Pclose(list);
     H5Fflush(file, H5F_SCOPE_GLOBAL);
-    struct pieces plain, chunked;
+    struct pieces plain, chunked, deflated;
+    write_deflated(file, data);
     digest_dataset(&plain, file, "plain");
     digest_dataset(&chunked, file, "chunked");
+    digest_dataset(&deflated, file, "deflated");
     H5Fclose(file);
     assert_int_equal(plain.count, (BYTES + PIECE_BYTES - 1) / PIECE_BYTES);
     assert_int_equal(plain.count, chunked.count);
+    assert_int_equal(plain.count, deflated.count);
     for (uint64_t i = 0; i < plain.count; i++) {
         const size_t left = BYTES - i * PIECE_BYTES;
         struct sha256 sha;
@@ -70,6 +95,7 @@ static void test_all_ways_agree(void **state)
         sha256_final(&sha, digest);
         assert_memory_equal(plain.digest[i], digest, sizeof digest);
         assert_memory_equal(chunked.digest[i], digest, sizeof digest);
+        assert_memory_equal(deflated.digest[i], digest, sizeof digest);
     }
     uint64_t first, last;
     pieces_rows(&plain, 0, &first, &last);
@@ -80,6 +106,7 @@ static void test_all_ways_agree(void **state)
     assert_int_equal(last, ROWS - 1);
     pieces_clear(&plain);
     pieces_clear(&chunked);
+    pieces_clear(&deflated);
     free(data);
 }
 
