@@ -29,12 +29,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BLOCK        4096        /* read for each header that is hopped to */
+#define BLOCK        4096 /* read for each header that is hopped to */
 #define STREAM_BLOCK (256u << 10)
-#define KEPT_OPEN    32          /* descriptors */
-#define STREAMS      4           /* archives that are decompressed at a time */
-#define STREAM_BYTES (8u << 20)  /* decompressed ahead of each, or one larger member */
+#define KEPT_OPEN    32         /* descriptors */
+#define STREAMS      4          /* archives that are decompressed at a time */
+#define STREAM_BYTES (8u << 20) /* decompressed ahead of each, or one larger member */
 #define STREAM_ITEMS 64
+
+#define DAMAGED "the archive is damaged"
 
 /* `where`: two flags, which archive, and the offset in it or the number of the member. */
 #define PLACE_BITS 43
@@ -51,7 +53,7 @@ struct item {
 
 /* A thread that decompresses an archive. */
 struct stream {
-    struct one *archive;
+    const struct one *archive;
     int fd;
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
@@ -61,7 +63,7 @@ struct stream {
     uint64_t bytes;
     uint64_t next; /* the first number that has not been taken or passed over */
     bool ended;
-    atomic_bool cancelled; /* also read without the lock */
+    atomic_bool cancelled;  /* also read without the lock */
     struct failure failure; /* of all members that are still to come, once it has ended */
 };
 
@@ -164,6 +166,7 @@ static int share_descriptor(struct archives *archives, struct one *one, struct f
  * terabytes is skipped in one call. */
 struct input {
     int fd;
+    uint64_t bytes; /* of the file */
     size_t block;
     void *buffer;
     struct stop *stop;            /* may be NULL */
@@ -200,8 +203,13 @@ static la_int64_t seek_input(struct archive *reader, void *context, la_int64_t o
 static la_int64_t skip_input(struct archive *reader, void *context, la_int64_t bytes)
 {
     const struct input *input = context;
+    const off_t place = lseek(input->fd, 0, SEEK_CUR);
     (void)reader;
-    /* 0: libarchive reads what is to be skipped. */
+    if (place < 0 || (uint64_t)place >= input->bytes)
+        return 0; /* libarchive reads what is to be skipped */
+    /* Not past the end, where a file that is cut would look like one that ends. */
+    if ((uint64_t)bytes > input->bytes - (uint64_t)place)
+        bytes = (la_int64_t)(input->bytes - (uint64_t)place);
     return lseek(input->fd, (off_t)bytes, SEEK_CUR) < 0 ? 0 : bytes;
 }
 
@@ -220,6 +228,29 @@ static bool add_support(struct archive *reader)
             return false;
     return archive_read_support_format_tar(reader) == ARCHIVE_OK &&
            archive_read_support_format_zip_seekable(reader) == ARCHIVE_OK;
+}
+
+/* What libarchive's last error comes to. */
+static enum reason reader_failure(struct failure *failure, struct archive *reader, const char *what)
+{
+    const char *text = archive_error_string(reader);
+    const int code = archive_errno(reader);
+    enum reason reason = REASON_CORRUPT;
+    if (!text)
+        text = "damaged";
+    if (code == EIO || code == ESTALE)
+        return failure_errno(failure, REASON_UNREADABLE, code, "cannot read the archive");
+    if (code == ENOMEM)
+        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory to read the archive: %s",
+                           text);
+    if (strcasestr(text, "truncated") || strcasestr(text, "premature") ||
+        strcasestr(text, "unexpected end") || strcasestr(text, "no progress"))
+        reason = REASON_TRUNCATED;
+    if (strcasestr(text, "unsupported")) {
+        reason = REASON_UNSUPPORTED;
+        what = "cannot be read";
+    }
+    return failure_set(failure, reason, "%s: %s", what, text);
 }
 
 static void close_reader(struct archive *reader, struct input *input)
@@ -244,30 +275,10 @@ static struct archive *open_reader(struct input *input, struct failure *failure)
     archive_read_set_skip_callback(reader, skip_input);
     if (archive_read_open1(reader) == ARCHIVE_OK)
         return reader;
-    failure_set(failure, REASON_CORRUPT, "not an archive that can be read: %s",
-                archive_error_string(reader));
+    reader_failure(failure, reader, "not an archive that can be read");
 out:
     close_reader(reader, input);
     return NULL;
-}
-
-/* What libarchive's last error comes to. */
-static enum reason reader_failure(struct failure *failure, struct archive *reader)
-{
-    const char *text = archive_error_string(reader);
-    const int code = archive_errno(reader);
-    if (!text)
-        text = "damaged";
-    if (code == EIO || code == ESTALE)
-        return failure_errno(failure, REASON_UNREADABLE, code, "cannot read the archive");
-    if (code == ENOMEM)
-        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory to read the archive: %s", text);
-    return failure_set(failure,
-                       strcasestr(text, "truncated") || strcasestr(text, "premature") ||
-                               strcasestr(text, "unexpected end")
-                           ? REASON_TRUNCATED
-                           : REASON_CORRUPT,
-                       "the archive is damaged: %s", text);
 }
 
 /* The member's name in bytes. What an archive stores as UTF-8 is converted to the thread's locale. */
@@ -359,20 +370,24 @@ static enum reason no_file(struct failure *failure, const struct source_listing 
                        "%s", what);
 }
 
+static bool is_zip(struct archive *reader)
+{
+    return (archive_format(reader) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP;
+}
+
 static bool is_compressed(struct archive *reader)
 {
-    const int format = archive_format(reader) & ARCHIVE_FORMAT_BASE_MASK;
-    if (archive_filter_count(reader) > 1)
-        return true;
-    return format == ARCHIVE_FORMAT_ZIP && !strstr(archive_format_name(reader), "uncompressed");
+    return archive_filter_count(reader) > 1 ||
+           (is_zip(reader) && !strstr(archive_format_name(reader), "uncompressed"));
 }
 
 struct member_listing {
     struct source_listing *listing;
     const struct archive_file *file;
     struct one *one;
-    uint64_t index; /* of the archive */
-    bool whole;     /* members have been added, and must stay together */
+    uint64_t index;          /* of the archive */
+    bool whole;              /* members have been added, and must stay together */
+    uint64_t offset, stored; /* of the data of the current one: where, and its bytes with padding */
     struct names names;
     struct bytes path;
 };
@@ -383,13 +398,15 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
 {
     const struct source_listing *listing = members->listing;
     struct failure *failure = &out->failure;
-    const uint64_t offset = (uint64_t)archive_filter_bytes(reader, 0);
+    const uint64_t offset = members->offset;
     *out = (struct entry){.mtime_ns = members->file->mtime_ns,
                           .where = SOURCE_WHERE_ARCHIVE | members->index << PLACE_BITS};
     if (archive_entry_size_is_set(entry) && archive_entry_size(entry) > 0)
         out->bytes = (uint64_t)archive_entry_size(entry);
     if (leads_out(name)) {
         unsupported(failure, "the name leads out of the archive");
+    } else if (name[strlen(name) - 1] == '/') {
+        unsupported(failure, "a file with the name of a directory");
     } else if (again) {
         unsupported(failure, "a second member of this name: the first one is read");
     } else if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) == AE_IFLNK) {
@@ -402,6 +419,8 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
         unsupported(failure, "encrypted");
     } else if (!archive_entry_size_is_set(entry)) {
         unsupported(failure, "the archive does not say how long it is");
+    } else if (archive_entry_size(entry) < 0) {
+        failure_set(failure, REASON_CORRUPT, "the archive says a size below 0");
     } else if (is_compressed(reader)) {
         if (out->bytes > ARCHIVE_MEMBER_MAX) {
             failure_set(failure, REASON_TOO_LARGE,
@@ -413,6 +432,10 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
         members->one->in_order = true;
     } else if (offset > members->one->bytes || out->bytes > members->one->bytes - offset) {
         failure_set(failure, REASON_TRUNCATED, "the archive ends before the member does");
+    } else if (members->stored < out->bytes) {
+        /* What is behind it belongs to others. */
+        failure_set(failure, REASON_CORRUPT, "the archive says %llu bytes, and has fewer",
+                    (unsigned long long)out->bytes);
     } else {
         out->where |= offset;
     }
@@ -468,10 +491,12 @@ static enum status list_members(struct member_listing *members, int fd, struct e
     struct failure failure = {.reason = REASON_NONE};
     struct archive_entry *entry;
     enum status status = STATUS_OK;
-    struct input input = {.fd = fd, .block = BLOCK, .stop = members->listing->stop};
+    struct input input = {
+        .fd = fd, .bytes = members->file->bytes, .block = BLOCK, .stop = members->listing->stop};
     struct archive *reader = open_reader(&input, &failure);
     int code = ARCHIVE_EOF;
-    for (uint64_t number = 0; reader && status == STATUS_OK; number++) {
+    uint64_t number = 0;
+    for (; reader && status == STATUS_OK; number++) {
         code = archive_read_next_header(reader, &entry);
         if (code != ARCHIVE_OK && code != ARCHIVE_WARN)
             break;
@@ -479,16 +504,26 @@ static enum status list_members(struct member_listing *members, int fd, struct e
             failure_set(&failure, REASON_TOO_LARGE, "the archive has too many members");
             break;
         }
+        members->offset = (uint64_t)archive_filter_bytes(reader, 0);
+        members->stored = UINT64_MAX;
+        if (!is_zip(reader) && !is_compressed(reader)) {
+            code = archive_read_data_skip(reader);
+            members->stored = (uint64_t)archive_filter_bytes(reader, 0) - members->offset;
+        }
         status = add_member(members, reader, entry, number, err);
+        if (code < ARCHIVE_WARN)
+            break;
     }
     if (status == STATUS_OK)
         status = stop_check(input.stop, "listing an archive", err);
+    /* A tar may be empty; a zip is said to be where its directory is not where it should be. */
+    if (status == STATUS_OK && reader && code == ARCHIVE_EOF && number == 0 && is_zip(reader))
+        failure_set(&failure, REASON_CORRUPT, "a zip without members");
     if (status == STATUS_OK && failure.reason == REASON_NONE && code != ARCHIVE_EOF)
-        reader_failure(&failure, reader);
+        reader_failure(&failure, reader, DAMAGED);
     close_reader(reader, &input);
-    return status == STATUS_OK && failure.reason != REASON_NONE
-               ? add_failed(members, &failure, err)
-               : status;
+    return status == STATUS_OK && failure.reason != REASON_NONE ? add_failed(members, &failure, err)
+                                                                : status;
 }
 
 static enum status add_archive(struct one **out, struct archives *archives,
@@ -523,8 +558,7 @@ static enum status add_archive(struct one **out, struct archives *archives,
 enum status archives_list(struct archives *archives, struct source_listing *listing,
                           const struct archive_file *file, struct error *err)
 {
-    struct member_listing members = {
-        .listing = listing, .file = file, .index = archives->count};
+    struct member_listing members = {.listing = listing, .file = file, .index = archives->count};
     struct failure failure = {.reason = REASON_NONE};
     int fd = -1;
     enum status status = STATUS_OK;
@@ -561,7 +595,8 @@ enum status archives_register(uint64_t *archive, struct archives *archives,
 {
     struct one *one;
     if (archives->count > INDEX_MAX || file->bytes > PLACE_MAX)
-        return error_set(err, STATUS_FAILED, "a list has more than %llu archives, or one over %llu GiB",
+        return error_set(err, STATUS_FAILED,
+                         "a list has more than %llu archives, or one over %llu GiB",
                          (unsigned long long)INDEX_MAX, (unsigned long long)(PLACE_MAX >> 30));
     *archive = SOURCE_WHERE_ARCHIVE | (uint64_t)archives->count << PLACE_BITS;
     return add_archive(&one, archives, file, err);
@@ -606,15 +641,20 @@ static void read_member(struct item *item, struct archive *reader, struct archiv
                     (unsigned long long)size);
         return;
     }
-    while (filled <= size && got > 0) {
-        got = archive_read_data(reader, (char *)item->memory + filled, size + 1 - filled);
+    while (filled < size && got > 0) {
+        got = archive_read_data(reader, (char *)item->memory + filled, size - filled);
         filled += got > 0 ? (uint64_t)got : 0;
+    }
+    /* Only the end of a zip's member shows whether its sum is right, and that there is no more. */
+    if (filled == size && is_zip(reader)) {
+        got = archive_read_data(reader, (char *)item->memory + filled, 1);
+        filled += got > 0 ? 1 : 0;
     }
     item->bytes = filled;
     if (got >= 0 && filled == size)
         return;
     if (got < 0)
-        reader_failure(&item->failure, reader);
+        reader_failure(&item->failure, reader, DAMAGED);
     else
         failure_set(&item->failure, REASON_CORRUPT, "the archive says %llu bytes, and has %s",
                     (unsigned long long)size, filled > size ? "more" : "fewer");
@@ -648,8 +688,10 @@ static void *stream_main(void *argument)
     struct stream *stream = argument;
     struct failure failure = {.reason = REASON_NONE};
     struct archive_entry *entry;
-    struct input input = {
-        .fd = stream->fd, .block = STREAM_BLOCK, .cancelled = &stream->cancelled};
+    struct input input = {.fd = stream->fd,
+                          .bytes = stream->archive->bytes,
+                          .block = STREAM_BLOCK,
+                          .cancelled = &stream->cancelled};
     struct archive *reader = open_reader(&input, &failure);
     int code = ARCHIVE_FATAL;
     for (uint64_t number = 0; reader; number++) {
@@ -669,7 +711,7 @@ static void *stream_main(void *argument)
     if (failure.reason == REASON_NONE && code == ARCHIVE_EOF)
         failure_set(&failure, REASON_CHANGED, "the archive has changed since it was listed");
     else if (failure.reason == REASON_NONE)
-        reader_failure(&failure, reader);
+        reader_failure(&failure, reader, DAMAGED);
     close_reader(reader, &input);
     pthread_mutex_lock(&stream->lock);
     stream->ended = true;
@@ -703,6 +745,7 @@ static enum reason start_stream(struct one *one, struct failure *failure)
     struct stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory to read the archive");
+    stream->archive = one;
     stream->fd = open_afresh(one, failure);
     if (stream->fd < 0) {
         free(stream);
@@ -727,8 +770,7 @@ static enum reason start_streams(struct archives *archives, size_t index, struct
     while (archives->first_stream < index)
         stop_stream(archives->one[archives->first_stream++]);
     archives->first_stream = index;
-    if (!archives->one[index]->stream &&
-        start_stream(archives->one[index], failure) != REASON_NONE)
+    if (!archives->one[index]->stream && start_stream(archives->one[index], failure) != REASON_NONE)
         return failure->reason;
     unsigned running = 1;
     for (size_t i = index + 1; i < archives->count && running < STREAMS; i++) {

@@ -37,9 +37,10 @@ struct writing {
     struct bytes last;   /* the path written last */
 };
 
-/* The path by which an item is found from the working directory. */
+/* The path by which an item is found from the working directory. Its last `behind` bytes, those behind
+ * the path of an archive, stay as they are. */
 static enum status make_path(struct bytes *path, const struct source *source,
-                             const struct walk_item *item, struct error *err)
+                             const struct walk_item *item, size_t behind, struct error *err)
 {
     const char *slash = strrchr(source->name, '/');
     size_t prefix = 0;
@@ -56,10 +57,11 @@ static enum status make_path(struct bytes *path, const struct source *source,
     if (below && ((status = bytes_append(path, source->name, prefix, err)) ||
                   (status = bytes_append(path, "/", 1, err))))
         return status;
-    status = bytes_append(path, item->path, item->path_length, err);
+    const size_t before = item->path_length - behind;
+    status = bytes_append(path, item->path, before, err);
     if (status == STATUS_OK && below)
         bytes_cut(path, filelist_normalize(path->data, path->length));
-    return status;
+    return status == STATUS_OK ? bytes_append(path, item->path + before, behind, err) : status;
 }
 
 static void put_time(FILE *file, int64_t ns)
@@ -166,14 +168,14 @@ static enum status take_items(struct writing *writing, struct walk *walk, struct
                                      .failure = item.failure}};
         if (item.sequence % STOP_EVERY == 0)
             status = stop_check(stop, "writing the list", err);
-        if (status == STATUS_OK)
-            status = make_path(path, source, &item, err);
-        if (status == STATUS_OK && archives_member(item.where)) {
+        if (archives_member(item.where)) {
             struct archive_file about;
             archives_about(&about, walk_archives(walk), item.where);
             /* A member's path is that of the archive, a slash and its name. */
             out.in_archive = item.path_length - (uint32_t)about.length;
         }
+        if (status == STATUS_OK)
+            status = make_path(path, source, &item, out.in_archive, err);
         if (status == STATUS_OK)
             status = once ? once_add(once, path->data, path->length, &out,
                                      (uint32_t)offsetof(struct item, entry) + entry_size(&out.entry),
