@@ -151,9 +151,16 @@ def xz(content):
     return lzma.compress(content, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 4096}])
 
 
+LZMA = [{"id": lzma.FILTER_LZMA1, "dict_size": 4096, "lc": 3, "lp": 0, "pb": 2}]
+
+
+def zip_lzma(content):
+    return struct.pack("<4BBI", 9, 20, 5, 0, 93, 4096) + \
+        lzma.compress(content, format=lzma.FORMAT_RAW, filters=LZMA)
+
+
 def lzip(content):
-    filters = [{"id": lzma.FILTER_LZMA1, "dict_size": 4096, "lc": 3, "lp": 0, "pb": 2}]
-    body = lzma.compress(content, format=lzma.FORMAT_RAW, filters=filters)
+    body = lzma.compress(content, format=lzma.FORMAT_RAW, filters=LZMA)
     return b"LZIP\1\x0c" + body + struct.pack("<IQQ", zlib.crc32(content), len(content),
                                               len(body) + 26)
 
@@ -163,8 +170,8 @@ def flip(content, at):
 
 
 def made_archives(picture):
-    """{name: (content, its images, its failures by name as "reason: part of the message")}; the name ""
-    is that of the archive, None that of the file where it is no archive."""
+    """{name: (content, its images, its failures by name: "reason: how the message begins")}; the name
+    "" is that of the archive, None that of the file where it is no archive."""
     one = [("a.png", picture)]
     a = member(b"a.png", picture)
     b = member(b"b.png", picture)
@@ -206,7 +213,7 @@ def made_archives(picture):
         "same-by-dot.tar": (a + member(b"./a.png", picture) + END, good, {"a.png": AGAIN}),
         "hidden.tar": (made_tar([(".h.png", picture), (".d/a.png", picture)] + one), good, {}),
         "up.tar.gz": (made_tar([("../a.png", picture)] + one, mode="w:gz"), good, {"../a.png": OUT}),
-        "again.txz": (made_tar(one + one, mode="w:xz"), good, {"a.png": AGAIN}),
+        "again.txz": (xz(made_tar(one + one)), good, {"a.png": AGAIN}),
         # sizes in tar
         "pax-size.tar": (pax([(b"size", b"%d" % len(picture))]) +
                          member(b"a.png", picture, size=b"00000000000\0") + b + END,
@@ -306,11 +313,12 @@ def made_archives(picture):
         "streams.tar.bz2": (bz2.compress(tar[:700]) + bz2.compress(tar[700:]), good, {}),
         "cut.tar.bz2": (bz2.compress(tar)[:-20], [], {"": "truncated: not an archive"}),
         "lzip.tar.lz": (lzip(tar), good, {}),
-        "alone.tar.lzma": (lzma.compress(tar, format=lzma.FORMAT_ALONE), good, {}),
+        "alone.tar.lzma": (lzma.compress(tar, format=lzma.FORMAT_ALONE, filters=LZMA), good, {}),
         # zip
         "deflated.zip": (made_zip(one, zipfile.ZIP_DEFLATED), good, {}),
         "bzip2.zip": (made_zip(one, zipfile.ZIP_BZIP2), good, {}),
-        "lzma.zip": (made_zip(one, zipfile.ZIP_LZMA), good, {}),
+        "lzma.zip": (raw_zip([zip_member(b"a.png", picture, zip_lzma(picture), method=14, flags=2)]), good,
+                     {}),
         "zip64.zip": (made_zip(one, zip64=True), good, {}),
         "descriptor-stored.zip": (streamed_zip(one, zipfile.ZIP_STORED), good, {}),
         "descriptor-deflated.zip": (streamed_zip(one, zipfile.ZIP_DEFLATED), good, {}),
@@ -319,7 +327,8 @@ def made_archives(picture):
         "strongly.zip": (raw_zip([zip_member(b"a.png", picture, bytes(12) + picture, flags=0x41), y]),
                          ["b.png"], {"a.png": "unsupported: encrypted"}),
         **{f"method-{method}.zip": (raw_zip([zip_member(b"a.png", picture, deflated, method=method),
-                                             y]), ["b.png"], {"a.png": "unsupported: cannot be read: Unsupported ZIP"})
+                                             y]), ["b.png"],
+                                    {"a.png": "unsupported: cannot be read: Unsupported ZIP"})
            for method in (1, 6, 9, 96, 99)},
         "deflated-sum.zip": (raw_zip([zip_member(b"a.png", picture, deflated, method=8, crc=1), y]),
                              ["b.png"], {"a.png": "corrupt: "}),

@@ -64,6 +64,7 @@ void fuzz_decode(const struct fuzz_target *target, const uint8_t *data, size_t s
 void fuzz_seal_image(uint8_t *data, size_t size);
 /* fuzz_readers.c */
 void fuzz_archive(const struct fuzz_target *target, const uint8_t *data, size_t size);
+void fuzz_seal_archive(uint8_t *data, size_t size);
 void fuzz_list(const struct fuzz_target *target, const uint8_t *data, size_t size);
 void fuzz_listfile(const struct fuzz_target *target, const uint8_t *data, size_t size);
 void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size);

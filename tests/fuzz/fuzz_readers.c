@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 /* --- lists ------------------------------------------------------------------------------------ */
 
@@ -171,9 +172,11 @@ void fuzz_listfile(const struct fuzz_target *target, const uint8_t *data, size_t
 
 struct members {
     struct source_listing listing; /* first: `add` is given it */
+    struct archives *archives;
     struct entry entry[MOST_MEMBERS];
     char *path[MOST_MEMBERS];
     uint32_t digest[MOST_MEMBERS];
+    bool whole[MOST_MEMBERS]; /* could be read */
     unsigned count;
     uint64_t found;
 };
@@ -204,7 +207,7 @@ static enum status take_member(struct source_listing *listing, const char *path,
 }
 
 /* Reads a member; the CRC of its bytes, or of why it cannot be read. */
-static uint32_t read_member(struct archives *archives, const struct members *members, unsigned i)
+static uint32_t read_member(bool *whole, const struct members *members, unsigned i)
 {
     static uint8_t buffer[1 << 16];
     const struct entry *entry = &members->entry[i];
@@ -213,7 +216,8 @@ static uint32_t read_member(struct archives *archives, const struct members *mem
     struct blob blob = BLOB_NOTHING;
     struct failure failure = {.reason = REASON_NONE};
     uint32_t crc = 0;
-    if (archives_open_member(&blob, archives, &member, &failure) != REASON_NONE) {
+    *whole = archives_open_member(&blob, members->archives, &member, &failure) == REASON_NONE;
+    if (!*whole) {
         fuzz_check(failure.reason != REASON_NONE && !blob_is_open(&blob));
         return (uint32_t)failure.reason;
     }
@@ -228,18 +232,19 @@ static uint32_t read_member(struct archives *archives, const struct members *mem
     return crc;
 }
 
-void fuzz_archive(const struct fuzz_target *target, const uint8_t *data, size_t size)
+static void list_and_read(struct members *members, const uint8_t *data, size_t size)
 {
-    (void)target;
-    const struct walk_options options = {.archives = true, .hidden = true};
-    struct members members = {.listing = {.options = &options,
-                                          .promises_image = never,
-                                          .found = count_member,
-                                          .add = take_member}};
-    struct pathglob *globs = NULL;
-    struct archives *archives = NULL;
+    static const struct walk_options options = {.archives = true, .hidden = true};
+    static struct pathglob *globs;
     struct error err = ERROR_INIT;
     struct stat st;
+    if (!globs)
+        fuzz_check(pathglob_open(&globs, NULL, 0, NULL, 0, &err) == STATUS_OK);
+    *members = (struct members){.listing = {.options = &options,
+                                            .globs = globs,
+                                            .promises_image = never,
+                                            .found = count_member,
+                                            .add = take_member}};
     fuzz_check(fstat(fuzz_file(data, size), &st) == 0);
     const struct archive_file file = {.directory = AT_FDCWD,
                                       .name = fuzz_file_name(),
@@ -247,24 +252,103 @@ void fuzz_archive(const struct fuzz_target *target, const uint8_t *data, size_t 
                                       .length = 1,
                                       .bytes = size,
                                       .mtime_ns = clock_file_time(&st.st_mtim)};
-    fuzz_check(pathglob_open(&globs, NULL, 0, NULL, 0, &err) == STATUS_OK);
-    members.listing.globs = globs;
-    fuzz_check(archives_open(&archives, &err) == STATUS_OK);
-    const enum status status = archives_list(archives, &members.listing, &file, &err);
-    fuzz_check(status == STATUS_OK || (status == STATUS_END && members.count == MOST_MEMBERS));
-    fuzz_check(members.found >= members.count);
-    for (unsigned i = 0; i < members.count; i++)
-        members.digest[i] = read_member(archives, &members, i);
-    /* Again: the last, whose stream has ended, then any. */
-    struct fuzz_choice choice = fuzz_choice(data, size);
-    for (unsigned i = members.count, times = 0; members.count > 0 && times < 3; times++) {
-        i = times == 0 ? members.count - 1 : fuzz_choose(&choice, members.count);
-        fuzz_check(read_member(archives, &members, i) == members.digest[i]);
+    fuzz_check(archives_open(&members->archives, &err) == STATUS_OK);
+    const enum status status = archives_list(members->archives, &members->listing, &file, &err);
+    fuzz_check(status == STATUS_OK || (status == STATUS_END && members->count == MOST_MEMBERS));
+    fuzz_check(members->found >= members->count);
+    for (unsigned i = 0; i < members->count; i++)
+        members->digest[i] = read_member(&members->whole[i], members, i);
+}
+
+static void forget_members(struct members *members)
+{
+    for (unsigned i = 0; i < members->count; i++)
+        free(members->path[i]);
+    archives_close(&members->archives);
+}
+
+/* All members of one that can be read are in the other, with the same content. */
+static void check_same_members(const struct members *members, const struct members *others)
+{
+    for (unsigned i = 0; i < members->count; i++) {
+        unsigned other = 0;
+        if (!members->whole[i])
+            continue;
+        while (other < others->count && strcmp(members->path[i], others->path[other]) != 0)
+            other++;
+        fuzz_check(other < others->count && others->whole[other]);
+        fuzz_check(members->digest[i] == others->digest[other]);
     }
-    for (unsigned i = 0; i < members.count; i++)
-        free(members.path[i]);
-    archives_close(&archives);
-    pathglob_close(&globs);
+}
+
+/* The bytes as a .gz without compression. */
+static size_t wrap_in_gzip(uint8_t **out, const uint8_t *data, size_t size)
+{
+    z_stream stream = {.next_in = (uint8_t *)(uintptr_t)data, .avail_in = (uInt)size};
+    fuzz_check(deflateInit2(&stream, 0, Z_DEFLATED, 15 + 16, 1, Z_DEFAULT_STRATEGY) == Z_OK);
+    const size_t room = deflateBound(&stream, (uLong)size);
+    *out = malloc(room);
+    fuzz_check(*out);
+    stream.next_out = *out;
+    stream.avail_out = (uInt)room;
+    fuzz_check(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+    deflateEnd(&stream);
+    return room - stream.avail_out;
+}
+
+/* Are members read at their offsets those of a stream? Zip files are not looked for in streams, and
+ * GNU's field of the real size may count some of the padding. */
+static bool may_be_in_a_stream(const uint8_t *data, size_t size)
+{
+    for (size_t at = 0; at + 512 <= size; at += 512)
+        if (memcmp(data + at + 257, "ustar  ", 7) == 0 && data[at + 483])
+            return false;
+    return !memmem(data, size, "PK\5\6", 4) && !memmem(data, size, "realsize", 8);
+}
+
+void fuzz_archive(const struct fuzz_target *target, const uint8_t *data, size_t size)
+{
+    (void)target;
+    static struct members members, wrapped;
+    struct fuzz_choice choice = fuzz_choice(data, size);
+    list_and_read(&members, data, size);
+    /* Again: the last, whose stream has ended, then any. */
+    for (unsigned times = 0; members.count > 0 && times < 3; times++) {
+        const unsigned i = times == 0 ? members.count - 1 : fuzz_choose(&choice, members.count);
+        bool whole;
+        if (!fuzz_thorough && fuzz_choose(&choice, 4) > 0)
+            continue;
+        fuzz_check(read_member(&whole, &members, i) == members.digest[i]);
+        fuzz_check(whole == members.whole[i]);
+    }
+    if (size > 0 && (fuzz_thorough || fuzz_choose(&choice, 4) == 0) &&
+        members.count < MOST_MEMBERS && may_be_in_a_stream(data, size)) {
+        uint8_t *gzip;
+        const size_t length = wrap_in_gzip(&gzip, data, size);
+        list_and_read(&wrapped, gzip, length);
+        check_same_members(&members, &wrapped);
+        check_same_members(&wrapped, &members);
+        forget_members(&wrapped);
+        free(gzip);
+    }
+    forget_members(&members);
+}
+
+/* The sums of what looks like headers of tar. */
+void fuzz_seal_archive(uint8_t *data, size_t size)
+{
+    for (size_t at = 0; at + 512 <= size; at += 512) {
+        uint8_t *header = data + at;
+        unsigned sum = 8 * ' ';
+        char digits[8];
+        if (memcmp(header + 257, "ustar", 5) != 0)
+            continue;
+        for (unsigned i = 0; i < 512; i++)
+            sum += i < 148 || i >= 156 ? header[i] : 0;
+        snprintf(digits, sizeof digits, "%06o", sum);
+        memcpy(header + 148, digits, 7);
+        header[155] = ' ';
+    }
 }
 
 /* --- the log ---------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 static const struct fuzz_target fixed[] = {
     {"decode", fuzz_decode, fuzz_seal_image, NULL},
-    {"archive", fuzz_archive, NULL, NULL},
+    {"archive", fuzz_archive, fuzz_seal_archive, NULL},
     {"list", fuzz_list, NULL, NULL},
     {"listfile", fuzz_listfile, NULL, NULL},
     {"log", fuzz_log, fuzz_seal_log, NULL},
